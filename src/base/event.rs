@@ -1,0 +1,135 @@
+//! "Something changed": the entries of the one event log.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::base::{Actor, PersonId};
+
+/// What happened. The words are the same in the log, over HTTP and in `wb.on`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A job was accepted.
+    JobQueued,
+    /// A job's agent is being started.
+    JobStarted,
+    /// A job has ended; its row is settled.
+    JobFinished,
+    /// A Topic was opened.
+    TopicCreated,
+    /// A Topic was closed, reopened or its anchor was changed.
+    TopicChanged,
+    /// A message was added to a Topic.
+    MessagePosted,
+    /// A proposal was handed in.
+    ProposalCreated,
+    /// A proposal was approved, rejected, superseded or voided.
+    ProposalDecided,
+    /// A Source has another version.
+    SourceChanged,
+    /// Another generation of the script is in force.
+    ConfigReloaded,
+}
+
+impl EventKind {
+    /// All kinds, for the script's list of names.
+    pub const ALL: [EventKind; 10] = [
+        EventKind::JobQueued,
+        EventKind::JobStarted,
+        EventKind::JobFinished,
+        EventKind::TopicCreated,
+        EventKind::TopicChanged,
+        EventKind::MessagePosted,
+        EventKind::ProposalCreated,
+        EventKind::ProposalDecided,
+        EventKind::SourceChanged,
+        EventKind::ConfigReloaded,
+    ];
+
+    /// Returns the word of this kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EventKind::JobQueued => "job_queued",
+            EventKind::JobStarted => "job_started",
+            EventKind::JobFinished => "job_finished",
+            EventKind::TopicCreated => "topic_created",
+            EventKind::TopicChanged => "topic_changed",
+            EventKind::MessagePosted => "message_posted",
+            EventKind::ProposalCreated => "proposal_created",
+            EventKind::ProposalDecided => "proposal_decided",
+            EventKind::SourceChanged => "source_changed",
+            EventKind::ConfigReloaded => "config_reloaded",
+        }
+    }
+
+    /// Returns the kind with this word.
+    pub fn parse(word: &str) -> Option<EventKind> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// Who may see an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everybody who may read the site.
+    Site,
+    /// One person.
+    Person(PersonId),
+}
+
+impl Scope {
+    /// Returns the text in the events table.
+    pub fn to_text(&self) -> String {
+        match self {
+            Scope::Site => "site".to_owned(),
+            Scope::Person(id) => format!("person:{id}"),
+        }
+    }
+}
+
+/// An event to be written in the transaction of the change that it reports.
+///
+/// `data` holds ids and states, never text of a document, a prompt or a secret.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `config`.
+    pub subject: String,
+    /// Who did it.
+    pub actor: Actor,
+    /// Who may see it.
+    pub scope: Scope,
+    /// Whether the row is kept for ever: decisions are, progress is not.
+    pub audit: bool,
+    /// Ids and states.
+    pub data: Value,
+}
+
+impl Event {
+    /// Returns an event for everybody, without audit.
+    pub fn new(kind: EventKind, subject: String, actor: Actor, data: Value) -> Event {
+        Event { kind, subject, actor, scope: Scope::Site, audit: false, data }
+    }
+
+    /// Marks the row as one that is kept for ever.
+    #[must_use]
+    pub fn audited(mut self) -> Event {
+        self.audit = true;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_leads_back_to_its_kind() {
+        for kind in EventKind::ALL {
+            assert_eq!(EventKind::parse(kind.as_str()), Some(kind));
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+        assert_eq!(EventKind::parse("job_finishd"), None);
+    }
+}

@@ -1,0 +1,29 @@
+//! Switches for tests: points at which the program kills itself, and mechanisms that are left out.
+//!
+//! **Invariant:** without the feature `faults` both functions are constants; a release has neither.
+
+/// Ends this process as `kill -9` would, if `WB_CRASH_AT` names this point.
+#[inline]
+pub fn crash_point(name: &str) {
+    #[cfg(feature = "faults")]
+    if std::env::var("WB_CRASH_AT").is_ok_and(|at| at.split(',').any(|it| it == name)) {
+        // Abort is the nearest to `kill -9` that needs no pid: no destructor and no flush runs.
+        std::process::abort();
+    }
+    #[cfg(not(feature = "faults"))]
+    let _: &str = name;
+}
+
+/// Returns whether `WB_WITHOUT` names this mechanism, so that a test can show what it is for.
+#[inline]
+pub fn is_off(mechanism: &str) -> bool {
+    #[cfg(feature = "faults")]
+    {
+        std::env::var("WB_WITHOUT").is_ok_and(|off| off.split(',').any(|it| it == mechanism))
+    }
+    #[cfg(not(feature = "faults"))]
+    {
+        let _: &str = mechanism;
+        false
+    }
+}

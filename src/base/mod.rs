@@ -1,0 +1,27 @@
+//! Values of the product: no files, no sockets, no tables, no async.
+//!
+//! **Invariant:** nothing here performs I/O; the clock and the source of ids are the two exceptions,
+//! and both are handles that a test replaces.
+
+mod actor;
+mod clock;
+mod error;
+mod event;
+pub mod fault;
+mod front_matter;
+mod id;
+pub mod limit;
+mod source_path;
+mod tail;
+
+pub use actor::Actor;
+pub use clock::{Clock, Millis};
+pub use error::{Context, Error, ErrorKind, Result};
+pub use event::{Event, EventKind, Scope};
+pub use front_matter::{FrontMatter, split_front_matter};
+pub use id::{
+    AttemptId, BlobId, Ids, JobId, MessageId, PersonId, ProposalId, TokenId, TopicId, digest_hex,
+    random_token,
+};
+pub use source_path::SourcePath;
+pub use tail::{tail_of, truncate_chars};

@@ -1,0 +1,3 @@
+//! The agent's client and the guard of a job.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The server and the operator's commands.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! `wiki-browser`: people and coding agents work on documents together.
+
+pub mod base;

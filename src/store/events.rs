@@ -1,0 +1,94 @@
+//! The event log: what was committed, in order, for those who come back.
+
+use rusqlite::{Connection, Row, named_params};
+use serde_json::Value;
+
+use crate::base::{EventKind, Millis, Result};
+use crate::store::Tx;
+
+/// An event as it stands in the table.
+#[derive(Clone, Debug)]
+pub struct StoredEvent {
+    /// Its place in the order of commits.
+    pub id: i64,
+    /// When the change was committed.
+    pub at: Millis,
+    /// What happened.
+    pub kind: EventKind,
+    /// What it happened to.
+    pub subject: String,
+    /// Who did it.
+    pub actor: String,
+    /// Who may see it: `site` or `person:ID`.
+    pub scope: String,
+    /// Ids and states.
+    pub data: Value,
+}
+
+const AFTER: &str = "
+    SELECT id, at_ms, kind, subject, actor, scope, data_json FROM events
+    WHERE id > :after ORDER BY id LIMIT :limit";
+const EDGES: &str = "
+    SELECT (SELECT MIN(id) FROM events),
+           (SELECT seq FROM sqlite_sequence WHERE name = 'events')";
+const PRUNE: &str = "DELETE FROM events WHERE audit = 0 AND at_ms < :before";
+const PRUNED_TO: &str = "SELECT MAX(id) FROM events WHERE audit = 0 AND at_ms < :before";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("events::after", AFTER),
+    ("events::edges", EDGES),
+    ("events::prune", PRUNE),
+    ("events::pruned_to", PRUNED_TO),
+    ("events::insert", crate::store::tx::INSERT_EVENT),
+];
+
+/// Returns up to `limit` events after a number, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn after(connection: &Connection, after: i64, limit: u32) -> Result<Vec<StoredEvent>> {
+    let mut statement = connection.prepare_cached(AFTER)?;
+    let rows = statement.query_map(named_params! {":after": after, ":limit": limit}, from_row)?;
+    let rows: Vec<Option<StoredEvent>> = rows.collect::<rusqlite::Result<_>>()?;
+    // A word of a later program is passed over: clients of this one do not know it.
+    Ok(rows.into_iter().flatten().collect())
+}
+
+/// Returns the smallest number that is kept and the largest ever given (0 and 0 for none).
+///
+/// # Errors
+/// As any read.
+pub fn edges(connection: &Connection) -> Result<(i64, i64)> {
+    let edges = connection.prepare_cached(EDGES)?.query_row([], |row| {
+        Ok((row.get::<_, Option<i64>>(0)?.unwrap_or(0), row.get::<_, Option<i64>>(1)?.unwrap_or(0)))
+    })?;
+    Ok(edges)
+}
+
+/// Deletes the events before a time that need not be kept; returns the largest number deleted.
+///
+/// # Errors
+/// As any write.
+pub fn prune(tx: &Tx<'_>, before: Millis) -> Result<Option<i64>> {
+    let largest: Option<i64> = tx
+        .prepare_cached(PRUNED_TO)?
+        .query_row(named_params! {":before": before}, |row| row.get(0))?;
+    tx.prepare_cached(PRUNE)?.execute(named_params! {":before": before})?;
+    Ok(largest)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Option<StoredEvent>> {
+    let word: String = row.get("kind")?;
+    let Some(kind) = EventKind::parse(&word) else { return Ok(None) };
+    let data: String = row.get("data_json")?;
+    Ok(Some(StoredEvent {
+        id: row.get("id")?,
+        at: row.get("at_ms")?,
+        kind,
+        subject: row.get("subject")?,
+        actor: row.get("actor")?,
+        scope: row.get("scope")?,
+        data: serde_json::from_str(&data).unwrap_or(Value::Null),
+    }))
+}

@@ -1,0 +1,78 @@
+//! The same request twice is one request: answers kept under (actor, key).
+
+use rusqlite::{OptionalExtension as _, named_params};
+use serde_json::Value;
+
+use crate::base::{Actor, Error, Millis, Result};
+use crate::store::Tx;
+
+/// Longest key, in bytes.
+pub const KEY_BYTES_MAX: usize = 200;
+
+const FIND: &str = "
+    SELECT route, body_digest, result_json FROM idempotency WHERE actor = :actor AND key = :key";
+const INSERT: &str = "
+    INSERT INTO idempotency (actor, key, route, body_digest, result_json, created_ms)
+    VALUES (:actor, :key, :route, :digest, :result, :now)";
+const PRUNE: &str = "DELETE FROM idempotency WHERE created_ms < :before";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] =
+    &[("idempotency::find", FIND), ("idempotency::insert", INSERT), ("idempotency::prune", PRUNE)];
+
+/// A key that a client sent with a request.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// Who sent it; keys of two actors never meet.
+    pub actor: Actor,
+    /// The client's word.
+    pub key: String,
+    /// Method and path.
+    pub route: String,
+    /// SHA-256 of the body.
+    pub body_digest: String,
+}
+
+/// Returns the kept answer of this key, if the request is the same.
+///
+/// # Errors
+/// `conflict` with code `idempotency_conflict` if the key was used for another request.
+pub fn find(tx: &Tx<'_>, key: &Key) -> Result<Option<Value>> {
+    let found = tx
+        .prepare_cached(FIND)?
+        .query_row(named_params! {":actor": key.actor, ":key": key.key}, |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+        })
+        .optional()?;
+    let Some((route, digest, result)) = found else { return Ok(None) };
+    if route != key.route || digest != key.body_digest {
+        return Err(Error::conflict(
+            "idempotency_conflict",
+            format!("the key `{}` was used for another request", key.key),
+        )
+        .hint("use a new Idempotency-Key for a new request"));
+    }
+    let value = serde_json::from_str(&result);
+    value.map(Some).map_err(|cause| Error::internal("a kept answer is not JSON").source(cause))
+}
+
+/// Keeps an answer in the transaction that made it true.
+///
+/// # Errors
+/// As any insert.
+pub fn remember(tx: &Tx<'_>, key: &Key, result: &Value) -> Result<()> {
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":actor": key.actor, ":key": key.key, ":route": key.route, ":digest": key.body_digest,
+        ":result": result.to_string(), ":now": tx.now(),
+    })?;
+    Ok(())
+}
+
+/// Forgets answers from before a time.
+///
+/// # Errors
+/// As any write.
+pub fn prune(tx: &Tx<'_>, before: Millis) -> Result<()> {
+    tx.prepare_cached(PRUNE)?.execute(named_params! {":before": before})?;
+    Ok(())
+}

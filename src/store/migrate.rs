@@ -1,0 +1,182 @@
+//! Numbered migrations, each applied once, never edited after a release.
+
+use camino::Utf8Path;
+use rusqlite::fallible_iterator::FallibleIterator as _;
+use rusqlite::{Batch, Connection, OpenFlags, OptionalExtension as _, named_params};
+
+use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
+
+/// One file of `migrations/`.
+#[derive(Clone, Copy, Debug)]
+pub struct Migration {
+    /// Its number; they are consecutive from 1.
+    pub version: i64,
+    /// Its file's name without number and ending.
+    pub name: &'static str,
+    /// Its text.
+    pub sql: &'static str,
+}
+
+/// The migrations of this program, in order.
+pub const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "site", sql: include_str!("../../migrations/001_site.sql") },
+    Migration {
+        version: 2,
+        name: "documents",
+        sql: include_str!("../../migrations/002_documents.sql"),
+    },
+    Migration { version: 3, name: "jobs", sql: include_str!("../../migrations/003_jobs.sql") },
+];
+
+/// The first line of a migration that manages its own transaction, for rebuilds of tables:
+/// `PRAGMA foreign_keys` does nothing inside a transaction.
+const NO_TX: &str = "-- migrate:no-tx";
+
+/// Refuses a database of a newer program before anything is written to it.
+pub(super) fn refuse_newer(path: &Utf8Path, migrations: &[Migration]) -> Result<()> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let reading = Connection::open_with_flags(path, flags)
+        .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;
+    let version: i64 = reading.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let newest = migrations.last().map_or(0, |it| it.version);
+    if version > newest {
+        return Err(Error::conflict(
+            "database_newer",
+            format!("{path} has version {version}, this program knows {newest}"),
+        )
+        .hint("start the newer program, or restore a backup from before it"));
+    }
+    Ok(())
+}
+
+/// Brings a database to the newest version. Its `user_version` is the last migration that is in it.
+///
+/// # Errors
+/// `internal` if a migration fails; the database is then at the version before it.
+pub fn migrate(connection: &Connection, migrations: &[Migration], clock: &Clock) -> Result<()> {
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS schema_migrations (
+             version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_ms INTEGER NOT NULL
+         ) STRICT",
+    )?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for migration in migrations {
+        if migration.version > version {
+            apply(connection, migration)?;
+        }
+        // Also for one whose own transaction was committed just before a crash.
+        record(connection, migration, clock)?;
+    }
+    let has_site = migrations.iter().any(|it| it.name == "site");
+    if has_site {
+        connection.execute(
+            "INSERT INTO site (one, epoch, created_ms) VALUES (1, :epoch, :now)
+             ON CONFLICT (one) DO NOTHING",
+            named_params! {
+                ":epoch": Ids::new(clock.clone()).mint::<JobId>().as_str(), ":now": clock.now(),
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// Returns the epoch of a migrated database; empty without the table.
+pub(super) fn epoch(connection: &Connection) -> Result<String> {
+    let has_site = connection.table_exists(None, "site")?;
+    if !has_site {
+        return Ok(String::new());
+    }
+    let epoch = connection.query_row("SELECT epoch FROM site", [], |row| row.get(0)).optional()?;
+    Ok(epoch.unwrap_or_default())
+}
+
+fn record(connection: &Connection, migration: &Migration, clock: &Clock) -> Result<()> {
+    connection.execute(
+        "INSERT INTO schema_migrations (version, name, applied_ms) VALUES (:version, :name, :now)
+         ON CONFLICT (version) DO NOTHING",
+        named_params! {
+            ":version": migration.version, ":name": migration.name, ":now": clock.now(),
+        },
+    )?;
+    Ok(())
+}
+
+fn apply(connection: &Connection, migration: &Migration) -> Result<()> {
+    let first = migration.sql.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
+    let outcome = if first.trim() == NO_TX {
+        run_statements(connection, migration)
+    } else {
+        run_in_transaction(connection, migration)
+    };
+    if let Err(cause) = outcome {
+        if !connection.is_autocommit() {
+            connection.execute_batch("ROLLBACK")?;
+        }
+        connection.pragma_update(None, "foreign_keys", true)?;
+        let name = format!("{:03}_{}", migration.version, migration.name);
+        return Err(Error::internal(format!("migration {name} failed: {}", cause.chain()))
+            .code("migration_failed")
+            .hint("the database is unchanged; start the older program again")
+            .source(cause));
+    }
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(())
+}
+
+fn run_in_transaction(connection: &Connection, migration: &Migration) -> Result<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    connection.execute_batch(migration.sql)?;
+    refuse_orphans(connection)?;
+    connection.pragma_update(None, "user_version", migration.version)?;
+    connection.execute_batch("COMMIT")?;
+    Ok(())
+}
+
+/// Runs a migration that has its own BEGIN and COMMIT. A row from its own `foreign_key_check` ends
+/// it, and so does forgetting to set `user_version`, without which a crash could repeat it.
+fn run_statements(connection: &Connection, migration: &Migration) -> Result<()> {
+    let mut batch = Batch::new(connection, migration.sql);
+    while let Some(mut statement) = batch.next()? {
+        if statement.column_count() == 0 {
+            statement.execute([])?;
+            continue;
+        }
+        let is_check = statement
+            .expanded_sql()
+            .is_some_and(|sql| sql.to_ascii_lowercase().contains("foreign_key_check"));
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if is_check {
+                let table: String = row.get(0)?;
+                return Err(orphan(&table));
+            }
+        }
+    }
+    if !connection.is_autocommit() {
+        return Err(Error::internal("it leaves a transaction open"));
+    }
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version != migration.version {
+        return Err(Error::internal(format!(
+            "it must set PRAGMA user_version = {} inside its transaction",
+            migration.version
+        )));
+    }
+    Ok(())
+}
+
+fn refuse_orphans(connection: &Connection) -> Result<()> {
+    let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
+    let mut rows = statement.query([])?;
+    match rows.next()? {
+        Some(row) => Err(orphan(&row.get::<_, String>(0)?)),
+        None => Ok(()),
+    }
+}
+
+fn orphan(table: &str) -> Error {
+    Error::internal(format!("a row of {table} refers to a row that is not there"))
+}

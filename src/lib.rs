@@ -1,4 +1,13 @@
 //! `wiki-browser`: people and coding agents work on documents together.
 
 pub mod base;
+
+pub mod process;
+pub mod script;
 pub mod store;
+
+pub mod documents;
+pub mod jobs;
+pub mod people;
+
+pub mod flows;

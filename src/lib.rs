@@ -1,3 +1,4 @@
 //! `wiki-browser`: people and coding agents work on documents together.
 
 pub mod base;
+pub mod process;

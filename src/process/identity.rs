@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_name_cannot_forge_the_fields() {
-        let text = b"7 (a) Z 1 1 (x) S 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 99 1 2";
+        let text = b"7 (a) Z 1 1 (x) S 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 99 1 2";
         let stat = Stat::parse(7, text).unwrap();
         assert_eq!((stat.state, stat.ppid, stat.pgid, stat.session), (b'S', 2, 3, 4));
         assert_eq!(stat.start, 99);

@@ -74,6 +74,26 @@ pub(in crate::process) fn close_strays_on_exec() -> io::Result<()> {
     Ok(())
 }
 
+/// Gives every signal its default disposition: an ignored one would be inherited by the agent and
+/// by all that it starts.
+fn default_dispositions() {
+    // A kernel `sigaction` of zeroes is the default; on every architecture it is shorter than this.
+    let default = [0_u64; 8];
+    for number in 1..=64 {
+        // SAFETY: the kernel reads the action and writes nothing. The C library's own function
+        // would refuse the two signals that it keeps for itself; KILL and STOP are refused.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                number,
+                default.as_ptr(),
+                std::ptr::null::<libc::c_void>(),
+                8_usize,
+            )
+        };
+    }
+}
+
 /// Starts a command in a session of its own that dies with the calling *thread*, with default
 /// signal dispositions. Only the guard may use it: it is small (`pre_exec` forks) and has one
 /// thread (the death signal follows the thread).
@@ -89,10 +109,7 @@ pub(in crate::process) fn spawn_agent(command: &mut Command) -> io::Result<Child
                 // The guard died before the death signal was set: nobody would end this process.
                 return Err(io::Error::from(Errno::ESRCH));
             }
-            for number in 1..=64 {
-                // SAFETY: sets a default disposition; numbers that do not allow it are refused.
-                libc::signal(number, libc::SIG_DFL);
-            }
+            default_dispositions();
             Ok(())
         });
     }

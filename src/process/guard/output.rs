@@ -280,7 +280,7 @@ mod tests {
         }
         assert!(seen >= (head + tail).min(all.len() as u64));
         for most in [0, 1, 5, usize::try_from(tail).unwrap()] {
-            let most = most.min(all.len());
+            let most = most.min(all.len()).min(usize::try_from(tail).unwrap());
             let end = output_tail(job_dir, Stream::Stdout, most).unwrap();
             assert_eq!(end, all[all.len() - most..], "{most}");
         }

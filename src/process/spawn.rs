@@ -29,7 +29,7 @@ use crate::process::tree::Children;
 
 /// A guard that says nothing for this long after its job must be over is killed: an agent can stop
 /// a guard of its own user, and then no clock of the guard would ever run out.
-const SILENCE_MAX: Duration = Duration::from_secs(10);
+const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Longer than any job.
 const FAR: Duration = Duration::from_secs(400 * 86_400);
 /// What it takes to start a guard.

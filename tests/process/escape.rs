@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use wiki_browser::process::{
-    Children, ExitCause, GuardEnd, GuardEvent, GuardSpec, Launch, MARK, become_subreaper,
-    end_marked, spawn_guard, sweep_orphans,
+    Children, Clocks, ExitCause, GuardEnd, GuardEvent, GuardSpec, Launch, MARK, become_subreaper,
+    end_marked, read_exit_record, spawn_guard, sweep_orphans,
 };
 
 use crate::process::rig::{
@@ -32,14 +32,16 @@ const ZOO: &[(&str, &str)] = &[
     (
         "forks_at_term",
         "setsid sh -c 'trap \"setsid sh beat.sh hb.forked & setsid sh beat.sh hb.forked &\" TERM; \
-         while :; do echo x >> hb.forks_at_term; sleep 0.02; done' &",
+         i=0; while [ $((i+=1)) -lt 1500 ]; do echo x >> hb.forks_at_term; sleep 0.02; done' &",
     ),
-    ("relay", "setsid sh relay.sh hb.relay &"),
-    ("relay_clean", "env -i PATH=/usr/bin:/bin setsid sh relay.sh hb.relay_clean &"),
+    ("relay", "setsid sh relay.sh hb.relay 9999 &"),
+    ("relay_clean", "env -i PATH=/usr/bin:/bin setsid sh relay.sh hb.relay_clean 9999 &"),
 ];
 
-/// A process that never lives long: it starts its successor in a new session and exits.
-const RELAY: &str = "trap '' INT TERM HUP; echo x >> \"$1\"; setsid sh relay.sh \"$1\" & exit 0\n";
+/// A process that never lives long: it starts its successor in a new session and exits. When a test
+/// has failed, the race ends after so many rounds.
+const RELAY: &str = "trap '' INT TERM HUP; [ $2 -gt 0 ] || exit; echo x >> \"$1\" || exit
+setsid sh relay.sh \"$1\" $(($2-1)) & exit 0\n";
 
 /// Returns a script that lets the whole zoo loose and then does something.
 fn zoo(rig: &Rig, then: &str) -> String {
@@ -87,7 +89,7 @@ async fn g08_nothing_outlives_a_stopped_agent() {
 async fn g08_the_grace_is_int_then_term_then_kill() {
     let rig = Rig::new();
     let script = "trap 'echo int; date +%s%N' INT; trap 'echo term; date +%s%N' TERM
-        echo ready > ready; date +%s%N; while :; do sleep 0.01; done";
+        date +%s%N; echo ready > ready; while :; do sleep 0.01; done";
     let guard = rig.start(rig.launch(script)).await;
     wait_for_file(&rig.path.join("ready")).await;
     guard.stopper().stop(ExitCause::WallTimeout);
@@ -137,6 +139,18 @@ fn g08_nothing_outlives_an_agent_that_kills_its_guard() {
 }
 
 #[test]
+fn g08_a_guard_that_stands_still_is_killed() {
+    let rig = Rig::new();
+    let launch = rig.launch("setsid sh beat.sh hb.x & kill -STOP $PPID; sleep 60");
+    let clocks = Clocks { start_ms: None, idle_ms: None, wall_ms: 200, linger_ms: 200 };
+    let mut server = Server::start(&rig, &Launch { clocks, grace_ms: 200, ..launch }, "sweep");
+    server.line_is("end Lost");
+    server.line_is("swept");
+    rig.assert_all_gone(Duration::ZERO);
+    server.line_is("no children left");
+}
+
+#[test]
 fn g08_marked_processes_are_found_without_their_ancestors() {
     let rig = Rig::new();
     // This server is no subreaper: what escapes from the guard falls to init.
@@ -161,9 +175,8 @@ fn g09_a_killed_server_takes_its_agents_with_it() {
     server.0.kill().unwrap();
     server.0.wait().unwrap();
     rig.assert_all_gone(Duration::from_millis(2_000));
-    let path = rig.job_dir().join("exit.json");
-    let record = wiki_browser::process::read_exit_record(&rig.job_dir()).unwrap();
-    assert_eq!(record.expect(path.as_str()).cause, ExitCause::Lifeline);
+    let record = read_exit_record(&rig.job_dir()).unwrap().unwrap();
+    assert_eq!(record.cause, ExitCause::Lifeline);
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! What an agent starts with: its input, environment, descriptors; and that a job starts once
 //! (G3, G13, G14, G28).
 
+use std::io::Write;
+
 use wiki_browser::process::{
     ExitCause, FileLock, GuardEnd, GuardEvent, Launch, LaunchStdin, spawn_guard,
 };
@@ -44,7 +46,8 @@ async fn g13_a_prompt_arrives_unchanged_and_is_in_no_ps() {
 #[tokio::test]
 async fn g14_an_agent_has_three_descriptors_and_default_signals() {
     let rig = Rig::new();
-    let script = "ls /proc/$$/fd | tr '\\n' ' '; echo
+    let script = "i=0; while [ $i -lt 99 ]; do
+            [ ! -e /proc/$$/fd/$i ] || printf '%s ' $i; i=$((i+1)); done; echo
         grep -E '^Sig(Blk|Ign)' /proc/$$/status; cut -d' ' -f5,6 /proc/$$/stat; echo $$";
     let argv = vec!["/bin/sh".into(), "-c".into(), script.into()];
     let record = recorded(rig.start(Launch { argv, ..rig.launch("") }).await).await;
@@ -56,6 +59,19 @@ async fn g14_an_agent_has_three_descriptors_and_default_signals() {
     assert_eq!(lines[2], "SigIgn:\t0000000000000000", "{text}");
     let pid = lines[4];
     assert_eq!(lines[3], format!("{pid} {pid}"), "its own group and session");
+}
+
+#[tokio::test]
+async fn g14_a_descriptor_that_somebody_left_open_does_not_reach_the_agent() {
+    let rig = Rig::new();
+    std::fs::create_dir_all(rig.job_dir()).unwrap();
+    let argv = vec!["/bin/ls".into(), "-l".into(), "/proc/self/fd".into()];
+    let launch = serde_json::to_vec(&Launch { argv, ..rig.launch("") }).unwrap();
+    std::fs::write(rig.job_dir().join("launch.json"), launch).unwrap();
+    let start = "{\"type\":\"start\",\"secrets\":[]}\n";
+    assert_eq!(by_hand(&rig, start, "exec 7</etc/passwd 8>left").await, Some(0));
+    let text = rig.stdout();
+    assert!(text.contains("pipe:") && !text.contains("passwd") && !text.contains("left"), "{text}");
 }
 
 #[tokio::test]
@@ -91,7 +107,7 @@ async fn g03_a_job_is_launched_once() {
     let refused = spawn_guard(&rig.children, again).await.unwrap_err();
     assert_eq!(refused.code_str(), "job_launched");
     // Even a guard that is started by hand refuses a job that has ended.
-    let code = by_hand(&rig).await;
+    let code = by_hand(&rig, "", ":").await;
     assert_eq!(code, Some(5));
     assert_eq!(std::fs::read_to_string(rig.path.join("runs")).unwrap(), "1\n");
 }
@@ -106,7 +122,7 @@ async fn g03_a_guard_without_the_lock_starts_nothing() {
     assert!(!rig.path.join("ran").exists());
     drop(held);
     // Without a lifeline it starts nothing either, and says so.
-    assert_eq!(by_hand(&rig).await, Some(0));
+    assert_eq!(by_hand(&rig, "", ":").await, Some(0));
     let record = wiki_browser::process::read_exit_record(&rig.job_dir()).unwrap().unwrap();
     assert_eq!(record.cause, ExitCause::Lifeline);
     assert!(!rig.path.join("ran").exists());
@@ -126,14 +142,18 @@ async fn g03_a_running_job_holds_its_lock() {
     assert!(is_clean_exit(&recorded(guard).await));
 }
 
-/// Starts a guard by hand, whose lifeline is at its end, and returns its exit code.
+/// Starts a guard by hand, behind a shell that does something first, and returns its exit code. The
+/// lifeline ends after `line`, unless that starts the agent.
 #[allow(clippy::disallowed_methods, reason = "what an operator could type")]
-async fn by_hand(rig: &Rig) -> Option<i32> {
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+async fn by_hand(rig: &Rig, line: &str, first: &str) -> Option<i32> {
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    ours.write_all(line.as_bytes()).unwrap();
+    let ours = Some(ours).filter(|_| !line.is_empty());
+    let mut command = tokio::process::Command::new("/bin/sh");
+    command.args(["-c", &format!("{first}; exec \"$0\" __guard \"$1\"")]);
+    command.arg(env!("CARGO_BIN_EXE_wb-agent")).arg(rig.job_dir()).current_dir(&rig.path);
+    command.stdin(std::os::fd::OwnedFd::from(theirs)).stderr(std::process::Stdio::null());
+    let code = command.status().await.unwrap().code();
     drop(ours);
-    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_wb-agent"));
-    let theirs = std::os::fd::OwnedFd::from(theirs);
-    command.arg("__guard").arg(rig.job_dir()).stdin(theirs);
-    command.stderr(std::process::Stdio::null());
-    command.status().await.unwrap().code()
+    code
 }

@@ -1,4 +1,5 @@
 //! `wiki-browser`: people and coding agents work on documents together.
 
 pub mod base;
+pub mod documents;
 pub mod store;

@@ -1,0 +1,11 @@
+//! Documents: Topics with their anchors, and the proposals that settle them.
+
+pub mod anchor;
+pub mod diff;
+pub mod fate;
+pub mod headings;
+pub mod message;
+pub mod placement;
+pub mod proposal;
+pub mod topic;
+mod word;

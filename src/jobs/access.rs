@@ -182,7 +182,10 @@ mod tests {
 
     #[test]
     fn a_grant_survives_its_text() {
-        for text in ["topic:018bcfe5-6800-7000-8000-000000000000 read+message+propose", "source:a b.md read"] {
+        for text in [
+            "topic:018bcfe5-6800-7000-8000-000000000000 read+message+propose",
+            "source:a b.md read",
+        ] {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
         }
         assert!("source:a.md own".parse::<Grant>().is_err());

@@ -4,7 +4,9 @@ use rusqlite::named_params;
 use serde_json::{Map, Value, json};
 
 use crate::base::limit::{LANE_QUEUED_MAX, QUEUED_MAX};
-use crate::base::{Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Result, SourcePath, TopicId};
+use crate::base::{
+    Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Result, SourcePath, TopicId,
+};
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::{BELL, Grant, Reason, table};
 use crate::script::OnBusy;

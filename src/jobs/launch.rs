@@ -89,10 +89,7 @@ pub(super) fn guard_spec(
             linger_ms: ms(kind.linger),
         },
         grace_ms: ms(ground.grace),
-        output: OutputCaps {
-            head_bytes: OUTPUT_HEAD_BYTES_MAX,
-            tail_bytes: OUTPUT_TAIL_BYTES_MAX,
-        },
+        output: OutputCaps { head_bytes: OUTPUT_HEAD_BYTES_MAX, tail_bytes: OUTPUT_TAIL_BYTES_MAX },
         on_server_loss: OnServerLoss::Kill,
         sandbox: None,
     };

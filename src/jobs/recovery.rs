@@ -39,11 +39,7 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
 }
 
 /// Waits for the guard of one job to end, and settles it; its lane is held until then.
-pub(super) async fn wait_and_settle(
-    inner: Arc<Inner>,
-    job: Job,
-    stop: CancellationToken,
-) -> JobId {
+pub(super) async fn wait_and_settle(inner: Arc<Inner>, job: Job, stop: CancellationToken) -> JobId {
     while !stop.is_cancelled() {
         match try_lock(&inner, &job) {
             Ok(Some(lock)) => {
@@ -79,18 +75,15 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
     FileLock::try_take(&dir.join("lock"))
 }
 
-async fn settle_with_lock(
-    inner: &Arc<Inner>,
-    job: &Job,
-    lock: FileLock,
-    stop: &CancellationToken,
-) {
+async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock, stop: &CancellationToken) {
     let dir = job_dir(&inner.ground.data, &job.id);
     // A guard that was killed together with its server cannot have swept.
     let ended = process::end_marked(process::MARK, job.id.as_str(), inner.ground.grace).await;
     match ended {
         Ok(0) => {}
-        Ok(count) => warn!(job_id = %job.id, "ended {count} processes of a job whose guard is gone"),
+        Ok(count) => {
+            warn!(job_id = %job.id, "ended {count} processes of a job whose guard is gone")
+        }
         Err(cause) => error!(job_id = %job.id, "strays: {}", cause.chain()),
     }
     let record = process::read_exit_record(&dir).unwrap_or_else(|cause| {

@@ -207,7 +207,9 @@ pub fn read_stream(dir: &Utf8Path, after: u64, limit: usize) -> Result<Vec<Value
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(cause) => return Err(cause).context(ErrorKind::Unavailable, || format!("cannot read {path}")),
+        Err(cause) => {
+            return Err(cause).context(ErrorKind::Unavailable, || format!("cannot read {path}"));
+        }
     };
     let mut entries = Vec::new();
     for line in BufReader::new(file).lines() {

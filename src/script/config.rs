@@ -337,6 +337,16 @@ pub enum OnBusy {
     Queue,
 }
 
+impl OnBusy {
+    /// Returns the word in the script.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OnBusy::Reject => "reject",
+            OnBusy::Queue => "queue",
+        }
+    }
+}
+
 /// What a job must leave behind to be a success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -349,6 +359,18 @@ pub enum Produces {
     Message,
     /// A text.
     Result,
+}
+
+impl Produces {
+    /// Returns the word in the script.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Produces::Proposal => "proposal",
+            Produces::Perspective => "perspective",
+            Produces::Message => "message",
+            Produces::Result => "result",
+        }
+    }
 }
 
 /// A function that is told of an event.

@@ -12,6 +12,8 @@ mod execution;
 mod job;
 mod lane;
 mod launch;
+#[cfg(test)]
+mod model;
 mod queue;
 mod recovery;
 mod sentence;

@@ -153,10 +153,7 @@ impl Queue {
                 Ok(Some((job, token))) => {
                     let cancel = CancellationToken::new();
                     let id = job.id.clone();
-                    let mut running =
-                        self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
-                    running.insert(id.clone(), cancel.clone());
-                    drop(running);
+                    self.remember(&id, &cancel);
                     self.stop_if_cancelled_meanwhile(&id, &cancel).await;
                     let run = execution::execute(
                         Arc::clone(&self.inner),
@@ -177,6 +174,11 @@ impl Queue {
                 }
             }
         }
+    }
+
+    fn remember(&self, id: &JobId, cancel: &CancellationToken) {
+        let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.insert(id.clone(), cancel.clone());
     }
 
     /// A cancel that was committed between the claim and the entry in `running` found nobody to tell.

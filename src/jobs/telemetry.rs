@@ -84,8 +84,7 @@ impl Telemetry {
         let path = dir.join("stream.ndjson");
         match std::fs::remove_file(&path) {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                return Err(cause)
-                    .context(ErrorKind::Unavailable, || format!("cannot replace {path}"));
+                Err(cause).context(ErrorKind::Unavailable, || format!("cannot replace {path}"))
             }
             _ => Ok(Telemetry::new(dir, reads, clock)),
         }

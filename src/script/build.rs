@@ -48,10 +48,10 @@ impl<'a> Builder<'a> {
         self.check_names();
         let site = self.site();
         let identity = self.identity();
-        let (mut limits, lane_spots) = self.limits();
+        let (limits, lane_spots) = self.limits();
         let engines = self.engines();
         let kinds = self.kinds(&engines);
-        self.check_lanes(&mut limits, &lane_spots, &kinds);
+        self.check_lanes(&lane_spots, &kinds);
         self.check_use(&engines, &kinds);
         let handlers = self.draft.handlers.iter();
         let handlers =
@@ -333,12 +333,7 @@ impl<'a> Builder<'a> {
         kinds
     }
 
-    fn check_lanes(
-        &mut self,
-        limits: &mut Limits,
-        spots: &BTreeMap<String, Spot>,
-        kinds: &BTreeMap<String, Kind>,
-    ) {
+    fn check_lanes(&mut self, spots: &BTreeMap<String, Spot>, kinds: &BTreeMap<String, Kind>) {
         let lanes: BTreeSet<&str> = kinds.values().filter_map(|it| it.lane.as_deref()).collect();
         for (name, spot) in spots {
             if !lanes.contains(name.as_str()) {

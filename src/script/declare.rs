@@ -8,9 +8,10 @@ use crate::base::EventKind;
 use crate::script::config::InputType;
 use crate::script::convert::{Converter, Handle, InputCall};
 use crate::script::diagnostic::{Diagnostic, nearest, suggestion};
-use crate::script::node::Declared;
+use crate::script::node::{Declared, title};
 use crate::script::schema::{self, API_VERSION};
 use crate::script::session::{Caller, Session};
+use crate::script::value::{cause_text, render};
 
 /// Words of later releases, and what is said about them now.
 const LATER: [(&str, &str); 4] = [
@@ -218,7 +219,7 @@ fn declare(
             converter.table(table, &mut Vec::new(), &places)?
         }
         other => {
-            let title = crate::script::node::title(word, name.as_deref());
+            let title = title(word, name.as_deref());
             let message = format!("{title} takes a table, not a {}", other.type_name());
             session.report(Diagnostic::error("wrong-type", message).at(&places.call));
             return Ok(());
@@ -301,10 +302,10 @@ fn log_table(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> {
         let function = lua.create_function(move |lua, args: MultiValue| {
             let caller = Caller::of(lua);
             let text = match args.len() {
-                0 | 1 => lua_text(lua, args.front())?,
+                0 | 1 => args.front().map_or_else(String::new, render),
                 _ => format
-                    .call::<mlua::String>(args)
-                    .map_err(|cause| caller.error(crate::script::value::cause_text(&cause)))?
+                    .call::<mlua::LuaString>(args)
+                    .map_err(|cause| caller.error(cause_text(&cause)))?
                     .to_string_lossy(),
             };
             session.log(level, &caller, &text);
@@ -315,17 +316,12 @@ fn log_table(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> {
     seal(lua, session, "wb.log", table)
 }
 
-/// Returns a value as `tostring` would, without calling anything of the script.
-fn lua_text(_lua: &Lua, value: Option<&Value>) -> mlua::Result<String> {
-    Ok(value.map_or_else(String::new, crate::script::value::render))
-}
-
 /// `print`, which is a line of the log.
 pub(crate) fn print(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
     let session = Rc::clone(session);
     lua.create_function(move |lua, args: MultiValue| {
         let caller = Caller::of(lua);
-        let parts: Vec<String> = args.iter().take(50).map(crate::script::value::render).collect();
+        let parts: Vec<String> = args.iter().take(50).map(render).collect();
         session.log(tracing::Level::INFO, &caller, &parts.join("\t"));
         Ok(())
     })

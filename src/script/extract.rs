@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::base::limit::parse_duration;
 use crate::script::config::{InputType, Slot};
-use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected, suggestion};
+use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected, nearest, suggestion};
 use crate::script::node::{Node, Plain, Table};
 use crate::script::schema::{Field, Shape, is_name};
 
@@ -140,10 +140,12 @@ pub(crate) fn check(
     findings: &mut Findings,
 ) -> Checked {
     let mut values = BTreeMap::new();
+    let mut misspelt: Vec<&str> = Vec::new();
     for (name, node) in &table.fields {
         let Some(field) = fields.iter().find(|field| field.name == name) else {
             let message = format!("{title} has no field `{}`", name.escape_debug());
             let note = suggestion(name, fields.iter().map(|field| field.name));
+            misspelt.extend(nearest(name, fields.iter().map(|field| field.name)));
             findings.add(Diagnostic::error("unknown-field", message).at(&node.spot).note(note));
             continue;
         };
@@ -156,7 +158,8 @@ pub(crate) fn check(
         findings.add(Diagnostic::error("unknown-field", message).at(&item.spot).note(note));
     }
     for field in fields.iter().filter(|field| !values.contains_key(field.name)) {
-        if field.is_required {
+        // One mistake is one finding: a misspelt field is not missing as well.
+        if field.is_required && !misspelt.contains(&field.name) {
             let message = format!("{title} has no `{}`", field.name);
             let finding = Diagnostic::error("missing-field", message).at(spot);
             findings.add(finding.note(format!("it needs {}", field.shape.what())));

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 
 use crate::script::config::Location;
 use crate::script::diagnostic::Spot;
@@ -36,6 +36,13 @@ pub(crate) struct Places {
     pub(crate) fields: BTreeMap<FieldPath, Spot>,
 }
 
+/// The tokens of a call.
+struct Call {
+    head: usize,
+    end: usize,
+    open: Option<usize>,
+}
+
 impl Places {
     /// Returns the place of a field, or of the nearest thing around it that has one.
     pub(crate) fn of(&self, path: &[String]) -> Option<Spot> {
@@ -45,16 +52,6 @@ impl Places {
 }
 
 impl Source {
-    /// Returns the path.
-    pub(crate) fn file(&self) -> &Utf8Path {
-        &self.file
-    }
-
-    /// Returns the text.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
     /// Reads a text.
     pub(crate) fn new(file: Utf8PathBuf, text: String) -> Source {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
@@ -66,20 +63,17 @@ impl Source {
     /// Returns the places of the declaration that was called at a line.
     pub(crate) fn declaration(&self, word: &str, name: Option<&str>, line: u32) -> Option<Places> {
         let calls = (0..self.tokens.len()).filter_map(|index| self.call_at(index, word, name));
-        let distance = |(head, open): &(usize, Option<usize>)| {
-            let first = self.line_of(self.tokens[*head].start);
-            let last = self.line_of(self.tokens[open.unwrap_or(*head)].start);
+        let distance = |call: &Call| {
+            let first = self.line_of(self.tokens[call.head].start);
+            let last = self.line_of(self.tokens[call.open.unwrap_or(call.head)].start);
             if (first..=last).contains(&line) { 0 } else { first.abs_diff(line) }
         };
-        let (head, open) = calls.min_by_key(distance)?;
+        let call = calls.min_by_key(distance)?;
         let mut fields = BTreeMap::new();
-        if let Some(open) = open {
+        if let Some(open) = call.open {
             self.walk(open, &mut Vec::new(), &mut fields);
         }
-        Some(Places {
-            call: self.spot(head..open.map_or(head + 1, |open| open.max(head + 1))),
-            fields,
-        })
+        Some(Places { call: self.spot(call.head..call.end), fields })
     }
 
     /// Returns the place of a name in a line; for a misspelt global.
@@ -116,12 +110,7 @@ impl Source {
     }
 
     /// Reads a call `word {`, `word "name" {` or `word "name"`, each also with round brackets.
-    fn call_at(
-        &self,
-        head: usize,
-        word: &str,
-        name: Option<&str>,
-    ) -> Option<(usize, Option<usize>)> {
+    fn call_at(&self, head: usize, word: &str, name: Option<&str>) -> Option<Call> {
         let given = self.tokens[head].name()?;
         let mut next = head + 1;
         if let Some(name) = name {
@@ -137,7 +126,12 @@ impl Source {
         next += usize::from(self.is_sign(next, '('));
         let open = self.is_sign(next, '{').then_some(next);
         // `local k = wb.kind` is a fair alias, but a text after any other name is no declaration.
-        (given == word || open.is_some()).then_some((self.start_of(head), open))
+        let is_call = given == word || open.is_some();
+        is_call.then_some(Call {
+            head: self.start_of(head),
+            end: open.unwrap_or(next).max(head + 1),
+            open,
+        })
     }
 
     /// Goes back from the last part of `wb.input.topic` to the first.

@@ -1,13 +1,16 @@
 //! The world of a script: a trimmed Lua without files, processes, loading of code, or globals.
 //!
-//! **Invariant:** no finalizers and no coroutines. Both run where the hook that bounds a call is
-//! not looked at; `xpcall` is left out because its handler would be such a place too.
+//! **Invariant:** nothing of the script runs where the hook that bounds a call is not looked at. So
+//! there are no coroutines, no `xpcall`, and no metatables: a finalizer runs without hooks, and a
+//! `__close` runs inside the hook itself while the engine makes room for the hook's error.
 
 use std::rc::Rc;
 
-use camino::Utf8PathBuf;
-use mlua::{ChunkMode, Function, Lua, LuaOptions, StdLib, Table, Value};
+use camino::{Utf8Path, Utf8PathBuf};
+use mlua::chunk::ChunkMode;
+use mlua::{Function, Lua, LuaOptions, StdLib, Table, Value};
 
+use crate::base::fault;
 use crate::script::budget::MEMORY_BYTES_MAX;
 use crate::script::declare::{global_note, key_text, print, refuse, sealed, wb_table};
 use crate::script::diagnostic::Diagnostic;
@@ -15,25 +18,9 @@ use crate::script::require::module_path;
 use crate::script::session::{Caller, Module, Session};
 
 /// What is kept of Lua's own functions.
-const BASE: [&str; 18] = [
-    "_VERSION",
-    "assert",
-    "error",
-    "getmetatable",
-    "ipairs",
-    "math",
-    "next",
-    "pairs",
-    "pcall",
-    "rawequal",
-    "rawget",
-    "rawlen",
-    "select",
-    "string",
-    "table",
-    "tonumber",
-    "tostring",
-    "type",
+const BASE: [&str; 17] = [
+    "_VERSION", "assert", "error", "ipairs", "math", "next", "pairs", "pcall", "rawequal",
+    "rawget", "rawlen", "select", "string", "table", "tonumber", "tostring", "type",
 ];
 const UTF8: &str = "utf8";
 
@@ -41,7 +28,9 @@ const UTF8: &str = "utf8";
 pub(crate) fn new_lua() -> mlua::Result<Lua> {
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::UTF8;
     let lua = Lua::new_with(libraries, LuaOptions::default())?;
-    lua.set_memory_limit(MEMORY_BYTES_MAX)?;
+    if !fault::is_off("script_memory") {
+        lua.set_memory_limit(MEMORY_BYTES_MAX)?;
+    }
     Ok(lua)
 }
 
@@ -55,7 +44,6 @@ pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Tabl
     let string: Table = globals.get("string")?;
     string.raw_set("dump", Value::Nil)?;
     session.set_reported(reported(lua)?);
-    base.raw_set("setmetatable", set_metatable(lua)?)?;
     base.raw_set("print", print(lua, session)?)?;
     let mut names: Vec<String> = Vec::new();
     for pair in base.pairs::<String, Value>() {
@@ -74,7 +62,7 @@ pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Tabl
 /// Reads a text as a function; binary code is refused.
 pub(crate) fn compile(
     lua: &Lua,
-    path: &camino::Utf8Path,
+    path: &Utf8Path,
     text: &str,
     env: Table,
 ) -> mlua::Result<Function> {
@@ -110,24 +98,6 @@ fn reported(lua: &Lua) -> mlua::Result<Table> {
     meta.raw_set("__metatable", false)?;
     table.set_metatable(Some(meta))?;
     Ok(table)
-}
-
-/// `setmetatable` without finalizers, which would run unbounded.
-fn set_metatable(lua: &Lua) -> mlua::Result<Function> {
-    let original: Function = lua.globals().get("setmetatable")?;
-    lua.create_function(move |lua, (table, meta): (Value, Value)| {
-        let has_gc = match &meta {
-            Value::Table(meta) => !meta.raw_get::<Value>("__gc")?.is_nil(),
-            _ => false,
-        };
-        if has_gc {
-            return Err(Caller::of(lua).error("a metatable of a script cannot have __gc"));
-        }
-        let place = Caller::of(lua);
-        original
-            .call::<Value>((table, meta))
-            .map_err(|cause| place.error(crate::script::value::cause_text(&cause)))
-    })
 }
 
 fn missing(

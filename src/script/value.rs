@@ -111,7 +111,7 @@ impl Leaving {
         Ok(Json::Array(items))
     }
 
-    fn text(&mut self, text: &mlua::String) -> Result<String, String> {
+    fn text(&mut self, text: &mlua::LuaString) -> Result<String, String> {
         self.bytes = self.bytes.checked_sub(text.as_bytes().len()).ok_or("too much text")?;
         text.to_str().map(|it| it.to_owned()).map_err(|_| "a text that is not UTF-8".to_owned())
     }

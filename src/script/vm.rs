@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::base::{Context, Error, ErrorKind, EventKind, Result};
+use crate::base::{Context, Error, ErrorKind, EventKind, Result, fault};
 use crate::script::budget::Budget;
 use crate::script::config::{Handler, Location, ScriptFile, Slot};
 use crate::script::machine::{self, Plan, Task};
@@ -133,6 +133,9 @@ impl Worker {
     fn call(&self, slot: Slot, arg: Value, patience: Duration) -> Option<Result<Value>> {
         let (reply, answer) = mpsc::channel();
         self.tasks.send(Task { slot, arg, reply }).ok()?;
+        if fault::is_off("script_watchdog") {
+            return answer.recv().ok();
+        }
         answer.recv_timeout(patience).ok()
     }
 }

@@ -63,7 +63,7 @@ async fn an_error_names_its_line() {
         "wb.kind \"x\" {}",
         "require \"late\"",
         "y = 1",
-        "setmetatable({}, { __gc = function() end })",
+        "local x <close> = {}",
         "wb.log.warn(\"%d\", \"x\")",
     ]);
     for (index, expected) in [
@@ -75,8 +75,8 @@ async fn an_error_names_its_line() {
         "wiki-browser.lua:10: wb.kind can only be called while the script loads",
         "wiki-browser.lua:11: require takes new modules only while the script loads",
         "wiki-browser.lua:12: assignment to global `y`, write local y",
-        "wiki-browser.lua:13: a metatable of a script cannot have __gc",
-        "wiki-browser.lua:14: bad argument #2 to 'format'",
+        "wiki-browser.lua:13: variable 'x' got a non-closable value",
+        "wiki-browser.lua:14: bad argument #2 to 'string.format'",
     ]
     .iter()
     .enumerate()
@@ -92,21 +92,18 @@ async fn a_loop_ends_even_inside_pcall() {
     let (_site, loaded) = functions(&[
         "while true do pcall(function() while true do end end) end",
         "local function f() return pcall(f) end while true do f() end",
-        "local mt = {} mt.__index = function(t, k) return t[k .. 'x'] end \
-         while true do pcall(function() local x <close> = setmetatable({}, { __close = function() \
-         while true do end end }) while true do end end) end",
         "table.sort({ 3, 2, 1, 4 }, function() while true do end end)",
         "(('x'):rep(100)):gsub('.', function() while true do end end)",
         "return 'fine'",
     ]);
-    for index in 0..5 {
+    for index in 0..4 {
         let started = Instant::now();
         let error = call(&loaded, index, Value::Null).await.unwrap_err();
         let took = started.elapsed();
         assert!(took < Duration::from_secs(1), "{index}: {took:?}");
         assert!(error.message().contains("100 ms"), "{}", error.message());
         assert!(error.message().starts_with("wiki-browser.lua:"), "{}", error.message());
-        assert_eq!(call(&loaded, 5, Value::Null).await.unwrap(), "fine");
+        assert_eq!(call(&loaded, 4, Value::Null).await.unwrap(), "fine");
     }
     assert!(!loaded.vm.stuck());
 }
@@ -214,6 +211,8 @@ fn a_script_has_no_way_out() {
         "rawset",
         "_G",
         "warn",
+        "setmetatable",
+        "getmetatable",
         "string.dump",
     ] {
         let text = format!("if {name} ~= nil then wb.site {{}} end\n");
@@ -225,27 +224,10 @@ fn a_script_has_no_way_out() {
     }
     // What is there has no way to what is not.
     for text in [
-        "local mt = getmetatable(_ENV) assert(mt == false)",
-        "assert(not pcall(setmetatable, _ENV, {}))",
         "assert(string.dump == nil and (\"\").dump == nil)",
-        "assert(getmetatable(wb) == false and next(wb) == nil)",
+        "assert(next(wb) == nil and next(wb.input) == nil)",
         "assert(rawget(_ENV, \"require\") == nil)",
     ] {
         Site::with_head(&format!("{text}\n")).loaded();
-    }
-}
-
-#[tokio::test]
-async fn zz_probe() {
-    for body in [
-        "local m = { __close = function() while true do end end } pcall(function() local x <close> = setmetatable({}, m) while true do end end)",
-        "local m = { __close = function() for i = 1, 5 do print(i) end end } pcall(function() local x <close> = setmetatable({}, m) while true do end end)",
-        "local m = setmetatable({}, { __close = function() while true do end end }) local x <close> = m while true do end",
-        "local m = { __close = function() while true do end end } local x <close> = setmetatable({}, m) error('x')",
-    ] {
-        let (_site, loaded) = functions(&[body]);
-        let started = Instant::now();
-        let error = call(&loaded, 0, Value::Null).await.unwrap_err();
-        eprintln!("{:?} {error} {body}", started.elapsed());
     }
 }

@@ -44,7 +44,6 @@ wb.on("job_finishd", function() end)
             "5:13 out-of-range",
             "5:23 bad-duration",
             "6:17 unknown-word",
-            "7:1 missing-field",
             "9:3 unknown-engine",
             "10:3 unknown-field",
             "12:33 unknown-field",
@@ -56,7 +55,7 @@ wb.on("job_finishd", function() end)
     );
     for part in [
         "kind \"k\" has no field `timout`",
-        " 10 |   timout = \"5m\",\n   |   ^^^^^^ did you mean `timeout`?",
+        "10 |   timout = \"5m\",\n   |   ^^^^^^ did you mean `timeout`?",
         "did you mean `root`?",
         "did you mean `process`?",
         "did you mean `source_path`?",
@@ -64,16 +63,16 @@ wb.on("job_finishd", function() end)
         "a duration needs a unit: write \"5s\" or \"5m\"",
         "input \"topic_id\" of kind \"k\" has no field `form`",
     ] {
-        assert!(text.contains(part) || format!(" {text}").contains(part), "{part}\n{text}");
+        assert!(text.contains(part), "{part}\n{text}");
     }
 }
 
 #[test]
 fn the_report_ends_with_a_count() {
-    let text = Site::with_head("wb.sight {}\nwb.kidn \"x\" { about = 1 }\n").load().unwrap_err();
+    let text = Site::with_head("wb.sitte {}\nwb.kidn \"x\" { about = 1 }\n").load().unwrap_err();
     let text = text.to_string();
     assert!(text.ends_with("\n\n2 errors"), "{text}");
-    assert!(text.contains("4 | wb.sight {}\n  |    ^^^^^ did you mean `site`?"), "{text}");
+    assert!(text.contains("4 | wb.sitte {}\n  |    ^^^^^ did you mean `site`?"), "{text}");
     assert!(text.contains("wb has no function `kidn`"), "{text}");
 }
 
@@ -170,11 +169,11 @@ fn an_engine_is_whole() {
     check(&engine(&format!("{process} command = {{ 1 }}")), &["4:66 wrong-type"]);
     let whole = format!("{process} command = {{ \"x\" }}, ");
     for reads in ["codex-jsonl", "plain"] {
-        let text = check(&engine(&format!("{whole} reads = \"{reads}\"")), &["4:75 not-built-yet"]);
+        let text = check(&engine(&format!("{whole} reads = \"{reads}\"")), &["4:74 not-built-yet"]);
         assert!(text.contains(reads), "{text}");
     }
-    check(&engine(&format!("{whole} env = {{ WB_TOKEN = \"x\" }}")), &["4:83 bad-name"]);
-    check(&engine(&format!("{whole} env = {{ [\"a b\"] = \"x\" }}")), &["4:83 bad-name"]);
+    check(&engine(&format!("{whole} env = {{ WB_TOKEN = \"x\" }}")), &["4:82 bad-name"]);
+    check(&engine(&format!("{whole} env = {{ [\"a b\"] = \"x\" }}")), &["4:82 bad-name"]);
     check("wb.engine \"other\" { type = \"builtin\" }\n", &["4:1 unknown-engine"]);
     check(
         "wb.engine \"suggestions\" { type = \"builtin\", command = { \"x\" } }\n",
@@ -291,7 +290,7 @@ wb.limits { lanes = { t = 2, other = 1 } }
     assert!(
         matches!(&config.engines["e2"].body, EngineBody::Process { env, .. } if env["A"] == "1")
     );
-    assert_eq!(brief(&loaded.warnings), ["18:29 unused"]);
+    assert_eq!(brief(&loaded.warnings), ["18:30 unused"]);
     serde_json::to_string(&**config).unwrap();
 }
 

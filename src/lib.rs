@@ -10,4 +10,4 @@ pub mod documents;
 pub mod jobs;
 pub mod people;
 
-//pub mod flows;
+pub mod flows;

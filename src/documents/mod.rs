@@ -3,6 +3,8 @@
 pub mod anchor;
 pub mod diff;
 pub mod fate;
+#[cfg(test)]
+mod fixture;
 pub mod headings;
 pub mod message;
 pub mod placement;

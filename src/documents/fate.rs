@@ -73,3 +73,70 @@ fn fate(topic: &Topic, map: &PairMap, base: Version<'_>, proposed: Version<'_>) 
 fn decided(blob: &BlobId, placed: &Placed) -> Placement {
     Placement::new(blob, placed, &Actor::System)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::fixture::{Fixture, TEXT, blob, source};
+    use crate::documents::topic;
+
+    #[test]
+    fn every_other_open_topic_has_a_fate() {
+        let mut fixture = Fixture::new();
+        let settled = fixture.topic("a.md", "May").id;
+        for words in ["rain stops the work", "steel comes late", "We build the bridge", ""] {
+            fixture.topic("a.md", words);
+        }
+        let (base, proposed) = (blob('a'), blob('b'));
+        let topics =
+            topic::list_open_of(&fixture.connection, &source("a.md"), Some(&base)).unwrap();
+        let text = "# Plan\n\nWe build the bridge in June.\n\n## Risks\n\n\
+            - the steel may come late\n";
+        let fates = fates(
+            &topics,
+            &settled,
+            Version { blob: &base, text: TEXT },
+            Version { blob: &proposed, text },
+        );
+        let shown: Vec<(&str, Option<&str>)> = fates
+            .iter()
+            .map(|it| (it.quote.as_str(), it.after.as_ref().map(|after| after.state.as_str())))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("rain stops the work", Some("orphaned")),
+                ("steel comes late", Some("edited")),
+                ("We build the bridge", Some("exact")),
+                ("", None),
+            ]
+        );
+        let after = fates[1].after.as_ref().unwrap();
+        assert_eq!(after.blob, proposed);
+        assert_eq!(&text[after.range().unwrap()], "steel may come late");
+        let json = serde_json::to_value(&fates[3]).unwrap();
+        assert_eq!(json["before"], serde_json::Value::Null);
+        assert_eq!(json["after"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn words_that_come_back_are_found_by_their_quote() {
+        let mut fixture = Fixture::new();
+        let settled = fixture.topic("a.md", "").id;
+        fixture.topic("a.md", "rain stops the work");
+        let (base, proposed) = (blob('c'), blob('a'));
+        let topics =
+            topic::list_open_of(&fixture.connection, &source("a.md"), Some(&base)).unwrap();
+        let without = TEXT.replace("- rain stops the work\n", "");
+        let fates = fates(
+            &topics,
+            &settled,
+            Version { blob: &base, text: &without },
+            Version { blob: &proposed, text: TEXT },
+        );
+        assert_eq!(fates[0].before.as_ref().unwrap().state.as_str(), "orphaned");
+        let after = fates[0].after.as_ref().unwrap();
+        assert_eq!((after.state.as_str(), after.method.as_str()), ("shifted", "quote"));
+        assert_eq!(&TEXT[after.range().unwrap()], "rain stops the work");
+    }
+}

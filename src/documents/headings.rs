@@ -98,11 +98,12 @@ impl Outline {
                     }
                 }
                 Event::End(tag) => {
-                    if let (TagEnd::Heading(_), Some(mut done)) = (tag, heading.take()) {
+                    if matches!(tag, TagEnd::Heading(_))
+                        && let Some(mut done) = heading.take()
+                        && outline.headings.len() < HEADINGS_MAX
+                    {
                         done.text = truncate_chars(done.text.trim(), HEADING_CHARS_MAX);
-                        if outline.headings.len() < HEADINGS_MAX {
-                            outline.headings.push(done);
-                        }
+                        outline.headings.push(done);
                     }
                     if is_block_end(tag) {
                         open.pop();

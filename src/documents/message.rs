@@ -137,3 +137,63 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         created_at: row.get("created_ms")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ErrorKind;
+    use crate::documents::fixture::Fixture;
+    use crate::documents::topic::set_status;
+
+    #[test]
+    fn messages_are_numbered_per_topic() {
+        let mut fixture = Fixture::new();
+        let (one, two) = (fixture.topic("a.md", "").id, fixture.topic("a.md", "").id);
+        for (topic, expected) in [(&one, 2), (&two, 2), (&one, 3)] {
+            let posted = fixture
+                .write(|tx, ids| post(tx, ids, topic, &Actor::System, "hello", None))
+                .unwrap();
+            assert_eq!(posted.sequence, expected);
+        }
+        let all = list_of(&fixture.connection, &one).unwrap();
+        assert_eq!(all.iter().map(|it| it.sequence).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(fixture.kinds(2), ["message_posted"; 3]);
+        let shown = serde_json::to_value(&all[1]).unwrap();
+        let names: Vec<&String> = shown.as_object().unwrap().keys().collect();
+        assert_eq!(
+            names,
+            [
+                "id",
+                "topic_id",
+                "sequence",
+                "author",
+                "author_name",
+                "body",
+                "proposal_id",
+                "created_at",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_posted_is_refused() {
+        let mut fixture = Fixture::new();
+        let topic = fixture.topic("a.md", "").id;
+        let unknown: TopicId = fixture.ids.mint();
+        let mut refuse = |topic: &TopicId, body: &str| {
+            fixture.write(|tx, ids| post(tx, ids, topic, &Actor::System, body, None)).unwrap_err()
+        };
+        assert_eq!(refuse(&topic, " ").kind(), ErrorKind::Invalid);
+        assert_eq!(refuse(&topic, "\u{7}").kind(), ErrorKind::Invalid);
+        let long = "x".repeat(MESSAGE_BYTES_MAX + 1);
+        assert_eq!(refuse(&topic, &long).kind(), ErrorKind::TooLarge);
+        assert_eq!(refuse(&unknown, "x").kind(), ErrorKind::NotFound);
+        let close = |tx: &Tx<'_>, _: &Ids| {
+            set_status(tx, &topic, TopicStatus::Open, TopicStatus::Discarded, &Actor::System)
+        };
+        fixture.write(close).unwrap();
+        let refused = fixture.write(|tx, ids| post(tx, ids, &topic, &Actor::System, "late", None));
+        assert_eq!(refused.unwrap_err().code_str(), "topic_closed");
+        assert_eq!(list_of(&fixture.connection, &topic).unwrap().len(), 1);
+    }
+}

@@ -9,6 +9,7 @@ pub mod commit;
 pub mod diff;
 pub mod fate;
 pub mod git;
+
 pub mod headings;
 pub mod message;
 pub mod placement;

@@ -163,15 +163,15 @@ fn is_supported(map: &PairMap, pieces: &[Piece]) -> bool {
     }
     pieces.iter().any(|piece| {
         (piece.old.len() >= UNIQUE_BYTES_MIN && map.is_unique(piece.token))
-            || run_bytes(map, piece.token) >= SUPPORT_BYTES_MIN
+            || is_in_long_run(map, piece.token)
     })
 }
 
-/// Returns the non-space bytes that were carried over in one run around a token, up to enough.
-fn run_bytes(map: &PairMap, token: usize) -> usize {
-    let bytes = |it: usize| {
-        if map.old.is_space(it) { 0 } else { map.old.end(it) - map.old.start(it) }
-    };
+/// Returns whether a token stands in a run that was carried over and is long enough, or with which
+/// both texts start or end.
+fn is_in_long_run(map: &PairMap, token: usize) -> bool {
+    let bytes =
+        |it: usize| if map.old.is_space(it) { 0 } else { map.old.end(it) - map.old.start(it) };
     let is_joined = |left: usize, right: usize| match (map.new_of(left), map.new_of(right)) {
         (Some(left), Some(right)) => left + 1 == right,
         _ => false,
@@ -183,11 +183,14 @@ fn run_bytes(map: &PairMap, token: usize) -> usize {
         sum += bytes(left);
     }
     let mut right = token;
-    while sum < SUPPORT_BYTES_MIN && right + 1 < map.old.count() && is_joined(right, right + 1) {
+    let last = map.old.count() - 1;
+    while sum < SUPPORT_BYTES_MIN && right < last && is_joined(right, right + 1) {
         right += 1;
         sum += bytes(right);
     }
-    sum
+    let is_head = left == 0 && map.new_of(0) == Some(0);
+    let is_tail = right == last && map.new_of(last) == Some(map.new.count() - 1);
+    sum >= SUPPORT_BYTES_MIN || is_head || is_tail
 }
 
 /// Returns the range that the pieces cover, with replaced words at both ends of the span: where
@@ -262,3 +265,6 @@ pub(super) fn trim(text: &str, range: Range<usize>) -> Option<Range<usize>> {
     let end = start + slice.trim().len();
     (start < end).then_some(start..end)
 }
+
+#[cfg(test)]
+mod tests;

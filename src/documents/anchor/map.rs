@@ -70,11 +70,6 @@ impl PairMap {
         partner(&self.to_new, old_token)
     }
 
-    /// Returns the old token that a new one was.
-    pub(super) fn old_of(&self, new_token: usize) -> Option<usize> {
-        partner(&self.to_old, new_token)
-    }
-
     /// Returns whether the same token occurs exactly once in either text.
     pub(super) fn is_unique(&self, old_token: usize) -> bool {
         self.keys.counts[self.keys.old[old_token].0 as usize] == (1, 1)
@@ -305,7 +300,7 @@ mod tests {
             let text = &old[map.old.start(token)..map.old.end(token)];
             match map.new_of(token) {
                 Some(partner) => {
-                    assert_eq!(map.old_of(partner), Some(token));
+                    assert_eq!(map.to_old[partner] as usize, token);
                     assert_eq!(map.keys.old[token], map.keys.new[partner]);
                     shown.push_str(text);
                 }

@@ -356,3 +356,6 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Proposal> {
         created_at: row.get("created_ms")?,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,12 +128,7 @@ async fn derive(works: &Works, input: &Input, checked: &Checked) -> Result<Optio
     Ok(Some(Value::String(topic.source_path.to_string())))
 }
 
-async fn typed(
-    works: &Works,
-    input: &Input,
-    value: Value,
-    checked: &mut Checked,
-) -> Result<Value> {
+async fn typed(works: &Works, input: &Input, value: Value, checked: &mut Checked) -> Result<Value> {
     let wrong = |expected: &str| {
         Error::invalid(format!("input `{}` must be {expected}", input.name)).code("bad_input")
     };
@@ -169,8 +164,8 @@ async fn typed(
         }
         InputType::Number => {
             let number = value.as_f64().ok_or_else(|| wrong("a number"))?;
-            let is_in = input.min.is_none_or(|it| number >= it)
-                && input.max.is_none_or(|it| number <= it);
+            let is_in =
+                input.min.is_none_or(|it| number >= it) && input.max.is_none_or(|it| number <= it);
             if !is_in {
                 return Err(wrong("within its limits"));
             }
@@ -214,19 +209,20 @@ pub async fn require_open(works: &Works, id: &TopicId) -> Result<()> {
 pub async fn persona_version(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<BlobId> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
-        return Err(Error::invalid("the name of a persona holds letters, digits, `-` and `_` only")
-            .code("bad_input"));
+        return Err(Error::invalid(
+            "the name of a persona holds letters, digits, `-` and `_` only",
+        )
+        .code("bad_input"));
     }
     let root = crate::process::Root::open(folder)?;
     let path = camino::Utf8PathBuf::from(format!("agents/{name}.md"));
-    let (bytes, _) = root.read_relative(&path, PERSONA_BYTES_MAX).map_err(|cause| {
-        match cause.kind() {
+    let (bytes, _) =
+        root.read_relative(&path, PERSONA_BYTES_MAX).map_err(|cause| match cause.kind() {
             ErrorKind::NotFound => Error::not_found(format!("there is no persona {name}"))
                 .code("no_persona")
                 .hint(format!("write {path} beside the script")),
             _ => cause,
-        }
-    })?;
+        })?;
     let text = String::from_utf8(bytes)
         .map_err(|_| Error::invalid(format!("{path} is not UTF-8")).code("not_text"))?;
     repo.hash_text(&text).await

@@ -208,7 +208,9 @@ pub(super) fn view(works: &super::Works, c: &Connection, job: Job) -> Result<Job
     let kind = works.config.kinds.get(&job.kind);
     let engine = kind.and_then(|it| works.config.engines.get(&it.engine));
     let program = match engine.map(|it| &it.body) {
-        Some(EngineBody::Process { command, .. }) => command.first().map_or("agent", String::as_str),
+        Some(EngineBody::Process { command, .. }) => {
+            command.first().map_or("agent", String::as_str)
+        }
         _ => "wb-agent",
     };
     let canceller = job.cancelled_by.as_ref();
@@ -359,7 +361,8 @@ pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
     let path = job_dir(&site.config.site.data, id).join("prompt");
     let missing = format!("job {id} has no prompt: it was not started");
     let bytes = blocking(move || {
-        std::fs::read(&path).map_err(|cause| Error::not_found(missing).code("no_prompt").source(cause))
+        std::fs::read(&path)
+            .map_err(|cause| Error::not_found(missing).code("no_prompt").source(cause))
     })
     .await?;
     Ok(json!({"prompt": String::from_utf8_lossy(&bytes)}))

@@ -31,13 +31,14 @@ pub fn hooks(works: &Works) -> Hooks {
 /// Whether a job left what its kind promises: rows are found by the job's id, never by time.
 fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<bool> {
     match produces {
-        Produces::Proposal => {
-            Ok(documents::proposal::by_job(tx.connection(), &job.id)?.is_some())
-        }
-        Produces::Message => documents::message::is_author_of_any(
-            tx.connection(),
-            &crate::base::Actor::Job(job.id.clone()),
-        ),
+        Produces::Proposal => Ok(documents::proposal::by_job(tx.connection(), &job.id)?.is_some()),
+        Produces::Message => match &job.topic_id {
+            None => Ok(false),
+            Some(topic) => {
+                let agent = crate::base::Actor::Job(job.id.clone());
+                documents::message::has_author(tx.connection(), topic, &agent)
+            }
+        },
         Produces::Result => Ok(job.result.is_some()),
         // No verb makes one yet: such a job fails with the sentence that says so.
         Produces::Perspective => Ok(false),
@@ -67,7 +68,8 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
     }
     let texts = texts(&works.config, &works.wb_agent, kind, job.id.as_str(), &values);
     let prompt = script::prompt(&works.vm, kind, &texts).await.map_err(|cause| {
-        let code = if cause.code_str() == "script_stuck" { "script_stuck" } else { "prompt_failed" };
+        let code =
+            if cause.code_str() == "script_stuck" { "script_stuck" } else { "prompt_failed" };
         Error::invalid(cause.chain()).code(code)
     })?;
     Ok(Prepared { inputs: values, prompt })

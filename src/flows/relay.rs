@@ -45,10 +45,8 @@ async fn payload(works: &Works, event: &StoredEvent) -> Result<Value> {
         "id": event.id, "at": event.at, "kind": event.kind, "subject": event.subject,
         "actor": event.actor, "data": event.data,
     });
-    let is_job = matches!(
-        event.kind,
-        EventKind::JobQueued | EventKind::JobStarted | EventKind::JobFinished
-    );
+    let is_job =
+        matches!(event.kind, EventKind::JobQueued | EventKind::JobStarted | EventKind::JobFinished);
     if let (true, Some(id)) = (is_job, event.data["id"].as_str()) {
         let id = id.parse()?;
         let job = works.store.read(move |c| jobs::find(c, &id)).await?;

@@ -62,7 +62,7 @@ pub async fn create(
     };
     if anchor.is_some() {
         // The text that was pointed at must stay readable, also when it is not committed.
-        site.repo.keep_blob(&source).await?;
+        site.repo.keep_text(&source).await?;
     }
     let new = NewTopic {
         source_path: request.source_path,
@@ -79,7 +79,10 @@ pub async fn create(
                 && let Some(kept) = idempotency::find(tx, key)?
             {
                 let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
-                return names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?);
+                return names::fill_topic(
+                    tx.connection(),
+                    topic::find(tx.connection(), &id, None)?,
+                );
             }
             let made = topic::create(tx, &ids, new.clone())?;
             if let Some(key) = &key {
@@ -99,7 +102,7 @@ pub struct TopicQuery {
     /// `open`, `incorporated` or `discarded`.
     pub status: Option<String>,
     /// The `next` of the page before.
-    pub after: Option<String>,
+    pub after: Option<TopicId>,
     /// Rows of a page.
     pub limit: Option<u32>,
 }
@@ -113,9 +116,10 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Val
     caller.person()?;
     let filter = TopicFilter {
         source_path: query.source_path.clone(),
-        status: query.status.as_deref().map(TopicStatus::parse).transpose()?,
+        status: query.status.as_deref().map(str::parse).transpose()?,
         after: query.after,
         limit: page_limit(query.limit)?,
+        blob: None,
     };
     let page = site
         .store
@@ -313,7 +317,7 @@ pub async fn open_for_agent(site: &Site, caller: &Caller, path: &SourcePath) -> 
         job.require_source(path, Verb::Read)?;
     }
     let asked = path.clone();
-    let mut topics = site.store.read(move |c| topic::list_open_of(c, &asked)).await?;
+    let mut topics = site.store.read(move |c| topic::list_open_of(c, &asked, None)).await?;
     place_in_present(site, path, &mut topics).await?;
     let rows: Vec<Value> = topics
         .into_iter()

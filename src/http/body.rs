@@ -1,12 +1,14 @@
 //! Bodies and queries of requests, read with limits on size and time.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use serde::de::DeserializeOwned;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::base::{Error, ErrorKind, Result, truncate_chars};
@@ -18,6 +20,47 @@ pub(super) type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
 const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// Longest time for a whole body (16 MiB from a slow phone).
 const BODY_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// Bodies up to this long are read without asking for room.
+const SMALL_BYTES_MAX: usize = 64 * 1024;
+/// Room for all larger bodies that are held at one time, in KiB.
+const ROOM_KIB: usize = 256 * 1024;
+
+/// The memory that bodies may take: many clients that send much at once wait for each other.
+#[derive(Clone)]
+pub(super) struct Room(Arc<Semaphore>);
+
+impl Room {
+    pub(super) fn new() -> Room {
+        Room(Arc::new(Semaphore::new(ROOM_KIB)))
+    }
+
+    /// Takes the room that a body may need; it is given back when the permit is dropped.
+    pub(super) async fn take(
+        &self,
+        headers: &HeaderMap,
+        bytes_max: usize,
+    ) -> Result<Option<OwnedSemaphorePermit>> {
+        let length = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+        let bytes: usize = length.unwrap_or(bytes_max);
+        if bytes > bytes_max {
+            return Err(too_large(bytes_max));
+        }
+        if bytes <= SMALL_BYTES_MAX {
+            return Ok(None);
+        }
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        match timeout(PAUSE_MAX, Arc::clone(&self.0).acquire_many_owned(kib)).await {
+            Ok(Ok(permit)) => Ok(Some(permit)),
+            _ => Err(Error::new(ErrorKind::Busy, "too many large bodies arrive at once")
+                .hint("try again in a moment")),
+        }
+    }
+}
+
+fn too_large(bytes_max: usize) -> Error {
+    Error::new(ErrorKind::TooLarge, format!("the body is longer than {bytes_max} bytes"))
+}
 
 /// The type of a form.
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
@@ -34,8 +77,7 @@ pub(super) async fn read(mut body: BodyStream, bytes_max: usize) -> Result<Vec<u
         let Some(part) = next else { return Ok(bytes) };
         let part = part?;
         if bytes.len() + part.len() > bytes_max {
-            let message = format!("the body is longer than {bytes_max} bytes");
-            return Err(Error::new(ErrorKind::TooLarge, message));
+            return Err(too_large(bytes_max));
         }
         bytes.extend_from_slice(&part);
     }
@@ -142,6 +184,26 @@ mod tests {
             assert!(!is_json(bad), "{bad:?}");
         }
         assert!(!is_json(&["application/json", "text/plain"]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_bodies_wait_for_room() {
+        let room = Room::new();
+        let of = |length: usize| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_LENGTH, length.into());
+            headers
+        };
+        let mib = 1024 * 1024;
+        let whole = room.take(&of(ROOM_KIB * 1024), ROOM_KIB * 1024).await.unwrap();
+        assert_eq!(room.take(&of(mib), mib).await.unwrap_err().kind(), ErrorKind::Busy);
+        assert!(room.take(&of(100), mib).await.unwrap().is_none(), "small ones do not wait");
+        let unsaid = room.take(&HeaderMap::new(), mib).await;
+        assert_eq!(unsaid.unwrap_err().kind(), ErrorKind::Busy);
+        drop(whole);
+        assert!(room.take(&of(mib), mib).await.unwrap().is_some());
+        let long = room.take(&of(mib + 1), mib).await;
+        assert_eq!(long.unwrap_err().kind(), ErrorKind::TooLarge);
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use hyper::header::HeaderName;
 use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use crate::base::{Error, Result, digest_hex};
-use crate::http::body::{self, BodyStream, FORM};
+use crate::http::body::{self, BodyStream, FORM, Room};
 use crate::http::gate::Passed;
 use crate::http::listen::Peer;
 use crate::http::who::Credential;
@@ -23,11 +24,13 @@ const NOTHING_BYTES_MAX: usize = 1024;
 pub struct Call {
     passed: Arc<Passed>,
     body: Option<BodyStream>,
+    room: Room,
+    taken: Option<OwnedSemaphorePermit>,
 }
 
 impl Call {
-    pub(super) fn new(passed: Arc<Passed>, body: BodyStream) -> Call {
-        Call { passed, body: Some(body) }
+    pub(super) fn new(passed: Arc<Passed>, room: Room, body: BodyStream) -> Call {
+        Call { passed, body: Some(body), room, taken: None }
     }
 
     /// Returns who asks.
@@ -151,6 +154,8 @@ impl Call {
 
     async fn bytes(&mut self, bytes_max: usize) -> Result<Vec<u8>> {
         let body = self.body.take().ok_or_else(|| Error::internal("a body was read twice"))?;
+        // Held until the call is over: what was read lives as long.
+        self.taken = self.room.take(&self.passed.headers, bytes_max).await?;
         body::read(body, bytes_max).await
     }
 

@@ -23,7 +23,7 @@ use tracing::warn;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, fault};
 use crate::http::listen::Peer;
 use crate::http::who::{Credential, identify};
 use crate::http::{Edge, get, reply};
@@ -132,7 +132,7 @@ impl Feed {
             position,
             told: position,
             greeting: None,
-            is_behind: true,
+            is_behind: !fault::is_off("event_replay"),
         };
         let mut greeting = format!("retry: {RETRY_MS}\n");
         if is_past_gone {
@@ -219,7 +219,7 @@ impl Feed {
             return Ok(text);
         }
         for event in &page {
-            if event.id != self.position + 1 {
+            if event.id != self.position + 1 && !fault::is_off("event_gap") {
                 // All that is left of the past is read by the client from the site itself.
                 self.position = largest.max(event.id);
                 self.write_reset(&mut text);
@@ -235,7 +235,7 @@ impl Feed {
         if event.id <= self.position {
             return None;
         }
-        if event.id != self.position + 1 {
+        if event.id != self.position + 1 && !fault::is_off("event_replay") {
             self.is_behind = true;
             return None;
         }

@@ -12,6 +12,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Error, Result};
+use crate::http::body::{BodyStream, Room};
 use crate::http::call::Call;
 use crate::http::gate::Passed;
 use crate::http::reply::{self, Ours};
@@ -74,13 +75,14 @@ where
     let state = state.clone();
     on(verb, path)
         .and(warp::ext::get::<Arc<Passed>>())
+        .and(warp::ext::get::<Room>())
         .and(warp::body::stream())
-        .then(move |passed, body| {
+        .then(move |passed, room, body| {
             let state = state.clone();
             let handle = handle.clone();
             async move {
                 let body = warp_body(body);
-                let outcome = handle(state, Call::new(passed, body)).await;
+                let outcome = handle(state, Call::new(passed, room, body)).await;
                 let mut response = outcome.unwrap_or_else(reply::failed);
                 response.extensions_mut().insert(Ours);
                 response
@@ -91,7 +93,7 @@ where
 
 fn warp_body<B: bytes::Buf>(
     body: impl futures_util::Stream<Item = std::result::Result<B, warp::Error>> + Send + 'static,
-) -> crate::http::body::BodyStream {
+) -> BodyStream {
     let lost = |cause: warp::Error| {
         Error::invalid("the body ended too early").code("body_lost").source(cause)
     };

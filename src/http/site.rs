@@ -13,7 +13,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::Error;
-use crate::http::body::{FORM, is_of_type};
+use crate::http::body::{FORM, Room, is_of_type};
 use crate::http::gate::{self, Refused};
 use crate::http::listen::Peer;
 use crate::http::origin::is_page;
@@ -25,12 +25,13 @@ use crate::http::{Edge, any_of};
 pub struct Site {
     edge: Edge,
     routes: BoxedFilter<(Response,)>,
+    room: Room,
 }
 
 impl Site {
     /// Returns the site that `routes` make.
     pub fn new(routes: BoxedFilter<(Response,)>, edge: Edge) -> Site {
-        Site { edge, routes: any_of([routes]) }
+        Site { edge, routes: any_of([routes]), room: Room::new() }
     }
 
     /// Answers a request of a peer.
@@ -82,6 +83,7 @@ impl Site {
         }
         head.uri = origin_form(&head.uri);
         head.extensions.insert(Arc::new(passed));
+        head.extensions.insert(self.room.clone());
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
         match routes.call(Request::from_parts(head, body)).await {
             Ok(response) => Ok(response),

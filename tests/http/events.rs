@@ -1,12 +1,15 @@
 //! The event stream: resumed without loss and without doubles, or reset.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::{DEADLINE, Fixture, bearer, request, site};
+use super::{DEADLINE, Fixture, bearer, request, site, site_with};
 use wiki_browser::base::{Actor, Event, EventKind, Millis, Scope};
+use wiki_browser::http::ServeLimits;
 use wiki_browser::store::{Store, events};
 
 /// One event as a browser sees it.
@@ -253,5 +256,36 @@ async fn a_slow_reader_lags_and_still_misses_nothing() {
     for expected in 0..ALL {
         assert_eq!(number_of(&reader.next().await.unwrap()), expected);
     }
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_never_reads_is_closed() {
+    let limits = ServeLimits {
+        tcp_connections_max: 1,
+        write_stall: Duration::from_millis(300),
+        ..Default::default()
+    };
+    let site = site_with(limits, Duration::from_secs(2)).await;
+    let mut reader = Reader::open(&site, None).await;
+    reader.wait_for_id().await;
+    // More than the kernel buffers for one connection, and nobody reads.
+    let filler = "x".repeat(2_000);
+    for _ in 0..40 {
+        let filler = filler.clone();
+        let write = site.edge.store.write(move |tx| {
+            (0..200).try_for_each(|it| {
+                let subject = format!("source:{filler}.md");
+                tx.emit(Event { subject, ..event(it) })
+            })
+        });
+        write.await.unwrap();
+    }
+    // The connection is gone on the server's side: its only place is free again.
+    let start = Instant::now();
+    while site.get("/healthz", "").await.status != 200 {
+        assert!(start.elapsed() < DEADLINE);
+    }
+    drop(reader);
     site.end().await;
 }

@@ -1,5 +1,7 @@
 //! The edge over real sockets: a site on port 0 and on a Unix socket, spoken to in raw bytes.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
+
 mod connections;
 mod credentials;
 mod events;
@@ -8,7 +10,7 @@ mod signing_in;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -18,9 +20,10 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wiki_browser::base::{Clock, Ids, JobId, digest_hex};
+use wiki_browser::base::{Clock, Error, Ids, JobId, digest_hex};
 use wiki_browser::http::{
-    Edge, GateConfig, JobToken, JobTokenState, Listeners, ServeLimits, bind_unix, routes, serve,
+    Edge, GateConfig, IsReady, JobToken, JobTokenState, Listeners, ServeLimits, bind_unix, routes,
+    serve,
 };
 use wiki_browser::people::{self, LoginCodes, Person, TokenScope};
 use wiki_browser::store::{MIGRATIONS, Store};
@@ -38,6 +41,7 @@ struct Fixture {
     person: Person,
     token: String,
     is_agent: Arc<AtomicBool>,
+    ready: Arc<AtomicU8>,
     stop: CancellationToken,
     serving: JoinSet<()>,
     _end: DropGuard,
@@ -63,6 +67,7 @@ async fn site_with(limits: ServeLimits, grace: Duration) -> Fixture {
     let hosts = vec!["wiki.example.org".to_owned()];
     let is_agent = Arc::new(AtomicBool::new(false));
     let agent = Arc::clone(&is_agent);
+    let ready = Arc::new(AtomicU8::new(0));
     let edge = Edge {
         store,
         ids,
@@ -70,14 +75,28 @@ async fn site_with(limits: ServeLimits, grace: Duration) -> Fixture {
         gate: Arc::new(GateConfig::new(Some(address), hosts, "Test".to_owned(), &data)),
         identify_job: Arc::new(|hash| Box::pin(async move { Ok(job_of(&hash)) })),
         is_agent_peer: Arc::new(move |_| agent.load(Ordering::SeqCst)),
-        is_ready: Arc::new(|| Box::pin(async { Ok(()) })),
+        is_ready: readiness(&ready),
         stop: stop.clone(),
     };
     let listeners = Listeners { tcp: Some(tcp), unix };
     let all = routes(&edge);
     serving.spawn(serve(listeners, all, edge.clone(), limits, stop.clone(), grace));
     let end = stop.clone().drop_guard();
-    Fixture { folder, edge, address, person, token, is_agent, stop, serving, _end: end }
+    Fixture { folder, edge, address, person, token, is_agent, ready, stop, serving, _end: end }
+}
+
+/// 0: ready, 1: not ready, 2: a fault of the program.
+fn readiness(state: &Arc<AtomicU8>) -> IsReady {
+    let state = Arc::clone(state);
+    Arc::new(move || {
+        let state = state.load(Ordering::SeqCst);
+        Box::pin(async move {
+            assert_ne!(state, 2, "a panic in a handler");
+            let cause = std::io::Error::other("hidden detail");
+            let error = Error::unavailable("the disk is away").source(cause);
+            if state == 0 { Ok(()) } else { Err(error) }
+        })
+    })
 }
 
 async fn people_of(store: &Store, ids: &Ids) -> (Person, String) {
@@ -185,7 +204,8 @@ fn request(method: &str, path: &str, host: &str, headers: &str, body: &str) -> S
 }
 
 async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, request: &str) -> Answer {
-    stream.write_all(request.as_bytes()).await.unwrap();
+    // A connection that is refused may be reset before the request is written.
+    let _ = stream.write_all(request.as_bytes()).await;
     let mut bytes = Vec::new();
     // A connection that is refused may be reset after its answer; what was read counts.
     let _ = timeout(DEADLINE, stream.read_to_end(&mut bytes)).await.expect("an answer in time");

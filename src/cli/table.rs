@@ -83,6 +83,9 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
+    if width == 0 {
+        return String::new();
+    }
     let mut short = String::new();
     let mut taken = 1;
     for c in text.chars() {
@@ -92,9 +95,11 @@ pub(super) fn cut(text: &str, width: usize) -> String {
         }
         short.push(c);
     }
-    if width > 0 {
-        short.push('…');
+    // Characters together can be wider than one by one (an emoji and its variation selector).
+    while short.width() >= width && !short.is_empty() {
+        short.pop();
     }
+    short.push('…');
     short
 }
 

@@ -107,12 +107,13 @@ fn what_is_wrong_with_the_arguments_exits_2() {
         &["source", "show", "/etc/passwd"],
         &["proposal", "reject", "7f3a"],
         &["proposal", "approve", "7f3a"],
-        &["status", "--json", "--field", "x"],
+        &["status", "--field", "x", "--json"],
         &["serve", "--data", "x"],
     ] {
         let assert = wiki_browser(folder.path()).args(args).assert().code(2);
         let text = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-        assert!(text.starts_with("error: "), "{args:?}: {text}");
+        let start = if args.contains(&"--json") { "{\"error\":{" } else { "error: " };
+        assert!(text.starts_with(start), "{args:?}: {text}");
     }
     let assert = wiki_browser(folder.path()).args(["frobnicate", "--json"]).assert().code(2);
     assert_eq!(envelope(&assert.get_output().stderr)["code"], "usage");

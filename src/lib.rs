@@ -2,6 +2,7 @@
 
 pub mod base;
 
+pub mod client;
 pub mod process;
 pub mod script;
 pub mod store;
@@ -11,3 +12,6 @@ pub mod jobs;
 pub mod people;
 
 pub mod flows;
+
+pub mod cli;
+pub mod http;

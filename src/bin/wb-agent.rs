@@ -9,5 +9,5 @@ fn main() -> ExitCode {
         let args = args.map(|it| it.to_string_lossy().into_owned());
         return wiki_browser::process::guard_main(args);
     }
-    ExitCode::SUCCESS
+    wiki_browser::cli::agent::main(std::env::args_os())
 }

@@ -198,6 +198,15 @@ async fn a_failing_handler_does_not_keep_the_others_from_being_told() {
 }
 
 #[test]
+fn a_handle_can_be_used_from_everywhere() {
+    fn is_shared<T: Clone + Send + Sync + 'static>(_: &T) {}
+    let (_site, loaded) = functions(&["return 1"]);
+    is_shared(&loaded);
+    fn is_sent<T: Send>(_: &T) {}
+    is_sent(&loaded.vm.call(slot(&loaded, 0), Value::Null));
+}
+
+#[test]
 fn loading_is_bounded_too() {
     for (text, code) in [
         ("while true do pcall(function() while true do end end) end", "4:1 limit"),

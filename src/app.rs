@@ -96,8 +96,7 @@ async fn build(loaded: &Loaded) -> Result<(Site, Writer)> {
     let engines = Engines::resolve(config, path, &wb_agent)?;
     let children = Children::new();
     let git = resolve_git(path, &config.folder)?;
-    let repo =
-        Repo::open(&config.site.root, git, &config.site.sources, children.clone()).await?;
+    let repo = Repo::open(&config.site.root, git, &config.site.sources, children.clone()).await?;
     let clock = Clock::system();
     let (store, writer) =
         Store::open(&config.site.data.join("wiki.db"), MIGRATIONS, clock.clone())?;
@@ -203,8 +202,8 @@ async fn take_lock(data: &Utf8Path) -> Result<FileLock> {
             return Ok(lock);
         }
         if tokio::time::Instant::now() >= give_up {
-            let who = data::running_server(data)
-                .map_or_else(String::new, |it| format!(" (pid {it})"));
+            let who =
+                data::running_server(data).map_or_else(String::new, |it| format!(" (pid {it})"));
             return Err(Error::conflict(
                 "already_running",
                 format!("another server{who} has the data folder {data}"),
@@ -331,4 +330,3 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
     }
     warnings
 }
-

@@ -16,7 +16,11 @@ const SERVER_FILE: &str = "server.json";
 /// Makes the folder, mode 0700.
 pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
     let cannot = || format!("cannot create the data folder {data}");
-    DirBuilder::new().recursive(true).mode(0o700).create(data).context(ErrorKind::Unavailable, cannot)
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(data)
+        .context(ErrorKind::Unavailable, cannot)
 }
 
 /// Keeps the text of the loaded script under its digest: a job's row names the digest.

@@ -270,8 +270,8 @@ async fn serve() {
         secrets: Vec::new(),
     };
     let mut guard = spawn_guard(&children, spec).await.unwrap();
-    let pid = agent_pid(&mut guard).await;
     if role == "wait" {
+        let pid = agent_pid(&mut guard).await;
         say(&format!("started {pid}"));
         std::future::pending::<()>().await;
     }

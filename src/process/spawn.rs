@@ -1,7 +1,7 @@
 //! The server's side of a guard: starting it, hearing it, stopping it.
 //!
-//! **Invariant:** the server's end of the socketpair is the guard's lifeline: it is held by [`Guard`]
-//! alone, and dropping that ends the job.
+//! **Invariant:** the server's end of the socketpair is the guard's lifeline: [`Guard`] alone holds
+//! it, and dropping that ends the job.
 
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,1 +1,3 @@
-fn main() {}
+//! The one integration binary: it links once.
+
+mod git;

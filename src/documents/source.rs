@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Error, Result, SourcePath};
+use crate::base::{BlobId, Error, Result, SourcePath, fault};
 use crate::documents::git::{Change, Conversion, IndexEntry, Repo, blocking};
 use crate::process::Root;
 
@@ -114,6 +114,9 @@ impl Repo {
     /// As [`Repo::source`]; `conflict` with code `source_dirty`, `content_filter`, `hard_link` or
     /// `merge_in_progress`.
     pub async fn refuse_unwritable(&self, path: &SourcePath) -> Result<()> {
+        if fault::is_off("approval_dirty") {
+            return Ok(());
+        }
         let (entry, bytes, links) = self.read_tracked(path).await?;
         if entry.is_unmerged {
             return Err(Error::conflict("merge_in_progress", format!("{path} is in conflict"))

@@ -1,3 +1,8 @@
-//! The one integration binary: it links once.
+//! The integration tests, in one binary because it links once.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod cli;
 mod git;
+mod http;
+mod process;
+mod store;

@@ -67,9 +67,10 @@ impl Repo {
     /// # Errors
     /// `unavailable` if git cannot write.
     pub async fn keep_text(&self, source: &Source) -> Result<()> {
-        match source.state {
-            SourceState::Clean => Ok(()),
-            SourceState::Modified => self.write_blob(&source.text).await.map(|_| ()),
+        // Not the state: a clean file whose line ends git converts has a version of its own.
+        match source.head_blob.as_ref() == Some(&source.blob) {
+            true => Ok(()),
+            false => self.write_blob(&source.text).await.map(|_| ()),
         }
     }
 

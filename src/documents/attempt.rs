@@ -70,8 +70,11 @@ const PREPARED: &str = "
     FROM incorporation_attempts AS a JOIN incorporation_proposals AS p ON p.id = a.proposal_id
     WHERE a.state = 'prepared' AND a.branch > '' ORDER BY a.branch";
 const IS_PREPARED: &str = "
-    SELECT EXISTS (SELECT 1 FROM incorporation_attempts
-    WHERE proposal_id = :proposal AND state = 'prepared')";
+    SELECT 1 FROM incorporation_attempts
+    WHERE proposal_id = :proposal AND state = 'prepared' LIMIT 1";
+const IS_TOPIC_PREPARED: &str = "
+    SELECT 1 FROM incorporation_attempts
+    WHERE topic_id = :topic AND state = 'prepared' LIMIT 1";
 const COMMIT_OF: &str = "
     SELECT commit_sha FROM incorporation_attempts
     WHERE proposal_id = :proposal AND state = 'committed'";
@@ -84,6 +87,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::drop", DROP),
     ("attempt::prepared", PREPARED),
     ("attempt::is_prepared", IS_PREPARED),
+    ("attempt::is_topic_prepared", IS_TOPIC_PREPARED),
     ("attempt::commit_of", COMMIT_OF),
 ];
 
@@ -144,7 +148,16 @@ pub fn prepared(connection: &Connection) -> Result<Vec<Prepared>> {
 /// As any read.
 pub fn is_prepared(connection: &Connection, proposal: &ProposalId) -> Result<bool> {
     let params = named_params! {":proposal": proposal};
-    Ok(connection.prepare_cached(IS_PREPARED)?.query_row(params, |row| row.get(0))?)
+    Ok(connection.prepare_cached(IS_PREPARED)?.exists(params)?)
+}
+
+/// Returns whether a proposal of this Topic is being approved: then the Topic may not be closed.
+///
+/// # Errors
+/// As any read.
+pub fn is_topic_prepared(connection: &Connection, topic: &TopicId) -> Result<bool> {
+    let params = named_params! {":topic": topic};
+    Ok(connection.prepare_cached(IS_TOPIC_PREPARED)?.exists(params)?)
 }
 
 /// Returns the commit that holds an approved proposal.

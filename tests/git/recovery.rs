@@ -1,8 +1,10 @@
 //! Each state in which a crash can leave an approval, made by hand, and what recovery makes of it.
 
-use wiki_browser::base::BlobId;
+use wiki_browser::base::{Actor, BlobId};
 use wiki_browser::documents::attempt::{self, Attempt};
 use wiki_browser::documents::commit::{Approval, Outcome, recover};
+use wiki_browser::documents::proposal;
+use wiki_browser::documents::topic::{self, TopicStatus};
 
 use crate::git::support::{Site, git, read, settle, site, write};
 
@@ -231,6 +233,26 @@ async fn a_commit_that_is_gone_is_not_waited_for() {
     let note = half.is_dropped().await;
     assert!(note.contains("is gone"), "{note}");
     assert_eq!(half.site.status(), "");
+}
+
+#[tokio::test]
+async fn g19_nothing_else_decides_what_is_being_approved() {
+    let half = prepared().await;
+    let (id, topic_id) = (half.approval.proposal_id.clone(), half.approval.topic_id.clone());
+    let rejected = half.site.store.write(move |tx| {
+        proposal::mark_stale(tx, &id)?;
+        proposal::reject(tx, &id, &Actor::System, "no")
+    });
+    assert_eq!(rejected.await.unwrap_err().code_str(), "branch_busy");
+    let (open, gone) = (TopicStatus::Open, TopicStatus::Discarded);
+    let closed = half
+        .site
+        .store
+        .write(move |tx| topic::set_status(tx, &topic_id, open, gone, &Actor::System));
+    assert_eq!(closed.await.unwrap_err().code_str(), "branch_busy");
+    let id = half.approval.proposal_id.clone();
+    half.site.store.write(move |tx| proposal::mark_stale(tx, &id)).await.unwrap();
+    half.is_settled().await;
 }
 
 #[tokio::test]

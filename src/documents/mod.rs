@@ -1,6 +1,7 @@
 //! Documents: Topics with their anchors, and the proposals that settle them.
 
 pub mod anchor;
+mod compare;
 pub mod diff;
 pub mod fate;
 #[cfg(test)]

@@ -267,4 +267,6 @@ pub(super) fn trim(text: &str, range: Range<usize>) -> Option<Range<usize>> {
 }
 
 #[cfg(test)]
+mod accuracy;
+#[cfg(test)]
 mod tests;

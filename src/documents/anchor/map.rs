@@ -70,6 +70,11 @@ impl PairMap {
         partner(&self.to_new, old_token)
     }
 
+    /// Returns the old token that a new one was.
+    pub(super) fn old_of(&self, new_token: usize) -> Option<usize> {
+        partner(&self.to_old, new_token)
+    }
+
     /// Returns whether the same token occurs exactly once in either text.
     pub(super) fn is_unique(&self, old_token: usize) -> bool {
         self.keys.counts[self.keys.old[old_token].0 as usize] == (1, 1)

@@ -117,8 +117,9 @@ fn replace(dice: &mut Dice, words: &[String], percent: usize) -> Option<Vec<Stri
 
 #[test]
 fn a_deleted_paragraph_is_gone_even_if_its_lookalike_stays() {
-    let delete =
-        |_: &mut Dice, number: usize, words: &[String]| (number % 4 != 0).then(|| words.to_vec());
+    let delete = |_: &mut Dice, number: usize, words: &[String]| {
+        (!number.is_multiple_of(4)).then(|| words.to_vec())
+    };
     assert_eq!(score(delete, false), Score { right: 200, wrong: 0, lost: 0 });
     assert_eq!(score(delete, true), Score { right: 200, wrong: 0, lost: 0 });
 }
@@ -136,7 +137,7 @@ fn edited_paragraphs_stay_where_they_are() {
 #[test]
 fn edits_and_deletions_together_are_never_silently_wrong() {
     let both = |dice: &mut Dice, number: usize, words: &[String]| {
-        if number % 4 == 0 { None } else { replace(dice, words, 15) }
+        if number.is_multiple_of(4) { None } else { replace(dice, words, 15) }
     };
     let found = score(both, true);
     assert!(found.wrong <= 2, "{found:?}");

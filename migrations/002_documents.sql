@@ -66,6 +66,7 @@ CREATE TABLE placements (
 ) STRICT, WITHOUT ROWID;
 
 -- A complete proposed text. proposed_by IS NULL means that the Agent of job_id wrote it.
+-- The text is the last column: reading the others must not walk through megabytes of it.
 CREATE TABLE incorporation_proposals (
     id              TEXT PRIMARY KEY,
     topic_id        TEXT NOT NULL REFERENCES topics (id),
@@ -76,7 +77,6 @@ CREATE TABLE incorporation_proposals (
     base_source_sha TEXT NOT NULL,
     proposed_sha    TEXT NOT NULL,
     text_digest     TEXT NOT NULL,
-    proposed_source TEXT NOT NULL,
     summary         TEXT,
     status          TEXT NOT NULL CHECK (status IN
         ('open', 'superseded', 'approved', 'rejected', 'stale', 'void')),
@@ -84,6 +84,7 @@ CREATE TABLE incorporation_proposals (
     decided_ms      INTEGER,
     reason          TEXT,
     created_ms      INTEGER NOT NULL,
+    proposed_source TEXT NOT NULL,
     CHECK (proposed_by IS NOT NULL OR job_id IS NOT NULL),
     UNIQUE (topic_id, revision_number),
     UNIQUE (id, topic_id)

@@ -1,6 +1,16 @@
 //! `wiki-browser`: people and coding agents work on documents together.
 
 pub mod base;
-pub mod cli;
+
 pub mod client;
+pub mod process;
+pub mod script;
 pub mod store;
+
+pub mod documents;
+pub mod jobs;
+pub mod people;
+
+pub mod flows;
+
+pub mod cli;

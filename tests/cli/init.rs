@@ -121,3 +121,23 @@ fn a_site_in_its_own_folder_serves_the_repository_around_it() {
     assert!(script.contains("author_name  = \"A \\\"B\\\"\","), "{script}");
     assert!(!script.contains("\"claude\""), "{script}");
 }
+
+#[test]
+fn a_new_site_passes_its_own_check() {
+    for engine in ["claude", "suggestions"] {
+        let folder = repository();
+        let args = ["init", "--engine", engine, "--name", "Ü \"Q\" \\n ]] --", "--email", "a@b.c"];
+        wiki_browser(folder.path()).args(args).assert().success();
+        let output = wiki_browser(folder.path()).args(["check", "--print", "--json"]).unwrap();
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(value["ok"], true, "{engine}");
+        for warning in value["warnings"].as_array().unwrap() {
+            // What Claude Code may do is the operator's to know; nothing else is amiss.
+            assert_eq!(warning["code"], "skips-permissions", "{engine}");
+        }
+        let identity = &value["config"]["identity"];
+        assert_eq!(identity["author_name"], "Ü \"Q\" \\n ]] --");
+        assert_eq!(identity["author_email"], "a@b.c");
+        assert_eq!(value["config"]["kinds"]["incorporate"]["engine"], engine);
+    }
+}

@@ -3,6 +3,7 @@
 mod follow;
 pub(super) mod job;
 pub(super) mod proposal;
+pub(super) mod script;
 mod site;
 pub(super) mod source;
 pub(super) mod topic;
@@ -10,6 +11,7 @@ pub(super) mod topic;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use clap::Parser;
 use serde_json::Value;
 
@@ -68,6 +70,8 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
     match command {
         Command::Serve => Err(Error::internal("serve is not a request")),
         Command::Init(args) => init::run(&desk.screen, &args).map(|()| 0),
+        Command::Check(args) => script::check(desk, &args),
+        Command::Render(args) => script::render(desk, &args),
         Command::Job(command) => job::run(desk, command),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command).map(|()| 0),
@@ -93,14 +97,24 @@ impl Desk {
             return Err(Error::invalid("serve takes no --data")
                 .hint("the script names the data folder: wb.site { data = … }"));
         }
-        Ok(ServeArgs { script: self.search().script()? })
+        Ok(ServeArgs { script: self.script()? })
+    }
+
+    /// Returns the path of this site's script.
+    pub(super) fn script(&self) -> Result<Utf8PathBuf> {
+        self.search().script()
+    }
+
+    /// Returns the client of the server that uses a data folder, with the operator's token.
+    pub(super) fn client_of(&self, data: &Utf8Path) -> Result<Client> {
+        let data = self.common.data.clone().unwrap_or_else(|| data.to_owned());
+        let search = Search { data: Some(data), ..Search::default() };
+        Client::of_operator(&search.site()?)
     }
 
     /// Returns the client of this site's server, with the operator's token.
     pub(super) fn client(&self) -> Result<Client> {
-        let site = self.search().site()?;
-        let data = site.data.ok_or_else(|| Error::internal("the site has no data folder"))?;
-        Client::with_token_file(&site.socket, &data.join("operator.token"))
+        Client::of_operator(&self.search().site()?)
     }
 
     /// Returns the present time.

@@ -1,0 +1,153 @@
+//! The table `logins`: sessions of browsers, found by the digest of their cookie.
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::{Millis, PersonId, Result, digest_hex, random_token};
+use crate::people::person::{self, Person};
+use crate::store::Tx;
+
+/// A session ends after this long, whatever happens.
+pub const LOGIN_TTL_MS: i64 = 90 * 24 * 60 * 60 * 1000;
+/// A session ends after this long without a request.
+const LOGIN_IDLE_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// How exact `last_seen_ms` is.
+const TOUCH_EVERY_MS: i64 = 60 * 60 * 1000;
+/// Longest cookie that is looked at, in bytes.
+const SECRET_BYTES_MAX: usize = 200;
+
+/// A session that is alive.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// The digest of its cookie.
+    pub hash: String,
+    /// Whose it is.
+    pub person: Person,
+    /// Whether [`touch_login`] is due.
+    pub is_touch_due: bool,
+}
+
+const INSERT: &str = "
+    INSERT INTO logins (hash, person_id, created_ms, last_seen_ms, expires_ms)
+    VALUES (:hash, :person, :now, :now, :expires)";
+const FIND: &str = "
+    SELECT logins.last_seen_ms, persons.id, persons.name, persons.display_name, persons.email,
+           persons.role, persons.created_ms, persons.disabled_ms
+    FROM logins JOIN persons ON persons.id = logins.person_id
+    WHERE logins.hash = :hash AND logins.expires_ms > :now AND logins.last_seen_ms > :idle
+      AND persons.disabled_ms IS NULL";
+const TOUCH: &str = "UPDATE logins SET last_seen_ms = :now WHERE hash = :hash";
+const END: &str = "DELETE FROM logins WHERE hash = :hash";
+const END_ALL: &str = "DELETE FROM logins WHERE person_id = :person";
+const PRUNE: &str = "DELETE FROM logins WHERE expires_ms <= :now";
+
+/// The statements of this file, for the schema test.
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("login::insert", INSERT),
+    ("login::find", FIND),
+    ("login::touch", TOUCH),
+    ("login::end", END),
+    ("login::end_all", END_ALL),
+    ("login::prune", PRUNE),
+];
+
+/// Makes a session; returns the secret for the cookie, this once.
+///
+/// # Errors
+/// As any write; `unavailable` without random bytes.
+pub fn create_login(tx: &Tx<'_>, person: &PersonId) -> Result<String> {
+    tx.prepare_cached(PRUNE)?.execute(named_params! {":now": tx.now()})?;
+    let secret = random_token("")?;
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":hash": digest_hex(&secret), ":person": person, ":now": tx.now(),
+        ":expires": tx.now().plus(LOGIN_TTL_MS),
+    })?;
+    Ok(secret)
+}
+
+/// Returns the session of a cookie, unless it or its person has ended.
+///
+/// # Errors
+/// As any read.
+pub fn find_login(connection: &Connection, secret: &str, now: Millis) -> Result<Option<Login>> {
+    if secret.len() > SECRET_BYTES_MAX {
+        return Ok(None);
+    }
+    let hash = digest_hex(secret);
+    let mut statement = connection.prepare_cached(FIND)?;
+    let params = named_params! {":hash": hash, ":now": now, ":idle": now.plus(-LOGIN_IDLE_MS)};
+    let found = statement.query_row(params, |row| {
+        let last_seen: Millis = row.get("last_seen_ms")?;
+        let is_touch_due = last_seen.plus(TOUCH_EVERY_MS) <= now;
+        Ok(Login { hash: hash.clone(), person: person::from_row(row)?, is_touch_due })
+    });
+    Ok(found.optional()?)
+}
+
+/// Notes that a session was used.
+///
+/// # Errors
+/// As any write.
+pub fn touch_login(tx: &Tx<'_>, hash: &str) -> Result<()> {
+    tx.prepare_cached(TOUCH)?.execute(named_params! {":hash": hash, ":now": tx.now()})?;
+    Ok(())
+}
+
+/// Ends a session; one that has ended already is fine.
+///
+/// # Errors
+/// As any write.
+pub fn end_login(tx: &Tx<'_>, hash: &str) -> Result<()> {
+    tx.prepare_cached(END)?.execute(named_params! {":hash": hash})?;
+    Ok(())
+}
+
+/// Ends all sessions of a person.
+///
+/// # Errors
+/// As any write.
+pub fn end_logins(tx: &Tx<'_>, person: &PersonId) -> Result<()> {
+    tx.prepare_cached(END_ALL)?.execute(named_params! {":person": person})?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Clock, Ids};
+    use crate::people::ensure_operator;
+    use crate::people::for_test::{START, database};
+
+    #[test]
+    fn a_session_ends_when_idle_and_at_its_end() {
+        let mut connection = database();
+        let transaction = connection.transaction().unwrap();
+        let tx = Tx::for_test(&transaction, START);
+        let ada = ensure_operator(&tx, &Ids::new(Clock::fixed(START)), "ada").unwrap();
+        let secret = create_login(&tx, &ada.id).unwrap();
+        let at = |ms: i64| find_login(tx.connection(), &secret, START.plus(ms)).unwrap();
+        let found = at(1).unwrap();
+        assert!(!found.is_touch_due && at(TOUCH_EVERY_MS).unwrap().is_touch_due);
+        assert!(at(LOGIN_IDLE_MS - 1).is_some());
+        assert!(at(LOGIN_IDLE_MS).is_none(), "idle");
+        for day in (0..LOGIN_TTL_MS).step_by(24 * 60 * 60 * 1000) {
+            touch_login(&Tx::for_test(&transaction, START.plus(day)), &found.hash).unwrap();
+        }
+        assert!(at(LOGIN_TTL_MS - 1).is_some());
+        assert!(at(LOGIN_TTL_MS).is_none(), "absolute");
+        assert!(find_login(tx.connection(), &"x".repeat(10_000), START).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_session_that_was_ended_is_gone() {
+        let mut connection = database();
+        let transaction = connection.transaction().unwrap();
+        let tx = Tx::for_test(&transaction, START);
+        let ada = ensure_operator(&tx, &Ids::new(Clock::fixed(START)), "ada").unwrap();
+        let (one, two) = (create_login(&tx, &ada.id).unwrap(), create_login(&tx, &ada.id).unwrap());
+        end_login(&tx, &digest_hex(&one)).unwrap();
+        assert!(find_login(tx.connection(), &one, START).unwrap().is_none());
+        assert!(find_login(tx.connection(), &two, START).unwrap().is_some());
+        end_logins(&tx, &ada.id).unwrap();
+        assert!(find_login(tx.connection(), &two, START).unwrap().is_none());
+    }
+}

@@ -1,0 +1,69 @@
+//! The people of a site, their tokens and the sessions of their browsers.
+//!
+//! **Invariant:** no secret is stored: tokens, cookies and login codes are kept as SHA-256 digests
+//! (they have 256 random bits, so that a slow hash would add nothing).
+//! **Invariant:** jobs are only named here; their tokens belong to `jobs`.
+
+mod caller;
+mod code;
+mod login;
+mod operator;
+mod person;
+mod token;
+
+pub use caller::{Caller, Via};
+pub use code::{CODE_TTL_MS, LoginCodes};
+pub use login::{
+    LOGIN_TTL_MS, Login, create_login, end_login, end_logins, find_login, touch_login,
+};
+pub use operator::keep_operator_token;
+pub use person::{
+    NewPerson, Person, Role, actor_name, create_person, disable, display_name, ensure_operator,
+    find, find_by_name, list, names,
+};
+pub use token::{
+    OPERATOR_TOKEN_NAME, Token, TokenOwner, TokenScope, create_token, ensure_operator_token,
+    find_by_secret, list_tokens, revoke_token, touch_token,
+};
+
+/// The statements of this module, for the schema test.
+pub const STATEMENTS: &[&[(&str, &str)]] =
+    &[person::STATEMENTS, token::STATEMENTS, login::STATEMENTS];
+
+#[cfg(test)]
+pub(crate) mod for_test {
+    //! A migrated database in memory.
+    use rusqlite::Connection;
+
+    use crate::base::{Clock, Millis};
+    use crate::store::{MIGRATIONS, migrate};
+
+    /// The time at which the tests of this module start.
+    pub(crate) const START: Millis = Millis(1_700_000_000_000);
+
+    pub(crate) fn database() -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        migrate(&connection, MIGRATIONS, &Clock::fixed(START)).unwrap();
+        connection
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tables that are read whole on purpose: a site has few people.
+    const WHOLE: &[&str] = &["person::list", "person::first_admin"];
+
+    #[test]
+    fn every_statement_is_sql_and_none_scans_a_table() {
+        let connection = for_test::database();
+        for (name, sql) in STATEMENTS.iter().copied().flatten() {
+            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let rows: Vec<String> =
+                plan.raw_query().mapped(|row| row.get("detail")).map(Result::unwrap).collect();
+            let scans = rows.iter().any(|row| row.starts_with("SCAN"));
+            assert!(!scans || WHOLE.contains(name), "{name}: {rows:?}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The file `data/operator.token`, by which the command line acts as the operator.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+
+use camino::Utf8Path;
+
+use crate::base::{Context, Error, ErrorKind, Result, random_token};
+
+/// The name of the file in the data folder.
+const FILE: &str = "operator.token";
+/// Length of a token: `wb_` and 64 hexadecimal digits.
+const TOKEN_BYTES: u64 = 67;
+
+/// Returns the operator's token, from the file or, if there is none, newly made (mode 0600).
+///
+/// # Errors
+/// `conflict` with code `operator_token_open` if others can read or write the file; `unavailable` if
+/// it cannot be read or written.
+pub fn keep_operator_token(data: &Utf8Path) -> Result<String> {
+    let path = data.join(FILE);
+    match File::open(&path) {
+        Ok(file) => read(&path, file),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => write_new(data, &path),
+        Err(cause) => Err(Error::unavailable(format!("cannot read {path}")).source(cause)),
+    }
+}
+
+fn read(path: &Utf8Path, file: File) -> Result<String> {
+    let cannot = || format!("cannot read {path}");
+    let facts = file.metadata().context(ErrorKind::Unavailable, cannot)?;
+    if !facts.is_file() || facts.mode() & 0o077 != 0 {
+        return Err(Error::conflict("operator_token_open", format!("{path} is open to others"))
+            .hint(format!("remove {path}; the next start makes a new one")));
+    }
+    let mut text = String::new();
+    file.take(TOKEN_BYTES + 1).read_to_string(&mut text).context(ErrorKind::Unavailable, cannot)?;
+    let text = text.trim_end();
+    let is_token = text.len() as u64 == TOKEN_BYTES
+        && text.strip_prefix("wb_").is_some_and(|it| it.bytes().all(|b| b.is_ascii_hexdigit()));
+    if !is_token {
+        return Err(Error::conflict("operator_token_bad", format!("{path} holds no token"))
+            .hint(format!("remove {path}; the next start makes a new one")));
+    }
+    Ok(text.to_owned())
+}
+
+/// Written aside and renamed: a crash leaves no half token that would refuse the next start.
+fn write_new(data: &Utf8Path, path: &Utf8Path) -> Result<String> {
+    let cannot = || format!("cannot write {path}");
+    let token = random_token("wb_")?;
+    let aside = data.join(format!("{FILE}.new"));
+    match std::fs::remove_file(&aside) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::unavailable(cannot()).source(cause));
+        }
+        _ => {}
+    }
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside);
+    let mut file = opened.context(ErrorKind::Unavailable, cannot)?;
+    file.write_all(format!("{token}\n").as_bytes()).context(ErrorKind::Unavailable, cannot)?;
+    file.sync_all().context(ErrorKind::Unavailable, cannot)?;
+    std::fs::rename(&aside, path).context(ErrorKind::Unavailable, cannot)?;
+    Ok(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_token_is_made_once_and_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Utf8Path::from_path(folder.path()).unwrap();
+        let token = keep_operator_token(data).unwrap();
+        assert_eq!(keep_operator_token(data).unwrap(), token);
+        let file = data.join(FILE);
+        assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(keep_operator_token(data).unwrap_err().code_str(), "operator_token_open");
+    }
+}

@@ -1,0 +1,365 @@
+//! The table `persons`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, named_params};
+use serde::Serialize;
+
+use crate::base::{Actor, Error, Ids, JobId, Millis, PersonId, Result};
+use crate::store::Tx;
+
+/// Longest name, display name or address, in bytes.
+const NAME_BYTES_MAX: usize = 100;
+
+/// What a person may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Everything, also the affairs of other people.
+    Admin,
+    /// Reads, writes and decides.
+    Member,
+    /// Reads.
+    Viewer,
+}
+
+impl Role {
+    /// Returns the word of this role.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Admin => "admin",
+            Role::Member => "member",
+            Role::Viewer => "viewer",
+        }
+    }
+}
+
+impl FromStr for Role {
+    type Err = Error;
+    fn from_str(word: &str) -> Result<Role> {
+        let all = [Role::Admin, Role::Member, Role::Viewer];
+        all.into_iter().find(|role| role.as_str() == word).ok_or_else(|| {
+            Error::invalid(format!("`{}` is not a role", word.escape_debug()))
+                .hint("a role is admin, member or viewer")
+        })
+    }
+}
+
+impl FromSql for Role {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Role> {
+        value.as_str()?.parse().map_err(|cause: Error| FromSqlError::Other(Box::new(cause)))
+    }
+}
+
+impl ToSql for Role {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::from(self.as_str()))
+    }
+}
+
+/// A human who uses the site.
+#[derive(Clone, Debug, Serialize)]
+pub struct Person {
+    /// The name of the row.
+    pub id: PersonId,
+    /// A short word, unique in the site.
+    pub name: String,
+    /// What others see.
+    pub display_name: String,
+    /// An address, if one is known.
+    pub email: Option<String>,
+    /// What this person may do.
+    pub role: Role,
+    /// When the row was made.
+    pub created_at: Millis,
+    /// Since when nothing of this person's counts any more.
+    pub disabled_at: Option<Millis>,
+}
+
+/// What a new person's row needs.
+#[derive(Clone, Debug)]
+pub struct NewPerson {
+    /// A short word, unique in the site.
+    pub name: String,
+    /// What others see.
+    pub display_name: String,
+    /// An address, if one is known.
+    pub email: Option<String>,
+    /// What this person may do.
+    pub role: Role,
+}
+
+const INSERT: &str = "
+    INSERT INTO persons (id, name, display_name, email, role, created_ms)
+    VALUES (:id, :name, :display_name, :email, :role, :now)";
+const FIND: &str = "
+    SELECT id, name, display_name, email, role, created_ms, disabled_ms
+    FROM persons WHERE id = :id";
+const FIND_BY_NAME: &str = "
+    SELECT id, name, display_name, email, role, created_ms, disabled_ms
+    FROM persons WHERE name = :name";
+const LIST: &str = "
+    SELECT id, name, display_name, email, role, created_ms, disabled_ms
+    FROM persons ORDER BY id LIMIT :limit";
+const FIRST_ADMIN: &str = "
+    SELECT id, name, display_name, email, role, created_ms, disabled_ms
+    FROM persons WHERE role = 'admin' AND disabled_ms IS NULL ORDER BY id LIMIT 1";
+const DISABLE: &str = "
+    UPDATE persons SET disabled_ms = :now WHERE id = :id AND disabled_ms IS NULL";
+
+/// The statements of this file, for the schema test.
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("person::insert", INSERT),
+    ("person::find", FIND),
+    ("person::find_by_name", FIND_BY_NAME),
+    ("person::list", LIST),
+    ("person::first_admin", FIRST_ADMIN),
+    ("person::disable", DISABLE),
+];
+
+/// Most people of one page of the list.
+const PERSONS_MAX: u32 = 10_000;
+
+/// Returns the operator: the person with the operating system's name, else the first admin, else a
+/// new admin with that name.
+///
+/// # Errors
+/// As any write.
+pub fn ensure_operator(tx: &Tx<'_>, ids: &Ids, os_user: &str) -> Result<Person> {
+    let name = plain_name(os_user);
+    let same = find_by_name(tx.connection(), &name)?;
+    if let Some(person) = same.filter(|it| it.role == Role::Admin && it.disabled_at.is_none()) {
+        return Ok(person);
+    }
+    let first = tx.prepare_cached(FIRST_ADMIN)?.query_row([], from_row).optional()?;
+    if let Some(person) = first {
+        return Ok(person);
+    }
+    let taken = find_by_name(tx.connection(), &name)?.is_some();
+    let name = if taken { format!("{name}-operator") } else { name };
+    let display_name = name.clone();
+    create_person(tx, ids, &NewPerson { name, display_name, email: None, role: Role::Admin })
+}
+
+/// Makes a person's row.
+///
+/// # Errors
+/// `invalid` for a name that is empty, too long or not plain; `conflict` with code `name_taken`.
+pub fn create_person(tx: &Tx<'_>, ids: &Ids, new: &NewPerson) -> Result<Person> {
+    if new.name != plain_name(&new.name) {
+        let shown = crate::base::truncate_chars(&new.name, 80);
+        return Err(Error::invalid(format!("`{}` is not a person's name", shown.escape_debug()))
+            .code("bad_name")
+            .hint("use letters, digits, `.`, `_`, `-` and `@`, at most 100 bytes"));
+    }
+    check_line("display name", &new.display_name)?;
+    if let Some(email) = &new.email {
+        check_line("address", email)?;
+    }
+    if find_by_name(tx.connection(), &new.name)?.is_some() {
+        let message = format!("there is a person `{}` already", new.name);
+        return Err(Error::conflict("name_taken", message));
+    }
+    let id: PersonId = ids.mint();
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":id": id, ":name": new.name, ":display_name": new.display_name, ":email": new.email,
+        ":role": new.role, ":now": tx.now(),
+    })?;
+    find(tx.connection(), &id)?.ok_or_else(|| Error::internal("a new person is not there"))
+}
+
+/// Ends everything that a person's credentials can do.
+///
+/// # Errors
+/// `conflict` if that was done before or there is no such person.
+pub fn disable(tx: &Tx<'_>, id: &PersonId) -> Result<()> {
+    let changed =
+        tx.prepare_cached(DISABLE)?.execute(named_params! {":id": id, ":now": tx.now()})?;
+    match changed {
+        1 => Ok(()),
+        _ => Err(Error::conflict("not_active", format!("person {id} is not active"))),
+    }
+}
+
+/// Returns a person by id.
+///
+/// # Errors
+/// As any read.
+pub fn find(connection: &Connection, id: &PersonId) -> Result<Option<Person>> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    Ok(statement.query_row(named_params! {":id": id}, from_row).optional()?)
+}
+
+/// Returns a person by name.
+///
+/// # Errors
+/// As any read.
+pub fn find_by_name(connection: &Connection, name: &str) -> Result<Option<Person>> {
+    let mut statement = connection.prepare_cached(FIND_BY_NAME)?;
+    Ok(statement.query_row(named_params! {":name": name}, from_row).optional()?)
+}
+
+/// Returns all people, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn list(connection: &Connection) -> Result<Vec<Person>> {
+    let mut statement = connection.prepare_cached(LIST)?;
+    let rows = statement.query_map(named_params! {":limit": PERSONS_MAX}, from_row)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns what others see of some people, by id; an id without a row is left out.
+///
+/// # Errors
+/// As any read.
+pub fn names(
+    connection: &Connection,
+    ids: impl IntoIterator<Item = PersonId>,
+) -> Result<BTreeMap<PersonId, String>> {
+    let mut names = BTreeMap::new();
+    for id in ids {
+        if names.contains_key(&id) {
+            continue;
+        }
+        if let Some(person) = find(connection, &id)? {
+            names.insert(id, person.display_name);
+        }
+    }
+    Ok(names)
+}
+
+/// Returns how an actor is called in a page or a message.
+///
+/// # Errors
+/// As any read.
+pub fn display_name(connection: &Connection, actor: &Actor) -> Result<String> {
+    let person = match actor.person() {
+        Some(id) => find(connection, id)?,
+        None => None,
+    };
+    Ok(actor_name(actor, person.as_ref()))
+}
+
+/// Returns how an actor is called, if the person's row is at hand.
+pub fn actor_name(actor: &Actor, person: Option<&Person>) -> String {
+    match actor {
+        Actor::Person(_) => {
+            person.map_or_else(|| "a person who is gone".to_owned(), |it| it.display_name.clone())
+        }
+        Actor::Persona(name) => name.clone(),
+        Actor::Job(id) => format!("Agent (job {})", Short(id)),
+        Actor::Host(name) => format!("host {name}"),
+        Actor::Schedule(name) => format!("schedule {name}"),
+        Actor::System => "system".to_owned(),
+    }
+}
+
+/// The last eight digits of a job's id: the first ones are the time, equal for a whole minute.
+struct Short<'a>(&'a JobId);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.as_str();
+        f.write_str(text.get(text.len().saturating_sub(8)..).unwrap_or(text))
+    }
+}
+
+/// Keeps what a name may hold; never empty.
+fn plain_name(text: &str) -> String {
+    let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '@');
+    let mut name: String = text.chars().filter(is_plain).collect();
+    while name.len() > NAME_BYTES_MAX {
+        name.pop();
+    }
+    if name.is_empty() { "operator".to_owned() } else { name }
+}
+
+fn check_line(what: &str, text: &str) -> Result<()> {
+    let is_line = !text.trim().is_empty() && !text.chars().any(char::is_control);
+    if is_line && text.len() <= NAME_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("the {what} is not one line of 1 to {NAME_BYTES_MAX} bytes")))
+}
+
+/// Reads a row with the columns of `persons`, which may stand in a join.
+pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Person> {
+    Ok(Person {
+        id: row.get("id")?,
+        name: row.get("name")?,
+        display_name: row.get("display_name")?,
+        email: row.get("email")?,
+        role: row.get("role")?,
+        created_at: row.get("created_ms")?,
+        disabled_at: row.get("disabled_ms")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Clock;
+    use crate::people::for_test::{START, database};
+
+    #[test]
+    fn the_operator_is_made_once_and_found_again() {
+        let mut connection = database();
+        let transaction = connection.transaction().unwrap();
+        let tx = Tx::for_test(&transaction, START);
+        let ids = Ids::new(Clock::fixed(START));
+        let first = ensure_operator(&tx, &ids, "ada").unwrap();
+        assert_eq!((first.name.as_str(), first.role), ("ada", Role::Admin));
+        assert_eq!(ensure_operator(&tx, &ids, "ada").unwrap().id, first.id);
+        // Another user of the machine (root, say) meets the same operator.
+        assert_eq!(ensure_operator(&tx, &ids, "root").unwrap().id, first.id);
+        assert_eq!(list(tx.connection()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_strange_user_name_becomes_a_plain_one() {
+        for (os_user, name) in [("", "operator"), ("a b\n<x>", "abx"), ("jo.doe", "jo.doe")] {
+            assert_eq!(plain_name(os_user), name);
+        }
+        assert!(plain_name(&"ä".repeat(200)).len() <= NAME_BYTES_MAX);
+    }
+
+    #[test]
+    fn names_are_for_reading() {
+        let mut connection = database();
+        let transaction = connection.transaction().unwrap();
+        let tx = Tx::for_test(&transaction, START);
+        let ids = Ids::new(Clock::fixed(START));
+        let ada = ensure_operator(&tx, &ids, "ada").unwrap();
+        let c = tx.connection();
+        assert_eq!(display_name(c, &Actor::Person(ada.id.clone())).unwrap(), "ada");
+        let job = "018bcfe5-6800-7000-8000-00001a2b3c4d".parse().unwrap();
+        assert_eq!(display_name(c, &Actor::Job(job)).unwrap(), "Agent (job 1a2b3c4d)");
+        assert_eq!(display_name(c, &Actor::System).unwrap(), "system");
+        let stranger: PersonId = ids.mint();
+        let found = names(c, [ada.id.clone(), stranger, ada.id.clone()]).unwrap();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [(ada.id, "ada".to_owned())]);
+    }
+
+    #[test]
+    fn a_name_is_taken_once() {
+        let mut connection = database();
+        let transaction = connection.transaction().unwrap();
+        let tx = Tx::for_test(&transaction, START);
+        let ids = Ids::new(Clock::fixed(START));
+        let new = |name: &str| NewPerson {
+            name: name.to_owned(),
+            display_name: "Bo".to_owned(),
+            email: None,
+            role: Role::Viewer,
+        };
+        let bo = create_person(&tx, &ids, &new("bo")).unwrap();
+        assert_eq!(create_person(&tx, &ids, &new("bo")).unwrap_err().code_str(), "name_taken");
+        assert_eq!(create_person(&tx, &ids, &new("b o")).unwrap_err().code_str(), "bad_name");
+        disable(&tx, &bo.id).unwrap();
+        assert!(disable(&tx, &bo.id).is_err());
+    }
+}

@@ -1,0 +1,316 @@
+//! The table `tokens`: what a program sends to act as a person.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde::{Deserialize, Serialize};
+
+use crate::base::{Error, Ids, Millis, PersonId, Result, TokenId, digest_hex, random_token};
+use crate::people::person::{self, Person};
+use crate::store::Tx;
+
+/// The name of the token whose secret stands in `data/operator.token`.
+pub const OPERATOR_TOKEN_NAME: &str = "operator";
+/// Longest name of a token, in bytes.
+const NAME_BYTES_MAX: usize = 100;
+/// Most tokens that one person has and that are not revoked.
+const TOKENS_MAX: usize = 100;
+/// Longest secret that is looked at, in bytes.
+const SECRET_BYTES_MAX: usize = 200;
+/// How exact `last_used_ms` is.
+const TOUCH_EVERY_MS: i64 = 60 * 60 * 1000;
+
+/// What a token may be used for. Each includes reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenScope {
+    /// Looks.
+    Read,
+    /// Opens Topics, posts messages, starts jobs.
+    Write,
+    /// Approves and rejects.
+    Decide,
+}
+
+impl TokenScope {
+    /// All scopes: what a browser's session and the operator's token have.
+    pub const ALL: [TokenScope; 3] = [TokenScope::Read, TokenScope::Write, TokenScope::Decide];
+}
+
+/// A token as it is listed; the secret is shown once, when it is made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Token {
+    /// The name of the row.
+    pub id: TokenId,
+    /// Whose it is.
+    pub person_id: PersonId,
+    /// What its owner calls it.
+    pub name: String,
+    /// What it may be used for.
+    pub scopes: Vec<TokenScope>,
+    /// When it was made.
+    pub created_at: Millis,
+    /// When it was last used, to the hour.
+    pub last_used_at: Option<Millis>,
+    /// When it ends by itself.
+    pub expires_at: Option<Millis>,
+    /// When it was revoked.
+    pub revoked_at: Option<Millis>,
+}
+
+/// The person behind a secret.
+#[derive(Clone, Debug)]
+pub struct TokenOwner {
+    /// The token's row.
+    pub token_id: TokenId,
+    /// What its owner calls it.
+    pub name: String,
+    /// Whose it is.
+    pub person: Person,
+    /// What it may be used for.
+    pub scopes: Vec<TokenScope>,
+    /// Whether it is the one of `data/operator.token`.
+    pub is_operator: bool,
+    /// Whether [`touch_token`] is due.
+    pub is_touch_due: bool,
+}
+
+const INSERT: &str = "
+    INSERT INTO tokens (id, person_id, name, hash, scopes_json, created_ms)
+    VALUES (:id, :person, :name, :hash, :scopes, :now)";
+const FIND_BY_HASH: &str = "
+    SELECT tokens.id AS token_id, tokens.name AS token_name, tokens.scopes_json,
+           tokens.last_used_ms, persons.id, persons.name, persons.display_name, persons.email,
+           persons.role, persons.created_ms, persons.disabled_ms
+    FROM tokens JOIN persons ON persons.id = tokens.person_id
+    WHERE tokens.hash = :hash AND tokens.revoked_ms IS NULL
+      AND (tokens.expires_ms IS NULL OR tokens.expires_ms > :now)
+      AND persons.disabled_ms IS NULL";
+const LIST: &str = "
+    SELECT id, person_id, name, scopes_json, created_ms, last_used_ms, expires_ms, revoked_ms
+    FROM tokens WHERE person_id = :person ORDER BY id";
+const REVOKE: &str = "
+    UPDATE tokens SET revoked_ms = :now
+    WHERE id = :id AND person_id = :person AND revoked_ms IS NULL";
+const REVOKE_NAMED: &str = "
+    UPDATE tokens SET revoked_ms = :now
+    WHERE person_id = :person AND name = :name AND hash <> :hash AND revoked_ms IS NULL";
+const TOUCH: &str = "UPDATE tokens SET last_used_ms = :now WHERE id = :id";
+
+/// The statements of this file, for the schema test.
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("token::insert", INSERT),
+    ("token::find_by_hash", FIND_BY_HASH),
+    ("token::list", LIST),
+    ("token::revoke", REVOKE),
+    ("token::revoke_named", REVOKE_NAMED),
+    ("token::touch", TOUCH),
+];
+
+/// Makes a token; the secret is returned this once.
+///
+/// # Errors
+/// `invalid` for a bad name or no scope; `conflict` with code `too_many_tokens`.
+pub fn create_token(
+    tx: &Tx<'_>,
+    ids: &Ids,
+    person: &PersonId,
+    name: &str,
+    scopes: &[TokenScope],
+) -> Result<(TokenId, String)> {
+    let is_line = !name.trim().is_empty() && !name.chars().any(char::is_control);
+    if !is_line || name.len() > NAME_BYTES_MAX || name == OPERATOR_TOKEN_NAME {
+        return Err(Error::invalid("the name of a token is one line of 1 to 100 bytes")
+            .code("bad_name")
+            .hint(format!("`{OPERATOR_TOKEN_NAME}` is the name of the operator's own token")));
+    }
+    if scopes.is_empty() {
+        return Err(Error::invalid("a token needs a scope").hint("read, write or decide"));
+    }
+    let alive = list_tokens(tx.connection(), person)?;
+    if alive.iter().filter(|it| it.revoked_at.is_none()).count() >= TOKENS_MAX {
+        let message = format!("there are {TOKENS_MAX} tokens of this person already");
+        return Err(Error::conflict("too_many_tokens", message).hint("revoke one first"));
+    }
+    let secret = random_token("wb_")?;
+    let id = insert(tx, ids, person, name, &secret, scopes)?;
+    Ok((id, secret))
+}
+
+/// Makes the secret of `data/operator.token` the one operator's token of this person.
+///
+/// # Errors
+/// `conflict` if another person has this secret.
+pub fn ensure_operator_token(
+    tx: &Tx<'_>,
+    ids: &Ids,
+    person: &PersonId,
+    secret: &str,
+) -> Result<()> {
+    tx.prepare_cached(REVOKE_NAMED)?.execute(named_params! {
+        ":person": person, ":name": OPERATOR_TOKEN_NAME, ":hash": digest_hex(secret),
+        ":now": tx.now(),
+    })?;
+    match find_by_secret(tx.connection(), secret, tx.now())? {
+        Some(owner) if owner.is_operator && owner.person.id == *person => Ok(()),
+        Some(_) => Err(Error::conflict("token_taken", "the operator's token is another's token")
+            .hint("remove data/operator.token and start again")),
+        None => insert(tx, ids, person, OPERATOR_TOKEN_NAME, secret, &TokenScope::ALL).map(|_| ()),
+    }
+}
+
+/// Returns the person behind a secret, unless the token or the person has ended.
+///
+/// # Errors
+/// As any read.
+pub fn find_by_secret(
+    connection: &Connection,
+    secret: &str,
+    now: Millis,
+) -> Result<Option<TokenOwner>> {
+    if secret.len() > SECRET_BYTES_MAX {
+        return Ok(None);
+    }
+    let mut statement = connection.prepare_cached(FIND_BY_HASH)?;
+    let hash = digest_hex(secret);
+    let found = statement.query_row(named_params! {":hash": hash, ":now": now}, |row| {
+        let name: String = row.get("token_name")?;
+        let last_used: Option<Millis> = row.get("last_used_ms")?;
+        Ok(TokenOwner {
+            token_id: row.get("token_id")?,
+            is_operator: name == OPERATOR_TOKEN_NAME,
+            name,
+            person: person::from_row(row)?,
+            scopes: scopes_of(row)?,
+            is_touch_due: last_used.is_none_or(|at| at.plus(TOUCH_EVERY_MS) <= now),
+        })
+    });
+    Ok(found.optional()?)
+}
+
+/// Notes that a token was used.
+///
+/// # Errors
+/// As any write.
+pub fn touch_token(tx: &Tx<'_>, id: &TokenId) -> Result<()> {
+    tx.prepare_cached(TOUCH)?.execute(named_params! {":id": id, ":now": tx.now()})?;
+    Ok(())
+}
+
+/// Returns the tokens of a person, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn list_tokens(connection: &Connection, person: &PersonId) -> Result<Vec<Token>> {
+    let mut statement = connection.prepare_cached(LIST)?;
+    let rows = statement.query_map(named_params! {":person": person}, |row| {
+        Ok(Token {
+            id: row.get("id")?,
+            person_id: row.get("person_id")?,
+            name: row.get("name")?,
+            scopes: scopes_of(row)?,
+            created_at: row.get("created_ms")?,
+            last_used_at: row.get("last_used_ms")?,
+            expires_at: row.get("expires_ms")?,
+            revoked_at: row.get("revoked_ms")?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Ends a person's token.
+///
+/// # Errors
+/// `not_found` if this person has no such token that is alive.
+pub fn revoke_token(tx: &Tx<'_>, person: &PersonId, id: &TokenId) -> Result<()> {
+    let changed = tx.prepare_cached(REVOKE)?.execute(named_params! {
+        ":id": id, ":person": person, ":now": tx.now(),
+    })?;
+    match changed {
+        1 => Ok(()),
+        _ => Err(Error::not_found(format!("no token {id}"))),
+    }
+}
+
+fn insert(
+    tx: &Tx<'_>,
+    ids: &Ids,
+    person: &PersonId,
+    name: &str,
+    secret: &str,
+    scopes: &[TokenScope],
+) -> Result<TokenId> {
+    let id: TokenId = ids.mint();
+    let scopes = serde_json::to_string(scopes)
+        .map_err(|cause| Error::internal("scopes are not JSON").source(cause))?;
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":id": id, ":person": person, ":name": name, ":hash": digest_hex(secret),
+        ":scopes": scopes, ":now": tx.now(),
+    })?;
+    Ok(id)
+}
+
+/// Reads the scopes; words that this program does not know grant nothing.
+fn scopes_of(row: &Row<'_>) -> rusqlite::Result<Vec<TokenScope>> {
+    let text: String = row.get("scopes_json")?;
+    let words: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
+    Ok(words.into_iter().filter_map(|word| serde_json::from_value(word).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Clock;
+    use crate::people::for_test::{START, database};
+    use crate::people::{disable, ensure_operator};
+
+    #[test]
+    fn a_secret_leads_to_its_person_until_it_is_revoked() {
+        let mut connection = database();
+        let transaction = connection.transaction().unwrap();
+        let tx = Tx::for_test(&transaction, START);
+        let ids = Ids::new(Clock::fixed(START));
+        let ada = ensure_operator(&tx, &ids, "ada").unwrap();
+        let scopes = [TokenScope::Write];
+        let (id, secret) = create_token(&tx, &ids, &ada.id, "laptop", &scopes).unwrap();
+        assert!(secret.starts_with("wb_"));
+        let owner = find_by_secret(tx.connection(), &secret, START).unwrap().unwrap();
+        assert_eq!((owner.person.id, owner.is_operator), (ada.id.clone(), false));
+        assert_eq!(owner.scopes, scopes);
+        let dump: String = transaction
+            .query_row("SELECT group_concat(hash || name || scopes_json) FROM tokens", [], |row| {
+                row.get(0)
+            })
+            .unwrap();
+        assert!(!dump.contains(&secret), "the secret is not kept");
+        revoke_token(&tx, &ada.id, &id).unwrap();
+        assert!(revoke_token(&tx, &ada.id, &id).is_err());
+        assert!(find_by_secret(tx.connection(), &secret, START).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_disabled_person_has_no_tokens() {
+        let mut connection = database();
+        let transaction = connection.transaction().unwrap();
+        let tx = Tx::for_test(&transaction, START);
+        let ids = Ids::new(Clock::fixed(START));
+        let ada = ensure_operator(&tx, &ids, "ada").unwrap();
+        let (_, secret) = create_token(&tx, &ids, &ada.id, "x", &[TokenScope::Read]).unwrap();
+        disable(&tx, &ada.id).unwrap();
+        assert!(find_by_secret(tx.connection(), &secret, START).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_new_operators_token_ends_the_old_one() {
+        let mut connection = database();
+        let transaction = connection.transaction().unwrap();
+        let tx = Tx::for_test(&transaction, START);
+        let ids = Ids::new(Clock::fixed(START));
+        let ada = ensure_operator(&tx, &ids, "ada").unwrap();
+        for secret in ["wb_one", "wb_one", "wb_two"] {
+            ensure_operator_token(&tx, &ids, &ada.id, secret).unwrap();
+        }
+        assert!(find_by_secret(tx.connection(), "wb_one", START).unwrap().is_none());
+        assert!(find_by_secret(tx.connection(), "wb_two", START).unwrap().unwrap().is_operator);
+        let taken = create_token(&tx, &ids, &ada.id, "operator", &TokenScope::ALL);
+        assert_eq!(taken.unwrap_err().code_str(), "bad_name");
+    }
+}

@@ -91,6 +91,7 @@ CREATE TABLE incorporation_proposals (
 ) STRICT;
 CREATE INDEX proposals_by_job ON incorporation_proposals (job_id) WHERE job_id IS NOT NULL;
 CREATE INDEX proposals_by_status ON incorporation_proposals (status, id);
+CREATE INDEX proposals_by_text ON incorporation_proposals (proposed_sha, status);
 CREATE INDEX proposals_by_source ON incorporation_proposals (source_path, status, id);
 
 -- The journal of approvals. At most one attempt per branch is under way.

@@ -42,9 +42,25 @@ const LIST: &str = "
     SELECT id, topic_id, sequence, author, body, proposal_id, created_ms
     FROM topic_messages WHERE topic_id = :topic ORDER BY sequence";
 
+const HAS_AUTHOR: &str = "
+    SELECT EXISTS (SELECT 1 FROM topic_messages WHERE topic_id = :topic AND author = :author)";
+
 /// The statements of this file, for the schema test.
-pub const STATEMENTS: &[(&str, &str)] =
-    &[("message::last", LAST), ("message::insert", INSERT), ("message::list", LIST)];
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("message::last", LAST),
+    ("message::insert", INSERT),
+    ("message::list", LIST),
+    ("message::has_author", HAS_AUTHOR),
+];
+
+/// Returns whether somebody wrote in a Topic.
+///
+/// # Errors
+/// As any read.
+pub fn has_author(connection: &Connection, topic: &TopicId, author: &Actor) -> Result<bool> {
+    let params = named_params! {":topic": topic, ":author": author};
+    Ok(connection.prepare_cached(HAS_AUTHOR)?.query_row(params, |row| row.get(0))?)
+}
 
 /// Adds a message to an open Topic. Its number is taken in this transaction.
 ///

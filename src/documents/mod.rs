@@ -8,8 +8,9 @@ pub mod attempt;
 pub mod commit;
 pub mod diff;
 pub mod fate;
+#[cfg(test)]
+mod fixture;
 pub mod git;
-
 pub mod headings;
 pub mod message;
 pub mod placement;

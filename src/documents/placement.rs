@@ -106,6 +106,11 @@ const BASELINES: &str = "
         SELECT blob FROM placements
         WHERE placements.topic_id = topics.id AND start IS NOT NULL
               AND state IN ('exact', 'shifted', 'edited', 'moved', 'rewritten')
+              AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
+                               WHERE merely.proposed_sha = placements.blob)
+                   OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
+                              WHERE kept.proposed_sha = placements.blob
+                                    AND kept.status = 'approved'))
         ORDER BY decided_ms DESC, blob LIMIT 1)
     WHERE topics.source_path = :source AND topics.status = 'open'
     ORDER BY topics.id";
@@ -120,8 +125,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 
 /// Stores where a Topic's words are in a version; a later decision replaces an earlier one.
 ///
-/// Only for versions that the working tree or a commit has: the place in a text that is merely
-/// proposed must not become the baseline.
+/// The place in a text that is merely proposed is kept too; it becomes the baseline only when the
+/// proposal is approved.
 ///
 /// # Errors
 /// As any insert.

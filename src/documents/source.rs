@@ -61,6 +61,18 @@ pub struct Source {
 }
 
 impl Repo {
+    /// Keeps the text of a Source readable by its version, also when it is not committed: a Topic
+    /// that was opened on it is placed from it later. Index, tree and branches are not touched.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot write.
+    pub async fn keep_text(&self, source: &Source) -> Result<()> {
+        match source.state {
+            SourceState::Clean => Ok(()),
+            SourceState::Modified => self.write_blob(&source.text).await.map(|_| ()),
+        }
+    }
+
     /// Returns all Sources in order of their paths. Files that are gone, links, and files above
     /// the limit are passed over. The number of git calls does not grow with changed files.
     ///

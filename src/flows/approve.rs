@@ -7,10 +7,10 @@ use serde_json::json;
 use tracing::info;
 
 use crate::base::{Actor, BlobId, Error, Event, EventKind, ProposalId, Result};
-use crate::documents::commit::{self, Approval, Check, Settle, Settled, Signature};
+use crate::documents::commit::{self, Approval, Check, Person, Settle, Settled};
 use crate::documents::placement;
 use crate::documents::proposal::{self, ProposalFilter};
-use crate::documents::{Proposal, ProposalStatus, TopicStatus, topic};
+use crate::documents::{Placed, Proposal, ProposalStatus, TopicStatus, topic};
 use crate::flows::proposals::{Dossier, dossier, obstacle, stale};
 use crate::flows::{Site, Works, names};
 use crate::people::Caller;
@@ -83,13 +83,13 @@ pub async fn approve(
 
 async fn mark_stale(site: &Site, id: &ProposalId) -> Result<()> {
     let id = id.clone();
-    site.store.write(move |tx| proposal::mark_stale(tx, &id, &Actor::System)).await.or_else(
-        |cause| match cause.kind() {
+    site.store.write(move |tx| proposal::mark_stale(tx, &id)).await.or_else(|cause| {
+        match cause.kind() {
             // Somebody else decided it meanwhile: there is nothing left to mark.
             crate::base::ErrorKind::Conflict => Ok(()),
             _ => Err(cause),
-        },
-    )
+        }
+    })
 }
 
 async fn approval(
@@ -111,8 +111,8 @@ async fn approval(
     )?;
     let identity = &site.config.identity;
     let author =
-        Signature { name: identity.author_name.clone(), email: identity.author_email.clone() };
-    let committer = Signature {
+        Person { name: identity.author_name.clone(), email: identity.author_email.clone() };
+    let committer = Person {
         name: identity.committer_name.clone().unwrap_or_else(|| author.name.clone()),
         email: identity.committer_email.clone().unwrap_or_else(|| author.email.clone()),
     };
@@ -160,14 +160,21 @@ pub fn settle() -> Settle {
 fn settle_commit(tx: &Tx<'_>, settled: &Settled) -> Result<()> {
     let by = &settled.approver;
     let proposal = proposal::find(tx.connection(), &settled.proposal_id)?;
-    proposal::approve(tx, &settled.proposal_id, by, &settled.commit)?;
+    proposal::approve(tx, &settled.proposal_id, by, &settled.committed.commit)?;
     topic::set_status(tx, &settled.topic_id, TopicStatus::Open, TopicStatus::Incorporated, by)?;
     let text = proposal::text(tx.connection(), &settled.proposal_id)?;
     let path = &proposal.source_path;
-    for open in topic::list_open_of(tx.connection(), path)? {
+    for open in topic::list_open_of(tx.connection(), path, None)? {
         let placed = placement::find(tx.connection(), &open.id, &proposal.proposed_sha)?;
-        let range = placed.filter(|it| it.state.is_placed()).and_then(|it| it.range());
-        if let Some(range) = range {
+        // One that was opened after the proposal was handed in is placed when it is next looked at.
+        if let Some((placed, range)) = placed.and_then(|it| it.range().map(|range| (it, range))) {
+            let again = Placed {
+                state: placed.state,
+                range: Some(range.clone()),
+                confidence: placed.confidence,
+                method: "committed",
+            };
+            placement::put(tx, &open.id, &proposal.proposed_sha, &again, &placed.decided_by)?;
             placement::rebaseline(tx, &open.id, &proposal.proposed_sha, &text, range)?;
         }
     }
@@ -179,7 +186,7 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled) -> Result<()> {
     };
     for other in proposal::list(tx.connection(), &filter)?.items {
         if other.base_source_sha != proposal.proposed_sha {
-            proposal::mark_stale(tx, &other.id, &Actor::System)?;
+            proposal::mark_stale(tx, &other.id)?;
         }
     }
     let event = Event::new(
@@ -187,8 +194,8 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled) -> Result<()> {
         format!("source:{path}"),
         by.clone(),
         json!({
-            "path": path, "blob": proposal.proposed_sha, "commit": settled.commit,
-            "branch": settled.branch, "proposal_id": settled.proposal_id,
+            "path": path, "blob": proposal.proposed_sha, "commit": settled.committed.commit,
+            "branch": settled.committed.branch, "proposal_id": settled.proposal_id,
         }),
     );
     tx.emit(event.audited())
@@ -200,7 +207,8 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled) -> Result<()> {
 /// As git or the database.
 pub async fn recover(works: &Works) -> Result<()> {
     for left in commit::recover(&works.repo, &works.store, settle()).await? {
-        info!("an approval was recovered: {left}");
+        let id = &left.proposal_id;
+        info!(proposal_id = %id, "the approval of proposal {id} was recovered: {:?}", left.outcome);
     }
     Ok(())
 }

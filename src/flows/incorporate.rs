@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Error, ErrorKind, ProposalId, Result, TopicId};
-use crate::documents::placement::{self, Baseline};
+use crate::base::{Actor, BlobId, Error, ErrorKind, ProposalId, Result, TopicId};
+use crate::documents::placement;
 use crate::documents::proposal::{self, NewProposal};
-use crate::documents::{Fate, Placed, PlacementState, fate, topic};
+use crate::documents::{Fate, Placed, Placement, PlacementState, topic};
+use crate::flows::proposals::Judge;
 use crate::flows::{Site, place};
 use crate::jobs::{self, Job, Verb};
 use crate::people::Caller;
@@ -77,7 +78,7 @@ pub async fn propose(
     let base = String::from_utf8(base)
         .map_err(|_| Error::invalid("the base is not UTF-8").code("not_text"))?;
     let proposed = site.repo.hash_text(&request.text).await?;
-    let judged = judge_others(site, caller, &request, topic_id, &subject, &base, &proposed).await?;
+    let judged = judge_others(site, caller, &request, &subject, &base, &proposed).await?;
     let new = NewProposal {
         topic_id: topic_id.clone(),
         job_id: Some(job.id.clone()),
@@ -144,7 +145,7 @@ fn refuse_text(text: &str) -> Result<()> {
 
 struct Judged {
     fate: Vec<Fate>,
-    placements: Vec<(TopicId, Placed, crate::base::Actor)>,
+    placements: Vec<(TopicId, Placed, Actor)>,
 }
 
 /// Computes what happens to every other open Topic, and verifies the anchors that the agent gave.
@@ -152,42 +153,41 @@ async fn judge_others(
     site: &Site,
     caller: &Caller,
     request: &ProposalRequest,
-    own: &TopicId,
     subject: &topic::Topic,
     base: &str,
     proposed: &BlobId,
 ) -> Result<Judged> {
     let path = subject.source_path.clone();
     let before = place::in_text(site, &path, &request.base_source_sha, base).await?;
-    let asked = path.clone();
-    let open = site.store.read(move |c| topic::list_open_of(c, &asked)).await?;
-    let given = verify_anchors(request, &open)?;
-    let baselines: Vec<Baseline> = before
-        .iter()
-        .filter_map(|(id, it)| Baseline::in_text(id, &request.base_source_sha, it, base))
-        .collect();
-    let (old, new) = (base.to_owned(), request.text.clone());
-    let placed = tokio::task::spawn_blocking(move || placement::place_all(&baselines, &old, &new));
-    let placed = placed.await.map_err(|cause| Error::internal("placing panicked").source(cause))?;
-    let mut placements = Vec::new();
-    let agent = caller.actor();
-    for topic in open.iter().filter(|it| !it.is_global) {
-        let by_agent = given.iter().find(|(id, _)| *id == topic.id);
-        let by_server = placed.iter().find(|(id, _)| *id == topic.id);
-        let (placed, by) = match (by_agent, by_server) {
-            (Some((_, placed)), _) => (placed.clone(), agent.clone()),
-            (None, Some((_, placed))) => (placed.clone(), crate::base::Actor::System),
-            // It has no place in the base either.
-            (None, None) => (Placed::orphaned(), crate::base::Actor::System),
-        };
-        placements.push((topic.id.clone(), placed, by));
+    let mut open = site.store.read(move |c| topic::list_open_of(c, &path, None)).await?;
+    for topic in &mut open {
+        topic.placement = before.get(&topic.id).cloned();
     }
-    let after = placements
+    let given = verify_anchors(request, &open)?;
+    let agent = caller.actor();
+    let by_agent = given
         .iter()
-        .map(|(id, placed, by)| (id.clone(), crate::documents::Placement::by(proposed, placed, by)))
+        .map(|(id, placed)| (id.clone(), Placement::new(proposed, placed, &agent)))
         .collect();
-    let others: Vec<_> = open.into_iter().filter(|it| it.id != *own).collect();
-    Ok(Judged { fate: fate::of_topics(&others, &before, &after), placements })
+    let judge = Judge {
+        open,
+        settled: subject.id.clone(),
+        base: (request.base_source_sha.clone(), base.to_owned()),
+        proposed: (proposed.clone(), request.text.clone()),
+        by_agent,
+    };
+    let fate = judge.fates().await?;
+    let placements = fate
+        .iter()
+        .filter_map(|it| {
+            let after = it.after.as_ref()?;
+            let method = if after.decided_by == agent { "agent" } else { "diff" };
+            let range = after.start.zip(after.end).map(|(start, end)| start..end);
+            let placed = Placed { state: after.state, range, confidence: after.confidence, method };
+            Some((it.topic_id.clone(), placed, after.decided_by.clone()))
+        })
+        .collect();
+    Ok(Judged { fate, placements })
 }
 
 fn verify_anchors(

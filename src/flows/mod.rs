@@ -1,6 +1,6 @@
 //! Flows: one file per story that crosses domains. They are what HTTP and the command line call.
 //!
-//! **Invariant:** no flow knows how it was called; it gets a [`Caller`] and values, and returns values.
+//! **Invariant:** no flow knows how it was called; it gets a `Caller` and values, and returns values.
 //! **Invariant:** what a job's token writes goes through `jobs::fence` first, in the same transaction.
 
 pub mod approve;
@@ -27,7 +27,6 @@ use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use crate::base::{Error, Ids, Result};
 use crate::documents::Repo;
 use crate::jobs::Queue;
-use crate::people::Caller;
 use crate::script::{Config, Vm};
 use crate::store::Store;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Result, SourcePath, TopicId};
-use crate::documents::placement::{self, Baseline};
-use crate::documents::{Placed, Placement};
+use crate::base::{Actor, BlobId, Result, SourcePath, TopicId};
+use crate::documents::placement::{self, Baseline, TopicOrigin};
+use crate::documents::{Placed, Placement, anchor};
 use crate::flows::Works;
 
 /// Returns a placement for each anchored open Topic of a Source in the text `text` of version `blob`.
@@ -14,7 +14,8 @@ use crate::flows::Works;
 /// baseline and not written (a GET never writes).
 ///
 /// # Errors
-/// As reading the database or git. A baseline whose text git does not have is `orphaned`.
+/// As reading the database or git. A Topic whose baseline git no longer has is looked for by its
+/// words.
 pub async fn in_text(
     works: &Works,
     path: &SourcePath,
@@ -43,7 +44,7 @@ pub async fn in_text(
     }
     for (old_blob, group) in by_blob {
         for (topic, placed) in place_group(works, &old_blob, group, text).await? {
-            known.insert(topic, Placement::of(blob, &placed));
+            known.insert(topic, Placement::new(blob, &placed, &Actor::System));
         }
     }
     Ok(known)
@@ -61,9 +62,15 @@ async fn place_group(
         Err(cause) => return Err(cause),
     };
     let Some(old) = old else {
-        return Ok(group.into_iter().map(|it| (it.topic_id, Placed::orphaned())).collect());
+        let by_quote =
+            |it: &Baseline| anchor::place_by_quote(text, &it.quote, &it.prefix, &it.suffix);
+        return Ok(group.iter().map(|it| (it.topic_id.clone(), by_quote(it))).collect());
     };
     let text = text.to_owned();
-    let placed = tokio::task::spawn_blocking(move || placement::place_all(&group, &old, &text));
+    let spans: Vec<TopicOrigin> = group
+        .into_iter()
+        .map(|it| TopicOrigin { id: it.topic_id, span: it.start..it.end })
+        .collect();
+    let placed = tokio::task::spawn_blocking(move || placement::place_all(&spans, &old, &text));
     placed.await.map_err(|cause| crate::base::Error::internal("placing panicked").source(cause))
 }

@@ -32,10 +32,13 @@ pub fn hooks(works: &Works) -> Hooks {
 fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<bool> {
     match produces {
         Produces::Proposal => Ok(documents::proposal::by_job(tx.connection(), &job.id)?.is_some()),
-        Produces::Message => documents::message::is_author_of_any(
-            tx.connection(),
-            &crate::base::Actor::Job(job.id.clone()),
-        ),
+        Produces::Message => match &job.topic_id {
+            None => Ok(false),
+            Some(topic) => {
+                let agent = crate::base::Actor::Job(job.id.clone());
+                documents::message::has_author(tx.connection(), topic, &agent)
+            }
+        },
         Produces::Result => Ok(job.result.is_some()),
         // No verb makes one yet: such a job fails with the sentence that says so.
         Produces::Perspective => Ok(false),

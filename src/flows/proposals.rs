@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, BlobId, Error, ProposalId, Result, SourcePath, TopicId};
-use crate::documents::placement::{self, Baseline};
+use crate::documents::fate::Version;
+use crate::documents::placement;
 use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{
     self, Fate, Placement, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, fate, topic,
@@ -27,7 +28,7 @@ pub struct ProposalQuery {
     /// Only of this Topic.
     pub topic_id: Option<TopicId>,
     /// The `next` of the page before.
-    pub after: Option<String>,
+    pub after: Option<ProposalId>,
     /// Rows of a page.
     pub limit: Option<u32>,
 }
@@ -39,7 +40,7 @@ pub struct ProposalQuery {
 pub async fn list(site: &Site, caller: &Caller, query: ProposalQuery) -> Result<Value> {
     caller.person()?;
     let filter = ProposalFilter {
-        status: query.status.as_deref().map(ProposalStatus::parse).transpose()?,
+        status: query.status.as_deref().map(str::parse).transpose()?,
         source_path: query.source_path,
         topic_id: query.topic_id,
         after: query.after,
@@ -123,7 +124,7 @@ pub async fn show(site: &Site, caller: &Caller, id: &ProposalId) -> Result<Propo
     let fate = fates(site, &dossier, &base).await?;
     let head_blob = source.as_ref().and_then(|it| it.head_blob.clone());
     Ok(ProposalPage {
-        diff: documents::unified(&base, &dossier.text, &path),
+        diff: documents::unified(&base, &dossier.text, path.as_str()),
         fate,
         base: Base {
             is_current: head_blob.as_ref() == Some(base_sha),
@@ -148,10 +149,10 @@ async fn fates(site: &Site, dossier: &Dossier, base: &str) -> Result<Vec<Fate>> 
     let path = &proposal.source_path;
     let before = place::in_text(site, path, &proposal.base_source_sha, base).await?;
     let (asked, version) = (path.clone(), proposal.proposed_sha.clone());
-    let (open, by_agent) = site
+    let (mut open, by_agent) = site
         .store
         .read(move |c| {
-            let open = topic::list_open_of(c, &asked)?;
+            let open = topic::list_open_of(c, &asked, None)?;
             let mut by_agent = BTreeMap::new();
             for topic in &open {
                 let found = placement::find(c, &topic.id, &version)?;
@@ -162,25 +163,44 @@ async fn fates(site: &Site, dossier: &Dossier, base: &str) -> Result<Vec<Fate>> 
             Ok((open, by_agent))
         })
         .await?;
-    let baselines: Vec<Baseline> = before
-        .iter()
-        .filter_map(|(id, it)| Baseline::in_text(id, &proposal.base_source_sha, it, base))
-        .collect();
-    let (old, new) = (base.to_owned(), dossier.text.clone());
-    let placed = tokio::task::spawn_blocking(move || placement::place_all(&baselines, &old, &new));
-    let placed = placed.await.map_err(|cause| Error::internal("placing panicked").source(cause))?;
-    let mut after: BTreeMap<TopicId, Placement> = placed
-        .into_iter()
-        .map(|(id, placed)| (id, Placement::of(&proposal.proposed_sha, &placed)))
-        .collect();
-    for topic in open.iter().filter(|it| !it.is_global) {
-        let orphaned = || Placement::of(&proposal.proposed_sha, &documents::Placed::orphaned());
-        after.entry(topic.id.clone()).or_insert_with(orphaned);
+    for topic in &mut open {
+        topic.placement = before.get(&topic.id).cloned();
     }
-    // Where an agent said where a Topic went, that was verified when it was handed in.
-    after.extend(by_agent);
-    let others: Vec<Topic> = open.into_iter().filter(|it| it.id != proposal.topic_id).collect();
-    Ok(fate::of_topics(&others, &before, &after))
+    let judge = Judge {
+        open,
+        settled: proposal.topic_id.clone(),
+        base: (proposal.base_source_sha.clone(), base.to_owned()),
+        proposed: (proposal.proposed_sha.clone(), dossier.text.clone()),
+        // Where an agent said where a Topic went, that was verified when it was handed in.
+        by_agent,
+    };
+    judge.fates().await
+}
+
+/// What the fate of Topics is judged from.
+pub(super) struct Judge {
+    pub(super) open: Vec<Topic>,
+    pub(super) settled: TopicId,
+    pub(super) base: (BlobId, String),
+    pub(super) proposed: (BlobId, String),
+    pub(super) by_agent: BTreeMap<TopicId, Placement>,
+}
+
+impl Judge {
+    pub(super) async fn fates(self) -> Result<Vec<Fate>> {
+        let judged = tokio::task::spawn_blocking(move || {
+            let base = Version { blob: &self.base.0, text: &self.base.1 };
+            let proposed = Version { blob: &self.proposed.0, text: &self.proposed.1 };
+            let mut fates = fate::fates(&self.open, &self.settled, base, proposed);
+            for fate in &mut fates {
+                if let Some(placement) = self.by_agent.get(&fate.topic_id) {
+                    fate.after = Some(placement.clone());
+                }
+            }
+            fates
+        });
+        judged.await.map_err(|cause| Error::internal("placing panicked").source(cause))
+    }
 }
 
 /// Refuses what cannot be approved now, with the reason. The same check serves the page and the

@@ -40,8 +40,13 @@ pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Va
     let next = entries.get(limit).and_then(|_| entries.get(limit - 1)).map(|it| it.path.clone());
     entries.truncate(limit);
     let paths: Vec<SourcePath> = entries.iter().map(|it| it.path.clone()).collect();
-    let counts: BTreeMap<SourcePath, u32> =
-        site.store.read(move |c| topic::count_open(c, &paths)).await?;
+    let counts: BTreeMap<SourcePath, i64> = site
+        .store
+        .read(move |c| {
+            let count = |path: SourcePath| Ok((path.clone(), topic::count_open_of(c, &path)?));
+            paths.into_iter().map(count).collect()
+        })
+        .await?;
     let items: Vec<Value> = entries
         .into_iter()
         .map(|it| {
@@ -63,7 +68,7 @@ pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
     let mut open = site
         .store
         .read(move |c| {
-            let open = topic::list_open_of(c, &asked)?;
+            let open = topic::list_open_of(c, &asked, None)?;
             open.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
         })
         .await?;
@@ -93,6 +98,6 @@ pub async fn history(
     limit: Option<u32>,
 ) -> Result<Value> {
     require_read(site, caller, path).await?;
-    let items = site.repo.history(path, page_limit(limit)?).await?;
+    let items = site.repo.history(path, page_limit(limit)? as usize).await?;
     Ok(json!({"items": items, "next": null}))
 }

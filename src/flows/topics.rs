@@ -62,7 +62,7 @@ pub async fn create(
     };
     if anchor.is_some() {
         // The text that was pointed at must stay readable, also when it is not committed.
-        site.repo.keep_blob(&source).await?;
+        site.repo.keep_text(&source).await?;
     }
     let new = NewTopic {
         source_path: request.source_path,
@@ -102,7 +102,7 @@ pub struct TopicQuery {
     /// `open`, `incorporated` or `discarded`.
     pub status: Option<String>,
     /// The `next` of the page before.
-    pub after: Option<String>,
+    pub after: Option<TopicId>,
     /// Rows of a page.
     pub limit: Option<u32>,
 }
@@ -116,9 +116,10 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Val
     caller.person()?;
     let filter = TopicFilter {
         source_path: query.source_path.clone(),
-        status: query.status.as_deref().map(TopicStatus::parse).transpose()?,
+        status: query.status.as_deref().map(str::parse).transpose()?,
         after: query.after,
         limit: page_limit(query.limit)?,
+        blob: None,
     };
     let page = site
         .store
@@ -316,7 +317,7 @@ pub async fn open_for_agent(site: &Site, caller: &Caller, path: &SourcePath) -> 
         job.require_source(path, Verb::Read)?;
     }
     let asked = path.clone();
-    let mut topics = site.store.read(move |c| topic::list_open_of(c, &asked)).await?;
+    let mut topics = site.store.read(move |c| topic::list_open_of(c, &asked, None)).await?;
     place_in_present(site, path, &mut topics).await?;
     let rows: Vec<Value> = topics
         .into_iter()

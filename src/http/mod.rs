@@ -1,1 +1,139 @@
-//! x
+//! The only user of warp: checks, routes, pages and the event stream, over TCP and the Unix socket.
+//!
+//! **Invariant:** no request reaches a handler before `gate` has let it pass; what is not in
+//! [`ROUTES`] is served to nobody.
+//! **Invariant:** no static state; what handlers need is in [`Edge`].
+
+mod assets;
+mod body;
+mod call;
+mod events;
+mod gate;
+mod health;
+mod listen;
+mod login;
+mod me;
+mod origin;
+mod page;
+pub mod reply;
+mod route;
+mod serve;
+mod site;
+mod table;
+mod who;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{Ids, JobId, Result, digest_hex};
+use crate::people::LoginCodes;
+use crate::store::Store;
+
+pub use call::{Call, Page};
+pub use listen::{Peer, bind_unix};
+pub use login::login_link;
+pub use route::{any_of, delete, get, post};
+pub use serve::{Listeners, ServeLimits, serve};
+pub use site::Site;
+pub use table::{ROUTES, Route, Verb, Who};
+
+/// Whether the job of a token still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobTokenState {
+    /// It runs, and its end has not begun.
+    Running,
+    /// It has ended; its token is known and refused.
+    Ended,
+}
+
+/// The job behind a token.
+#[derive(Clone, Debug)]
+pub struct JobToken {
+    /// Which job.
+    pub job: JobId,
+    /// Whether it still runs.
+    pub state: JobTokenState,
+}
+
+/// Finds the job of a token by the token's SHA-256.
+pub type IdentifyJob =
+    Arc<dyn Fn(String) -> BoxFuture<'static, Result<Option<JobToken>>> + Send + Sync>;
+/// Tells whether a process belongs to a job.
+pub type IsAgentPeer = Arc<dyn Fn(i32) -> bool + Send + Sync>;
+/// Tells whether the site is ready, or what is missing.
+pub type IsReady = Arc<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>;
+
+/// What the checks compare requests with.
+#[derive(Clone, Debug)]
+pub struct GateConfig {
+    /// The port of the TCP listener, if there is one.
+    pub tcp_port: Option<u16>,
+    /// Names under which a proxy reaches the site: `wiki.example.org` or `wiki.example.org:8443`.
+    pub public_hosts: Vec<String>,
+    /// What the site is called.
+    pub site_name: String,
+    /// The name of the session's cookie. Cookies ignore ports: two sites need two names.
+    pub cookie_name: String,
+    /// Where a login link leads, for example `http://127.0.0.1:8080`.
+    pub login_base: Option<String>,
+}
+
+impl GateConfig {
+    /// Returns the checks of a site that listens at `address`, with its data at `data`.
+    pub fn new(
+        address: Option<SocketAddr>,
+        public_hosts: Vec<String>,
+        site_name: String,
+        data: &Utf8Path,
+    ) -> GateConfig {
+        let digest = digest_hex(data.as_str());
+        GateConfig {
+            tcp_port: address.map(|it| it.port()),
+            public_hosts: public_hosts.iter().map(|it| it.to_ascii_lowercase()).collect(),
+            site_name,
+            cookie_name: format!("wb_{}", &digest[..8]),
+            login_base: address.map(|it| {
+                let host = if it.is_ipv6() { "[::1]" } else { "127.0.0.1" };
+                format!("http://{host}:{}", it.port())
+            }),
+        }
+    }
+}
+
+/// What the checks and the machinery need. Handles only; cheap to clone.
+#[derive(Clone)]
+pub struct Edge {
+    /// The database.
+    pub store: Store,
+    /// The source of ids.
+    pub ids: Ids,
+    /// The codes of login links.
+    pub codes: LoginCodes,
+    /// What requests are compared with.
+    pub gate: Arc<GateConfig>,
+    /// Finds the job of a token.
+    pub identify_job: IdentifyJob,
+    /// Tells whether a process belongs to a job.
+    pub is_agent_peer: IsAgentPeer,
+    /// Tells whether the site is ready.
+    pub is_ready: IsReady,
+    /// Ends every endless reply.
+    pub stop: CancellationToken,
+}
+
+/// Returns the routes that need nothing but the edge: health, login, `me`, events, assets.
+pub fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
+    any_of([
+        health::routes(edge),
+        login::routes(edge),
+        me::routes(edge),
+        events::routes(edge),
+        assets::routes(),
+    ])
+}

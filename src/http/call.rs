@@ -1,0 +1,199 @@
+//! A request as a leaf sees it: checked, with typed access to its parts.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use hyper::header::HeaderName;
+use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
+use crate::base::{Error, Result, digest_hex};
+use crate::http::body::{self, BodyStream, FORM, Room};
+use crate::http::gate::Passed;
+use crate::http::listen::Peer;
+use crate::http::who::Credential;
+use crate::people::Caller;
+use crate::store::idempotency::{KEY_BYTES_MAX, Key};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Longest body where none is wanted, in bytes.
+const NOTHING_BYTES_MAX: usize = 1024;
+
+/// A request that has passed all checks. Only leaves see it; handlers take plain values.
+pub struct Call {
+    passed: Arc<Passed>,
+    body: Option<BodyStream>,
+    room: Room,
+    taken: Option<OwnedSemaphorePermit>,
+}
+
+impl Call {
+    pub(super) fn new(passed: Arc<Passed>, room: Room, body: BodyStream) -> Call {
+        Call { passed, body: Some(body), room, taken: None }
+    }
+
+    /// Returns who asks.
+    ///
+    /// # Errors
+    /// `internal` on a route that is open to all: it has no caller.
+    pub fn caller(&self) -> Result<Caller> {
+        let who = self.passed.who.as_ref().map(|it| it.caller.clone());
+        who.ok_or_else(|| Error::internal(format!("{} has no caller", self.passed.route.path)))
+    }
+
+    /// Returns where the request comes from.
+    pub fn peer(&self) -> Peer {
+        self.passed.peer
+    }
+
+    /// Returns a part of the path by its name in the table.
+    ///
+    /// # Errors
+    /// `not_found` if it is not a `T`: then nothing can have that name.
+    pub fn param<T: FromStr<Err = Error>>(&self, name: &str) -> Result<T> {
+        self.text_param(name)?
+            .parse()
+            .map_err(|cause: Error| Error::not_found(cause.message().to_owned()).code("not_found"))
+    }
+
+    /// Returns a part of the path as text.
+    ///
+    /// # Errors
+    /// `internal` if the route has no part of that name.
+    pub fn text_param(&self, name: &str) -> Result<&str> {
+        let found = self.passed.params.iter().find(|(it, _)| *it == name);
+        found.map(|(_, text)| text.as_str()).ok_or_else(|| {
+            Error::internal(format!("{} has no part {name}", self.passed.route.path))
+        })
+    }
+
+    /// Returns the query; `T` should deny unknown fields.
+    ///
+    /// # Errors
+    /// `invalid` for an unknown, doubled, missing or wrong parameter.
+    pub fn query<T: DeserializeOwned>(&self) -> Result<T> {
+        body::parse_query(&self.passed.query)
+    }
+
+    /// Returns the value of a header, if it is there and is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.passed.headers.get(name).and_then(|it| it.to_str().ok())
+    }
+
+    /// Returns whether the body is a form of a page.
+    pub fn is_form(&self) -> bool {
+        body::is_of_type(&self.passed.headers, FORM)
+    }
+
+    /// Reads the body as JSON; `T` should deny unknown fields.
+    ///
+    /// # Errors
+    /// `invalid` (`not_json`, `unknown_field`, `bad_json`, `body_timeout`) or `too_large`.
+    pub async fn json<T: DeserializeOwned>(&mut self, bytes_max: usize) -> Result<T> {
+        Ok(self.json_with_key(bytes_max).await?.0)
+    }
+
+    /// Reads the body as JSON, and the `Idempotency-Key` if one was sent with it.
+    ///
+    /// # Errors
+    /// As [`Call::json`]; `invalid` with code `bad_idempotency_key`.
+    pub async fn json_with_key<T: DeserializeOwned>(
+        &mut self,
+        bytes_max: usize,
+    ) -> Result<(T, Option<Key>)> {
+        if !body::is_of_type(&self.passed.headers, "application/json") {
+            return Err(Error::invalid("the body is not JSON")
+                .code("not_json")
+                .hint("send `Content-Type: application/json`"));
+        }
+        let word = self.key_word()?;
+        let bytes = self.bytes(bytes_max).await?;
+        let value = body::parse_json(&bytes)?;
+        let Some(key) = word else { return Ok((value, None)) };
+        let key = Key {
+            actor: self.caller()?.actor(),
+            key,
+            route: format!("{} {}", self.passed.route.verb.as_str(), self.passed.path),
+            body_digest: digest_hex(&bytes),
+        };
+        Ok((value, Some(key)))
+    }
+
+    /// Reads the body as a form; `T` should deny unknown fields.
+    ///
+    /// # Errors
+    /// `invalid` or `too_large`.
+    pub async fn form<T: DeserializeOwned>(&mut self, bytes_max: usize) -> Result<T> {
+        if !self.is_form() {
+            return Err(Error::invalid("the body is not a form").code("not_form"));
+        }
+        let bytes = self.bytes(bytes_max).await?;
+        body::parse_form(&bytes)
+    }
+
+    /// Reads the body of a route that takes nothing: no body, `{}` or an empty form.
+    ///
+    /// # Errors
+    /// `invalid` if there is more.
+    pub async fn nothing(&mut self) -> Result<()> {
+        let bytes = self.bytes(NOTHING_BYTES_MAX).await?;
+        match bytes.trim_ascii() {
+            b"" | b"{}" => Ok(()),
+            _ => Err(Error::invalid("this route takes no body").code("unknown_field")),
+        }
+    }
+
+    pub(super) fn login_hash(&self) -> Option<String> {
+        self.passed.who.as_ref().and_then(|it| it.login_hash.clone())
+    }
+
+    pub(super) fn credential(&self) -> Option<Credential> {
+        self.passed.credential.clone()
+    }
+
+    async fn bytes(&mut self, bytes_max: usize) -> Result<Vec<u8>> {
+        let body = self.body.take().ok_or_else(|| Error::internal("a body was read twice"))?;
+        // Held until the call is over: what was read lives as long.
+        self.taken = self.room.take(&self.passed.headers, bytes_max).await?;
+        body::read(body, bytes_max).await
+    }
+
+    fn key_word(&self) -> Result<Option<String>> {
+        let mut values = self.passed.headers.get_all(IDEMPOTENCY_KEY).iter();
+        let (first, more) = (values.next(), values.next());
+        let Some(value) = first else { return Ok(None) };
+        let word = value.to_str().ok().filter(|it| {
+            (1..=KEY_BYTES_MAX).contains(&it.len()) && it.bytes().all(|b| b.is_ascii_graphic())
+        });
+        match (word, more) {
+            (Some(word), None) => Ok(Some(word.to_owned())),
+            _ => Err(Error::invalid("the Idempotency-Key is not one word of at most 200 bytes")
+                .code("bad_idempotency_key")),
+        }
+    }
+}
+
+/// Which rows of a list are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The cursor of the page before.
+    pub after: Option<String>,
+    /// How many rows.
+    pub limit: u32,
+}
+
+impl Page {
+    /// Returns the page that a query asks for.
+    ///
+    /// # Errors
+    /// `invalid` for a limit of zero or above the largest.
+    pub fn new(after: Option<String>, limit: Option<u32>) -> Result<Page> {
+        let limit = limit.unwrap_or(PAGE_ROWS_DEFAULT);
+        if (1..=PAGE_ROWS_MAX).contains(&limit) {
+            return Ok(Page { after, limit });
+        }
+        Err(Error::invalid(format!("limit is not between 1 and {PAGE_ROWS_MAX}"))
+            .code("bad_parameter"))
+    }
+}

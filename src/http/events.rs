@@ -1,0 +1,319 @@
+//! The event stream: every later event once, in order, or the word that this cannot be.
+//!
+//! **Invariant:** numbers are given without gaps (AUTOINCREMENT in the transaction of the change), so
+//! a number that is missing in the table was pruned, and only then `reset` is said.
+//! **Invariant:** a reader is subscribed before the table is read; what comes twice is dropped by its
+//! number. A reader that lags costs nothing: it reads the table again.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream::{self, BoxStream};
+use hyper::header::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tracing::warn;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{Error, Result, fault};
+use crate::http::listen::Peer;
+use crate::http::who::{Credential, identify};
+use crate::http::{Edge, get, reply};
+use crate::people::Caller;
+use crate::store::{StoredEvent, events};
+
+/// How often a comment shows both sides that the stream is alive.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How many events are read from the table, and written, at one time.
+const PAGE_EVENTS_MAX: u32 = 200;
+/// How long a browser waits before it comes back.
+const RETRY_MS: u32 = 1_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    after: Option<String>,
+}
+
+pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
+    get("/api/events", edge, async |edge, call| {
+        let query: Query = call.query()?;
+        // A browser that comes back sends the header, and the query that it began with.
+        let last = call.header("last-event-id").filter(|it| !it.is_empty());
+        let after = last.or(query.after.as_deref()).map(Cursor::parse).transpose()?;
+        let feed = Feed::open(edge, call.peer(), call.caller()?, call.credential(), after).await?;
+        let mut response = reply::stream("text/event-stream", Exclusive::new(feed.into_stream()));
+        response
+            .headers_mut()
+            .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+        Ok(response)
+    })
+}
+
+/// A place in the order of events: `EPOCH-NUMBER`.
+struct Cursor {
+    epoch: String,
+    number: i64,
+}
+
+impl Cursor {
+    fn parse(text: &str) -> Result<Cursor> {
+        let wrong = || {
+            let shown = crate::base::truncate_chars(text, 80);
+            Error::invalid(format!("`{}` is not the id of an event", shown.escape_debug()))
+                .code("bad_event_id")
+                .hint("send the `id` of an event as it came")
+        };
+        let (epoch, number) = text.rsplit_once('-').ok_or_else(wrong)?;
+        let is_plain = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+        let number = number.parse().ok().filter(|_| is_plain).ok_or_else(wrong)?;
+        Ok(Cursor { epoch: epoch.to_owned(), number })
+    }
+}
+
+/// One reader of the stream.
+struct Feed {
+    edge: Edge,
+    peer: Peer,
+    credential: Option<Credential>,
+    /// The scope that this reader sees besides `site`.
+    own_scope: Option<String>,
+    live: Receiver<Arc<StoredEvent>>,
+    heartbeat: Interval,
+    /// The number of the last event that was sent, or passed over.
+    position: i64,
+    /// The last number that the client knows of.
+    told: i64,
+    /// What is to be sent before anything else.
+    greeting: Option<String>,
+    /// Whether the table may have more.
+    is_behind: bool,
+}
+
+impl Feed {
+    async fn open(
+        edge: Edge,
+        peer: Peer,
+        caller: Caller,
+        credential: Option<Credential>,
+        after: Option<Cursor>,
+    ) -> Result<Feed> {
+        // First the subscription, then the look: an event between the two is seen twice, not never.
+        let live = edge.store.subscribe();
+        let (_, largest) = edge.store.read(events::edges).await?;
+        let is_known =
+            |it: &Cursor| it.epoch == edge.store.epoch() && (0..=largest).contains(&it.number);
+        let (position, is_past_gone) = match &after {
+            Some(cursor) if is_known(cursor) => (cursor.number, false),
+            Some(_) => (largest, true),
+            None => (largest, false),
+        };
+        let own_scope = match &caller {
+            Caller::Person { person, .. } => Some(format!("person:{}", person.id)),
+            Caller::Job { .. } => None,
+        };
+        let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut feed = Feed {
+            edge,
+            peer,
+            credential,
+            own_scope,
+            live,
+            heartbeat,
+            position,
+            told: position,
+            greeting: None,
+            is_behind: !fault::is_off("event_replay"),
+        };
+        let mut greeting = format!("retry: {RETRY_MS}\n");
+        if is_past_gone {
+            feed.write_reset(&mut greeting);
+        } else {
+            // A lone id moves the browser's cursor: who leaves before the first event misses none.
+            greeting.push_str(&format!("id: {}\n\n", feed.id_of(position)));
+        }
+        feed.greeting = Some(greeting);
+        Ok(feed)
+    }
+
+    fn into_stream(self) -> BoxStream<'static, Result<Bytes>> {
+        Box::pin(stream::unfold(Some(self), async |feed| {
+            let mut feed = feed?;
+            match feed.next().await {
+                Ok(Some(text)) => Some((Ok(Bytes::from(text)), Some(feed))),
+                Ok(None) => None,
+                Err(cause) => {
+                    warn!("an event stream ended: {}", cause.chain());
+                    Some((Err(cause), None))
+                }
+            }
+        }))
+    }
+
+    /// Returns what is to be written next; nothing at the end of the stream.
+    async fn next(&mut self) -> Result<Option<String>> {
+        if let Some(greeting) = self.greeting.take() {
+            return Ok(Some(greeting));
+        }
+        let stop = self.edge.stop.clone();
+        loop {
+            if stop.is_cancelled() {
+                return Ok(None);
+            }
+            if self.is_behind {
+                let text = tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return Ok(None),
+                    text = self.catch_up() => text?,
+                };
+                if !text.is_empty() {
+                    return Ok(Some(text));
+                }
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(None),
+                event = self.live.recv() => match event {
+                    Ok(event) => {
+                        if let Some(text) = self.take_live(&event) {
+                            return Ok(Some(text));
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => self.is_behind = true,
+                    Err(RecvError::Closed) => return Ok(None),
+                },
+                _ = self.heartbeat.tick() => return self.beat().await,
+            }
+        }
+    }
+
+    /// Reads one page of the table. A number that is missing was pruned: the past is gone.
+    async fn catch_up(&mut self) -> Result<String> {
+        let position = self.position;
+        let (largest, page) = self
+            .edge
+            .store
+            .read(move |c| {
+                // The edge first: what is committed in between is in the page, not beyond the edge.
+                let (_, largest) = events::edges(c)?;
+                Ok((largest, events::after(c, position, PAGE_EVENTS_MAX)?))
+            })
+            .await?;
+        let mut text = String::new();
+        if page.is_empty() {
+            self.is_behind = false;
+            if largest > self.position {
+                self.position = largest;
+                self.write_reset(&mut text);
+            }
+            return Ok(text);
+        }
+        for event in &page {
+            if event.id != self.position + 1 && !fault::is_off("event_gap") {
+                // All that is left of the past is read by the client from the site itself.
+                self.position = largest.max(event.id);
+                self.write_reset(&mut text);
+                return Ok(text);
+            }
+            self.position = event.id;
+            self.write_event(&mut text, event);
+        }
+        Ok(text)
+    }
+
+    fn take_live(&mut self, event: &StoredEvent) -> Option<String> {
+        if event.id <= self.position {
+            return None;
+        }
+        if event.id != self.position + 1 && !fault::is_off("event_replay") {
+            self.is_behind = true;
+            return None;
+        }
+        self.position = event.id;
+        let mut text = String::new();
+        self.write_event(&mut text, event);
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// A stream may outlive its right to be: each beat asks again who it is for.
+    async fn beat(&mut self) -> Result<Option<String>> {
+        if let Some(credential) = &self.credential
+            && identify(&self.edge, &self.peer, credential).await.is_err()
+        {
+            return Ok(None);
+        }
+        let mut text = ": still here\n".to_owned();
+        if self.told != self.position {
+            text.push_str(&format!("id: {}\n", self.id_of(self.position)));
+            self.told = self.position;
+        }
+        text.push('\n');
+        Ok(Some(text))
+    }
+
+    fn id_of(&self, number: i64) -> String {
+        format!("{}-{number}", self.edge.store.epoch())
+    }
+
+    fn write_event(&mut self, text: &mut String, event: &StoredEvent) {
+        if event.scope != "site" && Some(&event.scope) != self.own_scope.as_ref() {
+            return;
+        }
+        let id = self.id_of(event.id);
+        let kind = event.kind.as_str();
+        let data = json!({
+            "id": id, "at": event.at, "kind": kind, "subject": event.subject,
+            "actor": event.actor, "data": event.data,
+        });
+        text.push_str(&format!("id: {id}\nevent: {kind}\ndata: {data}\n\n"));
+        self.told = event.id;
+    }
+
+    fn write_reset(&mut self, text: &mut String) {
+        let id = self.id_of(self.position);
+        let data = json!({"id": id});
+        text.push_str(&format!("id: {id}\nevent: reset\ndata: {data}\n\n"));
+        self.told = self.position;
+    }
+}
+
+/// A stream that is `Sync` because nobody can reach it through a shared reference: warp demands it.
+struct Exclusive(Mutex<BoxStream<'static, Result<Bytes>>>);
+
+impl Exclusive {
+    fn new(stream: BoxStream<'static, Result<Bytes>>) -> Exclusive {
+        Exclusive(Mutex::new(stream))
+    }
+}
+
+impl Stream for Exclusive {
+    type Item = Result<Bytes>;
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let inner = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        inner.as_mut().poll_next(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_an_epoch_and_a_number() {
+        let cursor = Cursor::parse("018b-cfe5-17").unwrap();
+        assert_eq!((cursor.epoch.as_str(), cursor.number), ("018b-cfe5", 17));
+        for bad in ["", "17", "a-", "a-b", "a-+1", "a-99999999999999999999", "a-1\n"] {
+            assert!(Cursor::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The order of checks on every request: host, origin, who, and only then what it asks for.
+
+use hyper::http::request::Parts;
+use warp::http::HeaderMap;
+
+use crate::base::{Error, ErrorKind, Result, fault};
+use crate::http::Edge;
+use crate::http::listen::Peer;
+use crate::http::origin::{check_host, check_origin};
+use crate::http::table::{Found, Params, Route, Who, find};
+use crate::http::who::{Credential, Identified, authorize, credential, identify};
+
+/// A request that may go on to its handler.
+#[derive(Clone)]
+pub(super) struct Passed {
+    pub(super) peer: Peer,
+    pub(super) route: &'static Route,
+    pub(super) path: String,
+    pub(super) query: String,
+    pub(super) params: Params,
+    pub(super) headers: HeaderMap,
+    pub(super) credential: Option<Credential>,
+    pub(super) who: Option<Identified>,
+}
+
+/// Why a request does not go on.
+pub(super) enum Refused {
+    /// With this error.
+    Error(Error),
+    /// The path exists with these methods only.
+    OtherVerbs(Vec<&'static str>),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Error(error)
+    }
+}
+
+/// Runs all checks in their order. A request without a credential does not learn what exists.
+pub(super) async fn check(
+    edge: &Edge,
+    peer: Peer,
+    head: &Parts,
+) -> std::result::Result<Passed, Refused> {
+    let host = check_host(&edge.gate, &peer, head)?;
+    if !fault::is_off("origin_check") {
+        check_origin(&host, head)?;
+    }
+    let found = find(head.method.as_str(), head.uri.path());
+    let is_open = matches!(&found, Found::Route(route, _) if route.who == Who::All);
+    let (credential, who) = if is_open {
+        (None, None)
+    } else {
+        let (credential, who) = ask(edge, &peer, head).await?;
+        (Some(credential), Some(who))
+    };
+    let (route, params) = match found {
+        Found::Route(route, params) => (route, params),
+        Found::OtherVerbs(verbs) => return Err(Refused::OtherVerbs(verbs)),
+        Found::Nothing => return Err(Refused::Error(no_route(head.uri.path()))),
+    };
+    if let Some(who) = &who {
+        authorize(route.who, &who.caller)?;
+    }
+    if route.is_socket_only && matches!(peer, Peer::Tcp(_)) {
+        return Err(Refused::Error(
+            Error::new(ErrorKind::Forbidden, format!("{} is for the socket only", route.path))
+                .code("socket_only")
+                .hint("use the command line on the machine of the site"),
+        ));
+    }
+    Ok(Passed {
+        peer,
+        route,
+        path: head.uri.path().to_owned(),
+        query: head.uri.query().unwrap_or("").to_owned(),
+        params,
+        headers: head.headers.clone(),
+        credential,
+        who,
+    })
+}
+
+async fn ask(edge: &Edge, peer: &Peer, head: &Parts) -> Result<(Credential, Identified)> {
+    let credential = credential(&head.headers, &edge.gate.cookie_name)?;
+    let who = identify(edge, peer, &credential).await?;
+    Ok((credential, who))
+}
+
+/// Returns the error for a path that nothing serves.
+pub(super) fn no_route(path: &str) -> Error {
+    let shown = crate::base::truncate_chars(path, 120);
+    Error::not_found(format!("there is nothing at {shown}")).code("no_route")
+}

@@ -1,0 +1,200 @@
+//! Answers: JSON, pages, redirects, and the one envelope of errors.
+
+use std::sync::Arc;
+
+use askama::Template;
+use bytes::Bytes;
+use futures_util::Stream;
+use hyper::StatusCode;
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
+    HeaderValue, LOCATION, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use serde::Serialize;
+use serde_json::json;
+use tracing::error;
+use warp::Reply as _;
+use warp::reply::Response;
+
+use crate::base::{Error, Ids, Result, TokenId};
+use crate::http::page::ErrorPage;
+
+/// What a page may load: its own files. Scripts may make HTML only through the policy `wb`.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types wb";
+/// What anything else may load, should a browser show it: nothing.
+const OTHER_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
+
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
+
+/// An error on its way to [`finish_error`], which knows how the client wants it.
+#[derive(Clone)]
+pub(super) struct Failed(pub(super) Arc<Error>);
+
+/// Marks what a leaf answered, as opposed to what warp says when nothing matched.
+#[derive(Clone)]
+pub(super) struct Ours;
+
+/// How an error is shown.
+pub(super) struct Shown<'a> {
+    pub(super) ids: &'a Ids,
+    pub(super) site_name: &'a str,
+    pub(super) is_page: bool,
+}
+
+/// Returns an answer that carries an error.
+pub(super) fn failed(error: Error) -> Response {
+    let mut response = empty(StatusCode::INTERNAL_SERVER_ERROR);
+    response.extensions_mut().insert(Failed(Arc::new(error)));
+    response
+}
+
+/// Returns JSON with a status.
+///
+/// # Errors
+/// `internal` if the value cannot be written as JSON.
+pub fn json<T: Serialize>(status: StatusCode, value: &T) -> Result<Response> {
+    let text = serde_json::to_vec(value)
+        .map_err(|cause| Error::internal("an answer is not JSON").source(cause))?;
+    Ok(typed(status, "application/json", text))
+}
+
+/// Returns JSON with 200.
+///
+/// # Errors
+/// As [`json`].
+pub fn ok<T: Serialize>(value: &T) -> Result<Response> {
+    json(StatusCode::OK, value)
+}
+
+/// Returns a page.
+///
+/// # Errors
+/// `internal` if the template fails.
+pub fn page<T: Template>(template: &T) -> Result<Response> {
+    let html = template
+        .render()
+        .map_err(|cause| Error::internal("a page cannot be written").source(cause))?;
+    Ok(typed(StatusCode::OK, "text/html; charset=utf-8", html.into_bytes()))
+}
+
+/// Returns a redirect that makes the browser GET another path of the site.
+pub(super) fn see_other(path: &'static str) -> Response {
+    let mut response = empty(StatusCode::SEE_OTHER);
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static(path));
+    response
+}
+
+/// Returns an answer without a body.
+pub(super) fn empty(status: StatusCode) -> Response {
+    let mut response = "".into_response();
+    *response.status_mut() = status;
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
+}
+
+/// Returns bytes of a type.
+pub(super) fn typed(status: StatusCode, kind: &'static str, bytes: Vec<u8>) -> Response {
+    let mut response = bytes.into_response();
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// Returns an endless answer.
+pub(super) fn stream<S>(kind: &'static str, parts: S) -> Response
+where
+    S: Stream<Item = Result<Bytes>> + Send + Sync + 'static,
+{
+    let mut response = warp::reply::stream(parts).into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// Writes an error as the client wants it. A 5xx gets an id, under which the log has the causes;
+/// the causes themselves never leave the program.
+pub(super) fn finish_error(error: &Error, shown: &Shown<'_>) -> Response {
+    let status =
+        StatusCode::from_u16(error.kind().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let request_id = status.is_server_error().then(|| {
+        let id: TokenId = shown.ids.mint();
+        error!(request_id = %id, "request {id} failed: {}", error.chain());
+        id
+    });
+    let id = request_id.as_ref().map(TokenId::as_str);
+    let mut response = envelope(error, status, id, shown);
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// Writes the 405 for a path that exists with other methods.
+pub(super) fn other_verbs(verbs: &[&'static str], shown: &Shown<'_>) -> Response {
+    let error = Error::invalid("this path does not take this method")
+        .code("method_not_allowed")
+        .hint(format!("it takes {}", verbs.join(", ")));
+    let mut response = envelope(&error, StatusCode::METHOD_NOT_ALLOWED, None, shown);
+    if let Ok(value) = HeaderValue::from_str(&verbs.join(", ")) {
+        response.headers_mut().insert(ALLOW, value);
+    }
+    response
+}
+
+fn envelope(
+    error: &Error,
+    status: StatusCode,
+    request_id: Option<&str>,
+    shown: &Shown<'_>,
+) -> Response {
+    if shown.is_page {
+        let page = ErrorPage {
+            site_name: shown.site_name,
+            status: status.as_u16(),
+            heading: ErrorPage::heading_of(status),
+            message: error.message(),
+            hint: error.hint_str(),
+            request_id,
+        };
+        if let Ok(mut response) = self::page(&page) {
+            *response.status_mut() = status;
+            return response;
+        }
+    }
+    let mut body = json!({"error": {
+        "code": error.code_str(), "message": error.message(), "hint": error.hint_str(),
+    }});
+    if let Some(id) = request_id {
+        body["error"]["request_id"] = json!(id);
+    }
+    typed(status, "application/json", body.to_string().into_bytes())
+}
+
+/// Puts the headers on that every answer has.
+pub(super) fn finish_headers(response: &mut Response) {
+    let is_html = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_some_and(|it| it.as_bytes().starts_with(b"text/html"));
+    let policy = if is_html { PAGE_POLICY } else { OTHER_POLICY };
+    let headers = response.headers_mut();
+    put(headers, CONTENT_SECURITY_POLICY, policy);
+    put(headers, X_CONTENT_TYPE_OPTIONS, "nosniff");
+    put(headers, X_FRAME_OPTIONS, "DENY");
+    put(headers, REFERRER_POLICY, "same-origin");
+    put(headers, OPENER_POLICY, "same-origin");
+    put(headers, RESOURCE_POLICY, "same-origin");
+    put(headers, PERMISSIONS_POLICY, "camera=(), geolocation=(), microphone=()");
+    if !headers.contains_key(CACHE_CONTROL) {
+        put(headers, CACHE_CONTROL, "no-store");
+    }
+}
+
+fn put(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
+    headers.insert(name, HeaderValue::from_static(value));
+}

@@ -1,0 +1,123 @@
+//! Leaves: from a line of the table to a boxed filter.
+//!
+//! A resource is one file: `routes(&App)` on top, which names each path and unpacks the call into
+//! values; plain `async fn` handlers below, which take values and return a `Result`.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use warp::Filter as _;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{Error, Result};
+use crate::http::body::{BodyStream, Room};
+use crate::http::call::Call;
+use crate::http::gate::Passed;
+use crate::http::reply::{self, Ours};
+use crate::http::table::{ROUTES, Verb};
+
+/// Returns the leaf of a GET (and HEAD) route of the table.
+pub fn get<S, F, Fut>(path: &'static str, state: &S, handle: F) -> BoxedFilter<(Response,)>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(S, Call) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response>> + Send + 'static,
+{
+    leaf(Verb::Get, path, state, handle)
+}
+
+/// Returns the leaf of a POST route of the table.
+pub fn post<S, F, Fut>(path: &'static str, state: &S, handle: F) -> BoxedFilter<(Response,)>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(S, Call) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response>> + Send + 'static,
+{
+    leaf(Verb::Post, path, state, handle)
+}
+
+/// Returns the leaf of a DELETE route of the table.
+pub fn delete<S, F, Fut>(path: &'static str, state: &S, handle: F) -> BoxedFilter<(Response,)>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(S, Call) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response>> + Send + 'static,
+{
+    leaf(Verb::Delete, path, state, handle)
+}
+
+/// Returns a filter that tries some others in order.
+pub fn any_of(
+    routes: impl IntoIterator<Item = BoxedFilter<(Response,)>>,
+) -> BoxedFilter<(Response,)> {
+    let nothing = warp::any().and_then(nothing_here).boxed();
+    let mut all: Vec<_> = routes.into_iter().collect();
+    let Some(last) = all.pop() else { return nothing };
+    all.into_iter().rev().fold(last, |rest, route| route.or(rest).unify().boxed())
+}
+
+async fn nothing_here() -> std::result::Result<Response, warp::Rejection> {
+    Err(warp::reject::not_found())
+}
+
+fn leaf<S, F, Fut>(verb: Verb, path: &'static str, state: &S, handle: F) -> BoxedFilter<(Response,)>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(S, Call) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response>> + Send + 'static,
+{
+    debug_assert!(
+        ROUTES.iter().any(|it| it.verb == verb && it.path == path),
+        "{path} is not in the table of routes"
+    );
+    let state = state.clone();
+    on(verb, path)
+        .and(warp::ext::get::<Arc<Passed>>())
+        .and(warp::ext::get::<Room>())
+        .and(warp::body::stream())
+        .then(move |passed, room, body| {
+            let state = state.clone();
+            let handle = handle.clone();
+            async move {
+                let body = warp_body(body);
+                let outcome = handle(state, Call::new(passed, room, body)).await;
+                let mut response = outcome.unwrap_or_else(reply::failed);
+                response.extensions_mut().insert(Ours);
+                response
+            }
+        })
+        .boxed()
+}
+
+fn warp_body<B: bytes::Buf>(
+    body: impl futures_util::Stream<Item = std::result::Result<B, warp::Error>> + Send + 'static,
+) -> BodyStream {
+    let lost = |cause: warp::Error| {
+        Error::invalid("the body ended too early").code("body_lost").source(cause)
+    };
+    body.map_ok(|mut part| part.copy_to_bytes(part.remaining())).map_err(lost).boxed()
+}
+
+/// The gate has looked the request up already and has decoded the parts of its path; here warp
+/// takes the same decision again, from the same line of the table.
+fn on(verb: Verb, path: &'static str) -> BoxedFilter<()> {
+    let mut filter = match verb {
+        Verb::Get => warp::get().boxed(),
+        Verb::Post => warp::post().boxed(),
+        Verb::Delete => warp::delete().boxed(),
+    };
+    for part in path.split('/').filter(|it| !it.is_empty()) {
+        filter = if part.starts_with("{*") {
+            let tail = warp::path::tail().map(|_| ()).untuple_one();
+            return filter.and(tail).boxed();
+        } else if part.starts_with('{') {
+            let one = warp::path::param::<String>().map(|_| ()).untuple_one();
+            filter.and(one).boxed()
+        } else {
+            filter.and(warp::path(part)).boxed()
+        };
+    }
+    filter.and(warp::path::end()).boxed()
+}

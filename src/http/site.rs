@@ -1,0 +1,108 @@
+//! One request from its head to its answer: checks, routes, headers.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use hyper::body::Body;
+use hyper::service::Service as _;
+use hyper::{Method, Request, Uri};
+use hyper_util::service::TowerToHyperService;
+use tracing::debug;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::Error;
+use crate::http::body::{FORM, Room, is_of_type};
+use crate::http::gate::{self, Refused};
+use crate::http::listen::Peer;
+use crate::http::origin::is_page;
+use crate::http::reply::{self, Failed, Shown};
+use crate::http::{Edge, any_of};
+
+/// The routes behind their checks; answers requests with or without a socket.
+#[derive(Clone)]
+pub struct Site {
+    edge: Edge,
+    routes: BoxedFilter<(Response,)>,
+    room: Room,
+}
+
+impl Site {
+    /// Returns the site that `routes` make.
+    pub fn new(routes: BoxedFilter<(Response,)>, edge: Edge) -> Site {
+        Site { edge, routes: any_of([routes]), room: Room::new() }
+    }
+
+    /// Answers a request of a peer.
+    pub async fn answer<B>(&self, peer: Peer, request: Request<B>) -> Response
+    where
+        B: Body + Send + Sync + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let path = request.uri().path();
+        let shown = Shown {
+            ids: &self.edge.ids,
+            site_name: &self.edge.gate.site_name,
+            // A form is sent by a page, and its answer is read by a person.
+            is_page: is_page(path) || is_of_type(request.headers(), FORM),
+        };
+        let path = path.to_owned();
+        let run = AssertUnwindSafe(self.run(peer, request)).catch_unwind();
+        let mut response = match run.await {
+            Ok(Ok(response)) => match response.extensions().get::<Failed>() {
+                Some(Failed(error)) => reply::finish_error(&Arc::clone(error), &shown),
+                None => self.or_no_route(response, &path, &shown),
+            },
+            Ok(Err(Refused::Error(error))) => reply::finish_error(&error, &shown),
+            Ok(Err(Refused::OtherVerbs(verbs))) => reply::other_verbs(&verbs, &shown),
+            Err(_) => {
+                let error = Error::internal("a request ended in a fault of the program");
+                reply::finish_error(&error.code("panic"), &shown)
+            }
+        };
+        reply::finish_headers(&mut response);
+        response
+    }
+
+    async fn run<B>(
+        &self,
+        peer: Peer,
+        request: Request<B>,
+    ) -> std::result::Result<Response, Refused>
+    where
+        B: Body + Send + Sync + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (mut head, body) = request.into_parts();
+        let passed = gate::check(&self.edge, peer, &head).await?;
+        // The line of the table and not the path: a path can hold a login code.
+        debug!("{} {}", head.method, passed.route.path);
+        if head.method == Method::HEAD {
+            head.method = Method::GET;
+        }
+        head.uri = origin_form(&head.uri);
+        head.extensions.insert(Arc::new(passed));
+        head.extensions.insert(self.room.clone());
+        let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
+        match routes.call(Request::from_parts(head, body)).await {
+            Ok(response) => Ok(response),
+            Err(never) => match never {},
+        }
+    }
+
+    /// What warp itself answers (nothing matched) has no body of ours.
+    fn or_no_route(&self, response: Response, path: &str, shown: &Shown<'_>) -> Response {
+        let is_warps = response.extensions().get::<reply::Ours>().is_none();
+        if is_warps {
+            return reply::finish_error(&gate::no_route(path), shown);
+        }
+        response
+    }
+}
+
+/// `GET http://host/path` and `GET /path` are the same request; the host has been checked.
+fn origin_form(uri: &Uri) -> Uri {
+    let target = uri.path_and_query().map_or("/", |it| it.as_str());
+    target.parse().unwrap_or_else(|_| Uri::from_static("/"))
+}

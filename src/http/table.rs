@@ -1,0 +1,203 @@
+//! The one table of all routes: what exists, and who may use it.
+
+/// A method that a route has. `HEAD` works wherever `Get` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Reads; changes nothing.
+    Get,
+    /// Changes something.
+    Post,
+    /// Ends something.
+    Delete,
+}
+
+impl Verb {
+    /// Returns the word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verb::Get => "GET",
+            Verb::Post => "POST",
+            Verb::Delete => "DELETE",
+        }
+    }
+}
+
+/// Who may use a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Everybody; a credential is not even looked at.
+    All,
+    /// Any person or running job.
+    Read,
+    /// A person who may write.
+    Write,
+    /// A person who may write, or a running job (within its grants).
+    WriteOrJob,
+    /// A person who may decide; never a job.
+    Decide,
+    /// A running job.
+    Job,
+}
+
+/// One route.
+#[derive(Debug)]
+pub struct Route {
+    /// The method.
+    pub verb: Verb,
+    /// The path; `{name}` stands for one segment, a last `{*name}` for the rest.
+    pub path: &'static str,
+    /// Who may use it.
+    pub who: Who,
+    /// Whether it exists on the Unix socket only.
+    pub is_socket_only: bool,
+}
+
+/// All routes of the program.
+pub const ROUTES: &[Route] = &[
+    on(Verb::Get, "/healthz", Who::All),
+    on(Verb::Get, "/readyz", Who::All),
+    on(Verb::Get, "/assets/{name}", Who::All),
+    on(Verb::Get, "/login/{code}", Who::All),
+    on(Verb::Post, "/api/login", Who::All),
+    on(Verb::Post, "/api/logout", Who::Read),
+    on(Verb::Get, "/api/me", Who::Read),
+    on_socket(Verb::Post, "/api/login-links", Who::Decide),
+    on(Verb::Get, "/api/events", Who::Read),
+];
+
+const fn on(verb: Verb, path: &'static str, who: Who) -> Route {
+    Route { verb, path, who, is_socket_only: false }
+}
+
+const fn on_socket(verb: Verb, path: &'static str, who: Who) -> Route {
+    Route { verb, path, who, is_socket_only: true }
+}
+
+/// What stands in a path for the `{name}`s of its route.
+pub(super) type Params = Vec<(&'static str, String)>;
+
+/// What the table says about a request.
+pub(super) enum Found {
+    /// There is a route.
+    Route(&'static Route, Params),
+    /// The path exists with these methods.
+    OtherVerbs(Vec<&'static str>),
+    /// There is no such path.
+    Nothing,
+}
+
+/// Looks a request up.
+pub(super) fn find(method: &str, path: &str) -> Found {
+    find_in(ROUTES, method, path)
+}
+
+fn find_in(routes: &'static [Route], method: &str, path: &str) -> Found {
+    let asked = if method == "HEAD" { "GET" } else { method };
+    let mut verbs = Vec::new();
+    for route in routes {
+        let Some(params) = match_path(route.path, path) else { continue };
+        if route.verb.as_str() == asked {
+            return Found::Route(route, params);
+        }
+        verbs.push(route.verb.as_str());
+        if route.verb == Verb::Get {
+            verbs.push("HEAD");
+        }
+    }
+    if verbs.is_empty() { Found::Nothing } else { Found::OtherVerbs(verbs) }
+}
+
+fn match_path(pattern: &'static str, path: &str) -> Option<Params> {
+    let mut params = Params::new();
+    let mut rest = path.strip_prefix('/')?;
+    let mut parts = pattern.strip_prefix('/')?.split('/').peekable();
+    while let Some(part) = parts.next() {
+        let name = part.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
+        if let Some(tail) = name.and_then(|it| it.strip_prefix('*')) {
+            let text = decode(rest)?;
+            params.push((tail, text));
+            return (!rest.is_empty()).then_some(params);
+        }
+        let (segment, more) = match rest.split_once('/') {
+            Some((segment, more)) => (segment, Some(more)),
+            None => (rest, None),
+        };
+        match name {
+            Some(name) if !segment.is_empty() => params.push((name, decode(segment)?)),
+            None if segment == part => {}
+            _ => return None,
+        }
+        match (parts.peek(), more) {
+            (Some(_), Some(more)) => rest = more,
+            (None, None) => return Some(params),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Decodes `%XX`; nothing for a broken escape, text that is not UTF-8, or a control character.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes().iter();
+    while let Some(byte) = rest.next() {
+        if *byte != b'%' {
+            bytes.push(*byte);
+            continue;
+        }
+        let (high, low) = (hex(*rest.next()?)?, hex(*rest.next()?)?);
+        bytes.push(high << 4 | low);
+    }
+    String::from_utf8(bytes).ok().filter(|it| !it.chars().any(char::is_control))
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|it| u8::try_from(it).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(pattern: &'static str, path: &str) -> Option<Vec<String>> {
+        match_path(pattern, path).map(|it| it.into_iter().map(|(_, text)| text).collect())
+    }
+
+    #[test]
+    fn a_path_is_matched_as_it_is_spelt() {
+        assert_eq!(params("/", "/"), Some(vec![]));
+        assert_eq!(params("/api/me", "/api/me"), Some(vec![]));
+        for other in ["/api/me/", "/api//me", "//api/me", "/api/ME", "/api/m%65", "api/me", ""] {
+            assert_eq!(params("/api/me", other), None, "{other}");
+        }
+        assert_eq!(params("/a/{id}/b", "/a/x%20y/b"), Some(vec!["x y".to_owned()]));
+        for other in ["/a//b", "/a/x/c", "/a/x", "/a/%ff/b", "/a/%0a/b", "/a/%4/b", "/a/x/b/"] {
+            assert_eq!(params("/a/{id}/b", other), None, "{other}");
+        }
+        assert_eq!(params("/d/{*path}", "/d/a/b%2Fc"), Some(vec!["a/b/c".to_owned()]));
+        assert_eq!(params("/d/{*path}", "/d/"), None);
+        assert_eq!(params("/d/{*path}", "/d"), None);
+    }
+
+    #[test]
+    fn another_method_is_not_another_path() {
+        assert!(matches!(find("HEAD", "/healthz"), Found::Route(..)));
+        assert!(matches!(find("DELETE", "/healthz"), Found::OtherVerbs(v) if v == ["GET", "HEAD"]));
+        assert!(matches!(find("GET", "/nothing"), Found::Nothing));
+    }
+
+    #[test]
+    fn no_route_stands_in_the_table_twice() {
+        for (place, route) in ROUTES.iter().enumerate() {
+            let is_again = |it: &Route| it.verb == route.verb && it.path == route.path;
+            assert!(!ROUTES[place + 1..].iter().any(is_again), "{}", route.path);
+        }
+    }
+
+    #[test]
+    fn nothing_that_changes_is_open_but_the_login() {
+        let open: Vec<_> = ROUTES.iter().filter(|it| it.who == Who::All).collect();
+        let changing: Vec<_> = open.iter().filter(|it| it.verb != Verb::Get).collect();
+        assert_eq!(changing.iter().map(|it| it.path).collect::<Vec<_>>(), ["/api/login"]);
+    }
+}

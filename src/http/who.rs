@@ -1,0 +1,167 @@
+//! The third check of every request: which person or job its credential belongs to.
+//!
+//! **Invariant:** only a credential identifies; where a request comes from can deny, never grant.
+//! **Invariant:** an unknown, a revoked and a misplaced credential get the same answer.
+
+use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap};
+use tracing::warn;
+
+use crate::base::{Error, ErrorKind, Result, digest_hex, fault};
+use crate::http::listen::Peer;
+use crate::http::origin::bearer;
+use crate::http::table::Who;
+use crate::http::{Edge, JobTokenState};
+use crate::people::{self, Caller, Login, TokenOwner, TokenScope, Via};
+use crate::store::Tx;
+
+/// Longest token that is looked at, in bytes.
+const TOKEN_BYTES_MAX: usize = 200;
+
+/// What a request brought to prove who sends it.
+#[derive(Clone)]
+pub(super) enum Credential {
+    /// A token.
+    Bearer(String),
+    /// The value of this site's cookie.
+    Cookie(String),
+}
+
+/// Who sends a request, and in which session.
+#[derive(Clone)]
+pub(super) struct Identified {
+    pub(super) caller: Caller,
+    pub(super) login_hash: Option<String>,
+}
+
+/// Returns the credential of a request; a token wins over a cookie.
+pub(super) fn credential(headers: &HeaderMap, cookie_name: &str) -> Result<Credential> {
+    let mut tokens = Vec::new();
+    for value in headers.get_all(AUTHORIZATION) {
+        let value = value.to_str().map_err(|_| unknown())?;
+        // Another scheme is a proxy's own affair. A bare `Bearer` is a token that is missing.
+        if value.trim().eq_ignore_ascii_case("bearer") {
+            return Err(unknown());
+        }
+        tokens.extend(bearer(value));
+    }
+    match tokens.as_slice() {
+        [] => {}
+        [token] if !token.is_empty() && token.len() <= TOKEN_BYTES_MAX => {
+            return Ok(Credential::Bearer((*token).to_owned()));
+        }
+        _ => return Err(unknown()),
+    }
+    let mut cookies = Vec::new();
+    for value in headers.get_all(COOKIE) {
+        let Ok(value) = value.to_str() else { continue };
+        for pair in value.split(';') {
+            if let Some((name, secret)) = pair.trim().split_once('=')
+                && name == cookie_name
+            {
+                cookies.push(secret);
+            }
+        }
+    }
+    match cookies.as_slice() {
+        [secret] if !secret.is_empty() => Ok(Credential::Cookie((*secret).to_owned())),
+        [] => Err(Error::new(ErrorKind::Unauthenticated, "nobody is signed in")
+            .hint("open a login link, or send a token as `Authorization: Bearer`")),
+        _ => Err(unknown()),
+    }
+}
+
+/// Returns who a credential belongs to.
+pub(super) async fn identify(
+    edge: &Edge,
+    peer: &Peer,
+    credential: &Credential,
+) -> Result<Identified> {
+    match credential {
+        Credential::Cookie(secret) => by_cookie(edge, secret).await,
+        Credential::Bearer(token) => {
+            let caller = by_token(edge, peer, token).await?;
+            Ok(Identified { caller, login_hash: None })
+        }
+    }
+}
+
+/// Checks what the table demands of the caller.
+pub(super) fn authorize(who: Who, caller: &Caller) -> Result<()> {
+    match who {
+        Who::All | Who::Read => Ok(()),
+        Who::Write => caller.may_write().map(|_| ()),
+        Who::WriteOrJob if matches!(caller, Caller::Job { .. }) => Ok(()),
+        Who::WriteOrJob => caller.may_write().map(|_| ()),
+        Who::Decide => caller.may_decide().map(|_| ()),
+        Who::Job => caller.job().map(|_| ()),
+    }
+}
+
+async fn by_cookie(edge: &Edge, secret: &str) -> Result<Identified> {
+    let (now, wanted) = (edge.store.clock().now(), secret.to_owned());
+    let found = edge.store.read(move |c| people::find_login(c, &wanted, now)).await?;
+    let Some(Login { hash, person, is_touch_due }) = found else { return Err(unknown()) };
+    if is_touch_due {
+        let hash = hash.clone();
+        touch(edge, move |tx| people::touch_login(tx, &hash)).await;
+    }
+    let caller = Caller::Person { person, via: Via::Cookie, scopes: TokenScope::ALL.to_vec() };
+    Ok(Identified { caller, login_hash: Some(hash) })
+}
+
+async fn by_token(edge: &Edge, peer: &Peer, token: &str) -> Result<Caller> {
+    let (now, wanted) = (edge.store.clock().now(), token.to_owned());
+    let found = edge.store.read(move |c| people::find_by_secret(c, &wanted, now)).await?;
+    if let Some(owner) = found {
+        return by_owner(edge, peer, owner).await;
+    }
+    if matches!(peer, Peer::Tcp(_)) {
+        return Err(unknown());
+    }
+    let hash = digest_hex(token);
+    match (edge.identify_job)(hash.clone()).await? {
+        Some(found) if found.state == JobTokenState::Running => {
+            Ok(Caller::Job { id: found.job, token_hash: hash })
+        }
+        Some(found) => Err(Error::conflict("job_ended", format!("job {} has ended", found.job))
+            .hint("nothing of it is taken any more; start another job")),
+        None => Err(unknown()),
+    }
+}
+
+async fn by_owner(edge: &Edge, peer: &Peer, owner: TokenOwner) -> Result<Caller> {
+    if owner.is_operator {
+        let Peer::Unix { pid, .. } = peer else { return Err(unknown()) };
+        // A process that cannot be seen (another PID namespace) is refused like an agent's.
+        let is_agents = pid.is_none_or(|pid| pid <= 0 || (edge.is_agent_peer)(pid));
+        if is_agents && !fault::is_off("agent_peer") {
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "the operator's token is not for the processes of a job",
+            )
+            .code("agent_peer")
+            .hint("an agent uses the token of its own job, WB_TOKEN"));
+        }
+    }
+    if owner.is_touch_due {
+        let id = owner.token_id.clone();
+        touch(edge, move |tx| people::touch_token(tx, &id)).await;
+    }
+    let via = if owner.is_operator { Via::Operator } else { Via::Token };
+    Ok(Caller::Person { person: owner.person, via, scopes: owner.scopes })
+}
+
+/// A session that cannot be marked as used (a full disk) is still a session.
+async fn touch<F>(edge: &Edge, note: F)
+where
+    F: FnMut(&Tx<'_>) -> Result<()> + Send + 'static,
+{
+    if let Err(cause) = edge.store.write(note).await {
+        warn!("the last use of a credential was not noted: {}", cause.chain());
+    }
+}
+
+fn unknown() -> Error {
+    Error::new(ErrorKind::Unauthenticated, "the credential is not known here")
+        .hint("open a new login link, or use a token that is alive")
+}

@@ -14,3 +14,4 @@ pub mod people;
 pub mod flows;
 
 pub mod cli;
+pub mod http;

@@ -121,7 +121,7 @@ impl Engine {
 
 /// What an engine runs.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "snake_case", tag = "type")]
+#[serde(rename_all = "snake_case")]
 pub enum EngineBody {
     /// A program.
     Process {
@@ -135,7 +135,6 @@ pub enum EngineBody {
         env: BTreeMap<String, String>,
     },
     /// A part of this program.
-    #[serde(untagged)]
     Builtin(Builtin),
 }
 

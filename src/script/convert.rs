@@ -11,7 +11,7 @@ use crate::script::position::{FieldPath, Places};
 use crate::script::session::{Caller, Session};
 
 /// Most values of one declaration.
-const NODES_MAX: usize = 10_000;
+const NODES_MAX: usize = 2_000;
 /// Deepest table.
 const DEPTH_MAX: usize = 8;
 /// Longest text, in bytes.

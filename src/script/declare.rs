@@ -225,6 +225,12 @@ fn declare(
             return Ok(());
         }
     };
+    for (field, second, first) in &places.twice {
+        let title = title(word, name.as_deref());
+        let message = format!("{title} sets `{}` twice", field.escape_debug());
+        let note = format!("first set at {}", first.at);
+        session.report(Diagnostic::error("duplicate-field", message).at(second).note(note));
+    }
     session.declare(Declared { word, name, spot: places.call, body });
     Ok(())
 }

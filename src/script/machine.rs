@@ -177,7 +177,7 @@ impl Machine {
         if let Some(message) = meter.stop() {
             return Err(message);
         }
-        Leaving::new().to_json(&outcome?, 0).map_err(|what| format!("the function returned {what}"))
+        Leaving::new().take(&outcome?, 0).map_err(|what| format!("the function returned {what}"))
     }
 }
 

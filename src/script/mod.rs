@@ -39,6 +39,7 @@ pub use schema::{DECLARATIONS, Declaration, Field, Shape, input_fields};
 pub use template::{PROMPT_NAMES, fill_template, prompt};
 pub use vm::Vm;
 
+use crate::base::{Context, Error, ErrorKind};
 use crate::script::build::Builder;
 use crate::script::machine::Plan;
 use crate::script::require::Origin;
@@ -59,9 +60,10 @@ pub struct Loaded {
 /// # Errors
 /// All that is wrong with it, in one report.
 pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
-    let (folder, file) = locate(script).map_err(Report::of)?;
+    let (folder, file) = locate(script)
+        .map_err(|cause| Report::of(Diagnostic::error("missing-file", cause.chain())))?;
     let plan = Plan { folder: folder.clone(), script: file.clone(), origin: Origin::Disk };
-    let failed = |cause: crate::base::Error| {
+    let failed = |cause: Error| {
         let finding = Diagnostic::error("engine", format!("{file}: {}", cause.message()));
         Report::of(finding.note(cause.hint_str().unwrap_or_default()))
     };
@@ -76,15 +78,14 @@ pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
 }
 
 /// Returns the canonical folder of a script and its file name.
-fn locate(script: &Utf8Path) -> std::result::Result<(Utf8PathBuf, Utf8PathBuf), Diagnostic> {
-    let missing = |why: String| Diagnostic::error("missing-file", why);
+fn locate(script: &Utf8Path) -> crate::base::Result<(Utf8PathBuf, Utf8PathBuf)> {
     let Some(name) = script.file_name() else {
-        return Err(missing(format!("{script} is not the path of a script")));
+        return Err(Error::invalid(format!("{script} is not the path of a script")));
     };
     let parent = script.parent().filter(|parent| !parent.as_str().is_empty());
     let folder = parent.unwrap_or(Utf8Path::new("."));
     let folder = folder
         .canonicalize_utf8()
-        .map_err(|cause| missing(format!("cannot read {script}: {cause}")))?;
+        .context(ErrorKind::NotFound, || format!("cannot read {script}"))?;
     Ok((folder, Utf8PathBuf::from(name)))
 }

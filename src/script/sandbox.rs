@@ -78,7 +78,8 @@ pub(crate) fn compile(
         .into_function()
 }
 
-/// A value for what was reported: it can be called, read and joined, so that the evaluation goes on.
+/// What stands for a thing that was reported: it can be called, read and joined, so that the
+/// evaluation goes on.
 fn reported(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     let itself = table.clone();

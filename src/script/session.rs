@@ -131,9 +131,8 @@ impl Session {
     /// Returns the place of a declaration, with its fields.
     pub(crate) fn places(&self, caller: &Caller, word: &str, name: Option<&str>) -> Places {
         let source = self.sources.borrow().get(&caller.file).cloned();
-        source
-            .and_then(|source| source.declaration(word, name, caller.line))
-            .unwrap_or_else(|| Places { call: self.line(caller), fields: BTreeMap::new() })
+        let found = source.and_then(|source| source.declaration(word, name, caller.line));
+        found.unwrap_or_else(|| Places::at(self.line(caller)))
     }
 
     /// Returns the place of a name in the caller's line.

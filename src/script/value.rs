@@ -63,7 +63,7 @@ impl Leaving {
     ///
     /// # Errors
     /// Says in words what cannot leave.
-    pub(crate) fn to_json(&mut self, value: &Value, depth: usize) -> Result<Json, String> {
+    pub(crate) fn take(&mut self, value: &Value, depth: usize) -> Result<Json, String> {
         if depth > DEPTH_MAX {
             return Err(format!("a table that is nested deeper than {DEPTH_MAX} levels"));
         }
@@ -85,10 +85,10 @@ impl Leaving {
                     match key {
                         Value::String(name) => {
                             let name = self.text(&name)?;
-                            fields.insert(name, self.to_json(&value, depth + 1)?);
+                            fields.insert(name, self.take(&value, depth + 1)?);
                         }
                         // Lists come in their order; a hole makes the count differ below.
-                        Value::Integer(_) => items.push(self.to_json(&value, depth + 1)?),
+                        Value::Integer(_) => items.push(self.take(&value, depth + 1)?),
                         _ => return Err("a table whose keys are no names".to_owned()),
                     }
                 }
@@ -106,7 +106,7 @@ impl Leaving {
         let mut items = Vec::new();
         for index in 1..=len {
             let item: Value = table.raw_get(index).map_err(|cause| cause_text(&cause))?;
-            items.push(self.to_json(&item, depth + 1)?);
+            items.push(self.take(&item, depth + 1)?);
         }
         Ok(Json::Array(items))
     }

@@ -94,18 +94,37 @@ async fn a_loop_ends_even_inside_pcall() {
         "local function f() return pcall(f) end while true do f() end",
         "table.sort({ 3, 2, 1, 4 }, function() while true do end end)",
         "(('x'):rep(100)):gsub('.', function() while true do end end)",
+        "for _ in next, { 1 }, nil, nil do while true do end end",
         "return 'fine'",
     ]);
-    for index in 0..4 {
+    for index in 0..5 {
         let started = Instant::now();
         let error = call(&loaded, index, Value::Null).await.unwrap_err();
         let took = started.elapsed();
         assert!(took < Duration::from_secs(1), "{index}: {took:?}");
         assert!(error.message().contains("100 ms"), "{}", error.message());
         assert!(error.message().starts_with("wiki-browser.lua:"), "{}", error.message());
-        assert_eq!(call(&loaded, 4, Value::Null).await.unwrap(), "fine");
+        assert_eq!(call(&loaded, 5, Value::Null).await.unwrap(), "fine");
     }
     assert!(!loaded.vm.stuck());
+}
+
+#[tokio::test]
+async fn deep_recursion_is_an_error_and_no_crash() {
+    let (_site, loaded) = functions(&[
+        "local function f() return (('x'):gsub('x', f)) end return f()",
+        "local function f() table.sort({ 1, 2, 3 }, f) return false end return f()",
+        "local function f() return pcall(pcall, f) end return f()",
+        "local p = ('('):rep(1000) return ('x'):find(p)",
+        "return ('x'):rep(300000):find(('(.-)'):rep(30) .. 'y')",
+        "local t = {} t.t = t return t",
+        "return 'fine'",
+    ]);
+    for index in 0..6 {
+        let answer = call(&loaded, index, Value::Null).await;
+        assert!(index == 2 || answer.is_err(), "{index}: {answer:?}");
+    }
+    assert_eq!(call(&loaded, 6, Value::Null).await.unwrap(), "fine");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ const ENGINE: &str =
 
 fn kind(fields: &str) -> String {
     format!(
-        "{ENGINE}wb.kind \"k\" {{ about = \"a\", engine = \"e\", timeout = \"5m\", prompt = \"p\",\n\
+        "{ENGINE}wb.kind \"k\" {{ about = \"a\", engine = \"e\", timeout = \"5m\", prompt = 'p',\n\
          {fields}\n}}\n"
     )
 }
@@ -107,6 +107,9 @@ fn a_thing_is_declared_once_and_whole() {
     assert!(text.contains("first declared at wiki-browser.lua:4"), "{text}");
     check("wb.site {}\nwb.site {}\n", &["5:1 duplicate"]);
     check("local k = wb.kind \"x\"\n", &["4:11 half-finished"]);
+    let site = "wb.site {\n  root = \".\",\n  root = \"..\",\n}\n";
+    let text = check(site, &["6:3 duplicate-field"]);
+    assert!(text.contains("first set at wiki-browser.lua:5"), "{text}");
     check("wb.kind { about = 1 }\n", &["4:1 no-name"]);
     check("wb.kind(\"k\", {})\n", &["4:1 no-name"]);
     check("wb.site \"x\"\n", &["4:1 wrong-type"]);

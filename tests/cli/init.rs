@@ -9,12 +9,17 @@ use serde_json::Value;
 use super::wiki_browser;
 
 /// Returns a repository without a commit and without any identity.
-fn repository() -> tempfile::TempDir {
+pub(crate) fn repository() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut git = Command::new("git");
-    git.current_dir(folder.path()).env("HOME", folder.path()).args(["init", "-q"]);
-    git.assert().success();
+    git(folder.path(), &["init", "-q"]);
     folder
+}
+
+/// Runs git and returns what it prints.
+pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(folder).env("HOME", folder).args(args);
+    String::from_utf8(git.assert().success().get_output().stdout.clone()).unwrap()
 }
 
 fn names(folder: &Path) -> Vec<String> {

@@ -1,9 +1,10 @@
-//! `wiki-browser check`.
+//! `wiki-browser check` and `render`.
 
 use std::fs;
 
 use serde_json::Value;
 
+use super::init::{git, repository};
 use super::{envelope, wiki_browser};
 
 #[test]
@@ -38,5 +39,36 @@ fn without_a_script_there_is_nothing_to_check() {
     let folder = tempfile::tempdir().unwrap();
     for args in [&["check"][..], &["check", "--config", "none.lua"], &["render", "incorporate"]] {
         wiki_browser(folder.path()).args(args).assert().code(4);
+    }
+}
+
+#[test]
+fn a_prompt_is_rendered_without_a_server() {
+    let folder = repository();
+    let path = folder.path();
+    wiki_browser(path).args(["init", "--engine", "claude"]).assert().success();
+    fs::write(path.join("guide.md"), "# Guide\n").unwrap();
+    git(path, &["add", "guide.md"]);
+    let id = "018bcfe5-6800-7000-8000-000000000000";
+    let topic = format!("topic_id={id}");
+    let args = ["render", "incorporate", &topic, "source_path=guide.md"];
+    let assert = wiki_browser(path).args(args).assert().success();
+    let text = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+    let blob = git(path, &["hash-object", "guide.md"]);
+    assert!(text.contains(&format!("Base source SHA: {blob}")), "{text}");
+    assert!(
+        text.contains(&format!("Topic ID:        {id}\nSource path:     guide.md\n")),
+        "{text}"
+    );
+    assert!(text.contains("/wb-agent\n"), "{text}");
+    for (args, code) in [
+        (&["render", "incorporate", &topic][..], 2),
+        (&["render", "incorporate", "topic_id=7f3a", "source_path=guide.md"], 2),
+        (&["render", "incorporate", &topic, "source_path=none.md"], 4),
+        (&["render", "incorporate", &topic, &topic], 2),
+        (&["render", "nothing"], 2),
+        (&["render", "incorporate", "colour=red"], 2),
+    ] {
+        wiki_browser(path).args(args).assert().code(code);
     }
 }

@@ -8,6 +8,7 @@ mod site;
 pub(super) mod source;
 pub(super) mod topic;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -21,21 +22,42 @@ use crate::cli::screen::{self, Form, Screen, Style};
 use crate::cli::short_id::{self, Noun};
 use crate::cli::{escape, init, usage, when};
 use crate::client::{Client, Search};
+use crate::script::Loaded;
+
+/// What the command line does not do itself.
+#[derive(Clone, Copy)]
+pub struct Seams {
+    /// Serves a site until it is told to stop.
+    pub serve: fn(ServeArgs) -> ExitCode,
+    /// Makes the prompt of a kind, with nothing started.
+    pub render: fn(RenderRequest<'_>) -> Result<String>,
+}
+
+/// What `render` is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct RenderRequest<'a> {
+    /// The script.
+    pub loaded: &'a Loaded,
+    /// Name of the kind, as it was given.
+    pub kind: &'a str,
+    /// The inputs, as they were given.
+    pub inputs: &'a BTreeMap<String, String>,
+    /// The Source of the Topic among the inputs, if a server told it.
+    pub source_of_topic: Option<&'a str>,
+}
 
 /// What a command works with.
 pub(super) struct Desk {
     /// Where it prints.
     pub(super) screen: Screen,
+    /// What others do.
+    pub(super) seams: Seams,
     common: Common,
     clock: Clock,
 }
 
-/// Runs `wiki-browser` with these arguments, the program's name first. `serve` is what the command
-/// of that name does.
-pub fn main(
-    args: impl IntoIterator<Item = OsString>,
-    serve: impl FnOnce(ServeArgs) -> ExitCode,
-) -> ExitCode {
+/// Runs `wiki-browser` with these arguments, the program's name first.
+pub fn main(args: impl IntoIterator<Item = OsString>, seams: Seams) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let Cli { common, command } = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
@@ -48,10 +70,10 @@ pub fn main(
     };
     let json = common.json;
     let screen = Screen::new(form, common.color);
-    let desk = Desk { screen, common, clock: Clock::system() };
+    let desk = Desk { screen, seams, common, clock: Clock::system() };
     let done = match command {
         Command::Serve => match desk.serve_args() {
-            Ok(args) => return serve(args),
+            Ok(args) => return (seams.serve)(args),
             Err(error) => Err(error),
         },
         other => run(&desk, other),

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::base::{Context, Error, ErrorKind, Result, TopicId};
-use crate::cli::commands::Desk;
 use crate::cli::commands::job::{input_text, split_input};
+use crate::cli::commands::{Desk, RenderRequest};
 use crate::cli::screen::{Form, Style};
 use crate::cli::short_id::{Noun, resolve};
-use crate::flows;
-use crate::process::which;
 use crate::script::{self, Diagnostic, InputType, Loaded, Report};
 
 /// `check`.
@@ -125,7 +123,12 @@ pub(in crate::cli) fn render(desk: &Desk, args: &RenderArgs) -> Result<u8> {
         Err(report) => return refused(desk, &path, &report),
     };
     let source = source_of_topic(desk, &loaded, &args.kind, &mut given)?;
-    let prompt = prompt(&loaded, &args.kind, &given, source)?;
+    let prompt = (desk.seams.render)(RenderRequest {
+        loaded: &loaded,
+        kind: &args.kind,
+        inputs: &given,
+        source_of_topic: source.as_deref(),
+    })?;
     let value = json!({"kind": args.kind, "prompt": prompt});
     desk.screen.answer(&value, |screen, _| screen.raw(&prompt))?;
     Ok(0)
@@ -171,34 +174,4 @@ fn source_of_topic(
         }
         Err(cause) => Err(cause),
     }
-}
-
-fn prompt(
-    loaded: &Loaded,
-    kind: &str,
-    given: &BTreeMap<String, String>,
-    source: Option<String>,
-) -> Result<String> {
-    let config = &loaded.config;
-    let path_env = std::env::var("PATH").unwrap_or_default();
-    let git = which("git", &path_env, &config.folder).ok_or_else(|| {
-        Error::unavailable("git is not installed").hint("install it, or mend PATH")
-    })?;
-    let wb_agent = match &config.site.wb_agent {
-        Some(path) => path.clone(),
-        None => beside_this_program("wb-agent")?,
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context(ErrorKind::Unavailable, || "cannot start git".to_owned())?;
-    runtime.block_on(flows::render::render(loaded, &wb_agent, git, kind, given, source))
-}
-
-fn beside_this_program(name: &str) -> Result<Utf8PathBuf> {
-    let program = std::env::current_exe()
-        .context(ErrorKind::Internal, || "cannot find this program's own file".to_owned())?;
-    let program = Utf8PathBuf::try_from(program)
-        .context(ErrorKind::Invalid, || "the path of this program is not UTF-8".to_owned())?;
-    Ok(program.with_file_name(name))
 }

@@ -8,6 +8,7 @@ mod data;
 mod logs;
 mod signals;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -272,6 +273,27 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
         stop,
         tasks: TaskTracker::new(),
     }
+}
+
+/// Makes the prompt of a kind, with nothing started and no database opened.
+///
+/// # Errors
+/// What is wrong with the inputs or with the script's prompt function.
+pub fn render(
+    loaded: &Loaded,
+    kind: &str,
+    inputs: &BTreeMap<String, String>,
+    source_of_topic: Option<&str>,
+) -> Result<String> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let git = resolve_git(&path, &loaded.config.folder)?;
+    let wb_agent = resolve_wb_agent(&loaded.config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context(ErrorKind::Unavailable, || "no runtime".to_owned())?;
+    let source = source_of_topic.map(str::to_owned);
+    runtime.block_on(flows::render::render(loaded, &wb_agent, git, kind, inputs, source))
 }
 
 /// Returns the agents' client: the script's, or the file beside this program.

@@ -3,13 +3,24 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use wiki_browser::{app, cli};
+use wiki_browser::app;
+use wiki_browser::cli::{self, Seams, ServeArgs};
 
 fn main() -> ExitCode {
-    cli::main(std::env::args_os(), |args| {
-        app::serve(&args.script, |text| {
-            // Nobody to tell if standard output is closed; the site serves all the same.
-            let _ = writeln!(std::io::stdout(), "{text}");
-        })
+    cli::main(
+        std::env::args_os(),
+        Seams {
+            serve,
+            render: |asked| {
+                app::render(asked.loaded, asked.kind, asked.inputs, asked.source_of_topic)
+            },
+        },
+    )
+}
+
+fn serve(args: ServeArgs) -> ExitCode {
+    app::serve(&args.script, |text| {
+        // Nobody to tell if standard output is closed; the site serves all the same.
+        let _ = writeln!(std::io::stdout(), "{text}");
     })
 }

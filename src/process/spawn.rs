@@ -330,8 +330,8 @@ fn check(
     if !program.is_absolute() {
         return Err(Error::invalid(format!("guard `{program}` is not an absolute path")));
     }
-    if (launch.stdin == LaunchStdin::File) != prompt.is_some() {
-        return Err(Error::invalid("cannot launch: stdin `file` and a prompt belong together"));
+    if launch.stdin == LaunchStdin::File && prompt.is_none() {
+        return Err(Error::invalid("cannot launch: stdin `file` needs a prompt"));
     }
     Ok(())
 }

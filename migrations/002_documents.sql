@@ -66,6 +66,7 @@ CREATE TABLE placements (
 ) STRICT, WITHOUT ROWID;
 
 -- A complete proposed text. proposed_by IS NULL means that the Agent of job_id wrote it.
+-- The text is the last column: reading the others must not walk through megabytes of it.
 CREATE TABLE incorporation_proposals (
     id              TEXT PRIMARY KEY,
     topic_id        TEXT NOT NULL REFERENCES topics (id),
@@ -76,7 +77,6 @@ CREATE TABLE incorporation_proposals (
     base_source_sha TEXT NOT NULL,
     proposed_sha    TEXT NOT NULL,
     text_digest     TEXT NOT NULL,
-    proposed_source TEXT NOT NULL,
     summary         TEXT,
     status          TEXT NOT NULL CHECK (status IN
         ('open', 'superseded', 'approved', 'rejected', 'stale', 'void')),
@@ -84,12 +84,14 @@ CREATE TABLE incorporation_proposals (
     decided_ms      INTEGER,
     reason          TEXT,
     created_ms      INTEGER NOT NULL,
+    proposed_source TEXT NOT NULL,
     CHECK (proposed_by IS NOT NULL OR job_id IS NOT NULL),
     UNIQUE (topic_id, revision_number),
     UNIQUE (id, topic_id)
 ) STRICT;
 CREATE INDEX proposals_by_job ON incorporation_proposals (job_id) WHERE job_id IS NOT NULL;
 CREATE INDEX proposals_by_status ON incorporation_proposals (status, id);
+CREATE INDEX proposals_by_text ON incorporation_proposals (proposed_sha, status);
 CREATE INDEX proposals_by_source ON incorporation_proposals (source_path, status, id);
 
 -- The journal of approvals. At most one attempt per branch is under way.

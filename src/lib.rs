@@ -1,6 +1,17 @@
 //! `wiki-browser`: people and coding agents work on documents together.
 
 pub mod base;
-pub mod http;
-pub mod people;
+
+pub mod client;
+pub mod process;
+pub mod script;
 pub mod store;
+
+pub mod documents;
+pub mod jobs;
+pub mod people;
+
+pub mod flows;
+
+pub mod cli;
+pub mod http;

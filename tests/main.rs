@@ -1,3 +1,7 @@
-//! The one integration binary.
+//! The integration tests, in one binary because it links once.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod cli;
 mod http;
+mod process;
+mod store;

@@ -11,6 +11,7 @@ pub mod fault;
 mod front_matter;
 mod id;
 pub mod limit;
+mod page;
 mod source_path;
 mod tail;
 
@@ -23,5 +24,6 @@ pub use id::{
     AttemptId, BlobId, Ids, JobId, MessageId, PersonId, ProposalId, TokenId, TopicId, digest_hex,
     random_token,
 };
+pub use page::Page;
 pub use source_path::SourcePath;
 pub use tail::{tail_of, truncate_chars};

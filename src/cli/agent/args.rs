@@ -1,0 +1,152 @@
+//! The arguments of `wb-agent`, and for each verb what it reads and prints.
+
+use camino::Utf8PathBuf;
+use clap::{Args, Parser, Subcommand};
+
+/// What stands at the end of `wb-agent --help`.
+const AFTER_HELP: &str = "\
+Inside a job WB_SOCKET and WB_TOKEN are set; nothing else is needed.
+
+Exit codes: 0 done, 1 internal, 2 invalid, 3 no or wrong token or not granted, 4 not found,
+5 conflict (the base moved, the topic closed, the job ended), 6 busy or no server.
+Errors are two lines on standard error: `error: …` and `hint: …`.
+
+Examples:
+  wb-agent get-topic --id=ID
+  wb-agent insert-proposal --topic-id=ID --base-sha=SHA < new.md
+  wb-agent help --json";
+
+/// What an agent does on a site: read topics, hand in a proposal, post a message, finish.
+#[derive(Debug, Parser)]
+#[command(name = "wb-agent", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) place: Place,
+    #[command(subcommand)]
+    pub(super) verb: Verb,
+}
+
+/// Where the site is, and how to answer.
+#[derive(Args, Debug)]
+pub(super) struct Place {
+    /// Script of the site; its server is found beside it, in data/server.json
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<Utf8PathBuf>,
+    /// Data folder of the site
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) data: Option<Utf8PathBuf>,
+    /// Answer with the server's JSON, also for errors
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+}
+
+/// What an agent can do.
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    /// Print a topic with its anchor and messages
+    GetTopic {
+        /// Id of the topic
+        #[arg(long, value_name = "ID")]
+        id: String,
+    },
+    /// Print every open topic of a source, with anchors and placements
+    ListOpenTopics {
+        /// Path of the source, relative to the repo root
+        #[arg(long, value_name = "PATH")]
+        source_path: String,
+    },
+    /// Hand in a new text of the whole source
+    InsertProposal(InsertProposal),
+    /// Add a message to a topic
+    PostMessage {
+        /// Id of the topic
+        #[arg(long, value_name = "ID")]
+        topic_id: String,
+    },
+    /// Hand in the result of this job
+    Finish {
+        /// File with the result, as JSON; `-` is standard input
+        #[arg(long, value_name = "FILE")]
+        result: Utf8PathBuf,
+        /// One line about the result
+        #[arg(long, value_name = "TEXT")]
+        summary: Option<String>,
+    },
+    /// Print a persona (not built in this release)
+    GetPersona {
+        /// Path of the source
+        #[arg(long, value_name = "PATH")]
+        source_path: String,
+        /// Name of the persona
+        #[arg(long, value_name = "NAME")]
+        name: String,
+    },
+    /// Store a view of a source for a persona (not built in this release)
+    PutPerspective(PutPerspective),
+    /// Propose what the last suggestion block of this job's topic says; needs no model
+    ///
+    /// The content of the block replaces exactly the anchored words, byte for byte: an empty block
+    /// deletes them and leaves the line break after them. Exits 1 if there is no suggestion, if
+    /// the anchor is not exact, or if nothing changes.
+    ApplySuggestions,
+    /// Print this help, or the table of all verbs with --json
+    Help {
+        /// Verb to explain
+        verb: Option<String>,
+    },
+}
+
+/// `insert-proposal`.
+#[derive(Args, Debug)]
+pub(super) struct InsertProposal {
+    /// Id of the topic
+    #[arg(long, value_name = "ID")]
+    pub(super) topic_id: String,
+    /// Git blob id of the source that the text was made from
+    #[arg(long, value_name = "SHA")]
+    pub(super) base_sha: String,
+    /// File with a JSON array of {"topic_id","start","end","quote"} for passages that moved
+    #[arg(long, value_name = "FILE")]
+    pub(super) anchors: Option<Utf8PathBuf>,
+    /// One line about what changed
+    #[arg(long, value_name = "TEXT")]
+    pub(super) summary: Option<String>,
+}
+
+/// `put-perspective`.
+#[derive(Args, Debug)]
+pub(super) struct PutPerspective {
+    /// Path of the source
+    #[arg(long, value_name = "PATH")]
+    pub(super) source_path: String,
+    /// Name of the persona
+    #[arg(long, value_name = "NAME")]
+    pub(super) persona: String,
+    /// Git blob id of the source, as the job was given it
+    #[arg(long, value_name = "SHA")]
+    pub(super) source_sha: String,
+    /// Hash of the persona, as the job was given it
+    #[arg(long, value_name = "SHA")]
+    pub(super) persona_sha: String,
+}
+
+/// Returns what a verb reads on standard input and prints on standard output.
+pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)> {
+    Some(match verb {
+        "get-topic" => (None, "one JSON object {topic, anchor, messages}"),
+        "list-open-topics" => (None, "a JSON array of {topic, anchor, placement}"),
+        "insert-proposal" => (
+            Some("the whole new text, UTF-8, not empty, at most 8 MiB"),
+            "the id of the proposal; the fate of every other open topic is on standard error",
+        ),
+        "post-message" => {
+            (Some("the message, UTF-8, not empty, at most 64 KiB"), "the id of the message")
+        }
+        "finish" => (None, "nothing"),
+        "get-persona" => (None, "one JSON object"),
+        "put-perspective" => (Some("the view, UTF-8, not empty, at most 8 MiB"), "nothing"),
+        "apply-suggestions" => (None, "the id of the proposal"),
+        "help" => (None, "the help, or a JSON object {name, version, verbs}"),
+        _ => return None,
+    })
+}

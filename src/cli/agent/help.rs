@@ -1,0 +1,96 @@
+//! The help of `wb-agent` for an agent, made from the parser's own table.
+
+use clap::{Command, CommandFactory};
+use serde_json::{Value, json};
+
+use crate::base::{Error, Result};
+use crate::cli::agent::args::{Cli, streams};
+
+/// Returns the table of all verbs.
+pub(super) fn table() -> Value {
+    let mut root = Cli::command();
+    root.build();
+    let verbs: Vec<Value> = root.get_subcommands().map(|verb| describe(&root, verb)).collect();
+    json!({"name": "wb-agent", "version": env!("CARGO_PKG_VERSION"), "verbs": verbs})
+}
+
+/// Returns the help text of a verb, or of the program.
+///
+/// # Errors
+/// `invalid` if there is no such verb.
+pub(super) fn text(verb: Option<&str>) -> Result<String> {
+    let mut root = Cli::command();
+    root.build();
+    let Some(name) = verb else { return Ok(root.render_long_help().to_string()) };
+    let Some(verb) = root.find_subcommand_mut(name) else {
+        let names: Vec<&str> = root.get_subcommands().map(Command::get_name).collect();
+        let shown = crate::base::truncate_chars(name, 60);
+        return Err(Error::invalid(format!("wb-agent has no verb `{shown}`"))
+            .hint(format!("one of: {}", names.join(", "))));
+    };
+    let mut text = verb.render_long_help().to_string();
+    if let Some((stdin, stdout)) = streams(name) {
+        let stdin = stdin.unwrap_or("nothing");
+        text.push_str(&format!("\nStandard input:  {stdin}\nStandard output: {stdout}\n"));
+    }
+    Ok(text)
+}
+
+fn describe(root: &Command, verb: &Command) -> Value {
+    let is_global = |id: &str| root.get_arguments().any(|it| it.get_id() == id);
+    let own = verb.get_arguments().filter(|it| {
+        !matches!(it.get_id().as_str(), "help" | "version") && !is_global(it.get_id().as_str())
+    });
+    let flags: Vec<Value> = own
+        .map(|it| {
+            let value = it.get_value_names().and_then(|names| names.first());
+            json!({
+                "flag": it.get_long().map(|long| format!("--{long}")),
+                "value": value.map(ToString::to_string),
+                "required": it.is_required_set(),
+                "about": it.get_help().map(ToString::to_string),
+            })
+        })
+        .collect();
+    let (stdin, stdout) = streams(verb.get_name()).unwrap_or((None, ""));
+    json!({
+        "verb": verb.get_name(),
+        "about": verb.get_about().map(ToString::to_string),
+        "flags": flags,
+        "stdin": stdin,
+        "stdout": stdout,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parser_is_sound_and_every_verb_says_what_it_reads_and_prints() {
+        Cli::command().debug_assert();
+        let table = table();
+        let verbs = table["verbs"].as_array().unwrap();
+        assert!(verbs.len() >= 9);
+        for verb in verbs {
+            let name = verb["verb"].as_str().unwrap();
+            assert!(streams(name).is_some(), "{name}");
+            assert!(verb["about"].as_str().is_some_and(|it| !it.is_empty()), "{name}");
+            for flag in verb["flags"].as_array().unwrap() {
+                assert!(flag["about"].as_str().is_some_and(|it| !it.is_empty()), "{name}");
+            }
+        }
+        let insert = verbs.iter().find(|it| it["verb"] == "insert-proposal").unwrap();
+        assert_eq!(insert["flags"][0]["flag"], "--topic-id");
+        assert_eq!(insert["flags"][0]["required"], true);
+        assert_eq!(insert["flags"][2]["required"], false);
+        assert!(insert["stdin"].is_string());
+    }
+
+    #[test]
+    fn a_verb_is_explained_or_the_verbs_are_named() {
+        assert!(text(Some("insert-proposal")).unwrap().contains("Standard input:  the whole new"));
+        assert!(text(Some("insert")).unwrap_err().hint_str().unwrap().contains("post-message"));
+        assert!(text(None).unwrap().contains("Exit codes"));
+    }
+}

@@ -1,0 +1,236 @@
+//! `wb-agent`: the verbs of an agent, each one request to the server.
+//!
+//! **Invariant:** who is asking is said by `WB_TOKEN` alone; a missing token never becomes another.
+
+mod apply;
+mod args;
+mod help;
+mod suggestion;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use clap::Parser;
+use serde_json::{Value, json};
+
+use crate::base::limit::{MESSAGE_BYTES_MAX, RESULT_BYTES_MAX, SOURCE_BYTES_MAX};
+use crate::base::{Context, Error, ErrorKind, Result, SourcePath, TopicId, truncate_chars};
+use crate::cli::agent::args::{Cli, InsertProposal, Place, PutPerspective, Verb};
+use crate::cli::screen::{self, Color, Form, Screen};
+use crate::cli::{escape, input, usage};
+use crate::client::{Client, Search, query};
+
+/// Largest `--anchors` file, in bytes.
+const ANCHORS_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Runs `wb-agent` with these arguments, the program's name first.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(cause) => return usage(&cause, &args),
+    };
+    let json = cli.place.json;
+    match run(cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            screen::report(&error, json);
+            let left = error.code_str() == screen::READER_LEFT;
+            ExitCode::from(if left { 0 } else { error.kind().exit_code() })
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<u8> {
+    let form = if cli.place.json { Form::Json } else { Form::Words };
+    let screen = Screen::new(form, Color::Never);
+    let place = cli.place;
+    match cli.verb {
+        Verb::Help { verb } => explain(&screen, &place, verb.as_deref())?,
+        Verb::GetTopic { id } => {
+            let id: TopicId = id.parse()?;
+            let value =
+                client(&place)?.get(&query("/api/agent/topic", &[("id", Some(id.as_str()))]))?;
+            print(&screen, &value)?;
+        }
+        Verb::ListOpenTopics { source_path } => {
+            let path: SourcePath = source_path.parse()?;
+            let pairs = [("source_path", Some(path.as_str()))];
+            print(&screen, &client(&place)?.get(&query("/api/agent/open-topics", &pairs))?)?;
+        }
+        Verb::InsertProposal(args) => insert_proposal(&screen, &place, &args)?,
+        Verb::PostMessage { topic_id } => post_message(&screen, &place, &topic_id)?,
+        Verb::Finish { result, summary } => finish(&screen, &place, &result, summary)?,
+        Verb::GetPersona { source_path, name } => {
+            let pairs = [("source_path", Some(&*source_path)), ("name", Some(&*name))];
+            print(&screen, &client(&place)?.get(&query("/api/personas", &pairs))?)?;
+        }
+        Verb::PutPerspective(args) => put_perspective(&screen, &place, &args)?,
+        Verb::ApplySuggestions => return apply_suggestions(&screen, &place),
+    }
+    Ok(0)
+}
+
+fn explain(screen: &Screen, place: &Place, verb: Option<&str>) -> Result<()> {
+    if !place.json {
+        return screen.put(help::text(verb)?.trim_end());
+    }
+    let mut table = help::table();
+    if let Some(verb) = verb {
+        // Refuses a verb that is not there before the table is cut down to it.
+        help::text(Some(verb))?;
+        if let Some(verbs) = table["verbs"].as_array_mut() {
+            verbs.retain(|it| it["verb"] == verb);
+        }
+    }
+    print(screen, &table)
+}
+
+fn insert_proposal(screen: &Screen, place: &Place, args: &InsertProposal) -> Result<()> {
+    let topic_id: TopicId = args.topic_id.parse()?;
+    let mut body = json!({"base_source_sha": args.base_sha});
+    if let Some(path) = &args.anchors {
+        let text = input::file(path, "the anchors", ANCHORS_BYTES_MAX)?;
+        let anchors: Value = serde_json::from_str(&text)
+            .context(ErrorKind::Invalid, || format!("{path} is not JSON"))?;
+        if !anchors.is_array() {
+            return Err(Error::invalid(format!("{path} holds no JSON array of anchors")));
+        }
+        body["anchors"] = anchors;
+    }
+    if let Some(summary) = &args.summary {
+        body["summary"] = json!(summary);
+    }
+    let client = client(place)?;
+    body["text"] = json!(input::standard("the text of the proposal", SOURCE_BYTES_MAX)?);
+    propose(screen, &client, topic_id.as_str(), &body)
+}
+
+/// Hands in a proposal: its id goes to standard output, the fates to standard error.
+fn propose(screen: &Screen, client: &Client, topic_id: &str, body: &Value) -> Result<()> {
+    let answer = client.post(&format!("/api/topics/{topic_id}/proposals"), body)?;
+    screen.answer(&answer, |screen, answer| {
+        for fate in answer["fate"].as_array().into_iter().flatten() {
+            screen.note(&fate_line(fate));
+        }
+        screen.put(&escape::line(answer["proposal_id"].as_str().unwrap_or_default()))
+    })
+}
+
+/// Returns what happens to an open Topic, as one line.
+pub(super) fn fate_line(fate: &Value) -> String {
+    let name = |side: &str| fate[side]["state"].as_str().unwrap_or("whole source").to_owned();
+    let (before, after) = (name("before"), name("after"));
+    let change = if before == after { after } else { format!("{before} -> {after}") };
+    let what = ["quote", "title"].iter().find_map(|name| fate[name].as_str()).unwrap_or("");
+    let what = truncate_chars(what, 60);
+    let id = fate["topic_id"].as_str().unwrap_or("?");
+    escape::line(&format!("topic {id}: {change}: {what}"))
+}
+
+fn post_message(screen: &Screen, place: &Place, topic_id: &str) -> Result<()> {
+    let topic_id: TopicId = topic_id.parse()?;
+    let client = client(place)?;
+    let body = input::standard("the message", MESSAGE_BYTES_MAX)?;
+    let route = format!("/api/topics/{topic_id}/messages");
+    let answer = client.post(&route, &json!({"body": body}))?;
+    screen.answer(&answer, |screen, answer| {
+        screen.put(&escape::line(answer["id"].as_str().unwrap_or_default()))
+    })
+}
+
+fn finish(
+    screen: &Screen,
+    place: &Place,
+    result: &Utf8PathBuf,
+    summary: Option<String>,
+) -> Result<()> {
+    let client = client(place)?;
+    let text = input::file(result, "the result", RESULT_BYTES_MAX)?;
+    let value: Value = serde_json::from_str(&text).map_err(|cause| {
+        Error::invalid(format!("the result in {result} is not JSON"))
+            .hint("a plain text is JSON when it stands in double quotes")
+            .source(cause)
+    })?;
+    let mut body = json!({"result": value});
+    if let Some(summary) = summary {
+        body["summary"] = json!(summary);
+    }
+    let answer = client.post(&format!("/api/agent/jobs/{}/result", job_id(&client)?), &body)?;
+    screen.answer(&answer, |_, _| Ok(()))
+}
+
+fn put_perspective(screen: &Screen, place: &Place, args: &PutPerspective) -> Result<()> {
+    let client = client(place)?;
+    let text = input::standard("the view", SOURCE_BYTES_MAX)?;
+    let body = json!({
+        "source_path": args.source_path, "persona": args.persona,
+        "source_sha": args.source_sha, "persona_sha": args.persona_sha, "text": text,
+    });
+    screen.answer(&client.post("/api/perspectives", &body)?, |_, _| Ok(()))
+}
+
+fn apply_suggestions(screen: &Screen, place: &Place) -> Result<u8> {
+    let client = client(place)?;
+    match apply::draft(&client)? {
+        apply::Outcome::Propose(draft) => {
+            let body = json!({
+                "base_source_sha": draft.base, "text": draft.text, "summary": draft.summary,
+            });
+            propose(screen, &client, &draft.topic_id, &body)?;
+            Ok(0)
+        }
+        apply::Outcome::Nothing(why, hint) => {
+            let error = Error::conflict("no_suggestion", why).hint(hint);
+            screen::report(&error, place.json);
+            Ok(1)
+        }
+    }
+}
+
+fn job_id(client: &Client) -> Result<String> {
+    let me = client.get("/api/me")?;
+    me["job_id"].as_str().map(str::to_owned).ok_or_else(|| {
+        Error::new(ErrorKind::Forbidden, "the token is not that of a job")
+            .hint("this works inside a job only")
+    })
+}
+
+/// JSON is what these verbs print in any form: an agent reads it.
+fn print(screen: &Screen, value: &Value) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .context(ErrorKind::Internal, || "cannot write JSON".to_owned())?;
+    screen.put(&text)
+}
+
+fn client(place: &Place) -> Result<Client> {
+    let token = std::env::var("WB_TOKEN").ok().filter(|token| !token.is_empty());
+    let token = token.ok_or_else(|| {
+        Error::new(ErrorKind::Unauthenticated, "no token: wb-agent works inside a job")
+            .code("no_token")
+            .hint("the server gives WB_TOKEN to each agent it starts; a person uses wiki-browser")
+    })?;
+    let search = Search {
+        data: place.data.clone(),
+        config: place.config.clone(),
+        socket: std::env::var("WB_SOCKET").ok().filter(|it| !it.is_empty()).map(Into::into),
+        folder: None,
+    };
+    Client::at(&search.site()?.socket, Some(token))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fate_is_one_harmless_line() {
+        let fate = json!({"topic_id": "t1", "title": "T", "quote": "some\nwords\u{1b}[2J",
+            "before": {"state": "exact"}, "after": {"state": "orphaned"}});
+        let line = fate_line(&fate);
+        assert_eq!(line, "topic t1: exact -> orphaned: some\\nwords\\u{1b}[2J");
+        let fate = json!({"topic_id": "t2", "title": "All of it", "before": null, "after": null});
+        assert_eq!(fate_line(&fate), "topic t2: whole source: All of it");
+    }
+}

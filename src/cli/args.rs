@@ -1,0 +1,99 @@
+//! The arguments of `wiki-browser`.
+
+use camino::Utf8PathBuf;
+use clap::{Args, Parser, Subcommand};
+
+use crate::cli::commands::job::JobCommand;
+use crate::cli::commands::proposal::ProposalCommand;
+use crate::cli::commands::source::SourceCommand;
+use crate::cli::commands::topic::TopicCommand;
+use crate::cli::init::InitArgs;
+use crate::cli::screen::Color;
+
+/// What stands at the end of `wiki-browser --help`.
+const AFTER_HELP: &str = "\
+A first site:
+  wiki-browser init                     in a git repository: writes wiki-browser.lua and skills/
+  wiki-browser check                    reads the script and says what is wrong with it
+  wiki-browser serve                    serves the site and prints a link to log in with
+
+Every day:
+  wiki-browser topic create --source guide.md --quote 'old words' --body 'Say it simpler'
+  wiki-browser job create incorporate topic_id=7f3a --wait
+  wiki-browser proposal approve 81bc
+
+Ids may be cut down to four or more characters of their beginning or end, as tables show them.
+
+Exit codes: 0 done, 1 failed, 2 wrong input, 3 not allowed, 4 no such thing, 5 conflict with the
+present state, 6 too busy or no server.";
+
+/// A place where people and coding agents work on documents together.
+#[derive(Debug, Parser)]
+#[command(name = "wiki-browser", version, after_help = AFTER_HELP)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) common: Common,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Debug)]
+pub(super) struct Common {
+    /// Script of the site; without it, the nearest wiki-browser.lua upwards
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<Utf8PathBuf>,
+    /// Data folder of the site, if it is not `data` beside the script
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) data: Option<Utf8PathBuf>,
+    /// Print the server's JSON, and errors as JSON
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// Print one value of the JSON, such as `proposal.id` or `items.0.path`
+    #[arg(long, global = true, value_name = "PATH", conflicts_with = "json")]
+    pub(super) field: Option<String>,
+    /// When to use colours
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub(super) color: Color,
+}
+
+/// What the operator can do.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serve the site until it is told to stop
+    Serve,
+    /// Make a site in a git repository: the script, the skills and an example persona
+    Init(InitArgs),
+    /// Work with jobs: the runs of agents
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Work with topics: the threads about words of a source
+    #[command(subcommand)]
+    Topic(TopicCommand),
+    /// Work with proposals: new texts that wait for a decision
+    #[command(subcommand)]
+    Proposal(ProposalCommand),
+    /// Look at sources: the documents of the site
+    #[command(subcommand)]
+    Source(SourceCommand),
+    /// Print a new one-time link to log in with a browser
+    Login,
+    /// Print whether the server is well, and what waits
+    Status,
+    /// Print what happens on the site, until interrupted
+    #[command(
+        after_help = "Examples:\n  wiki-browser events\n  wiki-browser events --json --after EPOCH-120"
+    )]
+    Events {
+        /// Begin after this event
+        #[arg(long, value_name = "ID")]
+        after: Option<String>,
+    },
+}
+
+/// What `serve` is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServeArgs {
+    /// The script of the site; it exists.
+    pub script: Utf8PathBuf,
+}

@@ -1,0 +1,249 @@
+//! Watching a job until it ends, also across a restart of the server.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::base::limit::parse_duration;
+use crate::base::{Error, ErrorKind, Result};
+use crate::cli::commands::job::log_route;
+use crate::cli::commands::site::Absence;
+use crate::cli::commands::{Desk, line, text};
+use crate::cli::screen::{Form, Style};
+use crate::cli::{escape, table, when};
+use crate::client::{Client, Events, Next, query};
+
+/// Between two looks while the agent's output or a line of progress is shown.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Between two looks without an event: the bell is never trusted alone.
+const FALLBACK_INTERVAL: Duration = Duration::from_secs(15);
+/// Most pieces of output that are printed at one look.
+const LOG_PIECES_MAX: usize = 64;
+
+/// What to watch.
+#[derive(Debug)]
+pub(super) struct Follow {
+    /// The job.
+    pub(super) id: String,
+    /// Whether the agent's output is printed.
+    pub(super) log: bool,
+}
+
+/// What has been seen and printed.
+struct Watch<'d> {
+    desk: &'d Desk,
+    client: &'d Client,
+    follow: &'d Follow,
+    limits_ms: BTreeMap<String, i64>,
+    status: String,
+    offsets: [(&'static str, u64); 2],
+    has_progress_line: bool,
+    shows_progress: bool,
+}
+
+/// Watches a job and returns the exit code: 0 if it succeeded, 1 otherwise.
+///
+/// # Errors
+/// What the server refuses, and that it stays away.
+pub(super) fn run(desk: &Desk, client: &Client, follow: &Follow) -> Result<u8> {
+    let shows_progress = std::io::stderr().is_terminal();
+    let mut watch = Watch {
+        desk,
+        client,
+        follow,
+        limits_ms: BTreeMap::new(),
+        status: String::new(),
+        offsets: [("stdout", 0), ("stderr", 0)],
+        has_progress_line: false,
+        shows_progress,
+    };
+    let mut events = client.events(None);
+    let mut absence = Absence::default();
+    // The stream stands before the first look, so that no change falls between the two.
+    watch.wait(&mut events)?;
+    loop {
+        match watch.look() {
+            Ok(Some(job)) => return watch.end(&job),
+            Ok(None) => absence.end(desk),
+            Err(cause) if is_absence(&cause) => {
+                watch.clear();
+                absence.goes_on(desk, cause)?;
+            }
+            Err(cause) => return Err(cause),
+        }
+        watch.wait(&mut events)?;
+    }
+}
+
+/// Whether the server may come back: not there, broken off, or not ready yet.
+fn is_absence(cause: &Error) -> bool {
+    cause.kind() == ErrorKind::Unavailable
+}
+
+impl Watch<'_> {
+    /// Looks at the job and prints what is new; returns it if it has ended.
+    fn look(&mut self) -> Result<Option<Value>> {
+        let job = self.client.get(&format!("/api/agent/jobs/{}", self.follow.id))?;
+        if self.limits_ms.is_empty() {
+            self.limits_ms = limits_ms(&self.client.get("/api/config")?);
+        }
+        let status = text(&job, "status");
+        if status != self.status {
+            self.clear();
+            status.clone_into(&mut self.status);
+            if *self.desk.screen.form() == Form::Words {
+                let (state, id) = (self.desk.screen.state(status), line(&job, "id"));
+                self.desk.screen.note(&format!("job {id} {state}{}", self.reason(&job)?));
+            }
+        }
+        if self.follow.log {
+            self.print_output()?;
+        }
+        let has_ended = !matches!(status, "queued" | "running");
+        if !has_ended {
+            self.progress(&job);
+        }
+        Ok(has_ended.then_some(job))
+    }
+
+    /// Returns why a queued job waits: the job before it in its lane, as the server lists it.
+    fn reason(&self, job: &Value) -> Result<String> {
+        let lane = text(job, "lane");
+        if text(job, "status") != "queued" || lane.is_empty() {
+            return Ok(String::new());
+        }
+        let pairs = [("status", Some("running")), ("source_path", job["source_path"].as_str())];
+        let page = self.client.get(&query("/api/agent/jobs", &pairs))?;
+        let before = page["items"].as_array().into_iter().flatten().find(|it| it["lane"] == lane);
+        Ok(before.map_or_else(String::new, |it| format!(": behind job {}", line(it, "id"))))
+    }
+
+    fn wait(&self, events: &mut Events<'_>) -> Result<()> {
+        let subject = format!("job:{}", self.follow.id);
+        let often = self.follow.log || self.shows_progress;
+        let interval = if often { LOOK_INTERVAL } else { FALLBACK_INTERVAL };
+        let deadline = Instant::now() + interval;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match events.next(left)? {
+                Next::Event(event) if event.data["subject"] != subject.as_str() => {
+                    if left.is_zero() {
+                        return Ok(());
+                    }
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn print_output(&mut self) -> Result<()> {
+        let mut pieces = Vec::new();
+        for (stream, offset) in &mut self.offsets {
+            for _ in 0..LOG_PIECES_MAX {
+                let page = self.client.get(&log_route(&self.follow.id, stream, *offset));
+                let page = match page {
+                    Ok(page) => page,
+                    // A job that has not started has no output yet.
+                    Err(cause) if cause.kind() == ErrorKind::NotFound => break,
+                    Err(cause) => return Err(cause),
+                };
+                let next = page["next_offset"].as_u64().unwrap_or(*offset);
+                if next <= *offset {
+                    break;
+                }
+                *offset = next;
+                pieces.push(text(&page, "text").to_owned());
+            }
+        }
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        self.clear();
+        // Output goes to standard error: standard output is for the job itself (`--json`).
+        for piece in &pieces {
+            let mut err = std::io::stderr().lock();
+            // Nobody to tell if standard error is closed.
+            let _ = write!(err, "{}", escape::block(piece));
+        }
+        Ok(())
+    }
+
+    /// Writes the line of progress anew.
+    fn progress(&mut self, job: &Value) {
+        if !self.shows_progress || self.follow.log {
+            return;
+        }
+        let since = job["started_at"].as_str().or_else(|| job["created_at"].as_str());
+        let Some(since) = since.and_then(when::parse) else { return };
+        let elapsed = when::span(self.desk.now().0 - since.0);
+        let limit = self.limits_ms.get(text(job, "kind")).filter(|_| self.status == "running");
+        let limit = limit.map_or_else(String::new, |ms| format!(" of {}", when::span(*ms)));
+        let words = format!("{} {elapsed}{limit}", escape::line(&self.status));
+        let words = table::cut(&words, self.desk.screen.width().unwrap_or(80).saturating_sub(1));
+        let words = self.desk.screen.paint(Style::Dim, &words);
+        let mut err = std::io::stderr().lock();
+        // Nobody to tell if standard error is closed.
+        let _ = write!(err, "\r\x1b[K{words}").and_then(|()| err.flush());
+        self.has_progress_line = true;
+    }
+
+    /// Takes the line of progress away.
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.has_progress_line) {
+            let mut err = std::io::stderr().lock();
+            // Nobody to tell if standard error is closed.
+            let _ = write!(err, "\r\x1b[K").and_then(|()| err.flush());
+        }
+    }
+
+    fn end(&mut self, job: &Value) -> Result<u8> {
+        self.clear();
+        self.desk.screen.answer(job, |screen, job| {
+            let message = line(job, "message");
+            if !message.is_empty() {
+                screen.note(&message);
+            }
+            // What a script wants of a job that made a proposal is its id.
+            match job["proposal_id"].as_str() {
+                Some(proposal) => screen.put(&escape::line(proposal)),
+                None => Ok(()),
+            }
+        })?;
+        Ok(u8::from(text(job, "status") != "succeeded"))
+    }
+}
+
+/// Returns the wall clock of each kind in milliseconds.
+fn limits_ms(config: &Value) -> BTreeMap<String, i64> {
+    let kinds = config["kinds"].as_array().map_or(&[][..], Vec::as_slice);
+    let limit = |kind: &Value| match &kind["timeout"] {
+        Value::String(text) => {
+            parse_duration(text).ok().and_then(|it| i64::try_from(it.as_millis()).ok())
+        }
+        other => other.as_i64(),
+    };
+    kinds
+        .iter()
+        .filter_map(|kind| Some((kind["name"].as_str()?.to_owned(), limit(kind)?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_limit_of_a_kind_is_read_with_or_without_a_unit() {
+        let config = json!({"kinds": [
+            {"name": "a", "timeout": "5m"}, {"name": "b", "timeout": 1500},
+            {"name": "c", "timeout": "soon"}, {"timeout": "5m"},
+        ]});
+        let limits = limits_ms(&config);
+        assert_eq!(limits.get("a"), Some(&300_000));
+        assert_eq!(limits.get("b"), Some(&1_500));
+        assert_eq!(limits.len(), 2);
+    }
+}

@@ -1,0 +1,409 @@
+//! `wiki-browser job`: asking for work, and watching it.
+
+use camino::Utf8Path;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::base::limit::{TEXT_INPUT_BYTES_MAX, parse_duration};
+use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
+use crate::cli::commands::follow::{self, Follow};
+use crate::cli::commands::{Desk, Page, line, number, text};
+use crate::cli::input;
+use crate::cli::short_id::{Noun, items, shorten};
+use crate::cli::table::Table;
+use crate::cli::{escape, when};
+use crate::client::{Client, query};
+
+/// What can be done with jobs.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum JobCommand {
+    /// List jobs, newest first
+    List(ListArgs),
+    /// Print a job
+    Show {
+        /// Id of the job
+        id: String,
+    },
+    /// Watch a job until it ends; exits 0 if it succeeded, 1 otherwise
+    Follow {
+        /// Id of the job
+        id: String,
+        /// Also print the agent's output
+        #[arg(long)]
+        log: bool,
+    },
+    /// Ask for a job of a kind
+    Create(CreateArgs),
+    /// Cancel a job: at once if it waits, within its grace if it runs
+    Cancel {
+        /// Id of the job
+        id: String,
+    },
+    /// Make a new job with the inputs of another
+    Retry {
+        /// Id of the job
+        id: String,
+        /// Watch the new job until it ends
+        #[arg(long)]
+        wait: bool,
+        /// Also print the agent's output
+        #[arg(long, requires = "wait")]
+        log: bool,
+    },
+    /// Print the output of a job's agent
+    Log {
+        /// Id of the job
+        id: String,
+        /// Which output
+        #[arg(long, value_name = "STREAM", default_value = "stderr",
+              value_parser = ["stdout", "stderr"])]
+        stream: String,
+    },
+    /// Print the prompt that a job's agent was given
+    Prompt {
+        /// Id of the job
+        id: String,
+    },
+}
+
+/// `job list`.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct ListArgs {
+    /// With this status only
+    #[arg(long, value_name = "STATUS",
+          value_parser = ["queued", "running", "succeeded", "failed", "timed_out", "cancelled"])]
+    status: Option<String>,
+    /// Of this kind only
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// On this source only
+    #[arg(long, value_name = "PATH")]
+    source: Option<String>,
+    /// On this topic only
+    #[arg(long, value_name = "ID")]
+    topic: Option<String>,
+    #[command(flatten)]
+    page: Page,
+}
+
+/// `job create`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+An input is NAME=VALUE; NAME=@FILE takes the value from a file (@- is standard input), and
+NAME:=JSON is taken as it is. What follows from another input is left out.
+
+Examples:
+  wiki-browser job create incorporate topic_id=7f3a --wait
+  wiki-browser job create summarise source_path=guide.md notes=@notes.txt --not-before 2h")]
+pub(in crate::cli) struct CreateArgs {
+    /// Kind of the job, as the script declares it
+    kind: String,
+    /// Inputs of the kind
+    #[arg(value_name = "NAME=VALUE")]
+    inputs: Vec<String>,
+    /// Place in the queue: higher is earlier
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// Not before this time (RFC 3339), or not before this has passed (30s, 2h)
+    #[arg(long, value_name = "WHEN")]
+    not_before: Option<String>,
+    /// Watch the job until it ends; exits 0 if it succeeded, 1 otherwise
+    #[arg(long)]
+    wait: bool,
+    /// Also print the agent's output
+    #[arg(long, requires = "wait")]
+    log: bool,
+    /// The same request under the same word is done once
+    #[arg(long, value_name = "WORD")]
+    idempotency_key: Option<String>,
+}
+
+/// Runs a command; the code is that of the program.
+pub(in crate::cli) fn run(desk: &Desk, command: JobCommand) -> Result<u8> {
+    match command {
+        JobCommand::List(args) => list(desk, &args),
+        JobCommand::Show { id } => show(desk, &id),
+        JobCommand::Follow { id, log } => {
+            let client = desk.client()?;
+            let id = desk.id(&client, Noun::Job, &id)?;
+            return follow::run(desk, &client, &Follow { id, log });
+        }
+        JobCommand::Create(args) => return create(desk, &args),
+        JobCommand::Cancel { id } => cancel(desk, &id),
+        JobCommand::Retry { id, wait, log } => return retry(desk, &id, wait, log),
+        JobCommand::Log { id, stream } => print_log(desk, &id, &stream),
+        JobCommand::Prompt { id } => prompt(desk, &id),
+    }
+    .map(|()| 0)
+}
+
+fn list(desk: &Desk, args: &ListArgs) -> Result<()> {
+    let source = args.source.as_ref().map(|it| it.parse::<SourcePath>()).transpose()?;
+    let client = desk.client()?;
+    let topic = args.topic.as_ref().map(|it| desk.id(&client, Noun::Topic, it)).transpose()?;
+    let limit = args.page.limit();
+    let pairs = [
+        ("source_path", source.as_ref().map(SourcePath::as_str)),
+        ("status", args.status.as_deref()),
+        ("kind", args.kind.as_deref()),
+        ("topic_id", topic.as_deref()),
+        ("after", args.page.after()),
+        ("limit", Some(&*limit)),
+    ];
+    let answer = client.get(&query("/api/agent/jobs", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["ID", "KIND", "STATUS", "WHEN", "BY", "SOURCE", "MESSAGE"]);
+        for it in items(answer) {
+            table.row([
+                shorten(text(it, "id")),
+                text(it, "kind"),
+                text(it, "status"),
+                &desk.ago(&it["created_at"]),
+                text(it, "requested_by_name"),
+                text(it, "source_path"),
+                text(it, "message"),
+            ]);
+        }
+        screen.table(&table, "no jobs")?;
+        desk.more(answer);
+        Ok(())
+    })
+}
+
+fn show(desk: &Desk, given: &str) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Job, given)?;
+    let job = client.get(&format!("/api/agent/jobs/{id}"))?;
+    desk.screen.answer(&job, |_, job| describe(desk, job))
+}
+
+fn describe(desk: &Desk, job: &Value) -> Result<()> {
+    desk.detail("job", &line(job, "id"))?;
+    desk.detail("kind", &line(job, "kind"))?;
+    desk.detail("status", &desk.screen.state(text(job, "status")))?;
+    for name in
+        ["reason", "message", "source_path", "topic_id", "persona_name", "proposal_id", "lane"]
+    {
+        desk.detail(name, &line(job, name))?;
+    }
+    desk.detail("by", &line(job, "requested_by_name"))?;
+    for (name, at) in
+        [("asked", "created_at"), ("started", "started_at"), ("ended", "completed_at")]
+    {
+        desk.detail(name, &escape::line(&desk.ago(&job[at])))?;
+    }
+    desk.detail("exit code", &number(job, "exit_code"))?;
+    desk.detail("signal", &escape::line(&scalar(&job["signal"])))?;
+    desk.detail("cost", &number(job, "cost_usd"))?;
+    desk.detail("summary", &line(job, "summary"))?;
+    if !job["warnings"].as_array().is_none_or(Vec::is_empty) {
+        desk.detail("warnings", &escape::line(&job["warnings"].to_string()))?;
+    }
+    for (name, value) in job["inputs"].as_object().into_iter().flatten() {
+        desk.detail("input", &escape::line(&format!("{name}={}", scalar(value))))?;
+    }
+    let tail = text(job, "error_tail");
+    if tail.is_empty() {
+        return Ok(());
+    }
+    desk.screen.put(&format!("\n{}", escape::block(tail).trim_end()))
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => crate::base::truncate_chars(text, 200),
+        other => other.to_string(),
+    }
+}
+
+fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
+    let given = args.inputs.iter().map(|it| split_input(it)).collect::<Result<Vec<_>>>()?;
+    let client = desk.client()?;
+    let kind = kind_of(&client, &args.kind)?;
+    let mut body = Map::new();
+    body.insert("kind".to_owned(), json!(args.kind));
+    for (name, value) in given {
+        let value = value_of(desk, &client, &kind, name, value)?;
+        if body.insert(name.to_owned(), value).is_some() {
+            return Err(Error::invalid(format!("`{name}` is given twice")));
+        }
+    }
+    if let Some(priority) = args.priority {
+        body.insert("priority".to_owned(), json!(priority));
+    }
+    if let Some(when) = &args.not_before {
+        body.insert("not_before".to_owned(), json!(point_in_time(desk, when)?));
+    }
+    let body = Value::Object(body);
+    let answer = match &args.idempotency_key {
+        Some(key) => client.post_once("/api/agent/jobs", &body, key)?,
+        None => client.post("/api/agent/jobs", &body)?,
+    };
+    accepted(desk, &client, &answer, args.wait, args.log)
+}
+
+fn retry(desk: &Desk, given: &str, wait: bool, log: bool) -> Result<u8> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Job, given)?;
+    let answer = client.post(&format!("/api/agent/jobs/{id}/retry"), &json!({}))?;
+    accepted(desk, &client, &answer, wait, log)
+}
+
+/// Prints the id of a new job, or watches it: then the last answer is the job itself.
+fn accepted(desk: &Desk, client: &Client, answer: &Value, wait: bool, log: bool) -> Result<u8> {
+    let id = text(answer, "job_id");
+    if !wait {
+        desk.screen.answer(answer, |screen, _| screen.put(&escape::line(id)))?;
+        return Ok(0);
+    }
+    follow::run(desk, client, &Follow { id: id.to_owned(), log })
+}
+
+fn cancel(desk: &Desk, given: &str) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Job, given)?;
+    let job = client.post(&format!("/api/agent/jobs/{id}/cancel"), &json!({}))?;
+    desk.screen.answer(&job, |screen, job| match text(job, "status") {
+        "running" => screen.put(&format!("job {id} is ending")),
+        status => screen.put(&format!("job {id} is {}", screen.state(status))),
+    })
+}
+
+fn print_log(desk: &Desk, given: &str, stream: &str) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Job, given)?;
+    let mut offset = 0;
+    loop {
+        let page = client.get(&log_route(&id, stream, offset))?;
+        desk.screen.answer(&page, |screen, page| {
+            if let (Some(from), Some(to)) =
+                (page["cut"]["from"].as_u64(), page["cut"]["to"].as_u64())
+            {
+                screen.note(&format!("[{} bytes were not kept]", to.saturating_sub(from)));
+            }
+            screen.raw(text(page, "text"))
+        })?;
+        let next = page["next_offset"].as_u64().unwrap_or(offset);
+        if next <= offset || page["total"].as_u64().is_none_or(|total| next >= total) {
+            return Ok(());
+        }
+        offset = next;
+    }
+}
+
+/// Returns the route of a piece of an agent's output.
+pub(super) fn log_route(id: &str, stream: &str, offset: u64) -> String {
+    format!("/api/agent/jobs/{id}/log?stream={stream}&offset={offset}")
+}
+
+fn prompt(desk: &Desk, given: &str) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Job, given)?;
+    let answer = client.get(&format!("/api/agent/jobs/{id}/prompt"))?;
+    desk.screen.answer(&answer, |screen, answer| screen.raw(text(answer, "prompt")))
+}
+
+/// How an input was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Given<'a> {
+    Text(&'a str),
+    File(&'a str),
+    Json(&'a str),
+}
+
+fn split_input(pair: &str) -> Result<(&str, Given<'_>)> {
+    let wrong = || {
+        let shown = crate::base::truncate_chars(pair, 60);
+        Error::invalid(format!("`{shown}` is not NAME=VALUE"))
+            .hint("for example: topic_id=7f3a, notes=@FILE or count:=3")
+    };
+    let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
+    let (name, value) = match (name.strip_suffix(':'), value.strip_prefix('@')) {
+        (Some(name), _) => (name, Given::Json(value)),
+        (None, Some(file)) => (name, Given::File(file)),
+        (None, None) => (name, Given::Text(value)),
+    };
+    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let reserved = matches!(name, "kind" | "priority" | "not_before");
+    if name.is_empty() || !plain || reserved {
+        return Err(wrong());
+    }
+    Ok((name, value))
+}
+
+fn kind_of(client: &Client, name: &str) -> Result<Value> {
+    let config = client.get("/api/config")?;
+    let kinds = config["kinds"].as_array().map_or(&[][..], Vec::as_slice);
+    kinds.iter().find(|kind| kind["name"] == name).cloned().ok_or_else(|| {
+        let names: Vec<&str> = kinds.iter().filter_map(|kind| kind["name"].as_str()).collect();
+        let shown = crate::base::truncate_chars(name, 60);
+        Error::invalid(format!("the script declares no kind `{shown}`"))
+            .code("unknown_kind")
+            .hint(format!("one of: {}", names.join(", ")))
+    })
+}
+
+/// Returns an input's value as the type that the kind declares; what the kind does not declare goes
+/// as text, and the server says what is wrong with it.
+fn value_of(
+    desk: &Desk,
+    client: &Client,
+    kind: &Value,
+    name: &str,
+    given: Given<'_>,
+) -> Result<Value> {
+    let inputs = kind["inputs"].as_array().map_or(&[][..], Vec::as_slice);
+    let declared = inputs.iter().find(|input| input["name"] == name);
+    let sort = declared.and_then(|input| input["type"].as_str()).unwrap_or_default();
+    let value = match given {
+        Given::Json(json) => {
+            return serde_json::from_str(json)
+                .context(ErrorKind::Invalid, || format!("`{name}` is not JSON"));
+        }
+        Given::File(path) => {
+            input::file(Utf8Path::new(path), &format!("the input {name}"), TEXT_INPUT_BYTES_MAX)?
+        }
+        Given::Text(text) => text.to_owned(),
+    };
+    match sort {
+        "topic" => Ok(json!(desk.id(client, Noun::Topic, &value)?)),
+        "number" | "flag" => match serde_json::from_str::<Value>(value.trim()) {
+            Ok(number @ Value::Number(_)) if sort == "number" => Ok(number),
+            Ok(flag @ Value::Bool(_)) if sort == "flag" => Ok(flag),
+            _ => {
+                let shown = crate::base::truncate_chars(&value, 60);
+                let wanted = if sort == "number" { "a number" } else { "true or false" };
+                Err(Error::invalid(format!("`{name}` is {wanted}, not `{shown}`")))
+            }
+        },
+        _ => Ok(json!(value)),
+    }
+}
+
+fn point_in_time(desk: &Desk, given: &str) -> Result<String> {
+    if let Some(at) = when::parse(given) {
+        return Ok(at.rfc3339());
+    }
+    let wait = parse_duration(given).map_err(|cause| {
+        cause.hint("a time is written 2026-01-02T03:04:05Z, a wait is written 30s, 5m or 2h")
+    })?;
+    let ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+    Ok(desk.now().plus(ms).rfc3339())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_text_a_file_or_json() {
+        assert_eq!(split_input("a=b=c").unwrap(), ("a", Given::Text("b=c")));
+        assert_eq!(split_input("a=").unwrap(), ("a", Given::Text("")));
+        assert_eq!(split_input("a=@-").unwrap(), ("a", Given::File("-")));
+        assert_eq!(split_input("a:=[1]").unwrap(), ("a", Given::Json("[1]")));
+        for bad in ["", "a", "=b", "a b=c", "kind=x", "not_before=x", ":=1"] {
+            assert_eq!(split_input(bad).unwrap_err().kind(), ErrorKind::Invalid, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! `wiki-browser proposal`: looking at a proposal, and deciding about it.
+
+use std::io::{BufRead, IsTerminal};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::base::{Context, Error, ErrorKind, Result, SourcePath, digest_hex};
+use crate::cli::commands::{Desk, Page, line, number, text};
+use crate::cli::escape;
+use crate::cli::screen::{Form, Screen, Style};
+use crate::cli::short_id::{Noun, items, shorten};
+use crate::cli::table::Table;
+use crate::client::{Client, query};
+
+/// What can be done with proposals.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ProposalCommand {
+    /// List proposals, newest first
+    List {
+        /// With this status only
+        #[arg(long, value_name = "STATUS",
+              value_parser = ["open", "superseded", "approved", "rejected", "stale", "void"])]
+        status: Option<String>,
+        /// Of this source only
+        #[arg(long, value_name = "PATH")]
+        source: Option<String>,
+        /// Of this topic only
+        #[arg(long, value_name = "ID")]
+        topic: Option<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Print a proposal: what it changes, and what becomes of the other open topics
+    Show {
+        /// Id of the proposal
+        id: String,
+        /// Print the whole proposed text instead, byte for byte into a pipe
+        #[arg(long)]
+        text: bool,
+    },
+    /// Print the unified diff of a proposal
+    #[command(after_help = "Example:\n  wiki-browser proposal diff 81bc | less -R")]
+    Diff {
+        /// Id of the proposal
+        id: String,
+    },
+    /// Show a proposal, ask, and commit it
+    Approve(ApproveArgs),
+    /// Refuse a proposal
+    #[command(
+        after_help = "Example:\n  wiki-browser proposal reject 81bc --reason 'Changes too much'"
+    )]
+    Reject {
+        /// Id of the proposal
+        id: String,
+        /// Why; the next agent reads it
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+}
+
+/// `proposal approve`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+What is committed is what was shown: its digest and its base are sent along, and a text that has
+changed meanwhile is refused.
+
+Examples:
+  wiki-browser proposal approve 81bc
+  wiki-browser proposal approve 81bc --yes --digest \"$(wiki-browser proposal show 81bc --field proposal.text_digest)\"")]
+pub(in crate::cli) struct ApproveArgs {
+    /// Id of the proposal
+    id: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Approve only this text (its `text_digest`)
+    #[arg(long, value_name = "SHA256")]
+    digest: Option<String>,
+    /// First line of the commit's message
+    #[arg(long, value_name = "TEXT")]
+    subject: Option<String>,
+    /// Further text of the commit's message
+    #[arg(long, value_name = "TEXT")]
+    body: Option<String>,
+}
+
+/// Runs a command.
+pub(in crate::cli) fn run(desk: &Desk, command: ProposalCommand) -> Result<()> {
+    match command {
+        ProposalCommand::List { status, source, topic, page } => {
+            let source = source.map(|it| it.parse::<SourcePath>()).transpose()?;
+            list(desk, status.as_deref(), source.as_ref(), topic.as_deref(), &page)
+        }
+        ProposalCommand::Show { id, text } => show(desk, &id, text),
+        ProposalCommand::Diff { id } => {
+            let shown = fetch(desk, &desk.client()?, &id)?;
+            desk.screen.answer(&shown, |screen, shown| screen.diff(text(shown, "diff")))
+        }
+        ProposalCommand::Approve(args) => approve(desk, &args),
+        ProposalCommand::Reject { id, reason } => reject(desk, &id, &reason),
+    }
+}
+
+fn list(
+    desk: &Desk,
+    status: Option<&str>,
+    source: Option<&SourcePath>,
+    topic: Option<&str>,
+    page: &Page,
+) -> Result<()> {
+    let client = desk.client()?;
+    let topic = topic.map(|it| desk.id(&client, Noun::Topic, it)).transpose()?;
+    let limit = page.limit();
+    let pairs = [
+        ("status", status),
+        ("source_path", source.map(SourcePath::as_str)),
+        ("topic_id", topic.as_deref()),
+        ("after", page.after()),
+        ("limit", Some(&*limit)),
+    ];
+    let answer = client.get(&query("/api/proposals", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["ID", "STATUS", "REV", "WHEN", "TOPIC", "SOURCE", "SUMMARY"]);
+        for it in items(answer) {
+            table.row([
+                shorten(text(it, "id")),
+                text(it, "status"),
+                &number(it, "revision_number"),
+                &desk.ago(&it["created_at"]),
+                shorten(text(it, "topic_id")),
+                text(it, "source_path"),
+                text(it, "summary"),
+            ]);
+        }
+        screen.table(&table, "no proposals")?;
+        desk.more(answer);
+        Ok(())
+    })
+}
+
+fn fetch(desk: &Desk, client: &Client, given: &str) -> Result<Value> {
+    let id = desk.id(client, Noun::Proposal, given)?;
+    client.get(&format!("/api/proposals/{id}"))
+}
+
+fn show(desk: &Desk, given: &str, whole: bool) -> Result<()> {
+    let shown = fetch(desk, &desk.client()?, given)?;
+    desk.screen.answer(&shown, |screen, shown| {
+        if whole {
+            return screen.raw(text(shown, "text"));
+        }
+        describe(desk, shown)
+    })
+}
+
+fn describe(desk: &Desk, shown: &Value) -> Result<()> {
+    let (screen, proposal) = (&desk.screen, &shown["proposal"]);
+    screen.put(&screen.paint(Style::Bold, &line(&shown["topic"], "title")))?;
+    desk.detail("proposal", &line(proposal, "id"))?;
+    desk.detail("revision", &number(proposal, "revision_number"))?;
+    desk.detail("status", &screen.state(text(proposal, "status")))?;
+    desk.detail("source", &line(proposal, "source_path"))?;
+    desk.detail("topic", &line(proposal, "topic_id"))?;
+    desk.detail("job", &line(proposal, "job_id"))?;
+    desk.detail("when", &escape::line(&desk.ago(&proposal["created_at"])))?;
+    desk.detail("summary", &line(proposal, "summary"))?;
+    let base = &shown["base"];
+    let current = if base["is_current"] == true { "is current" } else { "has moved" };
+    let state = line(base, "state");
+    desk.detail("base", &format!("{current}, source {state}"))?;
+    if let Some(refusal) = refusal(shown) {
+        desk.detail("approvable", &format!("no: {}", escape::line(refusal.message())))?;
+    }
+    fates(screen, shown)?;
+    screen.put("")?;
+    screen.diff(text(shown, "diff"))
+}
+
+fn fates(screen: &Screen, shown: &Value) -> Result<()> {
+    let fates = shown["fate"].as_array().map_or(&[][..], Vec::as_slice);
+    if fates.is_empty() {
+        return Ok(());
+    }
+    screen.put(&screen.paint(Style::Bold, "\nOther open topics of this source"))?;
+    for fate in fates {
+        screen.put(&format!("  {}", crate::cli::agent::fate_line(fate)))?;
+    }
+    Ok(())
+}
+
+/// Returns why a proposal cannot be approved, if so.
+fn refusal(shown: &Value) -> Option<Error> {
+    let approvable = &shown["approvable"];
+    if approvable["ok"] != false {
+        return None;
+    }
+    let message = approvable["message"].as_str().unwrap_or("the proposal cannot be approved");
+    let mut error = Error::new(ErrorKind::Conflict, message);
+    if let Some(code) = approvable["code"].as_str() {
+        error = error.code(code.to_owned());
+    }
+    match approvable["hint"].as_str() {
+        Some(hint) => Some(error.hint(hint)),
+        None => Some(error),
+    }
+}
+
+fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
+    let asks = !args.yes;
+    let answers = std::io::stdin().is_terminal() && desk.screen.is_terminal();
+    if asks && !(answers && *desk.screen.form() == Form::Words) {
+        return Err(Error::invalid("an approval is asked for on a terminal")
+            .code("no_terminal")
+            .hint("look at it with `wiki-browser proposal show ID`, then approve with --yes"));
+    }
+    let client = desk.client()?;
+    let shown = fetch(desk, &client, &args.id)?;
+    let proposal = &shown["proposal"];
+    let digest = text(proposal, "text_digest");
+    check_text(&shown, digest, args.digest.as_deref())?;
+    if asks {
+        describe(desk, &shown)?;
+    }
+    if let Some(refusal) = refusal(&shown) {
+        return Err(refusal);
+    }
+    if asks && !confirmed(proposal)? {
+        return Err(Error::conflict("not_confirmed", "nothing was approved"));
+    }
+    let mut body = json!({
+        "text_digest": digest, "base_source_sha": text(proposal, "base_source_sha"),
+    });
+    for (name, given) in [("subject", &args.subject), ("body", &args.body)] {
+        if let Some(given) = given {
+            body[name] = json!(given);
+        }
+    }
+    let id = text(proposal, "id");
+    let answer = client.post(&format!("/api/proposals/{id}/approve"), &body)?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let (commit, branch) = (line(answer, "commit"), line(answer, "branch"));
+        screen.put(&format!("{}: commit {commit} on {branch}", screen.state("approved")))
+    })
+}
+
+/// Refuses a text that is not the one whose digest will be sent, or not the one that was named.
+fn check_text(shown: &Value, digest: &str, wanted: Option<&str>) -> Result<()> {
+    if digest != digest_hex(text(shown, "text")) {
+        return Err(Error::internal("the digest of the proposal is not that of its text"));
+    }
+    if wanted.is_some_and(|wanted| wanted != digest) {
+        let error = Error::conflict("text_changed", "the text is not the one with that digest");
+        return Err(error.hint("look at the proposal again"));
+    }
+    Ok(())
+}
+
+fn confirmed(proposal: &Value) -> Result<bool> {
+    use std::io::Write as _;
+    let revision = number(proposal, "revision_number");
+    let path = line(proposal, "source_path");
+    let mut err = std::io::stderr().lock();
+    write!(err, "\nCommit revision {revision} of {path}? [y/N] ")
+        .and_then(|()| err.flush())
+        .context(ErrorKind::Internal, || "cannot ask".to_owned())?;
+    let mut word = String::new();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut word)
+        .context(ErrorKind::Invalid, || "cannot read the confirmation".to_owned())?;
+    Ok(matches!(word.trim(), "y" | "Y" | "yes"))
+}
+
+fn reject(desk: &Desk, given: &str, reason: &str) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Proposal, given)?;
+    let answer = client.post(&format!("/api/proposals/{id}/reject"), &json!({"reason": reason}))?;
+    desk.screen.answer(&answer, |screen, proposal| {
+        screen.put(&format!("proposal {id} is {}", screen.state(text(proposal, "status"))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_text_that_was_shown_is_approved() {
+        let shown = json!({"text": "abc"});
+        let digest = digest_hex("abc");
+        assert!(check_text(&shown, &digest, None).is_ok());
+        assert!(check_text(&shown, &digest, Some(&digest)).is_ok());
+        let error = check_text(&shown, &digest, Some("other")).unwrap_err();
+        assert_eq!(error.code_str(), "text_changed");
+        assert!(check_text(&shown, &digest_hex("abd"), None).is_err());
+    }
+
+    #[test]
+    fn the_servers_reason_is_the_refusal() {
+        let shown = json!({"approvable": {"ok": false, "code": "stale_base", "message": "moved",
+                                          "hint": null}});
+        let error = refusal(&shown).unwrap();
+        assert_eq!((error.code_str(), error.kind()), ("stale_base", ErrorKind::Conflict));
+        assert!(refusal(&json!({"approvable": {"ok": true}})).is_none());
+    }
+}

@@ -1,0 +1,155 @@
+//! `wiki-browser login`, `status` and `events`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::base::{Error, ErrorKind, Result};
+use crate::cli::commands::{Desk, line, text};
+use crate::cli::screen::{Form, Style};
+use crate::cli::{escape, field};
+use crate::client::{Client, Next, ServerEvent, query};
+
+/// How long a command waits for a server that has gone away.
+pub(super) const RESTART_WAIT_MAX: Duration = Duration::from_secs(120);
+
+/// Prints a one-time link.
+pub(super) fn login(desk: &Desk) -> Result<()> {
+    let answer = desk.client()?.post("/api/login-links", &json!({}))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        screen.put(&line(answer, "url"))?;
+        let until = escape::line(&desk.ago(&answer["expires_at"]));
+        screen.note(&format!("it works once; it expires {until}"));
+        Ok(())
+    })
+}
+
+/// Prints whether the server is well, and what waits; exits 6 if it is not ready.
+pub(super) fn status(desk: &Desk) -> Result<u8> {
+    let client = desk.client()?;
+    client.get("/healthz")?;
+    let ready = match client.get("/readyz") {
+        Ok(ready) => ready,
+        Err(cause) if cause.kind() == ErrorKind::Unavailable => json!({
+            "status": "not ready", "code": cause.code_str(), "message": cause.message(),
+            "hint": cause.hint_str(),
+        }),
+        Err(cause) => return Err(cause),
+    };
+    let config = client.get("/api/config")?;
+    let counts = json!({
+        "jobs_running": count(&client, "/api/agent/jobs", "running")?,
+        "jobs_queued": count(&client, "/api/agent/jobs", "queued")?,
+        "topics_open": count(&client, "/api/topics", "open")?,
+        "proposals_open": count(&client, "/api/proposals", "open")?,
+    });
+    let is_ready = ready["status"] == "ready";
+    let value = json!({
+        "ready": ready, "site": config["site"], "version": config["version"],
+        "warnings": config["warnings"], "counts": counts,
+    });
+    desk.screen.answer(&value, |_, value| words(desk, value))?;
+    Ok(if is_ready { 0 } else { ErrorKind::Unavailable.exit_code() })
+}
+
+fn words(desk: &Desk, value: &Value) -> Result<()> {
+    let site = &value["site"];
+    desk.detail("site", &line(site, "name"))?;
+    desk.detail("root", &line(site, "root"))?;
+    desk.detail("listens on", &line(site, "listen"))?;
+    desk.detail("version", &line(value, "version"))?;
+    let ready = &value["ready"];
+    let style = if ready["status"] == "ready" { Style::Green } else { Style::Red };
+    let why = [line(ready, "status"), line(ready, "message")];
+    desk.detail("state", &desk.screen.paint(style, why.join(" ").trim_end()))?;
+    let n = |name: &str| match value["counts"][name].as_u64() {
+        Some(200) => "200 or more".to_owned(),
+        Some(n) => n.to_string(),
+        None => "?".to_owned(),
+    };
+    desk.detail("jobs", &format!("{} running, {} queued", n("jobs_running"), n("jobs_queued")))?;
+    desk.detail("topics", &format!("{} open", n("topics_open")))?;
+    desk.detail("proposals", &format!("{} to decide", n("proposals_open")))?;
+    for warning in value["warnings"].as_array().into_iter().flatten() {
+        let warning = warning.as_str().map_or_else(|| warning.to_string(), str::to_owned);
+        desk.detail("warning", &escape::line(&warning))?;
+    }
+    Ok(())
+}
+
+/// Returns how many there are, up to one page of 200.
+fn count(client: &Client, route: &str, status: &str) -> Result<usize> {
+    let page = client.get(&query(route, &[("status", Some(status)), ("limit", Some("200"))]))?;
+    Ok(page["items"].as_array().map_or(0, Vec::len))
+}
+
+/// Prints what happens until the reader leaves or the server stays away.
+pub(super) fn events(desk: &Desk, after: Option<String>) -> Result<u8> {
+    let client = desk.client()?;
+    let mut events = client.events(after);
+    let mut absence = Absence::default();
+    loop {
+        match events.next(Duration::from_secs(10))? {
+            Next::Event(event) => {
+                absence.end(desk);
+                print(desk, &event)?;
+            }
+            Next::Reset => {
+                absence.end(desk);
+                desk.screen.note("events were lost: the log begins later than asked");
+            }
+            Next::Quiet | Next::Opened => absence.end(desk),
+            Next::Lost(cause) => absence.goes_on(desk, cause)?,
+        }
+    }
+}
+
+fn print(desk: &Desk, event: &ServerEvent) -> Result<()> {
+    match desk.screen.form() {
+        // One event is one line, so that a pipe can read them as they come.
+        Form::Json => desk.screen.put(&event.data.to_string()),
+        Form::Field(path) => desk.screen.put(&field::pick(&event.data, path)?),
+        Form::Words => {
+            let at: String = text(&event.data, "at").chars().take(19).collect();
+            let at = desk.screen.paint(Style::Dim, &escape::line(&at.replace('T', " ")));
+            let kind = format!("{:<16}", escape::line(&event.kind));
+            let subject = line(&event.data, "subject");
+            desk.screen.put(&format!("{at} {kind} {subject} {}", line(&event.data, "actor")))
+        }
+    }
+}
+
+/// How long the server has been away.
+#[derive(Debug, Default)]
+pub(super) struct Absence {
+    was_there: bool,
+    since: Option<std::time::Instant>,
+}
+
+impl Absence {
+    /// Notes that the server is away.
+    ///
+    /// # Errors
+    /// The cause, if no server was there to begin with or if it has been away for too long.
+    pub(super) fn goes_on(&mut self, desk: &Desk, cause: Error) -> Result<()> {
+        if !self.was_there {
+            return Err(cause);
+        }
+        let since = match self.since {
+            Some(since) => since,
+            None => {
+                desk.screen.note("the server is away; waiting for it");
+                *self.since.insert(std::time::Instant::now())
+            }
+        };
+        if since.elapsed() > RESTART_WAIT_MAX { Err(cause) } else { Ok(()) }
+    }
+
+    /// Notes that the server is there.
+    pub(super) fn end(&mut self, desk: &Desk) {
+        self.was_there = true;
+        if self.since.take().is_some() {
+            desk.screen.note("the server is back");
+        }
+    }
+}

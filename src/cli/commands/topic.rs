@@ -1,0 +1,246 @@
+//! `wiki-browser topic`.
+
+use std::io::IsTerminal;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::base::limit::MESSAGE_BYTES_MAX;
+use crate::base::{Result, SourcePath, truncate_chars};
+use crate::cli::commands::{Desk, Page, line, number, text};
+use crate::cli::screen::{Screen, Style};
+use crate::cli::short_id::{Noun, items, shorten};
+use crate::cli::table::Table;
+use crate::cli::{escape, input};
+use crate::client::query;
+
+/// What can be done with topics.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum TopicCommand {
+    /// List topics, newest first
+    List {
+        /// Of this source only
+        #[arg(long, value_name = "PATH")]
+        source: Option<String>,
+        /// With this status only
+        #[arg(long, value_parser = ["open", "incorporated", "discarded"])]
+        status: Option<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Print a topic with its messages, proposals and jobs
+    Show {
+        /// Id of the topic
+        id: String,
+    },
+    /// Open a topic about some words of a source, or about the whole of it
+    Create(CreateArgs),
+    /// Add a message to a topic
+    #[command(
+        after_help = "Example:\n  wiki-browser topic message 7f3a --body 'The second one, please'"
+    )]
+    Message {
+        /// Id of the topic
+        id: String,
+        /// The message; without it, standard input
+        #[arg(long, value_name = "TEXT")]
+        body: Option<String>,
+    },
+    /// Close a topic without a change of its source
+    Discard(CloseArgs),
+    /// Open a closed topic again
+    Reopen(CloseArgs),
+}
+
+/// `topic create`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  wiki-browser topic create --source guide.md --quote 'old words' --body 'Say it simpler'
+  wiki-browser topic create --source guide.md --global < thoughts.txt")]
+pub(in crate::cli) struct CreateArgs {
+    /// Path of the source, relative to the root
+    #[arg(long, value_name = "PATH")]
+    source: String,
+    /// Words of the source that the topic is about, exactly as they stand there
+    #[arg(long, value_name = "TEXT", required_unless_present = "global")]
+    quote: Option<String>,
+    /// Words right before the quote, if it occurs twice
+    #[arg(long, value_name = "TEXT", requires = "quote")]
+    prefix: Option<String>,
+    /// Words right after the quote, if it occurs twice
+    #[arg(long, value_name = "TEXT", requires = "quote")]
+    suffix: Option<String>,
+    /// About the whole source
+    #[arg(long, conflicts_with = "quote")]
+    global: bool,
+    /// Title; without it, the first line of the message
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// The first message; without it, standard input
+    #[arg(long, value_name = "TEXT")]
+    body: Option<String>,
+    /// The same request under the same word is done once
+    #[arg(long, value_name = "WORD")]
+    idempotency_key: Option<String>,
+}
+
+/// `topic discard` and `topic reopen`.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct CloseArgs {
+    /// Id of the topic
+    id: String,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Runs a command.
+pub(in crate::cli) fn run(desk: &Desk, command: TopicCommand) -> Result<()> {
+    match command {
+        TopicCommand::List { source, status, page } => {
+            let source = source.map(|it| it.parse::<SourcePath>()).transpose()?;
+            list(desk, source.as_ref(), status.as_deref(), &page)
+        }
+        TopicCommand::Show { id } => show(desk, &id),
+        TopicCommand::Create(args) => create(desk, &args),
+        TopicCommand::Message { id, body } => message(desk, &id, body),
+        TopicCommand::Discard(args) => close(desk, &args, "discard"),
+        TopicCommand::Reopen(args) => close(desk, &args, "reopen"),
+    }
+}
+
+fn list(desk: &Desk, source: Option<&SourcePath>, status: Option<&str>, page: &Page) -> Result<()> {
+    let limit = page.limit();
+    let pairs = [
+        ("source_path", source.map(SourcePath::as_str)),
+        ("status", status),
+        ("after", page.after()),
+        ("limit", Some(&*limit)),
+    ];
+    let answer = desk.client()?.get(&query("/api/topics", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table =
+            Table::new(&["ID", "STATUS", "PLACE", "MSGS", "WHEN", "BY", "SOURCE", "TITLE"]);
+        for it in items(answer) {
+            table.row([
+                shorten(text(it, "id")),
+                text(it, "status"),
+                place(it),
+                &number(it, "message_count"),
+                &desk.ago(&it["created_at"]),
+                text(it, "created_by_name"),
+                text(it, "source_path"),
+                text(it, "title"),
+            ]);
+        }
+        screen.table(&table, "no topics")?;
+        desk.more(answer);
+        Ok(())
+    })
+}
+
+/// Returns where a Topic is in the present text, in one word.
+fn place(topic: &Value) -> &str {
+    if topic["is_global"] == true { "global" } else { text(&topic["placement"], "state") }
+}
+
+fn show(desk: &Desk, given: &str) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Topic, given)?;
+    let answer = client.get(&format!("/api/topics/{id}"))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        head(desk, screen, &answer["topic"])?;
+        for message in answer["messages"].as_array().into_iter().flatten() {
+            let who = line(message, "author_name");
+            let when = escape::line(&desk.ago(&message["created_at"]));
+            let number = number(message, "sequence");
+            let title = screen.paint(Style::Bold, &format!("#{number} {who}"));
+            screen.put(&format!("\n{title} {}", screen.paint(Style::Dim, &when)))?;
+            screen.put(escape::block(text(message, "body")).trim_end())?;
+        }
+        attached(desk, screen, answer)
+    })
+}
+
+fn head(desk: &Desk, screen: &Screen, topic: &Value) -> Result<()> {
+    screen.put(&screen.paint(Style::Bold, &line(topic, "title")))?;
+    desk.detail("topic", &line(topic, "id"))?;
+    desk.detail("status", &screen.state(text(topic, "status")))?;
+    desk.detail("source", &line(topic, "source_path"))?;
+    desk.detail("place", &screen.state(place(topic)))?;
+    desk.detail("quote", &escape::line(&truncate_chars(text(&topic["anchor"], "quote"), 200)))
+}
+
+fn attached(desk: &Desk, screen: &Screen, answer: &Value) -> Result<()> {
+    let mut table = Table::new(&["", "ID", "STATUS", "WHEN", "WHAT"]);
+    for it in answer["proposals"].as_array().into_iter().flatten() {
+        let (id, when) = (shorten(text(it, "id")), desk.ago(&it["created_at"]));
+        table.row(["proposal", id, text(it, "status"), &when, text(it, "summary")]);
+    }
+    for it in answer["jobs"].as_array().into_iter().flatten() {
+        let (id, when) = (shorten(text(it, "id")), desk.ago(&it["created_at"]));
+        table.row(["job", id, text(it, "status"), &when, text(it, "kind")]);
+    }
+    if table.is_empty() {
+        return Ok(());
+    }
+    screen.put("")?;
+    screen.table(&table, "")
+}
+
+fn create(desk: &Desk, args: &CreateArgs) -> Result<()> {
+    let path: SourcePath = args.source.parse()?;
+    let client = desk.client()?;
+    let mut body = json!({"source_path": path.as_str(), "body": body_of(desk, args.body.clone())?});
+    match &args.quote {
+        Some(quote) => {
+            let mut selection = json!({"quote": quote});
+            for (name, words) in [("prefix", &args.prefix), ("suffix", &args.suffix)] {
+                if let Some(words) = words {
+                    selection[name] = json!(words);
+                }
+            }
+            body["selection"] = selection;
+        }
+        None => body["global"] = json!(true),
+    }
+    if let Some(title) = &args.title {
+        body["title"] = json!(title);
+    }
+    let answer = match &args.idempotency_key {
+        Some(key) => client.post_once("/api/topics", &body, key)?,
+        None => client.post("/api/topics", &body)?,
+    };
+    desk.screen.answer(&answer, |screen, topic| screen.put(&line(topic, "id")))
+}
+
+fn message(desk: &Desk, given: &str, body: Option<String>) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Topic, given)?;
+    let body = json!({"body": body_of(desk, body)?});
+    let answer = client.post(&format!("/api/topics/{id}/messages"), &body)?;
+    desk.screen.answer(&answer, |screen, message| {
+        screen.put(&format!("message {} of topic {id}", number(message, "sequence")))
+    })
+}
+
+fn close(desk: &Desk, args: &CloseArgs, verb: &str) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Topic, &args.id)?;
+    let body = args.reason.as_ref().map_or_else(|| json!({}), |it| json!({"reason": it}));
+    let answer = client.post(&format!("/api/topics/{id}/{verb}"), &body)?;
+    desk.screen.answer(&answer, |screen, topic| {
+        screen.put(&format!("topic {id} is {}", screen.state(text(topic, "status"))))
+    })
+}
+
+fn body_of(desk: &Desk, given: Option<String>) -> Result<String> {
+    match given {
+        Some(body) => Ok(body),
+        None if std::io::stdin().is_terminal() => {
+            desk.screen.note("write the message, and end with Ctrl-D on a line by itself");
+            input::typed("the message", MESSAGE_BYTES_MAX)
+        }
+        None => input::standard("the message", MESSAGE_BYTES_MAX),
+    }
+}

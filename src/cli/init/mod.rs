@@ -1,0 +1,225 @@
+//! `wiki-browser init`: the files of a new site.
+
+mod plan;
+mod template;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use serde_json::json;
+
+use crate::base::{Error, Result};
+use crate::cli::escape;
+use crate::cli::init::plan::Item;
+use crate::cli::init::template::{Answers, Choice};
+use crate::cli::screen::{Screen, Style};
+use crate::client::working_folder;
+
+/// The name of the script.
+const SCRIPT: &str = "wiki-browser.lua";
+/// Longest name or address of an author, in bytes.
+const AUTHOR_BYTES_MAX: usize = 200;
+
+/// What every site begins with: skills and a persona, from this repository.
+const FILES: [(&str, &str); 3] = [
+    ("skills/wb-incorporate/SKILL.md", include_str!("../../../skills/wb-incorporate/SKILL.md")),
+    ("skills/wb-perspective/SKILL.md", include_str!("../../../skills/wb-perspective/SKILL.md")),
+    ("agents/plain-reader.md", include_str!("../../../agents/plain-reader.md")),
+];
+
+/// `init`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Nothing that is there is changed, but for a line added to .gitignore: if a file is in the way,
+init names it and writes nothing.
+
+Examples:
+  wiki-browser init                               a site about the repository of this folder
+  wiki-browser init wiki --root ..                its own folder, about the repository around it
+  wiki-browser init --engine suggestions          without a model
+  wiki-browser init --dry-run                     only tell what would be written")]
+pub(super) struct InitArgs {
+    /// Folder of the site, in a git repository
+    #[arg(default_value = ".")]
+    dir: Utf8PathBuf,
+    /// What rewrites sources
+    #[arg(long, value_enum, default_value = "claude")]
+    engine: Choice,
+    /// Folder of the git repository that holds the sources, seen from the folder of the site
+    #[arg(long, value_name = "PATH", default_value = ".")]
+    root: Utf8PathBuf,
+    /// Author of the commits that agents' texts end in
+    #[arg(long, value_name = "TEXT", default_value = "Wiki Agent")]
+    name: String,
+    /// Mail address of that author
+    #[arg(long, value_name = "ADDRESS", default_value = "agent@wiki.invalid")]
+    email: String,
+    /// Only tell what would be written
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Makes a site.
+///
+/// # Errors
+/// `invalid` outside of a git work tree or for words that no script can hold, `in_the_way`.
+pub(super) fn run(screen: &Screen, args: &InitArgs) -> Result<()> {
+    check_author("name", &args.name)?;
+    check_author("email", &args.email)?;
+    let here = working_folder()?;
+    let folder = plain(&here.join(&args.dir));
+    check_work_tree(&folder)?;
+    check_root(&folder, &args.root)?;
+    let items = items(args);
+    let found = plan::in_the_way(&folder, &items);
+    if !found.is_empty() {
+        return Err(plan::refusal(&folder, &found));
+    }
+    let written = if args.dry_run {
+        items.iter().map(Item::describe).collect()
+    } else {
+        plan::write(&folder, &items)?
+    };
+    let next = next_commands(&here, &folder);
+    let value = json!({
+        "folder": folder.as_str(), "written": written, "dry_run": args.dry_run, "next": next,
+    });
+    screen.answer(&value, |screen, _| {
+        let verb = if args.dry_run { "would write" } else { "wrote" };
+        screen.put(&format!("{verb} in {}:", escape::line(folder.as_str())))?;
+        for line in &written {
+            screen.put(&format!("  {}", escape::line(line)))?;
+        }
+        if args.dry_run {
+            return Ok(());
+        }
+        screen.put(&screen.paint(Style::Bold, "\nnext:"))?;
+        next.iter().try_for_each(|line| screen.put(&format!("  {}", escape::line(line))))
+    })
+}
+
+fn items(args: &InitArgs) -> Vec<Item> {
+    let answers = Answers {
+        engine: args.engine,
+        root: args.root.to_string(),
+        author_name: args.name.clone(),
+        author_email: args.email.clone(),
+    };
+    let mut items = vec![Item::File(SCRIPT.into(), template::script(&answers))];
+    items.extend(FILES.map(|(path, text)| Item::File(path.into(), text.to_owned())));
+    // One real folder of skills serves every engine: each looks in a place of its own.
+    items.push(Item::Link(".claude/skills".into(), "../skills"));
+    items.push(Item::Link(".agents/skills".into(), "../skills"));
+    items.push(Item::Line(".gitignore".into(), "/data/"));
+    items
+}
+
+fn next_commands(here: &Utf8Path, folder: &Utf8Path) -> [String; 3] {
+    let option = if here == folder {
+        String::new()
+    } else {
+        let script = folder.strip_prefix(here).unwrap_or(folder).join(SCRIPT);
+        format!(" --config {}", quoted(script.as_str()))
+    };
+    ["check", "serve", "login"].map(|verb| format!("wiki-browser {verb}{option}"))
+}
+
+/// Returns a word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    if word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+fn check_author(what: &str, text: &str) -> Result<()> {
+    let why = if text.trim().is_empty() {
+        "is empty"
+    } else if text.len() > AUTHOR_BYTES_MAX {
+        "is too long"
+    } else if text.chars().any(|c| c.is_control() || matches!(c, '<' | '>')) {
+        "holds a character that git does not keep in an author"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(format!("the {what} of the author {why}")))
+}
+
+/// Refuses a folder that is not in a work tree of git.
+fn check_work_tree(folder: &Utf8Path) -> Result<()> {
+    if folder.components().any(|part| part.as_str() == ".git") {
+        return Err(Error::invalid(format!("{folder} belongs to git itself")));
+    }
+    if work_tree(folder).is_some() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{folder} is not in a git work tree"))
+        .code("no_work_tree")
+        .hint("sources are files of a git repository: run git init first, or go to one"))
+}
+
+/// Returns the nearest folder upwards that git would take as a work tree.
+fn work_tree(folder: &Utf8Path) -> Option<&Utf8Path> {
+    folder.ancestors().find(|it| {
+        let git = it.join(".git");
+        // A file stands for a repository elsewhere: a linked work tree or a submodule.
+        git.join("HEAD").is_file()
+            || std::fs::read_to_string(&git).is_ok_and(|text| text.starts_with("gitdir:"))
+    })
+}
+
+fn check_root(folder: &Utf8Path, root: &Utf8Path) -> Result<()> {
+    let refuse = |why: &str| {
+        Err(Error::invalid(format!("the root `{}` {why}", escape::line(root.as_str())))
+            .hint("it is seen from the folder of the site, for example: --root .."))
+    };
+    if root.as_str().is_empty() {
+        return refuse("is empty");
+    }
+    let root = plain(&folder.join(root));
+    if root != *folder && !root.is_dir() {
+        return refuse("is not a folder");
+    }
+    if work_tree(&root).is_none() {
+        return refuse("is not in a git work tree");
+    }
+    Ok(())
+}
+
+/// Returns an absolute path without `.` and `..`, as the shell reads it.
+fn plain(path: &Utf8Path) -> Utf8PathBuf {
+    let mut plain = Utf8PathBuf::new();
+    for part in path.components() {
+        match part {
+            camino::Utf8Component::CurDir => {}
+            camino::Utf8Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_author_is_one_that_git_keeps() {
+        assert!(check_author("name", "Ana O'Hara").is_ok());
+        for bad in ["", "  ", "a\nb", "a <b>", &"x".repeat(201)] {
+            assert!(check_author("name", bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_next_commands_can_be_pasted() {
+        let next = next_commands("/a".into(), "/a".into());
+        assert_eq!(next[1], "wiki-browser serve");
+        let next = next_commands("/a".into(), "/a/my site".into());
+        assert_eq!(next[0], "wiki-browser check --config 'my site/wiki-browser.lua'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(plain("/a/./b/../c".into()), "/a/c");
+    }
+}

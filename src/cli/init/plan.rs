@@ -1,0 +1,254 @@
+//! What is to be written into a folder, all of it or nothing.
+//!
+//! **Invariant:** nothing that was there is changed, but for a line that is added to `.gitignore`.
+
+use std::fs;
+use std::io::Write;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::{Context, Error, ErrorKind, Result};
+
+/// Largest `.gitignore` that is added to, in bytes.
+const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// One thing to be written; the path is relative to the site's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Item {
+    /// A file with this text.
+    File(Utf8PathBuf, String),
+    /// A link to this relative target.
+    Link(Utf8PathBuf, &'static str),
+    /// A line at the end of a file, unless it is there.
+    Line(Utf8PathBuf, &'static str),
+}
+
+impl Item {
+    /// Returns where it is written.
+    pub(super) fn path(&self) -> &Utf8Path {
+        match self {
+            Item::File(path, _) | Item::Link(path, _) | Item::Line(path, _) => path,
+        }
+    }
+
+    /// Returns one line about it.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Item::File(path, _) => path.to_string(),
+            Item::Link(path, target) => format!("{path} -> {target}"),
+            Item::Line(path, line) => format!("{path} (adds {line})"),
+        }
+    }
+}
+
+/// Returns what is already there and in the way of the items.
+pub(super) fn in_the_way(folder: &Utf8Path, items: &[Item]) -> Vec<Utf8PathBuf> {
+    let mut found: Vec<Utf8PathBuf> =
+        items.iter().filter_map(|item| obstacle(folder, item)).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn obstacle(folder: &Utf8Path, item: &Item) -> Option<Utf8PathBuf> {
+    let mut parent = Utf8PathBuf::new();
+    for part in item.path().parent().into_iter().flat_map(Utf8Path::components) {
+        parent.push(part);
+        // A link is not followed: what is behind it may be anywhere.
+        match fs::symlink_metadata(folder.join(&parent)) {
+            Ok(facts) if !facts.is_dir() => return Some(parent),
+            Ok(_) => {}
+            Err(_) => return None,
+        }
+    }
+    let path = folder.join(item.path());
+    let facts = fs::symlink_metadata(&path).ok()?;
+    let is_fine = match item {
+        Item::File(..) => false,
+        Item::Link(_, target) => fs::read_link(&path).is_ok_and(|it| it.as_os_str() == *target),
+        Item::Line(..) => facts.is_file() && facts.len() <= IGNORE_BYTES_MAX,
+    };
+    (!is_fine).then(|| item.path().to_owned())
+}
+
+/// Writes the items; returns those that were not there already. If one fails, what was written is
+/// taken away again.
+///
+/// # Errors
+/// `unavailable` with the name of what could not be written.
+pub(super) fn write(folder: &Utf8Path, items: &[Item]) -> Result<Vec<String>> {
+    let mut undo = Undo::default();
+    let mut written = Vec::new();
+    for item in items {
+        let done = write_item(folder, item, &mut undo)
+            .context(ErrorKind::Unavailable, || format!("cannot write {}", item.path()));
+        match done {
+            Ok(true) => written.push(item.describe()),
+            Ok(false) => {}
+            Err(cause) => {
+                let left = undo.run();
+                return Err(match left.as_slice() {
+                    [] => cause.hint("nothing was left behind"),
+                    left => cause.hint(format!("left behind: {}", left.join(", "))),
+                });
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// How to take back what was written.
+#[derive(Debug, Default)]
+struct Undo {
+    files: Vec<Utf8PathBuf>,
+    folders: Vec<Utf8PathBuf>,
+    texts: Vec<(Utf8PathBuf, u64)>,
+}
+
+impl Undo {
+    /// Takes everything back, the last first; returns what is still there.
+    fn run(self) -> Vec<String> {
+        let mut left = Vec::new();
+        let mut check = |path: &Utf8Path, done: std::io::Result<()>| {
+            if done.is_err() {
+                left.push(path.to_string());
+            }
+        };
+        for path in self.files.iter().rev() {
+            check(path, fs::remove_file(path));
+        }
+        for path in self.folders.iter().rev() {
+            check(path, fs::remove_dir(path));
+        }
+        for (path, length) in &self.texts {
+            let file = fs::OpenOptions::new().write(true).open(path);
+            check(path, file.and_then(|file| file.set_len(*length)));
+        }
+        left
+    }
+}
+
+fn write_item(folder: &Utf8Path, item: &Item, undo: &mut Undo) -> std::io::Result<bool> {
+    let path = folder.join(item.path());
+    make_folders(&path, undo)?;
+    match item {
+        Item::File(_, text) => {
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
+            undo.files.push(path);
+            file.write_all(text.as_bytes())?;
+            Ok(true)
+        }
+        Item::Link(_, target) => match std::os::unix::fs::symlink(target, &path) {
+            Ok(()) => {
+                undo.files.push(path);
+                Ok(true)
+            }
+            Err(cause) if cause.kind() == std::io::ErrorKind::AlreadyExists => {
+                let is_same = fs::read_link(&path)?.as_os_str() == *target;
+                if is_same { Ok(false) } else { Err(cause) }
+            }
+            Err(cause) => Err(cause),
+        },
+        Item::Line(_, line) => add_line(&path, line, undo),
+    }
+}
+
+fn make_folders(path: &Utf8Path, undo: &mut Undo) -> std::io::Result<()> {
+    let parent = path.parent().unwrap_or(Utf8Path::new("."));
+    let mut missing: Vec<&Utf8Path> = parent
+        .ancestors()
+        .filter(|it| !it.as_str().is_empty())
+        .take_while(|it| !it.exists())
+        .collect();
+    while let Some(folder) = missing.pop() {
+        fs::create_dir(folder)?;
+        undo.folders.push(folder.to_owned());
+    }
+    Ok(())
+}
+
+fn add_line(path: &Utf8Path, line: &str, undo: &mut Undo) -> std::io::Result<bool> {
+    let old = match fs::read(path) {
+        Ok(old) => Some(old),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
+        Err(cause) => return Err(cause),
+    };
+    let text = old.as_deref().unwrap_or_default();
+    let bare = line.trim_matches('/');
+    let has_line = text.split(|b| *b == b'\n').any(|it| {
+        let it = it.trim_ascii();
+        std::str::from_utf8(it).is_ok_and(|it| it.trim_matches('/') == bare)
+    });
+    if has_line {
+        return Ok(false);
+    }
+    let gap = if text.is_empty() || text.ends_with(b"\n") { "" } else { "\n" };
+    let mut file = fs::OpenOptions::new().append(true).create(true).open(path)?;
+    match &old {
+        Some(old) => undo.texts.push((path.to_owned(), old.len() as u64)),
+        None => undo.files.push(path.to_owned()),
+    }
+    file.write_all(format!("{gap}{line}\n").as_bytes())?;
+    Ok(true)
+}
+
+/// Returns the error that names everything in the way.
+pub(super) fn refusal(folder: &Utf8Path, found: &[Utf8PathBuf]) -> Error {
+    let names: Vec<&str> = found.iter().map(|it| it.as_str()).collect();
+    Error::conflict("in_the_way", format!("in the way in {folder}: {}", names.join(", ")))
+        .hint("nothing was changed; move them, or choose another folder")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
+        let temp = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(temp.path().to_owned()).unwrap();
+        (temp, path)
+    }
+
+    fn items() -> Vec<Item> {
+        vec![
+            Item::File("a/b/c.md".into(), "text".to_owned()),
+            Item::Link(".x/a".into(), "../a"),
+            Item::Line(".gitignore".into(), "/data/"),
+        ]
+    }
+
+    #[test]
+    fn what_is_there_is_in_the_way_even_below_a_link() {
+        let (_temp, folder) = folder();
+        assert!(in_the_way(&folder, &items()).is_empty());
+        fs::create_dir_all(folder.join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", folder.join("a")).unwrap();
+        fs::create_dir_all(folder.join(".x/a")).unwrap();
+        assert_eq!(
+            in_the_way(&folder, &items()),
+            ["a", ".x/a"].map(Utf8PathBuf::from).iter().rev().cloned().collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn a_failure_leaves_nothing_behind() {
+        let (_temp, folder) = folder();
+        fs::write(folder.join(".gitignore"), "target").unwrap();
+        let mut items = items();
+        items.push(Item::File("a/b/c.md".into(), "again".to_owned()));
+        let error = write(&folder, &items).unwrap_err();
+        assert_eq!(error.hint_str(), Some("nothing was left behind"));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(folder.join(".gitignore")).unwrap(), "target");
+    }
+
+    #[test]
+    fn a_line_is_added_once() {
+        let (_temp, folder) = folder();
+        fs::write(folder.join(".gitignore"), "target").unwrap();
+        assert_eq!(write(&folder, &items()).unwrap().len(), 3);
+        assert_eq!(fs::read_to_string(folder.join(".gitignore")).unwrap(), "target\n/data/\n");
+        assert!(write(&folder, &items()[1..]).unwrap().is_empty());
+        assert_eq!(fs::read_link(folder.join(".x/a")).unwrap().to_str(), Some("../a"));
+    }
+}

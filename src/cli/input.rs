@@ -1,0 +1,75 @@
+//! Text that a command is given: on standard input or in a file, within a limit.
+
+use std::io::{IsTerminal, Read};
+
+use camino::Utf8Path;
+
+use crate::base::{Context, Error, ErrorKind, Result};
+
+/// Reads standard input as a text.
+///
+/// # Errors
+/// `invalid` if it is empty, not UTF-8 or a terminal, `too_large` beyond the limit.
+pub(super) fn standard(what: &str, bytes_max: usize) -> Result<String> {
+    if std::io::stdin().is_terminal() {
+        return Err(Error::invalid(format!("{what} is expected on standard input"))
+            .hint("pipe it in, for example: … < FILE"));
+    }
+    typed(what, bytes_max)
+}
+
+/// Reads standard input as a text, also from a terminal.
+///
+/// # Errors
+/// `invalid` if it is empty or not UTF-8, `too_large` beyond the limit.
+pub(super) fn typed(what: &str, bytes_max: usize) -> Result<String> {
+    text(std::io::stdin().lock(), what, bytes_max)
+}
+
+/// Reads a file as a text; `-` is standard input.
+///
+/// # Errors
+/// As [`standard`], and `invalid` if the file cannot be read.
+pub(super) fn file(path: &Utf8Path, what: &str, bytes_max: usize) -> Result<String> {
+    if path == "-" {
+        return standard(what, bytes_max);
+    }
+    let file = std::fs::File::open(path)
+        .context(ErrorKind::Invalid, || format!("cannot open {path}, {what}"))?;
+    text(file, what, bytes_max)
+}
+
+fn text(from: impl Read, what: &str, bytes_max: usize) -> Result<String> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+    from.take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .context(ErrorKind::Invalid, || format!("cannot read {what}"))?;
+    if bytes.len() > bytes_max {
+        return Err(Error::new(
+            ErrorKind::TooLarge,
+            format!("{what} is longer than {bytes_max} bytes"),
+        ));
+    }
+    if bytes.is_empty() {
+        return Err(Error::invalid(format!("{what} is empty")));
+    }
+    String::from_utf8(bytes).map_err(|cause| {
+        let at = cause.utf8_error().valid_up_to();
+        Error::invalid(format!("{what} is not UTF-8 at byte {at}")).code("not_utf8")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_whole_or_refused() {
+        assert_eq!(text(&b"a\r\n"[..], "the text", 3).unwrap(), "a\r\n");
+        assert_eq!(text(&b"abcd"[..], "the text", 3).unwrap_err().kind(), ErrorKind::TooLarge);
+        assert!(text(&b""[..], "the text", 3).unwrap_err().message().contains("empty"));
+        let error = text(&b"ab\xff"[..], "the text", 9).unwrap_err();
+        assert_eq!(error.message(), "the text is not UTF-8 at byte 2");
+    }
+}

@@ -1,0 +1,117 @@
+//! Cutting a byte stream into server-sent events.
+
+use crate::base::{Error, Result};
+
+/// Longest event, in bytes; an event holds ids and states only.
+const EVENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// One event as it stands in the stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// The `id:` of this event, if it had one.
+    pub(super) id: Option<String>,
+    /// The `event:` word; empty if there was none.
+    pub(super) event: String,
+    /// The `data:` lines, joined by line feeds.
+    pub(super) data: String,
+}
+
+/// What has been read of a stream, and not yet been taken as an event.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    line: Vec<u8>,
+    frame: Frame,
+    has_data: bool,
+    bytes: usize,
+    after_return: bool,
+}
+
+impl Frames {
+    /// Takes some bytes and returns the events that they complete.
+    ///
+    /// # Errors
+    /// `too_large` if one event does not end.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Frame>> {
+        let mut complete = Vec::new();
+        for &byte in bytes {
+            let was_return = std::mem::replace(&mut self.after_return, byte == b'\r');
+            match byte {
+                b'\n' if was_return => {}
+                b'\n' | b'\r' => self.end_line(&mut complete),
+                _ => {
+                    self.bytes += 1;
+                    if self.bytes > EVENT_BYTES_MAX {
+                        let message = "an event of the server is too long";
+                        return Err(Error::new(crate::base::ErrorKind::TooLarge, message));
+                    }
+                    self.line.push(byte);
+                }
+            }
+        }
+        Ok(complete)
+    }
+
+    fn end_line(&mut self, complete: &mut Vec<Frame>) {
+        let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
+        if line.is_empty() {
+            let frame = std::mem::take(&mut self.frame);
+            self.bytes = 0;
+            // Also an id alone counts: the server may move the mark without an event.
+            if std::mem::take(&mut self.has_data) || frame.id.is_some() || !frame.event.is_empty() {
+                complete.push(frame);
+            }
+            return;
+        }
+        let (field, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => {
+                if self.has_data {
+                    self.frame.data.push('\n');
+                }
+                self.has_data = true;
+                self.frame.data.push_str(value);
+            }
+            "event" => value.clone_into(&mut self.frame.event),
+            "id" if !value.contains('\0') => self.frame.id = Some(value.to_owned()),
+            // A comment (the heartbeat) adds nothing to the event that it stands in.
+            "" => self.bytes = self.bytes.saturating_sub(line.len()),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &str = "retry: 10\n\n: beat\n\nid: a-1\nevent: job_started\ndata: {\"a\":\ndata: 1}\n\
+        \nevent: reset\ndata\r\n\r\nid: a-2\n\n";
+
+    #[test]
+    fn events_are_the_same_however_the_bytes_arrive() {
+        let whole = Frames::default().feed(STREAM.as_bytes()).unwrap();
+        assert_eq!(whole.len(), 3);
+        assert_eq!(whole[0].id.as_deref(), Some("a-1"));
+        assert_eq!(whole[0].data, "{\"a\":\n1}");
+        assert_eq!(whole[1].event, "reset");
+        assert_eq!(whole[2].id.as_deref(), Some("a-2"));
+        for size in 1..STREAM.len() {
+            let mut frames = Frames::default();
+            let cut: Vec<Frame> = STREAM
+                .as_bytes()
+                .chunks(size)
+                .flat_map(|chunk| frames.feed(chunk).unwrap())
+                .collect();
+            assert_eq!(cut, whole, "{size}");
+        }
+    }
+
+    #[test]
+    fn a_stream_of_heartbeats_is_not_an_event_without_an_end() {
+        let mut frames = Frames::default();
+        let beat = b": beat\n".repeat(EVENT_BYTES_MAX / 2);
+        assert!(frames.feed(&beat).unwrap().is_empty());
+        assert!(frames.feed(&vec![b'x'; EVENT_BYTES_MAX + 1]).is_err());
+    }
+}

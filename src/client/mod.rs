@@ -1,0 +1,204 @@
+//! The client of a running server: HTTP/1.1 over the site's Unix socket, for both binaries.
+//!
+//! **Invariant:** nothing here opens the database, runs a script or knows what a job is.
+//! **Invariant:** an answer never takes more memory or time than the limits below.
+
+mod events;
+mod exchange;
+mod frame;
+#[cfg(test)]
+mod protocol;
+mod site;
+mod socket;
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::Value;
+
+use crate::base::{Context, Error, ErrorKind, Result};
+
+pub use events::{Events, Next, ServerEvent};
+pub use site::{Search, Site, find_script, working_folder};
+
+/// Largest answer that is read, in bytes.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Longest wait for a whole answer; an approval runs git on the server's side.
+pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(120);
+/// Longest wait for a connection.
+pub const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// A blocking client of one server. Each call is one connection; it must not be used inside of an
+/// asynchronous task.
+#[derive(Debug)]
+pub struct Client {
+    runtime: tokio::runtime::Runtime,
+    socket: Utf8PathBuf,
+    credential: Credential,
+    wait_max: Duration,
+}
+
+/// Where the bearer token comes from.
+#[derive(Clone)]
+enum Credential {
+    /// No token: only the routes that are open to all.
+    Nothing,
+    /// This token.
+    Token(String),
+    /// The content of a file, read for each request: a restarted server may have written it anew.
+    File(Utf8PathBuf),
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Credential::Nothing => f.write_str("nothing"),
+            Credential::Token(_) => f.write_str("a token"),
+            Credential::File(path) => write!(f, "{path}"),
+        }
+    }
+}
+
+impl Client {
+    /// Returns a client of the server behind `socket`; nothing is opened yet.
+    ///
+    /// # Errors
+    /// `unavailable` if the machine gives no descriptors.
+    pub fn at(socket: &Utf8Path, token: Option<String>) -> Result<Client> {
+        let credential = token.map_or(Credential::Nothing, Credential::Token);
+        Client::with(socket, credential)
+    }
+
+    /// Returns a client that reads its token from a file at each request.
+    ///
+    /// # Errors
+    /// `unavailable` if the machine gives no descriptors.
+    pub fn with_token_file(socket: &Utf8Path, file: &Utf8Path) -> Result<Client> {
+        Client::with(socket, Credential::File(file.to_owned()))
+    }
+
+    fn with(socket: &Utf8Path, credential: Credential) -> Result<Client> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .context(ErrorKind::Unavailable, || "cannot start the client".to_owned())?;
+        Ok(Client { runtime, socket: socket.to_owned(), credential, wait_max: ANSWER_WAIT_MAX })
+    }
+
+    /// Sets the longest wait for an answer.
+    #[must_use]
+    pub fn waiting_at_most(mut self, wait_max: Duration) -> Client {
+        self.wait_max = wait_max;
+        self
+    }
+
+    /// Returns the socket of the server.
+    pub fn socket(&self) -> &Utf8Path {
+        &self.socket
+    }
+
+    /// Asks for a resource and returns its JSON.
+    ///
+    /// # Errors
+    /// The server's own error; `no_server` if none listens; `timeout`; `too_large`.
+    pub fn get(&self, path_and_query: &str) -> Result<Value> {
+        self.send(exchange::Request::get(path_and_query))
+    }
+
+    /// Posts a body and returns the JSON of the answer.
+    ///
+    /// # Errors
+    /// As [`Client::get`]. After `timeout` or `connection_lost` it is not known what was done.
+    pub fn post(&self, path_and_query: &str, body: &Value) -> Result<Value> {
+        self.send(exchange::Request::post(path_and_query, body, None))
+    }
+
+    /// Posts a body under an idempotency key: the same request again gets the same answer.
+    ///
+    /// # Errors
+    /// As [`Client::post`].
+    pub fn post_once(&self, path_and_query: &str, body: &Value, key: &str) -> Result<Value> {
+        self.send(exchange::Request::post(path_and_query, body, Some(key)))
+    }
+
+    /// Returns the server's events after an id, or from now on. Nothing is opened before the first
+    /// [`Events::next`].
+    pub fn events(&self, after: Option<String>) -> Events<'_> {
+        Events::new(self, after)
+    }
+
+    fn send(&self, request: exchange::Request<'_>) -> Result<Value> {
+        let token = self.token()?;
+        let answer = exchange::send(&self.socket, token.as_deref(), request);
+        self.runtime.block_on(async {
+            match tokio::time::timeout(self.wait_max, answer).await {
+                Ok(answer) => answer,
+                Err(_) => Err(timeout(self.wait_max)),
+            }
+        })
+    }
+
+    fn token(&self) -> Result<Option<String>> {
+        match &self.credential {
+            Credential::Nothing => Ok(None),
+            Credential::Token(token) => Ok(Some(token.clone())),
+            Credential::File(path) => site::read_token(path).map(Some),
+        }
+    }
+}
+
+/// Returns `path?key=value&…` with the values percent-encoded; a pair without a value is left out.
+pub fn query(path: &str, pairs: &[(&str, Option<&str>)]) -> String {
+    let mut text = path.to_owned();
+    let given = pairs.iter().filter_map(|(key, value)| value.map(|value| (key, value)));
+    for (at, (key, value)) in given.enumerate() {
+        text.push(if at == 0 { '?' } else { '&' });
+        text.push_str(key);
+        text.push('=');
+        push_encoded(&mut text, value);
+    }
+    text
+}
+
+fn push_encoded(text: &mut String, value: &str) {
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push('%');
+            for nibble in [byte >> 4, byte & 15] {
+                let digit = char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+                text.push(digit.to_ascii_uppercase());
+            }
+        }
+    }
+}
+
+fn timeout(wait_max: Duration) -> Error {
+    let wait = crate::base::limit::format_duration(wait_max);
+    Error::unavailable(format!("the server did not answer within {wait}"))
+        .code("timeout")
+        .hint("it may still do what was asked: look before you ask again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_carries_any_text() {
+        let pairs = [("path", Some("a b/ü&=?.md")), ("none", None), ("limit", Some("5"))];
+        assert_eq!(
+            query("/api/source", &pairs),
+            "/api/source?path=a%20b/%C3%BC%26%3D%3F.md&limit=5"
+        );
+        assert_eq!(query("/api/jobs", &[("none", None)]), "/api/jobs");
+    }
+
+    #[test]
+    fn a_token_is_never_shown() {
+        let client = Client::at("/nowhere/wb.sock".into(), Some("secret-word".into())).unwrap();
+        assert!(!format!("{client:?}").contains("secret-word"));
+    }
+}

@@ -1,0 +1,191 @@
+//! Finding the server of a site, without running its script.
+
+use std::io::Read;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::Value;
+
+use crate::base::{Context, Error, ErrorKind, Result};
+use crate::client::socket::no_server;
+
+/// The file that makes a folder a site.
+const SCRIPT: &str = "wiki-browser.lua";
+/// Largest `server.json` and largest token file, in bytes.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Where to look for a site; the first that is given counts.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    /// `--data DIR`.
+    pub data: Option<Utf8PathBuf>,
+    /// `--config FILE`.
+    pub config: Option<Utf8PathBuf>,
+    /// `WB_SOCKET`.
+    pub socket: Option<Utf8PathBuf>,
+    /// Where to look for the nearest script upwards; the working folder if nothing is given.
+    pub folder: Option<Utf8PathBuf>,
+}
+
+/// A site on this machine, as far as its files tell.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The data folder, unless only a socket was given.
+    pub data: Option<Utf8PathBuf>,
+    /// The socket of the server.
+    pub socket: Utf8PathBuf,
+}
+
+impl Search {
+    /// Finds the site and the socket of its server.
+    ///
+    /// # Errors
+    /// `not_found` if there is no site, `no_server` if no server has left its `server.json`.
+    pub fn site(&self) -> Result<Site> {
+        let data = match (&self.data, &self.config, &self.socket) {
+            (Some(data), ..) => data.clone(),
+            (None, Some(config), _) => data_beside(config)?,
+            (None, None, Some(socket)) => {
+                return Ok(Site { data: None, socket: socket.clone() });
+            }
+            (None, None, None) => data_beside(&self.script()?)?,
+        };
+        let socket = socket_of(&data)?;
+        Ok(Site { data: Some(data), socket })
+    }
+
+    /// Finds the script of the site.
+    ///
+    /// # Errors
+    /// `not_found` if there is none.
+    pub fn script(&self) -> Result<Utf8PathBuf> {
+        if let Some(config) = &self.config {
+            return existing(config);
+        }
+        let folder = match &self.folder {
+            Some(folder) => folder.clone(),
+            None => working_folder()?,
+        };
+        find_script(&folder)
+    }
+}
+
+/// Returns the working folder.
+///
+/// # Errors
+/// `invalid` if it is gone or its path is not UTF-8.
+pub fn working_folder() -> Result<Utf8PathBuf> {
+    let folder = std::env::current_dir()
+        .context(ErrorKind::Invalid, || "the working folder is gone".to_owned())?;
+    Utf8PathBuf::try_from(folder)
+        .context(ErrorKind::Invalid, || "the path of the working folder is not UTF-8".to_owned())
+}
+
+/// Returns the nearest `wiki-browser.lua` from a folder upwards.
+///
+/// # Errors
+/// `not_found` if there is none.
+pub fn find_script(folder: &Utf8Path) -> Result<Utf8PathBuf> {
+    folder.ancestors().map(|it| it.join(SCRIPT)).find(|it| it.is_file()).ok_or_else(|| {
+        Error::not_found(format!("no {SCRIPT} in {folder} or above it"))
+            .code("no_site")
+            .hint("go to the folder of a site, name it with --config FILE, or make one: wiki-browser init")
+    })
+}
+
+/// Reads a token from its file.
+pub(super) fn read_token(path: &Utf8Path) -> Result<String> {
+    let text = read(path).map_err(|cause| {
+        let message = format!("cannot read the token of the operator, {path}");
+        Error::new(ErrorKind::Unauthenticated, message)
+            .hint("it is written when the server starts, and readable by who started it")
+            .source(cause)
+    })?;
+    match text.trim() {
+        "" => Err(Error::new(ErrorKind::Unauthenticated, format!("{path} holds no token"))
+            .hint("restart the server: it writes a new one")),
+        token => Ok(token.to_owned()),
+    }
+}
+
+fn data_beside(script: &Utf8Path) -> Result<Utf8PathBuf> {
+    let script = existing(script)?;
+    Ok(script.parent().unwrap_or(Utf8Path::new("")).join("data"))
+}
+
+fn existing(script: &Utf8Path) -> Result<Utf8PathBuf> {
+    if script.is_file() {
+        return Ok(script.to_owned());
+    }
+    Err(Error::not_found(format!("there is no file {script}")).code("no_site"))
+}
+
+fn socket_of(data: &Utf8Path) -> Result<Utf8PathBuf> {
+    let path = data.join("server.json");
+    let text = match read(&path) {
+        Ok(text) => text,
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            let message = format!("no server runs: there is no {path}");
+            return Err(no_server(message));
+        }
+        Err(cause) => {
+            let message = format!("cannot read {path}");
+            return Err(Error::unavailable(message).source(cause));
+        }
+    };
+    let value: Value = serde_json::from_str(&text)
+        .context(ErrorKind::Unavailable, || format!("{path} is not what a server writes"))?;
+    match value["socket"].as_str() {
+        // A relative path is one in the data folder: join keeps an absolute one as it is.
+        Some(socket) if !socket.is_empty() => Ok(data.join(socket)),
+        _ => Err(Error::unavailable(format!("{path} names no socket"))),
+    }
+}
+
+fn read(path: &Utf8Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
+        let temp = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(temp.path().to_owned()).unwrap();
+        (temp, path)
+    }
+
+    #[test]
+    fn the_nearest_script_upwards_names_the_site() {
+        let (_temp, root) = folder();
+        let deep = root.join("a/b");
+        std::fs::create_dir_all(root.join("data")).unwrap();
+        std::fs::create_dir_all(&deep).unwrap();
+        let search = Search { folder: Some(deep), ..Search::default() };
+        assert_eq!(search.site().unwrap_err().code_str(), "no_site");
+        std::fs::write(root.join(SCRIPT), "").unwrap();
+        assert_eq!(search.site().unwrap_err().code_str(), "no_server");
+        std::fs::write(root.join("data/server.json"), "{}").unwrap();
+        assert_eq!(search.site().unwrap_err().kind(), ErrorKind::Unavailable);
+        std::fs::write(root.join("data/server.json"), r#"{"socket":"wb.sock"}"#).unwrap();
+        assert_eq!(search.site().unwrap().socket, root.join("data/wb.sock"));
+    }
+
+    #[test]
+    fn what_is_said_outright_counts_before_what_is_found() {
+        let (_temp, root) = folder();
+        std::fs::write(root.join("server.json"), r#"{"socket":"/run/wb.sock"}"#).unwrap();
+        let mut search = Search {
+            socket: Some("/tmp/env.sock".into()),
+            folder: Some(root.clone()),
+            ..Search::default()
+        };
+        assert_eq!(search.site().unwrap().socket, "/tmp/env.sock");
+        search.config = Some(root.join("none.lua"));
+        assert_eq!(search.site().unwrap_err().kind(), ErrorKind::NotFound);
+        search.data = Some(root);
+        assert_eq!(search.site().unwrap().socket, "/run/wb.sock");
+    }
+}

@@ -1,0 +1,57 @@
+//! Connecting to a Unix socket, however deep its folder is.
+
+use std::io::ErrorKind as IoKind;
+use std::os::fd::AsRawFd;
+
+use camino::Utf8Path;
+use tokio::net::UnixStream;
+
+use crate::base::{Error, Result};
+use crate::client::CONNECT_WAIT_MAX;
+
+/// Connects to the socket of a server.
+///
+/// # Errors
+/// `no_server` if there is no socket or nobody listens on it.
+pub(super) async fn connect(path: &Utf8Path) -> Result<UnixStream> {
+    let stream = tokio::time::timeout(CONNECT_WAIT_MAX, open(path)).await;
+    match stream {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(cause)) => Err(explain(path, cause)),
+        Err(_) => Err(Error::unavailable(format!("the server at {path} accepts no connection"))
+            .code("timeout")
+            .hint("it is overloaded or stopped; look at its log")),
+    }
+}
+
+/// Returns the error that says that no server runs.
+pub(super) fn no_server(message: String) -> Error {
+    Error::unavailable(message).code("no_server").hint("start it with: wiki-browser serve")
+}
+
+async fn open(path: &Utf8Path) -> std::io::Result<UnixStream> {
+    let name = path.file_name().ok_or(IoKind::InvalidInput)?;
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_str().is_empty() => parent,
+        _ => Utf8Path::new("."),
+    };
+    // Linux limits the path of a socket to 107 bytes: an open folder makes every path short. It
+    // must stay open until the connection stands.
+    let folder = std::fs::File::open(folder)?;
+    UnixStream::connect(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd())).await
+}
+
+fn explain(path: &Utf8Path, cause: std::io::Error) -> Error {
+    match cause.kind() {
+        IoKind::NotFound | IoKind::NotADirectory => {
+            no_server(format!("no server runs: there is no socket {path}"))
+        }
+        IoKind::ConnectionRefused => no_server(format!("no server listens on {path}")),
+        IoKind::PermissionDenied => {
+            Error::new(crate::base::ErrorKind::Forbidden, format!("{path} may not be opened"))
+                .hint("use the server as the user who started it")
+        }
+        _ => Error::unavailable(format!("cannot connect to {path}")),
+    }
+    .source(cause)
+}

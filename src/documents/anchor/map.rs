@@ -1,0 +1,340 @@
+//! Which tokens of one text are which tokens of another; built once per pair of texts.
+//!
+//! **Invariant:** the map is one to one and rising, and it joins equal tokens only.
+
+use std::ops::Range;
+
+use imara_diff::{Algorithm, Diff, InternedInput, Token};
+
+use crate::documents::anchor::token::{Sort, Tokens};
+
+/// Most tokens of the changed part of two texts together that are compared one by one. Beyond it
+/// whole lines are compared: an unchanged line is still found, an edited one is not.
+const FINE_TOKENS_MAX: usize = 600_000;
+/// Farthest that an insertion or a deletion is slid to a better border, in tokens.
+const SLIDE_TOKENS_MAX: usize = 400;
+
+/// No partner.
+const NONE: u32 = u32::MAX;
+
+/// The map between two texts.
+#[derive(Debug)]
+pub struct PairMap {
+    pub(super) old: Tokens,
+    pub(super) new: Tokens,
+    is_identity: bool,
+    keys: Keys,
+    to_new: Vec<u32>,
+    to_old: Vec<u32>,
+}
+
+/// The tokens as numbers: equal numbers are equal tokens.
+#[derive(Debug)]
+struct Keys {
+    old: Vec<Token>,
+    new: Vec<Token>,
+    /// How often each occurs in the old and in the new text.
+    counts: Vec<(u32, u32)>,
+}
+
+impl PairMap {
+    /// Compares two texts.
+    pub fn new(old_text: &str, new_text: &str) -> PairMap {
+        let (old, new) = (Tokens::of(old_text), Tokens::of(new_text));
+        let mut input: InternedInput<&str> = InternedInput::default();
+        input.update_before((0..old.count()).map(|it| old.key(old_text, it)));
+        input.update_after((0..new.count()).map(|it| new.key(new_text, it)));
+        let mut counts = vec![(0, 0); input.interner.num_tokens() as usize];
+        input.before.iter().for_each(|it| counts[it.0 as usize].0 += 1);
+        input.after.iter().for_each(|it| counts[it.0 as usize].1 += 1);
+        let mut map = PairMap {
+            to_new: vec![NONE; old.count()],
+            to_old: vec![NONE; new.count()],
+            is_identity: old_text == new_text,
+            keys: Keys { old: input.before, new: input.after, counts },
+            old,
+            new,
+        };
+        map.compare(old_text, new_text);
+        map.slide_all();
+        map
+    }
+
+    /// Returns whether the two texts are the same.
+    pub fn is_identity(&self) -> bool {
+        self.is_identity
+    }
+
+    /// Returns the new token that an old one became.
+    pub(super) fn new_of(&self, old_token: usize) -> Option<usize> {
+        partner(&self.to_new, old_token)
+    }
+
+    /// Returns whether the same token occurs exactly once in either text.
+    pub(super) fn is_unique(&self, old_token: usize) -> bool {
+        self.keys.counts[self.keys.old[old_token].0 as usize] == (1, 1)
+    }
+
+    fn compare(&mut self, old_text: &str, new_text: &str) {
+        let (old, new) = (&self.keys.old, &self.keys.new);
+        let shorter = old.len().min(new.len());
+        let head = (0..shorter).take_while(|it| old[*it] == new[*it]).count();
+        let tail = (0..shorter - head)
+            .take_while(|it| old[old.len() - 1 - it] == new[new.len() - 1 - it])
+            .count();
+        let olds = head..old.len() - tail;
+        let news = head..new.len() - tail;
+        self.join(0, 0, head);
+        self.join(olds.end, news.end, tail);
+        if olds.len() + news.len() <= FINE_TOKENS_MAX {
+            self.compare_tokens(olds, news);
+        } else {
+            self.compare_lines(old_text, new_text, olds, news);
+        }
+    }
+
+    fn compare_tokens(&mut self, olds: Range<usize>, news: Range<usize>) {
+        let mut diff = Diff::default();
+        let number_of_keys = u32::try_from(self.keys.counts.len()).unwrap_or(u32::MAX);
+        diff.compute_with(
+            Algorithm::Histogram,
+            &self.keys.old[olds.clone()],
+            &self.keys.new[news.clone()],
+            number_of_keys,
+        );
+        for (old, new, count) in kept_runs(&diff, olds.len(), news.len()) {
+            self.join(olds.start + old, news.start + new, count);
+        }
+    }
+
+    /// Joins the tokens of lines that are kept. Texts this large are compared by their lines only:
+    /// the time for comparing words is not bounded well enough.
+    fn compare_lines(
+        &mut self,
+        old_text: &str,
+        new_text: &str,
+        olds: Range<usize>,
+        news: Range<usize>,
+    ) {
+        let old_lines = lines_of(&self.old, old_text, olds);
+        let new_lines = lines_of(&self.new, new_text, news);
+        let mut input: InternedInput<&str> = InternedInput::default();
+        let bytes =
+            |tokens: &Tokens, line: &Range<usize>| tokens.start(line.start)..tokens.start(line.end);
+        input.update_before(old_lines.iter().map(|it| &old_text[bytes(&self.old, it)]));
+        input.update_after(new_lines.iter().map(|it| &new_text[bytes(&self.new, it)]));
+        let diff = Diff::compute(Algorithm::Histogram, &input);
+        for (old, new, count) in kept_runs(&diff, old_lines.len(), new_lines.len()) {
+            for line in 0..count {
+                // Equal bytes are equal tokens, so both have the same number of them.
+                let (from, to) = (&old_lines[old + line], &new_lines[new + line]);
+                self.join(from.start, to.start, from.len().min(to.len()));
+            }
+        }
+    }
+
+    fn join(&mut self, old: usize, new: usize, count: usize) {
+        for step in 0..count {
+            self.to_new[old + step] = u32::try_from(new + step).unwrap_or(NONE);
+            self.to_old[new + step] = u32::try_from(old + step).unwrap_or(NONE);
+        }
+    }
+
+    /// Where a deletion or an insertion could as well be a few tokens earlier or later (`[a b] a`
+    /// or `a [b a]`), puts its border where a person would cut: before a paragraph, a line, a
+    /// sentence. Which of two equal sentences was deleted cannot be known; where it starts can.
+    fn slide_all(&mut self) {
+        slide_side(&self.keys.old, &self.old, &mut self.to_new, &mut self.to_old);
+        slide_side(&self.keys.new, &self.new, &mut self.to_old, &mut self.to_new);
+    }
+}
+
+fn partner(map: &[u32], token: usize) -> Option<usize> {
+    map.get(token).filter(|it| **it != NONE).map(|it| *it as usize)
+}
+
+/// Returns the runs that a diff keeps as (old start, new start, count).
+fn kept_runs(diff: &Diff, old_count: usize, new_count: usize) -> Vec<(usize, usize, usize)> {
+    let mut runs = Vec::new();
+    let (mut old, mut new) = (0, 0);
+    let end = (old_count..old_count, new_count..new_count);
+    let hunks = diff.hunks().map(|it| {
+        (
+            it.before.start as usize..it.before.end as usize,
+            it.after.start as usize..it.after.end as usize,
+        )
+    });
+    for (before, after) in hunks.chain(std::iter::once(end)) {
+        if before.start > old {
+            runs.push((old, new, before.start - old));
+        }
+        (old, new) = (before.end, after.end);
+    }
+    runs
+}
+
+/// Returns the runs of tokens that end with white space that holds a line feed.
+fn lines_of(tokens: &Tokens, text: &str, range: Range<usize>) -> Vec<Range<usize>> {
+    let mut lines = Vec::new();
+    let mut start = range.start;
+    for token in range.clone() {
+        let is_feed =
+            tokens.is_space(token) && text[tokens.start(token)..tokens.end(token)].contains('\n');
+        if is_feed {
+            lines.push(start..token + 1);
+            start = token + 1;
+        }
+    }
+    if start < range.end {
+        lines.push(start..range.end);
+    }
+    lines
+}
+
+fn slide_side(keys: &[Token], tokens: &Tokens, there: &mut [u32], back: &mut [u32]) {
+    let mut start = 0;
+    while start < keys.len() {
+        if there[start] != NONE {
+            start += 1;
+            continue;
+        }
+        let mut end = start;
+        while end < keys.len() && there[end] == NONE {
+            end += 1;
+        }
+        if start > 0 && is_pure(there, back, start, end) {
+            end = slide(keys, tokens, there, back, start..end);
+        }
+        start = end;
+    }
+}
+
+/// Returns whether nothing of the other text stands in for an unmapped run.
+fn is_pure(there: &[u32], back: &[u32], start: usize, end: usize) -> bool {
+    let before = there[start - 1] as usize;
+    match there.get(end) {
+        Some(after) => *after as usize == before + 1,
+        None => before + 1 == back.len(),
+    }
+}
+
+/// Moves one unmapped run to its best border; returns where it ends then.
+fn slide(
+    keys: &[Token],
+    tokens: &Tokens,
+    there: &mut [u32],
+    back: &mut [u32],
+    run: Range<usize>,
+) -> usize {
+    let is_joined = |there: &[u32], left: usize, right: usize| {
+        there[left] != NONE && there[right] != NONE && there[left] + 1 == there[right]
+    };
+    let mut up = 0;
+    while up < SLIDE_TOKENS_MAX
+        && run.start > up
+        && keys[run.start - up - 1] == keys[run.end - up - 1]
+        && there[run.start - up - 1] != NONE
+        && (up == 0 || is_joined(there, run.start - up - 1, run.start - up))
+    {
+        up += 1;
+    }
+    let mut down = 0;
+    while down < SLIDE_TOKENS_MAX
+        && run.end + down < keys.len()
+        && keys[run.start + down] == keys[run.end + down]
+        && there[run.end + down] != NONE
+        && (down == 0 || is_joined(there, run.end + down - 1, run.end + down))
+    {
+        down += 1;
+    }
+    let first = run.start - up;
+    let last = run.start + down;
+    // The first of equal borders wins over later ones, the present one over all its equals.
+    let mut best = run.start;
+    for candidate in first..=last {
+        if border(tokens, candidate) > border(tokens, best) {
+            best = candidate;
+        }
+    }
+    let length = run.len();
+    if best < run.start {
+        for token in (best..run.start).rev() {
+            hand_over(there, back, token, token + length);
+        }
+    } else {
+        for token in run.start..best {
+            hand_over(there, back, token + length, token);
+        }
+    }
+    best + length
+}
+
+fn hand_over(there: &mut [u32], back: &mut [u32], from: usize, to: usize) {
+    there[to] = there[from];
+    there[from] = NONE;
+    back[there[to] as usize] = u32::try_from(to).unwrap_or(NONE);
+}
+
+/// Returns how natural a cut before a token is.
+fn border(tokens: &Tokens, token: usize) -> u8 {
+    if token == 0 {
+        return 4;
+    }
+    match tokens.sort(token - 1) {
+        Sort::Break => 4,
+        Sort::Space if token > 1 && tokens.sort(token - 2) == Sort::Mark => 2,
+        Sort::Space => 1,
+        Sort::Word | Sort::Mark => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the old text with what is gone in brackets.
+    fn kept(old: &str, new: &str) -> String {
+        let map = PairMap::new(old, new);
+        let mut shown = String::new();
+        for token in 0..map.old.count() {
+            let text = &old[map.old.start(token)..map.old.end(token)];
+            match map.new_of(token) {
+                Some(partner) => {
+                    assert_eq!(map.to_old[partner] as usize, token);
+                    assert_eq!(map.keys.old[token], map.keys.new[partner]);
+                    shown.push_str(text);
+                }
+                None => shown.push_str(&format!("[{text}]")),
+            }
+        }
+        let partners: Vec<_> = (0..map.old.count()).filter_map(|it| map.new_of(it)).collect();
+        assert!(partners.windows(2).all(|pair| pair[0] < pair[1]));
+        shown.replace("][", "")
+    }
+
+    #[test]
+    fn a_deletion_starts_where_a_sentence_starts() {
+        let old = "Intro.\n\nThe Alpha team meets.\n\nThe Beta team meets.\n";
+        assert_eq!(
+            kept(old, "Intro.\n\nThe Beta team meets.\n"),
+            "Intro.\n\n[The Alpha team meets.\n\n]The Beta team meets.\n"
+        );
+        assert_eq!(
+            kept("It is so. The one. The two. End.", "It is so. The two. End."),
+            "It is so. [The one. ]The two. End."
+        );
+        assert_eq!(kept("a b", "a b"), "a b");
+        assert_eq!(kept("", "a"), "");
+        assert_eq!(kept("a", ""), "[a]");
+    }
+
+    #[test]
+    fn very_large_texts_are_compared_by_lines() {
+        let line = |number: usize| format!("line {number} of this very long text here\n");
+        let old: String = (0..40_000).map(line).collect();
+        let new: String = (1..40_000).rev().step_by(7).map(line).collect::<String>() + &old + "x y";
+        let map = PairMap::new(&format!("first\n{old}"), &new);
+        let mapped = (0..map.old.count()).filter(|it| map.new_of(*it).is_some()).count();
+        assert!(mapped + 10 > map.old.count(), "{mapped} of {}", map.old.count());
+    }
+}

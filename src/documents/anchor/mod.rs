@@ -1,0 +1,132 @@
+//! Anchors: which words of a Source a Topic is about, and where they are in another version.
+//!
+//! **Invariant:** offsets are bytes into a named blob, on character boundaries, never of a rendering.
+//! **Invariant:** an anchor is never silently wrong: without evidence a placement is `orphaned`.
+
+mod ladder;
+mod map;
+mod quote;
+pub mod row;
+mod selection;
+mod token;
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::base::BlobId;
+use crate::documents::headings::BlockKind;
+use crate::documents::word::word_enum;
+
+pub use ladder::place;
+pub use map::PairMap;
+pub use quote::place_by_quote;
+pub use selection::{Selection, describe, resolve};
+
+/// Longest text that an anchor may point at, in bytes.
+pub const QUOTE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of text kept before and after the words, at most.
+pub const CONTEXT_BYTES_MAX: usize = 64;
+
+word_enum! {
+    /// How sure it is where the words of an anchor are in a version of the Source.
+    PlacementState {
+        /// Same text at the same offsets.
+        Exact = "exact",
+        /// Same text elsewhere.
+        Shifted = "shifted",
+        /// The words were edited where they stand.
+        Edited = "edited",
+        /// The words were moved, and perhaps edited.
+        Moved = "moved",
+        /// The words were replaced; a person has to look.
+        Rewritten = "rewritten",
+        /// There are two places of equal right.
+        Ambiguous = "ambiguous",
+        /// The words are gone.
+        Orphaned = "orphaned",
+    }
+}
+
+impl PlacementState {
+    /// Returns whether the words have a place in this state.
+    pub fn is_placed(self) -> bool {
+        !matches!(self, PlacementState::Ambiguous | PlacementState::Orphaned)
+    }
+}
+
+/// Where a span of one text is in another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// How sure it is.
+    pub state: PlacementState,
+    /// The bytes of the other text; absent if there are none.
+    pub range: Option<Range<usize>>,
+    /// 0.0 for none, 1.0 for certain.
+    pub confidence: f64,
+    /// Which step of the ladder decided.
+    pub method: &'static str,
+}
+
+impl Placed {
+    /// Returns the placement of words that are gone.
+    pub fn orphaned() -> Placed {
+        Placed { state: PlacementState::Orphaned, range: None, confidence: 0.0, method: "none" }
+    }
+
+    /// Returns the placement of words that are exactly here.
+    pub fn exact(range: Range<usize>, method: &'static str) -> Placed {
+        Placed { state: PlacementState::Exact, range: Some(range), confidence: 1.0, method }
+    }
+}
+
+/// What a person pointed at; it never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Origin {
+    /// The version of the Source.
+    pub blob: BlobId,
+    /// First byte.
+    pub start: usize,
+    /// Byte after the last.
+    pub end: usize,
+    /// The text between.
+    pub quote: String,
+}
+
+/// The anchor of a Topic: its present words with their surroundings, and its origin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Anchor {
+    /// The words, as of the present baseline.
+    pub quote: String,
+    /// What stands before them.
+    pub prefix: String,
+    /// What stands after them.
+    pub suffix: String,
+    /// The headings above them, outermost first.
+    pub heading_path: Vec<String>,
+    /// The sort of block that they are in.
+    pub block_kind: BlockKind,
+    /// What the person pointed at.
+    pub origin: Origin,
+}
+
+/// An anchor that is not stored yet: verified against the text of its blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAnchor {
+    /// The version of the Source.
+    pub blob: BlobId,
+    /// First byte.
+    pub start: usize,
+    /// Byte after the last.
+    pub end: usize,
+    /// The text between.
+    pub quote: String,
+    /// Up to [`CONTEXT_BYTES_MAX`] bytes before it.
+    pub prefix: String,
+    /// Up to [`CONTEXT_BYTES_MAX`] bytes after it.
+    pub suffix: String,
+    /// The headings above it, outermost first.
+    pub heading_path: Vec<String>,
+    /// The sort of block that it is in.
+    pub block_kind: BlockKind,
+}

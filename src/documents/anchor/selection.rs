@@ -1,0 +1,255 @@
+//! Turns what a person or an agent points at into a verified anchor.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use crate::base::{BlobId, Error, ErrorKind, Result};
+use crate::documents::anchor::quote::{OCCURRENCES_MAX, occurrences};
+use crate::documents::anchor::{CONTEXT_BYTES_MAX, NewAnchor, QUOTE_BYTES_MAX};
+use crate::documents::headings::Outline;
+
+/// Longest prefix or suffix that a selection may give, in bytes.
+const GIVEN_CONTEXT_BYTES_MAX: usize = 4 * 1024;
+
+/// What is pointed at: bytes of a named version, or words of the present one.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Fields")]
+pub enum Selection {
+    /// `{blob, start, end}`
+    Bytes {
+        /// The version.
+        blob: BlobId,
+        /// First byte.
+        start: usize,
+        /// Byte after the last.
+        end: usize,
+    },
+    /// `{blob?, quote, prefix?, suffix?}`
+    Words {
+        /// The version, if it matters.
+        blob: Option<BlobId>,
+        /// The words.
+        quote: String,
+        /// What stands right before them.
+        prefix: String,
+        /// What stands right after them.
+        suffix: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    blob: Option<BlobId>,
+    start: Option<usize>,
+    end: Option<usize>,
+    quote: Option<String>,
+    prefix: Option<String>,
+    suffix: Option<String>,
+}
+
+impl TryFrom<Fields> for Selection {
+    type Error = Error;
+    fn try_from(it: Fields) -> Result<Selection> {
+        let has_context = it.prefix.is_some() || it.suffix.is_some();
+        match (it.blob, it.start, it.end, it.quote) {
+            (Some(blob), Some(start), Some(end), None) if !has_context => {
+                Ok(Selection::Bytes { blob, start, end })
+            }
+            (blob, None, None, Some(quote)) => Ok(Selection::Words {
+                blob,
+                quote,
+                prefix: it.prefix.unwrap_or_default(),
+                suffix: it.suffix.unwrap_or_default(),
+            }),
+            _ => Err(Error::invalid(
+                "a selection is {blob, start, end} or {quote} with blob, prefix and suffix if needed",
+            )
+            .code("bad_selection")),
+        }
+    }
+}
+
+/// Verifies a selection against the present text of a Source, whose blob id is `blob`.
+///
+/// # Errors
+/// `source_changed` if it names another version; `bad_selection` if it is outside the text, cuts a
+/// character, is only white space or too long; `quote_not_found`, `ambiguous_quote`.
+pub fn resolve(text: &str, blob: &BlobId, selection: &Selection) -> Result<NewAnchor> {
+    let named = match selection {
+        Selection::Bytes { blob, .. } => Some(blob),
+        Selection::Words { blob, .. } => blob.as_ref(),
+    };
+    if named.is_some_and(|named| named != blob) {
+        return Err(Error::conflict("source_changed", "the selection is of another version")
+            .hint("load the source again and select again"));
+    }
+    let range = match selection {
+        Selection::Bytes { start, end, .. } => *start..*end,
+        Selection::Words { quote, prefix, suffix, .. } => find_words(text, quote, prefix, suffix)?,
+    };
+    describe(text, blob, range)
+}
+
+/// Returns the anchor of a range of bytes.
+///
+/// # Errors
+/// `bad_selection` if the range is not one that an anchor may have.
+pub fn describe(text: &str, blob: &BlobId, range: Range<usize>) -> Result<NewAnchor> {
+    let refuse = |why: &str| {
+        let message = format!("bytes {}..{} cannot be selected: {why}", range.start, range.end);
+        Err(Error::invalid(message).code("bad_selection"))
+    };
+    if range.start >= range.end {
+        return refuse("the selection is empty");
+    }
+    if range.end > text.len() {
+        return refuse("the text is shorter");
+    }
+    let Some(quote) = text.get(range.clone()) else {
+        return refuse("they cut a character in two");
+    };
+    if quote.len() > QUOTE_BYTES_MAX {
+        return refuse("they are more than 64 KiB");
+    }
+    if quote.trim().is_empty() {
+        return refuse("they are only white space");
+    }
+    let outline = Outline::of(text);
+    Ok(NewAnchor {
+        blob: blob.clone(),
+        start: range.start,
+        end: range.end,
+        quote: quote.to_owned(),
+        prefix: last_bytes(&text[..range.start], CONTEXT_BYTES_MAX).to_owned(),
+        suffix: first_bytes(&text[range.end..], CONTEXT_BYTES_MAX).to_owned(),
+        heading_path: outline.path(range.start),
+        block_kind: outline.kind(range.start),
+    })
+}
+
+fn find_words(text: &str, quote: &str, prefix: &str, suffix: &str) -> Result<Range<usize>> {
+    let has_room = |it: &str| it.len() <= GIVEN_CONTEXT_BYTES_MAX;
+    if quote.len() > QUOTE_BYTES_MAX || !has_room(prefix) || !has_room(suffix) {
+        let message = "the quote, the prefix or the suffix of the selection is too long";
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    let mut places = Vec::new();
+    for (count, start) in occurrences(text, quote).enumerate() {
+        let end = start + quote.len();
+        if text[..start].ends_with(prefix) && text[end..].starts_with(suffix) {
+            places.push(start..end);
+        }
+        if places.len() > 1 || count == OCCURRENCES_MAX {
+            return Err(Error::invalid("the quote of the selection occurs more than once")
+                .code("ambiguous_quote")
+                .hint("add what stands right before it as prefix, or what follows as suffix"));
+        }
+    }
+    places.pop().ok_or_else(|| {
+        Error::invalid("the quote of the selection does not occur in the source")
+            .code("quote_not_found")
+            .hint("copy it from the source as it is written, with its markup and line ends")
+    })
+}
+
+/// Returns at most the first bytes of a text, whole characters only.
+fn first_bytes(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Returns at most the last bytes of a text, whole characters only.
+fn last_bytes(text: &str, bytes_max: usize) -> &str {
+    let mut start = text.len().saturating_sub(bytes_max);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::headings::BlockKind;
+
+    fn blob(digit: char) -> BlobId {
+        digit.to_string().repeat(40).parse().unwrap()
+    }
+
+    fn selection(json: &str) -> Result<Selection, serde_json::Error> {
+        serde_json::from_str(json)
+    }
+
+    fn code(text: &str, json: &str) -> String {
+        let selection = selection(json).unwrap();
+        resolve(text, &blob('a'), &selection).unwrap_err().code_str().to_owned()
+    }
+
+    #[test]
+    fn a_selection_has_one_of_two_shapes() {
+        let a = blob('a');
+        assert!(selection(&format!(r#"{{"blob":"{a}","start":0,"end":3}}"#)).is_ok());
+        assert!(selection(r#"{"quote":"x"}"#).is_ok());
+        assert!(selection(&format!(r#"{{"blob":"{a}","quote":"x","prefix":"y"}}"#)).is_ok());
+        for bad in [
+            "{}",
+            r#"{"start":0,"end":3}"#,
+            r#"{"quote":"x","start":0,"end":1}"#,
+            r#"{"quote":"x","colour":"red"}"#,
+            r#"{"blob":"zz","start":0,"end":3}"#,
+            r#"{"prefix":"x"}"#,
+            r#"{"quote":"x","start":-1}"#,
+        ] {
+            assert!(selection(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_verified() {
+        let text = "# Häuser\n\n- ein Haus\n";
+        let at = |start: usize, end: usize| {
+            let all = Selection::Bytes { blob: blob('a'), start, end };
+            resolve(text, &blob('a'), &all)
+        };
+        let anchor = at(13, 21).unwrap();
+        assert_eq!(anchor.quote, "ein Haus");
+        assert_eq!((anchor.prefix.as_str(), anchor.suffix.as_str()), ("# Häuser\n\n- ", "\n"));
+        assert_eq!(anchor.heading_path, ["Häuser"]);
+        assert_eq!(anchor.block_kind, BlockKind::ListItem);
+        for (start, end) in [(3, 4), (4, 6), (2, 2), (5, 3), (9, 11), (0, 999), (99, 999)] {
+            assert_eq!(at(start, end).unwrap_err().code_str(), "bad_selection", "{start}..{end}");
+        }
+        let long = "x".repeat(QUOTE_BYTES_MAX + 1);
+        assert!(describe(&long, &blob('a'), 0..long.len()).is_err());
+        assert!(describe(&long, &blob('a'), 0..QUOTE_BYTES_MAX).is_ok());
+    }
+
+    #[test]
+    fn a_quote_must_be_found_once() {
+        let text = "one two, one three\r\n";
+        assert_eq!(code(text, r#"{"quote":"one"}"#), "ambiguous_quote");
+        assert_eq!(code(text, r#"{"quote":"four"}"#), "quote_not_found");
+        assert_eq!(code(text, r#"{"quote":""}"#), "quote_not_found");
+        assert_eq!(code(text, r#"{"quote":" "}"#), "ambiguous_quote");
+        assert_eq!(code(text, r#"{"quote":"one","prefix":"zz"}"#), "quote_not_found");
+        let other = format!(r#"{{"blob":"{}","quote":"two"}}"#, blob('b'));
+        assert_eq!(code(text, &other), "source_changed");
+        let found = selection(r#"{"quote":"one","suffix":" three"}"#).unwrap();
+        assert_eq!(resolve(text, &blob('a'), &found).unwrap().start, 9);
+        let hostile = "a".repeat(1 << 20);
+        let quote = format!(r#"{{"quote":"{}","prefix":"b"}}"#, "a".repeat(60_000));
+        assert_eq!(code(&hostile, &quote), "ambiguous_quote");
+    }
+
+    #[test]
+    fn context_is_cut_between_characters() {
+        let text = "語".repeat(100);
+        let anchor = describe(&text, &blob('a'), 150..153).unwrap();
+        assert_eq!((anchor.prefix.len(), anchor.suffix.len()), (63, 63));
+    }
+}

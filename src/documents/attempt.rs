@@ -1,0 +1,183 @@
+//! The table `incorporation_attempts`: the journal of approvals.
+//!
+//! A row is `prepared` before anything of the user's is touched, and settled after: `committed`
+//! together with what it decides, or `dropped`. One row is one approval, also when it is built
+//! again on a newer commit.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+
+use crate::base::{
+    Actor, AttemptId, BlobId, Error, ProposalId, Result, SourcePath, TopicId, truncate_chars,
+};
+use crate::store::Tx;
+
+/// Kept length of a note, in characters.
+const NOTE_CHARS_MAX: usize = 1_000;
+
+/// An approval that is under way.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Its own id.
+    pub id: AttemptId,
+    /// What was approved.
+    pub proposal_id: ProposalId,
+    /// The Topic of that proposal.
+    pub topic_id: TopicId,
+    /// Who approved it.
+    pub approver: Actor,
+    /// The digest of the text that they saw.
+    pub text_digest: String,
+    /// The commit on which it is built.
+    pub base_commit: BlobId,
+    /// The branch that gets the commit, `refs/heads/…`.
+    pub branch: String,
+    /// The commit.
+    pub commit: BlobId,
+}
+
+/// An approval that a crash or a lost reply left under way, and the file that it is about.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The row.
+    pub attempt: Attempt,
+    /// The Source of its proposal.
+    pub path: SourcePath,
+    /// The version that the proposal was made for.
+    pub base_blob: BlobId,
+    /// The version that it proposes.
+    pub proposed_blob: BlobId,
+}
+
+const BUSY: &str = "
+    SELECT proposal_id FROM incorporation_attempts WHERE branch = :branch AND state = 'prepared'";
+const PREPARE: &str = "
+    INSERT INTO incorporation_attempts (id, proposal_id, topic_id, approver, text_digest,
+        base_commit, branch, commit_sha, state, started_ms)
+    VALUES (:id, :proposal, :topic, :approver, :digest, :base, :branch, :commit, 'prepared', :now)
+    ON CONFLICT (id) DO UPDATE SET state = 'prepared', base_commit = excluded.base_commit,
+        branch = excluded.branch, commit_sha = excluded.commit_sha, note = NULL, ended_ms = NULL
+    WHERE state = 'dropped'";
+const COMPLETE: &str = "
+    UPDATE incorporation_attempts SET state = 'committed', commit_sha = :commit, ended_ms = :now
+    WHERE id = :id AND state = 'prepared'";
+const DROP: &str = "
+    UPDATE incorporation_attempts SET state = 'dropped', note = :note, ended_ms = :now
+    WHERE id = :id AND state = 'prepared'";
+// `branch > ''` is always true: it lets the partial index be searched.
+const PREPARED: &str = "
+    SELECT a.id, a.proposal_id, a.topic_id, a.approver, a.text_digest, a.base_commit, a.branch,
+        a.commit_sha, p.source_path, p.base_source_sha, p.proposed_sha
+    FROM incorporation_attempts AS a JOIN incorporation_proposals AS p ON p.id = a.proposal_id
+    WHERE a.state = 'prepared' AND a.branch > '' ORDER BY a.branch";
+const IS_PREPARED: &str = "
+    SELECT EXISTS (SELECT 1 FROM incorporation_attempts
+    WHERE proposal_id = :proposal AND state = 'prepared')";
+const COMMIT_OF: &str = "
+    SELECT commit_sha FROM incorporation_attempts
+    WHERE proposal_id = :proposal AND state = 'committed'";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("attempt::busy", BUSY),
+    ("attempt::prepare", PREPARE),
+    ("attempt::complete", COMPLETE),
+    ("attempt::drop", DROP),
+    ("attempt::prepared", PREPARED),
+    ("attempt::is_prepared", IS_PREPARED),
+    ("attempt::commit_of", COMMIT_OF),
+];
+
+/// Writes the row of an approval that is about to touch the repository.
+///
+/// # Errors
+/// `conflict` with code `branch_busy` while another approval of that branch is under way.
+pub fn prepare(tx: &Tx<'_>, attempt: &Attempt) -> Result<()> {
+    let busy: Option<String> = tx
+        .prepare_cached(BUSY)?
+        .query_row(named_params! {":branch": attempt.branch}, |row| row.get(0))
+        .optional()?;
+    if let Some(other) = busy {
+        let message = format!("the approval of proposal {other} is under way");
+        return Err(Error::conflict("branch_busy", message).hint("try again when it has ended"));
+    }
+    let written = tx.prepare_cached(PREPARE)?.execute(named_params! {
+        ":id": attempt.id, ":proposal": attempt.proposal_id, ":topic": attempt.topic_id,
+        ":approver": attempt.approver, ":digest": attempt.text_digest,
+        ":base": attempt.base_commit, ":branch": attempt.branch, ":commit": attempt.commit,
+        ":now": tx.now(),
+    })?;
+    one_row(written, &attempt.id, "already used")
+}
+
+/// Settles an approval whose text the branch holds since `commit`.
+///
+/// # Errors
+/// `conflict` if it is not under way.
+pub fn complete(tx: &Tx<'_>, id: &AttemptId, commit: &BlobId) -> Result<()> {
+    let params = named_params! {":id": id, ":commit": commit, ":now": tx.now()};
+    one_row(tx.prepare_cached(COMPLETE)?.execute(params)?, id, "not under way")
+}
+
+/// Settles an approval that came to nothing, with the reason.
+///
+/// # Errors
+/// `conflict` if it is not under way.
+pub fn drop_row(tx: &Tx<'_>, id: &AttemptId, note: &str) -> Result<()> {
+    let note = truncate_chars(note, NOTE_CHARS_MAX);
+    let params = named_params! {":id": id, ":note": note, ":now": tx.now()};
+    one_row(tx.prepare_cached(DROP)?.execute(params)?, id, "not under way")
+}
+
+/// Returns the approvals that are under way.
+///
+/// # Errors
+/// As any read.
+pub fn prepared(connection: &Connection) -> Result<Vec<Prepared>> {
+    let mut statement = connection.prepare_cached(PREPARED)?;
+    let rows = statement.query_map([], from_row)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(rows)
+}
+
+/// Returns whether an approval of this proposal is under way: then nothing else may decide it.
+///
+/// # Errors
+/// As any read.
+pub fn is_prepared(connection: &Connection, proposal: &ProposalId) -> Result<bool> {
+    let params = named_params! {":proposal": proposal};
+    Ok(connection.prepare_cached(IS_PREPARED)?.query_row(params, |row| row.get(0))?)
+}
+
+/// Returns the commit that holds an approved proposal.
+///
+/// # Errors
+/// As any read.
+pub fn commit_of(connection: &Connection, proposal: &ProposalId) -> Result<Option<BlobId>> {
+    let params = named_params! {":proposal": proposal};
+    Ok(connection.prepare_cached(COMMIT_OF)?.query_row(params, |row| row.get(0)).optional()?)
+}
+
+fn one_row(written: usize, id: &AttemptId, why: &str) -> Result<()> {
+    match written {
+        1 => Ok(()),
+        _ => Err(Error::conflict("conflict", format!("attempt {id} is {why}"))),
+    }
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Prepared> {
+    let attempt = Attempt {
+        id: row.get("id")?,
+        proposal_id: row.get("proposal_id")?,
+        topic_id: row.get("topic_id")?,
+        approver: row.get("approver")?,
+        text_digest: row.get("text_digest")?,
+        base_commit: row.get("base_commit")?,
+        branch: row.get("branch")?,
+        commit: row.get("commit_sha")?,
+    };
+    Ok(Prepared {
+        attempt,
+        path: row.get("source_path")?,
+        base_blob: row.get("base_source_sha")?,
+        proposed_blob: row.get("proposed_sha")?,
+    })
+}

@@ -1,0 +1,386 @@
+//! Approve → commit: one approved text becomes one commit on the branch that is checked out.
+//!
+//! **Invariant:** the commit's text is byte for byte what was approved, on the version it was
+//! approved for.
+//! **Invariant:** the order is commit aside, journal row, index and tree, branch, rows. The tree
+//! comes before the branch, so that a crash never leaves the user a staged reversal.
+//! **Invariant:** a refusal changes nothing, and nobody's uncommitted work is overwritten.
+
+mod message;
+mod place;
+mod recover;
+
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
+
+use crate::base::fault::crash_point;
+use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::{
+    Actor, AttemptId, BlobId, Context, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId,
+    digest_hex,
+};
+use crate::documents::attempt::{self, Attempt};
+use crate::documents::git::{Head, Moved, Repo};
+use crate::store::{Store, Tx};
+
+pub use crate::documents::git::Person;
+pub use message::commit_message;
+pub use recover::{Outcome, Recovered, recover};
+
+use place::{Change, Place, Undone};
+
+/// How often a commit is built again because the branch moved without touching the Source.
+const REBUILDS_MAX: usize = 3;
+/// Longest message of a commit, in bytes.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// What a person approved, complete.
+#[derive(Clone, Debug)]
+pub struct Approval {
+    /// The id of the journal's row; new for each approval.
+    pub attempt: AttemptId,
+    /// The proposal.
+    pub proposal_id: ProposalId,
+    /// Its Topic.
+    pub topic_id: TopicId,
+    /// The Source that it changes.
+    pub path: SourcePath,
+    /// The Source's whole new text.
+    pub text: String,
+    /// The SHA-256 of the text that the approver saw.
+    pub text_digest: String,
+    /// The version for which it was proposed.
+    pub base_blob: BlobId,
+    /// The version that it is.
+    pub proposed_blob: BlobId,
+    /// Who approved it.
+    pub approver: Actor,
+    /// The commit's author.
+    pub author: Person,
+    /// The commit's committer.
+    pub committer: Person,
+    /// The commit's whole message with its trailers.
+    pub message: String,
+}
+
+/// The commit that holds an approved text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The commit: our own, or the tip that held the text already.
+    pub commit: BlobId,
+    /// The branch, `refs/heads/…`.
+    pub branch: String,
+    /// Whether the branch held the text already (`already_committed`); then no commit was made.
+    pub already: bool,
+}
+
+/// What the last transaction of an approval is told.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// The journal's row, which is `committed` in the same transaction.
+    pub attempt: AttemptId,
+    /// The proposal that is approved by it.
+    pub proposal_id: ProposalId,
+    /// Its Topic.
+    pub topic_id: TopicId,
+    /// The Source.
+    pub path: SourcePath,
+    /// The version that the Source has now.
+    pub proposed_blob: BlobId,
+    /// Who approved it.
+    pub approver: Actor,
+    /// The commit.
+    pub committed: Committed,
+}
+
+/// Looks, in the transaction that writes the journal's row, whether the proposal may still be
+/// approved: open, its digest unchanged, its Topic open.
+pub type Check = Arc<dyn Fn(&Tx<'_>) -> Result<()> + Send + Sync>;
+
+/// Marks proposal and Topic and emits events, in the transaction that settles the journal's row.
+/// It must rely on its argument alone: it is called for approvals of an earlier life too.
+pub type Settle = Arc<dyn Fn(&Tx<'_>, &Settled) -> Result<()> + Send + Sync>;
+
+/// Commits an approved text. Approvals of one repository run one after the other.
+///
+/// The future must run to its end, in a tracked task: if it is dropped half-way git may be killed
+/// with its lock in hand. What is left is finished or undone by the next approval or [`recover`].
+///
+/// # Errors
+/// `conflict` with one of the codes of a refused approval, or what `check` returned: then nothing
+/// has changed. `unavailable` with `read_only`, `disk_full`, `git_failed`: if the commit was made
+/// already, the rows follow at the next approval or start.
+pub async fn commit(
+    repo: &Repo,
+    store: &Store,
+    approval: Approval,
+    check: Check,
+    settle: Settle,
+) -> Result<Committed> {
+    approval.check(repo)?;
+    let _turn = repo.turn().await;
+    refuse_unfinished(repo, recover::recover_all(repo, store, &settle).await?).await?;
+    let index = aside_index(store, &approval.attempt)?;
+    let change = Change {
+        path: approval.path.clone(),
+        base_blob: approval.base_blob.clone(),
+        proposed_blob: approval.proposed_blob.clone(),
+    };
+    let approving = Approving { repo, store, approval, change, check, settle, index };
+    for _ in 0..=REBUILDS_MAX {
+        if let Some(committed) = approving.round().await? {
+            return Ok(committed);
+        }
+    }
+    Err(Error::conflict("stale_base", "the branch moves faster than the approval can follow")
+        .hint("try again when it stands still"))
+}
+
+/// An approval, holding the turn.
+struct Approving<'a> {
+    repo: &'a Repo,
+    store: &'a Store,
+    approval: Approval,
+    change: Change,
+    check: Check,
+    settle: Settle,
+    index: Utf8PathBuf,
+}
+
+impl Approval {
+    fn check(&self, repo: &Repo) -> Result<()> {
+        if self.text.len() > SOURCE_BYTES_MAX {
+            let message = format!("the text has more than {SOURCE_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        if self.text.contains('\0') {
+            return Err(Error::invalid("the text holds a NUL byte").code("not_text"));
+        }
+        let is_same = digest_hex(&self.text) == self.text_digest
+            && repo.hash(self.text.as_bytes()) == self.proposed_blob;
+        if !is_same {
+            return Err(Error::conflict("text_changed", "the text is not the one that was shown")
+                .hint("look at the proposal again"));
+        }
+        if self.base_blob == self.proposed_blob {
+            return Err(Error::conflict("no_change", "the proposal changes nothing"));
+        }
+        let is_message = !self.message.trim().is_empty()
+            && self.message.len() <= MESSAGE_BYTES_MAX
+            && !self.message.contains('\0');
+        if !is_message {
+            return Err(Error::invalid("the message of the commit is empty or too long"));
+        }
+        self.author.check()?;
+        self.committer.check()
+    }
+}
+
+impl Approving<'_> {
+    /// Tries once; returns nothing if the branch moved meanwhile, and all is as it was before.
+    async fn round(&self) -> Result<Option<Committed>> {
+        let head = self.repo.head().await?;
+        self.repo.refuse_busy().await?;
+        let mode = match self.change.place(self.repo, &head.commit).await? {
+            Place::Proposed => return self.settle_already(&head).await.map(Some),
+            Place::Other => return Err(stale(&self.change.path)),
+            Place::Base { mode } => mode,
+        };
+        self.repo.refuse_unwritable(&self.change.path).await?;
+        let new = self.build(&head.commit, &mode).await?;
+        crash_point("approve_built");
+        if let Err(refusal) = self.rehearse(&head.commit, &new).await {
+            return self.moved_or(&head, refusal).await;
+        }
+        crash_point("approve_dry");
+        let attempt = self.attempt(&head, &new);
+        self.prepare(attempt.clone()).await?;
+        crash_point("approve_prepared");
+        if let Err(refusal) = self.repo.step(&head.commit, &new).await {
+            self.give_up(&attempt, &refusal, place::may_be_torn(&refusal)).await?;
+            return self.moved_or(&head, refusal).await;
+        }
+        self.repo.sync_working_file(&self.change.path).await?;
+        crash_point("approve_tree");
+        if let Err(refusal) = self.refuse_switched(&head).await {
+            self.give_up(&attempt, &refusal, false).await?;
+            return Err(refusal);
+        }
+        let ends = (&head.commit, &new);
+        let committer = &self.approval.committer;
+        let subject = self.approval.message.lines().next().unwrap_or_default();
+        match self.repo.move_branch(&head.branch, ends, committer, subject).await {
+            Ok(Moved::Done) => {}
+            Ok(Moved::Lost) => return self.lost(&attempt).await,
+            Err(refusal) => {
+                self.give_up(&attempt, &refusal, false).await?;
+                return Err(refusal);
+            }
+        }
+        crash_point("approve_ref");
+        let committed = Committed { commit: new, branch: head.branch, already: false };
+        settle_row(self.store, &self.settle, self.settled(committed.clone())).await?;
+        crash_point("approve_committed");
+        Ok(Some(committed))
+    }
+
+    /// Stores blob, tree and commit; nothing refers to them yet.
+    async fn build(&self, base: &BlobId, mode: &str) -> Result<BlobId> {
+        let (approval, path) = (&self.approval, &self.change.path);
+        let blob = self.repo.write_blob(&approval.text).await?;
+        if blob != approval.proposed_blob {
+            return Err(Error::internal(format!("git stored {blob} for the text of {path}")));
+        }
+        self.repo.refuse_converted(path, approval.text.as_bytes(), &blob).await?;
+        let tree = self.repo.build_tree(base, path, (mode, &blob), &self.index).await?;
+        let persons = (&approval.author, &approval.committer);
+        let now = self.store.clock().now();
+        self.repo.commit_tree((&tree, base), persons, now, &approval.message).await
+    }
+
+    /// Rehearses the step. Git compares times first, and refuses a file that was only touched; its
+    /// content was compared above, so git is made to look again, once.
+    async fn rehearse(&self, base: &BlobId, new: &BlobId) -> Result<()> {
+        match self.repo.dry_run(base, new).await {
+            Err(refusal) if refusal.code_str() == "source_dirty" => {
+                self.repo.refresh(&self.change.path).await?;
+                self.repo.dry_run(base, new).await
+            }
+            done => done,
+        }
+    }
+
+    async fn prepare(&self, attempt: Attempt) -> Result<()> {
+        let check = Arc::clone(&self.check);
+        let work = move |tx: &Tx<'_>| check(tx).and_then(|()| attempt::prepare(tx, &attempt));
+        self.store.write(work).await
+    }
+
+    /// Somebody else moved the branch after the step. If that commit holds the text (they may have
+    /// committed our own index), undoing would stage a reversal: it is already committed.
+    async fn lost(&self, attempt: &Attempt) -> Result<Option<Committed>> {
+        if let Some(tip) = self.repo.tip(&attempt.branch).await?
+            && matches!(self.change.place(self.repo, &tip).await?, Place::Proposed)
+        {
+            let branch = attempt.branch.clone();
+            let committed = Committed { commit: tip, branch, already: true };
+            settle_row(self.store, &self.settle, self.settled(committed.clone())).await?;
+            return Ok(Some(committed));
+        }
+        self.give_up(attempt, &stale(&self.change.path), false).await?;
+        Ok(None)
+    }
+
+    /// Undoes the step where it was made, and drops the row.
+    async fn give_up(&self, attempt: &Attempt, why: &Error, is_torn: bool) -> Result<()> {
+        let ends = (&attempt.base_commit, &attempt.commit);
+        if is_torn {
+            self.change.mend(self.repo).await?;
+        }
+        let undone = self.change.undo(self.repo, ends).await?;
+        drop_row(self.store, attempt, &format!("{}{}", why.chain(), undone.note())).await?;
+        if undone == Undone::Left {
+            tracing::warn!(attempt_id = %attempt.id, "{} is left as it is", self.change.path);
+        }
+        Ok(())
+    }
+
+    /// Says whether a refusal came of a branch that moved meanwhile; then the round is repeated.
+    async fn moved_or(&self, head: &Head, refusal: Error) -> Result<Option<Committed>> {
+        match self.repo.tip(&head.branch).await? {
+            Some(tip) if tip != head.commit => Ok(None),
+            _ => Err(refusal),
+        }
+    }
+
+    async fn refuse_switched(&self, head: &Head) -> Result<()> {
+        if self.repo.branch().await?.as_deref() == Some(head.branch.as_str()) {
+            return Ok(());
+        }
+        Err(Error::conflict("stale_base", format!("{} was left meanwhile", head.branch))
+            .hint("approve it again on the branch that should get it"))
+    }
+
+    /// Settles an approval whose text the branch holds already, in one transaction.
+    async fn settle_already(&self, head: &Head) -> Result<Committed> {
+        let branch = head.branch.clone();
+        let committed = Committed { commit: head.commit.clone(), branch, already: true };
+        let attempt = self.attempt(head, &head.commit);
+        let (check, settle) = (Arc::clone(&self.check), Arc::clone(&self.settle));
+        let settled = self.settled(committed.clone());
+        let work = move |tx: &Tx<'_>| {
+            check(tx)?;
+            attempt::prepare(tx, &attempt)?;
+            attempt::complete(tx, &settled.attempt, &settled.committed.commit)?;
+            settle(tx, &settled)
+        };
+        self.store.write(work).await?;
+        Ok(committed)
+    }
+
+    fn attempt(&self, head: &Head, new: &BlobId) -> Attempt {
+        Attempt {
+            id: self.approval.attempt.clone(),
+            proposal_id: self.approval.proposal_id.clone(),
+            topic_id: self.approval.topic_id.clone(),
+            approver: self.approval.approver.clone(),
+            text_digest: self.approval.text_digest.clone(),
+            base_commit: head.commit.clone(),
+            branch: head.branch.clone(),
+            commit: new.clone(),
+        }
+    }
+
+    fn settled(&self, committed: Committed) -> Settled {
+        Settled {
+            attempt: self.approval.attempt.clone(),
+            proposal_id: self.approval.proposal_id.clone(),
+            topic_id: self.approval.topic_id.clone(),
+            path: self.change.path.clone(),
+            proposed_blob: self.change.proposed_blob.clone(),
+            approver: self.approval.approver.clone(),
+            committed,
+        }
+    }
+}
+
+/// Settles the row and all that it decides.
+async fn settle_row(store: &Store, settle: &Settle, settled: Settled) -> Result<()> {
+    let settle = Arc::clone(settle);
+    let work = move |tx: &Tx<'_>| {
+        attempt::complete(tx, &settled.attempt, &settled.committed.commit)?;
+        settle(tx, &settled)
+    };
+    store.write(work).await
+}
+
+async fn drop_row(store: &Store, attempt: &Attempt, note: &str) -> Result<()> {
+    let (id, note) = (attempt.id.clone(), note.to_owned());
+    store.write(move |tx| attempt::drop_row(tx, &id, &note)).await
+}
+
+/// Refuses if an earlier approval of the branch that is checked out could not be finished.
+async fn refuse_unfinished(repo: &Repo, recovered: Vec<Recovered>) -> Result<()> {
+    let branch = repo.branch().await?;
+    for it in recovered {
+        if let (Outcome::Waiting { why }, true) = (it.outcome, Some(&it.branch) == branch.as_ref())
+        {
+            let message = format!("the approval of proposal {} is not finished", it.proposal_id);
+            return Err(Error::conflict("branch_busy", message).hint(why));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the index file in which a tree is built, in the data folder.
+fn aside_index(store: &Store, attempt: &AttemptId) -> Result<Utf8PathBuf> {
+    let data = store.path().parent().unwrap_or(store.path());
+    let index = data.join(format!("approve-{attempt}.index"));
+    camino::absolute_utf8(&index).context(ErrorKind::Unavailable, || format!("no way to {index}"))
+}
+
+fn stale(path: &SourcePath) -> Error {
+    Error::conflict("stale_base", format!("{path} is not the version that the proposal is for"))
+        .hint("incorporate the Topic again, on the present version")
+}

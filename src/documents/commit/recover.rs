@@ -1,0 +1,181 @@
+//! Finishing or undoing approvals that a crash left half-way.
+
+use crate::base::{AttemptId, ProposalId, Result};
+use crate::documents::attempt::{self, Prepared};
+use crate::documents::commit::place::{Change, Place};
+use crate::documents::commit::{Committed, Settle, Settled, aside_index, drop_row, settle_row};
+use crate::documents::git::{Moved, Person, Repo};
+use crate::store::Store;
+
+/// What became of an approval that was half-way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The branch holds the text, and the rows say so.
+    Settled(Committed),
+    /// Nothing was committed; the proposal is open as before.
+    Dropped {
+        /// What happened to index and working tree.
+        note: String,
+    },
+    /// It could not be decided now, and will be tried again.
+    Waiting {
+        /// What is in the way.
+        why: String,
+    },
+}
+
+/// An approval that was half-way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// The journal's row.
+    pub attempt: AttemptId,
+    /// Its proposal.
+    pub proposal_id: ProposalId,
+    /// Its branch, `refs/heads/…`.
+    pub branch: String,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// Settles every approval that an earlier life of the server left half-way.
+///
+/// # Errors
+/// `unavailable` if the journal cannot be read. What stands in the way of a single approval is told
+/// in its [`Outcome`].
+pub async fn recover(repo: &Repo, store: &Store, settle: Settle) -> Result<Vec<Recovered>> {
+    let _turn = repo.turn().await;
+    recover_all(repo, store, &settle).await
+}
+
+/// The same for a caller that holds the turn.
+pub(super) async fn recover_all(
+    repo: &Repo,
+    store: &Store,
+    settle: &Settle,
+) -> Result<Vec<Recovered>> {
+    let prepared = store.read(attempt::prepared).await?;
+    let mut recovered = Vec::with_capacity(prepared.len());
+    for row in prepared {
+        let (attempt, proposal_id) = (row.attempt.id.clone(), row.attempt.proposal_id.clone());
+        let branch = row.attempt.branch.clone();
+        let change = Change {
+            path: row.path.clone(),
+            base_blob: row.base_blob.clone(),
+            proposed_blob: row.proposed_blob.clone(),
+        };
+        let outcome = Recovery { repo, store, settle, row, change }.run().await;
+        let outcome = outcome.unwrap_or_else(|error| Outcome::Waiting {
+            why: match error.hint_str() {
+                Some(hint) => format!("{}; {hint}", error.chain()),
+                None => error.chain(),
+            },
+        });
+        match &outcome {
+            Outcome::Settled(it) => {
+                tracing::info!(attempt_id = %attempt, "approval of {proposal_id} is commit {}", it.commit);
+            }
+            Outcome::Dropped { note } => {
+                tracing::warn!(attempt_id = %attempt, "approval of {proposal_id} dropped: {note}");
+            }
+            Outcome::Waiting { why } => {
+                tracing::error!(attempt_id = %attempt, "approval of {proposal_id} waits: {why}");
+            }
+        }
+        recovered.push(Recovered { attempt, proposal_id, branch, outcome });
+    }
+    Ok(recovered)
+}
+
+struct Recovery<'a> {
+    repo: &'a Repo,
+    store: &'a Store,
+    settle: &'a Settle,
+    row: Prepared,
+    change: Change,
+}
+
+impl Recovery<'_> {
+    async fn run(&self) -> Result<Outcome> {
+        let index = aside_index(self.store, &self.row.attempt.id)?;
+        self.repo.remove_aside(&index).await?;
+        let attempt = &self.row.attempt;
+        let tip = self.repo.tip(&attempt.branch).await?;
+        let Some(tip) = tip else {
+            return self.drop(&format!("{} is gone", attempt.branch)).await;
+        };
+        if self.repo.is_ancestor(&attempt.commit, &tip).await? {
+            return self.settled(attempt.commit.clone(), false).await;
+        }
+        if tip == attempt.base_commit {
+            return self.go_on().await;
+        }
+        self.after_a_move().await
+    }
+
+    /// The branch is where it was: the rest of the steps is made.
+    async fn go_on(&self) -> Result<Outcome> {
+        let attempt = &self.row.attempt;
+        if !self.repo.has_commit(&attempt.commit).await? {
+            return self.drop("the commit that was built is gone").await;
+        }
+        if self.repo.branch().await?.as_deref() != Some(attempt.branch.as_str()) {
+            return self.drop(&format!("{} is not checked out", attempt.branch)).await;
+        }
+        let (base, new) = (&attempt.base_commit, &attempt.commit);
+        if let Err(refusal) = self.repo.step(base, new).await {
+            if refusal.code_str() != "source_dirty" {
+                return Err(refusal);
+            }
+            if !self.change.mend(self.repo).await? {
+                return self.drop(&refusal.chain()).await;
+            }
+            self.repo.refresh(&self.change.path).await?;
+            if let Err(refusal) = self.repo.step(base, new).await {
+                return self.drop(&refusal.chain()).await;
+            }
+        }
+        self.repo.sync_working_file(&self.change.path).await?;
+        let committer = Person { name: "wiki-browser".to_owned(), email: String::new() };
+        let subject = format!("proposal {}", attempt.proposal_id);
+        match self.repo.move_branch(&attempt.branch, (base, new), &committer, &subject).await? {
+            Moved::Done => self.settled(new.clone(), false).await,
+            Moved::Lost => self.after_a_move().await,
+        }
+    }
+
+    /// Somebody else moved the branch.
+    async fn after_a_move(&self) -> Result<Outcome> {
+        let branch = &self.row.attempt.branch;
+        match self.repo.tip(branch).await? {
+            Some(tip) if self.change.place(self.repo, &tip).await? == Place::Proposed => {
+                self.settled(tip, true).await
+            }
+            _ => self.drop(&format!("{branch} moved meanwhile")).await,
+        }
+    }
+
+    async fn settled(&self, commit: crate::base::BlobId, already: bool) -> Result<Outcome> {
+        let attempt = &self.row.attempt;
+        let committed = Committed { commit, branch: attempt.branch.clone(), already };
+        let settled = Settled {
+            attempt: attempt.id.clone(),
+            proposal_id: attempt.proposal_id.clone(),
+            topic_id: attempt.topic_id.clone(),
+            path: self.change.path.clone(),
+            proposed_blob: self.change.proposed_blob.clone(),
+            approver: attempt.approver.clone(),
+            committed: committed.clone(),
+        };
+        settle_row(self.store, self.settle, settled).await?;
+        Ok(Outcome::Settled(committed))
+    }
+
+    async fn drop(&self, why: &str) -> Result<Outcome> {
+        let attempt = &self.row.attempt;
+        let ends = (&attempt.base_commit, &attempt.commit);
+        let undone = self.change.undo(self.repo, ends).await?;
+        let note = format!("after a crash: {why}{}", undone.note());
+        drop_row(self.store, attempt, &note).await?;
+        Ok(Outcome::Dropped { note })
+    }
+}

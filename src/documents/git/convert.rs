@@ -1,0 +1,182 @@
+//! Whether git would store or write other bytes than a text's own: filters and line ends.
+//!
+//! Attributes that run a program or change the encoding are refused by name. What line ends do is
+//! asked of git itself, for the very text, in both directions: its rules are many, and `text=auto`,
+//! which is common, changes nothing in a text without CRLF.
+
+use std::collections::HashMap;
+
+use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::{BlobId, Error, Result, SourcePath};
+use crate::documents::git::Repo;
+
+const ATTRIBUTES: &[&str] = &["filter", "ident", "working-tree-encoding", "eol", "text", "crlf"];
+/// Paths asked about in one call.
+const PATHS_MAX: usize = 20_000;
+/// Bytes of an answer about one path: six times the path and two words.
+const ANSWER_BYTES_MAX: usize = 6 * 1_200;
+
+/// What the attributes of a path say about the bytes of its working file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::documents) struct Conversion {
+    /// An attribute under which the bytes are never simply the blob's, as `name=value`.
+    pub(in crate::documents) always: Option<String>,
+    /// Whether line ends may be converted, depending on the text.
+    pub(in crate::documents) perhaps: bool,
+}
+
+impl Conversion {
+    fn note(&mut self, attribute: &str, value: &str) {
+        let is_set = !matches!(value, "unspecified" | "unset");
+        match attribute {
+            "filter" | "ident" | "working-tree-encoding" if is_set => {
+                self.always = Some(format!("{attribute}={value}"));
+            }
+            "eol" if value == "crlf" => self.always = Some("eol=crlf".to_owned()),
+            "eol" | "text" | "crlf" if is_set => self.perhaps = true,
+            _ => {}
+        }
+    }
+
+    /// Returns whether the working file's bytes may differ from the blob's though git calls it
+    /// unchanged.
+    pub(in crate::documents) fn is_possible(&self) -> bool {
+        self.always.is_some() || self.perhaps
+    }
+}
+
+impl Repo {
+    /// Returns the conversions of paths that have any.
+    pub(in crate::documents) async fn conversions(
+        &self,
+        paths: &[SourcePath],
+    ) -> Result<HashMap<SourcePath, Conversion>> {
+        let everywhere = self.converts_line_ends().await?;
+        let mut found = HashMap::new();
+        for some in paths.chunks(PATHS_MAX) {
+            let mut asked = Vec::new();
+            for path in some {
+                asked.extend_from_slice(self.git_path(path).as_bytes());
+                asked.push(0);
+            }
+            let call = self.git().call(&["check-attr", "-z", "--stdin"]);
+            let call = ATTRIBUTES.iter().fold(call, |call, it| call.arg(*it)).stdin(asked);
+            let limit = (some.len() + 10) * ANSWER_BYTES_MAX;
+            let told = call.output_max(limit).output().await?;
+            let told = String::from_utf8_lossy(&told);
+            let words: Vec<&str> = told.split_terminator('\0').collect();
+            let records = words.chunks_exact(3 * ATTRIBUTES.len());
+            if records.len() != some.len() || !records.remainder().is_empty() {
+                return Err(Error::internal(
+                    "git check-attr answered about other paths than asked",
+                ));
+            }
+            for (path, record) in some.iter().zip(records) {
+                let mut conversion = Conversion { always: None, perhaps: everywhere };
+                for triple in record.chunks_exact(3) {
+                    conversion.note(triple[1], triple[2]);
+                }
+                if conversion.is_possible() {
+                    found.insert(path.clone(), conversion);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the conversion of one path.
+    pub(in crate::documents) async fn conversion(&self, path: &SourcePath) -> Result<Conversion> {
+        let mut found = self.conversions(std::slice::from_ref(path)).await?;
+        Ok(found.remove(path).unwrap_or_default())
+    }
+
+    /// Returns the blob that git would store for these bytes of a working file. Filters that are
+    /// programs are left out.
+    pub(in crate::documents) async fn stored(
+        &self,
+        path: &SourcePath,
+        bytes: &[u8],
+    ) -> Result<Option<BlobId>> {
+        let path = format!("--path={}", self.git_path(path));
+        let call = self.git().call(&["hash-object", "--stdin", &path]).stdin(bytes);
+        let answer = call.defused().await?.run().await?;
+        // `core.safecrlf` makes it fail: then it would convert.
+        if answer.code != 0 && answer.said.contains("would be replaced") {
+            return Ok(None);
+        }
+        answer.line()?.parse().map(Some)
+    }
+
+    /// Refuses a path whose conversion never leaves the bytes alone.
+    ///
+    /// # Errors
+    /// `conflict` with code `content_filter`.
+    pub(in crate::documents) async fn refuse_filtered(&self, path: &SourcePath) -> Result<()> {
+        match self.conversion(path).await?.always {
+            None => Ok(()),
+            Some(attribute) => Err(filtered(path, &format!("has the attribute {attribute}"))),
+        }
+    }
+
+    /// Refuses a text that git would change on its way between a working file and its blob.
+    ///
+    /// # Errors
+    /// `conflict` with code `content_filter`.
+    pub(in crate::documents) async fn refuse_converted(
+        &self,
+        path: &SourcePath,
+        bytes: &[u8],
+        blob: &BlobId,
+    ) -> Result<()> {
+        let why = "has line ends that git converts (`text`, `eol`, `core.autocrlf`)";
+        if self.stored(path, bytes).await?.as_ref() != Some(blob) {
+            return Err(filtered(path, why));
+        }
+        let name = format!("--path={}", self.git_path(path));
+        let call = self.git().call(&["cat-file", "--filters", &name, blob.as_str()]);
+        let written = call.output_max(4 * SOURCE_BYTES_MAX).defused().await?.output().await?;
+        match written == bytes {
+            true => Ok(()),
+            false => Err(filtered(path, why)),
+        }
+    }
+
+    async fn converts_line_ends(&self) -> Result<bool> {
+        let call = self.git().call(&["config", "--get-regexp", r"^core\.(autocrlf|eol)$"]);
+        let answer = call.run().await?;
+        if answer.code == 1 {
+            return Ok(false);
+        }
+        let values = answer.line()?;
+        Ok(values.lines().any(|it| {
+            !matches!(it.split_once(' '), Some(("core.autocrlf", "false") | ("core.eol", "lf")))
+        }))
+    }
+}
+
+fn filtered(path: &SourcePath, why: &str) -> Error {
+    Error::conflict("content_filter", format!("{path} {why}")).hint(
+        "what is approved must be what is stored: take the attribute from .gitattributes for \
+         this file, or edit it by hand",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attribute_that_changes_nothing_is_no_conversion() {
+        let of = |attribute: &str, value: &str| {
+            let mut it = Conversion::default();
+            it.note(attribute, value);
+            it
+        };
+        assert!(!of("filter", "unspecified").is_possible());
+        assert!(!of("text", "unset").is_possible());
+        assert!(of("text", "auto").perhaps && of("text", "auto").always.is_none());
+        assert_eq!(of("filter", "lfs").always.as_deref(), Some("filter=lfs"));
+        assert_eq!(of("eol", "crlf").always.as_deref(), Some("eol=crlf"));
+        assert!(of("eol", "lf").always.is_none());
+    }
+}

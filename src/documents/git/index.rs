@@ -1,0 +1,167 @@
+//! What git's index and `git status` say about files.
+
+use std::collections::HashMap;
+
+use crate::base::{BlobId, Error, Result, SourcePath};
+use crate::documents::git::Repo;
+
+/// Most that a listing of the whole index may print; 100,000 usual paths take some 15 MB.
+const LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// A path in the index.
+#[derive(Clone, Debug)]
+pub(in crate::documents) struct IndexEntry {
+    pub(in crate::documents) mode: String,
+    pub(in crate::documents) blob: BlobId,
+    /// Whether it is in conflict: then its blob is one side's.
+    pub(in crate::documents) is_unmerged: bool,
+    /// `skip-worktree` or `assume-unchanged`, if git was told not to look at the file.
+    pub(in crate::documents) unwatched: Option<&'static str>,
+}
+
+/// What `git status` says about a path that is not clean.
+#[derive(Clone, Debug)]
+pub(in crate::documents) struct Change {
+    /// The blob in HEAD, if it has one.
+    pub(in crate::documents) head_blob: Option<BlobId>,
+}
+
+impl IndexEntry {
+    /// Returns whether it is a plain file: no link and no submodule.
+    pub(in crate::documents) fn is_file(&self) -> bool {
+        matches!(self.mode.as_str(), "100644" | "100755")
+    }
+}
+
+impl Repo {
+    /// Returns the index's entry of a path, if it is tracked.
+    pub(in crate::documents) async fn entry(
+        &self,
+        path: &SourcePath,
+    ) -> Result<Option<IndexEntry>> {
+        let path = self.git_path(path);
+        let call = self.git().call(&["ls-files", "-v", "-s", "-z", "--", &path]);
+        // A folder that has this name lists what is in it.
+        let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
+        let found = entries(&listed).find(|(name, _)| *name == path.as_bytes());
+        found.map(|(_, entry)| entry).transpose()
+    }
+
+    /// Returns the tracked paths below the root that match the globs and are plain files, in order.
+    pub(in crate::documents) async fn tracked(&self) -> Result<Vec<(SourcePath, IndexEntry)>> {
+        let mut call = self.git().call(&["ls-files", "-v", "-s", "-z"]);
+        if !self.shared.prefix.is_empty() {
+            call = call.arg("--").arg(self.shared.prefix.clone());
+        }
+        let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
+        let mut tracked: Vec<(SourcePath, IndexEntry)> = Vec::new();
+        for (name, entry) in entries(&listed) {
+            let Some(path) = self.source_path(name) else { continue };
+            let entry = entry?;
+            // A conflict lists a path once for each side.
+            let is_repeated = tracked.last().is_some_and(|(last, _)| *last == path);
+            if entry.is_file() && !is_repeated {
+                tracked.push((path, entry));
+            }
+        }
+        Ok(tracked)
+    }
+
+    /// Returns what is changed in the index or the working tree: of one path, or below the root.
+    pub(in crate::documents) async fn changes(
+        &self,
+        path: Option<&SourcePath>,
+    ) -> Result<HashMap<Vec<u8>, Change>> {
+        let call = self.git().call(&[
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--untracked-files=no",
+            "--no-renames",
+            "--ignore-submodules=all",
+            "--no-ahead-behind",
+        ]);
+        let below = path.map_or(self.shared.prefix.clone(), |it| self.git_path(it));
+        let call = if below.is_empty() { call } else { call.arg("--").arg(below) };
+        let told = call.output_max(LISTING_BYTES_MAX).defused().await?.output().await?;
+        let records = told.split(|byte| *byte == 0).filter(|it| !it.is_empty());
+        records.filter_map(|it| change(it).transpose()).collect()
+    }
+
+    /// Returns the Source that git's name means, if it is one.
+    fn source_path(&self, name: &[u8]) -> Option<SourcePath> {
+        let name = std::str::from_utf8(name).ok()?.strip_prefix(self.shared.prefix.as_str())?;
+        if !self.shared.sources.is_match(name) {
+            return None;
+        }
+        name.parse::<SourcePath>()
+            .inspect_err(|cause| tracing::debug!("passed over in the index: {cause}"))
+            .ok()
+    }
+}
+
+/// Parses `TAG MODE BLOB STAGE\tPATH\0`.
+fn entries(listed: &[u8]) -> impl Iterator<Item = (&[u8], Result<IndexEntry>)> {
+    listed.split(|byte| *byte == 0).filter(|it| !it.is_empty()).map(|record| {
+        let tab = record.iter().position(|byte| *byte == b'\t').unwrap_or(record.len());
+        let (about, name) = record.split_at(tab);
+        (name.get(1..).unwrap_or_default(), index_entry(&String::from_utf8_lossy(about)))
+    })
+}
+
+fn index_entry(about: &str) -> Result<IndexEntry> {
+    let mut words = about.split(' ');
+    let (Some(tag), Some(mode), Some(blob), Some(stage), None) =
+        (words.next(), words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(Error::internal(format!("git ls-files answered `{about}`")));
+    };
+    let unwatched = match tag {
+        "S" | "s" => Some("skip-worktree"),
+        _ if tag.starts_with(|it: char| it.is_ascii_lowercase()) => Some("assume-unchanged"),
+        _ => None,
+    };
+    Ok(IndexEntry {
+        mode: mode.to_owned(),
+        blob: blob.parse()?,
+        is_unmerged: stage != "0",
+        unwatched,
+    })
+}
+
+/// Parses a record of `git status --porcelain=v2`; `1` is a change and `u` a conflict.
+fn change(record: &[u8]) -> Result<Option<(Vec<u8>, Change)>> {
+    let fields = match record.first() {
+        Some(b'1') => 9,
+        Some(b'u') => 11,
+        _ => return Ok(None),
+    };
+    let parts: Vec<&[u8]> = record.splitn(fields, |byte| *byte == b' ').collect();
+    let (Some(name), true) = (parts.last(), parts.len() == fields) else {
+        return Err(Error::internal("git status answered with other fields than asked"));
+    };
+    let head_blob = match record.first() {
+        Some(b'1') => std::str::from_utf8(parts[6]).ok().filter(|it| it.bytes().any(|b| b != b'0')),
+        _ => None,
+    };
+    let head_blob = head_blob.map(str::parse).transpose()?;
+    Ok(Some((name.to_vec(), Change { head_blob })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_the_index_are_told_apart() {
+        let sha = "a".repeat(40);
+        let of =
+            |tag: &str, stage: u8| index_entry(&format!("{tag} 100644 {sha} {stage}")).unwrap();
+        assert!(of("H", 0).unwatched.is_none() && !of("H", 0).is_unmerged);
+        assert_eq!(of("S", 0).unwatched, Some("skip-worktree"));
+        assert_eq!(of("s", 0).unwatched, Some("skip-worktree"));
+        assert_eq!(of("h", 0).unwatched, Some("assume-unchanged"));
+        assert!(of("M", 2).is_unmerged);
+        assert!(index_entry("H 100644").is_err());
+    }
+}

@@ -1,0 +1,380 @@
+//! The repository in which the Sources live: opening it, its head, its objects.
+//!
+//! The root of the site may be a folder inside the working tree. A `SourcePath` is relative to the
+//! root; what git is told is relative to the top of the working tree: `prefix` and path.
+
+mod call;
+mod convert;
+mod history;
+mod index;
+mod write;
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use sha1::{Digest as _, Sha1};
+use sha2::Sha256;
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath};
+use crate::process::{Children, Root};
+
+pub use history::HistoryEntry;
+pub use write::Person;
+
+pub(in crate::documents) use call::{Call, Git};
+pub(in crate::documents) use convert::Conversion;
+pub(in crate::documents) use index::{Change, IndexEntry};
+pub(in crate::documents) use write::Moved;
+
+/// Oldest git whose words and switches are known to suffice (`GIT_CONFIG_COUNT`).
+const VERSION_MIN: (u32, u32) = (2, 31);
+/// Files and folders of the git folder that say that an operation has stopped half-way.
+const BUSY: &[(&str, &str)] = &[
+    ("MERGE_HEAD", "a merge"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("BISECT_LOG", "a bisect"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase or `git am`"),
+    ("sequencer", "a cherry-pick or revert"),
+];
+
+/// A handle to the repository of the Sources; cheap to clone.
+#[derive(Clone)]
+pub struct Repo {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    git: Git,
+    git_dir: Utf8PathBuf,
+    work_tree: Utf8PathBuf,
+    root: Root,
+    prefix: String,
+    sources: GlobSet,
+    format: ObjectFormat,
+    approving: Mutex<()>,
+}
+
+/// How the repository names its objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ObjectFormat {
+    Sha1,
+    Sha256,
+}
+
+/// The branch that is checked out, and its newest commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The branch's full name, `refs/heads/…`.
+    pub branch: String,
+    /// Its newest commit.
+    pub commit: BlobId,
+}
+
+/// A file as a commit holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeEntry {
+    /// Its content.
+    pub blob: BlobId,
+    /// Its mode in git's words: `100644`, `100755`, `120000` (a link), `160000` (a submodule).
+    pub mode: String,
+}
+
+impl Repo {
+    /// Opens the repository around a folder. `sources` are globs below that folder.
+    ///
+    /// # Errors
+    /// `not_found` without the folder; `unavailable` with code `not_a_repository`,
+    /// `bare_repository`, `unsafe_repository`, `git_too_old` or `no_openat2`; `invalid` with code
+    /// `bad_glob`.
+    pub async fn open(
+        root: &Utf8Path,
+        git: Utf8PathBuf,
+        sources: &[String],
+        children: Children,
+    ) -> Result<Repo> {
+        let sources = globs(sources)?;
+        let folder = Root::open(root)?;
+        let git = Git::new(git, root, children);
+        refuse_old(&git.call(&["version"]).line().await?)?;
+        let format = refuse_foreign(&git, root).await?;
+        let found =
+            git.call(&["rev-parse", "--absolute-git-dir", "--show-toplevel"]).line().await?;
+        // Asked alone: it is the one answer that may be empty.
+        let prefix = git.call(&["rev-parse", "--show-prefix"]).line().await?;
+        let mut lines = found.lines();
+        let (Some(git_dir), Some(top), None) = (lines.next(), lines.next(), lines.next()) else {
+            return Err(Error::unavailable(format!("the repository of {root} has a strange path"))
+                .code("not_a_repository")
+                .hint("a folder's name may not hold a line break"));
+        };
+        let (git_dir, work_tree) = (Utf8PathBuf::from(git_dir), Utf8PathBuf::from(top));
+        let git = git.within(git_dir.as_str(), &work_tree);
+        let shared = Shared {
+            git,
+            git_dir,
+            work_tree,
+            root: folder,
+            prefix,
+            sources,
+            format,
+            approving: Mutex::new(()),
+        };
+        Ok(Repo { shared: Arc::new(shared) })
+    }
+
+    /// Returns the folder of the Sources.
+    pub fn root(&self) -> &Root {
+        &self.shared.root
+    }
+
+    /// Returns whether a path matches the globs of the site; not whether there is such a file.
+    pub fn matches(&self, path: &SourcePath) -> bool {
+        self.shared.sources.is_match(path.as_str())
+    }
+
+    /// Returns the branch that is checked out and its newest commit.
+    ///
+    /// # Errors
+    /// `conflict` with code `detached_head` or `unborn_head`.
+    pub async fn head(&self) -> Result<Head> {
+        let Some(branch) = self.branch().await? else {
+            return Err(Error::conflict("detached_head", "no branch is checked out")
+                .hint("check out the branch that should get the commits: `git switch BRANCH`"));
+        };
+        match self.tip(&branch).await? {
+            Some(commit) => Ok(Head { branch, commit }),
+            None => Err(Error::conflict("unborn_head", format!("{branch} has no commit yet"))
+                .hint("make a first commit")),
+        }
+    }
+
+    /// Refuses while a merge, rebase, cherry-pick, revert or bisect is under way.
+    ///
+    /// # Errors
+    /// `conflict` with code `merge_in_progress`.
+    pub async fn refuse_busy(&self) -> Result<()> {
+        let git_dir = self.shared.git_dir.clone();
+        let busy = blocking(move || {
+            BUSY.iter().find(|(name, _)| git_dir.join(name).symlink_metadata().is_ok())
+        });
+        if let Some((_, what)) = busy.await? {
+            return Err(Error::conflict("merge_in_progress", format!("{what} is in progress"))
+                .hint("finish or abort it first; `git status` says how"));
+        }
+        Ok(())
+    }
+
+    /// Returns the id that git gives a text, without filters (`git hash-object`).
+    ///
+    /// # Errors
+    /// None now; the repository's format is known.
+    pub async fn hash_text(&self, text: &str) -> Result<BlobId> {
+        Ok(self.hash(text.as_bytes()))
+    }
+
+    /// Returns the content of a blob of at most `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// `not_found` with code `blob_gone`; `too_large`; `invalid` if the object is not a blob.
+    pub async fn read_blob(&self, blob: &BlobId, bytes_max: usize) -> Result<Vec<u8>> {
+        let asked = self.git().call(&["cat-file", "--batch-check=%(objecttype) %(objectsize)"]);
+        let about = asked.stdin(format!("{blob}\n")).line().await?;
+        let size = match about.split_once(' ') {
+            Some(("blob", size)) => size.parse::<usize>().ok(),
+            Some((_, "missing")) => {
+                return Err(Error::not_found(format!("no blob {blob}")).code("blob_gone"));
+            }
+            _ => None,
+        };
+        let Some(size) = size else {
+            return Err(Error::invalid(format!("{blob} is not a blob")).code("not_a_blob"));
+        };
+        if size > bytes_max {
+            let message = format!("blob {blob} has more than {bytes_max} bytes");
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        let call = self.git().call(&["cat-file", "blob", blob.as_str()]);
+        call.output_max(size.saturating_add(64 * 1024)).output().await
+    }
+
+    /// Returns what a commit holds at a path; nothing if there is no file.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say, for example because there is no such commit.
+    pub async fn blob_at(&self, commit: &BlobId, path: &SourcePath) -> Result<Option<TreeEntry>> {
+        let path = self.git_path(path);
+        let call = self.git().call(&["ls-tree", "-z", "--full-tree", commit.as_str(), "--", &path]);
+        let listed = call.output().await?;
+        let listed = String::from_utf8_lossy(&listed);
+        let Some((about, name)) = listed.split('\0').next().and_then(|it| it.split_once('\t'))
+        else {
+            return Ok(None);
+        };
+        let mut words = about.split(' ');
+        match (words.next(), words.next(), words.next()) {
+            (Some(_), Some("tree"), _) => Ok(None),
+            (Some(mode), Some(_), Some(blob)) if name == path => {
+                Ok(Some(TreeEntry { blob: blob.parse()?, mode: mode.to_owned() }))
+            }
+            _ => Err(Error::internal(format!("git ls-tree answered `{about}`"))),
+        }
+    }
+
+    pub(in crate::documents) fn git(&self) -> &Git {
+        &self.shared.git
+    }
+
+    /// Waits until no other approval of this program is under way. It is held across `.await`,
+    /// unlike any other lock, because it stands for the one index and working tree there are.
+    pub(in crate::documents) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.shared.approving.lock().await
+    }
+
+    /// Returns the path as git knows it, relative to the top of the working tree.
+    pub(in crate::documents) fn git_path(&self, path: &SourcePath) -> String {
+        format!("{}{path}", self.shared.prefix)
+    }
+
+    pub(in crate::documents) fn hash(&self, bytes: &[u8]) -> BlobId {
+        hash_blob(self.shared.format, bytes)
+    }
+
+    /// Returns the full name of the branch that is checked out, if one is.
+    pub(in crate::documents) async fn branch(&self) -> Result<Option<String>> {
+        let answer = self.git().call(&["symbolic-ref", "--quiet", "HEAD"]).run().await?;
+        if answer.code == 1 {
+            return Ok(None);
+        }
+        let branch = answer.line()?;
+        Ok(Some(branch).filter(|it| it.starts_with("refs/heads/")))
+    }
+
+    /// Returns the newest commit of a branch, if it has one.
+    pub(in crate::documents) async fn tip(&self, branch: &str) -> Result<Option<BlobId>> {
+        let commit = format!("{branch}^{{commit}}");
+        let call = self.git().call(&["rev-parse", "--verify", "--quiet", "--end-of-options"]);
+        let answer = call.arg(commit).run().await?;
+        if answer.code == 1 {
+            return Ok(None);
+        }
+        // `--end-of-options` itself is printed by some versions.
+        let line = answer.line()?;
+        line.lines().last().unwrap_or_default().parse().map(Some)
+    }
+}
+
+fn refuse_old(answer: &str) -> Result<()> {
+    let version = answer.strip_prefix("git version ").unwrap_or(answer);
+    let mut numbers = version.split('.').map(|it| it.parse::<u32>().ok());
+    let parsed = numbers.next().flatten().zip(numbers.next().flatten());
+    if parsed.is_some_and(|it| it >= VERSION_MIN) {
+        return Ok(());
+    }
+    let (major, minor) = VERSION_MIN;
+    Err(Error::unavailable(format!("git {version} is too old"))
+        .code("git_too_old")
+        .hint(format!("install git {major}.{minor} or later")))
+}
+
+/// Refuses a folder that is not in a working tree; returns how its objects are named.
+async fn refuse_foreign(git: &Git, root: &Utf8Path) -> Result<ObjectFormat> {
+    let asked =
+        ["rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--show-object-format"];
+    let answer = git.call(&asked).run().await?;
+    if answer.code != 0 {
+        let failure = answer.failure();
+        return Err(match failure.code_str() {
+            "unsafe_repository" => failure,
+            _ => Error::unavailable(format!("{root} is not in a git repository"))
+                .code("not_a_repository")
+                .hint("run `git init` there, or name another root")
+                .source(failure.chain()),
+        });
+    }
+    let answer = answer.line()?;
+    let words: Vec<&str> = answer.lines().collect();
+    match words.as_slice() {
+        ["true", ..] => Err(Error::unavailable(format!("the repository of {root} is bare"))
+            .code("bare_repository")
+            .hint("use a clone with a working tree")),
+        [_, "true", "sha1"] => Ok(ObjectFormat::Sha1),
+        [_, "true", "sha256"] => Ok(ObjectFormat::Sha256),
+        [_, "true", other] => Err(Error::unavailable(format!("{root} has objects of {other}"))
+            .code("not_a_repository")
+            .hint("use a repository with SHA-1 or SHA-256 objects")),
+        _ => Err(Error::unavailable(format!("{root} is not in a working tree"))
+            .code("not_a_repository")
+            .hint("name a folder of the working tree, not of `.git`; see also `core.worktree`")),
+    }
+}
+
+fn globs(sources: &[String]) -> Result<GlobSet> {
+    let mut set = GlobSetBuilder::new();
+    for source in sources {
+        let glob = GlobBuilder::new(source).literal_separator(true).build();
+        set.add(glob.map_err(|cause| {
+            Error::invalid(format!("`{source}` is not a glob")).code("bad_glob").source(cause)
+        })?);
+    }
+    set.build().context(ErrorKind::Invalid, || "the globs of the sources are too large".to_owned())
+}
+
+fn hash_blob(format: ObjectFormat, bytes: &[u8]) -> BlobId {
+    let head = format!("blob {}\0", bytes.len());
+    let hex = match format {
+        ObjectFormat::Sha1 => {
+            hex(&Sha1::new().chain_update(head.as_bytes()).chain_update(bytes).finalize())
+        }
+        ObjectFormat::Sha256 => {
+            use sha2::Digest as _;
+            hex(&Sha256::new().chain_update(head.as_bytes()).chain_update(bytes).finalize())
+        }
+    };
+    BlobId::try_from(hex).unwrap_or_else(|_| unreachable!("a digest in hexadecimal is an id"))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Runs work that waits for the disk on a thread that may wait.
+pub(in crate::documents) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.context(ErrorKind::Internal, || "a look at the disk panicked".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_the_id_that_git_gives_it() {
+        let id = hash_blob(ObjectFormat::Sha1, b"hello\n");
+        assert_eq!(id.as_str(), "ce013625030ba8dba906f756967f9e9ca394464a");
+        let id = hash_blob(ObjectFormat::Sha256, b"hello\n");
+        let known = "2cf8d83d9ee29543b34a87727421fdecb7e3f3a183d337639025de576db9ebb4";
+        assert_eq!(id.as_str(), known);
+    }
+
+    #[test]
+    fn an_old_git_is_refused_by_its_version() {
+        for good in ["git version 2.31.0", "git version 2.47.3 (Apple Git-1)", "git version 3.0"] {
+            assert!(refuse_old(good).is_ok(), "{good}");
+        }
+        for bad in ["git version 2.30.9", "git version 1.99", "not git"] {
+            let error = refuse_old(bad).unwrap_err();
+            assert_eq!(error.code_str(), "git_too_old", "{bad}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The writing calls of git, one function each. Only `commit` puts them in order.
+
+use camino::Utf8Path;
+
+use crate::base::{BlobId, Context, Error, ErrorKind, Millis, Result, SourcePath};
+use crate::documents::git::{Call, Repo, blocking};
+
+/// How often a locked index is tried again: editors ask for `git status` all the time.
+const LOCK_TRIES: u32 = 10;
+/// How long to wait between two tries.
+const LOCK_WAIT: std::time::Duration = std::time::Duration::from_millis(100);
+/// Longest name or mail address of a commit's author, in bytes.
+const PERSON_BYTES_MAX: usize = 256;
+
+/// Whom a commit names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The name.
+    pub name: String,
+    /// The mail address; it may be empty.
+    pub email: String,
+}
+
+/// How the move of a branch ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::documents) enum Moved {
+    /// The branch holds the commit.
+    Done,
+    /// Somebody else moved it first.
+    Lost,
+}
+
+impl Person {
+    /// Refuses what git would strip or could not store.
+    ///
+    /// # Errors
+    /// `invalid` with code `bad_identity`.
+    pub fn check(&self) -> Result<()> {
+        let is_plain = |text: &str| {
+            text.len() <= PERSON_BYTES_MAX
+                && !text.chars().any(|it| it.is_control() || matches!(it, '<' | '>'))
+        };
+        // Git strips these from both ends and refuses a name that is then empty.
+        let is_crud = |it: char| matches!(it, '.' | ',' | ':' | ';' | '"' | '\\' | '\'' | ' ');
+        let is_named = !self.name.trim_matches(is_crud).is_empty();
+        if is_named && is_plain(&self.name) && is_plain(&self.email) {
+            return Ok(());
+        }
+        Err(Error::invalid("a commit cannot name this author")
+            .code("bad_identity")
+            .hint("set a plain name and mail address in the site's `identity`"))
+    }
+}
+
+impl Repo {
+    /// Stores a text as a blob, as it is.
+    pub(in crate::documents) async fn write_blob(&self, text: &str) -> Result<BlobId> {
+        let call = self.git().call(&["hash-object", "-w", "--stdin", "--no-filters"]);
+        call.stdin(text).writing().line().await?.parse()
+    }
+
+    /// Stores the tree of `base` with one file's content replaced. `index` is a file that nobody
+    /// else uses; it is removed again.
+    pub(in crate::documents) async fn build_tree(
+        &self,
+        base: &BlobId,
+        path: &SourcePath,
+        (mode, blob): (&str, &BlobId),
+        index: &Utf8Path,
+    ) -> Result<BlobId> {
+        remove_index(index).await?;
+        let call = |args: &[&str]| self.aside(args, index);
+        call(&["read-tree", base.as_str()]).output().await?;
+        // Without `--add`: a path that is not there is an error, not a new file.
+        let entry = format!("{mode},{blob},{}", self.git_path(path));
+        call(&["update-index", "--cacheinfo", &entry]).output().await?;
+        let tree = call(&["write-tree"]).line().await?;
+        remove_index(index).await?;
+        tree.parse()
+    }
+
+    /// Removes what a crash may have left of an index that was built aside.
+    pub(in crate::documents) async fn remove_aside(&self, index: &Utf8Path) -> Result<()> {
+        remove_index(index).await
+    }
+
+    /// Puts a call together that works on an index of its own, with the whole tree: a sparse
+    /// checkout is about working files, and this index has none.
+    fn aside(&self, args: &[&str], index: &Utf8Path) -> Call<'_> {
+        let call = self.git().call(args).set("core.sparseCheckout=false");
+        call.set("core.splitIndex=false").env("GIT_INDEX_FILE", index.as_str()).writing()
+    }
+
+    /// Stores a commit. Dates are in UTC and the message is kept byte for byte.
+    pub(in crate::documents) async fn commit_tree(
+        &self,
+        (tree, parent): (&BlobId, &BlobId),
+        (author, committer): (&Person, &Person),
+        at: Millis,
+        message: &str,
+    ) -> Result<BlobId> {
+        let date = format!("@{} +0000", at.0.div_euclid(1_000));
+        let args =
+            ["commit-tree", "--no-gpg-sign", "-p", parent.as_str(), "-F", "-", tree.as_str()];
+        let call = self.git().call(&args).stdin(message).writing();
+        call.env("GIT_AUTHOR_NAME", &author.name)
+            .env("GIT_AUTHOR_EMAIL", &author.email)
+            .env("GIT_AUTHOR_DATE", &date)
+            .env("GIT_COMMITTER_NAME", &committer.name)
+            .env("GIT_COMMITTER_EMAIL", &committer.email)
+            .env("GIT_COMMITTER_DATE", &date)
+            .line()
+            .await?
+            .parse()
+    }
+
+    /// Says whether git would let the index and the working tree go from one commit to another.
+    pub(in crate::documents) async fn dry_run(&self, from: &BlobId, to: &BlobId) -> Result<()> {
+        self.read_tree(&["read-tree", "-n", "-m", "-u"], from, to).await
+    }
+
+    /// Takes the index and the working tree from one commit to another. Git refuses, and changes
+    /// nothing, if a file that differs between the two was changed.
+    pub(in crate::documents) async fn step(&self, from: &BlobId, to: &BlobId) -> Result<()> {
+        self.read_tree(&["read-tree", "-m", "-u"], from, to).await
+    }
+
+    async fn read_tree(&self, args: &[&str], from: &BlobId, to: &BlobId) -> Result<()> {
+        let mut tries = 0;
+        loop {
+            // A sparse checkout stays as it is; only the files that differ are touched.
+            let call = self.git().call(args).arg("--no-sparse-checkout");
+            let call = call.arg(from.as_str()).arg(to.as_str());
+            let answer = call.writing().defused().await?.run().await?;
+            if answer.code == 0 {
+                return Ok(());
+            }
+            let failure = answer.failure();
+            tries += 1;
+            if failure.code_str() != "index_locked" || tries == LOCK_TRIES {
+                return Err(failure);
+            }
+            tokio::time::sleep(LOCK_WAIT).await;
+        }
+    }
+
+    /// Makes git look at one file again, whose times changed but not its content. Only what the
+    /// index remembers of times is written.
+    pub(in crate::documents) async fn refresh(&self, path: &SourcePath) -> Result<()> {
+        let path = self.git_path(path);
+        let call = self.git().call(&["add", "--refresh", "--", &path]).writing();
+        call.defused().await?.output().await.map(drop)
+    }
+
+    /// Sets one entry of the user's index, whose working file already holds that blob.
+    pub(in crate::documents) async fn set_entry(
+        &self,
+        path: &SourcePath,
+        mode: &str,
+        blob: &BlobId,
+    ) -> Result<()> {
+        let entry = format!("{mode},{blob},{}", self.git_path(path));
+        let call = self.git().call(&["update-index", "--cacheinfo", &entry]).writing();
+        call.output().await?;
+        self.refresh(path).await
+    }
+
+    /// Writes one file of the working tree anew from the index.
+    pub(in crate::documents) async fn restore(&self, path: &SourcePath) -> Result<()> {
+        let path = self.git_path(path);
+        let call = self.git().call(&["checkout-index", "-f", "-u", "--", &path]).writing();
+        call.defused().await?.output().await.map(drop)
+    }
+
+    /// Moves a branch from one commit to the next, if it is still there.
+    pub(in crate::documents) async fn move_branch(
+        &self,
+        branch: &str,
+        (base, new): (&BlobId, &BlobId),
+        committer: &Person,
+        subject: &str,
+    ) -> Result<Moved> {
+        let reason = format!("incorporate: {subject}");
+        let args = ["update-ref", "--no-deref", "-m", &reason, branch, new.as_str(), base.as_str()];
+        let call = self.git().call(&args).writing();
+        let answer = call
+            .env("GIT_COMMITTER_NAME", &committer.name)
+            .env("GIT_COMMITTER_EMAIL", &committer.email)
+            .run()
+            .await;
+        let failure = match answer {
+            Ok(answer) if answer.code == 0 => return Ok(Moved::Done),
+            Ok(answer) => answer.failure(),
+            Err(failure) => failure,
+        };
+        // The branch itself says what happened, also when git was ended in the middle.
+        match self.tip(branch).await? {
+            Some(tip) if tip == *base => Err(failure),
+            Some(tip) if self.is_ancestor(new, &tip).await? => Ok(Moved::Done),
+            _ => Ok(Moved::Lost),
+        }
+    }
+
+    /// Returns whether a commit is `tip` or one of those before it. One that is gone is not.
+    pub(in crate::documents) async fn is_ancestor(
+        &self,
+        commit: &BlobId,
+        tip: &BlobId,
+    ) -> Result<bool> {
+        if !self.has_commit(commit).await? {
+            return Ok(false);
+        }
+        let args = ["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()];
+        let answer = self.git().call(&args).run().await?;
+        match answer.code {
+            1 => Ok(false),
+            _ => answer.ok().map(|_| true),
+        }
+    }
+
+    /// Returns whether a commit, its tree and all below can be read as far as git looks.
+    pub(in crate::documents) async fn has_commit(&self, commit: &BlobId) -> Result<bool> {
+        let tree = format!("{commit}^{{tree}}");
+        let answer = self.git().call(&["cat-file", "-e", &tree]).run().await?;
+        Ok(answer.code == 0)
+    }
+
+    /// Syncs a working file and its folder to the disk: git does that for all but working files.
+    /// A failure is logged: the text is in the repository already.
+    pub(in crate::documents) async fn sync_working_file(&self, path: &SourcePath) -> Result<()> {
+        let file = self.shared.work_tree.join(self.git_path(path));
+        let synced = blocking(move || {
+            std::fs::File::open(&file)?.sync_all()?;
+            match file.parent() {
+                Some(folder) => std::fs::File::open(folder)?.sync_all(),
+                None => Ok(()),
+            }
+        });
+        if let Err(cause) = synced.await? {
+            tracing::warn!(source_path = %path, "cannot sync {path} to the disk: {cause}");
+        }
+        Ok(())
+    }
+}
+
+/// Removes an index file and its lock, which may be left from a crash.
+async fn remove_index(index: &Utf8Path) -> Result<()> {
+    let (file, lock) = (index.to_owned(), format!("{index}.lock"));
+    let removed = blocking(move || {
+        for name in [file.as_str(), &lock] {
+            match std::fs::remove_file(name) {
+                Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(cause),
+                _ => {}
+            }
+        }
+        Ok(())
+    });
+    removed.await?.context(ErrorKind::Unavailable, || format!("cannot remove {index}"))
+}

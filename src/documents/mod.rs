@@ -1,0 +1,30 @@
+//! Documents: what git holds, and what people and agents say and propose about it.
+//!
+//! **Invariant:** every call of git goes through `git::call`, and only `commit` writes to the
+//! user's index, working tree and branch.
+
+pub mod anchor;
+pub mod attempt;
+pub mod commit;
+pub mod diff;
+pub mod fate;
+#[cfg(test)]
+mod fixture;
+pub mod git;
+pub mod headings;
+pub mod message;
+pub mod placement;
+pub mod proposal;
+pub mod source;
+pub mod topic;
+mod word;
+
+pub use anchor::{NewAnchor, Placed, PlacementState, Selection, resolve};
+pub use diff::unified;
+pub use fate::Fate;
+pub use git::Repo;
+pub use message::Message;
+pub use placement::Placement;
+pub use proposal::{Proposal, ProposalStatus};
+pub use source::{Source, SourceState};
+pub use topic::{Topic, TopicStatus};

@@ -1,0 +1,318 @@
+//! Owns the table `placements`: where each Topic's words are in each version of its Source.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde::Serialize;
+
+use crate::base::{Actor, BlobId, Result, SourcePath, TopicId};
+use crate::documents::anchor::row::Offset;
+use crate::documents::anchor::{self, PairMap, Placed, PlacementState};
+use crate::store::Tx;
+
+/// Where a Topic's words are in one version of the Source.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Placement {
+    /// The version.
+    pub blob: BlobId,
+    /// How sure it is.
+    pub state: PlacementState,
+    /// First byte, if the words have a place.
+    pub start: Option<usize>,
+    /// Byte after the last.
+    pub end: Option<usize>,
+    /// 0.0 to 1.0.
+    pub confidence: f64,
+    /// Which step decided.
+    pub method: String,
+    /// Who decided.
+    pub decided_by: Actor,
+}
+
+impl Placement {
+    /// Returns the placement that was just decided for a version.
+    pub fn new(blob: &BlobId, placed: &Placed, decided_by: &Actor) -> Placement {
+        Placement {
+            blob: blob.clone(),
+            state: placed.state,
+            start: placed.range.as_ref().map(|it| it.start),
+            end: placed.range.as_ref().map(|it| it.end),
+            confidence: placed.confidence,
+            method: placed.method.to_owned(),
+            decided_by: decided_by.clone(),
+        }
+    }
+
+    /// Returns the bytes, if the words certainly have a place.
+    pub fn range(&self) -> Option<Range<usize>> {
+        match (self.state.is_placed(), self.start, self.end) {
+            (true, Some(start), Some(end)) => Some(start..end),
+            _ => None,
+        }
+    }
+}
+
+/// The span from which a Topic is placed in a new version: its latest place, else its origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Baseline {
+    /// The Topic.
+    pub topic_id: TopicId,
+    /// The version in whose text the span is.
+    pub blob: BlobId,
+    /// First byte.
+    pub start: usize,
+    /// Byte after the last.
+    pub end: usize,
+    /// The words of the present baseline, for when that text is gone.
+    pub quote: String,
+    /// What stood before them.
+    pub prefix: String,
+    /// What stood after them.
+    pub suffix: String,
+}
+
+/// A span of an old text that is to be placed in a new one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicOrigin {
+    /// The Topic.
+    pub id: TopicId,
+    /// Its span in the old text.
+    pub span: Range<usize>,
+}
+
+const PUT: &str = "
+    INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
+                            decided_ms)
+    VALUES (:topic, :blob, :state, :start, :end, :confidence, :method, :by, :now)
+    ON CONFLICT (topic_id, blob) DO UPDATE SET
+        state = excluded.state, start = excluded.start, end = excluded.end,
+        confidence = excluded.confidence, method = excluded.method,
+        decided_by = excluded.decided_by, decided_ms = excluded.decided_ms";
+const FIND: &str = "
+    SELECT blob, state, start, end, confidence, method, decided_by
+    FROM placements WHERE topic_id = :topic AND blob = :blob";
+const HISTORY: &str = "
+    SELECT blob, state, start, end, confidence, method, decided_by
+    FROM placements WHERE topic_id = :topic ORDER BY decided_ms DESC, blob LIMIT 200";
+const BASELINES: &str = "
+    SELECT topics.id AS topic_id, anchors.quote, anchors.prefix, anchors.suffix,
+           COALESCE(latest.blob, anchors.origin_blob) AS blob,
+           COALESCE(latest.start, anchors.origin_start) AS start,
+           COALESCE(latest.end, anchors.origin_end) AS end
+    FROM topics
+    JOIN anchors ON anchors.topic_id = topics.id
+    LEFT JOIN placements AS latest ON latest.topic_id = topics.id AND latest.blob = (
+        SELECT blob FROM placements
+        WHERE placements.topic_id = topics.id AND start IS NOT NULL
+              AND state IN ('exact', 'shifted', 'edited', 'moved', 'rewritten')
+              AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
+                               WHERE merely.proposed_sha = placements.blob)
+                   OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
+                              WHERE kept.proposed_sha = placements.blob
+                                    AND kept.status = 'approved'))
+        ORDER BY decided_ms DESC, blob LIMIT 1)
+    WHERE topics.source_path = :source AND topics.status = 'open'
+    ORDER BY topics.id";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("placement::put", PUT),
+    ("placement::find", FIND),
+    ("placement::history", HISTORY),
+    ("placement::baselines", BASELINES),
+];
+
+/// Stores where a Topic's words are in a version; a later decision replaces an earlier one.
+///
+/// The place in a text that is merely proposed is kept too; it becomes the baseline only when the
+/// proposal is approved.
+///
+/// # Errors
+/// As any insert.
+pub fn put(
+    tx: &Tx<'_>,
+    topic: &TopicId,
+    blob: &BlobId,
+    placed: &Placed,
+    decided_by: &Actor,
+) -> Result<()> {
+    let start = placed.range.as_ref().map(|it| Offset(it.start));
+    let end = placed.range.as_ref().map(|it| Offset(it.end));
+    tx.prepare_cached(PUT)?.execute(named_params! {
+        ":topic": topic, ":blob": blob, ":state": placed.state, ":start": start, ":end": end,
+        ":confidence": placed.confidence, ":method": placed.method, ":by": decided_by,
+        ":now": tx.now(),
+    })?;
+    Ok(())
+}
+
+/// Returns where a Topic's words are in a version, if that was decided.
+///
+/// # Errors
+/// As any read.
+pub fn find(connection: &Connection, topic: &TopicId, blob: &BlobId) -> Result<Option<Placement>> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let found = statement.query_row(named_params! {":topic": topic, ":blob": blob}, from_row);
+    Ok(found.optional()?)
+}
+
+/// Returns where a Topic's words were decided to be, the latest decision first; at most 200.
+///
+/// # Errors
+/// As any read.
+pub fn history(connection: &Connection, topic: &TopicId) -> Result<Vec<Placement>> {
+    let mut statement = connection.prepare_cached(HISTORY)?;
+    let rows = statement.query_map(named_params! {":topic": topic}, from_row)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the baseline of every open anchored Topic of a Source, so that a flow can read the text
+/// of each blob once.
+///
+/// # Errors
+/// As any read.
+pub fn baselines(connection: &Connection, source: &SourcePath) -> Result<Vec<Baseline>> {
+    let mut statement = connection.prepare_cached(BASELINES)?;
+    let rows = statement.query_map(named_params! {":source": source}, |row| {
+        Ok(Baseline {
+            topic_id: row.get("topic_id")?,
+            blob: row.get("blob")?,
+            start: row.get::<_, Offset>("start")?.0,
+            end: row.get::<_, Offset>("end")?.0,
+            quote: row.get("quote")?,
+            prefix: row.get("prefix")?,
+            suffix: row.get("suffix")?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Groups baselines by the version that they are in.
+pub fn by_blob(baselines: &[Baseline]) -> BTreeMap<&BlobId, Vec<TopicOrigin>> {
+    let mut groups: BTreeMap<&BlobId, Vec<TopicOrigin>> = BTreeMap::new();
+    for it in baselines {
+        let origin = TopicOrigin { id: it.topic_id.clone(), span: it.start..it.end };
+        groups.entry(&it.blob).or_default().push(origin);
+    }
+    groups
+}
+
+/// Places spans of one text in another; the texts are compared once.
+pub fn place_all(topics: &[TopicOrigin], old: &str, new: &str) -> Vec<(TopicId, Placed)> {
+    if topics.is_empty() {
+        return Vec::new();
+    }
+    let map = PairMap::new(old, new);
+    let place = |it: &TopicOrigin| anchor::place(&map, old, new, it.span.clone());
+    topics.iter().map(|it| (it.id.clone(), place(it))).collect()
+}
+
+/// Makes a range of a committed text the baseline of a Topic's anchor. The origin stays.
+///
+/// # Errors
+/// `bad_selection` if the range is none of this text; `not_found` if the Topic has no anchor.
+pub fn rebaseline(
+    tx: &Tx<'_>,
+    topic: &TopicId,
+    blob: &BlobId,
+    text: &str,
+    range: Range<usize>,
+) -> Result<()> {
+    anchor::row::rebase(tx, topic, &anchor::describe(text, blob, range)?)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Placement> {
+    Ok(Placement {
+        blob: row.get("blob")?,
+        state: row.get("state")?,
+        start: row.get::<_, Option<Offset>>("start")?.map(|it| it.0),
+        end: row.get::<_, Option<Offset>>("end")?.map(|it| it.0),
+        confidence: row.get("confidence")?,
+        method: row.get("method")?,
+        decided_by: row.get("decided_by")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::fixture::{Fixture, TEXT, blob, source};
+    use crate::documents::topic;
+
+    fn placed(state: PlacementState, range: Option<Range<usize>>) -> Placed {
+        Placed { state, range, confidence: 0.75, method: "diff" }
+    }
+
+    #[test]
+    fn the_baseline_is_the_latest_place() {
+        let mut fixture = Fixture::new();
+        let topic = fixture.topic("a.md", "rain stops");
+        fixture.topic("a.md", "");
+        fixture.topic("b.md", "steel");
+        let origin = topic.anchor.clone().unwrap().origin;
+        let baseline = |fixture: &Fixture| {
+            let all = baselines(&fixture.connection, &source("a.md")).unwrap();
+            assert_eq!(all.len(), 1, "global topics and other sources have no part in it");
+            (all[0].blob.clone(), all[0].start, all[0].end)
+        };
+        assert_eq!(baseline(&fixture), (blob('a'), origin.start, origin.end));
+        for (digit, state, range) in [
+            ('b', PlacementState::Shifted, Some(4..9)),
+            ('c', PlacementState::Orphaned, None),
+            ('d', PlacementState::Ambiguous, Some(1..2)),
+        ] {
+            let placed = placed(state, range);
+            fixture
+                .write(|tx, _| put(tx, &topic.id, &blob(digit), &placed, &Actor::System))
+                .unwrap();
+            assert_eq!(baseline(&fixture), (blob('b'), 4, 9));
+        }
+        // The same version again replaces what was decided for it.
+        let again = placed(PlacementState::Edited, Some(5..9));
+        fixture.write(|tx, _| put(tx, &topic.id, &blob('c'), &again, &Actor::System)).unwrap();
+        assert_eq!(baseline(&fixture), (blob('c'), 5, 9));
+        let found = find(&fixture.connection, &topic.id, &blob('c')).unwrap().unwrap();
+        assert_eq!(found.range(), Some(5..9));
+        let states: Vec<_> = history(&fixture.connection, &topic.id)
+            .unwrap()
+            .into_iter()
+            .map(|it| it.state.as_str())
+            .collect();
+        assert_eq!(states, ["edited", "ambiguous", "shifted", "exact"]);
+    }
+
+    #[test]
+    fn a_new_baseline_leaves_the_origin() {
+        let mut fixture = Fixture::new();
+        let made = fixture.topic("a.md", "rain stops");
+        let text = TEXT.replace("rain stops", "snow stops").replace("Risks", "Dangers");
+        let start = text.find("snow").unwrap();
+        fixture
+            .write(|tx, _| rebaseline(tx, &made.id, &blob('b'), &text, start..start + 10))
+            .unwrap();
+        let anchor = topic::find(&fixture.connection, &made.id, None).unwrap().anchor.unwrap();
+        assert_eq!(anchor.quote, "snow stops");
+        assert_eq!(anchor.heading_path, ["Plan", "Dangers"]);
+        assert_eq!(Some(anchor.origin), made.anchor.map(|it| it.origin));
+        let bad = fixture.write(|tx, _| rebaseline(tx, &made.id, &blob('b'), &text, 0..9999));
+        assert_eq!(bad.unwrap_err().code_str(), "bad_selection");
+        let moved = fixture.connection.execute("UPDATE anchors SET origin_start = 0", []);
+        assert!(moved.unwrap_err().to_string().contains("never changes"));
+    }
+
+    #[test]
+    fn topics_of_one_version_are_placed_together() {
+        let mut fixture = Fixture::new();
+        let one = fixture.topic("a.md", "rain stops").id;
+        let two = fixture.topic("a.md", "the bridge").id;
+        let all = baselines(&fixture.connection, &source("a.md")).unwrap();
+        let groups = by_blob(&all);
+        assert_eq!(groups.keys().copied().collect::<Vec<_>>(), [&blob('a')]);
+        let new = TEXT.replace("- rain stops the work\n", "").replace("# Plan", "# The Plan");
+        let found = place_all(&groups[&blob('a')], TEXT, &new);
+        assert_eq!(found[0], (one, Placed::orphaned()));
+        assert_eq!((&found[1].0, found[1].1.state), (&two, PlacementState::Shifted));
+        assert!(place_all(&[], TEXT, &new).is_empty());
+    }
+}

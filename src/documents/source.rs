@@ -1,0 +1,276 @@
+//! A Source: a tracked document in the root, as the working tree has it now.
+//!
+//! **Invariant:** a Source is read below the root without following links, and only if git tracks
+//! it as a plain file and the site's globs name it.
+
+use serde::Serialize;
+
+use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::{BlobId, Error, Result, SourcePath};
+use crate::documents::git::{Change, Conversion, IndexEntry, Repo, blocking};
+use crate::process::Root;
+
+/// Whether a Source has changes that are not committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceState {
+    /// Working tree and index are as in HEAD.
+    Clean,
+    /// The working tree or the index differs from HEAD.
+    Modified,
+}
+
+impl SourceState {
+    /// Returns the word of this state.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SourceState::Clean => "clean",
+            SourceState::Modified => "modified",
+        }
+    }
+}
+
+/// A Source in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceEntry {
+    /// Its path below the root.
+    pub path: SourcePath,
+    /// The version of the working tree's text.
+    pub blob: BlobId,
+    /// Whether it has changes that are not committed.
+    pub state: SourceState,
+}
+
+/// A Source and its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its path below the root.
+    pub path: SourcePath,
+    /// The working tree's text.
+    pub text: String,
+    /// The version of that text: what `git hash-object` prints.
+    pub blob: BlobId,
+    /// The version in HEAD, if it is committed.
+    pub head_blob: Option<BlobId>,
+    /// Whether it has changes that are not committed.
+    pub state: SourceState,
+    /// The size of the text.
+    pub bytes: u64,
+    /// Number of names the file has.
+    pub links: u64,
+}
+
+impl Repo {
+    /// Keeps the text of a Source readable by its version, also when it is not committed: a Topic
+    /// that was opened on it is placed from it later. Index, tree and branches are not touched.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot write.
+    pub async fn keep_text(&self, source: &Source) -> Result<()> {
+        match source.state {
+            SourceState::Clean => Ok(()),
+            SourceState::Modified => self.write_blob(&source.text).await.map(|_| ()),
+        }
+    }
+
+    /// Returns all Sources in order of their paths. Files that are gone, links, and files above
+    /// the limit are passed over. The number of git calls does not grow with changed files.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say.
+    pub async fn list_sources(&self) -> Result<Vec<SourceEntry>> {
+        let tracked = self.tracked().await?;
+        let changes = self.changes(None).await?;
+        let paths: Vec<SourcePath> = tracked.iter().map(|(path, _)| path.clone()).collect();
+        let conversions = self.conversions(&paths).await?;
+        let repo = self.clone();
+        blocking(move || {
+            let entries = tracked.into_iter().filter_map(|(path, entry)| {
+                let change = changes.get(repo.git_path(&path).as_bytes());
+                let conversion = conversions.get(&path);
+                listed(&repo, path, &entry, change, conversion)
+            });
+            entries.collect()
+        })
+        .await
+    }
+
+    /// Returns a Source with the working tree's text.
+    ///
+    /// # Errors
+    /// `not_found` with code `source_gone` or `not_a_source`; `too_large`; `invalid` with code
+    /// `not_text`, `path_is_link` or `not_a_file`; `forbidden` with code `not_readable`.
+    pub async fn source(&self, path: &SourcePath) -> Result<Source> {
+        let (entry, bytes, links) = self.read_tracked(path).await?;
+        let blob = self.hash(&bytes);
+        let changes = self.changes(Some(path)).await?;
+        let change = changes.get(self.git_path(path).as_bytes());
+        let state = match change {
+            Some(_) => SourceState::Modified,
+            None if entry.is_unmerged => SourceState::Modified,
+            None if blob == entry.blob => SourceState::Clean,
+            None => self.silent_state(path, &entry, &bytes).await?,
+        };
+        let head_blob = match change {
+            None => Some(entry.blob),
+            Some(change) => change.head_blob.clone(),
+        };
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let text = text_of(path, bytes)?;
+        Ok(Source { path: path.clone(), text, blob, head_blob, state, bytes: size, links })
+    }
+
+    /// Refuses a Source that an approval could not write, with the reason.
+    ///
+    /// # Errors
+    /// As [`Repo::source`]; `conflict` with code `source_dirty`, `content_filter`, `hard_link` or
+    /// `merge_in_progress`.
+    pub async fn refuse_unwritable(&self, path: &SourcePath) -> Result<()> {
+        let (entry, bytes, links) = self.read_tracked(path).await?;
+        if entry.is_unmerged {
+            return Err(Error::conflict("merge_in_progress", format!("{path} is in conflict"))
+                .hint("resolve the conflict and commit it"));
+        }
+        if let Some(flag) = entry.unwatched {
+            let name = self.git_path(path);
+            return Err(Error::conflict(
+                "source_dirty",
+                format!("{path} is marked {flag}, so git does not see its changes"),
+            )
+            .hint(format!(
+                "run `git update-index --no-{flag} -- '{name}'` at the top of the tree"
+            )));
+        }
+        if links > 1 {
+            return Err(Error::conflict(
+                "hard_link",
+                format!("{path} has {links} names (hard links)"),
+            )
+            .hint("replace it by a copy: writing it would break the link"));
+        }
+        self.refuse_filtered(path).await?;
+        let changes = self.changes(Some(path)).await?;
+        if !changes.is_empty() {
+            return Err(dirty(path));
+        }
+        let blob = self.hash(&bytes);
+        if blob != entry.blob {
+            // Either line ends are converted, or git's memory of the file deceives.
+            let stored = self.stored(path, &bytes).await?;
+            if stored.as_ref() == Some(&blob) {
+                return Err(dirty(path));
+            }
+        }
+        text_of(path, bytes.clone())?;
+        self.refuse_converted(path, &bytes, &blob).await
+    }
+
+    /// Reads a tracked file of the working tree.
+    async fn read_tracked(&self, path: &SourcePath) -> Result<(IndexEntry, Vec<u8>, u64)> {
+        if !self.matches(path) {
+            return Err(not_a_source(path, "no glob of the site names it")
+                .hint("add a glob to `sources` of the site"));
+        }
+        let read = self.read_working(path, SOURCE_BYTES_MAX).await;
+        let Some(entry) = self.entry(path).await? else {
+            // A file that is not there is gone, one that is there is not ours.
+            return match read {
+                Err(error) if error.code_str() == "source_gone" => Err(error),
+                _ => {
+                    Err(not_a_source(path, "git does not track it")
+                        .hint("run `git add` and commit it"))
+                }
+            };
+        };
+        match entry.mode.as_str() {
+            "160000" => return Err(not_a_source(path, "it is a submodule")),
+            "120000" => {
+                return Err(Error::invalid(format!("{path} is a link"))
+                    .code("path_is_link")
+                    .hint("name the file itself; links are not followed"));
+            }
+            _ => {}
+        }
+        let (bytes, links) = read?;
+        Ok((entry, bytes, links))
+    }
+
+    /// Reads a file of the working tree; returns its number of names too.
+    pub(in crate::documents) async fn read_working(
+        &self,
+        path: &SourcePath,
+        bytes_max: usize,
+    ) -> Result<(Vec<u8>, u64)> {
+        let (root, path): (Root, SourcePath) = (self.root().clone(), path.clone());
+        blocking(move || root.read(&path, bytes_max).map(|(bytes, facts)| (bytes, facts.links)))
+            .await?
+    }
+
+    /// Returns the state of a file of which `git status` says nothing, though its bytes are not
+    /// those in the index: git was told not to look, converts it, or was deceived by its times.
+    async fn silent_state(
+        &self,
+        path: &SourcePath,
+        entry: &IndexEntry,
+        bytes: &[u8],
+    ) -> Result<SourceState> {
+        if entry.unwatched.is_some() {
+            return Ok(SourceState::Modified);
+        }
+        if self.conversion(path).await?.always.is_some() {
+            return Ok(SourceState::Clean);
+        }
+        match self.stored(path, bytes).await?.as_ref() == Some(&entry.blob) {
+            true => Ok(SourceState::Clean),
+            false => Ok(SourceState::Modified),
+        }
+    }
+}
+
+/// Returns the list's entry of a tracked file; its bytes are read only if the index cannot tell.
+fn listed(
+    repo: &Repo,
+    path: SourcePath,
+    entry: &IndexEntry,
+    change: Option<&Change>,
+    conversion: Option<&Conversion>,
+) -> Option<SourceEntry> {
+    let is_known = change.is_none()
+        && entry.unwatched.is_none()
+        && !entry.is_unmerged
+        && !conversion.is_some_and(Conversion::is_possible);
+    if is_known {
+        return Some(SourceEntry { path, blob: entry.blob.clone(), state: SourceState::Clean });
+    }
+    let read = repo.root().read(&path, SOURCE_BYTES_MAX).inspect_err(|cause| {
+        tracing::debug!(source_path = %path, "not listed: {}", cause.chain());
+    });
+    let blob = repo.hash(&read.ok()?.0);
+    let is_clean =
+        change.is_none() && !entry.is_unmerged && (entry.unwatched.is_none() || blob == entry.blob);
+    let state = if is_clean { SourceState::Clean } else { SourceState::Modified };
+    Some(SourceEntry { path, blob, state })
+}
+
+/// Returns the text of a file.
+fn text_of(path: &SourcePath, bytes: Vec<u8>) -> Result<String> {
+    let refuse = |why: &str| {
+        Error::invalid(format!("{path} {why}"))
+            .code("not_text")
+            .hint("take it out of `sources`, or make it UTF-8")
+    };
+    if bytes.contains(&0) {
+        return Err(refuse("holds a NUL byte"));
+    }
+    String::from_utf8(bytes).map_err(|cause| refuse("is not UTF-8").source(cause))
+}
+
+fn not_a_source(path: &SourcePath, why: &str) -> Error {
+    Error::not_found(format!("{path} is not a source: {why}")).code("not_a_source")
+}
+
+/// Returns the refusal of a Source with changes that are not committed.
+pub(in crate::documents) fn dirty(path: &SourcePath) -> Error {
+    Error::conflict("source_dirty", format!("{path} has changes that are not committed"))
+        .hint("commit, stash or undo them first")
+}

@@ -1,0 +1,492 @@
+//! Owns the table `topics`: open questions about a Source, each with its messages and its anchor.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::base::limit::MESSAGE_BYTES_MAX;
+use crate::base::{
+    Actor, BlobId, Error, Event, EventKind, Ids, Millis, Page, Result, SourcePath, TopicId,
+    truncate_chars,
+};
+use crate::documents::anchor::{self, Anchor, NewAnchor, Placed};
+use crate::documents::message;
+use crate::documents::placement::{self, Placement};
+use crate::documents::word::{check_line, check_text, word_enum};
+use crate::store::Tx;
+
+/// Longest title that may be given, in bytes.
+pub const TITLE_BYTES_MAX: usize = 400;
+/// Where a title that is taken from the first message is cut, in characters.
+const TITLE_CHARS_MAX: usize = 120;
+/// Most open Topics of one Source.
+pub const OPEN_TOPICS_MAX: i64 = 2_000;
+/// Greater than every id.
+const PAST_EVERY_ID: &str = "~";
+
+word_enum! {
+    /// Whether a Topic is still open, and if not, how it ended.
+    TopicStatus {
+        /// Under discussion.
+        Open = "open",
+        /// Settled by an approved proposal.
+        Incorporated = "incorporated",
+        /// Closed without a change.
+        Discarded = "discarded",
+    }
+}
+
+/// A Topic with its anchor, and where that is in the version that was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Topic {
+    /// Its name.
+    pub id: TopicId,
+    /// The Source.
+    pub source_path: SourcePath,
+    /// Whether it is about the whole Source.
+    pub is_global: bool,
+    /// What it is called.
+    pub title: String,
+    /// Whether it is open.
+    pub status: TopicStatus,
+    /// Who opened it.
+    pub created_by: Actor,
+    /// Their name as it is shown; filled by a flow.
+    pub created_by_name: Option<String>,
+    /// When it was opened.
+    pub created_at: Millis,
+    /// When it was closed.
+    pub closed_at: Option<Millis>,
+    /// How many messages it has.
+    pub message_count: i64,
+    /// What it points at; none for a global one.
+    pub anchor: Option<Anchor>,
+    /// Where that is in the version that was asked for, if known.
+    pub placement: Option<Placement>,
+}
+
+/// A Topic to be opened.
+#[derive(Clone, Debug)]
+pub struct NewTopic {
+    /// The Source.
+    pub source_path: SourcePath,
+    /// Whether it is about the whole Source; then it has no anchor.
+    pub is_global: bool,
+    /// What to call it, if not by the first line of its first message.
+    pub title: Option<String>,
+    /// The first message.
+    pub body: String,
+    /// Who opens it.
+    pub author: Actor,
+    /// What it points at.
+    pub anchor: Option<NewAnchor>,
+}
+
+/// Which Topics to list.
+#[derive(Clone, Debug, Default)]
+pub struct TopicFilter {
+    /// Only of this Source.
+    pub source_path: Option<SourcePath>,
+    /// Only in this state.
+    pub status: Option<TopicStatus>,
+    /// Only older than this one.
+    pub after: Option<TopicId>,
+    /// At most this many; 0 counts as 1.
+    pub limit: u32,
+    /// The version whose placements are shown.
+    pub blob: Option<BlobId>,
+}
+
+const INSERT: &str = "
+    INSERT INTO topics (id, source_path, is_global, title, status, created_by, created_ms)
+    VALUES (:id, :source, :global, :title, 'open', :by, :now)";
+const COUNT_OPEN: &str = "
+    SELECT COUNT(*) FROM topics WHERE source_path = :source AND status = 'open'";
+const FIND: &str = "
+    SELECT id, source_path, is_global, title, status, created_by, created_ms, closed_ms,
+           (SELECT COALESCE(MAX(sequence), 0) FROM topic_messages WHERE topic_id = topics.id)
+               AS message_count
+    FROM topics WHERE id = :id";
+const STATUS: &str = "SELECT status FROM topics WHERE id = :id";
+const IDS: &str = "SELECT id FROM topics WHERE id < :after ORDER BY id DESC LIMIT :limit";
+const IDS_BY_STATUS: &str = "
+    SELECT id FROM topics WHERE status = :status AND id < :after ORDER BY id DESC LIMIT :limit";
+const IDS_BY_SOURCE: &str = "
+    SELECT id FROM topics WHERE source_path = :source AND id < :after
+    ORDER BY id DESC LIMIT :limit";
+const IDS_BY_BOTH: &str = "
+    SELECT id FROM topics WHERE source_path = :source AND status = :status AND id < :after
+    ORDER BY id DESC LIMIT :limit";
+const IDS_OPEN: &str = "
+    SELECT id FROM topics WHERE source_path = :source AND status = 'open' ORDER BY id";
+const CHANGE_STATUS: &str = "
+    UPDATE topics SET status = :to, closed_ms = CASE :to WHEN 'open' THEN NULL ELSE :now END
+    WHERE id = :id AND status = :from";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("topic::insert", INSERT),
+    ("topic::count_open", COUNT_OPEN),
+    ("topic::find", FIND),
+    ("topic::status", STATUS),
+    ("topic::ids", IDS),
+    ("topic::ids_by_status", IDS_BY_STATUS),
+    ("topic::ids_by_source", IDS_BY_SOURCE),
+    ("topic::ids_by_both", IDS_BY_BOTH),
+    ("topic::ids_open", IDS_OPEN),
+    ("topic::change_status", CHANGE_STATUS),
+];
+
+/// Opens a Topic: its row, its first message, its anchor and the placement in the anchor's version.
+///
+/// # Errors
+/// `invalid` or `too_large` for the title or the text, or if a global Topic has an anchor or
+/// another has none; `too_many_topics`.
+pub fn create(tx: &Tx<'_>, ids: &Ids, new: NewTopic) -> Result<Topic> {
+    check_text("message", &new.body, MESSAGE_BYTES_MAX)?;
+    let title = match &new.title {
+        Some(title) => {
+            check_line("title", title, TITLE_BYTES_MAX)?;
+            title.trim().to_owned()
+        }
+        None => first_line(&new.body),
+    };
+    if new.is_global == new.anchor.is_some() {
+        return Err(Error::invalid("a topic is either global or has a selection"));
+    }
+    let open: i64 = tx
+        .prepare_cached(COUNT_OPEN)?
+        .query_row(named_params! {":source": new.source_path}, |row| row.get(0))?;
+    if open >= OPEN_TOPICS_MAX {
+        let message = format!("{} has {OPEN_TOPICS_MAX} open topics", new.source_path);
+        return Err(Error::conflict("too_many_topics", message).hint("close some of them"));
+    }
+    let id: TopicId = ids.mint();
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":id": id, ":source": new.source_path, ":global": new.is_global, ":title": title,
+        ":by": new.author, ":now": tx.now(),
+    })?;
+    message::insert(tx, ids, &id, &new.author, &new.body, None)?;
+    if let Some(anchor) = &new.anchor {
+        anchor::row::insert(tx, &id, anchor)?;
+        let placed = Placed::exact(anchor.start..anchor.end, "origin");
+        placement::put(tx, &id, &anchor.blob, &placed, &new.author)?;
+    }
+    tx.emit(Event::new(
+        EventKind::TopicCreated,
+        format!("topic:{id}"),
+        new.author,
+        json!({"topic_id": id, "source_path": new.source_path, "is_global": new.is_global}),
+    ))?;
+    find(tx.connection(), &id, new.anchor.as_ref().map(|it| &it.blob))
+}
+
+/// Returns a Topic, with its placement in a version if one is asked for.
+///
+/// # Errors
+/// `not_found`.
+pub fn find(connection: &Connection, id: &TopicId, blob: Option<&BlobId>) -> Result<Topic> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let found = statement.query_row(named_params! {":id": id}, from_row).optional()?;
+    let mut topic = found.ok_or_else(|| missing(id))?;
+    if !topic.is_global {
+        topic.anchor = anchor::row::find(connection, id)?;
+        if let Some(blob) = blob {
+            topic.placement = placement::find(connection, id, blob)?;
+        }
+    }
+    Ok(topic)
+}
+
+/// Returns one page of Topics, newest first.
+///
+/// # Errors
+/// As any read.
+pub fn list(connection: &Connection, filter: &TopicFilter) -> Result<Page<Topic>> {
+    let after = filter.after.as_ref().map_or(PAST_EVERY_ID, TopicId::as_str);
+    let limit = Page::<Topic>::rows_to_read(filter.limit);
+    let ids = match (&filter.source_path, filter.status) {
+        (None, None) => {
+            let params = named_params! {":after": after, ":limit": limit};
+            ids_of(connection, IDS, params)
+        }
+        (None, Some(status)) => {
+            let params = named_params! {":status": status, ":after": after, ":limit": limit};
+            ids_of(connection, IDS_BY_STATUS, params)
+        }
+        (Some(source), None) => {
+            let params = named_params! {":source": source, ":after": after, ":limit": limit};
+            ids_of(connection, IDS_BY_SOURCE, params)
+        }
+        (Some(source), Some(status)) => {
+            let params = named_params! {
+                ":source": source, ":status": status, ":after": after, ":limit": limit,
+            };
+            ids_of(connection, IDS_BY_BOTH, params)
+        }
+    }?;
+    let page = Page::of(ids, filter.limit, |id| id.to_string());
+    let topics = page.items.iter().map(|id| find(connection, id, filter.blob.as_ref()));
+    Ok(Page { items: topics.collect::<Result<_>>()?, next: page.next })
+}
+
+/// Returns all open Topics of a Source, oldest first, with their placements in a version if one is
+/// asked for. There are at most [`OPEN_TOPICS_MAX`] and the few that were reopened beyond it.
+///
+/// # Errors
+/// As any read.
+pub fn list_open_of(
+    connection: &Connection,
+    source: &SourcePath,
+    blob: Option<&BlobId>,
+) -> Result<Vec<Topic>> {
+    let ids = ids_of(connection, IDS_OPEN, named_params! {":source": source})?;
+    ids.iter().map(|id| find(connection, id, blob)).collect()
+}
+
+/// Returns how many open Topics a Source has.
+///
+/// # Errors
+/// As any read.
+pub fn count_open_of(connection: &Connection, source: &SourcePath) -> Result<i64> {
+    let mut statement = connection.prepare_cached(COUNT_OPEN)?;
+    Ok(statement.query_row(named_params! {":source": source}, |row| row.get(0))?)
+}
+
+/// Returns whether a Topic is open.
+///
+/// # Errors
+/// `not_found`.
+pub fn status_of(connection: &Connection, id: &TopicId) -> Result<TopicStatus> {
+    let mut statement = connection.prepare_cached(STATUS)?;
+    let found = statement.query_row(named_params! {":id": id}, |row| row.get(0)).optional()?;
+    found.ok_or_else(|| missing(id))
+}
+
+/// Closes or reopens a Topic, if it still is in the state `from`.
+///
+/// # Errors
+/// `not_found`; `topic_closed` or `topic_not_closed` if it is in another state.
+pub fn set_status(
+    tx: &Tx<'_>,
+    id: &TopicId,
+    from: TopicStatus,
+    to: TopicStatus,
+    actor: &Actor,
+) -> Result<()> {
+    let changed = tx.prepare_cached(CHANGE_STATUS)?.execute(named_params! {
+        ":id": id, ":from": from, ":to": to, ":now": tx.now(),
+    })?;
+    if changed == 0 {
+        let is = status_of(tx.connection(), id)?;
+        let (code, hint) = match is {
+            TopicStatus::Open => ("topic_not_closed", "the topic is open already"),
+            _ => ("topic_closed", "look at the topic again: somebody decided meanwhile"),
+        };
+        return Err(Error::conflict(code, format!("topic {id} is {is}")).hint(hint));
+    }
+    let data = json!({"topic_id": id, "from": from, "to": to});
+    let event = Event::new(EventKind::TopicChanged, format!("topic:{id}"), actor.clone(), data);
+    tx.emit(event.audited())
+}
+
+fn ids_of(
+    connection: &Connection,
+    sql: &'static str,
+    params: &[(&str, &dyn rusqlite::ToSql)],
+) -> Result<Vec<TopicId>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params, |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn missing(id: &TopicId) -> Error {
+    Error::not_found(format!("no topic {id}"))
+}
+
+/// Returns the first line that is not blank, cut.
+fn first_line(body: &str) -> String {
+    let line = body.trim().lines().next().unwrap_or_default();
+    truncate_chars(line.replace('\t', " ").trim(), TITLE_CHARS_MAX)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Topic> {
+    Ok(Topic {
+        id: row.get("id")?,
+        source_path: row.get("source_path")?,
+        is_global: row.get("is_global")?,
+        title: row.get::<_, Option<String>>("title")?.unwrap_or_default(),
+        status: row.get("status")?,
+        created_by: row.get("created_by")?,
+        created_by_name: None,
+        created_at: row.get("created_ms")?,
+        closed_at: row.get("closed_ms")?,
+        message_count: row.get("message_count")?,
+        anchor: None,
+        placement: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ErrorKind;
+    use crate::documents::fixture::{Fixture, TEXT, anchor_on, blob, source};
+
+    fn new(body: &str, title: Option<&str>) -> NewTopic {
+        NewTopic {
+            source_path: source("a.md"),
+            is_global: true,
+            title: title.map(str::to_owned),
+            body: body.to_owned(),
+            author: Actor::System,
+            anchor: None,
+        }
+    }
+
+    #[test]
+    fn a_new_topic_has_its_message_anchor_and_place() {
+        let mut fixture = Fixture::new();
+        let made = fixture.topic("docs/plan.md", "rain stops");
+        let shown = serde_json::to_value(&made).unwrap();
+        assert_eq!(shown["title"], "About rain stops.");
+        assert_eq!(shown["message_count"], 1);
+        assert_eq!(shown["closed_at"], serde_json::Value::Null);
+        assert_eq!(shown["created_by_name"], serde_json::Value::Null);
+        assert_eq!(shown["anchor"]["heading_path"], json!(["Plan", "Risks"]));
+        assert_eq!(shown["anchor"]["block_kind"], "list_item");
+        assert_eq!(shown["anchor"]["origin"]["quote"], "rain stops");
+        assert_eq!(shown["placement"]["state"], "exact");
+        assert_eq!(shown["placement"]["decided_by"], "system");
+        let names: Vec<&String> = shown.as_object().unwrap().keys().collect();
+        assert_eq!(
+            names,
+            [
+                "id",
+                "source_path",
+                "is_global",
+                "title",
+                "status",
+                "created_by",
+                "created_by_name",
+                "created_at",
+                "closed_at",
+                "message_count",
+                "anchor",
+                "placement",
+            ]
+        );
+        assert_eq!(fixture.kinds(0), ["topic_created"]);
+        let elsewhere = find(&fixture.connection, &made.id, Some(&blob('b'))).unwrap();
+        assert!(elsewhere.placement.is_none() && elsewhere.anchor.is_some());
+        let messages = message::list_of(&fixture.connection, &made.id).unwrap();
+        assert_eq!(messages.len(), 1);
+        assert_eq!(messages[0].body, "About rain stops.\nPlease look.");
+    }
+
+    #[test]
+    fn hostile_topics_are_refused_and_change_nothing() {
+        let mut fixture = Fixture::new();
+        let long = "x".repeat(MESSAGE_BYTES_MAX + 1);
+        let wide = "x".repeat(TITLE_BYTES_MAX + 1);
+        let mut anchored = new("text", None);
+        anchored.anchor = Some(anchor_on(TEXT, 'a', "rain"));
+        let mut bare = new("text", None);
+        bare.is_global = false;
+        for bad in [
+            new("", None),
+            new(" \n ", None),
+            new("a\0b", None),
+            new(&long, None),
+            new("text", Some("")),
+            new("text", Some("two\nlines")),
+            new("text", Some(&wide)),
+            anchored,
+            bare,
+        ] {
+            assert!(fixture.write(|tx, ids| create(tx, ids, bad)).is_err());
+        }
+        let page = list(&fixture.connection, &TopicFilter::default()).unwrap();
+        assert!(page.items.is_empty() && fixture.kinds(0).is_empty());
+    }
+
+    #[test]
+    fn a_title_is_the_first_line_that_says_something() {
+        let mut fixture = Fixture::new();
+        let mut title = |body: &str, title: Option<&str>| {
+            let new = new(body, title);
+            fixture.write(|tx, ids| create(tx, ids, new)).unwrap().title
+        };
+        assert_eq!(title("text", Some(" Given ")), "Given");
+        assert_eq!(title("\n\n  first\tone \nsecond", None), "first one");
+        assert_eq!(title(&"語".repeat(200), None), "語".repeat(TITLE_CHARS_MAX) + "…");
+    }
+
+    #[test]
+    fn pages_go_from_new_to_old_and_meet_no_topic_twice() {
+        let mut fixture = Fixture::new();
+        let made: Vec<TopicId> = (0..7)
+            .map(|it| fixture.topic(if it % 2 == 0 { "a.md" } else { "b.md" }, "").id)
+            .collect();
+        fixture
+            .write(|tx, _| {
+                set_status(tx, &made[2], TopicStatus::Open, TopicStatus::Discarded, &Actor::System)
+            })
+            .unwrap();
+        let listed = |source_path: Option<&str>, status: Option<TopicStatus>| {
+            let mut filter = TopicFilter { status, limit: 2, ..TopicFilter::default() };
+            filter.source_path = source_path.map(source);
+            let mut found = Vec::new();
+            loop {
+                let page = list(&fixture.connection, &filter).unwrap();
+                assert!(page.items.len() <= 2);
+                found.extend(
+                    page.items
+                        .iter()
+                        .map(|topic| made.iter().position(|id| *id == topic.id).unwrap()),
+                );
+                let Some(next) = page.next else { return found };
+                filter.after = Some(next.parse().unwrap());
+            }
+        };
+        assert_eq!(listed(None, None), [6, 5, 4, 3, 2, 1, 0]);
+        assert_eq!(listed(Some("a.md"), None), [6, 4, 2, 0]);
+        assert_eq!(listed(None, Some(TopicStatus::Open)), [6, 5, 4, 3, 1, 0]);
+        assert_eq!(listed(Some("a.md"), Some(TopicStatus::Open)), [6, 4, 0]);
+        assert_eq!(listed(Some("c.md"), None), Vec::<usize>::new());
+        let open = list_open_of(&fixture.connection, &source("a.md"), None).unwrap();
+        assert_eq!(
+            open.iter().map(|it| &it.id).collect::<Vec<_>>(),
+            [&made[0], &made[4], &made[6]]
+        );
+        assert_eq!(count_open_of(&fixture.connection, &source("a.md")).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_topic_changes_state_once() {
+        let mut fixture = Fixture::new();
+        let id = fixture.topic("a.md", "").id;
+        let mut set = |from, to| {
+            fixture
+                .write(|tx, _| set_status(tx, &id, from, to, &Actor::System))
+                .map_err(|cause| cause.code_str().to_owned())
+        };
+        let (open, gone, done) =
+            (TopicStatus::Open, TopicStatus::Discarded, TopicStatus::Incorporated);
+        assert_eq!(set(gone, open), Err("topic_not_closed".to_owned()));
+        assert_eq!(set(open, gone), Ok(()));
+        assert_eq!(set(open, done), Err("topic_closed".to_owned()));
+        assert_eq!(set(done, open), Err("topic_closed".to_owned()));
+        assert_eq!(set(gone, open), Ok(()));
+        let last = fixture.events(0).pop().unwrap();
+        assert_eq!((last.1.as_str(), last.2), ("topic_changed", true));
+        let topic = find(&fixture.connection, &id, None).unwrap();
+        assert_eq!((topic.status, topic.closed_at), (open, None));
+        let unknown = fixture.ids.mint();
+        let missing = find(&fixture.connection, &unknown, None).unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+        assert_eq!(missing.message(), format!("no topic {unknown}"));
+        let missing = fixture.write(|tx, _| set_status(tx, &unknown, open, gone, &Actor::System));
+        assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,61 @@
+//! The script in force, as the page and the command line see it.
+
+use serde_json::{Value, json};
+
+use crate::base::limit::format_duration;
+use crate::flows::Site;
+use crate::script::{EngineBody, Kind};
+
+/// Returns the effective configuration (docs/http.md, `GET /api/config`).
+pub fn show(site: &Site) -> Value {
+    let config = &site.config;
+    let engines: Vec<Value> = config
+        .engines
+        .values()
+        .map(|it| {
+            let sort = match it.body {
+                EngineBody::Process { .. } => "process",
+                EngineBody::Builtin(_) => "builtin",
+            };
+            json!({"name": it.name, "type": sort})
+        })
+        .collect();
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "digest": config.digest,
+        "site": {
+            "name": config.site.name, "root": config.site.root, "listen": config.site.listen,
+            "sources": config.site.sources,
+        },
+        "identity": config.identity,
+        "limits": {
+            "jobs": config.limits.jobs, "grace": format_duration(config.limits.grace),
+            "lanes": config.limits.lanes,
+        },
+        "engines": engines,
+        "kinds": config.kinds.values().map(kind).collect::<Vec<_>>(),
+        "warnings": *site.warnings,
+        "script_stuck": site.vm.stuck(),
+    })
+}
+
+fn kind(kind: &Kind) -> Value {
+    let inputs: Vec<Value> = kind
+        .inputs
+        .iter()
+        .map(|it| {
+            json!({
+                "name": it.name, "type": it.ty.as_str(), "from": it.from, "required": it.required,
+                "about": it.about, "choices": it.choices, "default": it.default,
+                "computed": it.ty.is_computed(),
+            })
+        })
+        .collect();
+    json!({
+        "name": kind.name, "about": kind.about, "engine": kind.engine,
+        "skill": kind.skill.as_ref().map(|it| &it.name),
+        "produces": kind.produces.map(|it| it.as_str()), "lane": kind.lane,
+        "on_busy": kind.on_busy.as_str(), "timeout": format_duration(kind.timeout),
+        "max_running": kind.max_running, "inputs": inputs,
+    })
+}

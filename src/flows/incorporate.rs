@@ -1,0 +1,227 @@
+//! An agent hands in a proposal: fence, grants, base, text, and the fate of every other open Topic.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::{Actor, BlobId, Error, ErrorKind, ProposalId, Result, TopicId};
+use crate::documents::placement;
+use crate::documents::proposal::{self, NewProposal};
+use crate::documents::{Fate, Placed, Placement, PlacementState, topic};
+use crate::flows::proposals::Judge;
+use crate::flows::{Site, place};
+use crate::jobs::{self, Job, Verb};
+use crate::people::Caller;
+
+/// The body of `POST /api/topics/{id}/proposals`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProposalRequest {
+    /// The version that was rewritten: the job's own base.
+    pub base_source_sha: BlobId,
+    /// The complete new text.
+    pub text: String,
+    /// One sentence about the change.
+    #[serde(default)]
+    pub summary: Option<String>,
+    /// Where the agent put the other Topics; each is verified.
+    #[serde(default)]
+    pub anchors: Vec<AgentAnchor>,
+}
+
+/// An anchor supplied by an agent, in bytes of the proposed text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentAnchor {
+    /// Whose.
+    pub topic_id: TopicId,
+    /// First byte.
+    pub start: usize,
+    /// Byte after the last.
+    pub end: usize,
+    /// The text between them.
+    pub quote: String,
+}
+
+/// What `wb-agent insert-proposal` gets back.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inserted {
+    proposal_id: ProposalId,
+    revision_number: i64,
+    proposed_sha: BlobId,
+    text_digest: String,
+    fate: Vec<Fate>,
+}
+
+/// Keeps a proposal of a running job.
+///
+/// # Errors
+/// `conflict` with codes `job_ended`, `wrong_base`, `topic_closed`; `forbidden` with code
+/// `not_granted`; `invalid` with codes `nothing_changed`, `bad_anchor` and for texts that no Source
+/// can be.
+pub async fn propose(
+    site: &Site,
+    caller: &Caller,
+    topic_id: &TopicId,
+    request: ProposalRequest,
+) -> Result<Inserted> {
+    let (job_id, token) = caller.job()?;
+    let (asked, topic_asked) = (job_id.clone(), topic_id.clone());
+    let (job, subject) = site
+        .store
+        .read(move |c| Ok((jobs::find(c, &asked)?, topic::find(c, &topic_asked, None)?)))
+        .await?;
+    job.require_topic(topic_id, Verb::Propose)?;
+    require_own_base(site, &job, &request.base_source_sha)?;
+    refuse_text(&request.text)?;
+    let path = subject.source_path.clone();
+    let base = site.repo.read_blob(&request.base_source_sha, SOURCE_BYTES_MAX).await?;
+    let base = String::from_utf8(base)
+        .map_err(|_| Error::invalid("the base is not UTF-8").code("not_text"))?;
+    let proposed = site.repo.hash_text(&request.text).await?;
+    let judged = judge_others(site, caller, &request, &subject, &base, &proposed).await?;
+    let new = NewProposal {
+        topic_id: topic_id.clone(),
+        job_id: Some(job.id.clone()),
+        proposed_by: None,
+        source_path: path,
+        base_source_sha: request.base_source_sha,
+        proposed_sha: proposed.clone(),
+        text: request.text,
+        summary: request.summary,
+    };
+    let (ids, token, topic_id) = (site.ids.clone(), token.to_owned(), topic_id.clone());
+    let placements = judged.placements;
+    let made = site
+        .store
+        .write(move |tx| {
+            jobs::fence(tx, &token)?.require_topic(&topic_id, Verb::Propose)?;
+            let made = proposal::insert(tx, &ids, new.clone())?;
+            for (topic, placed, by) in &placements {
+                placement::put(tx, topic, &made.proposed_sha, placed, by)?;
+            }
+            Ok(made)
+        })
+        .await?;
+    Ok(Inserted {
+        proposal_id: made.id,
+        revision_number: made.revision_number,
+        proposed_sha: made.proposed_sha,
+        text_digest: made.text_digest,
+        fate: judged.fate,
+    })
+}
+
+/// A job proposes for the version that it was given, and for no other.
+fn require_own_base(site: &Site, job: &Job, base: &BlobId) -> Result<()> {
+    let kind = site.config.kinds.get(&job.kind);
+    let own = kind
+        .into_iter()
+        .flat_map(|it| &it.inputs)
+        .filter(|it| it.ty == crate::script::InputType::Blob);
+    let is_own = own.filter_map(|it| job.input_text(&it.name)).any(|it| it == base.as_str());
+    if is_own {
+        return Ok(());
+    }
+    let message = format!("{base} is not the base of job {}", job.id);
+    Err(Error::conflict("wrong_base", message)
+        .hint("use the Base source SHA of the prompt; if the source has moved on, stop"))
+}
+
+fn refuse_text(text: &str) -> Result<()> {
+    if text.len() > SOURCE_BYTES_MAX {
+        let message = format!("the text has {} bytes, the limit is {SOURCE_BYTES_MAX}", text.len());
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    if text.trim().is_empty() {
+        return Err(Error::invalid("the text is empty")
+            .code("empty_text")
+            .hint("pipe the whole new source to insert-proposal"));
+    }
+    if text.contains('\0') {
+        return Err(Error::invalid("the text holds a zero byte").code("not_text"));
+    }
+    Ok(())
+}
+
+struct Judged {
+    fate: Vec<Fate>,
+    placements: Vec<(TopicId, Placed, Actor)>,
+}
+
+/// Computes what happens to every other open Topic, and verifies the anchors that the agent gave.
+async fn judge_others(
+    site: &Site,
+    caller: &Caller,
+    request: &ProposalRequest,
+    subject: &topic::Topic,
+    base: &str,
+    proposed: &BlobId,
+) -> Result<Judged> {
+    let path = subject.source_path.clone();
+    let before = place::in_text(site, &path, &request.base_source_sha, base).await?;
+    let mut open = site.store.read(move |c| topic::list_open_of(c, &path, None)).await?;
+    for topic in &mut open {
+        topic.placement = before.get(&topic.id).cloned();
+    }
+    let given = verify_anchors(request, &open)?;
+    let agent = caller.actor();
+    let by_agent = given
+        .iter()
+        .map(|(id, placed)| (id.clone(), Placement::new(proposed, placed, &agent)))
+        .collect();
+    let judge = Judge {
+        open,
+        settled: subject.id.clone(),
+        base: (request.base_source_sha.clone(), base.to_owned()),
+        proposed: (proposed.clone(), request.text.clone()),
+        by_agent,
+    };
+    let fate = judge.fates().await?;
+    let placements = fate
+        .iter()
+        .filter_map(|it| {
+            let after = it.after.as_ref()?;
+            let method = if after.decided_by == agent { "agent" } else { "diff" };
+            let range = after.start.zip(after.end).map(|(start, end)| start..end);
+            let placed = Placed { state: after.state, range, confidence: after.confidence, method };
+            Some((it.topic_id.clone(), placed, after.decided_by.clone()))
+        })
+        .collect();
+    Ok(Judged { fate, placements })
+}
+
+fn verify_anchors(
+    request: &ProposalRequest,
+    open: &[topic::Topic],
+) -> Result<Vec<(TopicId, Placed)>> {
+    let mut given = Vec::new();
+    for anchor in &request.anchors {
+        let refuse = |why: &str| {
+            Err(Error::invalid(format!("the anchor of topic {}: {why}", anchor.topic_id))
+                .code("bad_anchor")
+                .hint("offsets are UTF-8 bytes of the proposed text"))
+        };
+        let Some(topic) = open.iter().find(|it| it.id == anchor.topic_id) else {
+            return refuse("it is not open on this source");
+        };
+        if topic.is_global {
+            return refuse("it is on the whole source");
+        }
+        if anchor.start >= anchor.end {
+            return refuse("it is empty");
+        }
+        let range = anchor.start..anchor.end;
+        if request.text.get(range.clone()) != Some(anchor.quote.as_str()) {
+            return refuse("the text between its offsets is not its quote");
+        }
+        let was = topic.anchor.as_ref().map(|it| it.quote.as_str());
+        let state = if was == Some(anchor.quote.as_str()) {
+            PlacementState::Moved
+        } else {
+            PlacementState::Rewritten
+        };
+        let placed = Placed { state, range: Some(range), confidence: 0.9, method: "agent" };
+        given.push((anchor.topic_id.clone(), placed));
+    }
+    Ok(given)
+}

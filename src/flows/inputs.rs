@@ -1,0 +1,254 @@
+//! From a request's fields to the checked inputs of a job.
+
+use camino::Utf8Path;
+use serde_json::{Map, Value};
+
+use crate::base::limit::{LINE_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
+use crate::documents::{self, Repo, TopicStatus};
+use crate::flows::Works;
+use crate::jobs::{Grant, Verb};
+use crate::script::{Input, InputType, Kind, Produces};
+
+/// Largest file of a persona, in bytes.
+const PERSONA_BYTES_MAX: usize = 256 * 1024;
+
+/// The checked inputs of a job, without those that are computed at its start.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// All values by name.
+    pub values: Map<String, Value>,
+    /// The Source among them.
+    pub source_path: Option<SourcePath>,
+    /// The Topic among them.
+    pub topic_id: Option<TopicId>,
+    /// The persona among them.
+    pub persona_name: Option<String>,
+}
+
+/// Returns a kind of the script in force.
+///
+/// # Errors
+/// `invalid` with code `unknown_kind` and the list of kinds.
+pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
+    works.config.kinds.get(name).ok_or_else(|| {
+        let known: Vec<&str> = works.config.kinds.keys().map(String::as_str).collect();
+        let shown = crate::base::truncate_chars(name, 80);
+        Error::invalid(format!("there is no kind \"{shown}\""))
+            .code("unknown_kind")
+            .hint(format!("the script declares: {}", known.join(", ")))
+    })
+}
+
+/// Checks what was sent against the declaration of the kind.
+///
+/// # Errors
+/// `invalid` naming the input: `unknown_input`, `missing_input`, `computed_input`, `input_mismatch`,
+/// `bad_input`; `not_found` for a Topic, Source or persona that is not there; `conflict` with code
+/// `topic_closed`.
+pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Result<Checked> {
+    refuse_unknown_names(kind, sent.keys())?;
+    let mut checked = Checked::default();
+    for input in &kind.inputs {
+        let given = sent.get(&input.name).filter(|value| !value.is_null());
+        let value = one(works, kind, input, given, &mut checked).await?;
+        if let Some(value) = value {
+            checked.values.insert(input.name.clone(), value);
+        }
+    }
+    Ok(checked)
+}
+
+/// Refuses names that no input of the kind has.
+///
+/// # Errors
+/// `invalid` with code `unknown_input` and the list of inputs.
+pub fn refuse_unknown_names<'a>(
+    kind: &Kind,
+    mut names: impl Iterator<Item = &'a String>,
+) -> Result<()> {
+    let Some(name) = names.find(|name| kind.input(name).is_none()) else { return Ok(()) };
+    let known: Vec<&str> =
+        kind.inputs.iter().filter(|it| !it.ty.is_computed()).map(|it| it.name.as_str()).collect();
+    let shown = crate::base::truncate_chars(name, 80);
+    Err(Error::invalid(format!("kind \"{}\" has no input `{shown}`", kind.name))
+        .code("unknown_input")
+        .hint(format!("it takes: {}", known.join(", "))))
+}
+
+async fn one(
+    works: &Works,
+    kind: &Kind,
+    input: &Input,
+    given: Option<&Value>,
+    checked: &mut Checked,
+) -> Result<Option<Value>> {
+    if input.ty.is_computed() {
+        if given.is_some() {
+            let message = format!("input `{}` is computed by the server", input.name);
+            return Err(Error::invalid(message).code("computed_input").hint("leave it out"));
+        }
+        return Ok(None);
+    }
+    let derived = derive(works, input, checked).await?;
+    let value = match (derived, given) {
+        (Some(derived), Some(given)) if *given != derived => {
+            return Err(Error::invalid(format!("input `{}` must be {derived}", input.name))
+                .code("input_mismatch")
+                .hint("it follows from another input: leave it out"));
+        }
+        (Some(derived), _) => derived,
+        (None, Some(given)) => given.clone(),
+        (None, None) => match &input.default {
+            Some(text) => default_value(input, text),
+            None if input.required => {
+                let message = format!("kind \"{}\" needs the input `{}`", kind.name, input.name);
+                return Err(Error::invalid(message).code("missing_input"));
+            }
+            None => return Ok(None),
+        },
+    };
+    typed(works, input, value, checked).await.map(Some)
+}
+
+fn default_value(input: &Input, text: &str) -> Value {
+    match input.ty {
+        InputType::Number => text.parse::<f64>().map_or(Value::Null, Value::from),
+        InputType::Flag => Value::Bool(text == "true"),
+        _ => Value::String(text.to_owned()),
+    }
+}
+
+/// Returns what follows from the input named by `from`, for inputs that a person could also send.
+async fn derive(works: &Works, input: &Input, checked: &Checked) -> Result<Option<Value>> {
+    let (Some(from), InputType::Source) = (&input.from, input.ty) else { return Ok(None) };
+    let Some(Value::String(topic)) = checked.values.get(from) else { return Ok(None) };
+    let topic: TopicId = topic.parse()?;
+    let topic = works.store.read(move |c| documents::topic::find(c, &topic, None)).await?;
+    Ok(Some(Value::String(topic.source_path.to_string())))
+}
+
+async fn typed(works: &Works, input: &Input, value: Value, checked: &mut Checked) -> Result<Value> {
+    let wrong = |expected: &str| {
+        Error::invalid(format!("input `{}` must be {expected}", input.name)).code("bad_input")
+    };
+    let text = value.as_str().map(str::to_owned);
+    match input.ty {
+        InputType::Topic => {
+            let id: TopicId = text.ok_or_else(|| wrong("the id of a topic"))?.parse()?;
+            require_open(works, &id).await?;
+            checked.topic_id.get_or_insert(id);
+        }
+        InputType::Source => {
+            let text = text.ok_or_else(|| wrong("the path of a source"))?;
+            let path: SourcePath = text.parse()?;
+            works.repo.source(&path).await?;
+            checked.source_path.get_or_insert(path);
+        }
+        InputType::Persona => {
+            let name = text.ok_or_else(|| wrong("the name of a persona"))?;
+            persona_version(&works.repo, &works.config.folder, &name).await?;
+            checked.persona_name.get_or_insert(name);
+        }
+        InputType::Line => {
+            let text = text.ok_or_else(|| wrong("text"))?;
+            if text.len() > LINE_BYTES_MAX || text.chars().any(char::is_control) {
+                return Err(wrong("one line of at most 4 KiB"));
+            }
+        }
+        InputType::Text => {
+            let text = text.ok_or_else(|| wrong("text"))?;
+            if text.len() > TEXT_INPUT_BYTES_MAX || text.contains('\0') {
+                return Err(wrong("text of at most 16 MiB without zero bytes"));
+            }
+        }
+        InputType::Number => {
+            let number = value.as_f64().ok_or_else(|| wrong("a number"))?;
+            let is_in =
+                input.min.is_none_or(|it| number >= it) && input.max.is_none_or(|it| number <= it);
+            if !is_in {
+                return Err(wrong("within its limits"));
+            }
+        }
+        InputType::Choice => {
+            let text = text.ok_or_else(|| wrong("one of its choices"))?;
+            if !input.choices.contains(&text) {
+                return Err(wrong(&format!("one of {}", input.choices.join(", "))));
+            }
+        }
+        InputType::Flag => {
+            value.as_bool().ok_or_else(|| wrong("true or false"))?;
+        }
+        InputType::Blob | InputType::Hash => {
+            return Err(Error::internal("a computed input was taken from a request"));
+        }
+    }
+    Ok(value)
+}
+
+/// Refuses a Topic that is closed.
+///
+/// # Errors
+/// `not_found`; `conflict` with code `topic_closed`.
+pub async fn require_open(works: &Works, id: &TopicId) -> Result<()> {
+    let asked = id.clone();
+    let topic = works.store.read(move |c| documents::topic::find(c, &asked, None)).await?;
+    match topic.status {
+        TopicStatus::Open => Ok(()),
+        status => {
+            let message = format!("topic {id} is {}", status.as_str());
+            Err(Error::conflict("topic_closed", message).hint("reopen it first"))
+        }
+    }
+}
+
+/// Returns the version of a persona: the blob id of `agents/NAME.md` beside the script.
+///
+/// # Errors
+/// `invalid` for a name that is no file name; `not_found` with code `no_persona`.
+pub async fn persona_version(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<BlobId> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
+        return Err(Error::invalid(
+            "the name of a persona holds letters, digits, `-` and `_` only",
+        )
+        .code("bad_input"));
+    }
+    let root = crate::process::Root::open(folder)?;
+    let path = camino::Utf8PathBuf::from(format!("agents/{name}.md"));
+    let (bytes, _) =
+        root.read_relative(&path, PERSONA_BYTES_MAX).map_err(|cause| match cause.kind() {
+            ErrorKind::NotFound => Error::not_found(format!("there is no persona {name}"))
+                .code("no_persona")
+                .hint(format!("write {path} beside the script")),
+            _ => cause,
+        })?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Error::invalid(format!("{path} is not UTF-8")).code("not_text"))?;
+    repo.hash_text(&text).await
+}
+
+/// Returns what the token of such a job may do. The script may choose the kind, not the grants.
+pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
+    let mut grants = Vec::new();
+    let proposes = kind.produces == Some(Produces::Proposal);
+    for input in &kind.inputs {
+        let Some(Value::String(text)) = checked.values.get(&input.name) else { continue };
+        match input.ty {
+            InputType::Topic => {
+                let Ok(id) = text.parse::<TopicId>() else { continue };
+                let mut verbs = vec![Verb::Read, Verb::Message];
+                if proposes {
+                    verbs.push(Verb::Propose);
+                }
+                grants.push(Grant::topic(&id, &verbs));
+            }
+            InputType::Source => {
+                let Ok(path) = text.parse::<SourcePath>() else { continue };
+                grants.push(Grant::source(&path, &[Verb::Read]));
+            }
+            _ => {}
+        }
+    }
+    grants
+}

@@ -1,0 +1,409 @@
+//! Asking for a job, watching it, and taking it back.
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::base::{Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId};
+use crate::documents;
+use crate::flows::{Site, inputs, page_limit, prepare};
+use crate::jobs::{self, Job, JobFilter, NewJob, Status, job_dir};
+use crate::people::{self, Caller};
+use crate::process::{self, Stream};
+use crate::script::{EngineBody, OnBusy, Produces};
+use crate::store::idempotency;
+
+/// Most bytes of a log in one answer.
+const LOG_BYTES_MAX: usize = 256 * 1024;
+/// Most entries of a stream in one answer.
+const STREAM_ENTRIES_MAX: usize = 500;
+
+/// The body of `POST /api/agent/jobs`: the kind, its inputs beside it, and when.
+#[derive(Clone, Debug, Deserialize)]
+pub struct JobRequest {
+    /// The kind.
+    pub kind: String,
+    /// Larger goes first; between -100 and 100.
+    #[serde(default)]
+    pub priority: i64,
+    /// RFC 3339; the job does not start earlier.
+    #[serde(default)]
+    pub not_before: Option<String>,
+    /// The inputs of the kind.
+    #[serde(flatten)]
+    pub inputs: Map<String, Value>,
+}
+
+/// A job with what only other domains know.
+#[derive(Serialize)]
+pub struct JobView {
+    #[serde(flatten)]
+    job: Job,
+    message: Option<String>,
+    requested_by_name: String,
+    cancelled_by_name: Option<String>,
+    engine: Option<String>,
+    timeout_ms: Option<u64>,
+    proposal_id: Option<ProposalId>,
+}
+
+/// Accepts a job.
+///
+/// # Errors
+/// `forbidden` for viewers and jobs; what is wrong with an input; `lane_busy`, `queue_full`, and for
+/// a kind that proposes what `source_dirty` and its like say, before an agent spends time on it.
+pub async fn create(
+    site: &Site,
+    caller: &Caller,
+    request: JobRequest,
+    key: Option<idempotency::Key>,
+) -> Result<JobId> {
+    let person = caller.may_write()?;
+    let kind = inputs::kind(site, &request.kind)?;
+    let checked = inputs::check(site, kind, &request.inputs).await?;
+    if kind.produces == Some(Produces::Proposal) {
+        for path in prepare::sources(kind, &checked.values) {
+            site.repo.head().await?;
+            site.repo.refuse_busy().await?;
+            site.repo.refuse_unwritable(&path).await?;
+        }
+    }
+    if !(-100..=100).contains(&request.priority) {
+        return Err(Error::invalid("a priority is between -100 and 100"));
+    }
+    let new = NewJob {
+        kind: kind.name.clone(),
+        lane: kind.lane.as_ref().and_then(|input| lane_of(input, &checked.values)),
+        on_busy: kind.on_busy,
+        grants: inputs::grants(kind, &checked),
+        source_path: checked.source_path,
+        topic_id: checked.topic_id,
+        persona_name: checked.persona_name,
+        inputs: checked.values,
+        requested_by: crate::base::Actor::Person(person.id.clone()),
+        priority: request.priority,
+        not_before: request.not_before.as_deref().map(parse_time).transpose()?,
+        config_digest: site.config.digest.clone(),
+        retry_of: None,
+    };
+    accept(site, new, key).await
+}
+
+async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Result<JobId> {
+    let (ids, lanes) = (site.ids.clone(), site.queue.capacities().clone());
+    site.store
+        .write(move |tx| {
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx, key)?
+            {
+                return kept["job_id"].as_str().unwrap_or_default().parse();
+            }
+            let id = jobs::enqueue(tx, &ids, &lanes, &new)?;
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!({"job_id": id}))?;
+            }
+            Ok(id)
+        })
+        .await
+}
+
+fn lane_of(input: &str, values: &Map<String, Value>) -> Option<String> {
+    match values.get(input)? {
+        Value::Null => None,
+        Value::String(text) => Some(format!("{input}={text}")),
+        other => Some(format!("{input}={other}")),
+    }
+}
+
+fn parse_time(text: &str) -> Result<Millis> {
+    let at: jiff::Timestamp = text.parse().map_err(|_| {
+        Error::invalid("not_before is not a time like 2026-01-02T03:04:05Z").code("bad_time")
+    })?;
+    Ok(Millis(at.as_millisecond()))
+}
+
+/// Repeats a job that has ended, as a new one that always queues.
+///
+/// # Errors
+/// `conflict` with code `job_active` if it has not ended.
+pub async fn retry(
+    site: &Site,
+    caller: &Caller,
+    id: &JobId,
+    key: Option<idempotency::Key>,
+) -> Result<JobId> {
+    let person = caller.may_write()?;
+    let asked = id.clone();
+    let old = site.store.read(move |c| jobs::find(c, &asked)).await?;
+    if !old.status.is_final() {
+        return Err(Error::conflict("job_active", format!("job {id} is {}", old.status))
+            .hint("cancel it first, or wait for it"));
+    }
+    let kind = inputs::kind(site, &old.kind)?;
+    let sent: Map<String, Value> = old
+        .inputs
+        .iter()
+        .filter(|(name, _)| kind.input(name).is_none_or(|it| !it.ty.is_computed()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let checked = inputs::check(site, kind, &sent).await?;
+    let new = NewJob {
+        kind: kind.name.clone(),
+        lane: kind.lane.as_ref().and_then(|input| lane_of(input, &checked.values)),
+        on_busy: OnBusy::Queue,
+        grants: inputs::grants(kind, &checked),
+        source_path: checked.source_path,
+        topic_id: checked.topic_id,
+        persona_name: checked.persona_name,
+        inputs: checked.values,
+        requested_by: crate::base::Actor::Person(person.id.clone()),
+        priority: old.priority,
+        not_before: None,
+        config_digest: site.config.digest.clone(),
+        retry_of: Some(old.id),
+    };
+    accept(site, new, key).await
+}
+
+/// Cancels a job: at once if it waits, otherwise its agent gets the grace.
+///
+/// # Errors
+/// `conflict` with code `job_ended`.
+pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
+    let by = crate::base::Actor::Person(caller.may_write()?.id.clone());
+    let (asked, lanes) = (id.clone(), site.queue.capacities().clone());
+    site.store
+        .write(move |tx| {
+            if jobs::cancel_queued(tx, &asked, &by, &lanes)? {
+                return Ok(());
+            }
+            jobs::request_cancel(tx, &asked, &by)
+        })
+        .await?;
+    site.queue.stop_job(id);
+    show(site, caller, id).await
+}
+
+/// Returns a job.
+///
+/// # Errors
+/// `not_found`; a job sees itself only.
+pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
+    require_own(caller, id)?;
+    let (asked, works) = (id.clone(), site.works.clone());
+    site.store.read(move |c| view(&works, c, jobs::find(c, &asked)?)).await
+}
+
+fn require_own(caller: &Caller, id: &JobId) -> Result<()> {
+    match caller {
+        Caller::Job { id: own, .. } if own != id => {
+            let message = format!("job {own} may not look at job {id}");
+            Err(Error::new(ErrorKind::Forbidden, message).code("not_granted"))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn view(works: &super::Works, c: &Connection, job: Job) -> Result<JobView> {
+    let kind = works.config.kinds.get(&job.kind);
+    let engine = kind.and_then(|it| works.config.engines.get(&it.engine));
+    let program = match engine.map(|it| &it.body) {
+        Some(EngineBody::Process { command, .. }) => {
+            command.first().map_or("agent", String::as_str)
+        }
+        _ => "wb-agent",
+    };
+    let canceller = job.cancelled_by.as_ref();
+    let canceller = canceller.map(|it| people::display_name(c, it)).transpose()?;
+    let timeout = kind.map(|it| it.timeout);
+    let proposal = documents::proposal::by_job(c, &job.id)?;
+    Ok(JobView {
+        message: jobs::sentence(&job, program, timeout, canceller.as_deref()),
+        requested_by_name: people::display_name(c, &job.requested_by)?,
+        cancelled_by_name: canceller,
+        engine: engine.map(|it| it.name.clone()),
+        timeout_ms: timeout.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
+        proposal_id: proposal.map(|it| it.id),
+        job,
+    })
+}
+
+/// The query of `GET /api/agent/jobs`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobQuery {
+    /// Only of this Source.
+    pub source_path: Option<SourcePath>,
+    /// Only in this state.
+    pub status: Option<String>,
+    /// Only of this kind.
+    pub kind: Option<String>,
+    /// Only of this Topic.
+    pub topic_id: Option<TopicId>,
+    /// The `next` of the page before.
+    pub after: Option<JobId>,
+    /// Rows of a page.
+    pub limit: Option<u32>,
+}
+
+/// Returns jobs, newest first, as `{items, next}`.
+///
+/// # Errors
+/// `invalid` for a status that is none; `forbidden` for jobs.
+pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Value> {
+    caller.person()?;
+    let limit = page_limit(query.limit)?;
+    let filter = JobFilter {
+        source_path: query.source_path,
+        topic_id: query.topic_id,
+        kind: query.kind,
+        status: query.status.as_deref().map(Status::parse).transpose()?,
+        before: query.after,
+        limit: limit + 1,
+    };
+    let works = site.works.clone();
+    site.store
+        .read(move |c| {
+            let mut found = jobs::list(c, &filter)?;
+            let has_more = found.len() > limit as usize;
+            found.truncate(limit as usize);
+            let next = if has_more { found.last().map(|it| it.id.clone()) } else { None };
+            let items: Vec<JobView> =
+                found.into_iter().map(|job| view(&works, c, job)).collect::<Result<_>>()?;
+            Ok(json!({"items": items, "next": next}))
+        })
+        .await
+}
+
+/// The query of `GET /api/agent/jobs/{id}/log`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogQuery {
+    /// `stdout` or `stderr` (the default).
+    pub stream: Option<String>,
+    /// From this byte of the agent's output on.
+    pub offset: Option<u64>,
+}
+
+/// Returns a part of an agent's output.
+///
+/// # Errors
+/// `not_found` if the job is not there or its folder was removed.
+pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> Result<Value> {
+    require_own(caller, id)?;
+    let stream = match query.stream.as_deref() {
+        None | Some("stderr") => Stream::Stderr,
+        Some("stdout") => Stream::Stdout,
+        Some(_) => return Err(Error::invalid("stream is `stdout` or `stderr`")),
+    };
+    let asked = id.clone();
+    let job = site.store.read(move |c| jobs::find(c, &asked)).await?;
+    let dir = job_dir(&site.config.site.data, id);
+    let offset = query.offset.unwrap_or(0);
+    let read = blocking(move || process::read_output(&dir, stream, offset, LOG_BYTES_MAX)).await;
+    let chunk = match read {
+        // A job that waits, or that never got as far as an agent, has printed nothing.
+        Err(cause) if cause.kind() == ErrorKind::NotFound && job.started_at.is_none() => None,
+        Err(cause) => return Err(cause),
+        Ok(chunk) => Some(chunk),
+    };
+    let running = !job.status.is_final();
+    Ok(match chunk {
+        None => json!({
+            "stream": stream.as_str(), "offset": 0, "next_offset": 0, "total": 0, "text": "",
+            "cut": null, "running": running,
+        }),
+        Some(chunk) => {
+            // A character at the end of the piece that is not whole yet is left for the next one.
+            let whole = whole_characters(&chunk.bytes, chunk.next_offset < chunk.total || running);
+            let next = chunk.offset + whole as u64;
+            json!({
+                "stream": stream.as_str(), "offset": chunk.offset, "next_offset": next,
+                "total": chunk.total, "text": String::from_utf8_lossy(&chunk.bytes[..whole]),
+                "cut": chunk.cut.map(|(from, to)| json!({"from": from, "to": to})),
+                "running": running,
+            })
+        }
+    })
+}
+
+fn whole_characters(bytes: &[u8], more_may_come: bool) -> usize {
+    match std::str::from_utf8(bytes) {
+        Err(cause) if more_may_come && cause.error_len().is_none() && cause.valid_up_to() > 0 => {
+            cause.valid_up_to()
+        }
+        _ => bytes.len(),
+    }
+}
+
+/// Returns the agent's telemetry after an entry, as `{items, next}`.
+///
+/// # Errors
+/// `not_found`.
+pub async fn stream(site: &Site, caller: &Caller, id: &JobId, after: u64) -> Result<Value> {
+    require_own(caller, id)?;
+    let asked = id.clone();
+    site.store.read(move |c| jobs::find(c, &asked)).await?;
+    let dir = job_dir(&site.config.site.data, id);
+    let items = blocking(move || jobs::read_stream(&dir, after, STREAM_ENTRIES_MAX)).await?;
+    let next = items.last().map(|it| it["seq"].clone());
+    Ok(json!({"items": items, "next": next}))
+}
+
+/// Returns the exact prompt of a job.
+///
+/// # Errors
+/// `not_found` with code `no_prompt` for a job that has not been started.
+pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
+    require_own(caller, id)?;
+    let asked = id.clone();
+    site.store.read(move |c| jobs::find(c, &asked)).await?;
+    let path = job_dir(&site.config.site.data, id).join("prompt");
+    let missing = format!("job {id} has no prompt: it was not started");
+    let bytes = blocking(move || {
+        std::fs::read(&path)
+            .map_err(|cause| Error::not_found(missing).code("no_prompt").source(cause))
+    })
+    .await?;
+    Ok(json!({"prompt": String::from_utf8_lossy(&bytes)}))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|cause| Error::internal("reading a file panicked").source(cause))?
+}
+
+/// The body of `POST /api/agent/jobs/{id}/result`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResultRequest {
+    /// Any JSON.
+    pub result: Value,
+    /// One sentence.
+    #[serde(default)]
+    pub summary: Option<String>,
+}
+
+/// Keeps what an agent hands in for its own job.
+///
+/// # Errors
+/// `forbidden` for anybody but the job itself; `conflict` with code `job_ended`.
+pub async fn finish(
+    site: &Site,
+    caller: &Caller,
+    id: &JobId,
+    request: ResultRequest,
+) -> Result<Value> {
+    require_own(caller, id)?;
+    let token = caller.job()?.1.to_owned();
+    let id = id.clone();
+    site.store
+        .write(move |tx| {
+            jobs::fence(tx, &token)?;
+            jobs::keep_result(tx, &id, &request.result, request.summary.as_deref())
+        })
+        .await?;
+    Ok(json!({}))
+}

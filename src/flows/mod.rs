@@ -1,0 +1,77 @@
+//! Flows: one file per story that crosses domains. They are what HTTP and the command line call.
+//!
+//! **Invariant:** no flow knows how it was called; it gets a `Caller` and values, and returns values.
+//! **Invariant:** what a job's token writes goes through `jobs::fence` first, in the same transaction.
+
+pub mod approve;
+pub mod config;
+pub mod incorporate;
+pub mod inputs;
+pub mod jobs;
+pub mod names;
+pub mod place;
+pub mod prepare;
+pub mod proposals;
+pub mod recover;
+pub mod relay;
+pub mod render;
+pub mod sources;
+pub mod topics;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
+
+use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
+use crate::base::{Error, Ids, Result};
+use crate::documents::Repo;
+use crate::jobs::Queue;
+use crate::script::{Config, Vm};
+use crate::store::Store;
+
+/// The handles that stories about documents need; cheap to clone.
+#[derive(Clone)]
+pub struct Works {
+    /// The database.
+    pub store: Store,
+    /// The source of ids.
+    pub ids: Ids,
+    /// The script in force.
+    pub config: Arc<Config>,
+    /// The script's functions.
+    pub vm: Vm,
+    /// The repository of the Sources.
+    pub repo: Repo,
+    /// The agents' client, absolute.
+    pub wb_agent: Utf8PathBuf,
+}
+
+/// The running site: the works and the queue.
+#[derive(Clone)]
+pub struct Site {
+    /// The handles that need no queue.
+    pub works: Works,
+    /// The queue of jobs.
+    pub queue: Queue,
+    /// What the operator should know: warnings of the script and of the start.
+    pub warnings: Arc<Vec<String>>,
+}
+
+impl Deref for Site {
+    type Target = Works;
+    fn deref(&self) -> &Works {
+        &self.works
+    }
+}
+
+/// Returns a page's size as asked, or the default.
+///
+/// # Errors
+/// `invalid` above the largest page and for 0.
+pub fn page_limit(asked: Option<u32>) -> Result<u32> {
+    match asked.unwrap_or(PAGE_ROWS_DEFAULT) {
+        limit @ 1..=PAGE_ROWS_MAX => Ok(limit),
+        limit => Err(Error::invalid(format!("limit {limit} is not between 1 and {PAGE_ROWS_MAX}"))),
+    }
+}

@@ -1,0 +1,135 @@
+//! The start of a job: inputs validated by the kind in force, versions computed, the prompt made.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use serde_json::{Map, Value};
+
+use crate::base::{Error, Result, SourcePath};
+use crate::documents;
+use crate::flows::{Works, inputs};
+use crate::jobs::{Hooks, Job, Prepared, Status};
+use crate::script::{self, Config, InputType, Kind, Produces};
+
+/// Returns what documents and the script add to a job's life.
+pub fn hooks(works: &Works) -> Hooks {
+    let at_start = works.clone();
+    Hooks {
+        prepare: Arc::new(move |job| {
+            let works = at_start.clone();
+            Box::pin(async move { prepare(&works, &job).await })
+        }),
+        produced: Arc::new(produced),
+        settled: Arc::new(|tx, job| {
+            let succeeded = job.status == Status::Succeeded;
+            documents::proposal::settle_job(tx, &job.id, succeeded, &crate::base::Actor::System)
+        }),
+    }
+}
+
+/// Whether a job left what its kind promises: rows are found by the job's id, never by time.
+fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<bool> {
+    match produces {
+        Produces::Proposal => Ok(documents::proposal::by_job(tx.connection(), &job.id)?.is_some()),
+        Produces::Message => match &job.topic_id {
+            None => Ok(false),
+            Some(topic) => {
+                let agent = crate::base::Actor::Job(job.id.clone());
+                documents::message::has_author(tx.connection(), topic, &agent)
+            }
+        },
+        Produces::Result => Ok(job.result.is_some()),
+        // No verb makes one yet: such a job fails with the sentence that says so.
+        Produces::Perspective => Ok(false),
+    }
+}
+
+async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
+    let changed = |cause: Error| match cause.kind() {
+        crate::base::ErrorKind::Invalid => Error::invalid(cause.message()).code("kind_changed"),
+        _ => cause,
+    };
+    let kind = inputs::kind(works, &job.kind).map_err(changed)?;
+    // What was computed for an earlier start is computed again.
+    let sent: Map<String, Value> = job
+        .inputs
+        .iter()
+        .filter(|(name, _)| kind.input(name).is_none_or(|it| !it.ty.is_computed()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let checked = inputs::check(works, kind, &sent).await.map_err(changed)?;
+    let mut values = checked.values;
+    compute(works, kind, &mut values).await?;
+    if kind.produces == Some(Produces::Proposal) {
+        for path in sources(kind, &values) {
+            works.repo.refuse_unwritable(&path).await?;
+        }
+    }
+    let texts = texts(&works.config, &works.wb_agent, kind, job.id.as_str(), &values);
+    let prompt = script::prompt(&works.vm, kind, &texts).await.map_err(|cause| {
+        let code =
+            if cause.code_str() == "script_stuck" { "script_stuck" } else { "prompt_failed" };
+        Error::invalid(cause.chain()).code(code)
+    })?;
+    Ok(Prepared { inputs: values, prompt })
+}
+
+/// Computes the versions of what a job works on.
+///
+/// # Errors
+/// As reading the Source or the persona.
+pub async fn compute(works: &Works, kind: &Kind, values: &mut Map<String, Value>) -> Result<()> {
+    for input in kind.inputs.iter().filter(|it| it.ty.is_computed()) {
+        let Some(from) = &input.from else { continue };
+        let Some(origin) = values.get(from).and_then(Value::as_str).map(str::to_owned) else {
+            continue;
+        };
+        let version = match input.ty {
+            InputType::Blob => works.repo.source(&origin.parse()?).await?.blob,
+            _ => inputs::persona_version(&works.repo, &works.config.folder, &origin).await?,
+        };
+        values.insert(input.name.clone(), Value::String(version.to_string()));
+    }
+    Ok(())
+}
+
+/// Returns the Sources among the values.
+pub fn sources(kind: &Kind, values: &Map<String, Value>) -> Vec<SourcePath> {
+    kind.inputs
+        .iter()
+        .filter(|it| it.ty == InputType::Source)
+        .filter_map(|it| values.get(&it.name)?.as_str()?.parse().ok())
+        .collect()
+}
+
+/// Returns what a prompt can name: the inputs, and what every job has.
+pub fn texts(
+    config: &Config,
+    wb_agent: &Utf8Path,
+    kind: &Kind,
+    job_id: &str,
+    values: &Map<String, Value>,
+) -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    for input in &kind.inputs {
+        let text = match values.get(&input.name) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        texts.insert(input.name.clone(), text);
+    }
+    let skill = kind.skill.as_ref().map_or("", |it| it.name.as_str());
+    for (name, value) in [
+        ("job_id", job_id),
+        ("kind", &kind.name),
+        ("skill", skill),
+        ("root", config.site.root.as_str()),
+        ("wb_agent", wb_agent.as_str()),
+        ("folder", config.folder.as_str()),
+    ] {
+        texts.insert(name.to_owned(), value.to_owned());
+    }
+    texts
+}

@@ -1,0 +1,103 @@
+//! Sources as the page and agents see them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::base::{Result, SourcePath};
+use crate::documents::{headings, topic};
+use crate::flows::{Site, names, page_limit, topics};
+use crate::jobs::{self, Verb};
+use crate::people::Caller;
+
+/// The query of `GET /api/sources`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceQuery {
+    /// Only paths that hold this text, in any case.
+    pub query: Option<String>,
+    /// The `next` of the page before: a path.
+    pub after: Option<String>,
+    /// Rows of a page.
+    pub limit: Option<u32>,
+}
+
+/// Returns Sources by path, as `{items, next}`.
+///
+/// # Errors
+/// `unavailable` if git does not answer.
+pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Value> {
+    caller.person()?;
+    let limit = page_limit(query.limit)? as usize;
+    let wanted = query.query.unwrap_or_default().to_lowercase();
+    let mut entries = site.repo.list_sources().await?;
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    entries.retain(|it| {
+        it.path.as_str().to_lowercase().contains(&wanted)
+            && query.after.as_deref().is_none_or(|after| it.path.as_str() > after)
+    });
+    let next = entries.get(limit).and_then(|_| entries.get(limit - 1)).map(|it| it.path.clone());
+    entries.truncate(limit);
+    let paths: Vec<SourcePath> = entries.iter().map(|it| it.path.clone()).collect();
+    let counts: BTreeMap<SourcePath, i64> = site
+        .store
+        .read(move |c| {
+            let count = |path: SourcePath| Ok((path.clone(), topic::count_open_of(c, &path)?));
+            paths.into_iter().map(count).collect()
+        })
+        .await?;
+    let items: Vec<Value> = entries
+        .into_iter()
+        .map(|it| {
+            let open = counts.get(&it.path).copied().unwrap_or(0);
+            json!({"path": it.path, "blob": it.blob, "state": it.state, "open_topics": open})
+        })
+        .collect();
+    Ok(json!({"items": items, "next": next}))
+}
+
+/// Returns a Source: its text, headings and open Topics.
+///
+/// # Errors
+/// `not_found` with codes `source_gone` and `not_a_source`; a job sees the Source it was granted.
+pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Value> {
+    require_read(site, caller, path).await?;
+    let source = site.repo.source(path).await?;
+    let asked = path.clone();
+    let mut open = site
+        .store
+        .read(move |c| {
+            let open = topic::list_open_of(c, &asked, None)?;
+            open.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
+        })
+        .await?;
+    topics::place_in_present(site, path, &mut open).await?;
+    Ok(json!({
+        "path": source.path, "blob": source.blob, "head_blob": source.head_blob,
+        "state": source.state, "bytes": source.bytes, "headings": headings::headings(&source.text),
+        "topics": open, "text": source.text,
+    }))
+}
+
+async fn require_read(site: &Site, caller: &Caller, path: &SourcePath) -> Result<()> {
+    let Caller::Job { id, .. } = caller else { return Ok(()) };
+    let id = id.clone();
+    let job = site.store.read(move |c| jobs::find(c, &id)).await?;
+    job.require_source(path, Verb::Read)
+}
+
+/// Returns the commits that changed a Source, newest first.
+///
+/// # Errors
+/// As [`show`].
+pub async fn history(
+    site: &Site,
+    caller: &Caller,
+    path: &SourcePath,
+    limit: Option<u32>,
+) -> Result<Value> {
+    require_read(site, caller, path).await?;
+    let items = site.repo.history(path, page_limit(limit)? as usize).await?;
+    Ok(json!({"items": items, "next": null}))
+}

@@ -1,0 +1,327 @@
+//! Topics: opened on a passage or a whole Source, talked in, closed and reopened.
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::base::{Actor, Error, Result, SourcePath, TopicId};
+use crate::documents::topic::{self, NewTopic, TopicFilter};
+use crate::documents::{self, Message, Selection, Topic, TopicStatus, message};
+use crate::flows::{Site, jobs as job_flow, names, page_limit, place};
+use crate::jobs::{self, Verb};
+use crate::people::Caller;
+use crate::store::idempotency;
+
+/// Most jobs that a Topic's page shows.
+const JOBS_SHOWN: u32 = 20;
+
+/// The body of `POST /api/topics`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TopicRequest {
+    /// The Source.
+    pub source_path: SourcePath,
+    /// The first message.
+    pub body: String,
+    /// What words it is about.
+    #[serde(default)]
+    pub selection: Option<Selection>,
+    /// Or that it is about the whole Source.
+    #[serde(default)]
+    pub global: bool,
+    /// A title; else the first line of the message stands for it.
+    #[serde(default)]
+    pub title: Option<String>,
+}
+
+/// Opens a Topic.
+///
+/// # Errors
+/// `invalid` without a selection and `global`, or with both; what resolving the selection says.
+pub async fn create(
+    site: &Site,
+    caller: &Caller,
+    request: TopicRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Topic> {
+    let author = Actor::Person(caller.may_write()?.id.clone());
+    let source = site.repo.source(&request.source_path).await?;
+    let anchor = match (&request.selection, request.global) {
+        (Some(selection), false) => {
+            Some(documents::resolve(&source.text, &source.blob, selection)?)
+        }
+        (None, true) => None,
+        (Some(_), true) => {
+            return Err(Error::invalid("a topic has a selection or is global, not both"));
+        }
+        (None, false) => {
+            return Err(Error::invalid("a topic needs a selection")
+                .code("no_selection")
+                .hint("send `selection`, or `global: true` for the whole source"));
+        }
+    };
+    if anchor.is_some() {
+        // The text that was pointed at must stay readable, also when it is not committed.
+        site.repo.keep_text(&source).await?;
+    }
+    let new = NewTopic {
+        source_path: request.source_path,
+        is_global: request.global,
+        title: request.title,
+        body: request.body,
+        author,
+        anchor,
+    };
+    let ids = site.ids.clone();
+    site.store
+        .write(move |tx| {
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx, key)?
+            {
+                let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
+                return names::fill_topic(
+                    tx.connection(),
+                    topic::find(tx.connection(), &id, None)?,
+                );
+            }
+            let made = topic::create(tx, &ids, new.clone())?;
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!({"id": made.id}))?;
+            }
+            names::fill_topic(tx.connection(), made)
+        })
+        .await
+}
+
+/// The query of `GET /api/topics`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TopicQuery {
+    /// Only of this Source.
+    pub source_path: Option<SourcePath>,
+    /// `open`, `incorporated` or `discarded`.
+    pub status: Option<String>,
+    /// The `next` of the page before.
+    pub after: Option<TopicId>,
+    /// Rows of a page.
+    pub limit: Option<u32>,
+}
+
+/// Returns Topics, newest first, as `{items, next}`. With a `source_path` each open one has its
+/// placement in the present text.
+///
+/// # Errors
+/// `invalid` for a status that is none.
+pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Value> {
+    caller.person()?;
+    let filter = TopicFilter {
+        source_path: query.source_path.clone(),
+        status: query.status.as_deref().map(str::parse).transpose()?,
+        after: query.after,
+        limit: page_limit(query.limit)?,
+        blob: None,
+    };
+    let page = site
+        .store
+        .read(move |c| {
+            let mut page = topic::list(c, &filter)?;
+            page.items =
+                page.items.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<_>>()?;
+            Ok(page)
+        })
+        .await?;
+    let mut items = page.items;
+    if let Some(path) = &query.source_path {
+        place_in_present(site, path, &mut items).await?;
+    }
+    Ok(json!({"items": items, "next": page.next}))
+}
+
+/// Fills in the placements in the present text. A Source that is gone leaves them as on record.
+pub(super) async fn place_in_present(
+    site: &Site,
+    path: &SourcePath,
+    topics: &mut [Topic],
+) -> Result<()> {
+    let source = match site.repo.source(path).await {
+        Ok(source) => source,
+        Err(cause) if cause.kind() == crate::base::ErrorKind::NotFound => return Ok(()),
+        Err(cause) => return Err(cause),
+    };
+    let placements = place::in_text(site, path, &source.blob, &source.text).await?;
+    for topic in topics {
+        if let Some(placement) = placements.get(&topic.id) {
+            topic.placement = Some(placement.clone());
+        }
+    }
+    Ok(())
+}
+
+/// A Topic with all that belongs to it.
+#[derive(Serialize)]
+pub struct TopicPage {
+    topic: Topic,
+    messages: Vec<Message>,
+    proposals: Vec<documents::Proposal>,
+    jobs: Vec<job_flow::JobView>,
+}
+
+/// Returns a Topic with its messages, proposals and jobs.
+///
+/// # Errors
+/// `not_found`; a job sees the Topics that it was granted.
+pub async fn show(site: &Site, caller: &Caller, id: &TopicId) -> Result<TopicPage> {
+    require_read(site, caller, id).await?;
+    let (asked, works) = (id.clone(), site.works.clone());
+    let mut page = site
+        .store
+        .read(move |c| {
+            let topic = names::fill_topic(c, topic::find(c, &asked, None)?)?;
+            let proposals = documents::proposal::of_topic(c, &asked)?;
+            let proposals = proposals
+                .into_iter()
+                .map(|it| names::fill_proposal(c, it))
+                .collect::<Result<_>>()?;
+            let jobs = jobs::recent_of_topic(c, &asked, JOBS_SHOWN)?;
+            let jobs = jobs
+                .into_iter()
+                .map(|job| job_flow::view(&works, c, job))
+                .collect::<Result<_>>()?;
+            Ok(TopicPage { messages: messages(c, &asked)?, topic, proposals, jobs })
+        })
+        .await?;
+    let path = page.topic.source_path.clone();
+    if page.topic.status == TopicStatus::Open {
+        place_in_present(site, &path, std::slice::from_mut(&mut page.topic)).await?;
+    }
+    Ok(page)
+}
+
+fn messages(c: &Connection, id: &TopicId) -> Result<Vec<Message>> {
+    message::list_of(c, id)?.into_iter().map(|it| names::fill_message(c, it)).collect()
+}
+
+async fn require_read(site: &Site, caller: &Caller, id: &TopicId) -> Result<()> {
+    let Caller::Job { id: job, .. } = caller else { return Ok(()) };
+    let job = job.clone();
+    let job = site.store.read(move |c| jobs::find(c, &job)).await?;
+    job.require_topic(id, Verb::Read)
+}
+
+/// The body of `POST /api/topics/{id}/messages`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MessageRequest {
+    /// Markdown.
+    pub body: String,
+}
+
+/// Adds a message: a person's, or that of a job which was granted it.
+///
+/// # Errors
+/// `conflict` with codes `topic_closed` and `job_ended`; `forbidden` with code `not_granted`.
+pub async fn post_message(
+    site: &Site,
+    caller: &Caller,
+    id: &TopicId,
+    request: MessageRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Message> {
+    let token = match caller {
+        Caller::Job { token_hash, .. } => Some(token_hash.clone()),
+        Caller::Person { .. } => {
+            caller.may_write()?;
+            None
+        }
+    };
+    let (ids, id, author) = (site.ids.clone(), id.clone(), caller.actor());
+    site.store
+        .write(move |tx| {
+            if let Some(token) = &token {
+                jobs::fence(tx, token)?.require_topic(&id, Verb::Message)?;
+            }
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx, key)?
+            {
+                let kept = kept["id"].as_str().unwrap_or_default().to_owned();
+                let all = messages(tx.connection(), &id)?;
+                let same = all.into_iter().find(|it| it.id.as_str() == kept);
+                return same.ok_or_else(|| Error::not_found("the message is gone"));
+            }
+            let made = message::post(tx, &ids, &id, &author, &request.body, None)?;
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!({"id": made.id}))?;
+            }
+            names::fill_message(tx.connection(), made)
+        })
+        .await
+}
+
+/// The body of discard and reopen.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReasonRequest {
+    /// Why; becomes a message of the Topic.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// Closes a Topic without a change, or opens a closed one again.
+///
+/// # Errors
+/// `conflict` with codes `topic_closed` or `topic_not_closed`.
+pub async fn set_status(
+    site: &Site,
+    caller: &Caller,
+    id: &TopicId,
+    to: TopicStatus,
+    request: ReasonRequest,
+) -> Result<Topic> {
+    let actor = Actor::Person(caller.may_decide()?.id.clone());
+    let (ids, id) = (site.ids.clone(), id.clone());
+    site.store
+        .write(move |tx| {
+            let now = topic::find(tx.connection(), &id, None)?.status;
+            let post = |text: &str| message::post(tx, &ids, &id, &actor, text, None);
+            // A message can be written while the Topic is open: before closing, after reopening.
+            if let (Some(reason), TopicStatus::Discarded) = (&request.reason, to) {
+                post(reason)?;
+            }
+            let from = if to == TopicStatus::Open { now } else { TopicStatus::Open };
+            topic::set_status(tx, &id, from, to, &actor)?;
+            if let (Some(reason), TopicStatus::Open) = (&request.reason, to) {
+                post(reason)?;
+            }
+            names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?)
+        })
+        .await
+}
+
+/// Returns what `wb-agent get-topic` prints: `{topic, anchor, messages}`.
+///
+/// # Errors
+/// `not_found`; `forbidden` with code `not_granted`.
+pub async fn for_agent(site: &Site, caller: &Caller, id: &TopicId) -> Result<Value> {
+    let page = show(site, caller, id).await?;
+    Ok(json!({"topic": page.topic, "anchor": page.topic.anchor, "messages": page.messages}))
+}
+
+/// Returns what `wb-agent list-open-topics` prints: a bare array of `{topic, anchor, placement}`.
+///
+/// # Errors
+/// `forbidden` with code `not_granted`.
+pub async fn open_for_agent(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Value> {
+    if let Caller::Job { id, .. } = caller {
+        let id = id.clone();
+        let job = site.store.read(move |c| jobs::find(c, &id)).await?;
+        job.require_source(path, Verb::Read)?;
+    }
+    let asked = path.clone();
+    let mut topics = site.store.read(move |c| topic::list_open_of(c, &asked, None)).await?;
+    place_in_present(site, path, &mut topics).await?;
+    let rows: Vec<Value> = topics
+        .into_iter()
+        .map(|it| json!({"anchor": it.anchor, "placement": it.placement, "topic": it}))
+        .collect();
+    Ok(Value::Array(rows))
+}

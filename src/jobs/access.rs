@@ -1,0 +1,193 @@
+//! What a job's token may do, and until when.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+use serde::{Deserialize, Serialize};
+
+use crate::base::{Error, ErrorKind, JobId, Result, SourcePath, TopicId};
+use crate::jobs::Job;
+use crate::store::Tx;
+
+const OWNER: &str = "SELECT id, status, ending_ms FROM agent_jobs WHERE token_hash = :hash";
+const BY_TOKEN: &str = "SELECT * FROM agent_jobs WHERE token_hash = :hash";
+
+pub(super) const STATEMENTS: &[(&str, &str)] =
+    &[("access::owner", OWNER), ("access::by_token", BY_TOKEN)];
+
+/// What may be done with a thing that a grant names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Read it.
+    Read,
+    /// Write a message in it.
+    Message,
+    /// Propose a text for it.
+    Propose,
+}
+
+impl Verb {
+    fn as_str(self) -> &'static str {
+        match self {
+            Verb::Read => "read",
+            Verb::Message => "message",
+            Verb::Propose => "propose",
+        }
+    }
+}
+
+/// One permission of a job: `topic:ID read+message+propose` or `source:PATH read`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Grant {
+    subject: String,
+    verbs: Vec<Verb>,
+}
+
+impl Grant {
+    /// Returns a grant on a Topic.
+    pub fn topic(id: &TopicId, verbs: &[Verb]) -> Grant {
+        Grant { subject: format!("topic:{id}"), verbs: verbs.to_vec() }
+    }
+
+    /// Returns a grant on a Source and what is open on it.
+    pub fn source(path: &SourcePath, verbs: &[Verb]) -> Grant {
+        Grant { subject: format!("source:{path}"), verbs: verbs.to_vec() }
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verbs: Vec<&str> = self.verbs.iter().map(|it| it.as_str()).collect();
+        write!(f, "{} {}", self.subject, verbs.join("+"))
+    }
+}
+
+impl FromStr for Grant {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = || Error::internal(format!("`{text}` is not a grant"));
+        // A path may hold spaces: the verbs stand behind the last one.
+        let (subject, verbs) = text.rsplit_once(' ').ok_or_else(wrong)?;
+        let all = [Verb::Read, Verb::Message, Verb::Propose];
+        let verbs: Option<Vec<Verb>> = verbs
+            .split('+')
+            .map(|word| all.into_iter().find(|verb| verb.as_str() == word))
+            .collect();
+        Ok(Grant { subject: subject.to_owned(), verbs: verbs.ok_or_else(wrong)? })
+    }
+}
+
+impl TryFrom<String> for Grant {
+    type Error = Error;
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<Grant> for String {
+    fn from(grant: Grant) -> String {
+        grant.to_string()
+    }
+}
+
+impl Job {
+    /// Refuses what no grant of this job allows on a Topic.
+    ///
+    /// # Errors
+    /// `forbidden` with code `not_granted`.
+    pub fn require_topic(&self, id: &TopicId, verb: Verb) -> Result<()> {
+        self.require(&format!("topic:{id}"), verb)
+    }
+
+    /// Refuses what no grant of this job allows on a Source.
+    ///
+    /// # Errors
+    /// `forbidden` with code `not_granted`.
+    pub fn require_source(&self, path: &SourcePath, verb: Verb) -> Result<()> {
+        self.require(&format!("source:{path}"), verb)
+    }
+
+    fn require(&self, subject: &str, verb: Verb) -> Result<()> {
+        let allowed = |it: &Grant| it.subject == subject && it.verbs.contains(&verb);
+        if self.grants.iter().any(allowed) {
+            return Ok(());
+        }
+        let message = format!("job {} may not {} {subject}", self.id, verb.as_str());
+        Err(Error::new(ErrorKind::Forbidden, message)
+            .code("not_granted")
+            .hint("a job works on the topic and the source that it was started for"))
+    }
+}
+
+/// Whether a token still counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenState {
+    /// Its job runs and is not ending.
+    Running,
+    /// Its job is ending or has ended.
+    Ended,
+}
+
+/// Whose token it is.
+#[derive(Clone, Debug)]
+pub struct JobToken {
+    /// The job.
+    pub job: JobId,
+    /// Whether it still counts.
+    pub state: TokenState,
+}
+
+/// Returns the job of a token's digest, also of one that has ended.
+///
+/// # Errors
+/// As any read.
+pub fn token_owner(connection: &Connection, hash: &str) -> Result<Option<JobToken>> {
+    let found = connection
+        .prepare_cached(OWNER)?
+        .query_row(named_params! {":hash": hash}, |row| {
+            let status: String = row.get(1)?;
+            let is_ending = row.get::<_, Option<i64>>(2)?.is_some();
+            let is_running = status == "running" && !is_ending;
+            let state = if is_running { TokenState::Running } else { TokenState::Ended };
+            Ok(JobToken { job: row.get(0)?, state })
+        })
+        .optional()?;
+    Ok(found)
+}
+
+/// Returns the running job of a token, in the transaction that writes for it. Every route that takes
+/// a job's token calls this first: a late write of a job that has ended changes nothing.
+///
+/// # Errors
+/// `conflict` with code `job_ended`; `unauthenticated` for an unknown token.
+pub fn fence(tx: &Tx<'_>, token_hash: &str) -> Result<Job> {
+    let job = tx
+        .prepare_cached(BY_TOKEN)?
+        .query_row(named_params! {":hash": token_hash}, Job::from_row)
+        .optional()?
+        .ok_or_else(|| Error::new(ErrorKind::Unauthenticated, "unknown token"))?;
+    let is_running = job.status == crate::jobs::Status::Running && job.ending_at.is_none();
+    if is_running || crate::base::fault::is_off("fence") {
+        return Ok(job);
+    }
+    Err(Error::conflict("job_ended", format!("job {} has ended; nothing was changed", job.id))
+        .hint("stop: nothing that this job does counts any more"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_survives_its_text() {
+        for text in [
+            "topic:018bcfe5-6800-7000-8000-000000000000 read+message+propose",
+            "source:a b.md read",
+        ] {
+            assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
+        }
+        assert!("source:a.md own".parse::<Grant>().is_err());
+    }
+}

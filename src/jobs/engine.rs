@@ -1,0 +1,102 @@
+//! Engines as the machine has them: programs by absolute path.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::{Error, Result};
+use crate::process;
+use crate::script::{Builtin, Config, Engine, EngineBody, PromptBy, Reads};
+
+/// An engine that can be started on this machine.
+#[derive(Clone, Debug)]
+pub struct ResolvedEngine {
+    /// Its name in the script.
+    pub name: String,
+    /// The program as the operator wrote it, for messages.
+    pub program: String,
+    /// The absolute program and its arguments.
+    pub argv: Vec<String>,
+    /// How it gets the prompt; none for an engine that reads its Topic by itself.
+    pub prompt: Option<PromptBy>,
+    /// What its standard output can be read as.
+    pub reads: Option<Reads>,
+    /// What it adds to the environment.
+    pub env: BTreeMap<String, String>,
+}
+
+/// The engines that some kind names, resolved at start.
+#[derive(Clone, Debug, Default)]
+pub struct Engines(BTreeMap<String, ResolvedEngine>);
+
+impl Engines {
+    /// Resolves every engine that a kind names. A bare name is looked up in `path`; a name with a
+    /// slash is taken from the script's folder.
+    ///
+    /// # Errors
+    /// `unavailable` with code `engine_missing`, naming the engine, its line and what helps.
+    pub fn resolve(config: &Config, path: &str, wb_agent: &Utf8Path) -> Result<Engines> {
+        let mut engines = BTreeMap::new();
+        for kind in config.kinds.values() {
+            let Some(engine) = config.engines.get(&kind.engine) else { continue };
+            if !engines.contains_key(&engine.name) {
+                let resolved = resolve_one(engine, &config.folder, path, wb_agent)?;
+                engines.insert(engine.name.clone(), resolved);
+            }
+        }
+        Ok(Engines(engines))
+    }
+
+    /// Returns an engine.
+    ///
+    /// # Errors
+    /// `unavailable` with code `kind_changed` if no kind named it at the start.
+    pub fn find(&self, name: &str) -> Result<&ResolvedEngine> {
+        self.0.get(name).ok_or_else(|| {
+            Error::unavailable(format!("engine \"{name}\" is not resolved")).code("kind_changed")
+        })
+    }
+}
+
+fn resolve_one(
+    engine: &Engine,
+    folder: &Utf8Path,
+    path: &str,
+    wb_agent: &Utf8Path,
+) -> Result<ResolvedEngine> {
+    let name = engine.name.clone();
+    match &engine.body {
+        EngineBody::Builtin(Builtin::Suggestions) => Ok(ResolvedEngine {
+            name,
+            program: "wb-agent".to_owned(),
+            argv: vec![wb_agent.to_string(), "apply-suggestions".to_owned()],
+            prompt: None,
+            reads: None,
+            env: BTreeMap::new(),
+        }),
+        EngineBody::Process { command, prompt, reads, env } => {
+            let program = command.first().cloned().unwrap_or_default();
+            let found: Option<Utf8PathBuf> = process::which(&program, path, folder);
+            let absolute = found.ok_or_else(|| missing(engine, &program))?;
+            let mut argv = command.clone();
+            argv[0] = absolute.into_string();
+            Ok(ResolvedEngine {
+                name,
+                program,
+                argv,
+                prompt: Some(*prompt),
+                reads: *reads,
+                env: env.clone(),
+            })
+        }
+    }
+}
+
+fn missing(engine: &Engine, program: &str) -> Error {
+    let at = format!("{}:{}", engine.at.file, engine.at.line);
+    let message = format!("engine \"{}\" ({at}): there is no program `{program}`", engine.name);
+    Error::unavailable(message).code("engine_missing").hint(format!(
+        "install {program}, write its absolute path into `command`, or let the kinds use \
+         engine = \"suggestions\", which needs no agent"
+    ))
+}

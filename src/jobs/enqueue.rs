@@ -1,0 +1,162 @@
+//! Accepting a job, and taking a waiting one back.
+
+use rusqlite::named_params;
+use serde_json::{Map, Value, json};
+
+use crate::base::limit::{LANE_QUEUED_MAX, QUEUED_MAX};
+use crate::base::{
+    Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Result, SourcePath, TopicId,
+};
+use crate::jobs::lane::{self, Capacities};
+use crate::jobs::{BELL, Grant, Reason, table};
+use crate::script::OnBusy;
+use crate::store::Tx;
+
+const INSERT: &str = "
+    INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
+        inputs_json, grants_json, requested_by, priority, not_before_ms, ready, created_ms,
+        config_digest, retry_of)
+    VALUES (:id, :kind, :lane, 'queued', :source, :topic, :persona, :inputs, :grants, :by,
+        :priority, :not_before, :ready, :now, :config, :retry_of)";
+const QUEUED_IN_LANE: &str = "
+    SELECT COUNT(*) FROM agent_jobs WHERE lane_key = :lane AND status = 'queued'";
+const QUEUED: &str = "SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued'";
+const CANCEL_QUEUED: &str = "
+    UPDATE agent_jobs SET status = 'cancelled', reason = :reason, completed_ms = :now,
+        cancelled_by = :by, ready = 0
+    WHERE id = :id AND status = 'queued'";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("enqueue::insert", INSERT),
+    ("enqueue::queued_in_lane", QUEUED_IN_LANE),
+    ("enqueue::queued", QUEUED),
+    ("enqueue::cancel_queued", CANCEL_QUEUED),
+];
+
+/// A job to be accepted; its inputs were validated by its kind.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    /// The kind.
+    pub kind: String,
+    /// The lane, `<input>=<value>`.
+    pub lane: Option<String>,
+    /// What happens if the lane is busy.
+    pub on_busy: OnBusy,
+    /// The Source it works on.
+    pub source_path: Option<SourcePath>,
+    /// The Topic it works on.
+    pub topic_id: Option<TopicId>,
+    /// The persona it speaks for.
+    pub persona_name: Option<String>,
+    /// The values of its inputs, without those that are computed at the start.
+    pub inputs: Map<String, Value>,
+    /// What its token may do.
+    pub grants: Vec<Grant>,
+    /// Who asked.
+    pub requested_by: Actor,
+    /// Larger goes first.
+    pub priority: i64,
+    /// Not before this time.
+    pub not_before: Option<Millis>,
+    /// The script in force.
+    pub config_digest: String,
+    /// The job that this one repeats.
+    pub retry_of: Option<JobId>,
+}
+
+/// Accepts a job.
+///
+/// # Errors
+/// `conflict` with code `lane_busy`, naming the job in the way; `busy` with code `queue_full`.
+pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) -> Result<JobId> {
+    if let Some(lane) = &new.lane {
+        refuse_busy(tx, lane, capacities, new)?;
+    }
+    let queued: i64 = tx.prepare_cached(QUEUED)?.query_row([], |row| row.get(0))?;
+    if queued >= QUEUED_MAX {
+        return Err(full(format!("{queued} jobs are waiting already")));
+    }
+    let id: JobId = ids.mint();
+    let is_later = new.not_before.is_some_and(|at| at > tx.now());
+    let ready = match (&new.lane, is_later) {
+        (_, true) => -1,
+        (Some(_), false) => 0,
+        (None, false) => 1,
+    };
+    let grants = serde_json::to_string(&new.grants)
+        .map_err(|cause| Error::internal("grants are not JSON").source(cause))?;
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":id": id, ":kind": new.kind, ":lane": new.lane, ":source": new.source_path,
+        ":topic": new.topic_id, ":persona": new.persona_name,
+        ":inputs": Value::Object(new.inputs.clone()).to_string(), ":grants": grants,
+        ":by": new.requested_by, ":priority": new.priority, ":not_before": new.not_before,
+        ":ready": ready, ":now": tx.now(), ":config": new.config_digest, ":retry_of": new.retry_of,
+    })?;
+    if let (Some(lane), false) = (&new.lane, is_later) {
+        lane::refresh(tx, lane, capacities)?;
+    }
+    tx.emit(Event::new(
+        EventKind::JobQueued,
+        format!("job:{id}"),
+        new.requested_by.clone(),
+        json!({
+            "id": id, "kind": new.kind, "status": "queued", "source_path": new.source_path,
+            "topic_id": new.topic_id,
+        }),
+    ))?;
+    tx.ring(BELL);
+    Ok(id)
+}
+
+fn refuse_busy(tx: &Tx<'_>, lane: &str, capacities: &Capacities, new: &NewJob) -> Result<()> {
+    if new.on_busy == OnBusy::Reject
+        && let Some(other) = lane::busy(tx, lane, capacities)?
+    {
+        let value = lane.split_once('=').map_or(lane, |(_, value)| value);
+        let message = format!("job {other} is working on {value} or waits to");
+        return Err(Error::conflict("lane_busy", message)
+            .hint(format!("wait for it (wiki-browser job follow {other}), or cancel it")));
+    }
+    let waiting: i64 = tx
+        .prepare_cached(QUEUED_IN_LANE)?
+        .query_row(named_params! {":lane": lane}, |row| row.get(0))?;
+    if waiting >= LANE_QUEUED_MAX {
+        return Err(full(format!("{waiting} jobs are waiting for {lane} already")));
+    }
+    Ok(())
+}
+
+fn full(message: String) -> Error {
+    Error::new(ErrorKind::Busy, message)
+        .code("queue_full")
+        .hint("try again when some have ended, or cancel some")
+}
+
+/// Cancels a job that waits; whether it did.
+///
+/// # Errors
+/// As any write.
+pub fn cancel_queued(tx: &Tx<'_>, id: &JobId, by: &Actor, capacities: &Capacities) -> Result<bool> {
+    let job = table::find(tx.connection(), id)?;
+    let changed = tx.prepare_cached(CANCEL_QUEUED)?.execute(named_params! {
+        ":id": id, ":now": tx.now(), ":by": by, ":reason": Reason::Cancelled.as_str(),
+    })?;
+    if changed == 0 {
+        return Ok(false);
+    }
+    if let Some(lane) = &job.lane {
+        lane::refresh(tx, lane, capacities)?;
+    }
+    let event = Event::new(
+        EventKind::JobFinished,
+        format!("job:{id}"),
+        by.clone(),
+        json!({
+            "id": id, "kind": job.kind, "status": "cancelled", "reason": "cancelled",
+            "source_path": job.source_path, "topic_id": job.topic_id,
+        }),
+    );
+    tx.emit(event)?;
+    tx.ring(BELL);
+    Ok(true)
+}

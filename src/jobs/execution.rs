@@ -1,0 +1,348 @@
+//! One job from its claim to its settled row.
+//!
+//! **Invariant:** the row is settled only after the guard has ended and nothing it started is left.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::base::limit::ERROR_TAIL_BYTES_MAX;
+use crate::base::{Error, Result, fault};
+use crate::jobs::queue::Inner;
+use crate::jobs::settle::{self, Outcome};
+use crate::jobs::telemetry::{Report, Telemetry};
+use crate::jobs::{Job, Reason, Status, job_dir, launch};
+use crate::process::{
+    self, ExitCause, ExitRecord, Guard, GuardEnd, GuardEvent, GuardSpec, MARK, Signal, Stream,
+};
+use crate::script::{Kind, Reads};
+
+/// How long a guard may take beyond its grace before it is taken for stuck and killed.
+const GUARD_SLACK: Duration = Duration::from_secs(5);
+/// How long to wait before a settlement that failed (a full disk) is tried again.
+const SETTLE_RETRY: Duration = Duration::from_secs(2);
+
+/// Runs a claimed job; returns when its row is settled, or when the server stops and cannot.
+pub(super) async fn execute(
+    inner: Arc<Inner>,
+    job: Job,
+    token: String,
+    cancel: CancellationToken,
+    stop: CancellationToken,
+) {
+    fault::crash_point("after_claim");
+    let source = job.source_path.as_ref().map(|it| it.as_str().to_owned()).unwrap_or_default();
+    info!(job_id = %job.id, kind = job.kind, source_path = source, "job {} started", job.id);
+    let outcome = match prepare(&inner, &job, token).await {
+        Err(outcome) => outcome,
+        Ok(ready) if cancel.is_cancelled() => {
+            drop(ready);
+            Outcome::default()
+        }
+        Ok(ready) => supervise(&inner, &job, ready, cancel, &stop).await,
+    };
+    settle_until_done(&inner, &job, outcome, &stop).await;
+}
+
+struct Ready {
+    spec: GuardSpec,
+    reads: Option<Reads>,
+}
+
+fn failed(reason: Reason, tail: String) -> Outcome {
+    let failure = Some((Status::Failed, reason));
+    Outcome { failure, error_tail: tail, ..Outcome::default() }
+}
+
+/// Computes the inputs that are not given, makes the prompt, and resolves the engine.
+async fn prepare(inner: &Inner, job: &Job, token: String) -> std::result::Result<Ready, Outcome> {
+    let config = &inner.setup.config;
+    let Some(kind) = config.kinds.get(&job.kind) else {
+        let tail = format!("there is no kind \"{}\" any more", job.kind);
+        return Err(failed(Reason::KindChanged, tail));
+    };
+    let prepared = (inner.setup.hooks.prepare)(job.clone()).await.map_err(|cause| {
+        let reason = match cause.code_str() {
+            "kind_changed" => Reason::KindChanged,
+            "prompt_failed" | "script_stuck" => Reason::PromptFailed,
+            _ => Reason::InputsChanged,
+        };
+        failed(reason, cause.message().to_owned())
+    })?;
+    let inputs = Value::Object(prepared.inputs);
+    let id = job.id.clone();
+    let kept = inner.setup.store.write(move |tx| settle::keep_inputs(tx, &id, &inputs)).await;
+    kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
+    ready(inner, job, kind, prepared.prompt, token)
+        .map_err(|cause| failed(Reason::PromptFailed, cause.message().to_owned()))
+}
+
+fn ready(inner: &Inner, job: &Job, kind: &Kind, prompt: String, token: String) -> Result<Ready> {
+    let engine = inner.setup.engines.find(&kind.engine)?;
+    let spec = launch::guard_spec(&inner.ground, &job.id, kind, engine, prompt, token)?;
+    Ok(Ready { spec, reads: engine.reads })
+}
+
+/// Starts the guard and follows it to its end.
+async fn supervise(
+    inner: &Inner,
+    job: &Job,
+    ready: Ready,
+    cancel: CancellationToken,
+    stop: &CancellationToken,
+) -> Outcome {
+    let dir = ready.spec.job_dir.clone();
+    let guard = match process::spawn_guard(&inner.setup.children, ready.spec).await {
+        Ok(guard) => guard,
+        Err(cause) => {
+            return failed(Reason::SpawnFailed, format!("agent unreachable: {}", cause.chain()));
+        }
+    };
+    fault::crash_point("after_spawn");
+    let (id, identity) = (job.id.clone(), guard.identity().clone());
+    let kept = inner.setup.store.write(move |tx| settle::keep_guard(tx, &id, &identity)).await;
+    if let Err(cause) = kept {
+        // The guard is ours all the same, and its lock proves it: only the pid is not on record.
+        warn!(job_id = %job.id, "the guard's pid was not recorded: {}", cause.chain());
+    }
+    let clock = inner.setup.store.clock().clone();
+    let telemetry = Telemetry::new(&dir, ready.reads, clock);
+    let (end, telemetry) = follow(inner, job, guard, telemetry, cancel, stop).await;
+    if let GuardEnd::Lost = end {
+        end_strays(inner, job).await;
+    }
+    let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
+    outcome_of(inner, job, end, &report, stop.is_cancelled())
+}
+
+async fn follow(
+    inner: &Inner,
+    job: &Job,
+    mut guard: Guard,
+    telemetry: Telemetry,
+    cancel: CancellationToken,
+    stop: &CancellationToken,
+) -> (GuardEnd, Option<Telemetry>) {
+    let stopper = guard.stopper();
+    let identity = guard.identity().clone();
+    let mut telemetry = Some(telemetry);
+    let mut is_told = false;
+    let stuck = tokio::time::sleep(Duration::MAX);
+    tokio::pin!(stuck);
+    loop {
+        let event = tokio::select! {
+            event = guard.next() => event,
+            () = cancel.cancelled(), if !is_told => {
+                is_told = true;
+                stopper.stop(ExitCause::Stopped);
+                stuck.as_mut().reset(tokio::time::Instant::now() + inner.ground.grace + GUARD_SLACK);
+                continue;
+            }
+            () = stop.cancelled(), if !is_told => {
+                is_told = true;
+                fence(inner, job).await;
+                stopper.stop(ExitCause::Stopped);
+                stuck.as_mut().reset(tokio::time::Instant::now() + inner.ground.grace + GUARD_SLACK);
+                continue;
+            }
+            () = &mut stuck => {
+                error!(job_id = %job.id, "the guard of job {} is stuck and is killed", job.id);
+                if let Err(cause) = identity.signal_if_same(None, Signal::Kill) {
+                    error!(job_id = %job.id, "it cannot be killed: {}", cause.chain());
+                }
+                stuck.as_mut().reset(tokio::time::Instant::now() + GUARD_SLACK);
+                continue;
+            }
+        };
+        match event {
+            None => break,
+            Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
+                fence(inner, job).await;
+            }
+            Some(GuardEvent::Output { stream: Stream::Stdout, .. }) => {
+                let (again, is_final) = pump(telemetry.take(), job, false).await;
+                telemetry = again;
+                if is_final {
+                    stopper.final_result();
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    let end = guard.wait().await;
+    let (telemetry, _) = pump(telemetry.take(), job, true).await;
+    (end, telemetry)
+}
+
+async fn pump(telemetry: Option<Telemetry>, job: &Job, is_last: bool) -> (Option<Telemetry>, bool) {
+    let Some(mut telemetry) = telemetry else { return (None, false) };
+    let pumped = tokio::task::spawn_blocking(move || {
+        let found = if is_last { telemetry.finish().map(|()| false) } else { telemetry.pump() };
+        (telemetry, found)
+    });
+    match pumped.await {
+        Ok((telemetry, Ok(is_final))) => (Some(telemetry), is_final),
+        Ok((telemetry, Err(cause))) => {
+            // Telemetry never decides; a job is not failed for the want of it.
+            warn!(job_id = %job.id, "telemetry: {}", cause.chain());
+            (Some(telemetry), false)
+        }
+        Err(cause) => {
+            error!(job_id = %job.id, "telemetry: {cause}");
+            (None, false)
+        }
+    }
+}
+
+async fn fence(inner: &Inner, job: &Job) {
+    let id = job.id.clone();
+    if let Err(cause) =
+        inner.setup.store.write(move |tx| settle::begin_ending(tx, &id).map(|_| ())).await
+    {
+        // The settlement sets the same column, so a token outlives this failure by moments only.
+        error!(job_id = %job.id, "the job could not be fenced: {}", cause.chain());
+    }
+}
+
+/// The second subreaper: what a killed guard left behind came to this process.
+pub(super) async fn end_strays(inner: &Inner, job: &Job) {
+    let grace = inner.ground.grace;
+    let by_parent = process::sweep_orphans(&inner.setup.children, grace).await;
+    let by_mark = process::end_marked(MARK, job.id.as_str(), grace).await;
+    for ended in [by_parent, by_mark] {
+        match ended {
+            Ok(0) => {}
+            Ok(count) => warn!(job_id = %job.id, "ended {count} processes that a guard left"),
+            Err(cause) => error!(job_id = %job.id, "strays: {}", cause.chain()),
+        }
+    }
+}
+
+/// Turns the end of a guard into what the row says.
+pub(super) fn outcome_of(
+    inner: &Inner,
+    job: &Job,
+    end: GuardEnd,
+    report: &Report,
+    is_stopping: bool,
+) -> Outcome {
+    let dir = job_dir(&inner.ground.data, &job.id);
+    let stderr = process::output_tail(&dir, Stream::Stderr, ERROR_TAIL_BYTES_MAX);
+    let stderr = match stderr {
+        Ok(bytes) => crate::base::tail_of(&bytes, ERROR_TAIL_BYTES_MAX),
+        Err(cause) => format!("stderr cannot be read: {}", cause.chain()),
+    };
+    let mut outcome = Outcome {
+        summary: report.summary.clone(),
+        usage: report.usage.clone(),
+        cost_usd: report.cost_usd,
+        session_ref: report.session_ref.clone(),
+        error_tail: stderr,
+        ..Outcome::default()
+    };
+    match end {
+        GuardEnd::Lost => {
+            outcome.failure = Some((Status::Failed, Reason::GuardLost));
+            outcome.error_tail = "the guard ended without a record: was it killed?".to_owned();
+        }
+        GuardEnd::Recorded(record) => judge(&mut outcome, record, is_stopping),
+    }
+    outcome
+}
+
+fn judge(outcome: &mut Outcome, record: ExitRecord, is_stopping: bool) {
+    outcome.exit_code = record.code;
+    outcome.signal = record.signal;
+    if record.stdout.cut || record.stderr.cut {
+        outcome.warnings.push("output_cut".to_owned());
+    }
+    if !record.survivors.is_empty() {
+        outcome.warnings.push(format!("survivors: {:?}", record.survivors));
+    }
+    let timed_out = |reason| Some((Status::TimedOut, reason));
+    outcome.failure = match record.cause {
+        ExitCause::Exit => match (record.code, record.signal) {
+            (Some(0), _) => None,
+            (_, Some(_)) => Some((Status::Failed, Reason::Signal)),
+            _ => Some((Status::Failed, Reason::ExitStatus)),
+        },
+        ExitCause::SpawnFailed => {
+            let cause = record.error.unwrap_or_default();
+            outcome.error_tail = format!("agent unreachable: {cause}");
+            Some((Status::Failed, Reason::SpawnFailed))
+        }
+        ExitCause::StartTimeout => timed_out(Reason::StartTimeout),
+        ExitCause::IdleTimeout => timed_out(Reason::IdleTimeout),
+        ExitCause::WallTimeout => timed_out(Reason::WallTimeout),
+        // It had said its last word and then hung: what it promised decides, as after an exit 0.
+        ExitCause::Linger => {
+            outcome.warnings.push("lingered".to_owned());
+            None
+        }
+        ExitCause::Stopped if !is_stopping => Some((Status::Failed, Reason::Signal)),
+        ExitCause::Stopped | ExitCause::Lifeline => {
+            outcome.error_tail = "server restarted while job in flight".to_owned();
+            Some((Status::Failed, Reason::ServerRestarted))
+        }
+    };
+}
+
+/// Settles the row; a disk that is full is waited for, with the lane held.
+pub(super) async fn settle_until_done(
+    inner: &Inner,
+    job: &Job,
+    outcome: Outcome,
+    stop: &CancellationToken,
+) {
+    fault::crash_point("before_settle");
+    loop {
+        match settle_once(inner, job, &outcome).await {
+            Ok(settled) => {
+                log_end(&settled);
+                fault::crash_point("after_settle");
+                return;
+            }
+            Err(cause) => {
+                error!(job_id = %job.id, "job {} could not be settled: {}", job.id, cause.chain());
+                if cause.code_str() == "job_ended" || stop.is_cancelled() {
+                    return;
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(SETTLE_RETRY) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}
+
+async fn settle_once(inner: &Inner, job: &Job, outcome: &Outcome) -> Result<Job, Error> {
+    let (id, outcome) = (job.id.clone(), outcome.clone());
+    let produces = inner.setup.config.kinds.get(&job.kind).and_then(|kind| kind.produces);
+    let (hooks, lanes) = (inner.setup.hooks.clone(), inner.caps.lanes.clone());
+    inner
+        .setup
+        .store
+        .write(move |tx| settle::settle(tx, &id, &outcome, produces, &hooks, &lanes))
+        .await
+}
+
+fn log_end(job: &Job) {
+    let duration_ms = match (job.started_at, job.completed_at) {
+        (Some(start), Some(end)) => end.0 - start.0,
+        _ => 0,
+    };
+    let source = job.source_path.as_ref().map(|it| it.as_str()).unwrap_or_default();
+    let (status, code) = (job.status.as_str(), job.exit_code);
+    if job.status == Status::Succeeded {
+        info!(job_id = %job.id, kind = job.kind, source_path = source, duration_ms,
+            exit_code = code, status, "job {} ended {status}", job.id);
+    } else {
+        let reason = job.reason.map_or("", Reason::as_str);
+        warn!(job_id = %job.id, kind = job.kind, source_path = source, duration_ms,
+            exit_code = code, status, reason, "job {} ended {status}: {reason}", job.id);
+    }
+}

@@ -1,0 +1,138 @@
+//! What the guard is told: program, environment, clocks.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
+use crate::base::{Error, JobId, Result};
+use crate::jobs::{ResolvedEngine, job_dir};
+use crate::process::{Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps};
+use crate::script::{Kind, PromptBy};
+
+/// The longest single argument that Linux takes, without its final zero byte.
+const ARGUMENT_BYTES_MAX: usize = 131_071;
+
+/// Variables by which an agent knows that it runs inside another one. An operator who starts the
+/// server from such an agent would have every job refuse to start; their own settings
+/// (`CLAUDE_CODE_*` otherwise) stay.
+const ENCLOSING_AGENT: [&str; 9] = [
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CODEX_THREAD_ID",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+];
+
+/// What all launches of a site share.
+#[derive(Clone, Debug)]
+pub(super) struct Ground {
+    pub(super) data: Utf8PathBuf,
+    pub(super) folder: Utf8PathBuf,
+    pub(super) socket: Utf8PathBuf,
+    pub(super) wb_agent: Utf8PathBuf,
+    /// The server's environment, already without what agents must not inherit.
+    pub(super) env: Vec<(String, String)>,
+    pub(super) grace: Duration,
+}
+
+/// Returns the server's environment as agents may inherit it.
+pub(super) fn inheritable(vars: Vec<(String, String)>) -> Vec<(String, String)> {
+    let is_kept = |name: &str| !name.starts_with("WB_") && !ENCLOSING_AGENT.contains(&name);
+    vars.into_iter().filter(|(name, _)| is_kept(name)).collect()
+}
+
+/// Returns what starts the guard of a job.
+///
+/// # Errors
+/// `invalid` if the prompt is an argument and too long for one.
+pub(super) fn guard_spec(
+    ground: &Ground,
+    id: &JobId,
+    kind: &Kind,
+    engine: &ResolvedEngine,
+    prompt: String,
+    token: String,
+) -> Result<GuardSpec> {
+    let mut argv = engine.argv.clone();
+    let mut stdin = LaunchStdin::Null;
+    match engine.prompt {
+        Some(PromptBy::Stdin) => stdin = LaunchStdin::File,
+        Some(PromptBy::Argument) => {
+            if prompt.len() > ARGUMENT_BYTES_MAX || prompt.contains('\0') {
+                return Err(Error::invalid(format!(
+                    "the prompt has {} bytes, an argument takes {ARGUMENT_BYTES_MAX}",
+                    prompt.len()
+                ))
+                .hint("use prompt = \"stdin\" for this engine"));
+            }
+            argv.push(prompt.clone());
+        }
+        None => {}
+    }
+    let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+    let launch = Launch {
+        version: 1,
+        job: id.to_string(),
+        argv,
+        env: environment(ground, engine),
+        cwd: ground.folder.clone(),
+        stdin,
+        clocks: Clocks {
+            start_ms: kind.start.map(ms),
+            idle_ms: kind.idle.map(ms),
+            wall_ms: ms(kind.timeout),
+            linger_ms: ms(kind.linger),
+        },
+        grace_ms: ms(ground.grace),
+        output: OutputCaps { head_bytes: OUTPUT_HEAD_BYTES_MAX, tail_bytes: OUTPUT_TAIL_BYTES_MAX },
+        on_server_loss: OnServerLoss::Kill,
+        sandbox: None,
+    };
+    Ok(GuardSpec {
+        program: ground.wb_agent.clone(),
+        job_dir: job_dir(&ground.data, id),
+        launch,
+        prompt: Some(prompt.into_bytes()),
+        secrets: vec![("WB_TOKEN".to_owned(), token)],
+    })
+}
+
+fn environment(ground: &Ground, engine: &ResolvedEngine) -> Vec<(String, String)> {
+    let mut env = ground.env.clone();
+    let mut set = |name: &str, value: &str| {
+        env.retain(|(other, _)| other != name);
+        env.push((name.to_owned(), value.to_owned()));
+    };
+    set("WB_SOCKET", ground.socket.as_str());
+    // A detached `git gc` of the agent would outlive it and be swept as a stray.
+    set("GIT_CONFIG_COUNT", "1");
+    set("GIT_CONFIG_KEY_0", "gc.auto");
+    set("GIT_CONFIG_VALUE_0", "0");
+    for (name, value) in &engine.env {
+        set(name, value);
+    }
+    env
+}
+
+/// Returns the socket's path as agents are told it.
+pub(super) fn socket_path(data: &Utf8Path) -> Utf8PathBuf {
+    data.join("wb.sock")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_does_not_inherit_the_session_of_another() {
+        let vars = ["PATH", "WB_TOKEN", "WB_ANYTHING", "CLAUDECODE", "CLAUDE_CODE_MAX_RETRIES"]
+            .map(|name| (name.to_owned(), "x".to_owned()));
+        let kept: Vec<String> = inheritable(vars.to_vec()).into_iter().map(|it| it.0).collect();
+        assert_eq!(kept, ["PATH", "CLAUDE_CODE_MAX_RETRIES"]);
+    }
+}

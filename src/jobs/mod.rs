@@ -1,0 +1,57 @@
+//! Jobs: one row is one execution of a kind, from acceptance to its one outcome.
+//!
+//! **Invariant:** documents are unknown here. `topic_id`, `source_path` and `persona_name` are opaque;
+//! what a job must have produced, and what follows from its end, flows pass in as [`Hooks`].
+//! **Invariant:** a row is claimed before anything is started, and settled after everything ended.
+
+mod access;
+mod claim;
+mod engine;
+mod enqueue;
+mod execution;
+mod job;
+mod lane;
+mod launch;
+#[cfg(test)]
+mod model;
+mod queue;
+mod recovery;
+mod sentence;
+mod settle;
+mod table;
+mod telemetry;
+
+pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
+pub use engine::{Engines, ResolvedEngine};
+pub use enqueue::{NewJob, cancel_queued, enqueue};
+pub use job::{Job, JobFilter, Reason, Status};
+pub use lane::Capacities;
+pub use queue::{Hooks, Prepared, Queue, Setup};
+pub use sentence::sentence;
+pub use settle::{keep_result, request_cancel};
+pub use table::{find, list, recent_of_topic, running_guards};
+pub use telemetry::read_stream;
+
+use crate::base::JobId;
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// The bell that is rung when a job may be claimed.
+pub const BELL: &str = "jobs";
+
+/// Returns the folder of a job below the data folder.
+pub fn job_dir(data: &Utf8Path, id: &JobId) -> Utf8PathBuf {
+    data.join("jobs").join(id.as_str())
+}
+
+/// The statements of this module, for the schema test.
+pub fn statements() -> Vec<(&'static str, &'static str)> {
+    [
+        table::STATEMENTS,
+        lane::STATEMENTS,
+        enqueue::STATEMENTS,
+        claim::STATEMENTS,
+        settle::STATEMENTS,
+        access::STATEMENTS,
+    ]
+    .concat()
+}

@@ -1,0 +1,259 @@
+//! The queue against a model: order, lanes and caps, for any sequence of requests and ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use rusqlite::Connection;
+use serde_json::Map;
+
+use crate::base::{Actor, Clock, Ids, JobId, Millis};
+use crate::jobs::claim::{Caps, claim};
+use crate::jobs::lane::Capacities;
+use crate::jobs::settle::{Outcome, settle};
+use crate::jobs::{Hooks, Job, NewJob, Prepared, Status, cancel_queued, enqueue, fence, table};
+use crate::script::OnBusy;
+use crate::store::{MIGRATIONS, Tx, migrate};
+
+struct Bench {
+    connection: Connection,
+    clock: Clock,
+    ids: Ids,
+    caps: Caps,
+    hooks: Hooks,
+}
+
+impl Bench {
+    fn new(jobs: u32, kind_b: u32, lane: u32) -> Bench {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "foreign_keys", true).unwrap();
+        let clock = Clock::fixed(Millis(1_700_000_000_000));
+        migrate(&connection, MIGRATIONS, &clock).unwrap();
+        let caps = Caps {
+            jobs,
+            kinds: BTreeMap::from([("b".to_owned(), kind_b)]),
+            lanes: Capacities(BTreeMap::from([("wide".to_owned(), lane)])),
+        };
+        let hooks = Hooks {
+            prepare: Arc::new(|_| {
+                Box::pin(async { Ok(Prepared { inputs: Map::new(), prompt: String::new() }) })
+            }),
+            produced: Arc::new(|_, _, _| Ok(true)),
+            settled: Arc::new(|_, _| Ok(())),
+        };
+        Bench { connection, ids: Ids::new(clock.clone()), clock, caps, hooks }
+    }
+
+    fn tx<T>(&mut self, work: impl Fn(&Bench, &Tx<'_>) -> T) -> T {
+        self.clock.advance(1);
+        let transaction = self.connection.unchecked_transaction().unwrap();
+        let done = work(self, &Tx::for_test(&transaction, self.clock.now()));
+        transaction.commit().unwrap();
+        done
+    }
+
+    fn request(&self, kind: &str, lane: Option<&str>, priority: i64, delay: i64) -> NewJob {
+        NewJob {
+            kind: kind.to_owned(),
+            lane: lane.map(str::to_owned),
+            on_busy: OnBusy::Queue,
+            source_path: None,
+            topic_id: None,
+            persona_name: None,
+            inputs: Map::new(),
+            grants: Vec::new(),
+            requested_by: Actor::System,
+            priority,
+            not_before: (delay > 0).then(|| self.clock.now().plus(delay)),
+            config_digest: "digest".to_owned(),
+            retry_of: None,
+        }
+    }
+
+    fn add(&mut self, new: NewJob) -> JobId {
+        self.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap())
+    }
+
+    fn take(&mut self, token: &str) -> Option<Job> {
+        self.tx(|bench, tx| claim(tx, &bench.caps, token, "digest").unwrap())
+    }
+
+    fn end(&mut self, id: &JobId) {
+        self.tx(|bench, tx| {
+            settle(tx, id, &Outcome::default(), None, &bench.hooks, &bench.caps.lanes).unwrap()
+        });
+    }
+}
+
+/// What the queue should do, as plainly as it can be said.
+#[derive(Clone, Debug)]
+struct Waiting {
+    id: JobId,
+    kind: &'static str,
+    lane: Option<&'static str>,
+    priority: i64,
+    seq: usize,
+    due: i64,
+}
+
+fn next<'a>(
+    bench: &Bench,
+    waiting: &'a [Waiting],
+    running: &[Waiting],
+    now: i64,
+) -> Option<&'a Waiting> {
+    let in_lane = |lane: &str| running.iter().filter(|it| it.lane == Some(lane)).count() as u32;
+    let of_kind = |kind: &str| running.iter().filter(|it| it.kind == kind).count() as u32;
+    if running.len() as u32 >= bench.caps.jobs {
+        return None;
+    }
+    let due: Vec<&Waiting> = waiting.iter().filter(|it| it.due <= now).collect();
+    let order = |it: &&Waiting| (-it.priority, it.seq);
+    let may_go = |it: &&Waiting| match it.lane {
+        None => true,
+        Some(lane) => {
+            let free = bench.caps.lanes.of(lane).saturating_sub(in_lane(lane));
+            let mut same: Vec<&&Waiting> =
+                due.iter().filter(|other| other.lane == it.lane).collect();
+            same.sort_by_key(|it| order(it));
+            same.iter().take(free as usize).any(|other| other.id == it.id)
+        }
+    };
+    let mut ready: Vec<&Waiting> = due.iter().copied().filter(may_go).collect();
+    ready.retain(|it| bench.caps.kinds.get(it.kind).is_none_or(|cap| of_kind(it.kind) < *cap));
+    ready.sort_by_key(order);
+    ready.first().copied()
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Add(&'static str, Option<&'static str>, i64, i64),
+    Take,
+    End(usize),
+    Cancel(usize),
+    Wait(i64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let lanes = prop_oneof![
+        Just(None),
+        Just(Some("source_path=a.md")),
+        Just(Some("source_path=b.md")),
+        Just(Some("wide=x")),
+    ];
+    let add = (prop_oneof![Just("a"), Just("b")], lanes, -1..2i64, prop_oneof![Just(0), 1..50i64])
+        .prop_map(|(kind, lane, priority, delay)| Step::Add(kind, lane, priority, delay));
+    let step = prop_oneof![
+        4 => add,
+        4 => Just(Step::Take),
+        3 => (0..8usize).prop_map(Step::End),
+        1 => (0..8usize).prop_map(Step::Cancel),
+        1 => (1..60i64).prop_map(Step::Wait),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    /// G6 and half of G3: the next job is the one that the model names, and no cap is passed.
+    #[test]
+    fn g06_the_queue_does_what_the_model_says(
+        steps in steps(), jobs in 1..4u32, kind_b in 1..3u32, lane in 1..3u32,
+    ) {
+        let mut bench = Bench::new(jobs, kind_b, lane);
+        let (mut waiting, mut running): (Vec<Waiting>, Vec<Waiting>) = Default::default();
+        for (seq, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Add(kind, lane, priority, delay) => {
+                    let new = bench.request(kind, lane, priority, delay);
+                    let due = new.not_before.map_or(0, |it| it.0);
+                    let id = bench.add(new);
+                    waiting.push(Waiting { id, kind, lane, priority, seq, due });
+                }
+                Step::Take => {
+                    let taken = bench.take(&format!("token-{seq}")).map(|it| it.id);
+                    let now = bench.clock.now().0;
+                    let expected = next(&bench, &waiting, &running, now).cloned();
+                    prop_assert_eq!(&taken, &expected.as_ref().map(|it| it.id.clone()));
+                    if let Some(expected) = expected {
+                        waiting.retain(|it| it.id != expected.id);
+                        running.push(expected);
+                    }
+                }
+                Step::End(which) if !running.is_empty() => {
+                    let ended = running.remove(which % running.len());
+                    bench.end(&ended.id);
+                }
+                Step::Cancel(which) if !waiting.is_empty() => {
+                    let gone = waiting.remove(which % waiting.len());
+                    let lanes = bench.caps.lanes.clone();
+                    let did = bench.tx(|_, tx| cancel_queued(tx, &gone.id, &Actor::System, &lanes).unwrap());
+                    prop_assert!(did);
+                }
+                Step::Wait(ms) => bench.clock.advance(ms),
+                Step::End(_) | Step::Cancel(_) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_busy_lane_refuses_and_names_the_job_in_the_way() {
+    let mut bench = Bench::new(2, 2, 2);
+    let first = bench.add(bench.request("a", Some("source_path=a.md"), 0, 0));
+    let mut second = bench.request("a", Some("source_path=a.md"), 0, 0);
+    second.on_busy = OnBusy::Reject;
+    let refused =
+        bench.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, &second).unwrap_err());
+    assert_eq!(refused.code_str(), "lane_busy");
+    assert!(refused.message().contains(first.as_str()));
+    // A lane with room for two takes a second one.
+    bench.add(bench.request("a", Some("wide=x"), 0, 0));
+    let mut other = bench.request("a", Some("wide=x"), 0, 0);
+    other.on_busy = OnBusy::Reject;
+    bench.add(other);
+}
+
+#[test]
+fn g04_a_token_counts_while_its_job_runs_and_never_again() {
+    let mut bench = Bench::new(1, 1, 1);
+    let id = bench.add(bench.request("a", None, 0, 0));
+    bench.take("digest-of-token").unwrap();
+    let code = |bench: &mut Bench| {
+        bench.tx(|_, tx| fence(tx, "digest-of-token").err().map(|it| it.code_str().to_owned()))
+    };
+    assert_eq!(code(&mut bench), None);
+    bench.tx(|_, tx| assert!(super::settle::begin_ending(tx, &id).unwrap()));
+    assert_eq!(code(&mut bench).as_deref(), Some("job_ended"));
+    bench.end(&id);
+    assert_eq!(code(&mut bench).as_deref(), Some("job_ended"));
+    let job = table::find(&bench.connection, &id).unwrap();
+    assert_eq!(job.status, Status::Succeeded);
+    let unknown = bench.tx(|_, tx| fence(tx, "another").unwrap_err());
+    assert_eq!(unknown.kind(), crate::base::ErrorKind::Unauthenticated);
+}
+
+#[test]
+fn a_job_is_settled_once() {
+    let mut bench = Bench::new(1, 1, 1);
+    let id = bench.add(bench.request("a", None, 0, 0));
+    bench.take("t").unwrap();
+    bench.end(&id);
+    let again = bench.tx(|bench, tx| {
+        settle(tx, &id, &Outcome::default(), None, &bench.hooks, &bench.caps.lanes).unwrap_err()
+    });
+    assert_eq!(again.code_str(), "job_ended");
+}
+
+#[test]
+fn a_full_queue_says_so() {
+    let mut bench = Bench::new(1, 1, 1);
+    for _ in 0..crate::base::limit::LANE_QUEUED_MAX {
+        bench.add(bench.request("a", Some("source_path=a.md"), 0, 0));
+    }
+    let new = bench.request("a", Some("source_path=a.md"), 0, 0);
+    let refused =
+        bench.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap_err());
+    assert_eq!(refused.code_str(), "queue_full");
+}

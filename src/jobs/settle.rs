@@ -1,0 +1,182 @@
+//! The end of a job: the fence first, and in one transaction its one outcome.
+
+use rusqlite::named_params;
+use serde_json::{Value, json};
+
+use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
+use crate::base::{Actor, Error, Event, EventKind, JobId, Result, tail_of};
+use crate::jobs::lane::{self, Capacities};
+use crate::jobs::{BELL, Hooks, Job, Reason, Status, table};
+use crate::process::ProcessIdentity;
+use crate::script::Produces;
+use crate::store::Tx;
+
+const BEGIN_ENDING: &str = "
+    UPDATE agent_jobs SET ending_ms = :now
+    WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
+const REQUEST_CANCEL: &str = "
+    UPDATE agent_jobs SET ending_ms = :now, cancelled_by = :by
+    WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
+const SETTLE: &str = "
+    UPDATE agent_jobs SET status = :status, reason = :reason, completed_ms = :now,
+        ending_ms = COALESCE(ending_ms, :now), exit_code = :code, signal = :signal,
+        error_tail = :tail, summary = COALESCE(summary, :summary), usage_json = :usage,
+        cost_usd = :cost, session_ref = :session, warnings_json = :warnings
+    WHERE id = :id AND status = 'running'";
+const KEEP_INPUTS: &str = "
+    UPDATE agent_jobs SET inputs_json = :inputs WHERE id = :id AND status = 'running'";
+const KEEP_GUARD: &str = "
+    UPDATE agent_jobs SET guard_pid = :pid, guard_start = :start, boot_id = :boot
+    WHERE id = :id AND status = 'running'";
+const KEEP_RESULT: &str = "
+    UPDATE agent_jobs SET result_json = :result, summary = COALESCE(:summary, summary)
+    WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("settle::begin_ending", BEGIN_ENDING),
+    ("settle::request_cancel", REQUEST_CANCEL),
+    ("settle::settle", SETTLE),
+    ("settle::keep_inputs", KEEP_INPUTS),
+    ("settle::keep_guard", KEEP_GUARD),
+    ("settle::keep_result", KEEP_RESULT),
+];
+
+/// What an execution came to, before it is known whether it left what was promised.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    /// How it ended; `None` means well, and then the promised result decides.
+    pub(super) failure: Option<(Status, Reason)>,
+    /// The agent's exit status.
+    pub(super) exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub(super) signal: Option<i32>,
+    /// The end of stderr, or the fixed sentence of the failure.
+    pub(super) error_tail: String,
+    /// What the agent last said.
+    pub(super) summary: Option<String>,
+    /// Tokens and turns.
+    pub(super) usage: Option<Value>,
+    /// What it cost.
+    pub(super) cost_usd: Option<f64>,
+    /// The engine's name for the session.
+    pub(super) session_ref: Option<String>,
+    /// What should be known although the result counts.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Fences a running job: from this commit on its token is refused. Whether it was not yet.
+pub(super) fn begin_ending(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
+    if crate::base::fault::is_off("fence") {
+        return Ok(true);
+    }
+    let params = named_params! {":id": id, ":now": tx.now()};
+    Ok(tx.prepare_cached(BEGIN_ENDING)?.execute(params)? == 1)
+}
+
+/// Fences a running job because a person cancels it; its execution is then told to stop.
+///
+/// # Errors
+/// `conflict` with code `job_ended` if it has ended or is ending.
+pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
+    let params = named_params! {":id": id, ":now": tx.now(), ":by": by};
+    match tx.prepare_cached(REQUEST_CANCEL)?.execute(params)? {
+        1 => Ok(()),
+        _ => {
+            let job = table::find(tx.connection(), id)?;
+            let state = if job.status.is_final() { "has ended" } else { "is ending" };
+            Err(Error::conflict("job_ended", format!("job {id} {state} already")))
+        }
+    }
+}
+
+pub(super) fn keep_inputs(tx: &Tx<'_>, id: &JobId, inputs: &Value) -> Result<()> {
+    let params = named_params! {":id": id, ":inputs": inputs.to_string()};
+    one(tx.prepare_cached(KEEP_INPUTS)?.execute(params)?, id)
+}
+
+pub(super) fn keep_guard(tx: &Tx<'_>, id: &JobId, guard: &ProcessIdentity) -> Result<()> {
+    let start = i64::try_from(guard.start).unwrap_or(i64::MAX);
+    let params = named_params! {
+        ":id": id, ":pid": guard.pid, ":start": start, ":boot": guard.boot_id,
+    };
+    one(tx.prepare_cached(KEEP_GUARD)?.execute(params)?, id)
+}
+
+/// Keeps what an agent hands in by `finish`. A second one replaces the first.
+///
+/// # Errors
+/// `conflict` with code `job_ended`.
+pub fn keep_result(tx: &Tx<'_>, id: &JobId, result: &Value, summary: Option<&str>) -> Result<()> {
+    let summary = summary.map(|it| crate::base::truncate_chars(it, SUMMARY_BYTES_MAX / 4));
+    let params = named_params! {":id": id, ":result": result.to_string(), ":summary": summary};
+    one(tx.prepare_cached(KEEP_RESULT)?.execute(params)?, id)
+}
+
+fn one(changed: usize, id: &JobId) -> Result<()> {
+    match changed {
+        1 => Ok(()),
+        _ => Err(Error::conflict("job_ended", format!("job {id} is not running"))),
+    }
+}
+
+/// Settles a running job: postcondition, status, what follows for documents, event, lane.
+pub(super) fn settle(
+    tx: &Tx<'_>,
+    id: &JobId,
+    outcome: &Outcome,
+    produces: Option<Produces>,
+    hooks: &Hooks,
+    capacities: &Capacities,
+) -> Result<Job> {
+    let job = table::find(tx.connection(), id)?;
+    let (status, reason, tail) = decide(tx, &job, outcome, produces, hooks)?;
+    let tail = tail.map(|it| tail_of(it.as_bytes(), ERROR_TAIL_BYTES_MAX));
+    let summary = outcome.summary.as_deref();
+    let changed = tx.prepare_cached(SETTLE)?.execute(named_params! {
+        ":id": id, ":status": status.as_str(), ":reason": reason.map(Reason::as_str),
+        ":now": tx.now(), ":code": outcome.exit_code, ":signal": outcome.signal, ":tail": tail,
+        ":summary": summary.map(|it| crate::base::truncate_chars(it, SUMMARY_BYTES_MAX / 4)),
+        ":usage": outcome.usage.as_ref().map(Value::to_string), ":cost": outcome.cost_usd,
+        ":session": outcome.session_ref, ":warnings": json!(outcome.warnings).to_string(),
+    })?;
+    one(changed, id)?;
+    if let Some(lane) = &job.lane {
+        lane::refresh(tx, lane, capacities)?;
+    }
+    let job = table::find(tx.connection(), id)?;
+    (hooks.settled)(tx, &job)?;
+    tx.emit(Event::new(
+        EventKind::JobFinished,
+        format!("job:{id}"),
+        Actor::System,
+        json!({
+            "id": id, "kind": job.kind, "status": job.status, "reason": job.reason,
+            "source_path": job.source_path, "topic_id": job.topic_id,
+        }),
+    ))?;
+    tx.ring(BELL);
+    Ok(job)
+}
+
+type Decision = (Status, Option<Reason>, Option<String>);
+
+fn decide(
+    tx: &Tx<'_>,
+    job: &Job,
+    outcome: &Outcome,
+    produces: Option<Produces>,
+    hooks: &Hooks,
+) -> Result<Decision> {
+    if job.cancelled_by.is_some() {
+        return Ok((Status::Cancelled, Some(Reason::Cancelled), Some(outcome.error_tail.clone())));
+    }
+    if let Some((status, reason)) = outcome.failure {
+        return Ok((status, Some(reason), Some(outcome.error_tail.clone())));
+    }
+    let Some(produces) = produces else { return Ok((Status::Succeeded, None, None)) };
+    if (hooks.produced)(tx, job, produces)? || crate::base::fault::is_off("postcondition") {
+        return Ok((Status::Succeeded, None, None));
+    }
+    let tail = format!("agent exited 0 but produced no {}", produces.as_str());
+    Ok((Status::Failed, Some(Reason::NoResult), Some(tail)))
+}

@@ -1,0 +1,125 @@
+//! Reading the table of jobs.
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::{Error, JobId, Result, TopicId};
+use crate::jobs::{Job, JobFilter};
+
+const FIND: &str = "SELECT * FROM agent_jobs WHERE id = :id";
+const RUNNING: &str = "SELECT * FROM agent_jobs WHERE status = 'running' ORDER BY seq";
+const GUARDS: &str = "
+    SELECT guard_pid FROM agent_jobs WHERE status = 'running' AND guard_pid IS NOT NULL";
+// One statement a filter, so that each has its index; the rest of the filter is checked per row of
+// that index. A `:x IS NULL OR …` for all of them in one statement would scan the whole table.
+const LIST_ALL: &str = "
+    SELECT * FROM agent_jobs WHERE seq < :before
+      AND (:kind IS NULL OR kind = :kind) AND (:status IS NULL OR status = :status)
+    ORDER BY seq DESC LIMIT :limit";
+const LIST_BY_SOURCE: &str = "
+    SELECT * FROM agent_jobs WHERE source_path = :source AND seq < :before
+      AND (:kind IS NULL OR kind = :kind) AND (:status IS NULL OR status = :status)
+    ORDER BY seq DESC LIMIT :limit";
+const LIST_BY_TOPIC: &str = "
+    SELECT * FROM agent_jobs WHERE topic_id = :topic AND seq < :before
+      AND (:kind IS NULL OR kind = :kind) AND (:status IS NULL OR status = :status)
+    ORDER BY seq DESC LIMIT :limit";
+const LIST_BY_STATUS: &str = "
+    SELECT * FROM agent_jobs WHERE status = :status AND seq < :before
+      AND (:kind IS NULL OR kind = :kind)
+    ORDER BY seq DESC LIMIT :limit";
+const LIST_BY_KIND: &str = "
+    SELECT * FROM agent_jobs WHERE kind = :kind AND seq < :before
+    ORDER BY seq DESC LIMIT :limit";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("jobs::find", FIND),
+    ("jobs::running", RUNNING),
+    ("jobs::guards", GUARDS),
+    ("jobs::list_all", LIST_ALL),
+    ("jobs::list_by_source", LIST_BY_SOURCE),
+    ("jobs::list_by_topic", LIST_BY_TOPIC),
+    ("jobs::list_by_status", LIST_BY_STATUS),
+    ("jobs::list_by_kind", LIST_BY_KIND),
+];
+
+/// Returns a job.
+///
+/// # Errors
+/// `not_found`.
+pub fn find(connection: &Connection, id: &JobId) -> Result<Job> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
+    job.ok_or_else(|| Error::not_found(format!("no job {id}")))
+}
+
+/// Returns jobs, newest first.
+///
+/// # Errors
+/// `not_found` if `before` names no job.
+pub fn list(connection: &Connection, filter: &JobFilter) -> Result<Vec<Job>> {
+    let before = match &filter.before {
+        Some(id) => find(connection, id)?.seq,
+        None => i64::MAX,
+    };
+    let status = filter.status.map(crate::jobs::Status::as_str);
+    let (kind, limit) = (filter.kind.as_deref(), filter.limit);
+    let rows = if let Some(source) = &filter.source_path {
+        let params = named_params! {
+            ":source": source, ":before": before, ":kind": kind, ":status": status, ":limit": limit,
+        };
+        collect(connection, LIST_BY_SOURCE, params)?
+    } else if let Some(topic) = &filter.topic_id {
+        let params = named_params! {
+            ":topic": topic, ":before": before, ":kind": kind, ":status": status, ":limit": limit,
+        };
+        collect(connection, LIST_BY_TOPIC, params)?
+    } else if let Some(status) = status {
+        let params = named_params! {
+            ":status": status, ":before": before, ":kind": kind, ":limit": limit,
+        };
+        collect(connection, LIST_BY_STATUS, params)?
+    } else if let Some(kind) = kind {
+        let params = named_params! {":kind": kind, ":before": before, ":limit": limit};
+        collect(connection, LIST_BY_KIND, params)?
+    } else {
+        let params = named_params! {
+            ":before": before, ":kind": kind, ":status": status, ":limit": limit,
+        };
+        collect(connection, LIST_ALL, params)?
+    };
+    let topic = filter.topic_id.as_ref();
+    Ok(rows.into_iter().filter(|it| topic.is_none() || it.topic_id.as_ref() == topic).collect())
+}
+
+/// Returns the newest jobs of a Topic.
+///
+/// # Errors
+/// As any read.
+pub fn recent_of_topic(connection: &Connection, topic: &TopicId, limit: u32) -> Result<Vec<Job>> {
+    let filter = JobFilter { topic_id: Some(topic.clone()), limit, ..JobFilter::default() };
+    list(connection, &filter)
+}
+
+/// Returns the pids of the guards of running jobs, as recorded.
+///
+/// # Errors
+/// As any read.
+pub fn running_guards(connection: &Connection) -> Result<Vec<i32>> {
+    let mut statement = connection.prepare_cached(GUARDS)?;
+    let pids = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    Ok(pids)
+}
+
+pub(super) fn running(connection: &Connection) -> Result<Vec<Job>> {
+    collect(connection, RUNNING, &[])
+}
+
+fn collect(
+    connection: &Connection,
+    sql: &'static str,
+    params: &[(&str, &dyn rusqlite::ToSql)],
+) -> Result<Vec<Job>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let jobs = statement.query_map(params, Job::from_row)?.collect::<rusqlite::Result<_>>()?;
+    Ok(jobs)
+}

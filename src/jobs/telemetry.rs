@@ -1,0 +1,226 @@
+//! What an agent says about itself while it works: `stream.ndjson`, usage, cost, its final result.
+//!
+//! **Invariant:** nothing here decides whether a job succeeded; exit status and the promised row do.
+//! **Invariant:** memory is bounded: a line longer than [`LINE_BYTES_MAX`] is passed over.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::{Value, json};
+
+use crate::base::{Clock, Context, ErrorKind, Result, truncate_chars};
+use crate::process::{Stream, read_output};
+use crate::script::Reads;
+
+mod claude;
+
+/// Longest line of an agent's output that is read as telemetry.
+const LINE_BYTES_MAX: usize = 1024 * 1024;
+/// Most bytes read from the output at a time.
+const CHUNK_BYTES_MAX: usize = 256 * 1024;
+/// Largest stream file; what comes later is counted, not kept.
+const STREAM_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Longest text of one entry, in characters.
+const TEXT_CHARS_MAX: usize = 16 * 1024;
+
+/// What a reader found in one line.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// Entries for the stream: `type` and its fields.
+    pub(super) entries: Vec<Value>,
+    /// Whether this was the agent's final result.
+    pub(super) is_final: bool,
+}
+
+/// What is known of the agent's run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Report {
+    /// Its last words.
+    pub(super) summary: Option<String>,
+    /// Tokens and turns.
+    pub(super) usage: Option<Value>,
+    /// What it cost.
+    pub(super) cost_usd: Option<f64>,
+    /// The engine's name for the session.
+    pub(super) session_ref: Option<String>,
+    /// Whether the agent itself called its result an error.
+    pub(super) is_error: bool,
+}
+
+/// Follows the output of one job.
+pub(super) struct Telemetry {
+    dir: Utf8PathBuf,
+    reads: Option<Reads>,
+    clock: Clock,
+    offset: u64,
+    partial: Vec<u8>,
+    is_skipping: bool,
+    seq: u64,
+    file: Option<File>,
+    written: u64,
+    report: Report,
+}
+
+impl Telemetry {
+    pub(super) fn new(dir: &Utf8Path, reads: Option<Reads>, clock: Clock) -> Telemetry {
+        Telemetry {
+            dir: dir.to_owned(),
+            reads,
+            clock,
+            offset: 0,
+            partial: Vec::new(),
+            is_skipping: false,
+            seq: 0,
+            file: None,
+            written: 0,
+            report: Report::default(),
+        }
+    }
+
+    /// Returns one that begins again: what an earlier server wrote of the stream is dropped.
+    pub(super) fn afresh(dir: &Utf8Path, reads: Option<Reads>, clock: Clock) -> Result<Telemetry> {
+        let path = dir.join("stream.ndjson");
+        match std::fs::remove_file(&path) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                Err(cause).context(ErrorKind::Unavailable, || format!("cannot replace {path}"))
+            }
+            _ => Ok(Telemetry::new(dir, reads, clock)),
+        }
+    }
+
+    pub(super) fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Reads what is new. Whether the agent's final result was among it.
+    ///
+    /// # Errors
+    /// `unavailable` if the files of the job cannot be read or written.
+    pub(super) fn pump(&mut self) -> Result<bool> {
+        if self.reads.is_none() {
+            return Ok(false);
+        }
+        let mut is_final = false;
+        loop {
+            let chunk = read_output(&self.dir, Stream::Stdout, self.offset, CHUNK_BYTES_MAX)?;
+            if chunk.bytes.is_empty() {
+                return Ok(is_final);
+            }
+            if chunk.offset != self.offset {
+                // Something between was cut: the rest of a line there is no line.
+                self.partial.clear();
+                self.is_skipping = true;
+                self.append(json!({"type": "reset", "cut_bytes": chunk.offset - self.offset}))?;
+            }
+            self.offset = chunk.next_offset;
+            is_final |= self.take(&chunk.bytes)?;
+        }
+    }
+
+    /// Reads what is left without a line break at the end.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        self.pump()?;
+        let rest = std::mem::take(&mut self.partial);
+        if !rest.is_empty() && !self.is_skipping {
+            self.line(&rest)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<bool> {
+        let mut is_final = false;
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let is_whole = piece.ends_with(b"\n");
+            if !self.is_skipping {
+                self.partial.extend_from_slice(piece);
+            }
+            if self.partial.len() > LINE_BYTES_MAX {
+                self.partial.clear();
+                self.is_skipping = true;
+                self.append(json!({"type": "text", "text": "[a line of more than 1 MiB]"}))?;
+            }
+            if is_whole {
+                let line = std::mem::take(&mut self.partial);
+                if !std::mem::take(&mut self.is_skipping) {
+                    is_final |= self.line(&line)?;
+                }
+            }
+        }
+        Ok(is_final)
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<bool> {
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(false);
+        }
+        let reading = match self.reads {
+            Some(Reads::ClaudeStreamJson) => claude::read_line(text, &mut self.report),
+            None => return Ok(false),
+        };
+        for entry in reading.entries {
+            self.append(entry)?;
+        }
+        Ok(reading.is_final)
+    }
+
+    fn append(&mut self, entry: Value) -> Result<()> {
+        self.seq += 1;
+        let mut row = json!({"seq": self.seq, "ts": self.clock.now()});
+        if let (Some(row), Value::Object(fields)) = (row.as_object_mut(), entry) {
+            for (name, value) in fields {
+                let value = match value {
+                    Value::String(text) => Value::String(truncate_chars(&text, TEXT_CHARS_MAX)),
+                    other => other,
+                };
+                row.insert(name, value);
+            }
+        }
+        let mut line = row.to_string();
+        line.push('\n');
+        self.written += line.len() as u64;
+        if self.written > STREAM_BYTES_MAX {
+            return Ok(());
+        }
+        let path = self.dir.join("stream.ndjson");
+        let failed = || format!("cannot write {path}");
+        if self.file.is_none() {
+            let mut options = OpenOptions::new();
+            options.append(true).create(true).mode(0o600);
+            self.file = Some(options.open(&path).context(ErrorKind::Unavailable, failed)?);
+        }
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.write_all(line.as_bytes()).context(ErrorKind::Unavailable, failed)
+    }
+}
+
+/// Returns up to `limit` entries of a job's stream after a number.
+///
+/// # Errors
+/// `unavailable` if the file cannot be read.
+pub fn read_stream(dir: &Utf8Path, after: u64, limit: usize) -> Result<Vec<Value>> {
+    let path = dir.join("stream.ndjson");
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(cause) => {
+            return Err(cause).context(ErrorKind::Unavailable, || format!("cannot read {path}"));
+        }
+    };
+    let mut entries = Vec::new();
+    for line in BufReader::new(file).lines() {
+        let line = line.context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
+        // The last line may be half written; it comes whole with the next read.
+        let Ok(entry) = serde_json::from_str::<Value>(&line) else { continue };
+        if entry["seq"].as_u64().is_some_and(|seq| seq > after) {
+            entries.push(entry);
+            if entries.len() >= limit {
+                break;
+            }
+        }
+    }
+    Ok(entries)
+}

@@ -1,0 +1,56 @@
+//! The start of the agent, and what is known about its exit.
+
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+
+use camino::Utf8Path;
+
+use crate::process::launch::{Launch, LaunchStdin, MARK, open_regular};
+use crate::process::sys;
+
+/// The agent's process: also the leader of its session and its process group.
+pub(in crate::process::guard) struct Agent {
+    pub(in crate::process::guard) pid: i32,
+    /// How it exited: its code, or the signal that ended it.
+    pub(in crate::process::guard) exit: Option<(Option<i32>, Option<i32>)>,
+}
+
+/// Starts the agent. Returns it with the reading ends of its output.
+pub(in crate::process::guard) fn start(
+    job_dir: &Utf8Path,
+    launch: &Launch,
+    secrets: &[(String, String)],
+) -> Result<(Agent, [OwnedFd; 2]), String> {
+    let stdin = match launch.stdin {
+        LaunchStdin::Null => Stdio::null(),
+        LaunchStdin::File => match open_regular(&job_dir.join("prompt")) {
+            Ok(Some(prompt)) => Stdio::from(prompt),
+            Ok(None) => return Err("the prompt file is missing".to_owned()),
+            Err(cause) => return Err(cause.chain()),
+        },
+        LaunchStdin::Pipe => return Err("stdin `pipe` is not in this release".to_owned()),
+    };
+    let (program, args) = launch.argv.split_first().ok_or("argv is empty")?;
+    if !launch.cwd.is_dir() {
+        // Otherwise the error would look as if the program were missing.
+        return Err(format!("{} is not a folder", launch.cwd));
+    }
+    #[allow(clippy::disallowed_methods, reason = "process owns every spawn")]
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .current_dir(&launch.cwd)
+        .env_clear()
+        .envs(launch.env.iter().chain(secrets).map(|(name, value)| (name, value)))
+        .env(MARK, &launch.job)
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let started = sys::spawn_agent(&mut command);
+    let mut child = started.map_err(|cause| format!("{program}: {cause}"))?;
+    let pid = i32::try_from(child.id()).map_err(|_| "the agent has no pid")?;
+    let stdout = child.stdout.take().map(OwnedFd::from);
+    let stderr = child.stderr.take().map(OwnedFd::from);
+    let pipes = stdout.zip(stderr).ok_or("the agent has no pipes")?;
+    Ok((Agent { pid, exit: None }, [pipes.0, pipes.1]))
+}

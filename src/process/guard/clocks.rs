@@ -1,0 +1,84 @@
+//! The clocks of a job: start, idle, wall, and the patience after the final result.
+
+use std::time::{Duration, Instant};
+
+use crate::process::launch::{Clocks, ExitCause};
+
+/// Longer than any job; an instant beyond it cannot be computed.
+const FAR: Duration = Duration::from_secs(400 * 86_400);
+
+/// When a job is ended although its agent runs. Monotonic: setting the machine's time is no end.
+pub(in crate::process::guard) struct ClockState {
+    clocks: Clocks,
+    started: Instant,
+    last_output: Option<Instant>,
+    final_result: Option<Instant>,
+}
+
+impl ClockState {
+    pub(in crate::process::guard) fn new(clocks: Clocks, started: Instant) -> ClockState {
+        ClockState { clocks, started, last_output: None, final_result: None }
+    }
+
+    pub(in crate::process::guard) fn note_output(&mut self, now: Instant) {
+        self.last_output = Some(now);
+    }
+
+    pub(in crate::process::guard) fn note_final_result(&mut self, now: Instant) {
+        self.final_result.get_or_insert(now);
+    }
+
+    /// Returns which clock ran out.
+    pub(in crate::process::guard) fn due(&self, now: Instant) -> Option<ExitCause> {
+        self.deadline().filter(|(at, _)| *at <= now).map(|(_, cause)| cause)
+    }
+
+    /// Returns which clock runs out next, and when.
+    pub(in crate::process::guard) fn deadline(&self) -> Option<(Instant, ExitCause)> {
+        let Clocks { start_ms, idle_ms, wall_ms, linger_ms } = self.clocks;
+        let wall = (after(self.started, wall_ms), ExitCause::WallTimeout);
+        let linger = self.final_result.map(|it| (after(it, linger_ms), ExitCause::Linger));
+        // Until the first output the start clock counts, if there is one, and then the idle clock.
+        let silence = match (self.last_output, start_ms) {
+            (None, Some(ms)) => Some((after(self.started, ms), ExitCause::StartTimeout)),
+            (None, None) => idle_ms.map(|ms| (after(self.started, ms), ExitCause::IdleTimeout)),
+            (Some(it), _) => idle_ms.map(|ms| (after(it, ms), ExitCause::IdleTimeout)),
+        };
+        // After the final result silence is expected.
+        let silence = silence.filter(|_| linger.is_none());
+        [Some(wall), linger, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+fn after(start: Instant, ms: u64) -> Instant {
+    start + Duration::from_millis(ms).min(FAR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_clock_has_its_time() {
+        let begin = Instant::now();
+        let at = |ms| begin + Duration::from_millis(ms);
+        let clocks =
+            Clocks { start_ms: Some(50), idle_ms: Some(20), wall_ms: 1_000, linger_ms: 100 };
+        let mut state = ClockState::new(clocks, begin);
+        assert_eq!(state.due(at(30)), None, "the start clock, not the idle clock");
+        assert_eq!(state.due(at(50)), Some(ExitCause::StartTimeout));
+        state.note_output(at(40));
+        assert_eq!(state.due(at(59)), None);
+        assert_eq!(state.due(at(60)), Some(ExitCause::IdleTimeout));
+        state.note_final_result(at(50));
+        state.note_final_result(at(90));
+        assert_eq!(state.due(at(149)), None);
+        assert_eq!(state.due(at(150)), Some(ExitCause::Linger));
+        let none = Clocks { start_ms: None, idle_ms: None, wall_ms: u64::MAX, linger_ms: 1 };
+        assert_eq!(ClockState::new(none, begin).due(at(1_000_000)), None);
+        let idle = Clocks { idle_ms: Some(20), ..none };
+        assert_eq!(ClockState::new(idle, begin).due(at(20)), Some(ExitCause::IdleTimeout));
+        let wall = Clocks { wall_ms: 10, ..none };
+        assert_eq!(ClockState::new(wall, begin).due(at(10)), Some(ExitCause::WallTimeout));
+    }
+}

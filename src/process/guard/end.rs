@@ -1,0 +1,102 @@
+//! The end of a job: which signal is due when, until no descendant is left.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal as RawSignal, killpg};
+use nix::unistd::{Pid, getpid};
+
+use crate::base::fault;
+use crate::process::guard::agent::Agent;
+use crate::process::identity::Stat;
+use crate::process::tree::{Listing, Sweep};
+
+/// What is left after the agent's own exit gets this long between TERM and KILL.
+const AFTER_EXIT: Duration = Duration::from_millis(500);
+/// How long processes may take to vanish once they are killed, before they are survivors.
+const KILL_MAX: Duration = Duration::from_millis(900);
+/// How often new descendants are looked for between TERM and KILL.
+const TERM_EVERY: Duration = Duration::from_millis(25);
+/// How often while they are killed: a process that forks all the time must not win the race.
+const KILL_EVERY: Duration = Duration::from_millis(1);
+/// Most survivors that are named.
+const SURVIVORS_MAX: usize = 1_000;
+
+/// An end under way.
+pub(in crate::process::guard) struct Ending {
+    kill_at: Instant,
+    next_look: Instant,
+    sweep: Sweep,
+}
+
+impl Ending {
+    /// What the agent left behind when it exited by itself.
+    pub(in crate::process::guard) fn after_exit(now: Instant) -> Ending {
+        Ending { kill_at: now + AFTER_EXIT, next_look: now, sweep: Sweep::default() }
+    }
+
+    /// The end of an agent that runs: INT now, TERM at 40 % and KILL at 100 % of the grace.
+    pub(in crate::process::guard) fn by_force(
+        now: Instant,
+        grace: Duration,
+        agent: &Agent,
+    ) -> Ending {
+        if agent.exit.is_none() {
+            // The agent is not reaped, so its group is still its own. An agent that is asked in
+            // this way prints its cost.
+            signal_group(agent, RawSignal::SIGINT);
+            signal_group(agent, RawSignal::SIGCONT);
+        }
+        Ending { kill_at: now + grace, next_look: now + grace * 2 / 5, sweep: Sweep::default() }
+    }
+
+    /// Sends what is due. Returns when to look again, or `None` once waiting is pointless.
+    pub(in crate::process::guard) fn advance(
+        &mut self,
+        now: Instant,
+        agent: &Agent,
+    ) -> Option<Instant> {
+        if now >= self.kill_at + KILL_MAX {
+            return None;
+        }
+        if now < self.next_look {
+            return Some(self.next_look);
+        }
+        let is_kill = now >= self.kill_at;
+        if fault::is_off("sweep") {
+            let signal = if is_kill { RawSignal::SIGKILL } else { RawSignal::SIGTERM };
+            if agent.exit.is_none() {
+                signal_group(agent, signal);
+            }
+        } else if is_kill {
+            self.sweep.kill(&descendants(), None);
+        } else {
+            self.sweep.terminate(&descendants(), None);
+        }
+        let every = if is_kill { KILL_EVERY } else { TERM_EVERY };
+        self.next_look = Instant::now() + every;
+        if !is_kill {
+            self.next_look = self.next_look.min(self.kill_at);
+        }
+        Some(self.next_look)
+    }
+
+    /// Returns how many processes beside the agent were told to end.
+    pub(in crate::process::guard) fn swept(&self, agent: &Agent) -> u32 {
+        self.sweep.count_without(agent.pid)
+    }
+}
+
+/// Returns the pids of descendants that still run.
+pub(in crate::process::guard) fn survivors() -> Vec<i32> {
+    let alive = descendants().into_iter().filter(|it| !it.is_dead());
+    alive.map(|it| it.pid).take(SURVIVORS_MAX).collect()
+}
+
+fn descendants() -> Vec<Stat> {
+    Listing::new().descendants(getpid().as_raw())
+}
+
+fn signal_group(agent: &Agent, signal: RawSignal) {
+    // ESRCH only: the agent is a zombie that is about to be reaped.
+    let _ = killpg(Pid::from_raw(agent.pid), signal);
+}

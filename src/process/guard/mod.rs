@@ -1,0 +1,177 @@
+//! The guard: one small process per job, which starts the agent, keeps its output, and ends its
+//! whole tree: when told, when the agent ends, or when the server dies.
+//!
+//! **Invariant:** one thread (the death signal follows the thread), no async, no database.
+//! **Invariant:** it reads nothing but its job's folder and the lifeline, its descriptor 0.
+
+mod agent;
+mod clocks;
+mod end;
+mod link;
+mod output;
+mod watch;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use nix::sys::prctl;
+use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::base::{Clock, Context, Error, ErrorKind, Result, fault};
+use crate::process::guard::link::Link;
+use crate::process::guard::output::Capture;
+use crate::process::guard::watch::{Watch, Watched};
+use crate::process::launch::{
+    ExitCause, ExitRecord, GuardEvent, GuardOrder, Launch, Stream, StreamRecord, VERSION,
+    check_env, read_launch, write_atomically,
+};
+use crate::process::lock::FileLock;
+use crate::process::sys;
+
+/// How long the first line may take; the server wrote it before it started the guard.
+const FIRST_LINE_MAX: Duration = Duration::from_secs(5);
+/// How long the server may take to read the last event.
+const LAST_WORD_MAX: Duration = Duration::from_secs(1);
+
+/// Is the guard of a job: `wb-agent __guard JOB_DIR`. Returns when all is over and written down.
+pub fn guard_main(mut args: impl Iterator<Item = String>) -> ExitCode {
+    let (Some(job_dir), None) = (args.next(), args.next()) else {
+        note("a guard takes the folder of its job and nothing else");
+        return ExitCode::from(2);
+    };
+    match guard(&Utf8PathBuf::from(job_dir)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&error.chain());
+            ExitCode::from(error.kind().exit_code())
+        }
+    }
+}
+
+/// Writes a line to the guard's log.
+fn note(text: &str) {
+    // There is no other place to which a failure of the log could be reported.
+    let _ = writeln!(std::io::stderr(), "guard: {text}");
+}
+
+fn guard(job_dir: &Utf8Path) -> Result<()> {
+    let clock = Clock::system();
+    let started_ms = clock.now().0;
+    let unavailable = ErrorKind::Unavailable;
+    sys::close_strays_on_exec().context(unavailable, || "cannot mark descriptors".into())?;
+    if !fault::is_off("subreaper") {
+        prctl::set_child_subreaper(true)
+            .context(unavailable, || "cannot become a subreaper".into())?;
+    }
+    let lock = take_lock(job_dir)?;
+    if job_dir.join("exit.json").symlink_metadata().is_ok() {
+        return Err(Error::conflict("job_ended", format!("the job in {job_dir} has ended")));
+    }
+    let mut link = Link::from_stdin().context(unavailable, || "there is no lifeline".into())?;
+    let watched = match Watch::prepare() {
+        Ok(watch) => carry_out(job_dir, &mut link, watch),
+        Err(cause) => Watched::failed(ExitCause::SpawnFailed, cause.chain()),
+    };
+    let record = record(watched, started_ms, clock.now().0);
+    let text = serde_json::to_vec_pretty(&record)
+        .context(ErrorKind::Internal, || "cannot write the exit record".into())?;
+    write_atomically(&job_dir.join("exit.json"), &text)?;
+    drop(lock);
+    link.tell(&GuardEvent::Ended(record));
+    link.flush_within(LAST_WORD_MAX);
+    Ok(())
+}
+
+fn take_lock(job_dir: &Utf8Path) -> Result<Option<FileLock>> {
+    if fault::is_off("job_lock") {
+        return Ok(None);
+    }
+    match FileLock::try_take(&job_dir.join("lock"))? {
+        Some(lock) => Ok(Some(lock)),
+        None => {
+            Err(Error::conflict("job_locked", format!("the job in {job_dir} has a guard already")))
+        }
+    }
+}
+
+/// Starts the agent, unless something is wrong or the server is gone, and watches it to its end.
+fn carry_out(job_dir: &Utf8Path, link: &mut Link, watch: Watch) -> Watched {
+    let launch = match read_launch(job_dir) {
+        Ok(launch) => launch,
+        Err(error) => return Watched::failed(ExitCause::SpawnFailed, error.chain()),
+    };
+    let secrets = match link.first_order(FIRST_LINE_MAX) {
+        Some(GuardOrder::Start { secrets }) => secrets,
+        Some(_) => {
+            let why = "the first order was not to start";
+            return Watched::failed(ExitCause::SpawnFailed, why.into());
+        }
+        None => return lifeline_lost(),
+    };
+    // The line may be there although its writer is not: the lifeline's end is what counts.
+    let pending = link.receive();
+    if link.is_gone() && !fault::is_off("lifeline") {
+        return lifeline_lost();
+    }
+    if pending.iter().any(|it| matches!(it, GuardOrder::Stop { .. })) {
+        let why = "it was stopped before it started";
+        return Watched::failed(ExitCause::Stopped, why.into());
+    }
+    match start(job_dir, &launch, &secrets) {
+        Ok((agent, captures)) => watch.watch(link, &launch, agent, captures),
+        Err(why) => Watched::failed(ExitCause::SpawnFailed, why),
+    }
+}
+
+fn lifeline_lost() -> Watched {
+    Watched::failed(ExitCause::Lifeline, "the server was gone before the agent started".into())
+}
+
+fn start(
+    job_dir: &Utf8Path,
+    launch: &Launch,
+    secrets: &[(String, String)],
+) -> std::result::Result<(agent::Agent, [Capture; 2]), String> {
+    check_env(secrets).map_err(|it| it.chain())?;
+    let capture = |stream| {
+        Capture::new(job_dir, stream, launch.output)
+            .map_err(|cause| format!("cannot create the output files: {cause}"))
+    };
+    let mut captures = [capture(Stream::Stdout)?, capture(Stream::Stderr)?];
+    let (agent, pipes) = agent::start(job_dir, launch, secrets)?;
+    for (capture, pipe) in captures.iter_mut().zip(pipes) {
+        if let Err(cause) = capture.attach(pipe) {
+            // The pipe is closed, so the agent is told by SIGPIPE; the watch goes on regardless.
+            note(&format!("cannot read {}: {cause}", capture.stream.as_str()));
+        }
+    }
+    Ok((agent, captures))
+}
+
+fn record(watched: Watched, started_ms: i64, ended_ms: i64) -> ExitRecord {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
+    let ms = |time: nix::sys::time::TimeVal| {
+        let ms = time.tv_sec().saturating_mul(1_000).saturating_add(time.tv_usec() / 1_000);
+        u64::try_from(ms).unwrap_or(0)
+    };
+    let [stdout, stderr]: [StreamRecord; 2] = watched.streams;
+    let rss_kib = usage.map_or(0, |it| u64::try_from(it.max_rss()).unwrap_or(0));
+    ExitRecord {
+        version: VERSION,
+        cause: watched.cause,
+        code: watched.code,
+        signal: watched.signal,
+        error: watched.error,
+        started_ms,
+        ended_ms,
+        cpu_user_ms: usage.map_or(0, |it| ms(it.user_time())),
+        cpu_sys_ms: usage.map_or(0, |it| ms(it.system_time())),
+        rss_max_bytes: rss_kib.saturating_mul(1024),
+        stdout,
+        stderr,
+        swept: watched.swept,
+        survivors: watched.survivors,
+    }
+}

@@ -1,0 +1,318 @@
+//! The agent's output: drained from its pipes into files of bounded size.
+//!
+//! **Invariant:** memory is bounded by the tail's size, and a pipe that has bytes is always read,
+//! also when the disk is full.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+use crate::process::guard::note;
+use crate::process::launch::{OutputCaps, Stream, StreamRecord, create_private};
+use crate::process::output::{head_path, tail_header, tail_path};
+
+/// Most bytes that are read from one pipe before the other descriptors get their turn.
+const TURN_BYTES_MAX: usize = 1024 * 1024;
+/// Largest tail that is held in memory, whatever the launch file says.
+const TAIL_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// One stream of the agent, on its way into its files.
+pub(in crate::process::guard) struct Capture {
+    pub(in crate::process::guard) stream: Stream,
+    pipe: Option<OwnedFd>,
+    head: Option<File>,
+    head_max: u64,
+    head_bytes: u64,
+    tail: VecDeque<u8>,
+    tail_max: usize,
+    tail_path: Utf8PathBuf,
+    tail_file: Option<TailFile>,
+    total: u64,
+    is_announced: bool,
+    has_failed: bool,
+}
+
+struct TailFile {
+    file: File,
+    from: u64,
+    to: u64,
+}
+
+impl Capture {
+    pub(in crate::process::guard) fn new(
+        job_dir: &Utf8Path,
+        stream: Stream,
+        caps: OutputCaps,
+    ) -> io::Result<Capture> {
+        let mut options = OpenOptions::new();
+        options.append(true).create_new(true).mode(0o600);
+        Ok(Capture {
+            stream,
+            pipe: None,
+            head: Some(options.open(head_path(job_dir, stream))?),
+            head_max: caps.head_bytes,
+            head_bytes: 0,
+            tail: VecDeque::new(),
+            tail_max: usize::try_from(caps.tail_bytes.min(TAIL_BYTES_MAX)).unwrap_or(0),
+            tail_path: tail_path(job_dir, stream),
+            tail_file: None,
+            total: 0,
+            is_announced: true,
+            has_failed: false,
+        })
+    }
+
+    /// Takes the reading end of the agent's pipe.
+    pub(in crate::process::guard) fn attach(&mut self, pipe: OwnedFd) -> io::Result<()> {
+        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        self.pipe = Some(pipe);
+        Ok(())
+    }
+
+    pub(in crate::process::guard) fn pipe(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    pub(in crate::process::guard) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns whether there is output of which the server was not told.
+    pub(in crate::process::guard) fn is_news(&self) -> bool {
+        !self.is_announced
+    }
+
+    pub(in crate::process::guard) fn announced(&mut self) {
+        self.is_announced = true;
+    }
+
+    /// Reads what is there, up to a fair share. Returns whether anything came.
+    pub(in crate::process::guard) fn drain(&mut self, buffer: &mut [u8]) -> bool {
+        let mut taken = 0;
+        while taken < TURN_BYTES_MAX {
+            let Some(pipe) = &self.pipe else { break };
+            match nix::unistd::read(pipe, buffer) {
+                Ok(0) => self.pipe = None,
+                Ok(count) => {
+                    self.keep(&buffer[..count]);
+                    taken += count;
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => break,
+                Err(cause) => {
+                    note(&format!("reading {} failed: {cause}", self.stream.as_str()));
+                    self.pipe = None;
+                }
+            }
+        }
+        taken > 0
+    }
+
+    /// Brings the tail's file up to date.
+    pub(in crate::process::guard) fn flush(&mut self) {
+        if self.total == self.head_bytes {
+            return;
+        }
+        let start = self.tail_start();
+        let total = self.total;
+        let room = u64::try_from(self.tail_max).unwrap_or(0).saturating_mul(2);
+        let written = match &mut self.tail_file {
+            Some(it) if it.to == total => Ok(()),
+            Some(it) if it.to >= start && total - it.from <= room => {
+                let skip = usize::try_from(it.to - start).unwrap_or(usize::MAX);
+                append(&mut it.file, &self.tail, skip).map(|()| it.to = total)
+            }
+            _ => self.rewrite(),
+        };
+        self.note_failure(written);
+    }
+
+    /// Ends the stream: the tail's file holds the last bytes and no more.
+    pub(in crate::process::guard) fn finish(&mut self) -> StreamRecord {
+        self.pipe = None;
+        self.flush();
+        let start = self.tail_start();
+        if self.tail_file.as_ref().is_some_and(|it| it.from < start) {
+            let written = self.rewrite();
+            self.note_failure(written);
+        }
+        StreamRecord { bytes: self.total, cut: start > self.head_bytes }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        self.total += u64::try_from(bytes.len()).unwrap_or(0);
+        self.is_announced = false;
+        let rest = self.keep_head(bytes);
+        let skip = rest.len().saturating_sub(self.tail_max);
+        let rest = &rest[skip..];
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.tail_max);
+        self.tail.drain(..over.min(self.tail.len()));
+        self.tail.extend(rest);
+    }
+
+    /// Writes the first bytes; returns those that do not belong to the head.
+    fn keep_head<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let Some(head) = &mut self.head else { return bytes };
+        let room = usize::try_from(self.head_max - self.head_bytes).unwrap_or(usize::MAX);
+        let (mut first, mut rest) = bytes.split_at(room.min(bytes.len()));
+        while !first.is_empty() {
+            match head.write(first) {
+                Ok(count) if count > 0 => {
+                    self.head_bytes += u64::try_from(count).unwrap_or(0);
+                    first = &first[count..];
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                failed => {
+                    // A full disk: the head ends here, and the agent goes on.
+                    note(&format!("writing {} failed: {failed:?}", self.stream.as_str()));
+                    self.head = None;
+                    rest = &bytes[bytes.len() - rest.len() - first.len()..];
+                    return rest;
+                }
+            }
+        }
+        if self.head_bytes == self.head_max {
+            self.head = None;
+        }
+        rest
+    }
+
+    fn tail_start(&self) -> u64 {
+        self.total - u64::try_from(self.tail.len()).unwrap_or(0)
+    }
+
+    fn rewrite(&mut self) -> io::Result<()> {
+        self.tail_file = None;
+        let from = self.tail_start();
+        let aside = Utf8PathBuf::from(format!("{}.new", self.tail_path));
+        match std::fs::remove_file(&aside) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+            _ => {}
+        }
+        let mut file = create_private(&aside)?;
+        file.write_all(tail_header(from, self.head_bytes).as_bytes())?;
+        append(&mut file, &self.tail, 0)?;
+        std::fs::rename(&aside, &self.tail_path)?;
+        self.tail_file = Some(TailFile { file, from, to: self.total });
+        Ok(())
+    }
+
+    fn note_failure(&mut self, written: io::Result<()>) {
+        if let Err(cause) = written {
+            self.tail_file = None;
+            if !self.has_failed {
+                note(&format!("writing the tail of {} failed: {cause}", self.stream.as_str()));
+            }
+            self.has_failed = true;
+        }
+    }
+}
+
+fn append(file: &mut File, tail: &VecDeque<u8>, skip: usize) -> io::Result<()> {
+    let (first, second) = tail.as_slices();
+    let first_skip = skip.min(first.len());
+    let mut parts =
+        [IoSlice::new(&first[first_skip..]), IoSlice::new(&second[skip - first_skip..])];
+    let mut parts = &mut parts[..];
+    IoSlice::advance_slices(&mut parts, 0);
+    while !parts.is_empty() {
+        match file.write_vectored(parts) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => IoSlice::advance_slices(&mut parts, count),
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::output::{output_tail, read_output};
+
+    fn check(head: u64, tail: u64, pieces: &[usize]) {
+        let folder = tempfile::tempdir().unwrap();
+        let job_dir = Utf8Path::from_path(folder.path()).unwrap();
+        let caps = OutputCaps { head_bytes: head, tail_bytes: tail };
+        let mut capture = Capture::new(job_dir, Stream::Stdout, caps).unwrap();
+        let mut all: Vec<u8> = Vec::new();
+        for (index, piece) in pieces.iter().enumerate() {
+            let start = all.len();
+            all.extend((start..start + piece).map(|it| u8::try_from(it % 251).unwrap()));
+            capture.keep(&all[start..]);
+            if index % 3 == 1 {
+                capture.flush();
+            }
+            if index % 4 == 1 {
+                capture.flush();
+                compare(job_dir, &all, head, tail);
+            }
+        }
+        let record = capture.finish();
+        assert_eq!(record.bytes, all.len() as u64);
+        assert_eq!(record.cut, all.len() as u64 > head + tail);
+        compare(job_dir, &all, head, tail);
+        let kept = std::fs::read(tail_path(job_dir, Stream::Stdout)).unwrap_or_default();
+        let header = kept.iter().position(|it| *it == b'\n').map_or(0, |it| it + 1);
+        assert!((kept.len() - header) as u64 <= tail);
+    }
+
+    fn compare(job_dir: &Utf8Path, all: &[u8], head: u64, tail: u64) {
+        let mut at = 0;
+        let mut seen = 0;
+        loop {
+            let chunk = read_output(job_dir, Stream::Stdout, at, 7).unwrap();
+            assert_eq!(chunk.total, all.len() as u64);
+            if chunk.bytes.is_empty() {
+                break;
+            }
+            let from = usize::try_from(chunk.offset).unwrap();
+            assert_eq!(chunk.bytes, all[from..from + chunk.bytes.len()]);
+            seen += chunk.bytes.len() as u64;
+            at = chunk.next_offset;
+        }
+        assert!(seen >= (head + tail).min(all.len() as u64));
+        for most in [0, 1, 5, usize::try_from(tail).unwrap()] {
+            let most = most.min(all.len()).min(usize::try_from(tail).unwrap());
+            let end = output_tail(job_dir, Stream::Stdout, most).unwrap();
+            assert_eq!(end, all[all.len() - most..], "{most}");
+        }
+    }
+
+    #[test]
+    fn head_and_tail_are_kept_whatever_the_pieces() {
+        check(10, 5, &[3, 3, 3, 3, 3, 3, 3, 3, 3, 3]);
+        check(10, 5, &[100, 1, 1, 1, 1, 1, 1, 1, 100]);
+        check(10, 50, &[9, 1, 1, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
+        check(0, 5, &[2, 2, 2, 2]);
+        check(10, 0, &[4, 4, 4, 4, 4, 4]);
+        check(100, 100, &[1, 2, 3]);
+        check(10, 5, &[15]);
+    }
+
+    #[test]
+    fn a_reader_behind_the_cut_is_told_where_it_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let job_dir = Utf8Path::from_path(folder.path()).unwrap();
+        let caps = OutputCaps { head_bytes: 4, tail_bytes: 4 };
+        let mut capture = Capture::new(job_dir, Stream::Stderr, caps).unwrap();
+        capture.keep(b"abcdefghijkl");
+        capture.finish();
+        let chunk = read_output(job_dir, Stream::Stderr, 5, 100).unwrap();
+        assert_eq!((chunk.offset, chunk.bytes.as_slice()), (8, &b"ijkl"[..]));
+        assert_eq!((chunk.cut, chunk.total), (Some((4, 8)), 12));
+        let over = read_output(job_dir, Stream::Stderr, 99, 100).unwrap();
+        assert_eq!((over.offset, over.bytes.len(), over.next_offset), (12, 0, 12));
+        // Never the head and the tail as if they were one text.
+        assert_eq!(output_tail(job_dir, Stream::Stderr, 100).unwrap(), b"ijkl");
+        let gone = read_output(&job_dir.join("x"), Stream::Stderr, 0, 1).unwrap_err();
+        assert_eq!(gone.code_str(), "output_gone");
+    }
+}

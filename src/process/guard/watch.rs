@@ -1,0 +1,320 @@
+//! The guard's loop: it watches the agent, its pipes and the lifeline until all is over.
+//!
+//! **Invariant:** the end is decided by processes and clocks, never by the end of a pipe.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::WaitStatus;
+
+use crate::base::{Context, ErrorKind, Result, fault, truncate_chars};
+use crate::process::guard::agent::Agent;
+use crate::process::guard::clocks::ClockState;
+use crate::process::guard::end::{Ending, survivors};
+use crate::process::guard::link::Link;
+use crate::process::guard::note;
+use crate::process::guard::output::Capture;
+use crate::process::launch::{ExitCause, GuardEvent, GuardOrder, Launch, StreamRecord};
+use crate::process::tree::reap_any;
+
+/// Output ends this long after the last of it, once the agent exited.
+const DRAIN_IDLE: Duration = Duration::from_millis(100);
+/// However much still comes, it ends after this long.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// The server hears of output at most this often.
+const NOTICE_EVERY: Duration = Duration::from_millis(50);
+/// What is read at the very end, when everything is dead, of a pipe that a stranger holds open.
+const LAST_TURNS_MAX: usize = 4;
+/// Longest error text in the record; a program's path may be long.
+const ERROR_CHARS_MAX: usize = 2_000;
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The guard's signals, before there is an agent.
+pub(in crate::process::guard) struct Watch {
+    signals: SignalFd,
+}
+
+/// How it went.
+pub(in crate::process::guard) struct Watched {
+    pub(in crate::process::guard) cause: ExitCause,
+    pub(in crate::process::guard) code: Option<i32>,
+    pub(in crate::process::guard) signal: Option<i32>,
+    pub(in crate::process::guard) error: Option<String>,
+    pub(in crate::process::guard) streams: [StreamRecord; 2],
+    pub(in crate::process::guard) swept: u32,
+    pub(in crate::process::guard) survivors: Vec<i32>,
+}
+
+/// A job that runs.
+struct Job<'a> {
+    signals: SignalFd,
+    link: &'a mut Link,
+    agent: Agent,
+    captures: [Capture; 2],
+    clocks: ClockState,
+    grace: Duration,
+    phase: Phase,
+    cause: ExitCause,
+    /// Nothing that this process would have to wait for is left: no child, so no descendant.
+    is_alone: bool,
+    is_agent_told: bool,
+    last_output: Instant,
+    notice_at: Instant,
+    buffer: Box<[u8]>,
+}
+
+enum Phase {
+    Running,
+    /// The agent exited; its last output is on the way.
+    Draining {
+        until: Instant,
+    },
+    Ending(Ending),
+}
+
+impl Watch {
+    /// Blocks the signals that the guard reads. To end a guard by TERM is to stop its job.
+    pub(in crate::process::guard) fn prepare() -> Result<Watch> {
+        let mut mask = SigSet::empty();
+        for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+            mask.add(signal);
+        }
+        let unavailable = ErrorKind::Unavailable;
+        mask.thread_block().context(unavailable, || "cannot block signals".into())?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let signals = SignalFd::with_flags(&mask, flags);
+        let signals = signals.context(unavailable, || "cannot read signals".into())?;
+        Ok(Watch { signals })
+    }
+
+    /// Watches an agent until it and all its descendants are gone.
+    pub(in crate::process::guard) fn watch(
+        self,
+        link: &mut Link,
+        launch: &Launch,
+        agent: Agent,
+        captures: [Capture; 2],
+    ) -> Watched {
+        let now = Instant::now();
+        link.tell(&GuardEvent::Started { pid: agent.pid });
+        let mut job = Job {
+            signals: self.signals,
+            link,
+            agent,
+            captures,
+            clocks: ClockState::new(launch.clocks, now),
+            grace: Duration::from_millis(launch.grace_ms),
+            phase: Phase::Running,
+            cause: ExitCause::Exit,
+            is_alone: false,
+            is_agent_told: false,
+            last_output: now,
+            notice_at: now,
+            buffer: vec![0; CHUNK_BYTES].into(),
+        };
+        job.run();
+        job.finish()
+    }
+}
+
+impl Watched {
+    /// A job whose agent never ran.
+    pub(in crate::process::guard) fn failed(cause: ExitCause, error: String) -> Watched {
+        Watched {
+            cause,
+            code: None,
+            signal: None,
+            error: Some(truncate_chars(&error, ERROR_CHARS_MAX)),
+            streams: [StreamRecord::default(); 2],
+            swept: 0,
+            survivors: Vec::new(),
+        }
+    }
+}
+
+impl Job<'_> {
+    fn run(&mut self) {
+        loop {
+            self.reap();
+            let wake = self.advance(Instant::now());
+            let wake = match (wake, self.notify(Instant::now())) {
+                (None, _) => return,
+                (Some(wake), Some(notice)) => wake.min(notice),
+                (Some(wake), None) => wake,
+            };
+            self.wait(wake);
+        }
+    }
+
+    /// Takes the exit status of whatever ended. As a subreaper, the guard gets all orphans.
+    fn reap(&mut self) {
+        loop {
+            let (pid, exit) = match reap_any() {
+                Ok(WaitStatus::Exited(pid, code)) => (pid, (Some(code), None)),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, (None, Some(signal as i32))),
+                Ok(WaitStatus::StillAlive) => break,
+                Ok(_) | Err(Errno::EINTR) => continue,
+                // No child at all: every descendant would lead up to one.
+                Err(_) => {
+                    self.is_alone = true;
+                    break;
+                }
+            };
+            if pid.as_raw() == self.agent.pid && self.agent.exit.is_none() {
+                self.agent.exit = Some(exit);
+            }
+        }
+        if self.is_alone && self.agent.exit.is_none() {
+            note("the agent's exit status is lost");
+            self.agent.exit = Some((None, None));
+        }
+    }
+
+    /// Does what is due. Returns when to look again at the latest, or `None` when all is over.
+    fn advance(&mut self, now: Instant) -> Option<Instant> {
+        if let Some((code, signal)) = self.agent.exit
+            && !self.is_agent_told
+        {
+            self.is_agent_told = true;
+            self.link.tell(&GuardEvent::AgentExited { code, signal });
+            if matches!(self.phase, Phase::Running) {
+                self.last_output = now;
+                self.phase = Phase::Draining { until: now + DRAIN_MAX };
+            }
+        }
+        if matches!(self.phase, Phase::Running) {
+            if let Some(cause) = self.clocks.due(now) {
+                self.end(cause);
+            } else if self.link.is_gone() && !fault::is_off("lifeline") {
+                self.end(ExitCause::Lifeline);
+            }
+        }
+        if let Phase::Draining { until } = self.phase {
+            let at = until.min(self.last_output + DRAIN_IDLE);
+            if now < at && self.is_output_open() && !fault::is_off("drain") {
+                return Some(at);
+            }
+            self.phase = Phase::Ending(Ending::after_exit(now));
+        }
+        match &mut self.phase {
+            Phase::Ending(ending) => {
+                let is_over =
+                    self.agent.exit.is_some() && (self.is_alone || fault::is_off("sweep"));
+                if is_over { None } else { ending.advance(now, &self.agent) }
+            }
+            _ => Some(self.clocks.deadline().map_or(now + DRAIN_MAX, |(at, _)| at)),
+        }
+    }
+
+    /// Begins to end the agent, for the first reason that comes.
+    fn end(&mut self, cause: ExitCause) {
+        if matches!(self.phase, Phase::Running) {
+            self.cause = cause;
+            self.link.tell(&GuardEvent::Ending { cause });
+            let ending = Ending::by_force(Instant::now(), self.grace, &self.agent);
+            self.phase = Phase::Ending(ending);
+        }
+    }
+
+    fn is_output_open(&self) -> bool {
+        self.captures.iter().any(|it| it.pipe().is_some())
+    }
+
+    /// Waits for anything to happen, and takes it in.
+    fn wait(&mut self, wake: Instant) {
+        let left = wake.saturating_duration_since(Instant::now());
+        // Rounded up: a wait that is a little short would be a busy loop.
+        let left = left + Duration::from_micros(999);
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        let pipes = self.captures.iter().filter_map(Capture::pipe);
+        fds.extend(pipes.map(|it| PollFd::new(it, PollFlags::POLLIN)));
+        fds.extend(self.link.interest().map(|(fd, flags)| PollFd::new(fd, flags)));
+        match poll(&mut fds, timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(cause) => note(&format!("poll failed: {cause}")),
+        }
+        drop(fds);
+        self.take_output();
+        self.take_orders();
+        self.take_signals();
+    }
+
+    fn take_output(&mut self) {
+        for capture in &mut self.captures {
+            if capture.drain(&mut self.buffer) {
+                self.last_output = Instant::now();
+                self.clocks.note_output(self.last_output);
+            }
+        }
+    }
+
+    fn take_orders(&mut self) {
+        self.link.flush();
+        for order in self.link.receive() {
+            match order {
+                GuardOrder::Stop { cause } => self.end(cause),
+                GuardOrder::FinalResult => self.clocks.note_final_result(Instant::now()),
+                GuardOrder::Start { .. } => note("told to start twice"),
+            }
+        }
+    }
+
+    fn take_signals(&mut self) {
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            let is = |signal: Signal| i64::from(info.ssi_signo) == i64::from(signal as i32);
+            // SIGCHLD is only a bell, and a hang-up of somebody's terminal is no concern of ours.
+            if is(Signal::SIGTERM) || is(Signal::SIGINT) {
+                note(&format!("signal {} from process {}", info.ssi_signo, info.ssi_pid));
+                self.end(ExitCause::Stopped);
+            }
+        }
+    }
+
+    /// Tells the server of new output, not too often. Returns when the next notice is due.
+    fn notify(&mut self, now: Instant) -> Option<Instant> {
+        if !self.captures.iter().any(Capture::is_news) {
+            return None;
+        }
+        if now < self.notice_at {
+            return Some(self.notice_at);
+        }
+        self.notice_at = now + NOTICE_EVERY;
+        for capture in self.captures.iter_mut().filter(|it| it.is_news()) {
+            capture.flush();
+            let event = GuardEvent::Output { stream: capture.stream, bytes_total: capture.total() };
+            if self.link.is_gone() || self.link.tell_if_free(&event) {
+                capture.announced();
+            }
+        }
+        self.captures.iter().any(Capture::is_news).then_some(self.notice_at)
+    }
+
+    fn finish(mut self) -> Watched {
+        if !fault::is_off("drain") {
+            for _ in 0..LAST_TURNS_MAX {
+                self.take_output();
+            }
+        }
+        let (swept, survivors) = match &self.phase {
+            Phase::Ending(ending) => (ending.swept(&self.agent), survivors()),
+            _ => (0, survivors()),
+        };
+        let streams = self.captures.each_mut().map(|capture| {
+            let record = capture.finish();
+            if capture.is_news() {
+                let event =
+                    GuardEvent::Output { stream: capture.stream, bytes_total: capture.total() };
+                self.link.tell(&event);
+            }
+            record
+        });
+        let (code, signal) = self.agent.exit.unwrap_or((None, None));
+        let cause = self.cause;
+        Watched { cause, code, signal, error: None, streams, swept, survivors }
+    }
+}

@@ -1,0 +1,241 @@
+//! Which process a pid means: boot id, pid and start time, verified through a pidfd.
+//!
+//! **Invariant:** what cannot be verified gets no signal.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+
+use nix::errno::Errno;
+use nix::sys::signal;
+use serde::{Deserialize, Serialize};
+
+use crate::base::{Context, ErrorKind, Result};
+use crate::process::sys;
+
+/// Longest `/proc/PID/stat` that is read; it holds numbers and a name of at most 64 bytes.
+const STAT_BYTES_MAX: u64 = 4 * 1024;
+/// Longest environment that is searched for a mark.
+const ENVIRON_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Most ancestors that are followed; a chain of processes that is deeper proves nothing.
+const ANCESTORS_MAX: usize = 1_024;
+
+/// The signals that this program sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Asks an agent to print its result and stop.
+    Int,
+    /// Asks a process to end.
+    Term,
+    /// Ends a process.
+    Kill,
+    /// Wakes a stopped process, so that it sees the others.
+    Cont,
+}
+
+impl Signal {
+    pub(in crate::process) fn raw(self) -> signal::Signal {
+        match self {
+            Signal::Int => signal::Signal::SIGINT,
+            Signal::Term => signal::Signal::SIGTERM,
+            Signal::Kill => signal::Signal::SIGKILL,
+            Signal::Cont => signal::Signal::SIGCONT,
+        }
+    }
+}
+
+/// A process, named so that its pid cannot be mistaken for a later process with the same pid.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// The boot of the machine in which the pid counts.
+    pub boot_id: String,
+    /// The pid.
+    pub pid: i32,
+    /// The start time in clock ticks since boot (field 22 of `/proc/PID/stat`).
+    pub start: u64,
+}
+
+impl ProcessIdentity {
+    /// Returns the identity of a process, or `None` if there is none with this pid.
+    ///
+    /// # Errors
+    /// `unavailable` if `/proc` cannot be read.
+    pub fn of(pid: i32) -> Result<Option<ProcessIdentity>> {
+        let Some(start) = start_time(pid) else { return Ok(None) };
+        Ok(Some(ProcessIdentity { boot_id: boot_id()?, pid, start }))
+    }
+
+    /// Returns whether this very process runs (a zombie does not).
+    pub fn is_alive(&self) -> bool {
+        self.is_of_this_boot()
+            && Stat::of(self.pid).is_some_and(|it| it.start == self.start && !it.is_dead())
+    }
+
+    /// Sends a signal if the process is proven to be this one, and, with a mark, if its environment
+    /// holds `NAME=VALUE`. Returns whether it was sent.
+    ///
+    /// # Errors
+    /// `unavailable` if the kernel refuses the signal for another reason than that it is gone.
+    pub fn signal_if_same(&self, mark: Option<(&str, &str)>, signal: Signal) -> Result<bool> {
+        if self.pid <= 1 || self.start == 0 || !self.is_of_this_boot() {
+            return Ok(false);
+        }
+        let sent = signal_verified(self.pid, signal, || {
+            Stat::of(self.pid).is_some_and(|it| it.start == self.start && !it.is_dead())
+                && mark.is_none_or(|(name, value)| {
+                    carries_mark(self.pid, name).as_deref() == Some(value)
+                })
+        });
+        sent.context(ErrorKind::Unavailable, || format!("process {} takes no {signal:?}", self.pid))
+    }
+
+    fn is_of_this_boot(&self) -> bool {
+        boot_id().is_ok_and(|now| !now.is_empty() && now == self.boot_id)
+    }
+}
+
+/// Returns the id of the machine's present boot.
+///
+/// # Errors
+/// `unavailable` if the kernel does not tell.
+pub fn boot_id() -> Result<String> {
+    let path = "/proc/sys/kernel/random/boot_id";
+    let text = std::fs::read_to_string(path)
+        .context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
+    Ok(text.trim().to_owned())
+}
+
+/// Returns the start time of a process in clock ticks since boot, or `None` if it is gone.
+pub fn start_time(pid: i32) -> Option<u64> {
+    Stat::of(pid).map(|it| it.start)
+}
+
+/// Returns whether a process is one of `ancestors` or descends from one. It may deny, never grant:
+/// a process whose parent died is not found.
+pub fn descends_from(pid: i32, ancestors: &[i32]) -> bool {
+    let mut at = pid;
+    for _ in 0..ANCESTORS_MAX {
+        if ancestors.contains(&at) {
+            return true;
+        }
+        match Stat::of(at) {
+            Some(stat) if stat.ppid > 1 => at = stat.ppid,
+            Some(stat) => return ancestors.contains(&stat.ppid),
+            None => return false,
+        }
+    }
+    false
+}
+
+/// Returns the value of a variable in the environment with which a process was started, or `None`
+/// if it has none, is gone, or may not be looked at.
+pub fn carries_mark(pid: i32, name: &str) -> Option<String> {
+    let environ = read_proc(&format!("/proc/{pid}/environ"), ENVIRON_BYTES_MAX)?;
+    let found = environ.split(|byte| *byte == 0).find_map(|entry| {
+        entry.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
+    })?;
+    String::from_utf8(found.to_vec()).ok()
+}
+
+/// Sends a signal through a pidfd, if `is_it` still holds once the pidfd pins the process. Returns
+/// whether it was sent; a process that is gone is no error.
+pub(in crate::process) fn signal_verified(
+    pid: i32,
+    signal: Signal,
+    is_it: impl FnOnce() -> bool,
+) -> Result<bool, Errno> {
+    let pidfd = match sys::pidfd_open(pid) {
+        Ok(pidfd) => pidfd,
+        Err(Errno::ESRCH | Errno::EINVAL) => return Ok(false),
+        Err(cause) => return Err(cause),
+    };
+    if !is_it() {
+        return Ok(false);
+    }
+    match sys::pidfd_send_signal(pidfd.as_fd(), signal.raw()) {
+        Ok(()) => Ok(true),
+        Err(Errno::ESRCH) => Ok(false),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// What `/proc/PID/stat` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::process) struct Stat {
+    pub(in crate::process) pid: i32,
+    pub(in crate::process) state: u8,
+    pub(in crate::process) ppid: i32,
+    pub(in crate::process) pgid: i32,
+    pub(in crate::process) session: i32,
+    pub(in crate::process) start: u64,
+}
+
+impl Stat {
+    pub(in crate::process) fn of(pid: i32) -> Option<Stat> {
+        if pid <= 0 {
+            return None;
+        }
+        Stat::parse(pid, &read_proc(&format!("/proc/{pid}/stat"), STAT_BYTES_MAX)?)
+    }
+
+    pub(in crate::process) fn is_dead(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    fn parse(pid: i32, text: &[u8]) -> Option<Stat> {
+        // The name may hold anything, also `)` and spaces: the fields begin after the last `)`.
+        let end = text.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        Some(Stat {
+            pid,
+            state: *fields.first()?.as_bytes().first()?,
+            ppid: fields.get(1)?.parse().ok()?,
+            pgid: fields.get(2)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            start: fields.get(19)?.parse().ok()?,
+        })
+    }
+}
+
+fn read_proc(path: &str, bytes_max: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // A process that ends while it is read is ESRCH: as good as not there.
+    File::open(path).ok()?.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_forge_the_fields() {
+        let text = b"7 (a) Z 1 1 (x) S 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 99 1 2";
+        let stat = Stat::parse(7, text).unwrap();
+        assert_eq!((stat.state, stat.ppid, stat.pgid, stat.session), (b'S', 2, 3, 4));
+        assert_eq!(stat.start, 99);
+        assert!(Stat::parse(7, b"7 (sh) S 1").is_none());
+    }
+
+    #[test]
+    fn this_process_is_alive_and_its_forgeries_are_not() {
+        let pid = i32::try_from(std::process::id()).unwrap();
+        let me = ProcessIdentity::of(pid).unwrap().unwrap();
+        assert!(me.is_alive());
+        assert!(!ProcessIdentity { start: me.start + 1, ..me.clone() }.is_alive());
+        assert!(!ProcessIdentity { boot_id: "other".into(), ..me.clone() }.is_alive());
+        assert!(!ProcessIdentity { boot_id: String::new(), ..me }.is_alive());
+    }
+
+    #[test]
+    fn ancestry_is_followed_upwards_only() {
+        let pid = i32::try_from(std::process::id()).unwrap();
+        let parent = Stat::of(pid).unwrap().ppid;
+        assert!(descends_from(pid, &[pid]));
+        assert!(descends_from(pid, &[parent]));
+        assert!(!descends_from(parent, &[pid]));
+        assert!(!descends_from(pid, &[]));
+        assert!(!descends_from(i32::MAX, &[pid]));
+    }
+}

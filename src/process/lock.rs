@@ -1,0 +1,55 @@
+//! A lock on a file that ends with its holder, however that ends.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+
+use camino::Utf8Path;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg, OFlag};
+
+use crate::base::{Context, Error, ErrorKind, Result};
+
+/// An exclusive lock; the kernel frees it when the holder drops it or dies.
+#[derive(Debug)]
+pub struct FileLock {
+    _held: Flock<File>,
+}
+
+impl FileLock {
+    /// Takes the lock at once, or returns `None` if another holds it. Creates the file (0600).
+    ///
+    /// # Errors
+    /// `unavailable` if the file cannot be created or the file system has no locks.
+    pub fn try_take(path: &Utf8Path) -> Result<Option<FileLock>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            // The standard library sets close-on-exec itself. A fifo put there must not block us.
+            .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
+            .open(path)
+            .context(ErrorKind::Unavailable, || format!("cannot open the lock {path}"))?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(held) => Ok(Some(FileLock { _held: held })),
+            Err((_, Errno::EWOULDBLOCK)) => Ok(None),
+            Err((_, cause)) => Err(Error::unavailable(format!("cannot lock {path}")).source(cause)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_has_one_holder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap().join("lock");
+        let held = FileLock::try_take(&path).unwrap().unwrap();
+        assert!(FileLock::try_take(&path).unwrap().is_none());
+        drop(held);
+        assert!(FileLock::try_take(&path).unwrap().is_some());
+    }
+}

@@ -1,0 +1,186 @@
+//! Reading an agent's output from its files, also while the guard writes them.
+//!
+//! The first bytes of a stream are in `STREAM.log`. What follows is in `STREAM.tail`: one line that
+//! says at which byte it begins, then the bytes. The guard appends to it and now and then puts a
+//! shorter one in its place, so an open file never changes under a reader but at its end.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::{Context, Error, ErrorKind, Result};
+use crate::process::launch::{Stream, open_regular};
+
+const HEADER_START: &str = "[output from byte ";
+const HEADER_BYTES_MAX: usize = 128;
+
+/// A part of an agent's output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputChunk {
+    /// At which byte of the output it begins: later than asked when that is in the cut.
+    pub offset: u64,
+    /// The bytes; none at the end of what is there now.
+    pub bytes: Vec<u8>,
+    /// Where to go on.
+    pub next_offset: u64,
+    /// How much was printed until now, as far as the files tell.
+    pub total: u64,
+    /// Which bytes are left out, as first and one past the last.
+    pub cut: Option<(u64, u64)>,
+}
+
+/// Reads at most `bytes_max` bytes of the output from byte `offset`.
+///
+/// # Errors
+/// `not_found` with code `output_gone` without the job's folder; `unavailable` if a file of it
+/// cannot be read.
+pub fn read_output(
+    job_dir: &Utf8Path,
+    stream: Stream,
+    offset: u64,
+    bytes_max: usize,
+) -> Result<OutputChunk> {
+    let kept = Kept::open(job_dir, stream)?;
+    let total = kept.total();
+    let (offset, bytes) = match &kept.tail {
+        _ if offset < kept.head_bytes => {
+            let most = kept.head_bytes - offset;
+            (offset, kept.read(kept.head.as_ref(), offset, most, bytes_max)?)
+        }
+        Some(tail) if offset < total => {
+            let offset = offset.max(tail.from);
+            let at = offset - tail.from + tail.header_bytes;
+            (offset, kept.read(Some(&tail.file), at, total - offset, bytes_max)?)
+        }
+        _ => (total, Vec::new()),
+    };
+    let next_offset = offset + u64::try_from(bytes.len()).unwrap_or(0);
+    Ok(OutputChunk { offset, bytes, next_offset, total, cut: kept.cut() })
+}
+
+/// Returns the last bytes of the output, at most `bytes_max`, without a gap in them.
+///
+/// # Errors
+/// As [`read_output`].
+pub fn output_tail(job_dir: &Utf8Path, stream: Stream, bytes_max: usize) -> Result<Vec<u8>> {
+    let kept = Kept::open(job_dir, stream)?;
+    let total = kept.total();
+    let mut start = total.saturating_sub(u64::try_from(bytes_max).unwrap_or(u64::MAX));
+    if let Some((_, end)) = kept.cut() {
+        start = start.max(end);
+    }
+    let mut bytes = Vec::new();
+    if start < kept.head_bytes {
+        bytes = kept.read(kept.head.as_ref(), start, kept.head_bytes - start, bytes_max)?;
+    }
+    if let Some(tail) = &kept.tail {
+        let from = start.max(tail.from);
+        let room = bytes_max.saturating_sub(bytes.len());
+        let at = from - tail.from + tail.header_bytes;
+        bytes.extend(kept.read(Some(&tail.file), at, total.saturating_sub(from), room)?);
+    }
+    Ok(bytes)
+}
+
+/// Returns the path of a stream's first bytes.
+pub(in crate::process) fn head_path(job_dir: &Utf8Path, stream: Stream) -> Utf8PathBuf {
+    job_dir.join(format!("{}.log", stream.as_str()))
+}
+
+/// Returns the path of a stream's last bytes.
+pub(in crate::process) fn tail_path(job_dir: &Utf8Path, stream: Stream) -> Utf8PathBuf {
+    job_dir.join(format!("{}.tail", stream.as_str()))
+}
+
+/// Returns the first line of a tail file.
+pub(in crate::process) fn tail_header(from: u64, head_bytes: u64) -> String {
+    format!("{HEADER_START}{from}; bytes {head_bytes} to {from} are left out]\n")
+}
+
+/// The files of a stream, as they are at one moment.
+struct Kept {
+    job_dir: Utf8PathBuf,
+    head: Option<File>,
+    head_bytes: u64,
+    tail: Option<Tail>,
+}
+
+struct Tail {
+    file: File,
+    from: u64,
+    header_bytes: u64,
+    bytes: u64,
+}
+
+impl Kept {
+    fn open(job_dir: &Utf8Path, stream: Stream) -> Result<Kept> {
+        // The tail first: it appears when the head is complete.
+        let tail = match open_regular(&tail_path(job_dir, stream))? {
+            Some(file) => Some(Tail::parse(job_dir, file)?),
+            None => None,
+        };
+        let head = open_regular(&head_path(job_dir, stream))?;
+        if head.is_none() && !job_dir.is_dir() {
+            return Err(Error::not_found("the output is no longer kept").code("output_gone"));
+        }
+        let head_bytes = head.as_ref().map_or(Ok(0), size);
+        let head_bytes = head_bytes.context(ErrorKind::Unavailable, || cannot_read(job_dir))?;
+        Ok(Kept { job_dir: job_dir.to_owned(), head, head_bytes, tail })
+    }
+
+    fn total(&self) -> u64 {
+        let tail = self.tail.as_ref().map_or(0, |it| it.from + it.bytes);
+        tail.max(self.head_bytes)
+    }
+
+    fn cut(&self) -> Option<(u64, u64)> {
+        let from = self.tail.as_ref()?.from;
+        (from > self.head_bytes).then_some((self.head_bytes, from))
+    }
+
+    /// Reads at most `most` and `bytes_max` bytes; fewer when the file is shorter.
+    fn read(&self, file: Option<&File>, at: u64, most: u64, bytes_max: usize) -> Result<Vec<u8>> {
+        let Some(file) = file else { return Ok(Vec::new()) };
+        let length = usize::try_from(most).unwrap_or(usize::MAX).min(bytes_max);
+        let mut bytes = vec![0; length];
+        let mut filled = 0;
+        while filled < length {
+            let offset = at + u64::try_from(filled).unwrap_or(0);
+            let read = file.read_at(&mut bytes[filled..], offset);
+            match read.context(ErrorKind::Unavailable, || cannot_read(&self.job_dir))? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+}
+
+impl Tail {
+    fn parse(job_dir: &Utf8Path, file: File) -> Result<Tail> {
+        let mut start = [0; HEADER_BYTES_MAX];
+        let read = file.read_at(&mut start, 0).and_then(|count| Ok((count, size(&file)?)));
+        let (count, size) = read.context(ErrorKind::Unavailable, || cannot_read(job_dir))?;
+        let header = start[..count].split_inclusive(|byte| *byte == b'\n').next();
+        let header = header.and_then(|it| std::str::from_utf8(it).ok()).unwrap_or_default();
+        let digits = header.strip_prefix(HEADER_START).and_then(|it| it.split(';').next());
+        let from = digits.and_then(|it| it.parse().ok()).filter(|it| *it < u64::MAX / 2);
+        let header_bytes = u64::try_from(header.len()).unwrap_or(0);
+        match from {
+            Some(from) => {
+                Ok(Tail { file, from, header_bytes, bytes: size.saturating_sub(header_bytes) })
+            }
+            None => Err(Error::unavailable(cannot_read(job_dir)).code("bad_output_file")),
+        }
+    }
+}
+
+fn size(file: &File) -> std::io::Result<u64> {
+    Ok(file.metadata()?.len())
+}
+
+fn cannot_read(job_dir: &Utf8Path) -> String {
+    format!("cannot read the output in {job_dir}")
+}

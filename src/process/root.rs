@@ -1,0 +1,197 @@
+//! Reading files below a folder, so that no path and no race leads out of it.
+//!
+//! **Invariant:** no link is followed, wherever it is in the path; nothing but a regular file is
+//! read, and opening never waits.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag};
+
+use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
+
+/// How often a lookup is repeated when something on the way is renamed meanwhile.
+const RACES_MAX: usize = 32;
+
+/// A folder, held open, below which files are read.
+#[derive(Clone, Debug)]
+pub struct Root {
+    folder: Arc<OwnedFd>,
+    path: Utf8PathBuf,
+}
+
+/// What a file is, apart from its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Its size.
+    pub bytes: u64,
+    /// Number of hard links; more than one means that a second name could change it.
+    pub links: u64,
+    /// Permission bits and type.
+    pub mode: u32,
+    /// Time of the last change, in milliseconds since 1970.
+    pub modified_ms: i64,
+}
+
+impl Root {
+    /// Opens a folder as a root.
+    ///
+    /// # Errors
+    /// `not_found` without the folder; `unavailable` with code `no_openat2` on an old kernel.
+    pub fn open(path: &Utf8Path) -> Result<Root> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let folder = nix::fcntl::open(path.as_std_path(), flags, nix::sys::stat::Mode::empty());
+        let folder = folder.map_err(|cause| {
+            Error::not_found(format!("{path} is not a folder that can be opened")).source(cause)
+        })?;
+        match nix::fcntl::openat2(folder.as_fd(), ".", how(flags)) {
+            Ok(_) => Ok(Root { folder: Arc::new(folder), path: path.to_owned() }),
+            Err(cause @ (Errno::ENOSYS | Errno::EPERM)) => {
+                Err(Error::unavailable("this system has no openat2")
+                    .code("no_openat2")
+                    .hint("use Linux 5.6 or later; a container must allow the call openat2")
+                    .source(cause))
+            }
+            Err(cause) => {
+                Err(Error::unavailable(format!("cannot open files below {path}")).source(cause))
+            }
+        }
+    }
+
+    /// Returns the folder's path as it was given.
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// Reads a Source that is a regular file of at most `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// `not_found` with code `source_gone`; `too_large`; `invalid` with code `path_is_link` or
+    /// `not_a_file`; `forbidden` if the file may not be read.
+    pub fn read(&self, path: &SourcePath, bytes_max: usize) -> Result<(Vec<u8>, FileFacts)> {
+        self.read_below(path.as_path(), bytes_max, "source_gone")
+    }
+
+    /// Returns the facts of a Source that is a regular file.
+    ///
+    /// # Errors
+    /// As [`Root::read`].
+    pub fn facts(&self, path: &SourcePath) -> Result<FileFacts> {
+        self.open_file(path.as_path(), "source_gone").map(|(_, facts)| facts)
+    }
+
+    /// Reads a regular file by a plain relative path, such as `agents/NAME.md` or a skill's.
+    ///
+    /// # Errors
+    /// As [`Root::read`], with code `file_gone`; `invalid` for a path that is not plain.
+    pub fn read_relative(&self, path: &Utf8Path, bytes_max: usize) -> Result<(Vec<u8>, FileFacts)> {
+        let is_plain = path.components().all(|it| matches!(it, Utf8Component::Normal(_)));
+        if !is_plain || path.as_str().is_empty() || path.as_str().contains('\0') {
+            let shown: String =
+                path.as_str().chars().take(120).flat_map(char::escape_debug).collect();
+            return Err(
+                Error::invalid(format!("`{shown}` is not a path below the root")).code("bad_path")
+            );
+        }
+        self.read_below(path, bytes_max, "file_gone")
+    }
+
+    fn read_below(
+        &self,
+        path: &Utf8Path,
+        bytes_max: usize,
+        gone: &'static str,
+    ) -> Result<(Vec<u8>, FileFacts)> {
+        let (file, facts) = self.open_file(path, gone)?;
+        let too_large =
+            || Error::new(ErrorKind::TooLarge, format!("{path} has more than {bytes_max} bytes"));
+        let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+        if facts.bytes > limit {
+            return Err(too_large());
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(facts.bytes).unwrap_or(0));
+        // One more than allowed, because the file may grow while it is read.
+        file.take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
+        if bytes.len() > bytes_max {
+            return Err(too_large());
+        }
+        Ok((bytes, facts))
+    }
+
+    fn open_file(&self, path: &Utf8Path, gone: &'static str) -> Result<(File, FileFacts)> {
+        let flags = OFlag::O_RDONLY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_CLOEXEC;
+        let mut opened = Err(Errno::EAGAIN);
+        for _ in 0..RACES_MAX {
+            opened = nix::fcntl::openat2(self.folder.as_fd(), path.as_std_path(), how(flags));
+            // The kernel says so when a rename made the lookup ambiguous.
+            if !matches!(opened, Err(Errno::EAGAIN | Errno::EINTR)) {
+                break;
+            }
+        }
+        let file = File::from(opened.map_err(|cause| refusal(path, gone, cause))?);
+        let meta =
+            file.metadata().context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
+        if !meta.is_file() {
+            return Err(not_a_file(path));
+        }
+        let facts = FileFacts {
+            bytes: meta.len(),
+            links: meta.nlink(),
+            mode: meta.mode(),
+            modified_ms: meta
+                .mtime()
+                .saturating_mul(1_000)
+                .saturating_add(meta.mtime_nsec() / 1_000_000),
+        };
+        Ok((file, facts))
+    }
+}
+
+fn how(flags: OFlag) -> OpenHow {
+    OpenHow::new().flags(flags).resolve(
+        ResolveFlag::RESOLVE_BENEATH
+            | ResolveFlag::RESOLVE_NO_SYMLINKS
+            | ResolveFlag::RESOLVE_NO_MAGICLINKS,
+    )
+}
+
+fn refusal(path: &Utf8Path, gone: &'static str, cause: Errno) -> Error {
+    let error = match cause {
+        Errno::ENOENT | Errno::ENOTDIR => {
+            Error::not_found(format!("{path} is not there")).code(gone)
+        }
+        Errno::ELOOP => Error::invalid(format!("{path} is a link or behind one"))
+            .code("path_is_link")
+            .hint("put the file itself there; links are not followed"),
+        Errno::EXDEV => Error::new(ErrorKind::Forbidden, format!("{path} leads out of its root"))
+            .code("outside_root"),
+        Errno::EACCES | Errno::EPERM => {
+            Error::new(ErrorKind::Forbidden, format!("{path} may not be read"))
+                .code("not_readable")
+                .hint("give the server's user the right to read it")
+        }
+        // A socket, or a device without a driver.
+        Errno::ENXIO | Errno::ENODEV | Errno::EISDIR => not_a_file(path),
+        Errno::ENAMETOOLONG | Errno::EINVAL => {
+            Error::invalid(format!("{path} is not a usable path")).code("bad_path")
+        }
+        Errno::EAGAIN => Error::unavailable(format!("{path} is being renamed all the time")),
+        _ => Error::unavailable(format!("cannot open {path}")),
+    };
+    error.source(cause)
+}
+
+fn not_a_file(path: &Utf8Path) -> Error {
+    Error::invalid(format!("{path} is not a regular file")).code("not_a_file")
+}

@@ -1,0 +1,117 @@
+//! The system calls that have no safe wrapper: pidfds, close-on-exec of strays, the agent's start.
+//!
+//! **Invariant:** `unsafe` occurs in no other file of the program.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd;
+use tokio::io::unix::AsyncFd;
+
+/// Opens a pidfd. It keeps naming this very process, also after its pid is used again.
+pub(in crate::process) fn pidfd_open(pid: i32) -> Result<OwnedFd, Errno> {
+    // SAFETY: the call takes two integers and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = Errno::result(fd)?;
+    let fd = RawFd::try_from(fd).map_err(|_| Errno::EBADF)?;
+    // SAFETY: the kernel just returned this descriptor to us, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Opens a pidfd that the runtime watches: it is readable once the process has exited.
+pub(in crate::process) fn pidfd_watch(pid: i32) -> io::Result<AsyncFd<OwnedFd>> {
+    let pidfd = pidfd_open(pid)?;
+    // SAFETY: the descriptor is owned by the `AsyncFd` for as long as it is registered.
+    Ok(unsafe { AsyncFd::register(pidfd) }?)
+}
+
+/// Sends a signal to the process behind a pidfd.
+pub(in crate::process) fn pidfd_send_signal(
+    pidfd: BorrowedFd<'_>,
+    signal: Signal,
+) -> Result<(), Errno> {
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: a null siginfo is allowed and means the same as `kill`; the descriptor is borrowed
+    // for the call.
+    let sent = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal as libc::c_int,
+            none,
+            0,
+        )
+    };
+    Errno::result(sent).map(drop)
+}
+
+/// Marks every descriptor above 2 close-on-exec, so that nothing that this process inherited by
+/// somebody's mistake passes on.
+pub(in crate::process) fn close_strays_on_exec() -> io::Result<()> {
+    // SAFETY: the call changes flags of descriptors only; none is closed, and all of ours have
+    // the flag already.
+    let done = unsafe {
+        libc::syscall(libc::SYS_close_range, 3_u32, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
+    if done == 0 {
+        return Ok(());
+    }
+    // Linux before 5.11 lacks the flag: one by one.
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let Ok(fd) = entry?.file_name().to_string_lossy().parse::<RawFd>() else { continue };
+        if fd > 2 {
+            // SAFETY: sets a flag; a descriptor that is gone by now is EBADF, which is no harm.
+            unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
+    }
+    Ok(())
+}
+
+/// Gives every signal its default disposition: an ignored one would be inherited by the agent and
+/// by all that it starts.
+fn default_dispositions() {
+    // A kernel `sigaction` of zeroes is the default; on every architecture it is shorter than this.
+    let default = [0_u64; 8];
+    for number in 1..=64 {
+        // SAFETY: the kernel reads the action and writes nothing. The C library's own function
+        // would refuse the two signals that it keeps for itself; KILL and STOP are refused.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                number,
+                default.as_ptr(),
+                std::ptr::null::<libc::c_void>(),
+                8_usize,
+            )
+        };
+    }
+}
+
+/// Starts a command in a session of its own that dies with the calling *thread*, with default
+/// signal dispositions. Only the guard may use it: it is small (`pre_exec` forks) and has one
+/// thread (the death signal follows the thread).
+pub(in crate::process) fn spawn_agent(command: &mut Command) -> io::Result<Child> {
+    let parent = unistd::getpid();
+    // SAFETY: the closure runs in the forked child of a single-threaded process; it makes system
+    // calls only.
+    unsafe {
+        command.pre_exec(move || {
+            unistd::setsid()?;
+            prctl::set_pdeathsig(Signal::SIGKILL)?;
+            if unistd::getppid() != parent {
+                // The guard died before the death signal was set: nobody would end this process.
+                return Err(io::Error::from(Errno::ESRCH));
+            }
+            default_dispositions();
+            Ok(())
+        });
+    }
+    command.spawn()
+}

@@ -1,0 +1,295 @@
+//! Trees of processes: finding every descendant, and ending what nobody should have left behind.
+//!
+//! **Invariant:** only verified descendants, strays and marked processes get a signal.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::sys::{prctl, signal};
+use nix::unistd::{self, Pid};
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+
+use crate::base::{Context, Error, ErrorKind, Result, fault};
+use crate::process::identity::{Signal, Stat, carries_mark, signal_verified};
+
+/// How long after the grace processes may take to vanish once they are killed.
+const KILL_MAX: Duration = Duration::from_millis(900);
+/// How often the server looks again while it ends processes.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Most processes that are told apart in counting; more are ended, but not counted.
+const SEEN_MAX: usize = 100_000;
+
+/// The processes that this server started itself, so that the others among its children are known
+/// to be strays. A cheap handle.
+#[derive(Clone, Default, Debug)]
+pub struct Children(Arc<Mutex<HashMap<i32, u64>>>);
+
+impl Children {
+    /// Returns an empty registry.
+    pub fn new() -> Children {
+        Children::default()
+    }
+
+    /// Starts a command and registers it before anybody can take it for a stray.
+    pub(in crate::process) fn spawn(&self, command: &mut Command) -> io::Result<(Child, i32)> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let child = command.spawn()?;
+        let pid = child.id().and_then(|it| i32::try_from(it).ok());
+        let pid = pid.ok_or_else(|| io::Error::other("a new process has no pid"))?;
+        // Nobody has waited for it yet, so `/proc` still shows it even if it has exited.
+        let start = Stat::of(pid).map(|it| it.start);
+        known.insert(pid, start.ok_or_else(|| io::Error::other("/proc does not show a child"))?);
+        Ok((child, pid))
+    }
+
+    /// Forgets a process that was reaped. (One whose handle was dropped is forgotten by the next
+    /// sweep: the start time tells it from a later process with its pid.)
+    pub(in crate::process) fn forget(&self, pid: i32) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
+    }
+
+    /// Returns those children of this process that it did not start.
+    fn strays(&self) -> Vec<Stat> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|pid, start| Stat::of(*pid).is_some_and(|it| it.start == *start));
+        let me = unistd::getpid().as_raw();
+        let children = Listing::new().children(me);
+        children.into_iter().filter(|it| known.get(&it.pid) != Some(&it.start)).collect()
+    }
+}
+
+/// Makes this process the one to which orphans among its descendants fall.
+///
+/// # Errors
+/// `unavailable` if the kernel refuses.
+pub fn become_subreaper() -> Result<()> {
+    if fault::is_off("server_subreaper") {
+        return Ok(());
+    }
+    prctl::set_child_subreaper(true)
+        .context(ErrorKind::Unavailable, || "cannot become a subreaper".into())
+}
+
+/// Ends the whole trees of those children of this process that are not in `children`: TERM at once,
+/// KILL after `grace`, until none is left. Reaps each by pid. Returns how many were ended.
+///
+/// # Errors
+/// `unavailable` with code `survivors` if some cannot be ended.
+pub async fn sweep_orphans(children: &Children, grace: Duration) -> Result<u32> {
+    let children = children.clone();
+    end_found(grace, move || {
+        let mut found = Vec::new();
+        let listing = Listing::new();
+        for stray in children.strays() {
+            if stray.is_dead() {
+                // It is a child of this process that nobody else waits for. ECHILD: a second
+                // sweep was quicker.
+                let _ = waitpid(Pid::from_raw(stray.pid), Some(WaitPidFlag::WNOHANG));
+            } else {
+                found.push(stray);
+                found.extend(listing.descendants(stray.pid));
+            }
+        }
+        (found, None)
+    })
+    .await
+}
+
+/// Ends every process whose environment holds `name=value`: TERM at once, KILL after `grace`, until
+/// none is left. Returns how many were ended. The job's guard must be gone: it has the mark too.
+///
+/// # Errors
+/// `unavailable` with code `survivors` if some cannot be ended.
+pub async fn end_marked(name: &str, value: &str, grace: Duration) -> Result<u32> {
+    let (name, value) = (name.to_owned(), value.to_owned());
+    end_found(grace, move || {
+        let me = unistd::getpid().as_raw();
+        let is_marked = |pid| carries_mark(pid, &name).as_deref() == Some(value.as_str());
+        let found = all_processes()
+            .into_iter()
+            .filter(|it| it.pid != me && it.pid > 1 && !it.is_dead() && is_marked(it.pid))
+            .collect();
+        (found, Some((name.clone(), value.clone())))
+    })
+    .await
+}
+
+/// What `find` returns: the processes, and a mark that each must still carry.
+type Found = (Vec<Stat>, Option<(String, String)>);
+
+async fn end_found(
+    grace: Duration,
+    find: impl Fn() -> Found + Send + Sync + 'static,
+) -> Result<u32> {
+    let kill_at = Instant::now() + grace;
+    let find = Arc::new(find);
+    let mut sweep = Sweep::default();
+    loop {
+        let is_over = Instant::now() >= kill_at;
+        let find = find.clone();
+        // The walk through `/proc` blocks for milliseconds.
+        let pass = tokio::task::spawn_blocking(move || {
+            let (found, mark) = find();
+            let mark = mark.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
+            match is_over {
+                true => sweep.kill(&found, mark),
+                false => sweep.terminate(&found, mark),
+            }
+            (sweep, found)
+        });
+        let found;
+        (sweep, found) = pass.await.context(ErrorKind::Internal, || "a sweep failed".into())?;
+        if found.is_empty() {
+            return Ok(sweep.count());
+        }
+        if Instant::now() >= kill_at + KILL_MAX {
+            let pids: Vec<String> = found.iter().map(|it| it.pid.to_string()).collect();
+            return Err(Error::unavailable(format!("processes {} do not end", pids.join(", ")))
+                .code("survivors")
+                .hint("look at them with ps; the lane stays held until they are gone"));
+        }
+        tokio::time::sleep(if is_over { LOOK_EVERY / 10 } else { LOOK_EVERY }).await;
+    }
+}
+
+/// Which processes were told to end, each once.
+#[derive(Debug, Default)]
+pub(in crate::process) struct Sweep {
+    seen: HashSet<(i32, u64)>,
+}
+
+impl Sweep {
+    /// Asks those to end that were not asked yet.
+    pub(in crate::process) fn terminate(&mut self, found: &[Stat], mark: Option<(&str, &str)>) {
+        for stat in found.iter().filter(|it| !it.is_dead()) {
+            if self.note(stat) {
+                send(stat, Signal::Term, mark);
+                // A stopped process would not see it.
+                send(stat, Signal::Cont, mark);
+            }
+        }
+    }
+
+    /// Ends all of them, and first their process groups: a group dies as one, so a process that
+    /// forks all the time cannot slip between two signals.
+    pub(in crate::process) fn kill(&mut self, found: &[Stat], mark: Option<(&str, &str)>) {
+        if mark.is_none() {
+            kill_groups(found);
+        }
+        for stat in found.iter().filter(|it| !it.is_dead()) {
+            self.note(stat);
+            send(stat, Signal::Kill, mark);
+        }
+    }
+
+    pub(in crate::process) fn count(&self) -> u32 {
+        u32::try_from(self.seen.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns how many were told to end, not counting one pid.
+    pub(in crate::process) fn count_without(&self, pid: i32) -> u32 {
+        let others = self.seen.iter().filter(|(it, _)| *it != pid).count();
+        u32::try_from(others).unwrap_or(u32::MAX)
+    }
+
+    fn note(&mut self, stat: &Stat) -> bool {
+        self.seen.len() >= SEEN_MAX || self.seen.insert((stat.pid, stat.start))
+    }
+}
+
+fn send(stat: &Stat, signal: Signal, mark: Option<(&str, &str)>) {
+    let is_it = || {
+        Stat::of(stat.pid).is_some_and(|it| it.start == stat.start)
+            && mark
+                .is_none_or(|(name, value)| carries_mark(stat.pid, name).as_deref() == Some(value))
+    };
+    // Gone is what was wanted; a process that may not be signalled is reported as a survivor.
+    let _ = signal_verified(stat.pid, signal, is_it);
+}
+
+/// Kills the process groups of verified descendants. A group lies within one session, and a session
+/// that is not ours was made by one of them, so no stranger is in it. Between reading the group and
+/// the signal the group would have to vanish and its number come round again: microseconds against
+/// a whole turn of the pid counter.
+fn kill_groups(found: &[Stat]) {
+    let ours = unistd::getsid(None).map(Pid::as_raw).unwrap_or(0);
+    let groups: HashSet<i32> = found
+        .iter()
+        .filter(|it| !it.is_dead() && it.session != ours && it.pgid > 1)
+        .map(|it| it.pgid)
+        .collect();
+    for group in groups {
+        // ESRCH and EPERM are settled one by one in the caller's next step.
+        let _ = signal::killpg(Pid::from_raw(group), signal::Signal::SIGKILL);
+    }
+}
+
+/// A way to list children: the kernel's own lists, or else one reading of all processes.
+pub(in crate::process) struct Listing {
+    all: Option<HashMap<i32, Vec<Stat>>>,
+}
+
+impl Listing {
+    pub(in crate::process) fn new() -> Listing {
+        if Path::new("/proc/thread-self/children").exists() {
+            return Listing { all: None };
+        }
+        let mut all: HashMap<i32, Vec<Stat>> = HashMap::new();
+        for stat in all_processes() {
+            all.entry(stat.ppid).or_default().push(stat);
+        }
+        Listing { all: Some(all) }
+    }
+
+    /// Returns the children of a process, zombies too. Some may be missing when others end at this
+    /// moment: whoever needs all of them asks until there is none.
+    pub(in crate::process) fn children(&self, pid: i32) -> Vec<Stat> {
+        if let Some(all) = &self.all {
+            return all.get(&pid).cloned().unwrap_or_default();
+        }
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+        let mut found = Vec::new();
+        for task in tasks.flatten() {
+            let Ok(text) = std::fs::read_to_string(task.path().join("children")) else { continue };
+            let pids = text.split_ascii_whitespace().filter_map(|it| it.parse().ok());
+            // The pid may be another's by now, but then its parent is another too.
+            found.extend(pids.filter_map(Stat::of).filter(|it| it.ppid == pid));
+        }
+        found
+    }
+
+    /// Returns all descendants of a process, without itself.
+    pub(in crate::process) fn descendants(&self, pid: i32) -> Vec<Stat> {
+        let mut found: Vec<Stat> = Vec::new();
+        let mut known = HashSet::from([pid]);
+        let mut next = pid;
+        let mut at = 0;
+        loop {
+            for child in self.children(next) {
+                if known.insert(child.pid) {
+                    found.push(child);
+                }
+            }
+            let Some(stat) = found.get(at) else { return found };
+            next = stat.pid;
+            at += 1;
+        }
+    }
+}
+
+/// Takes the exit status of one child of this process, whichever it is. Only the guard may ask.
+pub(in crate::process) fn reap_any() -> Result<nix::sys::wait::WaitStatus, Errno> {
+    waitpid(None, Some(WaitPidFlag::WNOHANG))
+}
+
+fn all_processes() -> Vec<Stat> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
+    pids.filter_map(Stat::of).collect()
+}

@@ -1,0 +1,139 @@
+//! What one call into a script may use: processor time, wall-clock time and memory.
+//!
+//! **Invariant:** `pcall` cannot get a script beyond its budget. Once it is used up the hook fires
+//! at every instruction, so that whatever catches the error is stopped by the next one.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use mlua::{HookTriggers, Lua, VmState};
+
+use crate::base::fault;
+
+/// Most memory of one VM, in bytes.
+pub(crate) const MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Instructions between two looks at the clock; about 20 µs.
+const STRIDE: u32 = 1_000;
+
+/// Time that one call may use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    /// Processor time.
+    pub(crate) cpu: Duration,
+    /// Wall-clock time; larger, so that a busy machine does not fail a call that does little.
+    pub(crate) wall: Duration,
+}
+
+impl Budget {
+    /// The budget of one call.
+    pub(crate) const CALL: Budget =
+        Budget { cpu: Duration::from_millis(100), wall: Duration::from_millis(500) };
+    /// The budget of loading all files.
+    pub(crate) const LOAD: Budget =
+        Budget { cpu: Duration::from_millis(500), wall: Duration::from_secs(2) };
+    /// How long to wait beyond the budget until the thread is given up.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+}
+
+/// Watches one call.
+pub(crate) struct Meter {
+    lua: Lua,
+    state: Rc<State>,
+}
+
+struct State {
+    budget: Budget,
+    started: Instant,
+    cpu_before: Option<Duration>,
+    look_at: Cell<Instant>,
+    is_abandoned: Arc<AtomicBool>,
+    tripped_at: RefCell<Option<String>>,
+}
+
+impl Meter {
+    /// Begins to watch.
+    pub(crate) fn start(
+        lua: &Lua,
+        budget: Budget,
+        is_abandoned: &Arc<AtomicBool>,
+    ) -> mlua::Result<Meter> {
+        let started = Instant::now();
+        let state = Rc::new(State {
+            budget,
+            started,
+            cpu_before: thread_cpu(),
+            look_at: Cell::new(started + budget.cpu),
+            is_abandoned: Arc::clone(is_abandoned),
+            tripped_at: RefCell::new(None),
+        });
+        let watched = Rc::clone(&state);
+        let stride = HookTriggers::new().every_nth_instruction(STRIDE);
+        lua.set_global_hook(stride, move |lua, debug| {
+            if !watched.is_over() {
+                return Ok(VmState::Continue);
+            }
+            let source = debug.source();
+            let place = match (source.short_src, debug.current_line()) {
+                (Some(file), Some(line)) => format!("{file}:{line}: "),
+                _ => String::new(),
+            };
+            let budget = watched.budget;
+            *watched.tripped_at.borrow_mut() = Some(place);
+            if !fault::is_off("script_rearm") {
+                let each = HookTriggers::new().every_nth_instruction(1);
+                lua.set_global_hook(each, move |_, _| Err(over(budget)))?;
+            }
+            Err(over(budget))
+        })?;
+        Ok(Meter { lua: lua.clone(), state })
+    }
+
+    /// Ends watching; returns the message with the place if the budget was used up.
+    pub(crate) fn stop(self) -> Option<String> {
+        self.lua.remove_global_hook();
+        let place = self.state.tripped_at.take()?;
+        Some(format!("{place}{}", over_text(self.state.budget)))
+    }
+}
+
+impl State {
+    fn is_over(&self) -> bool {
+        if self.is_abandoned.load(Ordering::Relaxed) {
+            return true;
+        }
+        let now = Instant::now();
+        if now < self.look_at.get() {
+            return false;
+        }
+        let wall = now.duration_since(self.started);
+        let cpu = match (self.cpu_before, thread_cpu()) {
+            (Some(before), Some(after)) => after.saturating_sub(before),
+            _ => wall,
+        };
+        if cpu >= self.budget.cpu || wall >= self.budget.wall {
+            return true;
+        }
+        let rest = (self.budget.cpu - cpu).min(self.budget.wall - wall);
+        self.look_at.set(now + rest);
+        false
+    }
+}
+
+fn over(budget: Budget) -> mlua::Error {
+    mlua::Error::RuntimeError(over_text(budget))
+}
+
+fn over_text(budget: Budget) -> String {
+    format!("used more than {} ms of processor time", budget.cpu.as_millis())
+}
+
+/// Returns the processor time of this thread; `None` where the kernel does not say, and then the
+/// wall clock counts alone.
+fn thread_cpu() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanos = text.split_whitespace().next()?.parse().ok()?;
+    (nanos > 0).then(|| Duration::from_nanos(nanos))
+}

@@ -1,0 +1,433 @@
+//! Makes a `Config` of what a script has declared: references, folders, and rules across fields.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+
+use crate::base::digest_hex;
+use crate::script::config::{
+    Builtin, Config, Engine, EngineBody, Handler, Identity, Kind, Limits, PromptBy, Reads,
+    ScriptFile, Site,
+};
+use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected};
+use crate::script::extract::{Checked, Given, check};
+use crate::script::kind::KindBuilder;
+use crate::script::node::{Declared, Draft};
+use crate::script::schema::{self, API_VERSION, BUILTINS, PROMPT_BY, READS};
+
+/// What is judged, and what was found.
+pub(crate) struct Builder<'a> {
+    draft: &'a Draft,
+    folder: &'a Utf8Path,
+    script: &'a Utf8Path,
+    findings: Findings,
+    /// Every declared name, also of declarations that are wrong otherwise.
+    names: BTreeMap<&'static str, BTreeSet<String>>,
+}
+
+impl<'a> Builder<'a> {
+    /// Begins with what the evaluation has left.
+    pub(crate) fn new(draft: &'a Draft, folder: &'a Utf8Path, script: &'a Utf8Path) -> Self {
+        let mut names: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for declared in &draft.declared {
+            if let Some(name) = &declared.name {
+                names.entry(declared.word).or_default().insert(name.clone());
+            }
+        }
+        let mut findings = Findings::default();
+        for finding in &draft.findings {
+            findings.add(finding.clone());
+        }
+        Builder { draft, folder, script, findings, names }
+    }
+
+    /// Judges everything; the config is right only if no finding is an error.
+    pub(crate) fn build(mut self) -> (Config, Vec<Diagnostic>) {
+        self.check_names();
+        let site = self.site();
+        let identity = self.identity();
+        let (limits, lane_spots) = self.limits();
+        let engines = self.engines();
+        let kinds = self.kinds(&engines);
+        self.check_lanes(&lane_spots, &kinds);
+        self.check_use(&engines, &kinds);
+        let handlers = self.draft.handlers.iter();
+        let handlers =
+            handlers.map(|(event, slot)| Handler { event: *event, slot: slot.clone() }).collect();
+        let config = Config {
+            digest: digest(&self.draft.files),
+            files: self.draft.files.clone(),
+            folder: self.folder.to_owned(),
+            script: self.folder.join(self.script),
+            site,
+            identity,
+            limits,
+            engines,
+            kinds,
+            handlers,
+        };
+        (config, self.findings.take())
+    }
+
+    fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
+        self.findings.add(Diagnostic::error(code, message).at(spot).note(note));
+    }
+
+    /// Two declarations of one thing are an error that names both lines.
+    fn check_names(&mut self) {
+        let mut first: BTreeMap<(&str, Option<&String>), &Spot> = BTreeMap::new();
+        for declared in &self.draft.declared {
+            let key = (declared.word, declared.name.as_ref());
+            if let Some(before) = first.get(&key) {
+                let message = format!("{} is declared twice", declared.title());
+                let note = format!("first declared at {}", before.at);
+                let finding = Diagnostic::error("duplicate", message).at(&declared.spot);
+                self.findings.add(finding.note(note));
+            } else {
+                first.insert(key, &declared.spot);
+            }
+        }
+        if self.draft.declared.is_empty() && self.draft.is_whole {
+            let message = "the script declares nothing".to_owned();
+            let note = format!("begin with local wb = require \"wb\" and wb.api({API_VERSION})");
+            self.error("empty", message, &self.top(), &note);
+        }
+    }
+
+    fn top(&self) -> Spot {
+        Spot::line(self.script, 1)
+    }
+
+    fn single(&mut self, word: &str) -> Option<Checked> {
+        let declared = self.draft.declared.iter().find(|it| it.word == word)?;
+        Some(self.judge(declared))
+    }
+
+    fn judge(&mut self, declared: &Declared) -> Checked {
+        let fields = schema::declaration(declared.word).map_or(&[][..], |it| it.fields);
+        check(&declared.title(), &declared.spot, &declared.body, fields, &mut self.findings)
+    }
+
+    fn defaults(&mut self, word: &str) -> Checked {
+        let fields = schema::declaration(word).map_or(&[][..], |it| it.fields);
+        let nothing = crate::script::node::Table::default();
+        check(word, &self.top(), &nothing, fields, &mut self.findings)
+    }
+
+    fn site(&mut self) -> Site {
+        let site = match self.single("site") {
+            Some(site) => site,
+            None => self.defaults("site"),
+        };
+        let path = |name| site.text(name).map(|it| resolve(self.folder, Utf8Path::new(it)));
+        let (root, data) = (path("root").unwrap_or_default(), path("data").unwrap_or_default());
+        let wb_agent = path("wb_agent");
+        let listen = self.listen(&site);
+        for (glob, spot) in site.lines("sources") {
+            if let Err(cause) = globset::Glob::new(glob) {
+                let message = format!("`{}` is not a glob", glob.escape_debug());
+                self.error("bad-glob", message, spot, &cause.kind().to_string());
+            }
+        }
+        if site.has("sources") && !site.is_wrong("sources") && site.lines("sources").is_empty() {
+            let message = "`sources` of site is empty".to_owned();
+            self.error("bad-text", message, site.spot("sources"), "no file would be a Source");
+        }
+        for (host, spot) in site.lines("public_hosts") {
+            if !is_host(host) {
+                let message = format!("`{}` is not a host name", host.escape_debug());
+                self.error("bad-host", message, spot, "write wiki.example.org, without a scheme");
+            }
+        }
+        let lines = |name| site.lines(name).iter().map(|(line, _)| line.clone()).collect();
+        Site {
+            root,
+            data,
+            listen,
+            sources: lines("sources"),
+            wb_agent,
+            public_hosts: lines("public_hosts"),
+            name: site.text("name").map(str::to_owned),
+        }
+    }
+
+    fn listen(&mut self, site: &Checked) -> SocketAddr {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let Some(text) = site.text("listen") else { return nowhere };
+        let spot = site.spot("listen");
+        match text.parse::<SocketAddr>() {
+            Ok(address) if address.ip().is_loopback() => address,
+            Ok(address) => {
+                let message = format!("`listen` of site is {address}, which is not loopback");
+                let note = "there is no authenticating mode yet: listen on 127.0.0.1 or [::1]";
+                self.error("not-loopback", message, spot, note);
+                nowhere
+            }
+            Err(_) => {
+                let message = format!("`listen` of site is `{}`, no address", text.escape_debug());
+                self.error("bad-address", message, spot, "write \"127.0.0.1:7180\"");
+                nowhere
+            }
+        }
+    }
+
+    fn identity(&mut self) -> Identity {
+        let Some(identity) = self.single("identity") else {
+            // After an error that ended the evaluation it may simply not have been reached.
+            if self.draft.is_whole && !self.draft.declared.is_empty() {
+                let note = "write wb.identity { author_name = \"…\", author_email = \"…\" }";
+                let message = "the script has no wb.identity".to_owned();
+                self.error("missing-declaration", message, &self.top(), note);
+            }
+            return Identity {
+                author_name: String::new(),
+                author_email: String::new(),
+                committer_name: None,
+                committer_email: None,
+            };
+        };
+        let mut text = |name: &str| {
+            let text = identity.text(name)?.trim().to_owned();
+            let message = format!("`{name}` of identity holds `<` or `>`");
+            if text.contains(['<', '>']) {
+                let note = "git would not be able to tell the name from the address";
+                self.error("bad-identity", message, identity.spot(name), note);
+            } else if text.chars().all(|c| ".,:;\"\\' ".contains(c)) {
+                // Git cuts these off both ends and then has no name.
+                let message = format!("`{name}` of identity has no letter");
+                self.error("bad-identity", message, identity.spot(name), "git would refuse it");
+            } else if name.ends_with("email") && text.contains(char::is_whitespace) {
+                let message = format!("`{name}` of identity holds a blank");
+                self.error("bad-identity", message, identity.spot(name), "");
+            }
+            Some(text)
+        };
+        Identity {
+            author_name: text("author_name").unwrap_or_default(),
+            author_email: text("author_email").unwrap_or_default(),
+            committer_name: text("committer_name"),
+            committer_email: text("committer_email"),
+        }
+    }
+
+    fn limits(&mut self) -> (Limits, BTreeMap<String, Spot>) {
+        let limits = match self.single("limits") {
+            Some(limits) => limits,
+            None => self.defaults("limits"),
+        };
+        let (mut lanes, mut spots) = (BTreeMap::new(), BTreeMap::new());
+        if let Some(Given::Counts(counts)) = limits.given("lanes") {
+            for (name, (count, spot)) in counts {
+                lanes.insert(name.clone(), *count);
+                spots.insert(name.clone(), spot.clone());
+            }
+        }
+        let jobs = limits.count("jobs").unwrap_or(1);
+        let grace = limits.duration("grace").unwrap_or(Duration::from_secs(5));
+        (Limits { jobs, grace, lanes }, spots)
+    }
+
+    fn engines(&mut self) -> BTreeMap<String, Engine> {
+        let mut engines = BTreeMap::new();
+        for declared in self.draft.declared.iter().filter(|it| it.word == "engine") {
+            let checked = self.judge(declared);
+            let Some(name) = declared.name.clone() else { continue };
+            if let Some(body) = self.engine_body(declared, &name, &checked) {
+                let engine = Engine { name: name.clone(), body, at: declared.spot.at.clone() };
+                engines.entry(name).or_insert(engine);
+            }
+        }
+        engines
+    }
+
+    fn engine_body(
+        &mut self,
+        declared: &Declared,
+        name: &str,
+        checked: &Checked,
+    ) -> Option<EngineBody> {
+        let title = declared.title();
+        if checked.text("type")? == "builtin" {
+            for field in ["command", "prompt", "reads", "env"] {
+                if checked.has(field) {
+                    let message = format!("{title} is builtin and has no `{field}`");
+                    let note = "only an engine of type \"process\" has it";
+                    self.error("unknown-field", message, checked.spot(field), note);
+                }
+            }
+            if name == BUILTINS[0] {
+                return Some(EngineBody::Builtin(Builtin::Suggestions));
+            }
+            let message = format!("there is no builtin engine `{}`", name.escape_debug());
+            self.error("unknown-engine", message, &declared.spot, &expected(BUILTINS));
+            return None;
+        }
+        for (field, needs) in [("command", "a list of texts"), ("prompt", "a word")] {
+            if !checked.has(field) {
+                let message = format!("{title} has no `{field}`");
+                self.error("missing-field", message, &declared.spot, &format!("it needs {needs}"));
+            }
+        }
+        let command: Vec<String> =
+            checked.lines("command").iter().map(|(word, _)| word.clone()).collect();
+        if checked.has("command") && !checked.is_wrong("command") && command.is_empty() {
+            let message = format!("`command` of {title} is empty");
+            self.error("bad-text", message, checked.spot("command"), "it needs a program");
+        }
+        let prompt = match checked.text("prompt") {
+            Some(word) if word == PROMPT_BY[1] => PromptBy::Argument,
+            _ => PromptBy::Stdin,
+        };
+        let reads = checked.text("reads").and_then(|word| {
+            if word == READS[0] {
+                return Some(Reads::ClaudeStreamJson);
+            }
+            let message = format!("`reads = \"{word}\"` of {title} is not built yet");
+            let note = format!("only \"{}\" is; leave `reads` out for any other program", READS[0]);
+            self.error("not-built-yet", message, checked.spot("reads"), &note);
+            None
+        });
+        let env = self.env(&title, checked);
+        Some(EngineBody::Process { command, prompt, reads, env })
+    }
+
+    fn env(&mut self, title: &str, checked: &Checked) -> BTreeMap<String, String> {
+        let mut env = BTreeMap::new();
+        let Some(Given::Texts(texts)) = checked.given("env") else { return env };
+        for (name, (value, spot)) in texts {
+            let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            if !is_plain {
+                let message = format!("`{}` is not a name for a variable", name.escape_debug());
+                self.error("bad-name", message, spot, "it is letters, digits and `_`");
+            } else if name.starts_with("WB_") {
+                let message = format!("{title} sets `{name}`, which belongs to the server");
+                self.error("bad-name", message, spot, "choose a name that has no WB_");
+            } else if value.contains('\0') {
+                let message = format!("`{name}` in `env` of {title} holds a zero byte");
+                self.error("bad-text", message, spot, "");
+            }
+            env.insert(name.clone(), value.clone());
+        }
+        env
+    }
+
+    fn kinds(&mut self, engines: &BTreeMap<String, Engine>) -> BTreeMap<String, Kind> {
+        let mut kinds = BTreeMap::new();
+        for declared in self.draft.declared.iter().filter(|it| it.word == "kind") {
+            let checked = self.judge(declared);
+            let builder = KindBuilder {
+                declared,
+                checked: &checked,
+                draft: self.draft,
+                folder: self.folder,
+                engines,
+                engine_names: self.names.get("engine"),
+                findings: &mut self.findings,
+            };
+            let kind = builder.build();
+            kinds.entry(kind.name.clone()).or_insert(kind);
+        }
+        kinds
+    }
+
+    fn check_lanes(&mut self, spots: &BTreeMap<String, Spot>, kinds: &BTreeMap<String, Kind>) {
+        let lanes: BTreeSet<&str> = kinds.values().filter_map(|it| it.lane.as_deref()).collect();
+        for (name, spot) in spots {
+            if !lanes.contains(name.as_str()) {
+                let message = format!("no kind has the lane `{}`", name.escape_debug());
+                let note = crate::script::diagnostic::suggestion(name, lanes.iter().copied());
+                self.findings.add(Diagnostic::warning("unused", message).at(spot).note(note));
+            }
+        }
+    }
+
+    fn check_use(&mut self, engines: &BTreeMap<String, Engine>, kinds: &BTreeMap<String, Kind>) {
+        let spot_of = |engine: &Engine| {
+            let mut declared = self.draft.declared.iter().filter(|it| it.word == "engine");
+            declared.find(|it| it.spot.at == engine.at).map(|it| it.spot.clone())
+        };
+        for engine in engines.values() {
+            let spot =
+                spot_of(engine).unwrap_or_else(|| Spot::line(&engine.at.file, engine.at.line));
+            if self.draft.is_whole && !kinds.values().any(|kind| kind.engine == engine.name) {
+                let message = format!("no kind uses the engine \"{}\"", engine.name);
+                self.findings.add(Diagnostic::warning("unused", message).at(&spot));
+            }
+            if engine.skips_permissions() {
+                let message =
+                    format!("engine \"{}\" runs with --dangerously-skip-permissions", engine.name);
+                let note = "its agents may do all that the server's account may do";
+                let finding = Diagnostic::warning("skips-permissions", message).at(&spot);
+                self.findings.add(finding.note(note));
+            }
+        }
+    }
+}
+
+/// Returns the SHA-256 over all files, each with its path and lengths, so that no two sets agree.
+fn digest(files: &[ScriptFile]) -> String {
+    let mut text = String::new();
+    for file in files {
+        text.push_str(&format!("{}\n{}\n", file.path, file.text.len()));
+        text.push_str(&file.text);
+    }
+    digest_hex(text)
+}
+
+/// Returns an absolute path without `.` and `..`.
+fn resolve(folder: &Utf8Path, path: &Utf8Path) -> Utf8PathBuf {
+    let mut resolved = Utf8PathBuf::new();
+    for part in folder.join(path).components() {
+        match part {
+            Utf8Component::ParentDir => drop(resolved.pop()),
+            Utf8Component::CurDir => {}
+            other => resolved.push(other),
+        }
+    }
+    resolved
+}
+
+fn is_host(host: &str) -> bool {
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (host, None),
+    };
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    name.split('.').all(is_label) && port.is_none_or(|port| port.parse::<u16>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_resolved_against_the_folder() {
+        let folder = Utf8Path::new("/srv/site");
+        for (path, expected) in [
+            (".", "/srv/site"),
+            ("..", "/srv"),
+            ("./data", "/srv/site/data"),
+            ("../../../x", "/x"),
+            ("/abs/../y", "/y"),
+        ] {
+            assert_eq!(resolve(folder, Utf8Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_a_name_with_a_port_at_most() {
+        for good in ["wiki.example.org", "localhost", "a-b.c:8443"] {
+            assert!(is_host(good), "{good}");
+        }
+        for bad in ["", "http://x", "a b", "x:y", ".a", "a/b", "*.x"] {
+            assert!(!is_host(bad), "{bad}");
+        }
+    }
+}

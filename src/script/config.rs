@@ -1,0 +1,422 @@
+//! What a script declares, as plain data: one immutable `Config` per generation.
+//!
+//! **Invariant:** nothing here refers to the script engine; a function is a numbered `Slot`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use serde::{Serialize, Serializer};
+
+use crate::base::EventKind;
+use crate::base::limit::format_duration;
+
+/// One loaded generation of the script.
+#[derive(Clone, Debug, Serialize)]
+pub struct Config {
+    /// SHA-256 over the paths and texts of all loaded files.
+    pub digest: String,
+    /// The loaded files, the script itself first.
+    pub files: Vec<ScriptFile>,
+    /// Absolute folder of the script.
+    pub folder: Utf8PathBuf,
+    /// Absolute path of the script.
+    pub script: Utf8PathBuf,
+    /// Where the site's things are.
+    pub site: Site,
+    /// Who writes the commits.
+    pub identity: Identity,
+    /// What may run at once.
+    pub limits: Limits,
+    /// How agents are run, by name.
+    pub engines: BTreeMap<String, Engine>,
+    /// What agents do, by name.
+    pub kinds: BTreeMap<String, Kind>,
+    /// Functions that are told of events, in the order of their declaration.
+    pub handlers: Vec<Handler>,
+}
+
+/// A file of the script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ScriptFile {
+    /// Path relative to the script's folder.
+    pub path: Utf8PathBuf,
+    /// The text as it was when it was loaded.
+    pub text: String,
+}
+
+/// Where the site's things are.
+#[derive(Clone, Debug, Serialize)]
+pub struct Site {
+    /// Absolute folder of the git repository that holds the Sources.
+    pub root: Utf8PathBuf,
+    /// Absolute folder of the database, the socket and the jobs.
+    pub data: Utf8PathBuf,
+    /// Loopback address of the HTTP server.
+    pub listen: SocketAddr,
+    /// Globs of the tracked files that are Sources.
+    pub sources: Vec<String>,
+    /// Absolute path of the agent's client, if it is not the file beside the running binary.
+    pub wb_agent: Option<Utf8PathBuf>,
+    /// Host names beside loopback under which a proxy publishes the site.
+    pub public_hosts: Vec<String>,
+    /// Name of the site on its pages.
+    pub name: Option<String>,
+}
+
+/// Who writes the commits.
+#[derive(Clone, Debug, Serialize)]
+pub struct Identity {
+    /// Author's name.
+    pub author_name: String,
+    /// Author's mail address.
+    pub author_email: String,
+    /// Committer's name, if it is not the author's.
+    pub committer_name: Option<String>,
+    /// Committer's mail address, if it is not the author's.
+    pub committer_email: Option<String>,
+}
+
+/// What may run at once.
+#[derive(Clone, Debug, Serialize)]
+pub struct Limits {
+    /// Most agents that run at once; at least one.
+    pub jobs: u32,
+    /// Whole budget from the first signal to KILL.
+    #[serde(serialize_with = "write_duration")]
+    pub grace: Duration,
+    /// Capacity of a lane by the name of its input; a lane that is not named has one place.
+    pub lanes: BTreeMap<String, u32>,
+}
+
+/// How an agent is run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Engine {
+    /// The name that kinds use.
+    pub name: String,
+    /// What is run.
+    pub body: EngineBody,
+    /// Where it is declared.
+    pub at: Location,
+}
+
+impl Engine {
+    /// Returns whether the command switches off the agent's own questions for permission.
+    pub fn skips_permissions(&self) -> bool {
+        match &self.body {
+            EngineBody::Process { command, .. } => {
+                command.iter().any(|word| word == "--dangerously-skip-permissions")
+            }
+            EngineBody::Builtin(_) => false,
+        }
+    }
+
+    /// Returns whether the output of the engine is read, so that silence can be noticed.
+    pub fn has_reads(&self) -> bool {
+        matches!(self.body, EngineBody::Process { reads: Some(_), .. })
+    }
+}
+
+/// What an engine runs.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineBody {
+    /// A program.
+    Process {
+        /// Program and arguments; never empty.
+        command: Vec<String>,
+        /// How the program is given its prompt.
+        prompt: PromptBy,
+        /// Form of the output, if it is read.
+        reads: Option<Reads>,
+        /// Variables that are set in its environment.
+        env: BTreeMap<String, String>,
+    },
+    /// A part of this program.
+    Builtin(Builtin),
+}
+
+/// How a program is given its prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptBy {
+    /// As its standard input.
+    Stdin,
+    /// As its last argument.
+    Argument,
+}
+
+/// Form of an agent's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Reads {
+    /// One JSON object a line, as `claude --output-format stream-json` writes.
+    #[serde(rename = "claude-stream-json")]
+    ClaudeStreamJson,
+}
+
+/// An engine that is a part of this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Builtin {
+    /// Applies the ```` ```suggestion ```` blocks of a Topic.
+    Suggestions,
+}
+
+/// A sort of job.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kind {
+    /// Its name.
+    pub name: String,
+    /// What it does, for people.
+    pub about: String,
+    /// Name of the engine that runs it.
+    pub engine: String,
+    /// The skill that the prompt names.
+    pub skill: Option<Skill>,
+    /// What the agent is told.
+    pub prompt: Prompt,
+    /// What a job of this kind is given; a derived input stands after its origin.
+    pub inputs: Vec<Input>,
+    /// Name of the input whose value must not be worked on twice at once.
+    pub lane: Option<String>,
+    /// What happens to a job whose lane is taken.
+    pub on_busy: OnBusy,
+    /// Most jobs of this kind that run at once.
+    pub max_running: Option<u32>,
+    /// What a job must leave behind to be a success.
+    pub produces: Option<Produces>,
+    /// Longest run.
+    #[serde(serialize_with = "write_duration")]
+    pub timeout: Duration,
+    /// Longest wait for the first output.
+    #[serde(serialize_with = "write_duration_if_any")]
+    pub start: Option<Duration>,
+    /// Longest silence.
+    #[serde(serialize_with = "write_duration_if_any")]
+    pub idle: Option<Duration>,
+    /// Longest wait for the exit after the final result.
+    #[serde(serialize_with = "write_duration")]
+    pub linger: Duration,
+    /// Where it is declared.
+    pub at: Location,
+}
+
+impl Kind {
+    /// Returns the input with this name.
+    pub fn input(&self, name: &str) -> Option<&Input> {
+        self.inputs.iter().find(|input| input.name == name)
+    }
+}
+
+/// A skill: a folder with a `SKILL.md`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Skill {
+    /// The folder as it is written, relative to the script's folder.
+    pub path: Utf8PathBuf,
+    /// The folder's last part, which is also `name` in the front matter.
+    pub name: String,
+}
+
+/// What the agent is told.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prompt {
+    /// Text with `{{name}}`; every name in it is known.
+    Template(String),
+    /// A function of the script.
+    Function(Slot),
+}
+
+/// A value that a job is given.
+#[derive(Clone, Debug, Serialize)]
+pub struct Input {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    #[serde(rename = "type")]
+    pub ty: InputType,
+    /// Name of the input from which it follows.
+    pub from: Option<String>,
+    /// Whether a job without it is refused.
+    pub required: bool,
+    /// What it is for, for people.
+    pub about: Option<String>,
+    /// The words of a choice.
+    pub choices: Vec<String>,
+    /// Smallest number.
+    pub min: Option<f64>,
+    /// Largest number.
+    pub max: Option<f64>,
+    /// The value of a job that gives none, as text.
+    pub default: Option<String>,
+}
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InputType {
+    /// The id of a Topic.
+    Topic,
+    /// The path of a Source.
+    Source,
+    /// The name of a file in `agents/`.
+    Persona,
+    /// The id of the blob of a Source; computed by the core.
+    Blob,
+    /// The id of the blob of a persona; computed by the core.
+    Hash,
+    /// One line of text.
+    Line,
+    /// Several lines of text.
+    Text,
+    /// A number.
+    Number,
+    /// One of some words.
+    Choice,
+    /// `true` or `false`.
+    Flag,
+}
+
+impl InputType {
+    /// All types, in the order of the documentation.
+    pub const ALL: [InputType; 10] = [
+        InputType::Topic,
+        InputType::Source,
+        InputType::Persona,
+        InputType::Blob,
+        InputType::Hash,
+        InputType::Line,
+        InputType::Text,
+        InputType::Number,
+        InputType::Choice,
+        InputType::Flag,
+    ];
+
+    /// Returns the word after `wb.input.`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            InputType::Topic => "topic",
+            InputType::Source => "source",
+            InputType::Persona => "persona",
+            InputType::Blob => "blob",
+            InputType::Hash => "hash",
+            InputType::Line => "line",
+            InputType::Text => "text",
+            InputType::Number => "number",
+            InputType::Choice => "choice",
+            InputType::Flag => "flag",
+        }
+    }
+
+    /// Returns the type from which a derived input of this type follows.
+    pub fn origin(self) -> Option<InputType> {
+        match self {
+            InputType::Source => Some(InputType::Topic),
+            InputType::Blob => Some(InputType::Source),
+            InputType::Hash => Some(InputType::Persona),
+            _ => None,
+        }
+    }
+
+    /// Returns whether only the core may compute the value.
+    pub fn is_computed(self) -> bool {
+        matches!(self, InputType::Blob | InputType::Hash)
+    }
+}
+
+/// What happens to a job whose lane is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBusy {
+    /// It is refused.
+    Reject,
+    /// It waits.
+    Queue,
+}
+
+impl OnBusy {
+    /// Returns the word in the script.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OnBusy::Reject => "reject",
+            OnBusy::Queue => "queue",
+        }
+    }
+}
+
+/// What a job must leave behind to be a success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Produces {
+    /// Another text of a Source, for a person to decide on.
+    Proposal,
+    /// A Source from the point of view of a persona.
+    Perspective,
+    /// A message in a Topic.
+    Message,
+    /// A text.
+    Result,
+}
+
+impl Produces {
+    /// Returns the word in the script.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Produces::Proposal => "proposal",
+            Produces::Perspective => "perspective",
+            Produces::Message => "message",
+            Produces::Result => "result",
+        }
+    }
+}
+
+/// A function that is told of an event.
+#[derive(Clone, Debug, Serialize)]
+pub struct Handler {
+    /// The event.
+    pub event: EventKind,
+    /// The function.
+    pub slot: Slot,
+}
+
+/// A place in a file of the script; lines and columns count from one, columns count characters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Location {
+    /// Path relative to the script's folder.
+    pub file: Utf8PathBuf,
+    /// Line.
+    pub line: u32,
+    /// Column.
+    pub column: u32,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// A function of the script by its number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Slot {
+    /// Its number; the same in every VM of a generation.
+    pub number: u32,
+    /// Where it is declared.
+    pub at: Location,
+}
+
+fn write_duration<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&format_duration(*duration))
+}
+
+fn write_duration_if_any<S: Serializer>(
+    duration: &Option<Duration>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match duration {
+        Some(duration) => write_duration(duration, to),
+        None => to.serialize_none(),
+    }
+}

@@ -1,0 +1,305 @@
+//! What is wrong with a script: findings with the place, and their text for people and programs.
+
+use std::fmt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::Serialize;
+use unicode_width::UnicodeWidthChar;
+
+use crate::base::truncate_chars;
+use crate::script::config::{Location, ScriptFile};
+
+/// Most findings of one report.
+const FINDINGS_MAX: usize = 100;
+/// Longest message or note, in characters.
+const MESSAGE_CHARS_MAX: usize = 1_000;
+/// Longest source line that is shown, in characters.
+const LINE_CHARS_MAX: usize = 160;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The script cannot be used.
+    Error,
+    /// It can, but this is hardly meant.
+    Warning,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Stable word for programs.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// Where it is, if there is a place.
+    pub at: Option<Location>,
+    /// The line at that place.
+    pub line_text: Option<String>,
+    /// Number of characters that are meant.
+    pub span_len: u32,
+    /// What to do about it.
+    pub note: Option<String>,
+}
+
+/// A place with its extent: what a finding underlines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// File, line and column.
+    pub(crate) at: Location,
+    /// Number of characters; zero shows no carets.
+    pub(crate) len: u32,
+    /// Bytes of the file that hold the value, if it is one literal text.
+    pub(crate) value: Option<(usize, usize)>,
+}
+
+impl Spot {
+    /// Returns the beginning of a line.
+    pub(crate) fn line(file: &Utf8Path, line: u32) -> Spot {
+        let at = Location { file: file.to_owned(), line, column: 1 };
+        Spot { at, len: 0, value: None }
+    }
+}
+
+impl Diagnostic {
+    /// Returns an error at a place.
+    pub(crate) fn error(code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Error,
+            code,
+            message: truncate_chars(&message.into(), MESSAGE_CHARS_MAX),
+            at: None,
+            line_text: None,
+            span_len: 0,
+            note: None,
+        }
+    }
+
+    /// Returns a warning at a place.
+    pub(crate) fn warning(code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
+    }
+
+    /// Sets the place.
+    #[must_use]
+    pub(crate) fn at(mut self, spot: &Spot) -> Diagnostic {
+        self.at = Some(spot.at.clone());
+        self.span_len = spot.len;
+        self
+    }
+
+    /// Sets what to do about it.
+    #[must_use]
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Diagnostic {
+        let note = note.into();
+        self.note = (!note.is_empty()).then(|| truncate_chars(&note, MESSAGE_CHARS_MAX));
+        self
+    }
+}
+
+/// Findings as they come up.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    list: Vec<Diagnostic>,
+}
+
+impl Findings {
+    /// Adds a finding; the same one twice, and any beyond the limit, is left out.
+    pub(crate) fn add(&mut self, finding: Diagnostic) {
+        if self.list.len() < FINDINGS_MAX && !self.list.contains(&finding) {
+            self.list.push(finding);
+        }
+    }
+
+    /// Returns all findings and leaves none.
+    pub(crate) fn take(&mut self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.list)
+    }
+}
+
+/// All that is wrong with a script.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Why it cannot be used.
+    pub errors: Vec<Diagnostic>,
+    /// What is hardly meant.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Report {
+    /// Sorts findings by place, the script itself first, and adds the lines that they are about.
+    pub(crate) fn new(mut findings: Vec<Diagnostic>, files: &[ScriptFile]) -> Report {
+        let rank = |path: &Utf8PathBuf| files.iter().position(|file| file.path == *path);
+        findings.sort_by_key(|finding| {
+            let at = finding.at.as_ref();
+            (at.map(|at| (rank(&at.file), at.line, at.column)), finding.severity as u8)
+        });
+        for finding in &mut findings {
+            let Some(at) = &finding.at else { continue };
+            let file = files.iter().find(|file| file.path == at.file);
+            let line = file.and_then(|file| file.text.lines().nth(at.line as usize - 1));
+            finding.line_text = line.map(str::to_owned);
+        }
+        let (errors, warnings) =
+            findings.into_iter().partition(|finding| finding.severity == Severity::Error);
+        Report { errors, warnings }
+    }
+
+    /// Returns the report on a script that could not even be read.
+    pub(crate) fn of(finding: Diagnostic) -> Report {
+        Report::new(vec![finding], &[])
+    }
+
+    /// Returns `2 errors, 1 warning`.
+    pub fn summary(&self) -> String {
+        let part = |count: usize, word: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {word}")),
+            _ => Some(format!("{count} {word}s")),
+        };
+        let parts = [part(self.errors.len(), "error"), part(self.warnings.len(), "warning")];
+        let text = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        if text.is_empty() { "no errors".to_owned() } else { text }
+    }
+}
+
+impl std::error::Error for Report {}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in self.errors.iter().chain(&self.warnings) {
+            writeln!(f, "{finding}\n")?;
+        }
+        f.write_str(&self.summary())
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(f, "{word}[{}]: {}", self.code, plain(&self.message))?;
+        let note = self.note.as_deref().map(plain);
+        let Some(at) = &self.at else {
+            return note.map_or(Ok(()), |note| write!(f, "\n  = {note}"));
+        };
+        let number = at.line.to_string();
+        let margin = " ".repeat(number.len());
+        write!(f, "\n{margin}--> {}:{}:{}", plain(at.file.as_str()), at.line, at.column)?;
+        let Some(line) = &self.line_text else {
+            return note.map_or(Ok(()), |note| write!(f, "\n{margin} = {note}"));
+        };
+        let (shown, indent, carets) = window(line, at.column as usize - 1, self.span_len as usize);
+        write!(f, "\n{margin} |\n{number} | {shown}")?;
+        let under = match (carets, note) {
+            (0, None) => return Ok(()),
+            (0, Some(note)) => return write!(f, "\n{margin} = {note}"),
+            (carets, None) => "^".repeat(carets),
+            (carets, Some(note)) => format!("{} {note}", "^".repeat(carets)),
+        };
+        write!(f, "\n{margin} | {indent}{under}")
+    }
+}
+
+/// Cuts a line to what can be shown: the text, the blanks before the carets, and their number.
+fn window(line: &str, column: usize, len: usize) -> (String, String, usize) {
+    let skipped = if column + len > LINE_CHARS_MAX { column.saturating_sub(20) } else { 0 };
+    let width = |c: char| if c == '\t' { 2 } else { c.width().unwrap_or(1) };
+    let (mut shown, mut indent, mut carets) = (String::new(), String::new(), 0);
+    for (index, c) in line.chars().enumerate().skip(skipped).take(LINE_CHARS_MAX) {
+        match c {
+            '\t' => shown.push_str("  "),
+            c if is_hidden(c) => shown.push('\u{fffd}'),
+            c => shown.push(c),
+        }
+        if index < column {
+            indent.extend(std::iter::repeat_n(' ', width(c)));
+        } else if index < column + len {
+            carets += width(c);
+        }
+    }
+    (shown.trim_end().to_owned(), indent, carets)
+}
+
+/// Replaces what could deceive a terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if is_hidden(c) && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
+/// Control characters, and those that change the direction of the text.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Returns `did you mean …?` if one of the names is near, else the names themselves.
+pub(crate) fn suggestion<'a>(
+    given: &str,
+    names: impl IntoIterator<Item = &'a str> + Clone,
+) -> String {
+    match nearest(given, names.clone()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => expected(names),
+    }
+}
+
+/// Returns `expected one of …`.
+pub(crate) fn expected<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [name] => format!("expected {name}"),
+        names => format!("expected one of {}", names.join(", ")),
+    }
+}
+
+/// Returns the name that was probably meant.
+pub(crate) fn nearest<'a>(
+    given: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    if given.len() > 64 {
+        return None;
+    }
+    let scored = names.into_iter().map(|name| (strsim::jaro_winkler(given, name), name));
+    let best = scored.filter(|(score, name)| *score > 0.8 && *name != given);
+    best.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_reads_like_the_documentation() {
+        let text = "local wb = require \"wb\"\n\n\twb.kind \"x\" { timout = \"5m\" }\n".to_owned();
+        let files = [ScriptFile { path: "wiki-browser.lua".into(), text }];
+        let at = Location { file: "wiki-browser.lua".into(), line: 3, column: 16 };
+        let finding = Diagnostic::error("unknown-field", "kind \"x\" has no field `timout`")
+            .at(&Spot { at, len: 6, value: None })
+            .note(suggestion("timout", ["about", "timeout"]));
+        let report = Report::new(vec![finding], &files);
+        let expected = "\
+error[unknown-field]: kind \"x\" has no field `timout`
+ --> wiki-browser.lua:3:16
+  |
+3 |   wb.kind \"x\" { timout = \"5m\" }
+  |                 ^^^^^^ did you mean `timeout`?
+
+1 error";
+        assert_eq!(report.to_string(), expected);
+    }
+
+    #[test]
+    fn a_hostile_line_cannot_reach_the_terminal() {
+        let finding = Diagnostic::error("x", "a\u{1b}[31m\u{202e}b");
+        assert!(!finding.to_string().contains(['\u{1b}', '\u{202e}']));
+        let (shown, _, _) = window(&"y".repeat(5_000), 4_000, 3);
+        assert!(shown.chars().count() <= LINE_CHARS_MAX);
+    }
+}

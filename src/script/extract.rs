@@ -1,0 +1,371 @@
+//! Judges the table of a declaration by the schema: every field, one finding each.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::base::limit::parse_duration;
+use crate::script::config::{InputType, Slot};
+use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected, nearest, suggestion};
+use crate::script::node::{Node, Plain, Table};
+use crate::script::schema::{Field, Shape, is_name};
+
+/// Longest line of a declaration, in characters.
+const LINE_CHARS_MAX: usize = 1_000;
+
+/// A value that fits its field.
+#[derive(Clone, Debug)]
+pub(crate) enum Given {
+    /// A line, a path, a name or a word.
+    Text(String),
+    /// A whole number from one.
+    Count(u32),
+    /// A number.
+    Number(f64),
+    /// A flag.
+    Flag(bool),
+    /// A duration.
+    Duration(Duration),
+    /// A list of lines with their places.
+    Lines(Vec<(String, Spot)>),
+    /// Names with texts.
+    Texts(BTreeMap<String, (String, Spot)>),
+    /// Names with counts.
+    Counts(BTreeMap<String, (u32, Spot)>),
+    /// A template.
+    Template(String),
+    /// A function.
+    Function(Slot),
+    /// Inputs.
+    Inputs(Vec<GivenInput>),
+    /// It was wrong, and that was reported.
+    Wrong,
+}
+
+/// An input whose fields fit.
+#[derive(Clone, Debug)]
+pub(crate) struct GivenInput {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its type.
+    pub(crate) ty: InputType,
+    /// Its place.
+    pub(crate) spot: Spot,
+    /// Its fields.
+    pub(crate) fields: Checked,
+}
+
+/// The fields of a declaration that fit; defaults are filled in.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    spot: Spot,
+    values: BTreeMap<&'static str, (Given, Option<Spot>)>,
+}
+
+impl Checked {
+    /// Returns whether the field was given, rightly or wrongly.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.values.get(name).is_some_and(|(_, spot)| spot.is_some())
+    }
+
+    /// Returns whether the field was given wrongly.
+    pub(crate) fn is_wrong(&self, name: &str) -> bool {
+        matches!(self.values.get(name), Some((Given::Wrong, _)))
+    }
+
+    /// Returns the place of a field, or of the declaration.
+    pub(crate) fn spot(&self, name: &str) -> &Spot {
+        self.values.get(name).and_then(|(_, spot)| spot.as_ref()).unwrap_or(&self.spot)
+    }
+
+    /// Returns the value of a field.
+    pub(crate) fn given(&self, name: &str) -> Option<&Given> {
+        self.values.get(name).map(|(given, _)| given)
+    }
+
+    /// Returns a line, path, name or word.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        match self.given(name) {
+            Some(Given::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns a count.
+    pub(crate) fn count(&self, name: &str) -> Option<u32> {
+        match self.given(name) {
+            Some(Given::Count(count)) => Some(*count),
+            _ => None,
+        }
+    }
+
+    /// Returns a number.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        match self.given(name) {
+            Some(Given::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Returns a flag.
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        match self.given(name) {
+            Some(Given::Flag(flag)) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    /// Returns a duration.
+    pub(crate) fn duration(&self, name: &str) -> Option<Duration> {
+        match self.given(name) {
+            Some(Given::Duration(duration)) => Some(*duration),
+            _ => None,
+        }
+    }
+
+    /// Returns a list of lines.
+    pub(crate) fn lines(&self, name: &str) -> &[(String, Spot)] {
+        match self.given(name) {
+            Some(Given::Lines(lines)) => lines,
+            _ => &[],
+        }
+    }
+}
+
+/// Judges a table by its fields.
+pub(crate) fn check(
+    title: &str,
+    spot: &Spot,
+    table: &Table,
+    fields: &'static [Field],
+    findings: &mut Findings,
+) -> Checked {
+    let mut values = BTreeMap::new();
+    let mut misspelt: Vec<&str> = Vec::new();
+    for (name, node) in &table.fields {
+        let Some(field) = fields.iter().find(|field| field.name == name) else {
+            let message = format!("{title} has no field `{}`", name.escape_debug());
+            let note = suggestion(name, fields.iter().map(|field| field.name));
+            misspelt.extend(nearest(name, fields.iter().map(|field| field.name)));
+            findings.add(Diagnostic::error("unknown-field", message).at(&node.spot).note(note));
+            continue;
+        };
+        let given = fit(title, field, node, findings);
+        values.insert(field.name, (given, Some(node.spot.clone())));
+    }
+    for item in &table.items {
+        let message = format!("{title} takes fields, not a list");
+        let note = "write name = value";
+        findings.add(Diagnostic::error("unknown-field", message).at(&item.spot).note(note));
+    }
+    for field in fields.iter().filter(|field| !values.contains_key(field.name)) {
+        // One mistake is one finding: a misspelt field is not missing as well.
+        if field.is_required && !misspelt.contains(&field.name) {
+            let message = format!("{title} has no `{}`", field.name);
+            let finding = Diagnostic::error("missing-field", message).at(spot);
+            findings.add(finding.note(format!("it needs {}", field.shape.what())));
+        }
+    }
+    for field in fields {
+        if let (Some(text), false) = (field.default, values.contains_key(field.name)) {
+            values.insert(field.name, (default(field.shape, text, spot), None));
+        }
+    }
+    Checked { spot: spot.clone(), values }
+}
+
+/// Reads the default of a field. The schema's own tests hold that each can be read.
+fn default(shape: Shape, text: &'static str, spot: &Spot) -> Given {
+    match shape {
+        Shape::Duration => parse_duration(text).map_or(Given::Wrong, Given::Duration),
+        Shape::Count => text.parse().map_or(Given::Wrong, Given::Count),
+        Shape::Flag => Given::Flag(text == "true"),
+        Shape::Lines => Given::Lines(vec![(text.to_owned(), spot.clone())]),
+        _ => Given::Text(text.to_owned()),
+    }
+}
+
+fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Given {
+    let label = format!("`{}` of {title}", field.name);
+    match (field.shape, &node.value) {
+        (_, Plain::Reported) => Given::Wrong,
+        (Shape::Line | Shape::Path, Plain::Text(text)) => {
+            fit_line(&label, text, &node.spot, findings).map_or(Given::Wrong, Given::Text)
+        }
+        (Shape::Reference(_), Plain::Text(name)) => {
+            fit_line(&label, name, &node.spot, findings).map_or(Given::Wrong, Given::Text)
+        }
+        (Shape::Reference(word), Plain::Handle(of, name)) if word == *of => {
+            Given::Text(name.clone())
+        }
+        (Shape::Count, Plain::Integer(number)) => {
+            fit_count(&label, *number, node, findings).map_or(Given::Wrong, Given::Count)
+        }
+        (Shape::Number, Plain::Integer(number)) => Given::Number(*number as f64),
+        (Shape::Number, Plain::Number(number)) if number.is_finite() => Given::Number(*number),
+        (Shape::Flag, Plain::Flag(flag)) => Given::Flag(*flag),
+        (Shape::Duration, value) => fit_duration(&label, value, node, findings),
+        (Shape::Word(words), Plain::Text(text)) if words.contains(&text.as_str()) => {
+            Given::Text(text.clone())
+        }
+        (Shape::Word(words), Plain::Text(text)) => {
+            let message = format!("{label} cannot be \"{}\"", text.escape_debug());
+            let finding = Diagnostic::error("unknown-word", message).at(&node.spot);
+            findings.add(finding.note(suggestion(text, words.iter().copied())));
+            Given::Wrong
+        }
+        (Shape::Lines, Plain::Table(table)) if table.fields.is_empty() => {
+            fit_lines(&label, table, findings)
+        }
+        (Shape::Texts, Plain::Table(table)) if table.items.is_empty() => {
+            fit_texts(&label, table, findings)
+        }
+        (Shape::Counts, Plain::Table(table)) if table.items.is_empty() => {
+            fit_counts(&label, table, findings)
+        }
+        (Shape::Prompt, Plain::Text(text)) => Given::Template(text.clone()),
+        (Shape::Prompt, Plain::Function(slot)) => Given::Function(slot.clone()),
+        (Shape::Inputs, Plain::Table(table)) if table.items.is_empty() => {
+            Given::Inputs(fit_inputs(title, table, findings))
+        }
+        (Shape::Scalar, Plain::Text(text)) => Given::Text(text.clone()),
+        (Shape::Scalar, Plain::Flag(flag)) => Given::Flag(*flag),
+        (Shape::Scalar, Plain::Integer(number)) => Given::Text(number.to_string()),
+        (Shape::Scalar, Plain::Number(number)) if number.is_finite() => {
+            Given::Text(number.to_string())
+        }
+        (shape, value) => {
+            wrong_type(&label, &shape.what(), value, &node.spot, findings);
+            Given::Wrong
+        }
+    }
+}
+
+fn wrong_type(label: &str, needs: &str, value: &Plain, spot: &Spot, findings: &mut Findings) {
+    let message = format!("{label} is {}, but must be {needs}", value.what());
+    findings.add(Diagnostic::error("wrong-type", message).at(spot));
+}
+
+fn fit_line(label: &str, text: &str, spot: &Spot, findings: &mut Findings) -> Option<String> {
+    let wrong = if text.trim().is_empty() {
+        "is empty"
+    } else if text.chars().any(char::is_control) {
+        "holds a line break or another control character"
+    } else if text.chars().count() > LINE_CHARS_MAX {
+        "is too long"
+    } else {
+        return Some(text.to_owned());
+    };
+    findings.add(Diagnostic::error("bad-text", format!("{label} {wrong}")).at(spot));
+    None
+}
+
+fn fit_count(label: &str, number: i64, node: &Node, findings: &mut Findings) -> Option<u32> {
+    let count = u32::try_from(number).ok().filter(|count| (1..=100_000).contains(count));
+    if count.is_none() {
+        let message = format!("{label} is {number}, but must be from 1 to 100000");
+        findings.add(Diagnostic::error("out-of-range", message).at(&node.spot));
+    }
+    count
+}
+
+fn fit_duration(label: &str, value: &Plain, node: &Node, findings: &mut Findings) -> Given {
+    let text = match value {
+        Plain::Text(text) => text.clone(),
+        Plain::Integer(number) => number.to_string(),
+        other => {
+            wrong_type(label, &Shape::Duration.what(), other, &node.spot, findings);
+            return Given::Wrong;
+        }
+    };
+    match parse_duration(&text) {
+        Ok(duration) => Given::Duration(duration),
+        Err(cause) => {
+            let message = format!("{label} is no duration");
+            let note = cause.message().escape_debug().to_string().replace("\\\"", "\"");
+            let finding = Diagnostic::error("bad-duration", message).at(&node.spot);
+            findings.add(finding.note(note));
+            Given::Wrong
+        }
+    }
+}
+
+fn fit_lines(label: &str, table: &Table, findings: &mut Findings) -> Given {
+    let mut lines = Vec::new();
+    let mut is_wrong = false;
+    for item in &table.items {
+        match &item.value {
+            Plain::Text(text) => match fit_line(label, text, &item.spot, findings) {
+                Some(line) => lines.push((line, item.spot.clone())),
+                None => is_wrong = true,
+            },
+            Plain::Reported => is_wrong = true,
+            other => {
+                wrong_type(&format!("an entry in {label}"), "a text", other, &item.spot, findings);
+                is_wrong = true;
+            }
+        }
+    }
+    if is_wrong { Given::Wrong } else { Given::Lines(lines) }
+}
+
+fn fit_texts(label: &str, table: &Table, findings: &mut Findings) -> Given {
+    let mut texts = BTreeMap::new();
+    for (name, node) in &table.fields {
+        match &node.value {
+            Plain::Text(text) => {
+                texts.insert(name.clone(), (text.clone(), node.spot.clone()));
+            }
+            Plain::Reported => {}
+            other => {
+                let label = format!("`{}` in {label}", name.escape_debug());
+                wrong_type(&label, "a text", other, &node.spot, findings);
+            }
+        }
+    }
+    Given::Texts(texts)
+}
+
+fn fit_counts(label: &str, table: &Table, findings: &mut Findings) -> Given {
+    let mut counts = BTreeMap::new();
+    for (name, node) in &table.fields {
+        let label = format!("`{}` in {label}", name.escape_debug());
+        match &node.value {
+            Plain::Integer(number) => {
+                if let Some(count) = fit_count(&label, *number, node, findings) {
+                    counts.insert(name.clone(), (count, node.spot.clone()));
+                }
+            }
+            Plain::Reported => {}
+            other => wrong_type(&label, &Shape::Count.what(), other, &node.spot, findings),
+        }
+    }
+    Given::Counts(counts)
+}
+
+fn fit_inputs(title: &str, table: &Table, findings: &mut Findings) -> Vec<GivenInput> {
+    let mut inputs = Vec::new();
+    for (name, node) in &table.fields {
+        let label = format!("input \"{}\" of {title}", name.escape_debug());
+        if !is_name(name) {
+            let message = format!("`{}` is not a name for an input", name.escape_debug());
+            let note = "a name is small letters, digits, `-` and `_`, and begins with a letter";
+            findings.add(Diagnostic::error("bad-name", message).at(&node.spot).note(note));
+        }
+        match &node.value {
+            Plain::Input(ty, fields) => {
+                let schema = crate::script::schema::input_fields(*ty);
+                let fields = check(&label, &node.spot, fields, schema, findings);
+                let spot = node.spot.clone();
+                inputs.push(GivenInput { name: name.clone(), ty: *ty, spot, fields });
+            }
+            Plain::Reported => {}
+            other => {
+                let message = format!("{label} is {}, but must be an input", other.what());
+                let types = InputType::ALL.map(InputType::as_str);
+                let note = format!("write wb.input.TYPE(), {}", expected(types));
+                findings.add(Diagnostic::error("wrong-type", message).at(&node.spot).note(note));
+            }
+        }
+    }
+    inputs
+}

@@ -1,0 +1,312 @@
+//! Makes a `Kind` of a declaration: its inputs, their order, its skill, lane and prompt.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+
+use crate::base::split_front_matter;
+use crate::script::config::{
+    Engine, EngineBody, Input, InputType, Kind, OnBusy, Produces, Prompt, Skill,
+};
+use crate::script::diagnostic::{Diagnostic, Findings, Spot, suggestion};
+use crate::script::extract::{Checked, Given};
+use crate::script::input;
+use crate::script::node::{Declared, Draft, Plain};
+use crate::script::position::Source;
+use crate::script::require::read_below;
+use crate::script::template::{PROMPT_NAMES, Piece, pieces};
+
+/// Largest SKILL.md that is read, in bytes.
+const SKILL_BYTES_MAX: u64 = 1024 * 1024;
+
+/// One declaration and what it may refer to.
+pub(crate) struct KindBuilder<'a> {
+    /// The declaration.
+    pub(crate) declared: &'a Declared,
+    /// Its fields.
+    pub(crate) checked: &'a Checked,
+    /// All files.
+    pub(crate) draft: &'a Draft,
+    /// The script's folder.
+    pub(crate) folder: &'a Utf8Path,
+    /// The engines that are right.
+    pub(crate) engines: &'a BTreeMap<String, Engine>,
+    /// The names of all engines.
+    pub(crate) engine_names: Option<&'a BTreeSet<String>>,
+    /// Where findings go.
+    pub(crate) findings: &'a mut Findings,
+}
+
+impl KindBuilder<'_> {
+    /// Judges everything; the kind is right only if no finding is an error.
+    pub(crate) fn build(mut self) -> Kind {
+        let checked = self.checked;
+        let engine = self.engine();
+        let reads = engine.is_some_and(Engine::has_reads);
+        let is_builtin = engine.is_some_and(|engine| matches!(engine.body, EngineBody::Builtin(_)));
+        let skill = self.skill();
+        let inputs = self.inputs();
+        let lane = self.lane(&inputs);
+        let produces = match checked.text("produces") {
+            Some("proposal") => Some(Produces::Proposal),
+            Some("perspective") => Some(Produces::Perspective),
+            Some("message") => Some(Produces::Message),
+            Some("result") => Some(Produces::Result),
+            _ => None,
+        };
+        self.check_rules(&inputs, produces);
+        let on_busy = match checked.text("on_busy") {
+            Some("reject") => OnBusy::Reject,
+            _ => OnBusy::Queue,
+        };
+        if checked.text("on_server_loss") == Some("keep") {
+            let message =
+                format!("`on_server_loss = \"keep\"` of {} is not built yet", self.title());
+            let note = "it comes with a later release; \"kill\" is the default";
+            self.error("not-built-yet", message, checked.spot("on_server_loss"), note);
+        }
+        let prompt = self.prompt(is_builtin, skill.is_some());
+        let by_reads = |seconds| reads.then(|| Duration::from_secs(seconds));
+        Kind {
+            name: self.declared.name.clone().unwrap_or_default(),
+            about: checked.text("about").unwrap_or_default().to_owned(),
+            engine: checked.text("engine").unwrap_or_default().to_owned(),
+            skill,
+            prompt,
+            inputs,
+            lane,
+            on_busy,
+            max_running: checked.count("max_running"),
+            produces,
+            timeout: checked.duration("timeout").unwrap_or_default(),
+            start: checked.duration("start").or(by_reads(30)),
+            idle: checked.duration("idle").or(by_reads(120)),
+            linger: checked.duration("linger").unwrap_or_default(),
+            at: self.declared.spot.at.clone(),
+        }
+    }
+
+    fn title(&self) -> String {
+        self.declared.title()
+    }
+
+    fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
+        self.findings.add(Diagnostic::error(code, message).at(spot).note(note));
+    }
+
+    fn engine(&mut self) -> Option<&Engine> {
+        let name = self.checked.text("engine")?;
+        if self.engine_names.is_none_or(|names| !names.contains(name)) {
+            let message = format!("{} names no engine: `{}`", self.title(), name.escape_debug());
+            let names = self.engine_names.into_iter().flatten().map(String::as_str);
+            let note = suggestion(name, names);
+            self.error("unknown-engine", message, self.checked.spot("engine"), &note);
+        }
+        self.engines.get(name)
+    }
+
+    fn skill(&mut self) -> Option<Skill> {
+        let written = self.checked.text("skill")?;
+        let spot = self.checked.spot("skill");
+        let path = Utf8Path::new(written);
+        let is_below = path.components().all(|part| matches!(part, Utf8Component::Normal(_)));
+        let (true, Some(name)) = (is_below, path.file_name()) else {
+            let message = format!("`skill` of {} is not a folder below the script", self.title());
+            self.error("bad-path", message, spot, "write \"skills/NAME\"");
+            return None;
+        };
+        let skill = Skill { path: path.to_owned(), name: name.to_owned() };
+        // Rebuilt, since `a//b` and `a/./b` would not compare with the name of the open file.
+        let file = path.components().collect::<Utf8PathBuf>().join("SKILL.md");
+        let text = match read_below(self.folder, &file, SKILL_BYTES_MAX) {
+            Ok(text) => text,
+            Err(cause) => {
+                let message = format!("`skill` of {}: {}", self.title(), cause.message());
+                self.error("missing-skill", message, spot, &format!("looked for {file}"));
+                return Some(skill);
+            }
+        };
+        let front = match split_front_matter(&text) {
+            Ok((front, _)) => front.unwrap_or_default(),
+            Err(cause) => {
+                let message = format!("{file}: {}", cause.message());
+                self.error("bad-skill", message, spot, "");
+                return Some(skill);
+            }
+        };
+        if front.field("name") != Some(skill.name.as_str()) {
+            let given = front.field("name").unwrap_or("");
+            let message = format!("{file} has the name `{}`", given.escape_debug());
+            let note = format!("`name` in its front matter must be `{}`", skill.name);
+            self.error("bad-skill", message, spot, &note);
+        }
+        Some(skill)
+    }
+
+    fn inputs(&mut self) -> Vec<Input> {
+        let Some(Given::Inputs(given)) = self.checked.given("inputs") else { return Vec::new() };
+        let known = self.input_names();
+        let mut inputs = Vec::new();
+        for name in PROMPT_NAMES {
+            if let Some(taken) = given.iter().find(|it| it.name == name) {
+                let message = format!("an input cannot have the name `{name}`");
+                self.error("bad-name", message, &taken.spot, "every prompt has a value of its own");
+            }
+        }
+        for one in given {
+            inputs.push(input::build(one, given, &known, &self.declared.title(), self.findings));
+        }
+        input::sort(inputs, given, &self.declared.title(), self.findings)
+    }
+
+    /// Every name in `inputs`, also of those that are wrong.
+    fn input_names(&self) -> BTreeSet<String> {
+        let tables = self.declared.body.fields.iter().filter(|(name, _)| name == "inputs");
+        let tables = tables.filter_map(|(_, node)| match &node.value {
+            Plain::Table(table) => Some(table),
+            _ => None,
+        });
+        tables.flat_map(|table| table.fields.iter().map(|(name, _)| name.clone())).collect()
+    }
+
+    fn lane(&mut self, inputs: &[Input]) -> Option<String> {
+        let name = self.checked.text("lane")?;
+        let spot = self.checked.spot("lane");
+        let title = self.title();
+        match inputs.iter().find(|input| input.name == name) {
+            Some(input) if !input.required => {
+                let message = format!("the lane of {title} is `{name}`, which is not required");
+                self.error("bad-lane", message, spot, "a job without it would have no lane");
+            }
+            Some(input) if input.ty == InputType::Text => {
+                let message = format!("the lane of {title} is `{name}`, a text of several lines");
+                self.error("bad-lane", message, spot, "choose an input of one line");
+            }
+            Some(_) => return Some(name.to_owned()),
+            None if self.checked.is_wrong("inputs") || self.input_names().contains(name) => {}
+            None => {
+                let message = format!("the lane of {title} is no input: `{}`", name.escape_debug());
+                let names: Vec<String> = self.input_names().into_iter().collect();
+                let note = suggestion(name, names.iter().map(String::as_str));
+                self.error("unknown-input", message, spot, &note);
+            }
+        }
+        None
+    }
+
+    /// What the database and the page rely on.
+    fn check_rules(&mut self, inputs: &[Input], produces: Option<Produces>) {
+        if self.checked.is_wrong("inputs") || self.input_names().len() != inputs.len() {
+            return;
+        }
+        let given = |ty| inputs.iter().find(move |input| input.ty == ty && input.required);
+        let any = |ty| inputs.iter().any(|input| input.ty == ty);
+        let named =
+            |ty, name: &str| inputs.iter().any(|it| it.ty == ty && it.name == name && it.required);
+        let mut wrong = Vec::new();
+        if produces == Some(Produces::Proposal)
+            && given(InputType::Topic).is_none()
+            && given(InputType::Source).is_none()
+        {
+            wrong.push(("produces", "a proposal needs a topic or source input"));
+        }
+        match self.declared.name.as_deref() {
+            Some("incorporate") => {
+                if !named(InputType::Topic, "topic_id") {
+                    wrong.push(("inputs", "this kind needs the input topic_id = wb.input.topic()"));
+                }
+                if any(InputType::Persona) {
+                    wrong.push(("inputs", "this kind cannot have a persona input"));
+                }
+                if produces != Some(Produces::Proposal) && !self.checked.is_wrong("produces") {
+                    wrong.push(("produces", "this kind must produce a \"proposal\""));
+                }
+            }
+            Some("perspective") => {
+                if !named(InputType::Persona, "persona_name") {
+                    let needs = "this kind needs the input persona_name = wb.input.persona()";
+                    wrong.push(("inputs", needs));
+                }
+                if any(InputType::Topic) {
+                    wrong.push(("inputs", "this kind cannot have a topic input"));
+                }
+            }
+            _ => {}
+        }
+        for (field, what) in wrong {
+            let message = format!("{}: {what}", self.title());
+            let spot = self.checked.spot(field).clone();
+            self.error("broken-rule", message, &spot, "");
+        }
+    }
+
+    fn prompt(&mut self, is_builtin: bool, has_skill: bool) -> Prompt {
+        match self.checked.given("prompt") {
+            Some(Given::Function(slot)) => return Prompt::Function(slot.clone()),
+            Some(Given::Template(template)) => {
+                self.check_template(template, has_skill);
+                return Prompt::Template(template.clone());
+            }
+            Some(_) => {}
+            None if is_builtin => {}
+            None => {
+                let message = format!("{} has no `prompt`", self.title());
+                let note = "it needs a text or a function";
+                self.error("missing-field", message, &self.declared.spot, note);
+            }
+        }
+        Prompt::Template(String::new())
+    }
+
+    fn check_template(&mut self, template: &str, has_skill: bool) {
+        let title = self.title();
+        if template.trim().is_empty() {
+            let message = format!("`prompt` of {title} is empty");
+            self.error("bad-text", message, self.checked.spot("prompt"), "");
+        }
+        if self.checked.is_wrong("inputs") {
+            return;
+        }
+        let names: Vec<String> = self.input_names().into_iter().collect();
+        let known = || names.iter().map(String::as_str).chain(PROMPT_NAMES);
+        let mut seen = BTreeSet::new();
+        for (at, piece) in pieces(template) {
+            match piece {
+                Piece::Text(_) => {}
+                Piece::Name("skill") if !has_skill && !self.checked.has("skill") => {
+                    let message = format!("{title} has no skill for {{{{skill}}}}");
+                    let spot = self.spot_in(template, at, "{{skill}}".len());
+                    self.error("unknown-name", message, &spot, "set `skill`");
+                }
+                Piece::Name(name) if known().any(|it| it == name) || !seen.insert(name) => {}
+                Piece::Name(name) => {
+                    let message = format!("{title} has no value for {{{{{name}}}}}");
+                    let note = suggestion(name, known().collect::<Vec<_>>());
+                    let spot = self.spot_in(template, at, name.len() + 4);
+                    self.error("unknown-name", message, &spot, &note);
+                }
+                Piece::Bad => {
+                    let message = format!("`{{{{` in the prompt of {title} begins no name");
+                    let spot = self.spot_in(template, at, 2);
+                    self.error("bad-template", message, &spot, "write {{name}} without blanks");
+                }
+            }
+        }
+    }
+
+    /// Returns the place of a part of the template, if the template is one literal text in which
+    /// nothing is escaped; else the place of the field.
+    fn spot_in(&self, template: &str, at: usize, len: usize) -> Spot {
+        let field = self.checked.spot("prompt");
+        let exact = || {
+            let (from, to) = field.value?;
+            let text = self.draft.text_of(&field.at.file)?;
+            let step = text.get(from..to)?.find(template)?;
+            let source = Source::new(field.at.file.clone(), text.to_owned());
+            let start = from + step + at;
+            Some(source.bytes(start..start + len))
+        };
+        exact().unwrap_or_else(|| field.clone())
+    }
+}

@@ -1,0 +1,182 @@
+//! The words of a Lua text with their places: enough to find a field again, not a parser.
+//!
+//! **Invariant:** linear in the text and total: any bytes give tokens, never an error.
+
+/// What a token is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// A name or keyword.
+    Name(String),
+    /// A text; short texts with escapes have none.
+    Text(Option<String>),
+    /// A number.
+    Number,
+    /// One character of anything else.
+    Sign(char),
+}
+
+/// A token and its bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    /// What it is.
+    pub(crate) word: Word,
+    /// First byte.
+    pub(crate) start: usize,
+    /// Byte after the last.
+    pub(crate) end: usize,
+}
+
+impl Token {
+    /// Returns whether it is this sign.
+    pub(crate) fn is(&self, sign: char) -> bool {
+        self.word == Word::Sign(sign)
+    }
+
+    /// Returns the name, if it is one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match &self.word {
+            Word::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it is a literal text with this value.
+    pub(crate) fn is_text(&self, value: &str) -> bool {
+        matches!(&self.word, Word::Text(Some(text)) if text == value)
+    }
+}
+
+/// Returns the tokens of a text, without blanks and comments.
+pub(crate) fn tokens(text: &str) -> Vec<Token> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = if text.starts_with('#') { line_end(bytes, 0) } else { 0 };
+    while at < bytes.len() {
+        let start = at;
+        let byte = bytes[at];
+        let word = match byte {
+            b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c => {
+                at += 1;
+                continue;
+            }
+            b'-' if bytes.get(at + 1) == Some(&b'-') => {
+                at = match long_bracket(bytes, at + 2) {
+                    Some((_, _, end)) => end,
+                    None => line_end(bytes, at),
+                };
+                continue;
+            }
+            b'[' if long_bracket(bytes, at).is_some() => {
+                let (from, to, end) = long_bracket(bytes, at).unwrap_or((at, at + 1, at + 1));
+                at = end;
+                Word::Text(text.get(from..to).map(str::to_owned))
+            }
+            b'"' | b'\'' => {
+                at = short_end(bytes, at);
+                let inner = text.get(start + 1..at.saturating_sub(1).max(start + 1));
+                Word::Text(inner.filter(|it| !it.contains('\\')).map(str::to_owned))
+            }
+            b'_' | b'a'..=b'z' | b'A'..=b'Z' => {
+                while at < bytes.len() && (bytes[at] == b'_' || bytes[at].is_ascii_alphanumeric()) {
+                    at += 1;
+                }
+                Word::Name(text[start..at].to_owned())
+            }
+            b'0'..=b'9' => {
+                while at < bytes.len() && (bytes[at] == b'.' || bytes[at].is_ascii_alphanumeric()) {
+                    at += 1;
+                }
+                Word::Number
+            }
+            _ => {
+                let sign = text[at..].chars().next().unwrap_or('\u{fffd}');
+                at += sign.len_utf8();
+                Word::Sign(sign)
+            }
+        };
+        found.push(Token { word, start, end: at });
+    }
+    found
+}
+
+/// Returns first byte, byte after the last, and end of a long bracket `[==[ … ]==]`.
+fn long_bracket(bytes: &[u8], at: usize) -> Option<(usize, usize, usize)> {
+    if bytes.get(at) != Some(&b'[') {
+        return None;
+    }
+    let level = bytes[at + 1..].iter().take_while(|byte| **byte == b'=').count();
+    let from = at + 2 + level;
+    if bytes.get(from - 1) != Some(&b'[') {
+        return None;
+    }
+    let mut next = from;
+    while let Some(step) = bytes[next..].iter().position(|byte| *byte == b']') {
+        let close = next + step;
+        let signs = bytes[close + 1..].iter().take_while(|byte| **byte == b'=').count();
+        if signs == level && bytes.get(close + 1 + level) == Some(&b']') {
+            return Some((from, close, close + 2 + level));
+        }
+        next = close + 1 + signs;
+    }
+    Some((from, bytes.len(), bytes.len()))
+}
+
+fn short_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 2,
+            b'\n' => return at,
+            byte if byte == bytes[start] => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn line_end(bytes: &[u8], at: usize) -> usize {
+    bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |step| at + step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_texts_are_told_apart() {
+        let text = "#!x\n-- a {\n--[==[ ]] { ]==] k = [[a\n{]] 'b\\'}' \"c}\" 1.5e3 }";
+        let words: Vec<Word> = tokens(text).into_iter().map(|token| token.word).collect();
+        assert_eq!(
+            words,
+            [
+                Word::Name("k".into()),
+                Word::Sign('='),
+                Word::Text(Some("a\n{".into())),
+                Word::Text(None),
+                Word::Text(Some("c}".into())),
+                Word::Number,
+                Word::Sign('}'),
+            ]
+        );
+    }
+
+    #[test]
+    fn any_text_has_an_end() {
+        for text in ["[==[", "\"", "'\\", "--[[", "[=", "é{ü", "--", "'é"] {
+            for token in tokens(text) {
+                assert!(token.end <= text.len() + 1, "{text}");
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn tokens_stay_inside_the_text(text in "[\\[\\]=\"'\\\\\\-a-c{}\n é#]{0,40}") {
+            let mut last = 0;
+            for token in tokens(&text) {
+                assert!(last <= token.start && token.start < token.end && token.end <= text.len());
+                last = token.end;
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! One VM on its thread: evaluates the script, then answers calls one after another.
+//!
+//! **Invariant:** values of the VM never leave this thread; a function and its VM end together.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+
+use camino::Utf8PathBuf;
+use mlua::{Function, Lua, MultiValue, Table, Value};
+use serde_json::Value as Json;
+
+use crate::base::{Error, Result, truncate_chars};
+use crate::script::budget::{Budget, MEMORY_BYTES_MAX, Meter};
+use crate::script::config::Slot;
+use crate::script::diagnostic::Diagnostic;
+use crate::script::node::Draft;
+use crate::script::require::Origin;
+use crate::script::sandbox::{compile, environment, new_lua};
+use crate::script::session::{Module, Session};
+use crate::script::value::{Leaving, cause_text, render, to_lua};
+
+/// Longest message of a failed call, in characters.
+const MESSAGE_CHARS_MAX: usize = 2_000;
+
+/// What a VM is built from.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Canonical folder of the script.
+    pub(crate) folder: Utf8PathBuf,
+    /// The script's file name.
+    pub(crate) script: Utf8PathBuf,
+    /// Where the text comes from.
+    pub(crate) origin: Origin,
+}
+
+/// One call into the VM.
+pub(crate) struct Task {
+    /// The function.
+    pub(crate) slot: Slot,
+    /// Its argument.
+    pub(crate) arg: Json,
+    /// Where the answer goes.
+    pub(crate) reply: Sender<Result<Json>>,
+}
+
+/// Runs a VM until nobody can call it any more, or it was given up.
+pub(crate) fn run(
+    plan: &Plan,
+    is_abandoned: &Arc<AtomicBool>,
+    loaded: &Sender<Draft>,
+    tasks: &Receiver<Task>,
+) {
+    let (machine, draft) = match Machine::load(plan, is_abandoned) {
+        Ok(pair) => pair,
+        Err(cause) => {
+            let message = format!("the script engine cannot start: {}", cause_text(&cause));
+            let findings = vec![Diagnostic::error("engine", message)];
+            (None, Draft { findings, ..Draft::default() })
+        }
+    };
+    // A receiver that is gone has given this thread up; then there is nothing to do here.
+    if loaded.send(draft).is_err() {
+        return;
+    }
+    let Some(machine) = machine else { return };
+    while let Ok(task) = tasks.recv() {
+        let answer = machine.call(&task.slot, &task.arg);
+        if is_abandoned.load(Ordering::Relaxed) || task.reply.send(answer).is_err() {
+            return;
+        }
+    }
+}
+
+struct Machine {
+    lua: Lua,
+    session: Rc<Session>,
+    pcall: Function,
+    is_abandoned: Arc<AtomicBool>,
+}
+
+impl Machine {
+    /// Evaluates the script under its limits. Whatever it does, what it declared is kept.
+    fn load(plan: &Plan, is_abandoned: &Arc<AtomicBool>) -> mlua::Result<(Option<Machine>, Draft)> {
+        let lua = new_lua()?;
+        let session = Rc::new(Session::new(plan.folder.clone(), plan.origin.clone()));
+        let env = environment(&lua, &session)?;
+        let pcall: Function = lua.globals().get("pcall")?;
+        let is_abandoned = Arc::clone(is_abandoned);
+        let machine = Machine { lua, session, pcall, is_abandoned };
+        let is_whole = machine.evaluate(plan, env)?;
+        let draft = machine.session.finish(is_whole);
+        Ok((Some(machine), draft))
+    }
+
+    fn evaluate(&self, plan: &Plan, env: Table) -> mlua::Result<bool> {
+        let text = match self.session.read(&plan.script) {
+            Ok(text) => text,
+            Err(cause) => {
+                self.session.report(Diagnostic::error("missing-file", cause.message()));
+                return Ok(false);
+            }
+        };
+        if let Some(name) = plan.script.file_stem() {
+            self.session.set_module(name, Module::Running);
+        }
+        let main = match compile(&self.lua, &plan.script, &text, env) {
+            Ok(main) => main,
+            Err(cause) => {
+                self.report("syntax", &cause_text(&cause));
+                return Ok(false);
+            }
+        };
+        let meter = Meter::start(&self.lua, Budget::LOAD, &self.is_abandoned)?;
+        let outcome = self.protected(&main, Value::Nil);
+        let over = meter.stop();
+        match (over, outcome) {
+            (Some(message), _) => self.report("limit", &message),
+            (None, Err(message)) => self.report("runtime", &message),
+            (None, Ok(_)) => return Ok(true),
+        }
+        Ok(false)
+    }
+
+    fn report(&self, code: &'static str, text: &str) {
+        let (spot, message) = self.session.split_message(text);
+        let finding = Diagnostic::error(code, message);
+        self.session.report(match spot {
+            Some(spot) => finding.at(&spot),
+            None => finding,
+        });
+    }
+
+    /// Calls a function through `pcall`, which alone keeps an error that is not a text.
+    fn protected(&self, function: &Function, arg: Value) -> std::result::Result<Value, String> {
+        let mut outcome: MultiValue =
+            self.pcall.call((function, arg)).map_err(|cause| explain(cause_text(&cause)))?;
+        let is_fine = matches!(outcome.pop_front(), Some(Value::Boolean(true)));
+        let value = outcome.pop_front().unwrap_or(Value::Nil);
+        match (is_fine, value) {
+            (true, value) => Ok(value),
+            (false, Value::String(text)) => Err(explain(text.to_string_lossy())),
+            (false, Value::Error(cause)) => Err(explain(cause_text(&cause))),
+            (false, Value::Nil) => Err("an error without a message".to_owned()),
+            (false, value) => Err(format!("an error that is no text: {}", render(&value))),
+        }
+    }
+
+    fn call(&self, slot: &Slot, arg: &Json) -> Result<Json> {
+        self.session.begin_log();
+        let answer = self.bounded_call(slot, arg).map_err(|message| {
+            let message = match self.session.split_message(&message).0 {
+                Some(_) => message,
+                None => format!("{}: {message}", slot.at),
+            };
+            Error::invalid(truncate_chars(&message, MESSAGE_CHARS_MAX))
+                .code("script_failed")
+                .hint("mend the function in the script, then reload")
+        });
+        if answer.is_err() {
+            // What a failed call has left must not count against the next one. A script has no
+            // finalizers, so this runs nothing of its own and cannot fail.
+            if let Err(cause) = self.lua.gc_collect() {
+                tracing::warn!("a collection after a failed call: {}", cause_text(&cause));
+            }
+        }
+        answer
+    }
+
+    fn bounded_call(&self, slot: &Slot, arg: &Json) -> std::result::Result<Json, String> {
+        let text = |cause: mlua::Error| explain(cause_text(&cause));
+        let function = self.session.function(slot).ok_or("there is no such function")?;
+        let arg = to_lua(&self.lua, arg, 0).map_err(text)?;
+        let meter = Meter::start(&self.lua, Budget::CALL, &self.is_abandoned).map_err(text)?;
+        let outcome = self.protected(&function, arg);
+        if let Some(message) = meter.stop() {
+            return Err(message);
+        }
+        Leaving::new().take(&outcome?, 0).map_err(|what| format!("the function returned {what}"))
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // The session is held by functions inside the VM and holds functions itself.
+        self.session.clear();
+    }
+}
+
+fn explain(message: String) -> String {
+    let limit = MEMORY_BYTES_MAX / (1024 * 1024);
+    match message.as_str() {
+        "not enough memory" => format!("used more than {limit} MiB of memory"),
+        _ => message,
+    }
+}

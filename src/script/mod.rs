@@ -1,0 +1,91 @@
+//! The script: loads `wiki-browser.lua` into plain data and calls its functions.
+//!
+//! **Invariant:** the only user of the script engine. Nothing of it leaves `script`: a `Config` is
+//! plain data, a function is a number, and a script cannot stop the program or its other calls.
+
+mod budget;
+mod build;
+mod config;
+mod convert;
+mod declare;
+mod diagnostic;
+mod extract;
+mod input;
+mod kind;
+mod lexer;
+mod machine;
+mod node;
+mod position;
+mod require;
+mod sandbox;
+mod schema;
+mod session;
+mod template;
+#[cfg(test)]
+mod tests;
+mod value;
+mod vm;
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+pub use config::{
+    Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Limits,
+    Location, OnBusy, Produces, Prompt, PromptBy, Reads, ScriptFile, Site, Skill, Slot,
+};
+pub use diagnostic::{Diagnostic, Report, Severity};
+pub use schema::{DECLARATIONS, Declaration, Field, Shape, input_fields};
+pub use template::{PROMPT_NAMES, fill_template, prompt};
+pub use vm::Vm;
+
+use crate::base::{Context, Error, ErrorKind};
+use crate::script::build::Builder;
+use crate::script::machine::Plan;
+use crate::script::require::Origin;
+
+/// A script that is right.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What it declares.
+    pub config: Arc<Config>,
+    /// Its functions.
+    pub vm: Vm,
+    /// What is hardly meant.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Loads a script; blocks for at most a few seconds.
+///
+/// # Errors
+/// All that is wrong with it, in one report.
+pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
+    let (folder, file) = locate(script)
+        .map_err(|cause| Report::of(Diagnostic::error("missing-file", cause.chain())))?;
+    let plan = Plan { folder: folder.clone(), script: file.clone(), origin: Origin::Disk };
+    let failed = |cause: Error| {
+        let finding = Diagnostic::error("engine", format!("{file}: {}", cause.message()));
+        Report::of(finding.note(cause.hint_str().unwrap_or_default()))
+    };
+    let started = vm::evaluate(plan).map_err(failed)?;
+    let (config, findings) = Builder::new(&started.draft, &folder, &file).build();
+    let report = Report::new(findings, &started.draft.files);
+    if !report.errors.is_empty() {
+        return Err(report);
+    }
+    let vm = started.serve(config.handlers.clone()).map_err(failed)?;
+    Ok(Loaded { config: Arc::new(config), vm, warnings: report.warnings })
+}
+
+/// Returns the canonical folder of a script and its file name.
+fn locate(script: &Utf8Path) -> crate::base::Result<(Utf8PathBuf, Utf8PathBuf)> {
+    let Some(name) = script.file_name() else {
+        return Err(Error::invalid(format!("{script} is not the path of a script")));
+    };
+    let parent = script.parent().filter(|parent| !parent.as_str().is_empty());
+    let folder = parent.unwrap_or(Utf8Path::new("."));
+    let folder = folder
+        .canonicalize_utf8()
+        .context(ErrorKind::NotFound, || format!("cannot read {script}"))?;
+    Ok((folder, Utf8PathBuf::from(name)))
+}

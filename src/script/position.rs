@@ -1,0 +1,319 @@
+//! Finds in the text of a script the field that a declaration is about.
+//!
+//! The script engine knows only the line of a call. The text is read again, and the table
+//! constructor of that call is walked. A table that is built elsewhere has no constructor there:
+//! then the place of the call must do.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use camino::Utf8PathBuf;
+
+use crate::script::config::Location;
+use crate::script::diagnostic::Spot;
+use crate::script::lexer::{Token, Word, tokens};
+
+/// Names from the declaration's table down to a field; an entry of a list is its number.
+pub(crate) type FieldPath = Vec<String>;
+
+/// Deepest constructor that is walked.
+const DEPTH_MAX: usize = 16;
+
+/// A text with its tokens.
+pub(crate) struct Source {
+    file: Utf8PathBuf,
+    text: String,
+    tokens: Vec<Token>,
+    line_starts: Vec<usize>,
+}
+
+/// The places of a declaration's fields.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// The call itself.
+    pub(crate) call: Spot,
+    /// Each field that stands in the constructor.
+    pub(crate) fields: BTreeMap<FieldPath, Spot>,
+    /// Fields that stand there twice: the name, the second place and the first.
+    pub(crate) twice: Vec<(String, Spot, Spot)>,
+}
+
+/// The tokens of a call.
+struct Call {
+    head: usize,
+    end: usize,
+    open: Option<usize>,
+}
+
+impl Places {
+    /// Returns the place of a call whose table stands elsewhere.
+    pub(crate) fn at(call: Spot) -> Places {
+        Places { call, fields: BTreeMap::new(), twice: Vec::new() }
+    }
+
+    /// Returns the place of a field, or of the nearest thing around it that has one.
+    pub(crate) fn of(&self, path: &[String]) -> Option<Spot> {
+        let ends = (1..=path.len()).rev();
+        ends.into_iter().find_map(|end| self.fields.get(&path[..end])).cloned()
+    }
+}
+
+impl Source {
+    /// Reads a text.
+    pub(crate) fn new(file: Utf8PathBuf, text: String) -> Source {
+        let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
+        let line_starts = std::iter::once(0).chain(breaks).collect();
+        let tokens = tokens(&text);
+        Source { file, text, tokens, line_starts }
+    }
+
+    /// Returns the places of the declaration that was called at a line.
+    pub(crate) fn declaration(&self, word: &str, name: Option<&str>, line: u32) -> Option<Places> {
+        let calls = (0..self.tokens.len()).filter_map(|index| self.call_at(index, word, name));
+        let distance = |call: &Call| {
+            let first = self.line_of(self.tokens[call.head].start);
+            let last = self.line_of(self.tokens[call.open.unwrap_or(call.head)].start);
+            if (first..=last).contains(&line) { 0 } else { first.abs_diff(line) }
+        };
+        let call = calls.min_by_key(distance)?;
+        let mut places = Places::at(self.spot(call.head..call.end));
+        if let Some(open) = call.open {
+            self.walk(open, &mut Vec::new(), &mut places);
+        }
+        Some(places)
+    }
+
+    /// Returns the place of a name in a line; for a misspelt global.
+    pub(crate) fn name_in_line(&self, name: &str, line: u32) -> Option<Spot> {
+        let is_there =
+            |token: &Token| token.name() == Some(name) && self.line_of(token.start) == line;
+        let index = self.tokens.iter().position(is_there)?;
+        Some(self.spot(index..index + 1))
+    }
+
+    /// Returns the place of the text of a line.
+    pub(crate) fn whole_line(&self, line: u32) -> Spot {
+        let text = self.text.lines().nth((line as usize).saturating_sub(1)).unwrap_or("");
+        let blank = text.chars().take_while(|c| c.is_whitespace()).count();
+        let mut spot = Spot::line(&self.file, line.max(1));
+        spot.at.column = u32::try_from(blank + 1).unwrap_or(1);
+        spot.len = u32::try_from(text.trim().chars().count()).unwrap_or(0);
+        spot
+    }
+
+    /// Returns the place of some bytes.
+    pub(crate) fn bytes(&self, bytes: Range<usize>) -> Spot {
+        let line = self.line_of(bytes.start);
+        let start = self.line_starts[line as usize - 1];
+        let count = |range: Range<usize>| {
+            let part = self.text.get(range).unwrap_or("");
+            u32::try_from(part.split('\n').next().unwrap_or("").trim_end().chars().count())
+                .unwrap_or(0)
+        };
+        let before = self.text.get(start..bytes.start).map_or(0, |part| part.chars().count());
+        let column = u32::try_from(before + 1).unwrap_or(1);
+        let at = Location { file: self.file.clone(), line, column };
+        Spot { at, len: count(bytes), value: None }
+    }
+
+    /// Reads a call `word {`, `word "name" {` or `word "name"`, each also with round brackets.
+    fn call_at(&self, head: usize, word: &str, name: Option<&str>) -> Option<Call> {
+        let given = self.tokens[head].name()?;
+        let mut next = head + 1;
+        if let Some(name) = name {
+            next += usize::from(self.is_sign(next, '('));
+            if !self.tokens.get(next)?.is_text(name) {
+                return None;
+            }
+            next += 1;
+            next += usize::from(self.is_sign(next, ')') || self.is_sign(next, ','));
+        } else if given != word {
+            return None;
+        }
+        next += usize::from(self.is_sign(next, '('));
+        let open = self.is_sign(next, '{').then_some(next);
+        // `local k = wb.kind` is a fair alias, but a text after any other name is no declaration.
+        let is_call = given == word || open.is_some();
+        is_call.then_some(Call {
+            head: self.start_of(head),
+            end: open.unwrap_or(next).max(head + 1),
+            open,
+        })
+    }
+
+    /// Goes back from the last part of `wb.input.topic` to the first.
+    fn start_of(&self, mut head: usize) -> usize {
+        while head >= 2 && self.is_sign(head - 1, '.') && self.tokens[head - 2].name().is_some() {
+            head -= 2;
+        }
+        head
+    }
+
+    /// Walks a constructor from its bracket; returns the index after the closing one.
+    fn walk(&self, open: usize, path: &mut FieldPath, found: &mut Places) -> usize {
+        let mut next = open + 1;
+        let mut item = 0;
+        while let Some(token) = self.tokens.get(next) {
+            if token.is('}') {
+                return next + 1;
+            }
+            let (key, key_range, value) = self.key_at(next);
+            let end = self.value_end(value);
+            let (key, range) = match key {
+                Some(key) => (key, key_range),
+                None => {
+                    item += 1;
+                    (item.to_string(), next..end)
+                }
+            };
+            let mut spot = self.spot(range);
+            if end == value + 1 && matches!(self.tokens[value].word, Word::Text(_)) {
+                spot.value = Some((self.tokens[value].start, self.tokens[value].end));
+            }
+            path.push(key);
+            if let Some(first) = found.fields.insert(path.clone(), spot.clone()) {
+                found.twice.push((path.join("."), spot, first));
+            }
+            if let Some(inner) = self.inner_constructor(value..end)
+                && path.len() < DEPTH_MAX
+            {
+                self.walk(inner, path, found);
+            }
+            path.pop();
+            let parted = self.is_sign(end, ',') || self.is_sign(end, ';');
+            next = if parted { end + 1 } else { end.max(next + 1) };
+            if !parted && self.is_sign(end, '}') {
+                return end + 1;
+            }
+        }
+        next
+    }
+
+    /// Reads `name =` or `["name"] =`; returns the key, its tokens and the value's first token.
+    fn key_at(&self, at: usize) -> (Option<String>, Range<usize>, usize) {
+        let is_equals = |index| self.is_sign(index, '=') && !self.is_sign(index + 1, '=');
+        if let Some(name) = self.tokens[at].name()
+            && is_equals(at + 1)
+        {
+            return (Some(name.to_owned()), at..at + 1, at + 2);
+        }
+        if self.is_sign(at, '[')
+            && let Some(Token { word: Word::Text(Some(name)), .. }) = self.tokens.get(at + 1)
+            && self.is_sign(at + 2, ']')
+            && is_equals(at + 3)
+        {
+            return (Some(name.clone()), at..at + 3, at + 4);
+        }
+        (None, at..at, at)
+    }
+
+    /// Returns the index of the `,`, `;` or `}` after a value.
+    fn value_end(&self, start: usize) -> usize {
+        let mut depth = 0usize;
+        for (index, token) in self.tokens.iter().enumerate().skip(start) {
+            match &token.word {
+                Word::Sign('}' | ',' | ';') if depth == 0 => return index,
+                Word::Sign('{' | '(' | '[') => depth += 1,
+                Word::Sign('}' | ')' | ']') => depth = depth.saturating_sub(1),
+                Word::Name(name) => match name.as_str() {
+                    "function" | "if" | "do" | "repeat" => depth += 1,
+                    "end" | "until" => depth = depth.saturating_sub(1),
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        self.tokens.len()
+    }
+
+    /// Returns the bracket of a value `{ … }` or `wb.input.x { … }`.
+    fn inner_constructor(&self, value: Range<usize>) -> Option<usize> {
+        let mut next = value.start;
+        while self.tokens.get(next)?.name().is_some_and(|name| name != "function") {
+            next += 1;
+            next += usize::from(self.is_sign(next, '.'));
+        }
+        next += usize::from(next > value.start && self.is_sign(next, '('));
+        (next < value.end && self.is_sign(next, '{')).then_some(next)
+    }
+
+    fn is_sign(&self, index: usize, sign: char) -> bool {
+        self.tokens.get(index).is_some_and(|token| token.is(sign))
+    }
+
+    fn spot(&self, range: Range<usize>) -> Spot {
+        let last = range.end.max(range.start + 1) - 1;
+        match (self.tokens.get(range.start), self.tokens.get(last)) {
+            (Some(first), Some(last)) => self.bytes(first.start..last.end),
+            _ => Spot::line(&self.file, 1),
+        }
+    }
+
+    fn line_of(&self, byte: usize) -> u32 {
+        u32::try_from(self.line_starts.partition_point(|start| *start <= byte)).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+-- wb.kind "x" { timout = 1 }
+wb.kind "x" {
+  about = "a } b", -- }
+  ["lane"] = [[x { ]],
+  prompt = function(job) if job then return { a = 1, b } end end, timout = "5m",
+  inputs = { é = 1, topic_id = wb.input.topic { form = "y" }, src = wb.input.source({ a = 1 }) },
+  command = { "one", two, { three = 3 } },
+}
+wb.site{ root = "." }
+wb.site({ rot = "." })
+"#;
+
+    fn check(word: &str, name: Option<&str>, line: u32, path: &[&str], expected: (u32, u32, u32)) {
+        let source = Source::new(Utf8PathBuf::from("x.lua"), TEXT.to_owned());
+        let places = source.declaration(word, name, line).unwrap();
+        let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
+        let spot = places.fields.get(&path).unwrap_or_else(|| panic!("{path:?} is not there"));
+        assert_eq!((spot.at.line, spot.at.column, spot.len), expected, "{path:?}");
+    }
+
+    #[test]
+    fn a_field_is_found_at_any_depth() {
+        check("kind", Some("x"), 3, &["about"], (4, 3, 5));
+        check("kind", Some("x"), 3, &["lane"], (5, 3, 8));
+        check("kind", Some("x"), 3, &["timout"], (6, 67, 6));
+        check("kind", Some("x"), 3, &["inputs", "topic_id"], (7, 21, 8));
+        check("kind", Some("x"), 3, &["inputs", "topic_id", "form"], (7, 49, 4));
+        check("kind", Some("x"), 3, &["inputs", "src", "a"], (7, 87, 1));
+        check("kind", Some("x"), 3, &["command", "2"], (8, 22, 3));
+        check("kind", Some("x"), 3, &["command", "3", "three"], (8, 29, 5));
+        check("site", None, 10, &["root"], (10, 10, 4));
+        check("site", None, 11, &["rot"], (11, 11, 3));
+    }
+
+    #[test]
+    fn a_literal_text_is_known_by_its_bytes() {
+        let source = Source::new(Utf8PathBuf::from("x.lua"), TEXT.to_owned());
+        let places = source.declaration("kind", Some("x"), 3).unwrap();
+        let (from, to) = places.fields[&vec!["lane".to_owned()]].value.unwrap();
+        assert_eq!(&TEXT[from..to], "[[x { ]]");
+        assert_eq!(places.call.at.column, 1);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_walked_to_its_end(words in proptest::collection::vec(0..14usize, 0..60)) {
+            let all = [
+                "kind ", "site", "\"x\"", "{", "}", "a", "=", ",", "end ", "function ", "(", ")",
+                "é", "\n",
+            ];
+            let text: String = words.into_iter().map(|it| all[it]).collect();
+            let source = Source::new(Utf8PathBuf::from("x.lua"), text);
+            source.declaration("kind", Some("x"), 1);
+            source.declaration("site", None, 1);
+            source.whole_line(3);
+        }
+    }
+}

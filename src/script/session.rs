@@ -1,0 +1,323 @@
+//! What one VM remembers while its script runs: files, declarations, functions, findings.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use mlua::{Function, Lua, Table, Value};
+
+use crate::base::{EventKind, truncate_chars};
+use crate::script::config::{Location, ScriptFile, Slot};
+use crate::script::diagnostic::{Diagnostic, Findings, Spot};
+use crate::script::node::{Declared, Draft};
+use crate::script::position::{Places, Source};
+use crate::script::require::{FILES_MAX, Origin};
+
+/// Most declarations of one script.
+const DECLARED_MAX: usize = 1_000;
+/// Most functions of one script.
+const SLOTS_MAX: usize = 1_000;
+/// Most log lines of one call.
+const LOG_LINES_MAX: u32 = 100;
+/// Longest log line, in characters.
+const LOG_CHARS_MAX: usize = 4_000;
+/// Most frames that are searched for the caller's place.
+const FRAMES_MAX: usize = 16;
+
+/// A declaration that waits for its table.
+pub(crate) struct Pending {
+    word: &'static str,
+    name: String,
+    spot: Spot,
+    is_done: Cell<bool>,
+}
+
+/// A required file.
+#[derive(Clone)]
+pub(crate) enum Module {
+    /// It is being evaluated.
+    Running,
+    /// It was evaluated.
+    Done(Value),
+}
+
+/// The state behind the functions that a script can call.
+pub(crate) struct Session {
+    folder: Utf8PathBuf,
+    origin: Origin,
+    draft: RefCell<Draft>,
+    findings: RefCell<Findings>,
+    sources: RefCell<BTreeMap<Utf8PathBuf, Rc<Source>>>,
+    pending: RefCell<Vec<Rc<Pending>>>,
+    functions: RefCell<Vec<Function>>,
+    modules: RefCell<BTreeMap<String, Module>>,
+    is_loading: Cell<bool>,
+    has_api: Cell<bool>,
+    log_lines: Cell<u32>,
+    /// What stands for a thing that an error was reported about.
+    reported: RefCell<Option<Table>>,
+}
+
+impl Session {
+    /// Returns a session in which nothing was loaded.
+    pub(crate) fn new(folder: Utf8PathBuf, origin: Origin) -> Session {
+        Session {
+            folder,
+            origin,
+            draft: RefCell::default(),
+            findings: RefCell::default(),
+            sources: RefCell::default(),
+            pending: RefCell::default(),
+            functions: RefCell::default(),
+            modules: RefCell::default(),
+            is_loading: Cell::new(true),
+            has_api: Cell::new(false),
+            log_lines: Cell::new(0),
+            reported: RefCell::default(),
+        }
+    }
+
+    /// Reads a file of the script and remembers it.
+    pub(crate) fn read(&self, path: &Utf8Path) -> crate::base::Result<String> {
+        let mut draft = self.draft.borrow_mut();
+        if draft.files.len() >= FILES_MAX {
+            let message = format!("a script has at most {FILES_MAX} files");
+            return Err(crate::base::Error::invalid(message));
+        }
+        let text = self.origin.read(&self.folder, path)?;
+        draft.files.push(ScriptFile { path: path.to_owned(), text: text.clone() });
+        let source = Rc::new(Source::new(path.to_owned(), text.clone()));
+        self.sources.borrow_mut().insert(path.to_owned(), source);
+        Ok(text)
+    }
+
+    /// Returns whether declarations are still taken.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.is_loading.get()
+    }
+
+    /// Notes `wb.api(1)`.
+    pub(crate) fn set_api(&self) {
+        self.has_api.set(true);
+    }
+
+    /// Returns whether `wb.api(1)` was called.
+    pub(crate) fn has_api(&self) -> bool {
+        self.has_api.get()
+    }
+
+    /// Adds a finding.
+    pub(crate) fn report(&self, finding: Diagnostic) {
+        self.findings.borrow_mut().add(finding);
+    }
+
+    /// Sets the value that stands for what was reported.
+    pub(crate) fn set_reported(&self, table: Table) {
+        *self.reported.borrow_mut() = Some(table);
+    }
+
+    /// Returns the value that stands for what was reported.
+    pub(crate) fn reported(&self) -> Value {
+        self.reported.borrow().clone().map_or(Value::Nil, Value::Table)
+    }
+
+    /// Returns whether a table is that value.
+    pub(crate) fn is_reported(&self, table: &Table) -> bool {
+        let reported = self.reported.borrow();
+        reported.as_ref().is_some_and(|it| it.to_pointer() == table.to_pointer())
+    }
+
+    /// Returns the place of a declaration, with its fields.
+    pub(crate) fn places(&self, caller: &Caller, word: &str, name: Option<&str>) -> Places {
+        let source = self.sources.borrow().get(&caller.file).cloned();
+        let found = source.and_then(|source| source.declaration(word, name, caller.line));
+        found.unwrap_or_else(|| Places::at(self.line(caller)))
+    }
+
+    /// Returns the place of a name in the caller's line.
+    pub(crate) fn name_spot(&self, caller: &Caller, name: &str) -> Spot {
+        let source = self.sources.borrow().get(&caller.file).cloned();
+        let spot = source.and_then(|source| source.name_in_line(name, caller.line));
+        spot.unwrap_or_else(|| self.line(caller))
+    }
+
+    /// Returns the place of the caller's line.
+    pub(crate) fn line(&self, caller: &Caller) -> Spot {
+        match self.sources.borrow().get(&caller.file) {
+            Some(source) => source.whole_line(caller.line),
+            None => Spot::line(&caller.file, caller.line),
+        }
+    }
+
+    /// Turns `file:line: message` into a place and the message.
+    pub(crate) fn split_message(&self, text: &str) -> (Option<Spot>, String) {
+        for (path, source) in self.sources.borrow().iter() {
+            let Some(rest) = text.strip_prefix(path.as_str()).and_then(|it| it.strip_prefix(':'))
+            else {
+                continue;
+            };
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            if let (Ok(line), Some(message)) =
+                (rest[..digits].parse(), rest[digits..].strip_prefix(':'))
+            {
+                return (Some(source.whole_line(line)), message.trim_start().to_owned());
+            }
+        }
+        (None, text.to_owned())
+    }
+
+    /// Notes the first half of a declaration.
+    pub(crate) fn begin(&self, word: &'static str, name: String, spot: Spot) -> Rc<Pending> {
+        let pending = Rc::new(Pending { word, name, spot, is_done: Cell::new(false) });
+        self.pending.borrow_mut().push(Rc::clone(&pending));
+        pending
+    }
+
+    /// Notes the second half.
+    pub(crate) fn complete(&self, pending: &Pending) {
+        pending.is_done.set(true);
+    }
+
+    /// Adds a declaration.
+    pub(crate) fn declare(&self, declared: Declared) {
+        let mut draft = self.draft.borrow_mut();
+        if draft.declared.len() >= DECLARED_MAX {
+            let message = format!("a script has at most {DECLARED_MAX} declarations");
+            self.report(Diagnostic::error("too-many", message).at(&declared.spot));
+            return;
+        }
+        draft.declared.push(declared);
+    }
+
+    /// Adds a handler of an event.
+    pub(crate) fn handle(&self, event: EventKind, slot: Slot) {
+        self.draft.borrow_mut().handlers.push((event, slot));
+    }
+
+    /// Gives a function its number.
+    pub(crate) fn add_function(&self, function: Function, caller: &Caller) -> Slot {
+        let info = function.info();
+        let file = info.source.as_deref().and_then(|source| source.strip_prefix('@'));
+        let line = info.line_defined.and_then(|line| u32::try_from(line).ok());
+        let (file, line) = match (file, line) {
+            (Some(file), Some(line)) => (Utf8PathBuf::from(file), line),
+            _ => (caller.file.clone(), caller.line),
+        };
+        let at = Location { file, line, column: 1 };
+        let mut draft = self.draft.borrow_mut();
+        let number = u32::try_from(draft.slots.len()).unwrap_or(u32::MAX);
+        if draft.slots.len() < SLOTS_MAX {
+            draft.slots.push(at.clone());
+            self.functions.borrow_mut().push(function);
+        } else {
+            let message = format!("a script has at most {SLOTS_MAX} functions");
+            self.report(Diagnostic::error("too-many", message).at(&self.line(caller)));
+        }
+        Slot { number, at }
+    }
+
+    /// Returns the function with a number.
+    pub(crate) fn function(&self, slot: &Slot) -> Option<Function> {
+        self.functions.borrow().get(slot.number as usize).cloned()
+    }
+
+    /// Returns a required file.
+    pub(crate) fn module(&self, name: &str) -> Option<Module> {
+        self.modules.borrow().get(name).cloned()
+    }
+
+    /// Remembers a required file.
+    pub(crate) fn set_module(&self, name: &str, module: Module) {
+        self.modules.borrow_mut().insert(name.to_owned(), module);
+    }
+
+    /// Ends loading and returns all that was declared.
+    pub(crate) fn finish(&self, is_whole: bool) -> Draft {
+        self.is_loading.set(false);
+        for pending in self.pending.borrow().iter().filter(|it| !it.is_done.get()) {
+            // After an error that ended the evaluation the table may simply not have been reached.
+            if is_whole {
+                let title = format!("{} \"{}\"", pending.word, pending.name);
+                let finding = Diagnostic::error("half-finished", format!("{title} has no table"));
+                let note = format!("write wb.{} \"{}\" {{ … }}", pending.word, pending.name);
+                self.report(finding.at(&pending.spot).note(note));
+            }
+        }
+        let mut draft = std::mem::take(&mut *self.draft.borrow_mut());
+        draft.findings = self.findings.borrow_mut().take();
+        draft.is_whole = is_whole;
+        draft
+    }
+
+    /// Lets go of all values of the VM; called before it ends.
+    pub(crate) fn clear(&self) {
+        self.functions.borrow_mut().clear();
+        self.modules.borrow_mut().clear();
+        *self.reported.borrow_mut() = None;
+    }
+
+    /// Begins to count log lines again.
+    pub(crate) fn begin_log(&self) {
+        self.log_lines.set(0);
+    }
+
+    /// Writes a line of the script to the log.
+    pub(crate) fn log(&self, level: tracing::Level, caller: &Caller, text: &str) {
+        let count = self.log_lines.get() + 1;
+        self.log_lines.set(count.min(LOG_LINES_MAX + 2));
+        if count > LOG_LINES_MAX + 1 {
+            return;
+        }
+        let text = match count > LOG_LINES_MAX {
+            true => "further log lines of this call are left out".to_owned(),
+            false => one_line(text),
+        };
+        let (file, line) = (caller.file.as_str(), caller.line);
+        match level {
+            tracing::Level::ERROR => tracing::error!(file, line, "script: {text}"),
+            tracing::Level::WARN => tracing::warn!(file, line, "script: {text}"),
+            tracing::Level::DEBUG => tracing::debug!(file, line, "script: {text}"),
+            _ => tracing::info!(file, line, "script: {text}"),
+        }
+    }
+}
+
+/// Writes control characters as escapes, so that a text cannot pretend to be another log line.
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for c in text.chars().take(LOG_CHARS_MAX) {
+        if c.is_control() && c != '\t' { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    truncate_chars(&line, LOG_CHARS_MAX)
+}
+
+/// The place in the script from which a function of ours was called.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// File relative to the script's folder.
+    pub(crate) file: Utf8PathBuf,
+    /// Line.
+    pub(crate) line: u32,
+}
+
+impl Caller {
+    /// Finds the nearest frame that has a line.
+    pub(crate) fn of(lua: &Lua) -> Caller {
+        let frame = |level| {
+            lua.inspect_stack(level, |debug| {
+                let source = debug.source().source?;
+                let file = Utf8PathBuf::from(source.strip_prefix('@')?);
+                let line = u32::try_from(debug.current_line()?).ok()?;
+                Some(Caller { file, line })
+            })
+        };
+        let nearest = (0..FRAMES_MAX).map_while(frame).flatten().next();
+        nearest.unwrap_or(Caller { file: "script".into(), line: 1 })
+    }
+
+    /// Returns an error that begins with this place.
+    pub(crate) fn error(&self, message: impl std::fmt::Display) -> mlua::Error {
+        mlua::Error::RuntimeError(format!("{}:{}: {message}", self.file, self.line))
+    }
+}

@@ -1,0 +1,252 @@
+//! A script cannot stop the program: not by loops, memory, patterns or tricks.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::base::{Error, ErrorKind, EventKind};
+use crate::script::tests::{Site, brief};
+use crate::script::{Loaded, Slot};
+
+/// A pattern that takes longer than anybody waits, inside one C function.
+const PATTERN: &str = "string.find(string.rep(\"a\", 40), string.rep(\"a?\", 40) .. \
+    string.rep(\"a\", 40) .. \"b\")";
+
+/// Loads handlers of one event with these bodies.
+fn functions(bodies: &[&str]) -> (Site, Loaded) {
+    let handlers = bodies
+        .iter()
+        .map(|body| format!("wb.on(\"job_finished\", function(arg) {body} end)\n"))
+        .collect::<String>();
+    let site = Site::with_head(&handlers);
+    let loaded = site.loaded();
+    (site, loaded)
+}
+
+fn slot(loaded: &Loaded, index: usize) -> Slot {
+    loaded.config.handlers[index].slot.clone()
+}
+
+async fn call(loaded: &Loaded, index: usize, arg: Value) -> Result<Value, Error> {
+    loaded.vm.call(slot(loaded, index), arg).await
+}
+
+#[tokio::test]
+async fn plain_data_goes_in_and_out() {
+    let (_site, loaded) = functions(&[
+        "return { got = arg.list[2], list = arg.list, none = arg.none, f = 1.5, t = true }",
+        "return nil",
+        "return print",
+        "local t = {} for i = 1, 100 do t = { t } end return t",
+        "return ('x'):rep(5) .. '\\255'",
+        "return 0/0",
+    ]);
+    let answer = call(&loaded, 0, json!({ "list": ["a", "b"], "none": null })).await.unwrap();
+    let expected = json!({ "got": "b", "list": ["a", "b"], "f": 1.5, "t": true });
+    assert_eq!(answer, expected);
+    assert_eq!(call(&loaded, 1, json!(1)).await.unwrap(), Value::Null);
+    for index in 2..6 {
+        let error = call(&loaded, index, json!(1)).await.unwrap_err();
+        assert!(error.message().starts_with("wiki-browser.lua:"), "{error}");
+    }
+    assert_eq!(call(&loaded, 1, json!(1)).await.unwrap(), Value::Null);
+}
+
+#[tokio::test]
+async fn an_error_names_its_line() {
+    let (_site, loaded) = functions(&[
+        "error(\"boom\")",
+        "\nlocal x = nil + 1",
+        "error({ code = 5, why = { 'a' } })",
+        "local x = jbo",
+        "error()",
+        "wb.kind \"x\" {}",
+        "require \"late\"",
+        "y = 1",
+        "local x <close> = {}",
+        "wb.log.warn(\"%d\", \"x\")",
+    ]);
+    for (index, expected) in [
+        "wiki-browser.lua:4: boom",
+        "wiki-browser.lua:6: attempt to perform arithmetic on a nil value",
+        "wiki-browser.lua:7: an error that is no text: {code = 5, why = {\"a\"}}",
+        "wiki-browser.lua:8: undefined global `jbo`",
+        "wiki-browser.lua:9: an error without a message",
+        "wiki-browser.lua:10: wb.kind can only be called while the script loads",
+        "wiki-browser.lua:11: require takes new modules only while the script loads",
+        "wiki-browser.lua:12: assignment to global `y`, write local y",
+        "wiki-browser.lua:13: variable 'x' got a non-closable value",
+        "wiki-browser.lua:14: bad argument #2 to 'string.format'",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let error = call(&loaded, index, Value::Null).await.unwrap_err();
+        assert!(error.message().starts_with(expected), "{}", error.message());
+        assert_eq!(error.code_str(), "script_failed");
+    }
+}
+
+#[tokio::test]
+async fn a_loop_ends_even_inside_pcall() {
+    let (_site, loaded) = functions(&[
+        "while true do pcall(function() while true do end end) end",
+        "local function f() return pcall(f) end while true do f() end",
+        "table.sort({ 3, 2, 1, 4 }, function() while true do end end)",
+        "(('x'):rep(100)):gsub('.', function() while true do end end)",
+        "for _ in next, { 1 }, nil, nil do while true do end end",
+        "return 'fine'",
+    ]);
+    for index in 0..5 {
+        let started = Instant::now();
+        let error = call(&loaded, index, Value::Null).await.unwrap_err();
+        let took = started.elapsed();
+        assert!(took < Duration::from_secs(1), "{index}: {took:?}");
+        assert!(error.message().contains("100 ms"), "{}", error.message());
+        assert!(error.message().starts_with("wiki-browser.lua:"), "{}", error.message());
+        assert_eq!(call(&loaded, 5, Value::Null).await.unwrap(), "fine");
+    }
+    assert!(!loaded.vm.stuck());
+}
+
+#[tokio::test]
+async fn deep_recursion_is_an_error_and_no_crash() {
+    let (_site, loaded) = functions(&[
+        "local function f() return (('x'):gsub('x', f)) end return f()",
+        "local function f() table.sort({ 1, 2, 3 }, f) return false end return f()",
+        "local function f() return pcall(pcall, f) end return f()",
+        "local p = ('('):rep(1000) return ('x'):find(p)",
+        "return ('x'):rep(300000):find(('(.-)'):rep(30) .. 'y')",
+        "local t = {} t.t = t return t",
+        "return 'fine'",
+    ]);
+    for index in 0..6 {
+        let answer = call(&loaded, index, Value::Null).await;
+        assert!(index == 2 || answer.is_err(), "{index}: {answer:?}");
+    }
+    assert_eq!(call(&loaded, 6, Value::Null).await.unwrap(), "fine");
+}
+
+#[tokio::test]
+async fn a_memory_bomb_costs_its_call_only() {
+    let (_site, loaded) = functions(&[
+        "return ('x'):rep(1e9)",
+        "local t = {} for i = 1, 1e9 do t[i] = { i } end",
+        "local function f(x) return 1 + f({ x }) end return f(1)",
+        "local s = 'x' while true do s = s .. s end",
+        "return ('x'):rep(5e6)",
+    ]);
+    for index in 0..4 {
+        let error = call(&loaded, index, Value::Null).await.unwrap_err();
+        assert_eq!(error.code_str(), "script_failed");
+        let answer = call(&loaded, 4, Value::Null).await.unwrap();
+        assert_eq!(answer.as_str().unwrap().len(), 5_000_000);
+    }
+    let error = call(&loaded, 0, Value::Null).await.unwrap_err();
+    assert!(error.message().contains("16 MiB"), "{}", error.message());
+    let large = json!("x".repeat(32 << 20));
+    assert!(call(&loaded, 4, large).await.is_err());
+    assert!(call(&loaded, 4, Value::Null).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_pattern_costs_its_thread_and_then_the_functions() {
+    let (site, loaded) = functions(&[PATTERN, "return arg"]);
+    // The fresh VM comes from the stored text: the disk may hold another script by now.
+    site.write("wiki-browser.lua", "error(\"not this one\")");
+    let started = Instant::now();
+    let (bomb, other) =
+        tokio::join!(call(&loaded, 0, Value::Null), call(&loaded, 1, json!("unharmed")),);
+    assert_eq!(bomb.unwrap_err().message(), "wiki-browser.lua:4: the function does not end");
+    assert_eq!(other.unwrap(), "unharmed");
+    assert!(started.elapsed() < Duration::from_secs(4));
+    assert!(!loaded.vm.stuck());
+
+    let (bomb, other) = tokio::join!(call(&loaded, 0, Value::Null), call(&loaded, 1, Value::Null));
+    assert!(bomb.is_err());
+    for error in [other.unwrap_err(), call(&loaded, 1, Value::Null).await.unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert_eq!(error.code_str(), "script_stuck");
+    }
+    assert!(loaded.vm.stuck());
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_harms_nobody() {
+    let (_site, loaded) = functions(&["while true do end", "return 1"]);
+    for _ in 0..3 {
+        let left = call(&loaded, 0, Value::Null);
+        tokio::select! {
+            biased;
+            _ = left => panic!("it cannot be ready"),
+            () = std::future::ready(()) => {}
+        }
+    }
+    assert_eq!(call(&loaded, 1, Value::Null).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_failing_handler_does_not_keep_the_others_from_being_told() {
+    let (_site, loaded) = functions(&[
+        "error('first')",
+        "while true do end",
+        "for i = 1, 1e4 do wb.log.info('%s\\n%s', arg.id, {}) print(i, {}) end",
+    ]);
+    loaded.vm.fire(EventKind::JobFinished, json!({ "id": "7" })).await;
+    loaded.vm.fire(EventKind::JobQueued, json!({})).await;
+    assert!(!loaded.vm.stuck());
+}
+
+#[test]
+fn loading_is_bounded_too() {
+    for (text, code) in [
+        ("while true do pcall(function() while true do end end) end", "4:1 limit"),
+        ("local s = 'x' while true do s = s .. s end", "runtime"),
+        ("while true do wb.site { a = { 1 } } end", "4:1 limit"),
+        (PATTERN, "engine"),
+    ] {
+        let started = Instant::now();
+        let errors = Site::with_head(&format!("{text}\n")).errors();
+        assert!(brief(&errors).iter().any(|it| it == code), "{text}: {:?}", brief(&errors));
+        assert!(errors.len() <= 101, "{text}");
+        assert!(started.elapsed() < Duration::from_secs(6), "{text}");
+    }
+}
+
+#[test]
+fn a_script_has_no_way_out() {
+    for name in [
+        "os",
+        "io",
+        "debug",
+        "load",
+        "loadstring",
+        "loadfile",
+        "dofile",
+        "package",
+        "coroutine",
+        "collectgarbage",
+        "xpcall",
+        "rawset",
+        "_G",
+        "warn",
+        "setmetatable",
+        "getmetatable",
+        "string.dump",
+    ] {
+        let text = format!("if {name} ~= nil then wb.site {{}} end\n");
+        let errors = Site::with_head(&text).load();
+        match errors {
+            Err(report) => assert_eq!(brief(&report.errors), ["4:4 undefined-global"], "{name}"),
+            Ok(_) => assert_eq!(name, "string.dump"),
+        }
+    }
+    // What is there has no way to what is not.
+    for text in [
+        "assert(string.dump == nil and (\"\").dump == nil)",
+        "assert(next(wb) == nil and next(wb.input) == nil)",
+        "assert(rawget(_ENV, \"require\") == nil)",
+    ] {
+        Site::with_head(&format!("{text}\n")).loaded();
+    }
+}

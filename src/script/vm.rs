@@ -1,0 +1,254 @@
+//! The handle to the VM of one generation, and the thread that watches over it.
+//!
+//! A C function of Lua cannot be interrupted. So a call that does not answer costs its thread: it
+//! is given up, and a fresh VM of the same text takes the next call.
+//!
+//! **Invariant:** calls run one at a time, and each one's time counts from its own start: whoever
+//! waits behind a call that is stuck is answered by the next VM.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::base::{Context, Error, ErrorKind, EventKind, Result, fault};
+use crate::script::budget::Budget;
+use crate::script::config::{Handler, Location, ScriptFile, Slot};
+use crate::script::machine::{self, Plan, Task};
+use crate::script::node::Draft;
+use crate::script::require::Origin;
+
+/// Most calls that wait.
+const WAITING_MAX: usize = 1_000;
+/// Threads of one generation that are given up before its functions are switched off.
+const ABANDONED_MAX: u32 = 2;
+
+/// A handle to the VM of one generation. It ends with its last handle.
+#[derive(Clone, Debug)]
+pub struct Vm {
+    calls: SyncSender<Call>,
+    is_stuck: Arc<AtomicBool>,
+    handlers: Arc<Vec<Handler>>,
+}
+
+#[derive(Debug)]
+struct Call {
+    slot: Slot,
+    arg: Value,
+    reply: oneshot::Sender<Result<Value>>,
+}
+
+impl Vm {
+    /// Calls a function with one plain value.
+    ///
+    /// # Errors
+    /// `script_failed` with file and line, `script_stuck` once the functions are switched off,
+    /// `busy` if too many calls wait.
+    pub async fn call(&self, slot: Slot, arg: Value) -> Result<Value> {
+        if self.stuck() {
+            return Err(stuck());
+        }
+        let (reply, answer) = oneshot::channel();
+        self.calls.try_send(Call { slot, arg, reply }).map_err(|cause| match cause {
+            TrySendError::Full(_) => {
+                Error::new(ErrorKind::Busy, "too many calls wait for the script")
+            }
+            TrySendError::Disconnected(_) => stuck(),
+        })?;
+        answer.await.unwrap_or_else(|_| Err(stuck()))
+    }
+
+    /// Tells all handlers of an event, in their order. One that fails is logged, and the others
+    /// are told all the same.
+    pub async fn fire(&self, event: EventKind, payload: Value) {
+        for handler in self.handlers.iter().filter(|handler| handler.event == event) {
+            if let Err(cause) = self.call(handler.slot.clone(), payload.clone()).await {
+                let (word, at) = (event.as_str(), &handler.slot.at);
+                tracing::warn!(
+                    file = at.file.as_str(),
+                    line = at.line,
+                    "a handler of {word} at {at} failed: {}",
+                    cause.message()
+                );
+            }
+        }
+    }
+
+    /// Returns whether the functions of the script are switched off.
+    pub fn stuck(&self) -> bool {
+        self.is_stuck.load(Ordering::Relaxed)
+    }
+}
+
+fn stuck() -> Error {
+    Error::unavailable("the functions of the script are switched off, since they do not end")
+        .code("script_stuck")
+        .hint("mend the script, then restart the server")
+}
+
+/// A VM thread.
+struct Worker {
+    tasks: mpsc::Sender<Task>,
+    is_abandoned: Arc<AtomicBool>,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Harmless for a thread that ends by itself; one that runs on is stopped by its next hook.
+        self.is_abandoned.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Worker {
+    /// Starts a thread and waits until the script is evaluated.
+    fn start(plan: &Plan) -> Result<(Worker, Draft)> {
+        let (tasks, task_end) = mpsc::channel();
+        let (loaded, draft) = mpsc::channel();
+        let is_abandoned = Arc::new(AtomicBool::new(false));
+        let worker = Worker { tasks, is_abandoned: Arc::clone(&is_abandoned) };
+        let plan = plan.clone();
+        thread::Builder::new()
+            .name("wb-script-vm".to_owned())
+            .spawn(move || machine::run(&plan, &is_abandoned, &loaded, &task_end))
+            .context(ErrorKind::Unavailable, || "cannot start a thread".to_owned())?;
+        match draft.recv_timeout(Budget::LOAD.wall + Budget::PATIENCE) {
+            Ok(draft) => Ok((worker, draft)),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(Error::unavailable("the script does not end while it loads")
+                    .code("script_stuck")
+                    .hint("look for a text pattern that takes very long"))
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(Error::internal("the script engine has failed"))
+            }
+        }
+    }
+
+    /// Returns the answer of one call, or `None` if the thread has to be given up.
+    fn call(&self, slot: Slot, arg: Value, patience: Duration) -> Option<Result<Value>> {
+        let (reply, answer) = mpsc::channel();
+        self.tasks.send(Task { slot, arg, reply }).ok()?;
+        if fault::is_off("script_watchdog") {
+            return answer.recv().ok();
+        }
+        answer.recv_timeout(patience).ok()
+    }
+}
+
+/// A script that was evaluated, before its declarations are judged.
+pub(crate) struct Started {
+    /// What it has left.
+    pub(crate) draft: Draft,
+    plan: Plan,
+    worker: Worker,
+}
+
+/// Evaluates a script on a thread of its own.
+///
+/// # Errors
+/// If the thread cannot start, or the script does not end.
+pub(crate) fn evaluate(plan: Plan) -> Result<Started> {
+    let (worker, draft) = Worker::start(&plan)?;
+    Ok(Started { draft, plan, worker })
+}
+
+impl Started {
+    /// Makes the handle for the calls, and starts the thread that watches over them.
+    ///
+    /// # Errors
+    /// If the thread cannot start.
+    pub(crate) fn serve(self, handlers: Vec<Handler>) -> Result<Vm> {
+        let (calls, call_end) = mpsc::sync_channel(WAITING_MAX);
+        let is_stuck = Arc::new(AtomicBool::new(false));
+        let stored = |files: &[ScriptFile]| {
+            let pairs = files.iter().map(|file| (file.path.clone(), file.text.clone()));
+            Origin::Stored(pairs.collect::<BTreeMap<_, _>>())
+        };
+        let plan = Plan { origin: stored(&self.draft.files), ..self.plan };
+        let watch = Watch {
+            plan,
+            slots: self.draft.slots,
+            abandoned: 0,
+            patience: Budget::CALL.wall + Budget::PATIENCE,
+            is_stuck: Arc::clone(&is_stuck),
+        };
+        let worker = self.worker;
+        thread::Builder::new()
+            .name("wb-script".to_owned())
+            .spawn(move || watch.run(worker, &call_end))
+            .context(ErrorKind::Unavailable, || "cannot start a thread".to_owned())?;
+        Ok(Vm { calls, is_stuck, handlers: Arc::new(handlers) })
+    }
+}
+
+/// The thread that hands calls to the VM and gives it up when it does not answer.
+struct Watch {
+    plan: Plan,
+    slots: Vec<Location>,
+    abandoned: u32,
+    patience: Duration,
+    is_stuck: Arc<AtomicBool>,
+}
+
+impl Watch {
+    fn run(mut self, first: Worker, calls: &Receiver<Call>) {
+        let mut worker = Some(first);
+        while let Ok(call) = calls.recv() {
+            let Call { slot, arg, reply } = call;
+            if reply.is_closed() {
+                continue;
+            }
+            let Some(current) = &worker else {
+                // Whoever asked may be gone; there is nobody else to tell.
+                let _ = reply.send(Err(stuck()));
+                continue;
+            };
+            let at = slot.at.clone();
+            let answer = current.call(slot, arg, self.patience);
+            let answer = answer.unwrap_or_else(|| {
+                worker = self.replace(&at);
+                Err(Error::invalid(format!("{at}: the function does not end"))
+                    .code("script_failed")
+                    .hint("look for a text pattern that takes very long"))
+            });
+            // As above.
+            let _ = reply.send(answer);
+        }
+    }
+
+    /// Gives the thread up; returns a fresh one unless that has happened too often.
+    fn replace(&mut self, at: &Location) -> Option<Worker> {
+        self.abandoned += 1;
+        tracing::error!(
+            file = at.file.as_str(),
+            line = at.line,
+            "the function at {at} does not end; its thread is given up ({} of {ABANDONED_MAX})",
+            self.abandoned
+        );
+        let fresh = if self.abandoned < ABANDONED_MAX { self.fresh() } else { None };
+        if fresh.is_none() {
+            self.is_stuck.store(true, Ordering::Relaxed);
+            tracing::error!("the functions of the script are switched off until a restart");
+        }
+        fresh
+    }
+
+    fn fresh(&self) -> Option<Worker> {
+        match Worker::start(&self.plan) {
+            Ok((worker, draft)) if draft.is_whole && draft.slots == self.slots => Some(worker),
+            Ok(_) => {
+                tracing::error!("the same text of the script now has other functions");
+                None
+            }
+            Err(cause) => {
+                tracing::error!("the script cannot be loaded again: {}", cause.chain());
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `wiki-browser init`.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+use super::wiki_browser;
+
+/// Returns a repository without a commit and without any identity.
+fn repository() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut git = Command::new("git");
+    git.current_dir(folder.path()).env("HOME", folder.path()).args(["init", "-q"]);
+    git.assert().success();
+    folder
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(here) = waiting.pop() {
+        for entry in fs::read_dir(here).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_name() == ".git" {
+                continue;
+            }
+            if entry.file_type().unwrap().is_dir() {
+                waiting.push(entry.path());
+            } else {
+                let path = entry.path();
+                names.push(path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+const WRITTEN: [&str; 7] = [
+    ".agents/skills",
+    ".claude/skills",
+    ".gitignore",
+    "agents/plain-reader.md",
+    "skills/wb-incorporate/SKILL.md",
+    "skills/wb-perspective/SKILL.md",
+    "wiki-browser.lua",
+];
+
+#[test]
+fn a_new_site_has_a_script_skills_and_a_persona() {
+    let folder = repository();
+    let output = wiki_browser(folder.path()).arg("init").unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("next:\n  wiki-browser check\n  wiki-browser serve\n"), "{text}");
+    assert_eq!(names(folder.path()), WRITTEN);
+    let skill = fs::read_to_string(folder.path().join(".claude/skills/wb-incorporate/SKILL.md"));
+    assert!(skill.unwrap().contains("name: wb-incorporate"));
+    assert_eq!(fs::read_to_string(folder.path().join(".gitignore")).unwrap(), "/data/\n");
+}
+
+#[test]
+fn a_second_time_nothing_is_changed_and_everything_in_the_way_is_named() {
+    let folder = repository();
+    wiki_browser(folder.path()).arg("init").assert().success();
+    fs::write(folder.path().join("wiki-browser.lua"), "mine").unwrap();
+    let assert = wiki_browser(folder.path()).args(["init", "--json"]).assert().code(5);
+    let error: Value = serde_json::from_slice(&assert.get_output().stderr).unwrap();
+    assert_eq!(error["error"]["code"], "in_the_way");
+    let message = error["error"]["message"].as_str().unwrap();
+    for name in ["wiki-browser.lua", "agents/plain-reader.md", "skills/wb-incorporate/SKILL.md"] {
+        assert!(message.contains(name), "{message}");
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("wiki-browser.lua")).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(folder.path().join(".gitignore")).unwrap(), "/data/\n");
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let folder = repository();
+    let output = wiki_browser(folder.path()).args(["init", "site", "--dry-run", "--json"]).unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["written"].as_array().unwrap().len(), WRITTEN.len());
+    assert_eq!(value["dry_run"], true);
+    assert!(names(folder.path()).is_empty());
+    assert!(!folder.path().join("site").exists());
+}
+
+#[test]
+fn a_site_needs_a_work_tree_a_root_and_an_author() {
+    let folder = tempfile::tempdir().unwrap();
+    let assert = wiki_browser(folder.path()).args(["init", "--json"]).assert().code(2);
+    let error: Value = serde_json::from_slice(&assert.get_output().stderr).unwrap();
+    assert_eq!(error["error"]["code"], "no_work_tree");
+    assert!(error["error"]["hint"].as_str().unwrap().contains("git init"));
+    let folder = repository();
+    for args in [
+        &["init", "--root", "nowhere"][..],
+        &["init", "--root", "../../.."],
+        &["init", "--name", ""],
+        &["init", "--name", "a\nb"],
+        &["init", "--email", "<a@b>"],
+        &["init", ".git/x"],
+        &["init", "--engine", "magic"],
+    ] {
+        wiki_browser(folder.path()).args(args).assert().code(2);
+    }
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn a_site_in_its_own_folder_serves_the_repository_around_it() {
+    let folder = repository();
+    let args = ["init", "my wiki", "--root", "..", "--engine", "suggestions", "--name", "A \"B\""];
+    let output = wiki_browser(folder.path()).args(args).unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("wiki-browser check --config 'my wiki/wiki-browser.lua'"), "{text}");
+    let script = fs::read_to_string(folder.path().join("my wiki/wiki-browser.lua")).unwrap();
+    assert!(script.contains("root    = \"..\","), "{script}");
+    assert!(script.contains("author_name  = \"A \\\"B\\\"\","), "{script}");
+    assert!(!script.contains("\"claude\""), "{script}");
+}

@@ -1,0 +1,11 @@
+//! Processes: the guard, its sweep, output, identity and confined files (G8 to G14, G22).
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod clocks;
+mod commands;
+mod escape;
+mod identity;
+mod output;
+mod rig;
+mod root;
+mod start;

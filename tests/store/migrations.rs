@@ -1,0 +1,157 @@
+//! Migrations, also those that manage their own transaction (document A's cases (a) to (d)).
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::Connection;
+use wiki_browser::base::{Clock, ErrorKind};
+use wiki_browser::store::{MIGRATIONS, Migration, Store, migrate};
+
+const OLD: Migration = Migration {
+    version: 1,
+    name: "old_shape",
+    sql: include_str!("../data/migrations/001_old_shape.sql"),
+};
+const REBUILD: Migration = Migration {
+    version: 2,
+    name: "rebuild",
+    sql: include_str!("../data/migrations/002_rebuild.sql"),
+};
+const ORPHAN: Migration = Migration {
+    version: 2,
+    name: "rebuild_with_orphan",
+    sql: include_str!("../data/migrations/002_rebuild_with_orphan.sql"),
+};
+
+/// A database of the old shape with a row in every table.
+fn populated() -> Connection {
+    let connection = Connection::open_in_memory().unwrap();
+    connection.pragma_update(None, "foreign_keys", true).unwrap();
+    migrate(&connection, &[OLD], &Clock::system()).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO users VALUES ('u', 'Ada');
+             INSERT INTO topics VALUES ('t', NULL);
+             INSERT INTO incorporation_proposals VALUES ('p', 't', 1, 'text', 'sha', 'u', 7);
+             UPDATE topics SET incorporated_proposal = 'p';
+             INSERT INTO incorporation_attempts VALUES ('a', 'p', 't');",
+        )
+        .unwrap();
+    connection
+}
+
+fn versions(connection: &Connection) -> Vec<i64> {
+    let mut statement =
+        connection.prepare("SELECT version FROM schema_migrations ORDER BY version").unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+fn user_version(connection: &Connection) -> i64 {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_the_rebuilt_table_takes_a_proposal_of_no_user() {
+    let connection = populated();
+    let insert = "INSERT INTO incorporation_proposals VALUES ('q', 't', 2, 'x', 'sha', NULL, 8)";
+    assert!(connection.execute(insert, []).is_err());
+    migrate(&connection, &[OLD, REBUILD], &Clock::system()).unwrap();
+    assert_eq!(connection.execute(insert, []).unwrap(), 1);
+}
+
+#[test]
+fn b_rows_survive_the_rebuild_with_their_values() {
+    let connection = populated();
+    migrate(&connection, &[OLD, REBUILD], &Clock::system()).unwrap();
+    let row: (String, i64, String, i64) = connection
+        .query_row(
+            "SELECT topic_id, revision_number, proposed_by, created_at
+             FROM incorporation_proposals WHERE id = 'p'",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+        )
+        .unwrap();
+    assert_eq!(row, ("t".to_owned(), 1, "u".to_owned(), 7));
+    // References to the rebuilt table hold, and are enforced again.
+    let bad = connection.execute("INSERT INTO incorporation_attempts VALUES ('b', 'no', 't')", []);
+    assert!(bad.is_err());
+}
+
+#[test]
+fn c_a_row_of_the_foreign_key_check_ends_the_migration() {
+    let connection = populated();
+    let failed = migrate(&connection, &[OLD, ORPHAN], &Clock::system()).unwrap_err();
+    assert_eq!(failed.code_str(), "migration_failed");
+    assert!(failed.message().contains("002_rebuild_with_orphan"), "{failed}");
+    assert_eq!(user_version(&connection), 1);
+    assert_eq!(versions(&connection), [1]);
+    let topics: i64 =
+        connection.query_row("SELECT COUNT(*) FROM topics", [], |row| row.get(0)).unwrap();
+    assert_eq!(topics, 1, "the migration was not rolled back");
+    let on: bool = connection.pragma_query_value(None, "foreign_keys", |row| row.get(0)).unwrap();
+    assert!(on, "foreign keys were left off");
+}
+
+#[test]
+fn d_a_migration_with_its_own_transaction_is_recorded() {
+    let connection = populated();
+    migrate(&connection, &[OLD, REBUILD], &Clock::system()).unwrap();
+    assert_eq!(versions(&connection), [1, 2]);
+    // Once more changes nothing.
+    migrate(&connection, &[OLD, REBUILD], &Clock::system()).unwrap();
+    assert_eq!(versions(&connection), [1, 2]);
+}
+
+#[test]
+fn a_crash_before_the_record_is_mended_at_the_next_open() {
+    let connection = populated();
+    migrate(&connection, &[OLD, REBUILD], &Clock::system()).unwrap();
+    connection.execute("DELETE FROM schema_migrations WHERE version = 2", []).unwrap();
+    migrate(&connection, &[OLD, REBUILD], &Clock::system()).unwrap();
+    assert_eq!(versions(&connection), [1, 2]);
+}
+
+#[test]
+fn a_migration_that_does_not_set_its_version_is_refused() {
+    let forgetful =
+        Migration { version: 2, name: "forgetful", sql: "-- migrate:no-tx\nCREATE TABLE x (y);" };
+    let connection = populated();
+    let failed = migrate(&connection, &[OLD, forgetful], &Clock::system()).unwrap_err();
+    assert!(failed.message().contains("user_version"), "{failed}");
+}
+
+fn temporary(name: &str) -> (tempfile::TempDir, Utf8PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Utf8Path::from_path(folder.path()).unwrap().join(name);
+    (folder, path)
+}
+
+#[test]
+fn a_database_of_a_newer_program_is_refused_untouched() {
+    let (_folder, path) = temporary("wiki.db");
+    drop(Store::open(&path, MIGRATIONS, Clock::system()).unwrap());
+    let connection = Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 999).unwrap();
+    connection.pragma_update(None, "journal_mode", "DELETE").unwrap();
+    drop(connection);
+    let before = std::fs::read(&path).unwrap();
+    let refused = Store::open(&path, MIGRATIONS, Clock::system()).err().unwrap();
+    assert_eq!((refused.kind(), refused.code_str()), (ErrorKind::Conflict, "database_newer"));
+    assert!(refused.message().contains("999"));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn opening_again_keeps_the_epoch() {
+    let (_folder, path) = temporary("wiki.db");
+    let first = Store::open(&path, MIGRATIONS, Clock::system()).unwrap().0.epoch().to_owned();
+    let second = Store::open(&path, MIGRATIONS, Clock::system()).unwrap().0.epoch().to_owned();
+    assert!(!first.is_empty());
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_named() {
+    let (_folder, path) = temporary("wiki.db");
+    std::fs::write(&path, "this is not a database, it only has its name".repeat(100)).unwrap();
+    let refused = Store::open(&path, MIGRATIONS, Clock::system()).err().unwrap();
+    assert_eq!(refused.code_str(), "database_damaged");
+}

@@ -1,16 +1,15 @@
 //! The server and the operator's commands.
 
-use std::io::Write;
+use std::io::Write as _;
 use std::process::ExitCode;
 
-use wiki_browser::cli::{self, ServeArgs};
+use wiki_browser::{app, cli};
 
 fn main() -> ExitCode {
-    cli::main(std::env::args_os(), serve)
-}
-
-fn serve(args: ServeArgs) -> ExitCode {
-    // Nobody to tell if standard error is closed.
-    let _ = writeln!(std::io::stderr(), "error: this build cannot serve {}", args.script);
-    ExitCode::FAILURE
+    cli::main(std::env::args_os(), |args| {
+        app::serve(&args.script, |text| {
+            // Nobody to tell if standard output is closed; the site serves all the same.
+            let _ = writeln!(std::io::stdout(), "{text}");
+        })
+    })
 }

@@ -111,7 +111,11 @@ async fn supervise(
     let clock = inner.setup.store.clock().clone();
     let telemetry = Telemetry::new(&dir, ready.reads, clock);
     let (end, telemetry) = follow(inner, job, guard, telemetry, cancel, stop).await;
-    if let GuardEnd::Lost = end {
+    let has_survivors = match &end {
+        GuardEnd::Lost => true,
+        GuardEnd::Recorded(record) => !record.survivors.is_empty(),
+    };
+    if has_survivors {
         end_strays(inner, job).await;
     }
     let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();

@@ -70,8 +70,11 @@ const PREPARED: &str = "
     FROM incorporation_attempts AS a JOIN incorporation_proposals AS p ON p.id = a.proposal_id
     WHERE a.state = 'prepared' AND a.branch > '' ORDER BY a.branch";
 const IS_PREPARED: &str = "
-    SELECT EXISTS (SELECT 1 FROM incorporation_attempts
-    WHERE proposal_id = :proposal AND state = 'prepared')";
+    SELECT 1 FROM incorporation_attempts
+    WHERE proposal_id = :proposal AND state = 'prepared' LIMIT 1";
+const IS_TOPIC_PREPARED: &str = "
+    SELECT 1 FROM incorporation_attempts
+    WHERE topic_id = :topic AND state = 'prepared' LIMIT 1";
 const COMMIT_OF: &str = "
     SELECT commit_sha FROM incorporation_attempts
     WHERE proposal_id = :proposal AND state = 'committed'";
@@ -84,6 +87,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::drop", DROP),
     ("attempt::prepared", PREPARED),
     ("attempt::is_prepared", IS_PREPARED),
+    ("attempt::is_topic_prepared", IS_TOPIC_PREPARED),
     ("attempt::commit_of", COMMIT_OF),
 ];
 
@@ -144,7 +148,16 @@ pub fn prepared(connection: &Connection) -> Result<Vec<Prepared>> {
 /// As any read.
 pub fn is_prepared(connection: &Connection, proposal: &ProposalId) -> Result<bool> {
     let params = named_params! {":proposal": proposal};
-    Ok(connection.prepare_cached(IS_PREPARED)?.query_row(params, |row| row.get(0))?)
+    Ok(connection.prepare_cached(IS_PREPARED)?.exists(params)?)
+}
+
+/// Returns whether a proposal of this Topic is being approved: then the Topic may not be closed.
+///
+/// # Errors
+/// As any read.
+pub fn is_topic_prepared(connection: &Connection, topic: &TopicId) -> Result<bool> {
+    let params = named_params! {":topic": topic};
+    Ok(connection.prepare_cached(IS_TOPIC_PREPARED)?.exists(params)?)
 }
 
 /// Returns the commit that holds an approved proposal.
@@ -180,4 +193,93 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Prepared> {
         base_blob: row.get("base_source_sha")?,
         proposed_blob: row.get("proposed_sha")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Clock, Ids, Millis};
+    use crate::store::{MIGRATIONS, migrate};
+
+    fn with_proposal(work: impl FnOnce(&Tx<'_>, Attempt)) {
+        let clock = Clock::fixed(Millis(1_000));
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&connection, MIGRATIONS, &clock).unwrap();
+        let ids = Ids::new(clock);
+        let attempt = Attempt {
+            id: ids.mint(),
+            proposal_id: ids.mint(),
+            topic_id: ids.mint(),
+            approver: Actor::System,
+            text_digest: "d".into(),
+            base_commit: "a".repeat(40).parse().unwrap(),
+            branch: "refs/heads/main".into(),
+            commit: "b".repeat(40).parse().unwrap(),
+        };
+        let person: crate::base::PersonId = ids.mint();
+        let rows = format!(
+            "INSERT INTO persons VALUES ('{person}', 'p', 'P', NULL, 'admin', NULL, 0, NULL);
+             INSERT INTO topics VALUES ('{topic}', 'a.md', 1, NULL, 'open', 'system', 0, NULL);
+             INSERT INTO incorporation_proposals (id, topic_id, revision_number, proposed_by,
+                source_path, base_source_sha, proposed_sha, text_digest, proposed_source, status,
+                created_ms)
+             VALUES ('{proposal}', '{topic}', 1, '{person}', 'a.md', '{a}', '{b}', 'd', '', 'open',
+                0);",
+            topic = attempt.topic_id,
+            proposal = attempt.proposal_id,
+            a = attempt.base_commit,
+            b = attempt.commit,
+        );
+        connection.execute_batch(&rows).unwrap();
+        let transaction = connection.transaction().unwrap();
+        work(&Tx::for_test(&transaction, Millis(1_000)), attempt);
+    }
+
+    #[test]
+    fn one_approval_of_a_branch_is_under_way_at_a_time() {
+        with_proposal(|tx, first| {
+            let second = Attempt { id: Ids::new(Clock::system()).mint(), ..first.clone() };
+            prepare(tx, &first).unwrap();
+            assert!(is_prepared(tx.connection(), &first.proposal_id).unwrap());
+            assert_eq!(prepare(tx, &second).unwrap_err().code_str(), "branch_busy");
+            let elsewhere = Attempt { branch: "refs/heads/other".into(), ..second };
+            prepare(tx, &elsewhere).unwrap();
+            assert_eq!(prepared(tx.connection()).unwrap().len(), 2);
+        });
+    }
+
+    #[test]
+    fn a_dropped_row_can_be_prepared_again_and_a_committed_one_cannot() {
+        with_proposal(|tx, attempt| {
+            prepare(tx, &attempt).unwrap();
+            drop_row(tx, &attempt.id, "the branch moved").unwrap();
+            assert!(prepared(tx.connection()).unwrap().is_empty());
+            assert!(complete(tx, &attempt.id, &attempt.commit).is_err());
+            let again = Attempt { commit: "c".repeat(40).parse().unwrap(), ..attempt };
+            prepare(tx, &again).unwrap();
+            assert_eq!(prepared(tx.connection()).unwrap()[0].attempt.commit, again.commit);
+            assert_eq!(commit_of(tx.connection(), &again.proposal_id).unwrap(), None);
+            complete(tx, &again.id, &again.commit).unwrap();
+            let commit = commit_of(tx.connection(), &again.proposal_id).unwrap();
+            assert_eq!(commit.as_ref(), Some(&again.commit));
+            assert!(prepare(tx, &again).is_err() && drop_row(tx, &again.id, "").is_err());
+        });
+    }
+
+    #[test]
+    fn no_statement_scans_a_table() {
+        let connection = Connection::open_in_memory().unwrap();
+        migrate(&connection, MIGRATIONS, &Clock::system()).unwrap();
+        for (name, sql) in STATEMENTS {
+            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let mut rows = plan.raw_query();
+            while let Some(row) = rows.next().unwrap() {
+                let step: String = row.get("detail").unwrap();
+                assert!(
+                    !step.starts_with("SCAN ") || step == "SCAN CONSTANT ROW",
+                    "{name}: {step}"
+                );
+            }
+        }
+    }
 }

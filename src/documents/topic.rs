@@ -10,6 +10,7 @@ use crate::base::{
     truncate_chars,
 };
 use crate::documents::anchor::{self, Anchor, NewAnchor, Placed};
+use crate::documents::attempt;
 use crate::documents::message;
 use crate::documents::placement::{self, Placement};
 use crate::documents::word::{check_line, check_text, word_enum};
@@ -274,6 +275,10 @@ pub fn set_status(
     to: TopicStatus,
     actor: &Actor,
 ) -> Result<()> {
+    if to == TopicStatus::Discarded && attempt::is_topic_prepared(tx.connection(), id)? {
+        let message = format!("a proposal of topic {id} is being approved");
+        return Err(Error::conflict("branch_busy", message).hint("look at it again in a moment"));
+    }
     let changed = tx.prepare_cached(CHANGE_STATUS)?.execute(named_params! {
         ":id": id, ":from": from, ":to": to, ":now": tx.now(),
     })?;

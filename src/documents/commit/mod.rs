@@ -104,8 +104,8 @@ pub type Settle = Arc<dyn Fn(&Tx<'_>, &Settled) -> Result<()> + Send + Sync>;
 
 /// Commits an approved text. Approvals of one repository run one after the other.
 ///
-/// The future must run to its end, in a tracked task: if it is dropped half-way git may be killed
-/// with its lock in hand. What is left is finished or undone by the next approval or [`recover`].
+/// The work is a task of the repository ([`Repo::close`] waits for it): if the caller goes away it
+/// goes on to its end, because git must not be ended with its lock in hand.
 ///
 /// # Errors
 /// `conflict` with one of the codes of a refused approval, or what `check` returned: then nothing
@@ -119,28 +119,21 @@ pub async fn commit(
     settle: Settle,
 ) -> Result<Committed> {
     approval.check(repo)?;
-    let _turn = repo.turn().await;
-    refuse_unfinished(repo, recover::recover_all(repo, store, &settle).await?).await?;
-    let index = aside_index(store, &approval.attempt)?;
     let change = Change {
         path: approval.path.clone(),
         base_blob: approval.base_blob.clone(),
         proposed_blob: approval.proposed_blob.clone(),
     };
-    let approving = Approving { repo, store, approval, change, check, settle, index };
-    for _ in 0..=REBUILDS_MAX {
-        if let Some(committed) = approving.round().await? {
-            return Ok(committed);
-        }
-    }
-    Err(Error::conflict("stale_base", "the branch moves faster than the approval can follow")
-        .hint("try again when it stands still"))
+    let index = aside_index(store, &approval.attempt)?;
+    let (at, store) = (repo.clone(), store.clone());
+    let approving = Approving { repo: at, store, approval, change, check, settle, index };
+    repo.run_to_end(async move { approving.run().await }).await
 }
 
-/// An approval, holding the turn.
-struct Approving<'a> {
-    repo: &'a Repo,
-    store: &'a Store,
+/// An approval under way.
+struct Approving {
+    repo: Repo,
+    store: Store,
     approval: Approval,
     change: Change,
     check: Check,
@@ -177,12 +170,25 @@ impl Approval {
     }
 }
 
-impl Approving<'_> {
+impl Approving {
+    async fn run(self) -> Result<Committed> {
+        let _turn = self.repo.turn().await;
+        let left = recover::recover_all(&self.repo, &self.store, &self.settle).await?;
+        refuse_unfinished(&self.repo, left).await?;
+        for _ in 0..=REBUILDS_MAX {
+            if let Some(committed) = self.round().await? {
+                return Ok(committed);
+            }
+        }
+        Err(Error::conflict("stale_base", "the branch moves faster than the approval can follow")
+            .hint("try again when it stands still"))
+    }
+
     /// Tries once; returns nothing if the branch moved meanwhile, and all is as it was before.
     async fn round(&self) -> Result<Option<Committed>> {
         let head = self.repo.head().await?;
         self.repo.refuse_busy().await?;
-        let mode = match self.change.place(self.repo, &head.commit).await? {
+        let mode = match self.change.place(&self.repo, &head.commit).await? {
             Place::Proposed => return self.settle_already(&head).await.map(Some),
             Place::Other => return Err(stale(&self.change.path)),
             Place::Base { mode } => mode,
@@ -220,7 +226,7 @@ impl Approving<'_> {
         }
         crash_point("approve_ref");
         let committed = Committed { commit: new, branch: head.branch, already: false };
-        settle_row(self.store, &self.settle, self.settled(committed.clone())).await?;
+        settle_row(&self.store, &self.settle, self.settled(committed.clone())).await?;
         crash_point("approve_committed");
         Ok(Some(committed))
     }
@@ -261,11 +267,11 @@ impl Approving<'_> {
     /// committed our own index), undoing would stage a reversal: it is already committed.
     async fn lost(&self, attempt: &Attempt) -> Result<Option<Committed>> {
         if let Some(tip) = self.repo.tip(&attempt.branch).await?
-            && matches!(self.change.place(self.repo, &tip).await?, Place::Proposed)
+            && matches!(self.change.place(&self.repo, &tip).await?, Place::Proposed)
         {
             let branch = attempt.branch.clone();
             let committed = Committed { commit: tip, branch, already: true };
-            settle_row(self.store, &self.settle, self.settled(committed.clone())).await?;
+            settle_row(&self.store, &self.settle, self.settled(committed.clone())).await?;
             return Ok(Some(committed));
         }
         self.give_up(attempt, &stale(&self.change.path), false).await?;
@@ -276,10 +282,10 @@ impl Approving<'_> {
     async fn give_up(&self, attempt: &Attempt, why: &Error, is_torn: bool) -> Result<()> {
         let ends = (&attempt.base_commit, &attempt.commit);
         if is_torn {
-            self.change.mend(self.repo).await?;
+            self.change.mend(&self.repo).await?;
         }
-        let undone = self.change.undo(self.repo, ends).await?;
-        drop_row(self.store, attempt, &format!("{}{}", why.chain(), undone.note())).await?;
+        let undone = self.change.undo(&self.repo, ends).await?;
+        drop_row(&self.store, attempt, &format!("{}{}", why.chain(), undone.note())).await?;
         if undone == Undone::Left {
             tracing::warn!(attempt_id = %attempt.id, "{} is left as it is", self.change.path);
         }

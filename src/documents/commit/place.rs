@@ -1,7 +1,7 @@
 //! One change of one Source, and where it stands: in a commit, in the index, in the working tree.
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Error, Result, SourcePath};
+use crate::base::{BlobId, Error, Result, SourcePath, fault};
 use crate::documents::git::Repo;
 
 /// A Source, the version it had and the version it gets.
@@ -56,7 +56,9 @@ impl Change {
         Ok(match entry {
             _ if !is_file => Place::Other,
             it if it.blob == self.proposed_blob => Place::Proposed,
-            it if it.blob == self.base_blob => Place::Base { mode: it.mode },
+            it if it.blob == self.base_blob || fault::is_off("approval_base") => {
+                Place::Base { mode: it.mode }
+            }
             _ => Place::Other,
         })
     }

@@ -35,6 +35,7 @@ const SETTINGS: &[&str] = &[
     "log.mailmap=false",
     "i18n.commitEncoding=UTF-8",
     "i18n.logOutputEncoding=UTF-8",
+    "core.commentChar=#",
     "trailer.separators=:",
     "submodule.recurse=false",
     "status.submoduleSummary=false",
@@ -319,7 +320,7 @@ impl Answer {
         } else if ends(&["Cannot merge", "Cannot update sparse checkout"]) {
             Error::conflict("source_dirty", "git refuses to overwrite changes in the working tree")
                 .hint("commit, stash or undo those changes first")
-        } else if ends(&["you need to resolve your current index first"]) {
+        } else if ends(&["need to resolve your current index first"]) {
             Error::conflict("merge_in_progress", "the index holds conflicts of a merge")
                 .hint("resolve them first")
         } else if self.said.contains("detected dubious ownership") {

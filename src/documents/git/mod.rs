@@ -16,6 +16,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 use tokio::sync::{Mutex, MutexGuard};
+use tokio_util::task::TaskTracker;
 
 use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath};
 use crate::process::{Children, Root};
@@ -33,8 +34,6 @@ const VERSION_MIN: (u32, u32) = (2, 31);
 /// Files and folders of the git folder that say that an operation has stopped half-way.
 const BUSY: &[(&str, &str)] = &[
     ("MERGE_HEAD", "a merge"),
-    ("CHERRY_PICK_HEAD", "a cherry-pick"),
-    ("REVERT_HEAD", "a revert"),
     ("BISECT_LOG", "a bisect"),
     ("rebase-merge", "a rebase"),
     ("rebase-apply", "a rebase or `git am`"),
@@ -56,6 +55,7 @@ struct Shared {
     sources: GlobSet,
     format: ObjectFormat,
     approving: Mutex<()>,
+    tasks: TaskTracker,
 }
 
 /// How the repository names its objects.
@@ -122,6 +122,7 @@ impl Repo {
             sources,
             format,
             approving: Mutex::new(()),
+            tasks: TaskTracker::new(),
         };
         Ok(Repo { shared: Arc::new(shared) })
     }
@@ -161,7 +162,16 @@ impl Repo {
         let busy = blocking(move || {
             BUSY.iter().find(|(name, _)| git_dir.join(name).symlink_metadata().is_ok())
         });
-        if let Some((_, what)) = busy.await? {
+        let mut what = busy.await?.map(|(_, what)| *what);
+        // Some ways of keeping refs have no files for these.
+        for (name, operation) in
+            [("CHERRY_PICK_HEAD", "a cherry-pick"), ("REVERT_HEAD", "a revert")]
+        {
+            if what.is_none() && self.tip(name).await?.is_some() {
+                what = Some(operation);
+            }
+        }
+        if let Some(what) = what {
             return Err(Error::conflict("merge_in_progress", format!("{what} is in progress"))
                 .hint("finish or abort it first; `git status` says how"));
         }
@@ -222,6 +232,22 @@ impl Repo {
             }
             _ => Err(Error::internal(format!("git ls-tree answered `{about}`"))),
         }
+    }
+
+    /// Waits until every approval under way has come to its end; call it when no more can begin.
+    /// The database must be served until then.
+    pub async fn close(&self) {
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+
+    /// Runs work as a task that goes on when the caller goes away.
+    pub(in crate::documents) async fn run_to_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let done = self.shared.tasks.spawn(work).await;
+        done.context(ErrorKind::Internal, || "an approval panicked".to_owned())?
     }
 
     pub(in crate::documents) fn git(&self) -> &Git {

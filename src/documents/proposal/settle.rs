@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::base::limit::SUMMARY_BYTES_MAX;
 use crate::base::{Actor, BlobId, Error, Event, EventKind, JobId, ProposalId, Result, TopicId};
+use crate::documents::attempt;
 use crate::documents::proposal::{Proposal, ProposalStatus, find};
 use crate::documents::word::check_text;
 use crate::store::Tx;
@@ -123,6 +124,17 @@ fn decide(
     reason: Option<&str>,
     more: Value,
 ) -> Result<()> {
+    if status != ProposalStatus::Approved && attempt::is_prepared(tx.connection(), id)? {
+        // Its commit may exist already: only the end of that approval decides now. What happens by
+        // itself (stale, superseded, void) passes it over; a person is told.
+        return match status {
+            ProposalStatus::Rejected => {
+                Err(Error::conflict("branch_busy", format!("proposal {id} is being approved"))
+                    .hint("look at it again in a moment"))
+            }
+            _ => Ok(()),
+        };
+    }
     let changed = tx.prepare_cached(DECIDE)?.execute(named_params! {
         ":id": id, ":status": status, ":by": actor, ":now": tx.now(), ":reason": reason,
     })?;

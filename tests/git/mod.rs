@@ -1,0 +1,12 @@
+//! Documents against real git repositories.
+
+mod approve;
+#[cfg(feature = "faults")]
+mod crash;
+mod hostile;
+mod opening;
+mod races;
+mod recovery;
+mod refusals;
+mod sources;
+mod support;

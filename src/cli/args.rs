@@ -53,10 +53,12 @@ pub(super) struct Common {
     #[arg(long, global = true, help_heading = HEADING)]
     pub(super) json: bool,
     /// Print one value of the JSON, such as `proposal.id` or `items.0.path`
-    #[arg(long, global = true, help_heading = HEADING, value_name = "PATH", conflicts_with = "json")]
+    #[arg(long, global = true, help_heading = HEADING, value_name = "PATH")]
+    #[arg(conflicts_with = "json")]
     pub(super) field: Option<String>,
     /// When to use colours
-    #[arg(long, global = true, help_heading = HEADING, value_enum, value_name = "WHEN", default_value_t)]
+    #[arg(long, global = true, help_heading = HEADING, value_enum, value_name = "WHEN")]
+    #[arg(default_value_t)]
     pub(super) color: Color,
 }
 

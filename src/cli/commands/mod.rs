@@ -159,7 +159,7 @@ impl Desk {
         if value.is_empty() {
             return Ok(());
         }
-        let name = self.screen.paint(Style::Dim, &format!("{name:<10}"));
+        let name = self.screen.paint(Style::Dim, &format!("{name:<11}"));
         self.screen.put(&format!("{name} {value}"))
     }
 

@@ -90,9 +90,10 @@ pub(super) enum Command {
     /// Print whether the server is well, and what waits
     Status,
     /// Print what happens on the site, until interrupted
-    #[command(
-        after_help = "Examples:\n  wiki-browser events\n  wiki-browser events --json --after EPOCH-120"
-    )]
+    #[command(after_help = "\
+Examples:
+  wiki-browser events
+  wiki-browser events --json --after EPOCH-120")]
     Events {
         /// Begin after this event
         #[arg(long, value_name = "ID")]

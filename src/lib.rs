@@ -15,3 +15,5 @@ pub mod flows;
 
 pub mod cli;
 pub mod http;
+
+pub mod app;

@@ -1,16 +1,26 @@
 //! The server and the operator's commands.
 
-use std::io::Write;
+use std::io::Write as _;
 use std::process::ExitCode;
 
-use wiki_browser::cli::{self, ServeArgs};
+use wiki_browser::app;
+use wiki_browser::cli::{self, Seams, ServeArgs};
 
 fn main() -> ExitCode {
-    cli::main(std::env::args_os(), serve)
+    cli::main(
+        std::env::args_os(),
+        Seams {
+            serve,
+            render: |asked| {
+                app::render(asked.loaded, asked.kind, asked.inputs, asked.source_of_topic)
+            },
+        },
+    )
 }
 
 fn serve(args: ServeArgs) -> ExitCode {
-    // Nobody to tell if standard error is closed.
-    let _ = writeln!(std::io::stderr(), "error: this build cannot serve {}", args.script);
-    ExitCode::FAILURE
+    app::serve(&args.script, |text| {
+        // Nobody to tell if standard output is closed; the site serves all the same.
+        let _ = writeln!(std::io::stdout(), "{text}");
+    })
 }

@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::proposal::ProposalCommand;
+use crate::cli::commands::script::{CheckArgs, RenderArgs};
 use crate::cli::commands::source::SourceCommand;
 use crate::cli::commands::topic::TopicCommand;
 use crate::cli::init::InitArgs;
@@ -64,6 +65,10 @@ pub(super) enum Command {
     Serve,
     /// Make a site in a git repository: the script, the skills and an example persona
     Init(InitArgs),
+    /// Read the script and say what is wrong with it
+    Check(CheckArgs),
+    /// Print the exact prompt that a job would be given, with nothing started
+    Render(RenderArgs),
     /// Work with jobs: the runs of agents
     #[command(subcommand)]
     Job(JobCommand),

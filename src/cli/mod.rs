@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use args::ServeArgs;
-pub use commands::main;
+pub use commands::{RenderRequest, Seams, main};
 
 /// Prints what the parser says: help and version on standard output, a mistake on standard error,
 /// as the JSON envelope if `--json` is among the arguments.

@@ -77,6 +77,17 @@ impl Client {
         Client::with(socket, Credential::File(file.to_owned()))
     }
 
+    /// Returns a client with the operator's token, which lies in the site's data folder.
+    ///
+    /// # Errors
+    /// `unauthenticated` if only the socket of the site is known.
+    pub fn of_operator(site: &Site) -> Result<Client> {
+        let data = site.data.as_ref().ok_or_else(|| {
+            Error::new(ErrorKind::Unauthenticated, "the data folder of the site is not known")
+        })?;
+        Client::with_token_file(&site.socket, &data.join("operator.token"))
+    }
+
     fn with(socket: &Utf8Path, credential: Credential) -> Result<Client> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()

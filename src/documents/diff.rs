@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use imara_diff::{Algorithm, Diff, InternedInput};
+use imara_diff::{Algorithm, Diff, Hunk, InternedInput};
+
+use crate::documents::compare::{Run, WHOLE_TOKENS_MAX, kept_runs};
 
 /// Lines shown around a change.
 const CONTEXT_LINES: usize = 3;
@@ -25,15 +27,7 @@ fn unified_within(old: &str, new: &str, path: &str, bytes_max: usize) -> String 
     let mut input: InternedInput<&str> = InternedInput::default();
     input.update_before(old_lines.iter().copied());
     input.update_after(new_lines.iter().copied());
-    let mut diff = Diff::compute(Algorithm::Histogram, &input);
-    diff.postprocess_lines(&input);
-    let changes: Vec<Change> = diff
-        .hunks()
-        .map(|it| Change {
-            old: it.before.start as usize..it.before.end as usize,
-            new: it.after.start as usize..it.after.end as usize,
-        })
-        .collect();
+    let changes = changes(&input);
     let mut shown = format!("--- a/{path}\n+++ b/{path}\n");
     for group in changes.chunk_by(|a, b| b.old.start - a.old.end <= 2 * CONTEXT_LINES) {
         if !show_group(&mut shown, group, &old_lines, &new_lines, bytes_max) {
@@ -47,6 +41,31 @@ fn unified_within(old: &str, new: &str, path: &str, bytes_max: usize) -> String 
 struct Change {
     old: Range<usize>,
     new: Range<usize>,
+}
+
+/// Returns what changed. Only texts of a usual size get changes that start where a person would
+/// start them; for others the time is bounded.
+fn changes(input: &InternedInput<&str>) -> Vec<Change> {
+    let (old, new) = (&input.before, &input.after);
+    if old.len() + new.len() <= WHOLE_TOKENS_MAX {
+        let mut diff = Diff::compute(Algorithm::Histogram, input);
+        diff.postprocess_lines(input);
+        let change = |it: Hunk| Change {
+            old: it.before.start as usize..it.before.end as usize,
+            new: it.after.start as usize..it.after.end as usize,
+        };
+        return diff.hunks().map(change).collect();
+    }
+    let mut changes = Vec::new();
+    let (mut from_old, mut from_new) = (0, 0);
+    let end = Run { old: old.len(), new: new.len(), count: 0 };
+    for run in kept_runs(old, new).into_iter().chain(std::iter::once(end)) {
+        if from_old < run.old || from_new < run.new {
+            changes.push(Change { old: from_old..run.old, new: from_new..run.new });
+        }
+        (from_old, from_new) = (run.old + run.count, run.new + run.count);
+    }
+    changes
 }
 
 /// Writes changes that share their context; returns whether there was room.
@@ -131,6 +150,13 @@ mod tests {
         let new = "some line\n".repeat(1000);
         let cut = unified_within("", &new, "x.md", 500);
         assert!(cut.len() < 600 && cut.ends_with("was cut here\n"));
+    }
+
+    #[test]
+    fn a_very_large_text_has_a_diff_that_applies() {
+        let old: String = (0..90_000).map(|it| format!("{it}\n")).collect();
+        let new = old.replace("5000\n", "five\n\n");
+        assert_eq!(apply(&old, &unified(&old, &new, "x.md")), new);
     }
 
     /// Applies a diff as `patch` would, but strictly.

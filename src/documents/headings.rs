@@ -1,6 +1,6 @@
 //! The outline of a Markdown text: its headings and the blocks between them, by offsets.
 //!
-//! **Invariant:** the front matter is no heading, and a hostile text costs no more than a large one.
+//! **Invariant:** the front matter is no heading; a hostile text costs no more than a large one.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde::Serialize;

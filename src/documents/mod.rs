@@ -6,6 +6,7 @@
 pub mod anchor;
 pub mod attempt;
 pub mod commit;
+mod compare;
 pub mod diff;
 pub mod fate;
 #[cfg(test)]

@@ -48,7 +48,10 @@ macro_rules! word_enum {
         }
 
         impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+            fn serialize<S>(&self, to: S) -> std::result::Result<S::Ok, S::Error>
+            where
+                S: serde::Serializer,
+            {
                 to.serialize_str(self.as_str())
             }
         }

@@ -144,6 +144,22 @@ impl Call {
         }
     }
 
+    /// Reads a body that must be empty (or `{}`), and the idempotency key.
+    ///
+    /// # Errors
+    /// `invalid` for any other body, and for a key that is no word.
+    pub async fn nothing_with_key(&mut self) -> Result<Option<Key>> {
+        let word = self.key_word()?;
+        self.nothing().await?;
+        let Some(key) = word else { return Ok(None) };
+        Ok(Some(Key {
+            actor: self.caller()?.actor(),
+            key,
+            route: format!("{} {}", self.passed.route.verb.as_str(), self.passed.path),
+            body_digest: digest_hex(""),
+        }))
+    }
+
     pub(super) fn login_hash(&self) -> Option<String> {
         self.passed.who.as_ref().and_then(|it| it.login_hash.clone())
     }

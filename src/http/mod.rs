@@ -10,16 +10,21 @@ mod call;
 mod events;
 mod gate;
 mod health;
+mod jobs;
 mod listen;
 mod login;
 mod me;
 mod origin;
 mod page;
+mod proposals;
 pub mod reply;
 mod route;
 mod serve;
+mod settings;
 mod site;
+mod sources;
 mod table;
+mod topics;
 mod who;
 
 use std::net::SocketAddr;
@@ -28,10 +33,12 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Ids, JobId, Result, digest_hex};
+use crate::flows;
 use crate::people::LoginCodes;
 use crate::store::Store;
 
@@ -125,6 +132,8 @@ pub struct Edge {
     pub is_ready: IsReady,
     /// Ends every endless reply.
     pub stop: CancellationToken,
+    /// Where work goes that must end although its client left.
+    pub tasks: TaskTracker,
 }
 
 /// Returns the routes that need nothing but the edge: health, login, `me`, events, assets.
@@ -135,5 +144,17 @@ pub fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
         me::routes(edge),
         events::routes(edge),
         assets::routes(),
+    ])
+}
+
+/// Returns the routes of the whole site.
+pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        routes(edge),
+        sources::routes(site),
+        topics::routes(site),
+        proposals::routes(site, edge),
+        jobs::routes(site),
+        settings::routes(site),
     ])
 }

@@ -1,4 +1,4 @@
-//! What server and guard tell each other: the launch file, the words on the lifeline, the exit file.
+//! What server and guard tell each other: launch file, words on the lifeline, exit file.
 //!
 //! **Invariant:** no secret is in a file; secrets pass over the lifeline only.
 

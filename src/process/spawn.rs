@@ -1,7 +1,7 @@
 //! The server's side of a guard: starting it, hearing it, stopping it.
 //!
-//! **Invariant:** the server's end of the socketpair is the guard's lifeline: it is held by [`Guard`]
-//! alone, and dropping that ends the job.
+//! **Invariant:** the server's end of the socketpair is the guard's lifeline: [`Guard`] alone holds
+//! it, and dropping that ends the job.
 
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -330,8 +330,8 @@ fn check(
     if !program.is_absolute() {
         return Err(Error::invalid(format!("guard `{program}` is not an absolute path")));
     }
-    if (launch.stdin == LaunchStdin::File) != prompt.is_some() {
-        return Err(Error::invalid("cannot launch: stdin `file` and a prompt belong together"));
+    if launch.stdin == LaunchStdin::File && prompt.is_none() {
+        return Err(Error::invalid("cannot launch: stdin `file` needs a prompt"));
     }
     Ok(())
 }

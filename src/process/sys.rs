@@ -11,7 +11,7 @@ use std::process::{Child, Command};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::prctl;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd;
 use tokio::io::unix::AsyncFd;
 
@@ -94,8 +94,8 @@ fn default_dispositions() {
     }
 }
 
-/// Starts a command in a session of its own that dies with the calling *thread*, with default
-/// signal dispositions. Only the guard may use it: it is small (`pre_exec` forks) and has one
+/// Starts a command in a session of its own that dies with the calling *thread*, with no
+/// signal blocked or ignored. Only the guard may use it: it is small (`pre_exec` forks) and has one
 /// thread (the death signal follows the thread).
 pub(in crate::process) fn spawn_agent(command: &mut Command) -> io::Result<Child> {
     let parent = unistd::getpid();
@@ -109,6 +109,8 @@ pub(in crate::process) fn spawn_agent(command: &mut Command) -> io::Result<Child
                 // The guard died before the death signal was set: nobody would end this process.
                 return Err(io::Error::from(Errno::ESRCH));
             }
+            // The guard blocks what it reads from its signalfd, and a mask survives `exec`.
+            SigSet::empty().thread_set_mask()?;
             default_dispositions();
             Ok(())
         });

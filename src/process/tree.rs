@@ -130,6 +130,7 @@ async fn end_found(
     let kill_at = Instant::now() + grace;
     let find = Arc::new(find);
     let mut sweep = Sweep::default();
+    let mut give_up_at = None;
     loop {
         let is_over = Instant::now() >= kill_at;
         let find = find.clone();
@@ -148,7 +149,7 @@ async fn end_found(
         if found.is_empty() {
             return Ok(sweep.count());
         }
-        if Instant::now() >= kill_at + KILL_MAX {
+        if is_over && Instant::now() >= *give_up_at.get_or_insert(Instant::now() + KILL_MAX) {
             let pids: Vec<String> = found.iter().map(|it| it.pid.to_string()).collect();
             return Err(Error::unavailable(format!("processes {} do not end", pids.join(", ")))
                 .code("survivors")
@@ -162,6 +163,7 @@ async fn end_found(
 #[derive(Debug, Default)]
 pub(in crate::process) struct Sweep {
     seen: HashSet<(i32, u64)>,
+    killed: HashSet<(i32, u64)>,
 }
 
 impl Sweep {
@@ -184,7 +186,11 @@ impl Sweep {
         }
         for stat in found.iter().filter(|it| !it.is_dead()) {
             self.note(stat);
-            send(stat, Signal::Kill, mark);
+            // One KILL is enough. A second walk may find it still dying, and time is short then.
+            let is_new = self.killed.insert((stat.pid, stat.start));
+            if is_new && !send(stat, Signal::Kill, mark) {
+                self.killed.remove(&(stat.pid, stat.start));
+            }
         }
     }
 
@@ -203,14 +209,15 @@ impl Sweep {
     }
 }
 
-fn send(stat: &Stat, signal: Signal, mark: Option<(&str, &str)>) {
+/// Sends a signal to a process that is still the one that was found; returns whether it was sent.
+fn send(stat: &Stat, signal: Signal, mark: Option<(&str, &str)>) -> bool {
     let is_it = || {
         Stat::of(stat.pid).is_some_and(|it| it.start == stat.start)
             && mark
                 .is_none_or(|(name, value)| carries_mark(stat.pid, name).as_deref() == Some(value))
     };
     // Gone is what was wanted; a process that may not be signalled is reported as a survivor.
-    let _ = signal_verified(stat.pid, signal, is_it);
+    signal_verified(stat.pid, signal, is_it).unwrap_or(false)
 }
 
 /// Kills the process groups of verified descendants. A group lies within one session, and a session
@@ -256,6 +263,7 @@ impl Listing {
         let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
         let mut found = Vec::new();
         for task in tasks.flatten() {
+            // Every thread has a list of its own.
             let Ok(text) = std::fs::read_to_string(task.path().join("children")) else { continue };
             let pids = text.split_ascii_whitespace().filter_map(|it| it.parse().ok());
             // The pid may be another's by now, but then its parent is another too.

@@ -264,7 +264,9 @@ impl<'a> Builder<'a> {
             self.error("unknown-engine", message, &declared.spot, &expected(BUILTINS));
             return None;
         }
-        for (field, needs) in [("command", "a list of texts"), ("prompt", "a word")] {
+        for (field, needs) in
+            [("command", "a list of texts"), ("prompt", "\"stdin\" or \"argument\"")]
+        {
             if !checked.has(field) {
                 let message = format!("{title} has no `{field}`");
                 self.error("missing-field", message, &declared.spot, &format!("it needs {needs}"));

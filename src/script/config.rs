@@ -113,6 +113,11 @@ impl Engine {
         }
     }
 
+    /// Returns whether the engine sets a variable of the environment.
+    pub fn sets(&self, name: &str) -> bool {
+        matches!(&self.body, EngineBody::Process { env, .. } if env.contains_key(name))
+    }
+
     /// Returns whether the output of the engine is read, so that silence can be noticed.
     pub fn has_reads(&self) -> bool {
         matches!(self.body, EngineBody::Process { reads: Some(_), .. })

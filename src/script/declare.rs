@@ -197,11 +197,21 @@ fn named(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<F
 /// `wb.site { … }`.
 fn single(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<Function> {
     let session = Rc::clone(session);
-    lua.create_function(move |lua, body: Value| {
+    lua.create_function(move |lua, args: MultiValue| {
         let caller = Caller::of(lua);
         check_time(&session, &caller, word)?;
-        declare(&session, &caller, word, None, &body)
+        if args.len() != 1 {
+            return wrong_count(&session, &caller, word, &format!("wb.{word} {{ … }}"));
+        }
+        declare(&session, &caller, word, None, args.front().unwrap_or(&Value::Nil))
     })
+}
+
+/// `wb:site { … }` passes two values, and the first would be taken for the table.
+fn wrong_count(session: &Session, caller: &Caller, word: &str, how: &str) -> mlua::Result<()> {
+    let finding = Diagnostic::error("wrong-call", format!("wb.{word} takes exactly one table"));
+    let finding = finding.at(&session.line(caller)).note(format!("write {how}"));
+    refuse(session, caller, finding).map(drop)
 }
 
 fn declare(
@@ -239,10 +249,15 @@ fn input_table(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     for ty in InputType::ALL {
         let session = Rc::clone(session);
-        let function = lua.create_function(move |lua, fields: Value| {
+        let function = lua.create_function(move |lua, mut args: MultiValue| {
             let caller = Caller::of(lua);
             check_time(&session, &caller, "input")?;
-            let fields = match fields {
+            if args.len() > 1 {
+                let word = format!("input.{}", ty.as_str());
+                wrong_count(&session, &caller, &word, &format!("wb.{word} {{ … }}"))?;
+                return Ok(session.reported());
+            }
+            let fields = match args.pop_front().unwrap_or(Value::Nil) {
                 Value::Nil => None,
                 Value::Table(table) => Some(table),
                 other => {
@@ -266,11 +281,12 @@ fn input_table(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> {
 
 fn on(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
     let session = Rc::clone(session);
-    lua.create_function(move |lua, (event, handler): (Value, Value)| {
+    lua.create_function(move |lua, args: MultiValue| {
         let caller = Caller::of(lua);
         check_time(&session, &caller, "on")?;
         let spot = session.name_spot(&caller, "on");
-        let (Value::String(event), Value::Function(handler)) = (event, handler) else {
+        let args = args.into_iter().collect::<Vec<_>>();
+        let [Value::String(event), Value::Function(handler)] = args.as_slice() else {
             let finding = Diagnostic::error("wrong-type", "wb.on takes an event and a function");
             let note = "write wb.on(\"job_finished\", function(event) … end)";
             session.report(finding.at(&spot).note(note));
@@ -279,7 +295,7 @@ fn on(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
         let event = event.to_string_lossy();
         match EventKind::parse(&event) {
             Some(event) => {
-                let slot = session.add_function(handler, &caller);
+                let slot = session.add_function(handler.clone(), &caller);
                 session.handle(event, slot);
             }
             None => {

@@ -107,11 +107,18 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding; the same one twice, and any beyond the limit, is left out.
+    /// Adds a finding; the same one twice is left out, and what is beyond the limit is said to be.
     pub(crate) fn add(&mut self, finding: Diagnostic) {
-        if self.list.len() < FINDINGS_MAX && !self.list.contains(&finding) {
-            self.list.push(finding);
+        if self.list.len() > FINDINGS_MAX || self.list.contains(&finding) {
+            return;
         }
+        self.list.push(match self.list.len() {
+            FINDINGS_MAX => {
+                Diagnostic::error("more", format!("only {FINDINGS_MAX} findings are shown"))
+                    .note("mend these, then check again")
+            }
+            _ => finding,
+        });
     }
 
     /// Returns all findings and leaves none.
@@ -226,9 +233,10 @@ fn window(line: &str, column: usize, len: usize) -> (String, String, usize) {
     (shown.trim_end().to_owned(), indent, carets)
 }
 
-/// Replaces what could deceive a terminal.
-pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if is_hidden(c) && c != '\n' { '\u{fffd}' } else { c }).collect()
+/// Replaces what could deceive a terminal, or look like another finding.
+fn plain(text: &str) -> String {
+    let text = text.replace('\n', "\\n");
+    text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// Control characters, and those that change the direction of the text.

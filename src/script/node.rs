@@ -57,7 +57,11 @@ impl Plain {
             Plain::Flag(_) => "a flag".to_owned(),
             Plain::Integer(_) | Plain::Number(_) => "a number".to_owned(),
             Plain::Text(_) => "a text".to_owned(),
-            Plain::Table(_) => "a table".to_owned(),
+            Plain::Table(table) => match (table.items.is_empty(), table.fields.is_empty()) {
+                (false, true) => "a list".to_owned(),
+                (false, false) => "a list with fields".to_owned(),
+                _ => "a table".to_owned(),
+            },
             Plain::Function(_) => "a function".to_owned(),
             Plain::Handle(word, name) => format!("the {word} \"{name}\""),
             Plain::Input(ty, _) => format!("`wb.input.{}`", ty.as_str()),

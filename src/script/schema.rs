@@ -48,12 +48,15 @@ impl Shape {
             Shape::Number => "a number".to_owned(),
             Shape::Flag => "true or false".to_owned(),
             Shape::Duration => "a duration like \"30s\"".to_owned(),
-            Shape::Word(_) => "a word".to_owned(),
+            Shape::Word(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                words.join(" or ")
+            }
             Shape::Lines => "a list of texts".to_owned(),
             Shape::Texts => "a table of names and texts".to_owned(),
             Shape::Counts => "a table of names and whole numbers".to_owned(),
             Shape::Prompt => "a text or a function".to_owned(),
-            Shape::Reference(word) => format!("the name of a {word}"),
+            Shape::Reference(word) => format!("the name or handle of one {word}"),
             Shape::Inputs => "a table of names and wb.input.… values".to_owned(),
             Shape::Scalar => "a text, a number or a flag".to_owned(),
         }

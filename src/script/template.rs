@@ -112,6 +112,9 @@ fn check_lines(kind: &Kind, values: &BTreeMap<String, String>) -> Result<()> {
         if is_text && value.len() > TEXT_INPUT_BYTES_MAX {
             return Err(too_large());
         }
+        if is_text && value.contains('\0') {
+            return Err(Error::invalid(format!("`{name}` holds a zero byte")).code("bad_line"));
+        }
         if !is_text && value.chars().any(breaks_line) {
             let message = format!("`{name}` holds a line break or another control character");
             return Err(Error::invalid(message).code("bad_line"));

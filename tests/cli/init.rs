@@ -9,12 +9,17 @@ use serde_json::Value;
 use super::wiki_browser;
 
 /// Returns a repository without a commit and without any identity.
-fn repository() -> tempfile::TempDir {
+pub(crate) fn repository() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut git = Command::new("git");
-    git.current_dir(folder.path()).env("HOME", folder.path()).args(["init", "-q"]);
-    git.assert().success();
+    git(folder.path(), &["init", "-q"]);
     folder
+}
+
+/// Runs git and returns what it prints.
+pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(folder).env("HOME", folder).args(args);
+    String::from_utf8(git.assert().success().get_output().stdout.clone()).unwrap()
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -120,4 +125,24 @@ fn a_site_in_its_own_folder_serves_the_repository_around_it() {
     assert!(script.contains("root    = \"..\","), "{script}");
     assert!(script.contains("author_name  = \"A \\\"B\\\"\","), "{script}");
     assert!(!script.contains("\"claude\""), "{script}");
+}
+
+#[test]
+fn a_new_site_passes_its_own_check() {
+    for engine in ["claude", "suggestions"] {
+        let folder = repository();
+        let args = ["init", "--engine", engine, "--name", "Ü \"Q\" \\n ]] --", "--email", "a@b.c"];
+        wiki_browser(folder.path()).args(args).assert().success();
+        let output = wiki_browser(folder.path()).args(["check", "--print", "--json"]).unwrap();
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(value["ok"], true, "{engine}");
+        for warning in value["warnings"].as_array().unwrap() {
+            // What Claude Code may do is the operator's to know; nothing else is amiss.
+            assert_eq!(warning["code"], "skips-permissions", "{engine}");
+        }
+        let identity = &value["config"]["identity"];
+        assert_eq!(identity["author_name"], "Ü \"Q\" \\n ]] --");
+        assert_eq!(identity["author_email"], "a@b.c");
+        assert_eq!(value["config"]["kinds"]["incorporate"]["engine"], engine);
+    }
 }

@@ -1,6 +1,7 @@
 //! Both programs as a person or an agent calls them, as far as no server is needed.
 
 mod init;
+mod script;
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -25,7 +26,7 @@ fn program(path: &str, folder: &std::path::Path) -> Command {
     command
 }
 
-fn envelope(bytes: &[u8]) -> Value {
+pub(crate) fn envelope(bytes: &[u8]) -> Value {
     let value: Value = serde_json::from_slice(bytes)
         .unwrap_or_else(|_| panic!("not JSON: {}", String::from_utf8_lossy(bytes)));
     value["error"].clone()

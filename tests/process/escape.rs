@@ -69,6 +69,17 @@ async fn g08_nothing_outlives_an_agent_that_exits() {
 }
 
 #[tokio::test]
+async fn g08_a_herd_that_starves_the_machine_is_ended_whole() {
+    let rig = Rig::new();
+    let herd = "(trap '' INT TERM HUP; i=0; while [ $((i+=1)) -le 100 ]; do
+        setsid sh beat.sh hb.$i & done; wait) & until [ -s hb.100 ]; do sleep 0.01; done";
+    let record = rig.run(herd).await;
+    assert!(is_clean_exit(&record), "{record:?}");
+    assert!(record.swept > 100, "{record:?}");
+    rig.assert_all_gone(Duration::ZERO);
+}
+
+#[tokio::test]
 async fn g08_nothing_outlives_a_stopped_agent() {
     let rig = Rig::new();
     let deaf = "trap '' INT TERM HUP; while :; do sleep 1; done";
@@ -270,8 +281,8 @@ async fn serve() {
         secrets: Vec::new(),
     };
     let mut guard = spawn_guard(&children, spec).await.unwrap();
-    let pid = agent_pid(&mut guard).await;
     if role == "wait" {
+        let pid = agent_pid(&mut guard).await;
         say(&format!("started {pid}"));
         std::future::pending::<()>().await;
     }

@@ -12,8 +12,8 @@ use wiki_browser::process::{
 /// How long a test waits for what must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A script that writes a heartbeat into the file `$1` until it is ended; when a test has failed, it
-/// ends after half a minute.
+/// A script that writes a heartbeat into the file `$1` until it is ended. When a test has failed,
+/// it ends after half a minute.
 const BEAT: &str = "i=0
 while [ $i -lt 1500 ]; do echo x >> \"$1\" || exit; i=$((i+1)); sleep 0.02; done\n";
 

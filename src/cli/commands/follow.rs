@@ -1,12 +1,10 @@
 //! Watching a job until it ends, also across a restart of the server.
 
-use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::base::limit::parse_duration;
 use crate::base::{Error, ErrorKind, Result};
 use crate::cli::commands::job::log_route;
 use crate::cli::commands::site::Absence;
@@ -36,7 +34,6 @@ struct Watch<'d> {
     desk: &'d Desk,
     client: &'d Client,
     follow: &'d Follow,
-    limits_ms: BTreeMap<String, i64>,
     status: String,
     offsets: [(&'static str, u64); 2],
     has_progress_line: bool,
@@ -53,7 +50,6 @@ pub(super) fn run(desk: &Desk, client: &Client, follow: &Follow) -> Result<u8> {
         desk,
         client,
         follow,
-        limits_ms: BTreeMap::new(),
         status: String::new(),
         offsets: [("stdout", 0), ("stderr", 0)],
         has_progress_line: false,
@@ -86,9 +82,6 @@ impl Watch<'_> {
     /// Looks at the job and prints what is new; returns it if it has ended.
     fn look(&mut self) -> Result<Option<Value>> {
         let job = self.client.get(&format!("/api/agent/jobs/{}", self.follow.id))?;
-        if self.limits_ms.is_empty() {
-            self.limits_ms = limits_ms(&self.client.get("/api/config")?);
-        }
         let status = text(&job, "status");
         if status != self.status {
             self.clear();
@@ -178,8 +171,8 @@ impl Watch<'_> {
         let since = job["started_at"].as_str().or_else(|| job["created_at"].as_str());
         let Some(since) = since.and_then(when::parse) else { return };
         let elapsed = when::span(self.desk.now().0 - since.0);
-        let limit = self.limits_ms.get(text(job, "kind")).filter(|_| self.status == "running");
-        let limit = limit.map_or_else(String::new, |ms| format!(" of {}", when::span(*ms)));
+        let limit = job["timeout_ms"].as_i64().filter(|_| self.status == "running");
+        let limit = limit.map_or_else(String::new, |ms| format!(" of {}", when::span(ms)));
         let words = format!("{} {elapsed}{limit}", escape::line(&self.status));
         let words = table::cut(&words, self.desk.screen.width().unwrap_or(80).saturating_sub(1));
         let words = self.desk.screen.paint(Style::Dim, &words);
@@ -212,38 +205,5 @@ impl Watch<'_> {
             }
         })?;
         Ok(u8::from(text(job, "status") != "succeeded"))
-    }
-}
-
-/// Returns the wall clock of each kind in milliseconds.
-fn limits_ms(config: &Value) -> BTreeMap<String, i64> {
-    let kinds = config["kinds"].as_array().map_or(&[][..], Vec::as_slice);
-    let limit = |kind: &Value| match &kind["timeout"] {
-        Value::String(text) => {
-            parse_duration(text).ok().and_then(|it| i64::try_from(it.as_millis()).ok())
-        }
-        other => other.as_i64(),
-    };
-    kinds
-        .iter()
-        .filter_map(|kind| Some((kind["name"].as_str()?.to_owned(), limit(kind)?)))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn the_limit_of_a_kind_is_read_with_or_without_a_unit() {
-        let config = json!({"kinds": [
-            {"name": "a", "timeout": "5m"}, {"name": "b", "timeout": 1500},
-            {"name": "c", "timeout": "soon"}, {"timeout": "5m"},
-        ]});
-        let limits = limits_ms(&config);
-        assert_eq!(limits.get("a"), Some(&300_000));
-        assert_eq!(limits.get("b"), Some(&1_500));
-        assert_eq!(limits.len(), 2);
     }
 }

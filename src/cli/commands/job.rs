@@ -306,13 +306,20 @@ fn prompt(desk: &Desk, given: &str) -> Result<()> {
 
 /// How an input was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Given<'a> {
+pub(super) enum Given<'a> {
+    /// `NAME=VALUE`.
     Text(&'a str),
+    /// `NAME=@FILE`.
     File(&'a str),
+    /// `NAME:=JSON`.
     Json(&'a str),
 }
 
-fn split_input(pair: &str) -> Result<(&str, Given<'_>)> {
+/// Returns name and value of an input.
+///
+/// # Errors
+/// `invalid` if it is not written like one.
+pub(super) fn split_input(pair: &str) -> Result<(&str, Given<'_>)> {
     let wrong = || {
         let shown = crate::base::truncate_chars(pair, 60);
         Error::invalid(format!("`{shown}` is not NAME=VALUE"))
@@ -330,6 +337,24 @@ fn split_input(pair: &str) -> Result<(&str, Given<'_>)> {
         return Err(wrong());
     }
     Ok((name, value))
+}
+
+/// Returns an input's value as text.
+///
+/// # Errors
+/// `invalid` if its file cannot be read or its JSON is not a single value.
+pub(super) fn input_text(name: &str, given: Given<'_>) -> Result<String> {
+    match given {
+        Given::Text(text) => Ok(text.to_owned()),
+        Given::File(path) => {
+            input::file(Utf8Path::new(path), &format!("the input {name}"), TEXT_INPUT_BYTES_MAX)
+        }
+        Given::Json(json) => match serde_json::from_str(json) {
+            Ok(Value::String(text)) => Ok(text),
+            Ok(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
+            _ => Err(Error::invalid(format!("`{name}` is not a single JSON value"))),
+        },
+    }
 }
 
 fn kind_of(client: &Client, name: &str) -> Result<Value> {
@@ -356,16 +381,11 @@ fn value_of(
     let inputs = kind["inputs"].as_array().map_or(&[][..], Vec::as_slice);
     let declared = inputs.iter().find(|input| input["name"] == name);
     let sort = declared.and_then(|input| input["type"].as_str()).unwrap_or_default();
-    let value = match given {
-        Given::Json(json) => {
-            return serde_json::from_str(json)
-                .context(ErrorKind::Invalid, || format!("`{name}` is not JSON"));
-        }
-        Given::File(path) => {
-            input::file(Utf8Path::new(path), &format!("the input {name}"), TEXT_INPUT_BYTES_MAX)?
-        }
-        Given::Text(text) => text.to_owned(),
-    };
+    if let Given::Json(json) = given {
+        return serde_json::from_str(json)
+            .context(ErrorKind::Invalid, || format!("`{name}` is not JSON"));
+    }
+    let value = input_text(name, given)?;
     match sort {
         "topic" => Ok(json!(desk.id(client, Noun::Topic, &value)?)),
         "number" | "flag" => match serde_json::from_str::<Value>(value.trim()) {

@@ -3,13 +3,16 @@
 mod follow;
 pub(super) mod job;
 pub(super) mod proposal;
+pub(super) mod script;
 mod site;
 pub(super) mod source;
 pub(super) mod topic;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use clap::Parser;
 use serde_json::Value;
 
@@ -19,21 +22,42 @@ use crate::cli::screen::{self, Form, Screen, Style};
 use crate::cli::short_id::{self, Noun};
 use crate::cli::{escape, init, usage, when};
 use crate::client::{Client, Search};
+use crate::script::Loaded;
+
+/// What the command line does not do itself.
+#[derive(Clone, Copy)]
+pub struct Seams {
+    /// Serves a site until it is told to stop.
+    pub serve: fn(ServeArgs) -> ExitCode,
+    /// Makes the prompt of a kind, with nothing started.
+    pub render: fn(RenderRequest<'_>) -> Result<String>,
+}
+
+/// What `render` is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct RenderRequest<'a> {
+    /// The script.
+    pub loaded: &'a Loaded,
+    /// Name of the kind, as it was given.
+    pub kind: &'a str,
+    /// The inputs, as they were given.
+    pub inputs: &'a BTreeMap<String, String>,
+    /// The Source of the Topic among the inputs, if a server told it.
+    pub source_of_topic: Option<&'a str>,
+}
 
 /// What a command works with.
 pub(super) struct Desk {
     /// Where it prints.
     pub(super) screen: Screen,
+    /// What others do.
+    pub(super) seams: Seams,
     common: Common,
     clock: Clock,
 }
 
-/// Runs `wiki-browser` with these arguments, the program's name first. `serve` is what the command
-/// of that name does.
-pub fn main(
-    args: impl IntoIterator<Item = OsString>,
-    serve: impl FnOnce(ServeArgs) -> ExitCode,
-) -> ExitCode {
+/// Runs `wiki-browser` with these arguments, the program's name first.
+pub fn main(args: impl IntoIterator<Item = OsString>, seams: Seams) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let Cli { common, command } = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
@@ -46,10 +70,10 @@ pub fn main(
     };
     let json = common.json;
     let screen = Screen::new(form, common.color);
-    let desk = Desk { screen, common, clock: Clock::system() };
+    let desk = Desk { screen, seams, common, clock: Clock::system() };
     let done = match command {
         Command::Serve => match desk.serve_args() {
-            Ok(args) => return serve(args),
+            Ok(args) => return (seams.serve)(args),
             Err(error) => Err(error),
         },
         other => run(&desk, other),
@@ -68,6 +92,8 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
     match command {
         Command::Serve => Err(Error::internal("serve is not a request")),
         Command::Init(args) => init::run(&desk.screen, &args).map(|()| 0),
+        Command::Check(args) => script::check(desk, &args),
+        Command::Render(args) => script::render(desk, &args),
         Command::Job(command) => job::run(desk, command),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command).map(|()| 0),
@@ -93,14 +119,24 @@ impl Desk {
             return Err(Error::invalid("serve takes no --data")
                 .hint("the script names the data folder: wb.site { data = … }"));
         }
-        Ok(ServeArgs { script: self.search().script()? })
+        Ok(ServeArgs { script: self.script()? })
+    }
+
+    /// Returns the path of this site's script.
+    pub(super) fn script(&self) -> Result<Utf8PathBuf> {
+        self.search().script()
+    }
+
+    /// Returns the client of the server that uses a data folder, with the operator's token.
+    pub(super) fn client_of(&self, data: &Utf8Path) -> Result<Client> {
+        let data = self.common.data.clone().unwrap_or_else(|| data.to_owned());
+        let search = Search { data: Some(data), ..Search::default() };
+        Client::of_operator(&search.site()?)
     }
 
     /// Returns the client of this site's server, with the operator's token.
     pub(super) fn client(&self) -> Result<Client> {
-        let site = self.search().site()?;
-        let data = site.data.ok_or_else(|| Error::internal("the site has no data folder"))?;
-        Client::with_token_file(&site.socket, &data.join("operator.token"))
+        Client::of_operator(&self.search().site()?)
     }
 
     /// Returns the present time.

@@ -54,6 +54,9 @@ fn by_map(map: &PairMap, old: &str, new: &str, span: &Range<usize>) -> Option<Pl
     if mapped == 0 || mapped * 2 < total || !is_supported(map, pieces) {
         return None;
     }
+    if mapped * 5 < total * 4 && is_contested(map, old, new, first..last + 1, pieces) {
+        return None;
+    }
     let range = widen(map, &core, pieces);
     let range = trim(new, range)?;
     if new.get(range.clone())? != &old[core.clone()] {
@@ -167,6 +170,25 @@ fn is_supported(map: &PairMap, pieces: &[Piece]) -> bool {
     })
 }
 
+/// Returns whether a good part of the sentences that the pieces are in now was carried over from
+/// other sentences. Then they may be those, edited, and the span's own were deleted: of two
+/// lookalikes each explains half of what is left.
+fn is_contested(map: &PairMap, old: &str, new: &str, span: Range<usize>, pieces: &[Piece]) -> bool {
+    let news = map.new.at(pieces[0].new.start)..map.new.at(pieces[pieces.len() - 1].new.start) + 1;
+    let home = map.old.sentences_around(old, span.clone());
+    let (mut own, mut foreign) = (0, 0);
+    let now = map.new.sentences_around(new, news);
+    for token in now.filter(|token| !map.new.is_space(*token)) {
+        let bytes = map.new.end(token) - map.new.start(token);
+        match map.old_of(token) {
+            Some(old) if span.contains(&old) => own += bytes,
+            Some(old) if !home.contains(&old) => foreign += bytes,
+            _ => {}
+        }
+    }
+    foreign * 4 >= own + foreign
+}
+
 /// Returns whether a token stands in a run that was carried over and is long enough, or with which
 /// both texts start or end.
 fn is_in_long_run(map: &PairMap, token: usize) -> bool {
@@ -266,5 +288,7 @@ pub(super) fn trim(text: &str, range: Range<usize>) -> Option<Range<usize>> {
     (start < end).then_some(start..end)
 }
 
+#[cfg(test)]
+mod accuracy;
 #[cfg(test)]
 mod tests;

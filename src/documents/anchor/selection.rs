@@ -64,7 +64,7 @@ impl TryFrom<Fields> for Selection {
                 suffix: it.suffix.unwrap_or_default(),
             }),
             _ => Err(Error::invalid(
-                "a selection is {blob, start, end} or {quote} with blob, prefix and suffix if needed",
+                "a selection is {blob, start, end}, or {quote} and if needed blob, prefix, suffix",
             )
             .code("bad_selection")),
         }

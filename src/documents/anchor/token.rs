@@ -4,19 +4,24 @@
 //! character is never separated from its base.
 
 use std::iter::Peekable;
+use std::ops::Range;
 use std::str::CharIndices;
 
 use unicode_width::UnicodeWidthChar as _;
+
+/// Farthest that the ends of a sentence are looked for, in tokens.
+const SENTENCE_TOKENS_MAX: usize = 4_000;
 
 /// What a token is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     /// Letters and digits, or one character of a script without spaces.
     Word,
-    /// White space without a blank line. All of these count as equal, so that reflowing a
+    /// Other white space. All of these count as equal, so that reflowing a
     /// paragraph or changing line ends changes nothing.
     Space,
-    /// White space with a blank line.
+    /// White space after which a block may start: with a blank line, or before a list item, a
+    /// heading, a quotation or a row of a table.
     Break,
     /// Any other single character.
     Mark,
@@ -63,6 +68,27 @@ impl Tokens {
         matches!(self.sorts[token], Sort::Space | Sort::Break)
     }
 
+    /// Returns the tokens of the sentences that some tokens are in, up to a bound on either side.
+    pub(super) fn sentences_around(&self, text: &str, tokens: Range<usize>) -> Range<usize> {
+        let is_inner = |token: &usize| !self.is_end(text, *token);
+        let before = (0..tokens.start).rev().take(SENTENCE_TOKENS_MAX).take_while(is_inner);
+        let after = (tokens.end..self.count()).take(SENTENCE_TOKENS_MAX).take_while(is_inner);
+        tokens.start - before.count()..tokens.end + after.count()
+    }
+
+    /// Returns whether a sentence or a block ends with a token.
+    fn is_end(&self, text: &str, token: usize) -> bool {
+        match self.sorts[token] {
+            Sort::Break => true,
+            Sort::Space | Sort::Word => false,
+            Sort::Mark => match &text[self.start(token)..self.end(token)] {
+                "." | "!" | "?" => token + 1 == self.count() || self.is_space(token + 1),
+                "。" | "！" | "？" => true,
+                _ => false,
+            },
+        }
+    }
+
     /// Returns the token that holds a byte; the byte must be inside the text.
     pub(super) fn at(&self, byte: usize) -> usize {
         self.starts.partition_point(|start| *start as usize <= byte) - 1
@@ -88,7 +114,9 @@ fn take_token(first: char, chars: &mut Peekable<CharIndices<'_>>) -> Sort {
         while let Some((_, c)) = chars.next_if(|(_, c)| c.is_whitespace()) {
             feeds += usize::from(c == '\n');
         }
-        return if feeds > 1 { Sort::Break } else { Sort::Space };
+        let starts_block = |c: char| matches!(c, '-' | '*' | '+' | '#' | '>' | '|' | '0'..='9');
+        let is_block = feeds > 0 && chars.peek().is_some_and(|(_, c)| starts_block(*c));
+        return if feeds > 1 || is_block { Sort::Break } else { Sort::Space };
     }
     if !first.is_alphanumeric() && first != '_' {
         take_attached(first, chars);

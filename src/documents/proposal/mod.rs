@@ -1,6 +1,6 @@
 //! Owns the table `incorporation_proposals`: complete texts that are proposed for a Source.
 //!
-//! **Invariant:** a proposal is decided once; every decision is one `UPDATE … WHERE status = 'open'`.
+//! **Invariant:** a proposal is decided once, by one `UPDATE … WHERE status = 'open'`.
 
 mod settle;
 

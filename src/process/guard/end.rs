@@ -25,13 +25,14 @@ const SURVIVORS_MAX: usize = 1_000;
 pub(in crate::process::guard) struct Ending {
     kill_at: Instant,
     next_look: Instant,
+    give_up_at: Option<Instant>,
     sweep: Sweep,
 }
 
 impl Ending {
     /// What the agent left behind when it exited by itself.
     pub(in crate::process::guard) fn after_exit(now: Instant) -> Ending {
-        Ending { kill_at: now + AFTER_EXIT, next_look: now, sweep: Sweep::default() }
+        Ending::new(now + AFTER_EXIT, now)
     }
 
     /// The end of an agent that runs: INT now, TERM at 40 % and KILL at 100 % of the grace.
@@ -46,7 +47,11 @@ impl Ending {
             signal_group(agent, RawSignal::SIGINT);
             signal_group(agent, RawSignal::SIGCONT);
         }
-        Ending { kill_at: now + grace, next_look: now + grace * 2 / 5, sweep: Sweep::default() }
+        Ending::new(now + grace, now + grace * 2 / 5)
+    }
+
+    fn new(kill_at: Instant, term_at: Instant) -> Ending {
+        Ending { kill_at, next_look: term_at, give_up_at: None, sweep: Sweep::default() }
     }
 
     /// Sends what is due. Returns when to look again, or `None` once waiting is pointless.
@@ -55,13 +60,18 @@ impl Ending {
         now: Instant,
         agent: &Agent,
     ) -> Option<Instant> {
-        if now >= self.kill_at + KILL_MAX {
+        if self.give_up_at.is_some_and(|it| now >= it) {
             return None;
         }
         if now < self.next_look {
             return Some(self.next_look);
         }
         let is_kill = now >= self.kill_at;
+        if is_kill {
+            // From the first look, not from `kill_at`: on a machine that a fork bomb starves, the
+            // guard may come late, and then it must not give up at once.
+            self.give_up_at.get_or_insert(now + KILL_MAX);
+        }
         if fault::is_off("sweep") {
             let signal = if is_kill { RawSignal::SIGKILL } else { RawSignal::SIGTERM };
             if agent.exit.is_none() {

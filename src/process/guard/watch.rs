@@ -257,7 +257,13 @@ impl Job<'_> {
         self.link.flush();
         for order in self.link.receive() {
             match order {
-                GuardOrder::Stop { cause } => self.end(cause),
+                GuardOrder::Stop { cause } => self.end(match cause {
+                    // These are for the guard alone to find.
+                    ExitCause::Exit | ExitCause::SpawnFailed | ExitCause::Lifeline => {
+                        ExitCause::Stopped
+                    }
+                    cause => cause,
+                }),
                 GuardOrder::FinalResult => self.clocks.note_final_result(Instant::now()),
                 GuardOrder::Start { .. } => note("told to start twice"),
             }

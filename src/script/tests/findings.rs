@@ -97,6 +97,8 @@ fn a_runtime_error_ends_the_evaluation_but_not_the_report() {
         &["4:11 unknown-field", "5:1 runtime"],
     );
     check("error({ code = 5 })\n", &["runtime"]);
+    let text = check("error(\"a\\nerror[x]: b\")\n", &["4:1 runtime"]);
+    assert!(text.starts_with("error[runtime]: a\\nerror[x]: b\n"), "{text}");
     let text = check("local x = {\n  a = 1\n", &["6:1 syntax"]);
     assert!(text.contains("'}' expected"), "{text}");
 }
@@ -113,6 +115,11 @@ fn a_thing_is_declared_once_and_whole() {
     check("wb.kind { about = 1 }\n", &["4:1 no-name"]);
     check("wb.kind(\"k\", {})\n", &["4:1 no-name"]);
     check("wb.site \"x\"\n", &["4:1 wrong-type"]);
+    check("wb:site { root = \"..\" }\n", &["4:1 wrong-call"]);
+    check("wb.site()\n", &["4:1 wrong-call"]);
+    check("local i = wb.input:line {}\n", &["4:1 wrong-call"]);
+    check("wb:on(\"job_finished\", function() end)\n", &["4:4 wrong-type"]);
+    check("wb:kind \"k\" {}\n", &["4:1 no-name"]);
     check("wb.engine \"E x\" { type = \"builtin\" }\n", &["4:1 bad-name", "4:1 unknown-engine"]);
 }
 

@@ -1,0 +1,354 @@
+//! Composition: builds the handles, starts the loops, and owns the order of the shutdown.
+//!
+//! Start: script, lock, engines, repository, database, recovery, listen. Stop: no more requests,
+//! streams end, the queue takes no more, running jobs get their grace, rows are settled, the writer
+//! is drained.
+
+mod data;
+mod logs;
+mod signals;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::json;
+use tokio::net::{TcpListener, UnixListener};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{error, info, warn};
+
+use crate::base::{Clock, Context, Error, ErrorKind, Ids, Result};
+use crate::documents::Repo;
+use crate::flows::{self, Site, Works};
+use crate::http::{
+    self, Edge, GateConfig, JobToken, JobTokenState, Listeners, ServeLimits, bind_unix, login_link,
+};
+use crate::jobs::{self, Engines, Queue, Setup, TokenState};
+use crate::people::{self, LoginCodes, Person};
+use crate::process::{self, Children, FileLock};
+use crate::script::{self, Config, Loaded};
+use crate::store::{MIGRATIONS, Store, Writer};
+
+/// How long a second server waits for the first to end.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// What a shutdown may take beyond the grace of the jobs.
+const SHUTDOWN_SLACK: Duration = Duration::from_millis(900);
+
+/// Serves a site until it is told to stop. `say` tells the operator where to look, once it serves.
+pub fn serve(script: &Utf8Path, say: impl FnOnce(&str)) -> ExitCode {
+    logs::start();
+    let loaded = match script::load(script) {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            say(&report.to_string());
+            return ExitCode::FAILURE;
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(cause) => {
+            error!("no runtime: {cause}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let served = runtime.block_on(run(loaded, say));
+    // What is left on blocking threads has nothing to say any more.
+    runtime.shutdown_background();
+    match served {
+        Ok(code) => code,
+        Err(cause) => {
+            let hint = cause.hint_str().map(|it| format!("\nhint: {it}")).unwrap_or_default();
+            error!("cannot serve: {}{hint}", cause.chain());
+            ExitCode::from(cause.kind().exit_code())
+        }
+    }
+}
+
+async fn run(loaded: Loaded, say: impl FnOnce(&str)) -> Result<ExitCode> {
+    let stops = signals::listen()?;
+    let config = Arc::clone(&loaded.config);
+    data::make_private(&config.site.data)?;
+    let lock = take_lock(&config.site.data).await?;
+    process::become_subreaper()?;
+    let (site, writer) = build(&loaded).await?;
+    // The recovery writes: its writer is served from here on, and until the very end.
+    let (writer_stop, writers) = (CancellationToken::new(), TaskTracker::new());
+    let writer_done = writers.spawn(writer.serve(writer_stop.clone()));
+    let outcome = serve_site(site, &loaded, stops, say).await;
+    writer_stop.cancel();
+    if let Err(cause) = writer_done.await {
+        error!("the writer ended badly: {cause}");
+    }
+    data::remove_server_file(&config.site.data);
+    drop(lock);
+    outcome
+}
+
+async fn build(loaded: &Loaded) -> Result<(Site, Writer)> {
+    let config = &loaded.config;
+    let env: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+    let wb_agent = resolve_wb_agent(config)?;
+    let engines = Engines::resolve(config, path, &wb_agent)?;
+    let children = Children::new();
+    let git = resolve_git(path, &config.folder)?;
+    let repo = Repo::open(&config.site.root, git, &config.site.sources, children.clone()).await?;
+    let clock = Clock::system();
+    let (store, writer) =
+        Store::open(&config.site.data.join("wiki.db"), MIGRATIONS, clock.clone())?;
+    let ids = Ids::new(clock);
+    let works = Works {
+        store: store.clone(),
+        ids: ids.clone(),
+        config: Arc::clone(config),
+        vm: loaded.vm.clone(),
+        repo,
+        wb_agent: wb_agent.clone(),
+    };
+    let queue = Queue::new(Setup {
+        store,
+        ids,
+        children,
+        config: Arc::clone(config),
+        engines,
+        wb_agent,
+        env,
+        hooks: flows::prepare::hooks(&works),
+    });
+    let warnings = warnings(loaded);
+    for warning in &warnings {
+        warn!("{warning}");
+    }
+    let site = Site { works, queue, warnings: Arc::new(warnings) };
+    Ok((site, writer))
+}
+
+/// Recovers, listens, and serves until told to stop; the writer runs on after it.
+async fn serve_site(
+    site: Site,
+    loaded: &Loaded,
+    mut stops: signals::Stops,
+    say: impl FnOnce(&str),
+) -> Result<ExitCode> {
+    let config = &loaded.config;
+    data::keep_script(config)?;
+    let operator = keep_operator(&site).await?;
+    let left = flows::recover::recover(&site).await?;
+    let tcp = bind_tcp(config).await?;
+    let address = tcp.local_addr().context(ErrorKind::Unavailable, || "no address".to_owned())?;
+    let unix: UnixListener = bind_unix(&config.site.data, "wb.sock")?;
+    let stop = CancellationToken::new();
+    let edge = edge(&site, address, stop.clone());
+    data::write_server_file(
+        &config.site.data,
+        &json!({
+            "socket": config.site.data.join("wb.sock"), "address": address,
+            "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION"),
+            "started_at": site.store.clock().now(), "root": config.site.root,
+        }),
+    )?;
+    let link = login_link(&edge, &operator.id)?;
+    info!("serving {} at http://{address}", config.site.root);
+    say(&format!(
+        "wiki-browser serves {root}\n  page     {url}   (one-time link, {name})\n  \
+         commands wiki-browser status, wiki-browser --help",
+        root = config.site.root,
+        url = link.url,
+        name = operator.name,
+    ));
+    let grace = config.limits.grace;
+    let tracker = edge.tasks.clone();
+    let routes = http::site_routes(&edge, &site);
+    let listeners = Listeners { tcp: Some(tcp), unix };
+    let limits = ServeLimits::default();
+    tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
+    tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
+    let queue = tracker.spawn(site.queue.clone().serve(left, stop.clone()));
+    let name = stops.next().await;
+    info!("{name}: stopping, running jobs get {}", crate::base::limit::format_duration(grace));
+    stop.cancel();
+    tracker.close();
+    let ended = async {
+        if let Err(cause) = queue.await {
+            error!("the queue ended badly: {cause}");
+        }
+        tracker.wait().await;
+    };
+    tokio::select! {
+        () = ended => {
+            info!("stopped");
+            Ok(ExitCode::SUCCESS)
+        }
+        () = tokio::time::sleep(grace + SHUTDOWN_SLACK) => {
+            error!("stopped with {} tasks unfinished; the next start settles them", tracker.len());
+            Ok(ExitCode::FAILURE)
+        }
+        name = stops.next() => {
+            error!("{name} again: stopped at once; the next start settles what was running");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+async fn take_lock(data: &Utf8Path) -> Result<FileLock> {
+    let path = data.join("lock");
+    let give_up = tokio::time::Instant::now() + LOCK_WAIT;
+    loop {
+        if let Some(lock) = FileLock::try_take(&path)? {
+            return Ok(lock);
+        }
+        if tokio::time::Instant::now() >= give_up {
+            let who =
+                data::running_server(data).map_or_else(String::new, |it| format!(" (pid {it})"));
+            return Err(Error::conflict(
+                "already_running",
+                format!("another server{who} has the data folder {data}"),
+            )
+            .hint("stop it first, or use another `data` folder in the script"));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn bind_tcp(config: &Config) -> Result<TcpListener> {
+    let listen = config.site.listen;
+    TcpListener::bind(listen).await.map_err(|cause| {
+        Error::unavailable(format!("cannot listen on {listen}"))
+            .code("cannot_listen")
+            .hint("another program may have the port: set `listen` in the script, 0 picks one")
+            .source(cause)
+    })
+}
+
+async fn keep_operator(site: &Site) -> Result<Person> {
+    let secret = people::keep_operator_token(&site.config.site.data)?;
+    let ids = site.ids.clone();
+    let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let user = user.filter(|it| !it.is_empty()).unwrap_or_else(|| "operator".to_owned());
+    site.store
+        .write(move |tx| {
+            let person = people::ensure_operator(tx, &ids, &user)?;
+            people::ensure_operator_token(tx, &ids, &person.id, &secret)?;
+            Ok(person)
+        })
+        .await
+}
+
+fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> Edge {
+    let config = &site.config;
+    let name = config.site.name.clone().unwrap_or_else(|| "wiki-browser".to_owned());
+    let hosts = config.site.public_hosts.clone();
+    let store = site.store.clone();
+    let own_pid = i32::try_from(std::process::id()).unwrap_or(0);
+    Edge {
+        store: site.store.clone(),
+        ids: site.ids.clone(),
+        codes: LoginCodes::default(),
+        gate: Arc::new(GateConfig::new(Some(address), hosts, name, &config.site.data)),
+        identify_job: Arc::new(move |hash| {
+            let store = store.clone();
+            Box::pin(async move {
+                let owner = store.read(move |c| jobs::token_owner(c, &hash)).await?;
+                Ok(owner.map(|it| JobToken {
+                    job: it.job,
+                    state: match it.state {
+                        TokenState::Running => JobTokenState::Running,
+                        TokenState::Ended => JobTokenState::Ended,
+                    },
+                }))
+            })
+        }),
+        // All that a job starts descends from this process: its guard is our child, and what loses
+        // its parents comes to the guard or to us, because both are subreapers.
+        is_agent_peer: Arc::new(move |pid| {
+            process::descends_from(pid, &[own_pid])
+                || process::carries_mark(pid, process::MARK).is_some()
+        }),
+        is_ready: Arc::new(|| Box::pin(async { Ok(()) })),
+        stop,
+        tasks: TaskTracker::new(),
+    }
+}
+
+/// Makes the prompt of a kind, with nothing started and no database opened.
+///
+/// # Errors
+/// What is wrong with the inputs or with the script's prompt function.
+pub fn render(
+    loaded: &Loaded,
+    kind: &str,
+    inputs: &BTreeMap<String, String>,
+    source_of_topic: Option<&str>,
+) -> Result<String> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let git = resolve_git(&path, &loaded.config.folder)?;
+    let wb_agent = resolve_wb_agent(&loaded.config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context(ErrorKind::Unavailable, || "no runtime".to_owned())?;
+    let source = source_of_topic.map(str::to_owned);
+    runtime.block_on(flows::render::render(loaded, &wb_agent, git, kind, inputs, source))
+}
+
+/// Returns the agents' client: the script's, or the file beside this program.
+///
+/// # Errors
+/// `unavailable` with code `wb_agent_missing`.
+pub fn resolve_wb_agent(config: &Config) -> Result<Utf8PathBuf> {
+    let path = match &config.site.wb_agent {
+        Some(path) => config.folder.join(path),
+        None => {
+            let own = std::env::current_exe()
+                .context(ErrorKind::Unavailable, || "where is this program?".to_owned())?;
+            let own = Utf8PathBuf::from_path_buf(own)
+                .map_err(|_| Error::unavailable("this program's path is not UTF-8"))?;
+            own.with_file_name("wb-agent")
+        }
+    };
+    match process::which(path.as_str(), "", &config.folder) {
+        Some(found) => Ok(found),
+        None => Err(Error::unavailable(format!("there is no program {path}"))
+            .code("wb_agent_missing")
+            .hint("wb-agent is built beside wiki-browser; or set `wb_agent` in wb.site")),
+    }
+}
+
+/// Returns git's absolute path.
+///
+/// # Errors
+/// `unavailable` with code `git_missing`.
+pub fn resolve_git(path: &str, folder: &Utf8Path) -> Result<Utf8PathBuf> {
+    process::which("git", path, folder).ok_or_else(|| {
+        Error::unavailable("there is no git on the PATH").code("git_missing").hint("install git")
+    })
+}
+
+/// Returns what the operator should know although the site starts.
+fn warnings(loaded: &Loaded) -> Vec<String> {
+    let mut warnings: Vec<String> =
+        loaded.warnings.iter().map(|it| it.to_string().trim_end().to_owned()).collect();
+    if data::is_root() {
+        let config = &loaded.config;
+        let used = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));
+        let mut names: Vec<&str> = used
+            .filter(|it| it.skips_permissions() && !it.sets("IS_SANDBOX"))
+            .map(|it| it.name.as_str())
+            .collect();
+        names.dedup();
+        if !names.is_empty() && std::env::var_os("IS_SANDBOX").is_none() {
+            warnings.push(format!(
+                "engine \"{}\" skips permissions and this server runs as root: Claude Code refuses \
+                 that. Run the server as another user, or, in a container made for it, set \
+                 env = {{ IS_SANDBOX = \"1\" }} in the engine",
+                names.join("\", \"")
+            ));
+        }
+    }
+    warnings
+}

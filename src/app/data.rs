@@ -1,0 +1,83 @@
+//! The data folder: private, with the loaded script and where the server is.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+
+use camino::Utf8Path;
+use serde_json::Value;
+use tracing::warn;
+
+use crate::base::{Context, ErrorKind, Result};
+use crate::script::Config;
+
+const SERVER_FILE: &str = "server.json";
+
+/// Makes the folder, mode 0700.
+pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
+    let cannot = || format!("cannot create the data folder {data}");
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(data)
+        .context(ErrorKind::Unavailable, cannot)
+}
+
+/// Keeps the text of the loaded script under its digest: a job's row names the digest.
+pub(super) fn keep_script(config: &Config) -> Result<()> {
+    let folder = config.site.data.join("script").join(&config.digest);
+    if folder.is_dir() {
+        return Ok(());
+    }
+    // Written aside and renamed, so that a folder of this name is always complete.
+    let aside = config.site.data.join("script").join(format!("{}.new", config.digest));
+    let cannot = || format!("cannot keep the script in {folder}");
+    for file in &config.files {
+        let path = aside.join(&file.path);
+        let parent = path.parent().unwrap_or(&aside);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(parent)
+            .context(ErrorKind::Unavailable, cannot)?;
+        write_private(&path, file.text.as_bytes())?;
+    }
+    fs::rename(&aside, &folder).context(ErrorKind::Unavailable, cannot)
+}
+
+/// Tells the commands where the server is.
+pub(super) fn write_server_file(data: &Utf8Path, facts: &Value) -> Result<()> {
+    let (path, aside) = (data.join(SERVER_FILE), data.join(format!("{SERVER_FILE}.new")));
+    write_private(&aside, format!("{facts:#}\n").as_bytes())?;
+    fs::rename(&aside, &path).context(ErrorKind::Unavailable, || format!("cannot write {path}"))
+}
+
+/// Takes that back.
+pub(super) fn remove_server_file(data: &Utf8Path) {
+    let path = data.join(SERVER_FILE);
+    match fs::remove_file(&path) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+            warn!("cannot remove {path}: {cause}");
+        }
+        _ => {}
+    }
+}
+
+/// Returns the pid that the server file names, for a message.
+pub(super) fn running_server(data: &Utf8Path) -> Option<u64> {
+    let text = fs::read_to_string(data.join(SERVER_FILE)).ok()?;
+    serde_json::from_str::<Value>(&text).ok()?["pid"].as_u64()
+}
+
+/// Returns whether this program runs as root.
+pub(super) fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|facts| facts.uid() == 0)
+}
+
+fn write_private(path: &Utf8Path, bytes: &[u8]) -> Result<()> {
+    let cannot = || format!("cannot write {path}");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(path).context(ErrorKind::Unavailable, cannot)?;
+    file.write_all(bytes).context(ErrorKind::Unavailable, cannot)
+}

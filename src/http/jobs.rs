@@ -1,0 +1,75 @@
+//! Jobs.
+
+use hyper::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::Result;
+use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
+use crate::flows::{self, Site};
+use crate::http::{Call, any_of, get, post, reply};
+
+/// A request with a `text` input of the largest size, some of it escaped.
+const JOB_BODY_BYTES_MAX: usize = 2 * TEXT_INPUT_BYTES_MAX + 1024 * 1024;
+/// A result as JSON in JSON.
+const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct After {
+    #[serde(default)]
+    after: u64,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/api/agent/jobs", site, async |site: Site, call| {
+            reply::ok(&flows::jobs::list(&site, &call.caller()?, call.query()?).await?)
+        }),
+        post("/api/agent/jobs", site, create),
+        get("/api/agent/jobs/{id}", site, async |site: Site, call| {
+            let id = call.param("id")?;
+            reply::ok(&flows::jobs::show(&site, &call.caller()?, &id).await?)
+        }),
+        get("/api/agent/jobs/{id}/log", site, async |site: Site, call| {
+            let id = call.param("id")?;
+            reply::ok(&flows::jobs::log(&site, &call.caller()?, &id, call.query()?).await?)
+        }),
+        get("/api/agent/jobs/{id}/stream", site, async |site: Site, call| {
+            let (id, after): (_, After) = (call.param("id")?, call.query()?);
+            reply::ok(&flows::jobs::stream(&site, &call.caller()?, &id, after.after).await?)
+        }),
+        get("/api/agent/jobs/{id}/prompt", site, async |site: Site, call| {
+            let id = call.param("id")?;
+            reply::ok(&flows::jobs::prompt(&site, &call.caller()?, &id).await?)
+        }),
+        post("/api/agent/jobs/{id}/cancel", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::jobs::cancel(&site, &call.caller()?, &id).await?)
+        }),
+        post("/api/agent/jobs/{id}/retry", site, retry),
+        post("/api/agent/jobs/{id}/result", site, finish),
+    ])
+}
+
+async fn create(site: Site, mut call: Call) -> Result<Response> {
+    let (request, key) = call.json_with_key(JOB_BODY_BYTES_MAX).await?;
+    let id = flows::jobs::create(&site, &call.caller()?, request, key).await?;
+    reply::json(StatusCode::ACCEPTED, &json!({"job_id": id}))
+}
+
+async fn retry(site: Site, mut call: Call) -> Result<Response> {
+    let key = call.nothing_with_key().await?;
+    let id = call.param("id")?;
+    let id = flows::jobs::retry(&site, &call.caller()?, &id, key).await?;
+    reply::json(StatusCode::ACCEPTED, &json!({"job_id": id}))
+}
+
+async fn finish(site: Site, mut call: Call) -> Result<Response> {
+    let request = call.json(RESULT_BODY_BYTES_MAX).await?;
+    let id = call.param("id")?;
+    reply::ok(&flows::jobs::finish(&site, &call.caller()?, &id, request).await?)
+}

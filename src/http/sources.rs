@@ -1,0 +1,39 @@
+//! Sources.
+
+use serde::Deserialize;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::SourcePath;
+use crate::flows::{self, Site};
+use crate::http::{any_of, get, reply};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ByPath {
+    path: SourcePath,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HistoryQuery {
+    path: SourcePath,
+    limit: Option<u32>,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/api/sources", site, async |site: Site, call| {
+            reply::ok(&flows::sources::list(&site, &call.caller()?, call.query()?).await?)
+        }),
+        get("/api/source", site, async |site: Site, call| {
+            let query: ByPath = call.query()?;
+            reply::ok(&flows::sources::show(&site, &call.caller()?, &query.path).await?)
+        }),
+        get("/api/source/history", site, async |site: Site, call| {
+            let query: HistoryQuery = call.query()?;
+            let (caller, limit) = (call.caller()?, query.limit);
+            reply::ok(&flows::sources::history(&site, &caller, &query.path, limit).await?)
+        }),
+    ])
+}

@@ -1,0 +1,85 @@
+//! Topics, their messages, and what agents ask about them.
+
+use hyper::StatusCode;
+use serde::Deserialize;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::limit::{MESSAGE_BYTES_MAX, SOURCE_BYTES_MAX};
+use crate::base::{Result, SourcePath, TopicId};
+use crate::documents::TopicStatus;
+use crate::flows::{self, Site};
+use crate::http::{Call, any_of, get, post, reply};
+
+/// A message in JSON: every character may be escaped by six bytes.
+const MESSAGE_BODY_BYTES_MAX: usize = 6 * MESSAGE_BYTES_MAX + 256 * 1024;
+/// A proposed text in JSON with its anchors. Text of documents is seldom escaped.
+const PROPOSAL_BODY_BYTES_MAX: usize = 2 * SOURCE_BYTES_MAX + 4 * 1024 * 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ById {
+    id: TopicId,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BySource {
+    source_path: SourcePath,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/api/topics", site, async |site: Site, call| {
+            reply::ok(&flows::topics::list(&site, &call.caller()?, call.query()?).await?)
+        }),
+        post("/api/topics", site, create),
+        get("/api/topics/{id}", site, async |site: Site, call| {
+            let id = call.param("id")?;
+            reply::ok(&flows::topics::show(&site, &call.caller()?, &id).await?)
+        }),
+        post("/api/topics/{id}/messages", site, message),
+        post("/api/topics/{id}/discard", site, async |site, call| {
+            set_status(site, call, TopicStatus::Discarded).await
+        }),
+        post("/api/topics/{id}/reopen", site, async |site, call| {
+            set_status(site, call, TopicStatus::Open).await
+        }),
+        post("/api/topics/{id}/proposals", site, propose),
+        get("/api/agent/topic", site, async |site: Site, call| {
+            let query: ById = call.query()?;
+            reply::ok(&flows::topics::for_agent(&site, &call.caller()?, &query.id).await?)
+        }),
+        get("/api/agent/open-topics", site, async |site: Site, call| {
+            let query: BySource = call.query()?;
+            let caller = call.caller()?;
+            reply::ok(&flows::topics::open_for_agent(&site, &caller, &query.source_path).await?)
+        }),
+    ])
+}
+
+async fn create(site: Site, mut call: Call) -> Result<Response> {
+    let (request, key) = call.json_with_key(MESSAGE_BODY_BYTES_MAX).await?;
+    let made = flows::topics::create(&site, &call.caller()?, request, key).await?;
+    reply::json(StatusCode::CREATED, &made)
+}
+
+async fn message(site: Site, mut call: Call) -> Result<Response> {
+    let (request, key) = call.json_with_key(MESSAGE_BODY_BYTES_MAX).await?;
+    let id = call.param("id")?;
+    let made = flows::topics::post_message(&site, &call.caller()?, &id, request, key).await?;
+    reply::json(StatusCode::CREATED, &made)
+}
+
+async fn set_status(site: Site, mut call: Call, to: TopicStatus) -> Result<Response> {
+    let request = call.json(MESSAGE_BODY_BYTES_MAX).await?;
+    let id = call.param("id")?;
+    reply::ok(&flows::topics::set_status(&site, &call.caller()?, &id, to, request).await?)
+}
+
+async fn propose(site: Site, mut call: Call) -> Result<Response> {
+    let request = call.json(PROPOSAL_BODY_BYTES_MAX).await?;
+    let id = call.param("id")?;
+    let made = flows::incorporate::propose(&site, &call.caller()?, &id, request).await?;
+    reply::json(StatusCode::CREATED, &made)
+}

@@ -1,9 +1,9 @@
 //! The event stream: every later event once, in order, or the word that this cannot be.
 //!
-//! **Invariant:** numbers are given without gaps (AUTOINCREMENT in the transaction of the change), so
-//! a number that is missing in the table was pruned, and only then `reset` is said.
-//! **Invariant:** a reader is subscribed before the table is read; what comes twice is dropped by its
-//! number. A reader that lags costs nothing: it reads the table again.
+//! **Invariant:** numbers are given without gaps (AUTOINCREMENT in the transaction of the change),
+//! so a number that is missing in the table was pruned, and only then `reset` is said.
+//! **Invariant:** a reader is subscribed before the table is read; what comes twice is dropped by
+//! its number. A reader that lags costs nothing: it reads the table again.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -306,7 +306,16 @@ impl Stream for Exclusive {
 
 #[cfg(test)]
 mod tests {
+    use camino::Utf8Path;
+    use tokio::task::JoinSet;
+    use tokio_util::sync::CancellationToken;
+    use tokio_util::task::TaskTracker;
+
     use super::*;
+    use crate::base::{Actor, Clock, Event, EventKind, Ids, Scope};
+    use crate::http::GateConfig;
+    use crate::people::{self, LoginCodes, Person, TokenScope};
+    use crate::store::{MIGRATIONS, Store};
 
     #[test]
     fn a_cursor_is_an_epoch_and_a_number() {
@@ -315,5 +324,69 @@ mod tests {
         for bad in ["", "17", "a-", "a-b", "a-+1", "a-99999999999999999999", "a-1\n"] {
             assert!(Cursor::parse(bad).is_err(), "{bad:?}");
         }
+    }
+
+    /// An edge whose people are one admin with a token; the writer is in the set.
+    async fn edge(folder: &Utf8Path, tasks: &mut JoinSet<()>) -> (Edge, Person, String) {
+        let path = folder.join("wiki.db");
+        let (store, writer) = Store::open(&path, MIGRATIONS, Clock::system()).unwrap();
+        tasks.spawn(writer.serve(CancellationToken::new()));
+        let ids = Ids::new(Clock::system());
+        let minting = ids.clone();
+        let made = store.write(move |tx| {
+            let person = people::ensure_operator(tx, &minting, "ada")?;
+            let scopes = [TokenScope::Read];
+            let token = people::create_token(tx, &minting, &person.id, "x", &scopes)?.1;
+            Ok((person, token))
+        });
+        let (person, token) = made.await.unwrap();
+        let edge = Edge {
+            store,
+            ids,
+            codes: LoginCodes::default(),
+            gate: Arc::new(GateConfig::new(None, vec![], "Test".to_owned(), folder)),
+            identify_job: Arc::new(|_| Box::pin(async { Ok(None) })),
+            is_agent_peer: Arc::new(|_| false),
+            is_ready: Arc::new(|| Box::pin(async { Ok(()) })),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        (edge, person, token)
+    }
+
+    #[tokio::test]
+    async fn a_silent_stream_beats_until_its_credential_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tasks = JoinSet::new();
+        let data = Utf8Path::from_path(folder.path()).unwrap();
+        let (edge, person, token) = edge(data, &mut tasks).await;
+        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
+        let credential = Credential::Bearer(token);
+        let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
+        let mut feed =
+            Feed::open(edge.clone(), peer, caller, Some(credential), None).await.unwrap();
+        let epoch = edge.store.epoch().to_owned();
+        let greeting = format!("retry: 1000\nid: {epoch}-0\n\n");
+        assert_eq!(feed.next().await.unwrap(), Some(greeting));
+        tokio::time::pause();
+        assert_eq!(feed.next().await.unwrap().as_deref(), Some(": still here\n\n"));
+        // An event that this reader may not see moves its cursor all the same.
+        edge.store
+            .write(|tx| {
+                let event = Event::new(
+                    EventKind::ConfigReloaded,
+                    "config".to_owned(),
+                    Actor::System,
+                    json!({}),
+                );
+                let other = Scope::Person("018bcfe5-6800-7000-8000-00000000000b".parse()?);
+                tx.emit(Event { scope: other, ..event })
+            })
+            .await
+            .unwrap();
+        let beat = format!(": still here\nid: {epoch}-1\n\n");
+        assert_eq!(feed.next().await.unwrap(), Some(beat));
+        edge.store.write(move |tx| people::disable(tx, &person.id)).await.unwrap();
+        assert_eq!(feed.next().await.unwrap(), None);
     }
 }

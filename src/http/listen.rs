@@ -32,12 +32,13 @@ pub enum Peer {
 
 /// Binds a Unix socket (mode 0600) in a folder of any depth.
 ///
-/// The kernel limits the path of a socket to 107 bytes; through the folder's descriptor it is short.
+/// The kernel limits the path of a socket to 107 bytes; through the folder's descriptor it is
+/// short.
 /// The caller holds the site's lock: a socket that is there already belongs to nobody.
 ///
 /// # Errors
-/// `conflict` with code `socket_taken` if something that is no socket has the name; `unavailable` if
-/// the socket cannot be made.
+/// `conflict` with code `socket_taken` if something that is no socket has the name; `unavailable`
+/// if the socket cannot be made.
 pub fn bind_unix(dir: &Utf8Path, name: &str) -> Result<UnixListener> {
     let cannot = || format!("cannot make the socket {dir}/{name}");
     let folder = File::open(dir).context(ErrorKind::Unavailable, cannot)?;

@@ -16,8 +16,8 @@ const TOKEN_BYTES: u64 = 67;
 /// Returns the operator's token, from the file or, if there is none, newly made (mode 0600).
 ///
 /// # Errors
-/// `conflict` with code `operator_token_open` if others can read or write the file; `unavailable` if
-/// it cannot be read or written.
+/// `conflict` with code `operator_token_open` if others can read or write the file; `unavailable`
+/// if it cannot be read or written.
 pub fn keep_operator_token(data: &Utf8Path) -> Result<String> {
     let path = data.join(FILE);
     match File::open(&path) {

@@ -200,7 +200,8 @@ fn request(method: &str, path: &str, host: &str, headers: &str, body: &str) -> S
         format!("Content-Length: {}\r\n", body.len())
     };
     format!(
-        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}{length}\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
+         {headers}{length}\r\n{body}"
     )
 }
 

@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod cli;
+mod failures;
 mod git;
+mod guarantees;
 mod http;
 mod process;
 mod store;
+mod support;

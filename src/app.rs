@@ -178,6 +178,8 @@ async fn serve_site(
             error!("the queue ended badly: {cause}");
         }
         tracker.wait().await;
+        // An approval goes on when its caller has left.
+        site.repo.close().await;
     };
     tokio::select! {
         () = ended => {

@@ -50,8 +50,9 @@ pub struct JobView {
 /// Accepts a job.
 ///
 /// # Errors
-/// `forbidden` for viewers and jobs; what is wrong with an input; `lane_busy`, `queue_full`, and for
-/// a kind that proposes what `source_dirty` and its like say, before an agent spends time on it.
+/// `forbidden` for viewers and jobs; what is wrong with an input; `lane_busy`, `queue_full`, and
+/// for a kind that proposes what `source_dirty` and its like say, before an agent spends time on
+/// it.
 pub async fn create(
     site: &Site,
     caller: &Caller,

@@ -1,7 +1,9 @@
 //! Flows: one file per story that crosses domains. They are what HTTP and the command line call.
 //!
-//! **Invariant:** no flow knows how it was called; it gets a `Caller` and values, and returns values.
-//! **Invariant:** what a job's token writes goes through `jobs::fence` first, in the same transaction.
+//! **Invariant:** no flow knows how it was called; it gets a `Caller` and values, and returns
+//! values.
+//! **Invariant:** what a job's token writes goes through `jobs::fence` first, in the same
+//! transaction.
 
 pub mod approve;
 pub mod config;

@@ -3,7 +3,10 @@
 
 mod architecture;
 mod cli;
+mod failures;
 mod git;
+mod guarantees;
 mod http;
 mod process;
 mod store;
+mod support;

@@ -7,6 +7,7 @@
 
 pub mod approve;
 pub mod config;
+pub mod housekeeping;
 pub mod incorporate;
 pub mod inputs;
 pub mod jobs;

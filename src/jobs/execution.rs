@@ -240,6 +240,11 @@ pub(super) fn outcome_of(
         }
         GuardEnd::Recorded(record) => judge(&mut outcome, record, is_stopping),
     }
+    let is_silent = outcome.error_tail.trim().is_empty();
+    if is_silent && matches!(outcome.failure, Some((_, Reason::ExitStatus))) {
+        // Claude Code says on its standard output why it could not work ("Not logged in").
+        outcome.error_tail = report.summary.clone().unwrap_or_default();
+    }
     outcome
 }
 

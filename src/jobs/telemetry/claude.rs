@@ -3,7 +3,7 @@
 //! Key order and fields differ between versions; what is unknown is passed over. The last `result`
 //! line counts: `is_error` (not `subtype`, which says "success" on a refused key),
 //! `total_cost_usd`, `usage`, `modelUsage`, `num_turns`, `session_id`. The pieces that
-//! `--include-partial-messages` adds (`stream_event`) are passed over: each text comes again, whole.
+//! `--include-partial-messages` adds (`stream_event`) are passed over: each text comes again.
 
 use serde_json::{Value, json};
 

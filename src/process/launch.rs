@@ -34,7 +34,7 @@ pub struct Launch {
     pub job: String,
     /// The program (absolute) and its arguments.
     pub argv: Vec<String>,
-    /// The whole environment, without the mark, the token and secrets.
+    /// The environment, without the mark and without all that is nobody's business.
     pub env: Vec<(String, String)>,
     /// The folder in which the agent starts.
     pub cwd: Utf8PathBuf,

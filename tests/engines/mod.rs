@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::Bench;
+use crate::support::{Bench, shell};
 
 /// Declares a kind whose engine is read as Claude Code is.
 fn claude_kind(bench: &Bench, fields: &str, agent: &str) {
@@ -111,6 +111,37 @@ fn an_agent_inherits_the_servers_environment_but_for_the_session_of_another_agen
     assert!(value("PATH").is_some() && value("HOME").is_some() && value("WB_TOKEN").is_some());
     assert!(!env.contains("another") && !env.contains("s3cret"), "{env}");
     assert_eq!(value("CLAUDECODE"), None);
+    server.stop();
+}
+
+/// Keys are in the environment of the server or of an engine; a job's folder is kept for long.
+#[test]
+fn no_variable_that_may_be_a_key_is_written_down() {
+    let bench = Bench::new();
+    claude_kind(&bench, "timeout = \"20s\"", "env > \"$OUT/env\"");
+    let server = bench.serve_with(&[("ANTHROPIC_API_KEY", "sk-s3cret"), ("LC_ALL", "C")]);
+    let job = bench.ended(&bench.job("ask", serde_json::json!({})));
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    assert!(bench.left("env").contains("ANTHROPIC_API_KEY=sk-s3cret"));
+    let folder = bench.data.join("jobs").join(job["id"].as_str().unwrap());
+    let launch = std::fs::read_to_string(folder.join("launch.json")).unwrap();
+    assert!(launch.contains("LC_ALL") && launch.contains("PATH"), "{launch}");
+    assert!(!launch.contains("s3cret") && !launch.contains("WB_TOKEN"), "{launch}");
+    let found = shell(&format!("grep -rl s3cret '{}' || true", bench.data));
+    assert_eq!(found, "");
+    server.stop();
+}
+
+/// An environment that the guard cannot be told is refused, not shortened.
+#[test]
+fn an_environment_that_is_too_long_is_said_to_be() {
+    let bench = Bench::new();
+    claude_kind(&bench, "timeout = \"20s\"", "exit 0");
+    let server = bench.serve_with(&[("BULK", &"x".repeat(100_000))]);
+    let job = bench.ended(&bench.job("ask", serde_json::json!({})));
+    assert_eq!(job["reason"], "spawn_failed");
+    let tail = job["error_tail"].as_str().unwrap();
+    assert!(tail.contains("the environment is too long"), "{tail}");
     server.stop();
 }
 

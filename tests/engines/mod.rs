@@ -88,6 +88,17 @@ fn what_an_agent_cost_is_known_although_its_server_was_killed() {
 }
 
 #[test]
+fn an_agent_that_was_not_allowed_to_work_is_known_by_a_warning() {
+    let bench = Bench::new();
+    let line = r#"{"type":"result","is_error":false,"permission_denials":[{},{},{}]}"#;
+    claude_kind(&bench, "timeout = \"20s\"", &format!("echo '{line}'"));
+    let server = bench.serve();
+    let job = bench.ended(&bench.job("ask", serde_json::json!({})));
+    assert_eq!(job["warnings"], serde_json::json!(["permission_denials: 3"]), "{job:#}");
+    server.stop();
+}
+
+#[test]
 fn an_agent_inherits_the_servers_environment_but_for_the_session_of_another_agent() {
     let bench = Bench::new();
     claude_kind(&bench, "timeout = \"20s\"", "env | sort > \"$OUT/env\"");

@@ -285,6 +285,10 @@ pub(super) fn outcome_of(
         }
         GuardEnd::Recorded(record) => judge(&mut outcome, record, is_stopping),
     }
+    let denials = report.usage.as_ref().and_then(|it| it["permission_denials"].as_u64());
+    if let Some(count) = denials.filter(|it| *it > 0) {
+        outcome.warnings.push(format!("permission_denials: {count}"));
+    }
     let is_silent = outcome.error_tail.trim().is_empty();
     if is_silent && matches!(outcome.failure, Some((_, Reason::ExitStatus))) {
         // Claude Code says on its standard output why it could not work ("Not logged in").

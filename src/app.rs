@@ -283,7 +283,9 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
         // All that a job starts descends from this process: its guard is our child, and what loses
         // its parents comes to the guard or to us, because both are subreapers.
         is_agent_peer: Arc::new(move |pid| {
-            process::descends_from(pid, &[own_pid])
+            // One that is gone already may have left its connection to an agent.
+            process::start_time(pid).is_none()
+                || process::descends_from(pid, &[own_pid])
                 || process::carries_mark(pid, process::MARK).is_some()
         }),
         is_ready: Arc::new(move || {

@@ -103,9 +103,13 @@ impl Screen {
             Form::Words => words(self, value),
             Form::Json => {
                 let text = serde_json::to_string_pretty(value);
-                self.put(&text.context(ErrorKind::Internal, || "cannot write JSON".to_owned())?)
+                let text = text.context(ErrorKind::Internal, || "cannot write JSON".to_owned())?;
+                self.put(&escape::json(&text))
             }
-            Form::Field(path) => self.put(&field::pick(value, path)?),
+            Form::Field(path) => {
+                let text = field::pick(value, path)?;
+                self.put(&if self.is_terminal() { escape::block(&text) } else { text })
+            }
         }
     }
 

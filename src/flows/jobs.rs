@@ -4,6 +4,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::base::limit::TEXT_INPUT_BYTES_MAX;
 use crate::base::{
     Actor, Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
 };
@@ -18,6 +19,8 @@ use crate::store::idempotency;
 
 /// Most bytes of a log in one answer.
 const LOG_BYTES_MAX: usize = 256 * 1024;
+/// Largest prompt: a text of the largest size and what stands around it.
+const PROMPT_BYTES_MAX: u64 = TEXT_INPUT_BYTES_MAX as u64 + 2 * 1024 * 1024;
 /// Most entries of a stream in one answer.
 const STREAM_ENTRIES_MAX: usize = 500;
 
@@ -363,12 +366,9 @@ pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
     let asked = id.clone();
     site.store.read(move |c| jobs::find(c, &asked)).await?;
     let path = job_dir(&site.config.site.data, id).join("prompt");
-    let missing = format!("job {id} has no prompt: it was not started");
-    let bytes = blocking(move || {
-        std::fs::read(&path)
-            .map_err(|cause| Error::not_found(missing).code("no_prompt").source(cause))
-    })
-    .await?;
+    let bytes = blocking(move || process::read_small(&path, PROMPT_BYTES_MAX)).await?;
+    let missing = || Error::not_found(format!("job {id} has no prompt: it was not started"));
+    let bytes = bytes.ok_or_else(|| missing().code("no_prompt"))?;
     Ok(json!({"prompt": String::from_utf8_lossy(&bytes)}))
 }
 

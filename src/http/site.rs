@@ -34,6 +34,11 @@ impl Site {
         Site { edge, routes: any_of([routes]), room: Room::new() }
     }
 
+    /// Returns whether a process belongs to a job.
+    pub(super) fn is_agent_peer(&self, pid: i32) -> bool {
+        (self.edge.is_agent_peer)(pid)
+    }
+
     /// Answers a request of a peer.
     pub async fn answer<B>(&self, peer: Peer, request: Request<B>) -> Response
     where

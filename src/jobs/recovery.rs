@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
@@ -92,7 +93,12 @@ async fn try_to_settle(inner: &Arc<Inner>, job: &Job) -> bool {
 fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
     use std::os::unix::fs::DirBuilderExt as _;
     let dir = job_dir(&inner.ground.data, &job.id);
-    // A server that died between the claim and the start had not made the folder yet.
+    // A server that died between the claim and the start had not made the folder yet; and an agent
+    // may have put something else in its place.
+    let is_folder = std::fs::symlink_metadata(&dir).map(|it| it.is_dir());
+    if is_folder.is_ok_and(|it| !it) && job.guard.as_ref().is_some_and(|it| !it.is_alive()) {
+        put_aside(&dir)?;
+    }
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -105,7 +111,22 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
     if job.guard.as_ref().is_some_and(ProcessIdentity::is_alive) {
         return Ok(None);
     }
-    FileLock::try_take(&dir.join("lock"))
+    let path = dir.join("lock");
+    match FileLock::try_take(&path) {
+        // A guard that is proven dead holds nothing: what stands there was put there by its agent.
+        Err(cause) if job.guard.is_some() => {
+            warn!(job_id = %job.id, "the lock was tampered with: {}", cause.chain());
+            put_aside(&path)?;
+            FileLock::try_take(&path)
+        }
+        taken => taken,
+    }
+}
+
+fn put_aside(path: &Utf8Path) -> Result<()> {
+    let aside = Utf8PathBuf::from(format!("{path}.aside"));
+    std::fs::rename(path, &aside)
+        .context(ErrorKind::Unavailable, || format!("cannot put {path} aside"))
 }
 
 async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Result<Job> {

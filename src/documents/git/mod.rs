@@ -49,7 +49,6 @@ pub struct Repo {
 struct Shared {
     git: Git,
     git_dir: Utf8PathBuf,
-    work_tree: Utf8PathBuf,
     root: Root,
     prefix: String,
     sources: GlobSet,
@@ -117,7 +116,6 @@ impl Repo {
             git,
             git_dir,
             work_tree,
-            root: folder,
             prefix,
             sources,
             format,

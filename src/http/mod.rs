@@ -16,6 +16,7 @@ mod login;
 mod me;
 mod origin;
 mod page;
+mod pages;
 mod proposals;
 pub mod reply;
 mod route;
@@ -156,5 +157,6 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         proposals::routes(site, edge),
         jobs::routes(site),
         settings::routes(site),
+        pages::routes(site, edge),
     ])
 }

@@ -3,10 +3,11 @@
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Error, Result};
-use crate::flows::approve::ApproveRequest;
+use crate::base::{Error, ProposalId, Result};
+use crate::flows::approve::{ApproveRequest, Approved};
 use crate::flows::{self, Site};
 use crate::http::{Call, Edge, any_of, get, post, reply};
+use crate::people::Caller;
 
 /// A decision with a reason or a commit's message.
 const DECISION_BODY_BYTES_MAX: usize = 512 * 1024;
@@ -28,14 +29,23 @@ pub(super) fn routes(site: &Site, edge: &Edge) -> BoxedFilter<(Response,)> {
     ])
 }
 
-/// The commit runs in a task of its own: a client that leaves must not stop git half-way.
 async fn approve(site: Site, edge: Edge, mut call: Call) -> Result<Response> {
     let request: ApproveRequest = call.json(DECISION_BODY_BYTES_MAX).await?;
     let (id, caller) = (call.param("id")?, call.caller()?);
+    reply::ok(&approve_to_its_end(site, &edge, caller, id, request).await?)
+}
+
+/// The commit runs in a task of its own: a client that leaves must not stop git half-way.
+pub(super) async fn approve_to_its_end(
+    site: Site,
+    edge: &Edge,
+    caller: Caller,
+    id: ProposalId,
+    request: ApproveRequest,
+) -> Result<Approved> {
     let work = async move { flows::approve::approve(&site, &caller, &id, request).await };
     let done = edge.tasks.spawn(work).await;
-    let done = done.map_err(|cause| Error::internal("an approval panicked").source(cause))?;
-    reply::ok(&done?)
+    done.map_err(|cause| Error::internal("an approval panicked").source(cause))?
 }
 
 async fn reject(site: Site, mut call: Call) -> Result<Response> {

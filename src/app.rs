@@ -162,12 +162,13 @@ async fn serve_site(
         name = operator.name,
     ));
     let grace = config.limits.grace;
-    let tracker = edge.tasks.clone();
+    let tracker = TaskTracker::new();
     let routes = http::site_routes(&edge, &site);
     let listeners = Listeners { tcp: Some(tcp), unix };
     let limits = ServeLimits::default();
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
     tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
+    tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
     let queue = tracker.spawn(site.queue.clone().serve(left, stop.clone()));
     let name = stops.next().await;
     info!("{name}: stopping, running jobs get {}", crate::base::limit::format_duration(grace));
@@ -178,6 +179,8 @@ async fn serve_site(
             error!("the queue ended badly: {cause}");
         }
         tracker.wait().await;
+        // An approval goes on when its caller has left.
+        site.repo.close().await;
     };
     tokio::select! {
         () = ended => {
@@ -271,7 +274,6 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
         }),
         is_ready: Arc::new(|| Box::pin(async { Ok(()) })),
         stop,
-        tasks: TaskTracker::new(),
     }
 }
 

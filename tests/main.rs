@@ -1,8 +1,12 @@
 //! The integration tests, in one binary because it links once.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod architecture;
 mod cli;
+mod failures;
 mod git;
+mod guarantees;
 mod http;
 mod process;
 mod store;
+mod support;

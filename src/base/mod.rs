@@ -1,7 +1,7 @@
 //! Values of the product: no files, no sockets, no tables, no async.
 //!
-//! **Invariant:** nothing here performs I/O; the clock and the source of ids are the two exceptions,
-//! and both are handles that a test replaces.
+//! **Invariant:** nothing here performs I/O; the clock and the source of ids are the two
+//! exceptions, and both are handles that a test replaces.
 
 mod actor;
 mod clock;

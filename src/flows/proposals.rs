@@ -108,7 +108,8 @@ struct Approvable {
     hint: Option<String>,
 }
 
-/// Returns a proposal: text, base, diff, the fate of every other open Topic, and what is in the way.
+/// Returns a proposal: text, base, diff, the fate of every other open Topic, and what is in the
+/// way.
 ///
 /// # Errors
 /// `not_found`; `forbidden` for jobs.

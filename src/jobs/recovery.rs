@@ -14,7 +14,7 @@ use crate::jobs::queue::Inner;
 use crate::jobs::settle::Outcome;
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Job, Reason, Status, execution, job_dir, table};
-use crate::process::{self, ExitCause, FileLock, GuardEnd};
+use crate::process::{self, ExitCause, FileLock, GuardEnd, ProcessIdentity};
 
 /// How often a lock that a dying guard still holds is tried. The guard ends within its grace.
 const LOCK_RETRY: Duration = Duration::from_millis(50);
@@ -71,6 +71,10 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
         .context(ErrorKind::Unavailable, || format!("cannot create {dir}"))?;
     if fault::is_off("recovery_lock") {
         return FileLock::try_take(&dir.join("lock.ignored"));
+    }
+    // An agent of our own uid can remove the file of the lock; the guard's identity it cannot fake.
+    if job.guard.as_ref().is_some_and(ProcessIdentity::is_alive) {
+        return Ok(None);
     }
     FileLock::try_take(&dir.join("lock"))
 }

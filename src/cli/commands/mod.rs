@@ -159,7 +159,7 @@ impl Desk {
         if value.is_empty() {
             return Ok(());
         }
-        let name = self.screen.paint(Style::Dim, &format!("{name:<10}"));
+        let name = self.screen.paint(Style::Dim, &format!("{name:<11}"));
         self.screen.put(&format!("{name} {value}"))
     }
 
@@ -190,7 +190,8 @@ pub(super) fn number(value: &Value, name: &str) -> String {
 #[derive(clap::Args, Debug)]
 pub(super) struct Page {
     /// Most rows to print
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
     /// Begin after this place, as the page before told
     #[arg(long, value_name = "PLACE")]

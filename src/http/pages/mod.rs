@@ -21,16 +21,16 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::flows::Site;
-use crate::http::{Edge, any_of};
+use crate::http::any_of;
 
 pub(super) use frame::Frame;
 
-pub(super) fn routes(site: &Site, edge: &Edge) -> BoxedFilter<(Response,)> {
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         home::routes(site),
         documents::routes(site),
         topics::routes(site),
-        proposals::routes(site, edge),
+        proposals::routes(site),
         jobs::routes(site),
     ])
 }

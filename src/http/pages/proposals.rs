@@ -16,8 +16,7 @@ use crate::http::pages::changes::{Change, Sort, changes};
 use crate::http::pages::view::{Fate, List, Proposal, ProposalView, read};
 use crate::http::pages::visible::Visible;
 use crate::http::pages::{Frame, form, words};
-use crate::http::proposals::approve_to_its_end;
-use crate::http::{Call, Edge, any_of, get, post, reply};
+use crate::http::{Call, any_of, get, post, reply};
 
 /// A decision with a reason or a commit's subject.
 const DECISION_BODY_BYTES_MAX: usize = 64 * 1024;
@@ -75,14 +74,11 @@ struct Reject {
     reason: String,
 }
 
-pub(super) fn routes(site: &Site, edge: &Edge) -> BoxedFilter<(Response,)> {
-    let both = (site.clone(), edge.clone());
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/proposals", site, list),
         get("/proposals/{id}", site, show),
-        post("/proposals/{id}/approve", &both, async |(site, edge), call| {
-            approve(site, edge, call).await
-        }),
+        post("/proposals/{id}/approve", site, approve),
         post("/proposals/{id}/reject", site, reject),
     ])
 }
@@ -138,7 +134,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     reply::page(&ProposalPage { frame, view, changes, added, removed })
 }
 
-async fn approve(site: Site, edge: Edge, mut call: Call) -> Result<Response> {
+async fn approve(site: Site, mut call: Call) -> Result<Response> {
     let sent: Approve = call.form(DECISION_BODY_BYTES_MAX).await?;
     let (id, caller): (ProposalId, _) = (call.param("id")?, call.caller()?);
     let request = ApproveRequest {
@@ -149,7 +145,7 @@ async fn approve(site: Site, edge: Edge, mut call: Call) -> Result<Response> {
     };
     let at = format!("/proposals/{id}");
     let typed = request.subject.clone();
-    let done = approve_to_its_end(site, &edge, caller, id, request).await;
+    let done = flows::approve::approve(&site, &caller, &id, request).await;
     form::answer(done, |_| at.clone(), at.clone(), typed)
 }
 

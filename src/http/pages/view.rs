@@ -36,7 +36,6 @@ pub(super) struct SourceView {
     pub(super) path: String,
     pub(super) blob: String,
     pub(super) state: String,
-    pub(super) bytes: u64,
     pub(super) text: String,
     pub(super) topics: Vec<Topic>,
 }

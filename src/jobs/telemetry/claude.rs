@@ -1,8 +1,8 @@
 //! `claude --output-format stream-json`: one JSON object a line, read leniently.
 //!
 //! Key order and fields differ between versions; what is unknown is passed over. The last `result`
-//! line counts: `is_error` (not `subtype`, which says "success" on a refused key), `total_cost_usd`,
-//! `usage`, `num_turns`, `session_id`.
+//! line counts: `is_error` (not `subtype`, which says "success" on a refused key),
+//! `total_cost_usd`, `usage`, `num_turns`, `session_id`.
 
 use serde_json::{Value, json};
 
@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn the_result_line_gives_cost_usage_and_the_end() {
         let mut report = Report::default();
-        let line = r#"{"type":"result","subtype":"success","is_error":true,"result":"401","session_id":"s-1",
+        let line = r#"{"type":"result","subtype":"success","is_error":true,"result":"401",
+            "session_id":"s-1",
             "total_cost_usd":0.25,"num_turns":2,"usage":{"input_tokens":7,"output_tokens":3}}"#;
         let reading = read_line(line, &mut report);
         assert!(reading.is_final);

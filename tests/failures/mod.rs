@@ -1,0 +1,1 @@
+//! Failures of agents, as the operator sees them.

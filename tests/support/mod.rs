@@ -1,0 +1,17 @@
+//! The real programs on a site of their own: a repository, a script, agents as shell scripts, a server.
+//!
+//! A test declares its agents, serves, speaks over the socket, and waits by condition. Whatever a
+//! test leaves running ends by itself: a server is killed by its id when it is dropped, and its
+//! guards end their jobs.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
+
+mod look;
+mod server;
+mod site;
+mod wire;
+
+pub(crate) use look::{Patience, beats, exists, marked, until, wait_for, within};
+pub(crate) use server::{Server, shell};
+pub(crate) use site::{Bench, Topic, git, try_git};
+pub(crate) use wire::{Answer, Call, raw};

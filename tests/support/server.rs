@@ -1,0 +1,131 @@
+//! One run of the real server.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use camino::Utf8PathBuf;
+use serde_json::Value;
+
+use crate::support::look::{Patience, within};
+use crate::support::site::Bench;
+use crate::support::wire::Call;
+
+/// A server that runs until it is told to end, or dropped.
+pub(crate) struct Server {
+    child: Child,
+    data: Utf8PathBuf,
+    log: Utf8PathBuf,
+}
+
+impl Server {
+    /// Starts a server without waiting for it. Its environment is clean but for what is given.
+    #[allow(clippy::disallowed_methods, reason = "a test plays the operator in a terminal")]
+    pub(crate) fn spawn(bench: &Bench, env: &[(&str, &str)]) -> Server {
+        let log = bench.next_log();
+        let file = File::create(&log).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wiki-browser"));
+        command.arg("serve").current_dir(&bench.top).env_clear();
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", &bench.base);
+        command.env("USER", "ada").env("WB_LOG", "info");
+        // So that any of these tests can be run with a mechanism left out.
+        if let Ok(off) = std::env::var("WB_WITHOUT") {
+            command.env("WB_WITHOUT", off);
+        }
+        command.envs(env.iter().copied());
+        command.stdin(Stdio::null());
+        command.stdout(file.try_clone().unwrap()).stderr(file);
+        Server { child: command.spawn().unwrap(), data: bench.data.clone(), log }
+    }
+
+    /// Waits until it serves.
+    #[track_caller]
+    pub(crate) fn ready(mut self) -> Server {
+        let mut exit = None;
+        let is_ready = within(Patience::MAX, || {
+            exit = self.child.try_wait().unwrap();
+            exit.is_some() || self.is_ready()
+        });
+        assert!(is_ready && exit.is_none(), "{exit:?}: {}", self.log());
+        self
+    }
+
+    fn is_ready(&self) -> bool {
+        let is_ours = self.facts().is_some_and(|it| it["pid"] == self.child.id());
+        let call = Call::get("/readyz");
+        is_ours && call.try_socket(&self.data.join("wb.sock")).is_some_and(|it| it.status == 200)
+    }
+
+    /// Returns what `server.json` says.
+    pub(crate) fn facts(&self) -> Option<Value> {
+        serde_json::from_slice(&std::fs::read(self.data.join("server.json")).ok()?).ok()
+    }
+
+    /// Returns the address of the page.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.facts().unwrap()["address"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// Returns the server's process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns all that it has said, on both outputs.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        shell(&format!("kill -{name} {}", self.child.id()));
+    }
+
+    /// Kills it without a word.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits for its end; returns how it ended and how long that took.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> (ExitStatus, Duration) {
+        let start = Instant::now();
+        let mut status = None;
+        let is_over = within(Patience::MAX, || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        assert!(is_over, "the server runs on: {}", self.log());
+        (status.unwrap(), start.elapsed())
+    }
+
+    /// Ends it in an orderly way.
+    #[track_caller]
+    pub(crate) fn stop(mut self) {
+        self.signal("TERM");
+        let (status, _) = self.wait();
+        assert!(status.success(), "{status:?}: {}", self.log());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- log of the server\n{}", self.log());
+        }
+    }
+}
+
+/// Runs a line of shell.
+#[allow(clippy::disallowed_methods, reason = "a test plays a person in a terminal")]
+#[track_caller]
+pub(crate) fn shell(line: &str) -> String {
+    let output = Command::new("/bin/sh").args(["-c", line]).output().unwrap();
+    assert!(output.status.success(), "{line}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}

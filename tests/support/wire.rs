@@ -1,0 +1,144 @@
+//! HTTP by hand: one request on one connection, with any token, over the socket or over TCP.
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use camino::Utf8Path;
+use serde_json::Value;
+
+/// How long an answer may take.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// A request that is not sent yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    method: String,
+    target: String,
+    token: Option<String>,
+    body: Option<Value>,
+    headers: Vec<(String, String)>,
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    /// Returns the code of an error.
+    pub(crate) fn code(&self) -> &str {
+        self.body["error"]["code"].as_str().unwrap_or_default()
+    }
+
+    /// Returns status and code, for one comparison.
+    pub(crate) fn refusal(&self) -> (u16, &str) {
+        (self.status, self.code())
+    }
+
+    /// Returns the body of a success.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Value {
+        assert!((200..300).contains(&self.status), "{self:?}");
+        self.body
+    }
+}
+
+impl Call {
+    pub(crate) fn get(target: &str) -> Call {
+        Call::new("GET", target)
+    }
+
+    pub(crate) fn post(target: &str, body: Value) -> Call {
+        Call { body: Some(body), ..Call::new("POST", target) }
+    }
+
+    pub(crate) fn new(method: &str, target: &str) -> Call {
+        let (method, target) = (method.to_owned(), target.to_owned());
+        Call { method, target, token: None, body: None, headers: Vec::new() }
+    }
+
+    pub(crate) fn token(mut self, token: &str) -> Call {
+        self.token = Some(token.to_owned());
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Call {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn bytes(&self, host: &str) -> Vec<u8> {
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
+        if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            text += &format!("Host: {host}\r\n");
+        }
+        if let Some(token) = &self.token {
+            text += &format!("Authorization: Bearer {token}\r\n");
+        }
+        for (name, value) in &self.headers {
+            text += &format!("{name}: {value}\r\n");
+        }
+        let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
+        if self.body.is_some() {
+            let length = body.len();
+            text += &format!("Content-Type: application/json\r\nContent-Length: {length}\r\n");
+        }
+        text += "Connection: close\r\n\r\n";
+        text += &body;
+        text.into_bytes()
+    }
+
+    /// Sends it over a socket; nothing if the server is not there or dies before it has answered.
+    pub(crate) fn try_socket(&self, socket: &Utf8Path) -> Option<Answer> {
+        let mut stream = UnixStream::connect(socket).ok()?;
+        stream.set_read_timeout(Some(WAIT)).unwrap();
+        stream.write_all(&self.bytes("localhost")).ok()?;
+        parse(&read_all(&mut stream))
+    }
+
+    /// Sends it over TCP.
+    pub(crate) fn tcp(&self, address: SocketAddr) -> Answer {
+        let bytes = self.bytes(&format!("127.0.0.1:{}", address.port()));
+        let answer = raw(address, &bytes);
+        parse(&answer).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&answer)))
+    }
+}
+
+/// Sends bytes over TCP and returns all that comes back.
+pub(crate) fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(WAIT)).unwrap();
+    // A server that has seen enough may close before it has read everything.
+    let _ = stream.write_all(bytes);
+    read_all(&mut stream)
+}
+
+fn read_all(stream: &mut impl Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What a server sent before it died is judged as it is.
+    let _ = stream.read_to_end(&mut bytes);
+    bytes
+}
+
+/// Returns an answer that came whole.
+fn parse(bytes: &[u8]) -> Option<Answer> {
+    let end = bytes.windows(4).position(|it| it == b"\r\n\r\n")?;
+    let head = String::from_utf8(bytes[..end].to_vec()).ok()?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let body = &bytes[end + 4..];
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    if length.is_some_and(|length| body.len() < length) {
+        return None;
+    }
+    let body = serde_json::from_slice(body)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()));
+    Some(Answer { status, head, body })
+}

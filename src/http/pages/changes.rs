@@ -112,7 +112,8 @@ mod tests {
         let old = "a\n-- b/x\n@@ -1 +1 @@\nend";
         let new = "a\n++ b/x\n@@ -9 +9 @@\nend\n";
         let shown = changes(&unified(old, new, "x.md"));
-        let lines: Vec<(Sort, &str)> = shown.iter().map(|it| (it.sort, it.text.0.as_str())).collect();
+        let lines: Vec<(Sort, &str)> =
+            shown.iter().map(|it| (it.sort, it.text.0.as_str())).collect();
         assert_eq!(lines[0], (Sort::Place, "Line 1"));
         assert!(lines.contains(&(Sort::Removed, "-- b/x")), "{lines:?}");
         assert!(lines.contains(&(Sort::Added, "++ b/x")), "{lines:?}");

@@ -12,6 +12,7 @@ use crate::flows::{self, Site};
 use crate::http::pages::jobs::JobRow;
 use crate::http::pages::proposals::ProposalRow;
 use crate::http::pages::view::{Job, List, Topic, read};
+use crate::http::pages::visible::Visible;
 use crate::http::pages::{Frame, jobs, proposals, words};
 use crate::http::{Call, any_of, get, reply};
 

@@ -151,7 +151,12 @@ async fn in_the_way(site: &Site, caller: &Caller, job: &Job) -> Result<Option<Jo
 }
 
 /// Returns the end of one stream of an agent's output, or nothing if there is none.
-async fn tail(site: &Site, caller: &Caller, id: &JobId, stream: &'static str) -> Result<Option<Shown>> {
+async fn tail(
+    site: &Site,
+    caller: &Caller,
+    id: &JobId,
+    stream: &'static str,
+) -> Result<Option<Shown>> {
     let part = async |offset| {
         let query = LogQuery { stream: Some(stream.to_owned()), offset: Some(offset) };
         read::<Log>(flows::jobs::log(site, caller, id, query).await?)

@@ -126,8 +126,11 @@ mod tests {
     #[test]
     fn a_passage_is_marked_over_its_lines() {
         let text = "one\ntwo ü\n\nfour";
-        let mut topics =
-            [topic("gone", "orphaned", 0, 3), topic("b", "edited", 4, 12), topic("a", "exact", 1, 6)];
+        let mut topics = [
+            topic("gone", "orphaned", 0, 3),
+            topic("b", "edited", 4, 12),
+            topic("a", "exact", 1, 6),
+        ];
         sort(&mut topics);
         assert_eq!(topics.each_ref().map(|it| it.id.as_str()), ["a", "b", "gone"]);
         let (lines, total) = lines(text, &topics, 1..usize::MAX);

@@ -72,6 +72,7 @@ pub(super) fn span(ms: i64) -> String {
         small => format!("{large} {unit} {small} {sub}"),
     };
     match ms.max(0) {
+        ..100 => "less than 0.1 s".to_owned(),
         ms if ms < 1_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
         ms if ms < MINUTE_MS => format!("{} s", ms / 1_000),
         ms if ms < HOUR_MS => both(ms / MINUTE_MS, "min", ms % MINUTE_MS / 1_000, "s"),
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn a_span_has_two_units_at_most() {
         for (ms, words) in [
-            (-1, "0.0 s"),
+            (-1, "less than 0.1 s"),
             (430, "0.4 s"),
             (12_900, "12 s"),
             (60_000, "1 min"),

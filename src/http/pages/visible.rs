@@ -61,7 +61,9 @@ fn odd(character: char) -> Option<&'static str> {
         '\u{e0000}'..='\u{e007f}' => "tag character",
         '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}'
         | '\u{ffa0}' => "blank character",
-        '\u{2061}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{fff0}'..='\u{fffb}'
+        '\u{2061}'..='\u{2065}'
+        | '\u{206a}'..='\u{206f}'
+        | '\u{fff0}'..='\u{fffb}'
         | '\u{1d173}'..='\u{1d17a}' => "invisible character",
         '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' => "private character",
         _ => return None,

@@ -139,7 +139,7 @@ pub(super) fn job_sentence(job: &Job, now: Millis) -> String {
             Some(at) if at.0 > now => {
                 format!("Waiting until {} UTC.", minute(at.0))
             }
-            _ => "Waiting for a free place.".to_owned(),
+            _ => "Waiting for its turn.".to_owned(),
         },
         "running" if job.ending_at.is_some() => {
             format!("Ending{}: what it started is being stopped.", within(" after "))

@@ -76,7 +76,8 @@ fn what_was_typed_comes_back_with_the_refusal() {
     let server = site(&bench);
     let browser = Browser::signed_in(&bench, &server);
     let body = "A long\r\nmessage </textarea><script>";
-    for (quote, words) in [("Not in the text", "What you wrote"), (" ", "choose the whole document")]
+    for (quote, words) in
+        [("Not in the text", "What you wrote"), (" ", "choose the whole document")]
     {
         let entered = [("about", "words"), ("quote", quote), ("body", body)];
         let seen = browser.try_fill("/d/guide.md", "/topics", &entered);
@@ -92,7 +93,8 @@ fn what_was_typed_comes_back_with_the_refusal() {
     for (name, value) in [("about", "words"), ("quote", "The first line."), ("body", "x")] {
         fields.push((name.to_owned(), value.to_owned()));
     }
-    let fields: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let fields: Vec<_> =
+        fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(browser.submit("/topics", &fields).status, 409);
 }
 

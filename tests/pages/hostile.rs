@@ -56,7 +56,8 @@ fn hostile_text_is_shown_and_never_obeyed() {
     let refused = browser.get("/topics/%3Cscript%3Ealert(1)%3C%2Fscript%3E");
     assert_eq!(refused.status, 404);
     harmless("a refused id", &refused.html);
-    let diff = browser.page(&format!("/proposals/{}", proposal["proposal"]["id"].as_str().unwrap()));
+    let diff =
+        browser.page(&format!("/proposals/{}", proposal["proposal"]["id"].as_str().unwrap()));
     assert!(diff.contains("data-code=\"U+202E\""), "an override in a diff is made visible: {diff}");
 }
 

@@ -93,7 +93,8 @@ impl Browser {
     fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Seen {
         let cookie = self.cookie.as_ref().map(|it| format!("Cookie: {it}\r\n")).unwrap_or_default();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{cookie}{headers}Connection: close\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+             {cookie}{headers}\r\n{body}",
             self.address
         );
         let answer = raw(self.address, request.as_bytes());

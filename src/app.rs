@@ -258,7 +258,7 @@ async fn keep_operator(site: &Site) -> Result<Person> {
 
 fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> Edge {
     let config = &site.config;
-    let name = config.site.name.clone().unwrap_or_else(|| "wiki-browser".to_owned());
+    let name = config.site.title().to_owned();
     let hosts = config.site.public_hosts.clone();
     let (store, writing) = (site.store.clone(), site.store.clone());
     let own_pid = i32::try_from(std::process::id()).unwrap_or(0);

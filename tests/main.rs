@@ -8,6 +8,7 @@ mod failures;
 mod git;
 mod guarantees;
 mod http;
+mod pages;
 mod process;
 mod store;
 mod support;

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
-use crate::base::{Clock, Context, Error, ErrorKind, Ids, Result};
+use crate::base::{Clock, Context, Error, ErrorKind, Ids, Result, fault};
 use crate::documents::Repo;
 use crate::flows::{self, Site, Works};
 use crate::http::{
@@ -196,7 +196,10 @@ async fn serve_site(
 }
 
 async fn take_lock(data: &Utf8Path) -> Result<FileLock> {
-    let path = data.join("lock");
+    let path = match fault::is_off("site_lock") {
+        true => data.join(format!("lock.{}", std::process::id())),
+        false => data.join("lock"),
+    };
     let give_up = tokio::time::Instant::now() + LOCK_WAIT;
     loop {
         if let Some(lock) = FileLock::try_take(&path)? {

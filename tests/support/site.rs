@@ -87,6 +87,12 @@ impl Bench {
         self.declarations.borrow_mut().push_str(text);
     }
 
+    /// Changes what was declared.
+    pub(crate) fn edit(&self, change: impl FnOnce(&str) -> String) {
+        let changed = change(&self.declarations.borrow());
+        *self.declarations.borrow_mut() = changed;
+    }
+
     /// Declares a kind that works on a Topic, with a shell script as its agent. The script knows
     /// `$job $topic $path $base $root $wb_agent $OUT` and the functions `propose` and `beat`.
     pub(crate) fn topic_kind(&self, name: &str, fields: &str, agent: &str) {
@@ -129,10 +135,15 @@ wb_agent={{{{wb_agent}}}}
         ));
     }
 
-    /// Declares an engine that is a shell script.
+    /// Declares an engine that is a shell script and begins by reading its prompt.
     pub(crate) fn engine(&self, name: &str, agent: &str) {
+        self.raw_engine(name, &format!("{AGENT}{agent}\n"));
+    }
+
+    /// Declares an engine that is a shell script, as it is; the prompt is its standard input.
+    pub(crate) fn raw_engine(&self, name: &str, agent: &str) {
         let file = self.base.join("agents").join(format!("{name}.sh"));
-        std::fs::write(&file, format!("{AGENT}{agent}\n")).unwrap();
+        std::fs::write(&file, agent).unwrap();
         let (out, base) = (&self.out, &self.base);
         self.lua(&format!(
             r#"wb.engine "{name}" {{

@@ -1,0 +1,140 @@
+//! G19: an approval is one commit or none, wherever the server crashes.
+
+use serde_json::Value;
+
+use crate::support::{Bench, Topic, shell};
+
+const AGENT: &str = "sed 's/The first line/The best line/' \"$root/$path\" | propose";
+
+/// The points of an approval, and whether the commit is made when the server comes back.
+const POINTS: [(&str, bool); 6] = [
+    ("approve_built", false),
+    ("approve_dry", false),
+    ("approve_prepared", true),
+    ("approve_tree", true),
+    ("approve_ref", true),
+    ("approve_committed", true),
+];
+
+fn ready() -> (Bench, Topic, Value) {
+    let bench = Bench::new();
+    bench.topic_kind("better", "timeout = \"20s\"", AGENT);
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
+    let shown = bench.proposal("better", &topic);
+    server.stop();
+    (bench, topic, shown)
+}
+
+/// Approves on a server that crashes at a point; `meanwhile` is what the user does before the next
+/// server starts.
+fn crash(bench: &Bench, shown: &Value, point: &str, meanwhile: &str) {
+    use std::os::unix::process::ExitStatusExt as _;
+    let mut server = bench.serve_with(&[("WB_CRASH_AT", point)]);
+    let answer = bench.approval(shown).try_socket(&bench.socket());
+    assert!(answer.is_none(), "{point}: {answer:?}");
+    let (status, _) = server.wait();
+    assert_eq!(status.signal(), Some(6), "{point}: {}", server.log());
+    shell(&format!("cd {}; {meanwhile}", bench.top));
+}
+
+fn assert_committed(bench: &Bench, topic: &Topic, shown: &Value, point: &str) {
+    assert_eq!(bench.commits().len(), 2, "{point}");
+    let now = bench.get(&format!("/api/topics/{}", topic.id)).ok();
+    assert_eq!(now["topic"]["status"], "incorporated", "{point}");
+    let proposal = &now["proposals"][0];
+    assert_eq!(proposal["status"], "approved", "{point}");
+    assert_eq!(proposal["commit"], bench.commits()[0], "{point}");
+    let text = shown["text"].as_str().unwrap();
+    assert_eq!(bench.git(&["cat-file", "blob", "HEAD:guide.md"]), text.trim_end(), "{point}");
+    let again = bench.send(&bench.approval(shown));
+    assert_eq!(again.refusal(), (409, "already_decided"), "{point}");
+    assert_eq!(bench.commits().len(), 2, "{point}");
+}
+
+fn assert_dropped(bench: &Bench, topic: &Topic, shown: &Value, point: &str) {
+    assert_eq!(bench.commits().len(), 1, "{point}");
+    let now = bench.get(&format!("/api/topics/{}", topic.id)).ok();
+    assert_eq!(now["topic"]["status"], "open", "{point}");
+    assert_eq!(bench.proposal_status(shown), "open", "{point}");
+}
+
+/// Fails with `WB_WITHOUT=approval_recovery`.
+#[test]
+fn g19_after_a_crash_at_any_point_there_is_one_commit_or_none() {
+    for (point, is_committed) in POINTS {
+        let (bench, topic, shown) = ready();
+        crash(&bench, &shown, point, "");
+        let server = bench.serve();
+        assert_eq!(bench.status(), "", "{point}");
+        if is_committed {
+            assert_committed(&bench, &topic, &shown, point);
+        } else {
+            assert_dropped(&bench, &topic, &shown, point);
+            bench.send(&bench.approval(&shown)).ok();
+            assert_committed(&bench, &topic, &shown, point);
+        }
+        assert_eq!(
+            (bench.status(), bench.git(&["fsck", "--strict"])),
+            Default::default(),
+            "{point}"
+        );
+        server.stop();
+    }
+}
+
+/// The writer's own points: the first write of an approval is the journal's row, and it is there or
+/// not. (Nothing else is written before it on a server that has just started and is spoken to by
+/// the operator only, but the notes of the start, which the crash may hit instead.)
+#[test]
+fn g19_a_crash_around_a_commit_of_the_database_is_no_other() {
+    for point in ["before_commit", "after_commit"] {
+        let (bench, topic, shown) = ready();
+        let mut server = bench.start(&[("WB_CRASH_AT", point)]);
+        server.wait();
+        let server = bench.serve();
+        assert_dropped(&bench, &topic, &shown, point);
+        assert_eq!(bench.status(), "");
+        bench.send(&bench.approval(&shown)).ok();
+        assert_committed(&bench, &topic, &shown, point);
+        server.stop();
+    }
+}
+
+/// What the user does after the crash stays, and the approval is finished or dropped around it.
+#[test]
+fn g19_a_user_at_work_after_the_crash_loses_nothing() {
+    for point in ["approve_prepared", "approve_tree"] {
+        // Not in the way.
+        let (bench, topic, shown) = ready();
+        crash(&bench, &shown, point, "echo mine >> notes.md; echo mine > new.md");
+        let server = bench.serve();
+        assert_committed(&bench, &topic, &shown, point);
+        assert_eq!(bench.status(), " M notes.md\n?? new.md", "{point}");
+        server.stop();
+        // In the way: the edit stays as it is, and the approval is not made on top of it.
+        let (bench, topic, shown) = ready();
+        crash(&bench, &shown, point, "printf 'all mine\\n' > guide.md");
+        let server = bench.serve();
+        assert_dropped(&bench, &topic, &shown, point);
+        assert_eq!(bench.read("guide.md"), "all mine\n", "{point}");
+        let refused = bench.send(&bench.approval(&shown));
+        assert_eq!(refused.refusal(), (409, "source_dirty"), "{point}");
+        bench.git(&["reset", "-q", "--hard"]);
+        bench.send(&bench.approval(&shown)).ok();
+        assert_committed(&bench, &topic, &shown, point);
+        server.stop();
+        // The branch went on, without this Source.
+        let (bench, topic, shown) = ready();
+        let commit = "echo mine >> notes.md; git -c user.name=U -c user.email=u@example.org \
+            commit -qm other notes.md";
+        crash(&bench, &shown, point, commit);
+        let server = bench.serve();
+        let now = bench.get(&format!("/api/topics/{}", topic.id)).ok();
+        assert_eq!(now["topic"]["status"], "open", "{point}");
+        assert_eq!((bench.commits().len(), bench.status()), (2, String::new()), "{point}");
+        bench.send(&bench.approval(&shown)).ok();
+        assert_eq!((bench.commits().len(), bench.status()), (3, String::new()), "{point}");
+        server.stop();
+    }
+}

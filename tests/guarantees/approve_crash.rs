@@ -18,7 +18,7 @@ const POINTS: [(&str, bool); 6] = [
 
 fn ready() -> (Bench, Topic, Value) {
     let bench = Bench::new();
-    bench.topic_kind("better", "timeout = \"20s\"", AGENT);
+    bench.topic_kind("better", "timeout = \"20s\", produces = \"proposal\"", AGENT);
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "Say it better.");
     let shown = bench.proposal("better", &topic);
@@ -75,7 +75,7 @@ fn g19_after_a_crash_at_any_point_there_is_one_commit_or_none() {
             assert_committed(&bench, &topic, &shown, point);
         }
         assert_eq!(
-            (bench.status(), bench.git(&["fsck", "--strict"])),
+            (bench.status(), bench.git(&["fsck", "--strict", "--no-dangling"])),
             Default::default(),
             "{point}"
         );
@@ -101,30 +101,54 @@ fn g19_a_crash_around_a_commit_of_the_database_is_no_other() {
     }
 }
 
-/// What the user does after the crash stays, and the approval is finished or dropped around it.
+/// What the user does after the crash stays, and the approval is finished around it.
 #[test]
-fn g19_a_user_at_work_after_the_crash_loses_nothing() {
+fn g19_what_is_not_in_the_way_after_the_crash_stays() {
     for point in ["approve_prepared", "approve_tree"] {
-        // Not in the way.
         let (bench, topic, shown) = ready();
         crash(&bench, &shown, point, "echo mine >> notes.md; echo mine > new.md");
         let server = bench.serve();
         assert_committed(&bench, &topic, &shown, point);
         assert_eq!(bench.status(), " M notes.md\n?? new.md", "{point}");
         server.stop();
-        // In the way: the edit stays as it is, and the approval is not made on top of it.
-        let (bench, topic, shown) = ready();
-        crash(&bench, &shown, point, "printf 'all mine\\n' > guide.md");
-        let server = bench.serve();
-        assert_dropped(&bench, &topic, &shown, point);
-        assert_eq!(bench.read("guide.md"), "all mine\n", "{point}");
-        let refused = bench.send(&bench.approval(&shown));
-        assert_eq!(refused.refusal(), (409, "source_dirty"), "{point}");
-        bench.git(&["reset", "-q", "--hard"]);
-        bench.send(&bench.approval(&shown)).ok();
-        assert_committed(&bench, &topic, &shown, point);
-        server.stop();
-        // The branch went on, without this Source.
+    }
+}
+
+/// An edit of the Source itself stays too: before the step the approval is dropped for it, after the
+/// step the commit is made beneath it.
+#[test]
+fn g19_an_edit_of_the_source_after_the_crash_stays() {
+    let edit = "printf 'all mine\\n' > guide.md";
+    let (bench, topic, shown) = ready();
+    crash(&bench, &shown, "approve_prepared", edit);
+    let server = bench.serve();
+    assert_dropped(&bench, &topic, &shown, "approve_prepared");
+    assert_eq!(
+        (bench.read("guide.md"), bench.status()),
+        ("all mine\n".into(), " M guide.md".into())
+    );
+    assert_eq!(bench.send(&bench.approval(&shown)).refusal(), (409, "source_dirty"));
+    bench.git(&["reset", "-q", "--hard"]);
+    bench.send(&bench.approval(&shown)).ok();
+    assert_committed(&bench, &topic, &shown, "approve_prepared");
+    server.stop();
+
+    let (bench, topic, shown) = ready();
+    crash(&bench, &shown, "approve_tree", edit);
+    let server = bench.serve();
+    assert_committed(&bench, &topic, &shown, "approve_tree");
+    assert_eq!(
+        (bench.read("guide.md"), bench.status()),
+        ("all mine\n".into(), " M guide.md".into())
+    );
+    server.stop();
+}
+
+/// The branch goes on without this Source: the approval is dropped, its step undone, and made again
+/// on the new tip when it is asked for.
+#[test]
+fn g19_a_commit_of_the_user_after_the_crash_is_not_lost() {
+    for point in ["approve_prepared", "approve_tree"] {
         let (bench, topic, shown) = ready();
         let commit = "echo mine >> notes.md; git -c user.name=U -c user.email=u@example.org \
             commit -qm other notes.md";

@@ -44,7 +44,8 @@ fn g04_every_write_with_a_stale_token_is_refused_and_changes_nothing() {
     let bench = Bench::new();
     let leak = "echo \"$WB_TOKEN\" > \"$OUT/token.$job\"; exit ";
     for (name, code) in [("well", "0"), ("badly", "3")] {
-        bench.topic_kind(name, FIELDS, &format!("{leak}{code}"));
+        let fields = format!("{FIELDS}, produces = \"proposal\"");
+        bench.topic_kind(name, &fields, &format!("{leak}{code}"));
     }
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "Say it better.");
@@ -74,7 +75,7 @@ fn g04_a_job_that_is_being_cancelled_writes_nothing_more() {
     bench.limits("jobs = 1, grace = \"3s\"");
     let agent = "trap '' INT TERM; echo \"$WB_TOKEN\" > \"$OUT/token\"\n\
         while :; do sleep 0.1; done";
-    bench.topic_kind("deaf", FIELDS, agent);
+    bench.topic_kind("deaf", &format!("{FIELDS}, produces = \"proposal\""), agent);
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "Say it better.");
     let job = bench.job_on("deaf", &topic);
@@ -104,7 +105,7 @@ fn g04_what_outlives_its_agent_is_refused_before_it_is_ended() {
  until \"$wb_agent\" get-topic --id \"$topic\" > \"$OUT/last\" 2>&1; [ $? = 5 ]; do echo .; done
  printf 'late\\n' | propose > \"$OUT/late\" 2>&1; echo $? > \"$OUT/code\") &
 exit 0";
-    bench.topic_kind("parent", FIELDS, agent);
+    bench.topic_kind("parent", &format!("{FIELDS}, produces = \"proposal\""), agent);
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "Say it better.");
     bench.ended(&bench.job_on("parent", &topic));

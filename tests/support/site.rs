@@ -121,10 +121,14 @@ wb_agent={{{{wb_agent}}}}
     /// Declares a kind that is given one `word` only; the script knows `$job $word $wb_agent $OUT`.
     pub(crate) fn word_kind(&self, name: &str, fields: &str, agent: &str) {
         self.engine(name, agent);
+        let word = match fields.contains("lane = \"word\"") {
+            true => "",
+            false => "{ required = false, default = \"none\" }",
+        };
         self.lua(&format!(
             r#"wb.kind "{name}" {{
   about = "A test", engine = "{name}", {fields},
-  inputs = {{ word = wb.input.line {{ required = false, default = "none" }} }},
+  inputs = {{ word = wb.input.line({word}) }},
   prompt = [[
 job={{{{job_id}}}}
 word={{{{word}}}}
@@ -276,14 +280,6 @@ wb.limits {{ {} }}
     #[track_caller]
     pub(crate) fn show(&self, job: &str) -> Value {
         self.get(&format!("/api/agent/jobs/{job}")).ok()
-    }
-
-    /// Waits until a job has a status.
-    #[track_caller]
-    pub(crate) fn wait_status(&self, job: &str, status: &str) -> Value {
-        wait_for(&format!("job {job} is {status}"), || {
-            Some(self.show(job)).filter(|it| it["status"] == status)
-        })
     }
 
     /// Waits for the end of a job, whichever it is.

@@ -15,6 +15,7 @@ CREATE TABLE idempotency (
     created_ms  INTEGER NOT NULL,
     PRIMARY KEY (actor, key)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_created ON idempotency (created_ms);
 
 -- One row per change of state. AUTOINCREMENT: a number is never used twice, also after pruning,
 -- because clients resume by it.

@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn fields_and_body_are_split() {
-        let text = "---\nname: wb-incorporate\ndescription: Produce a rewrite,\n  re-anchoring all.\n---\n# Body\n";
+        let text = "---\nname: wb-incorporate\ndescription: Produce a rewrite,\n  \
+            re-anchoring all.\n---\n# Body\n";
         let (front, body) = split_front_matter(text).unwrap();
         let front = front.unwrap();
         assert_eq!(front.field("name"), Some("wb-incorporate"));

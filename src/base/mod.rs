@@ -1,13 +1,14 @@
 //! Values of the product: no files, no sockets, no tables, no async.
 //!
-//! **Invariant:** nothing here performs I/O; the clock and the source of ids are the two exceptions,
-//! and both are handles that a test replaces.
+//! **Invariant:** nothing here performs I/O; the clock and the source of ids are the two
+//! exceptions, and both are handles that a test replaces.
 
 mod actor;
 mod clock;
 mod error;
 mod event;
 pub mod fault;
+mod finding;
 mod front_matter;
 mod id;
 pub mod limit;
@@ -19,6 +20,7 @@ pub use actor::Actor;
 pub use clock::{Clock, Millis};
 pub use error::{Context, Error, ErrorKind, Result};
 pub use event::{Event, EventKind, Scope};
+pub use finding::{Finding, Level};
 pub use front_matter::{FrontMatter, split_front_matter};
 pub use id::{
     AttemptId, BlobId, Ids, JobId, MessageId, PersonId, ProposalId, TokenId, TopicId, digest_hex,

@@ -11,6 +11,8 @@ use crate::cli::commands::topic::TopicCommand;
 use crate::cli::init::InitArgs;
 use crate::cli::screen::Color;
 
+/// Heading of what every command takes.
+const HEADING: &str = "Site and output";
 /// What stands at the end of `wiki-browser --help`.
 const AFTER_HELP: &str = "\
 A first site:
@@ -42,19 +44,21 @@ pub(super) struct Cli {
 #[derive(Args, Debug)]
 pub(super) struct Common {
     /// Script of the site; without it, the nearest wiki-browser.lua upwards
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = HEADING, value_name = "FILE")]
     pub(super) config: Option<Utf8PathBuf>,
     /// Data folder of the site, if it is not `data` beside the script
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, help_heading = HEADING, value_name = "DIR")]
     pub(super) data: Option<Utf8PathBuf>,
     /// Print the server's JSON, and errors as JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     pub(super) json: bool,
     /// Print one value of the JSON, such as `proposal.id` or `items.0.path`
-    #[arg(long, global = true, value_name = "PATH", conflicts_with = "json")]
+    #[arg(long, global = true, help_heading = HEADING, value_name = "PATH")]
+    #[arg(conflicts_with = "json")]
     pub(super) field: Option<String>,
     /// When to use colours
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    #[arg(long, global = true, help_heading = HEADING, value_enum, value_name = "WHEN")]
+    #[arg(default_value_t)]
     pub(super) color: Color,
 }
 
@@ -67,6 +71,14 @@ pub(super) enum Command {
     Init(InitArgs),
     /// Read the script and say what is wrong with it
     Check(CheckArgs),
+    /// Look at this machine: which guarantees hold here, with advice
+    #[command(after_help = "\
+Exits 0 if the site can work here, 1 if something must be mended. Warnings alone are fine.
+
+Examples:
+  wiki-browser doctor
+  wiki-browser doctor --json")]
+    Doctor,
     /// Print the exact prompt that a job would be given, with nothing started
     Render(RenderArgs),
     /// Work with jobs: the runs of agents
@@ -86,9 +98,10 @@ pub(super) enum Command {
     /// Print whether the server is well, and what waits
     Status,
     /// Print what happens on the site, until interrupted
-    #[command(
-        after_help = "Examples:\n  wiki-browser events\n  wiki-browser events --json --after EPOCH-120"
-    )]
+    #[command(after_help = "\
+Examples:
+  wiki-browser events
+  wiki-browser events --json --after EPOCH-120")]
     Events {
         /// Begin after this event
         #[arg(long, value_name = "ID")]

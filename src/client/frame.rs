@@ -85,8 +85,8 @@ impl Frames {
 mod tests {
     use super::*;
 
-    const STREAM: &str = "retry: 10\n\n: beat\n\nid: a-1\nevent: job_started\ndata: {\"a\":\ndata: 1}\n\
-        \nevent: reset\ndata\r\n\r\nid: a-2\n\n";
+    const STREAM: &str = "retry: 10\n\n: beat\n\nid: a-1\nevent: job_started\n\
+        data: {\"a\":\ndata: 1}\n\nevent: reset\ndata\r\n\r\nid: a-2\n\n";
 
     #[test]
     fn events_are_the_same_however_the_bytes_arrive() {

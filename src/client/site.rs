@@ -86,9 +86,9 @@ pub fn working_folder() -> Result<Utf8PathBuf> {
 /// `not_found` if there is none.
 pub fn find_script(folder: &Utf8Path) -> Result<Utf8PathBuf> {
     folder.ancestors().map(|it| it.join(SCRIPT)).find(|it| it.is_file()).ok_or_else(|| {
-        Error::not_found(format!("no {SCRIPT} in {folder} or above it"))
-            .code("no_site")
-            .hint("go to the folder of a site, name it with --config FILE, or make one: wiki-browser init")
+        Error::not_found(format!("no {SCRIPT} in {folder} or above it")).code("no_site").hint(
+            "go to a site's folder, name it with --config FILE, or make one: wiki-browser init",
+        )
     })
 }
 

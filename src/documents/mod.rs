@@ -29,3 +29,16 @@ pub use placement::Placement;
 pub use proposal::{Proposal, ProposalStatus};
 pub use source::{Source, SourceState};
 pub use topic::{Topic, TopicStatus};
+
+/// The statements of this module, for the schema test.
+pub fn statements() -> Vec<(&'static str, &'static str)> {
+    [
+        anchor::row::STATEMENTS,
+        attempt::STATEMENTS,
+        message::STATEMENTS,
+        placement::STATEMENTS,
+        proposal::STATEMENTS,
+        topic::STATEMENTS,
+    ]
+    .concat()
+}

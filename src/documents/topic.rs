@@ -309,9 +309,12 @@ fn missing(id: &TopicId) -> Error {
     Error::not_found(format!("no topic {id}"))
 }
 
-/// Returns the first line that is not blank, cut.
+/// Returns the first line that is not blank and not the fence of a code block, cut. A message that
+/// is a suggestion and nothing else would otherwise be called "```suggestion".
 fn first_line(body: &str) -> String {
-    let line = body.trim().lines().next().unwrap_or_default();
+    let is_fence = |it: &&str| it.starts_with("```") || it.starts_with("~~~");
+    let mut lines = body.lines().map(str::trim).filter(|it| !it.is_empty());
+    let line = lines.find(|it| !is_fence(it)).unwrap_or("Suggestion");
     truncate_chars(line.replace('\t', " ").trim(), TITLE_CHARS_MAX)
 }
 

@@ -43,9 +43,9 @@ pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
 /// Checks what was sent against the declaration of the kind.
 ///
 /// # Errors
-/// `invalid` naming the input: `unknown_input`, `missing_input`, `computed_input`, `input_mismatch`,
-/// `bad_input`; `not_found` for a Topic, Source or persona that is not there; `conflict` with code
-/// `topic_closed`.
+/// `invalid` naming the input: `unknown_input`, `missing_input`, `computed_input`,
+/// `input_mismatch`, `bad_input`; `not_found` for a Topic, Source or persona that is not there;
+/// `conflict` with code `topic_closed`.
 pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Result<Checked> {
     refuse_unknown_names(kind, sent.keys())?;
     let mut checked = Checked::default();

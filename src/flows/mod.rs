@@ -1,10 +1,14 @@
 //! Flows: one file per story that crosses domains. They are what HTTP and the command line call.
 //!
-//! **Invariant:** no flow knows how it was called; it gets a `Caller` and values, and returns values.
-//! **Invariant:** what a job's token writes goes through `jobs::fence` first, in the same transaction.
+//! **Invariant:** no flow knows how it was called; it gets a `Caller` and values, and returns
+//! values.
+//! **Invariant:** what a job's token writes goes through `jobs::fence` first, in the same
+//! transaction.
 
 pub mod approve;
 pub mod config;
+pub mod doctor;
+pub mod housekeeping;
 pub mod incorporate;
 pub mod inputs;
 pub mod jobs;

@@ -8,7 +8,8 @@ use crate::documents::placement::{self, Baseline, TopicOrigin};
 use crate::documents::{Placed, Placement, anchor};
 use crate::flows::Works;
 
-/// Returns a placement for each anchored open Topic of a Source in the text `text` of version `blob`.
+/// Returns a placement for each anchored open Topic of a Source in the text `text` of version
+/// `blob`.
 ///
 /// What is on record for that version is taken as it is; the rest is computed from each Topic's
 /// baseline and not written (a GET never writes).

@@ -309,7 +309,6 @@ mod tests {
     use camino::Utf8Path;
     use tokio::task::JoinSet;
     use tokio_util::sync::CancellationToken;
-    use tokio_util::task::TaskTracker;
 
     use super::*;
     use crate::base::{Actor, Clock, Event, EventKind, Ids, Scope};
@@ -349,7 +348,6 @@ mod tests {
             is_agent_peer: Arc::new(|_| false),
             is_ready: Arc::new(|| Box::pin(async { Ok(()) })),
             stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
         };
         (edge, person, token)
     }

@@ -33,7 +33,6 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
@@ -132,8 +131,6 @@ pub struct Edge {
     pub is_ready: IsReady,
     /// Ends every endless reply.
     pub stop: CancellationToken,
-    /// Where work goes that must end although its client left.
-    pub tasks: TaskTracker,
 }
 
 /// Returns the routes that need nothing but the edge: health, login, `me`, events, assets.
@@ -153,7 +150,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         routes(edge),
         sources::routes(site),
         topics::routes(site),
-        proposals::routes(site, edge),
+        proposals::routes(site),
         jobs::routes(site),
         settings::routes(site),
     ])

@@ -3,16 +3,15 @@
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Error, Result};
+use crate::base::Result;
 use crate::flows::approve::ApproveRequest;
 use crate::flows::{self, Site};
-use crate::http::{Call, Edge, any_of, get, post, reply};
+use crate::http::{Call, any_of, get, post, reply};
 
 /// A decision with a reason or a commit's message.
 const DECISION_BODY_BYTES_MAX: usize = 512 * 1024;
 
-pub(super) fn routes(site: &Site, edge: &Edge) -> BoxedFilter<(Response,)> {
-    let both = (site.clone(), edge.clone());
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/api/proposals", site, async |site: Site, call| {
             reply::ok(&flows::proposals::list(&site, &call.caller()?, call.query()?).await?)
@@ -21,21 +20,15 @@ pub(super) fn routes(site: &Site, edge: &Edge) -> BoxedFilter<(Response,)> {
             let id = call.param("id")?;
             reply::ok(&flows::proposals::show(&site, &call.caller()?, &id).await?)
         }),
-        post("/api/proposals/{id}/approve", &both, async |(site, edge), call| {
-            approve(site, edge, call).await
-        }),
+        post("/api/proposals/{id}/approve", site, approve),
         post("/api/proposals/{id}/reject", site, reject),
     ])
 }
 
-/// The commit runs in a task of its own: a client that leaves must not stop git half-way.
-async fn approve(site: Site, edge: Edge, mut call: Call) -> Result<Response> {
+async fn approve(site: Site, mut call: Call) -> Result<Response> {
     let request: ApproveRequest = call.json(DECISION_BODY_BYTES_MAX).await?;
-    let (id, caller) = (call.param("id")?, call.caller()?);
-    let work = async move { flows::approve::approve(&site, &caller, &id, request).await };
-    let done = edge.tasks.spawn(work).await;
-    let done = done.map_err(|cause| Error::internal("an approval panicked").source(cause))?;
-    reply::ok(&done?)
+    let id = call.param("id")?;
+    reply::ok(&flows::approve::approve(&site, &call.caller()?, &id, request).await?)
 }
 
 async fn reject(site: Site, mut call: Call) -> Result<Response> {

@@ -157,8 +157,8 @@ pub fn token_owner(connection: &Connection, hash: &str) -> Result<Option<JobToke
     Ok(found)
 }
 
-/// Returns the running job of a token, in the transaction that writes for it. Every route that takes
-/// a job's token calls this first: a late write of a job that has ended changes nothing.
+/// Returns the running job of a token, in the transaction that writes for it. Every route that
+/// takes a job's token calls this first: a late write of a job that has ended changes nothing.
 ///
 /// # Errors
 /// `conflict` with code `job_ended`; `unauthenticated` for an unknown token.

@@ -16,12 +16,10 @@ use crate::jobs::settle::{self, Outcome};
 use crate::jobs::telemetry::{Report, Telemetry};
 use crate::jobs::{Job, Reason, Status, job_dir, launch};
 use crate::process::{
-    self, ExitCause, ExitRecord, Guard, GuardEnd, GuardEvent, GuardSpec, MARK, Signal, Stream,
+    self, ExitCause, ExitRecord, Guard, GuardEnd, GuardEvent, GuardSpec, MARK, Stream,
 };
 use crate::script::{Kind, Reads};
 
-/// How long a guard may take beyond its grace before it is taken for stuck and killed.
-const GUARD_SLACK: Duration = Duration::from_secs(5);
 /// How long to wait before a settlement that failed (a full disk) is tried again.
 const SETTLE_RETRY: Duration = Duration::from_secs(2);
 
@@ -111,7 +109,11 @@ async fn supervise(
     let clock = inner.setup.store.clock().clone();
     let telemetry = Telemetry::new(&dir, ready.reads, clock);
     let (end, telemetry) = follow(inner, job, guard, telemetry, cancel, stop).await;
-    if let GuardEnd::Lost = end {
+    let has_survivors = match &end {
+        GuardEnd::Lost => true,
+        GuardEnd::Recorded(record) => !record.survivors.is_empty(),
+    };
+    if has_survivors {
         end_strays(inner, job).await;
     }
     let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
@@ -127,33 +129,21 @@ async fn follow(
     stop: &CancellationToken,
 ) -> (GuardEnd, Option<Telemetry>) {
     let stopper = guard.stopper();
-    let identity = guard.identity().clone();
     let mut telemetry = Some(telemetry);
     let mut is_told = false;
-    let stuck = tokio::time::sleep(Duration::MAX);
-    tokio::pin!(stuck);
+    // A guard that stands still is killed by `process` and comes back as lost.
     loop {
         let event = tokio::select! {
             event = guard.next() => event,
             () = cancel.cancelled(), if !is_told => {
                 is_told = true;
                 stopper.stop(ExitCause::Stopped);
-                stuck.as_mut().reset(tokio::time::Instant::now() + inner.ground.grace + GUARD_SLACK);
                 continue;
             }
             () = stop.cancelled(), if !is_told => {
                 is_told = true;
                 fence(inner, job).await;
                 stopper.stop(ExitCause::Stopped);
-                stuck.as_mut().reset(tokio::time::Instant::now() + inner.ground.grace + GUARD_SLACK);
-                continue;
-            }
-            () = &mut stuck => {
-                error!(job_id = %job.id, "the guard of job {} is stuck and is killed", job.id);
-                if let Err(cause) = identity.signal_if_same(None, Signal::Kill) {
-                    error!(job_id = %job.id, "it cannot be killed: {}", cause.chain());
-                }
-                stuck.as_mut().reset(tokio::time::Instant::now() + GUARD_SLACK);
                 continue;
             }
         };
@@ -249,6 +239,11 @@ pub(super) fn outcome_of(
             outcome.error_tail = "the guard ended without a record: was it killed?".to_owned();
         }
         GuardEnd::Recorded(record) => judge(&mut outcome, record, is_stopping),
+    }
+    let is_silent = outcome.error_tail.trim().is_empty();
+    if is_silent && matches!(outcome.failure, Some((_, Reason::ExitStatus))) {
+        // Claude Code says on its standard output why it could not work ("Not logged in").
+        outcome.error_tail = report.summary.clone().unwrap_or_default();
     }
     outcome
 }

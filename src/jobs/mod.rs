@@ -1,7 +1,8 @@
 //! Jobs: one row is one execution of a kind, from acceptance to its one outcome.
 //!
-//! **Invariant:** documents are unknown here. `topic_id`, `source_path` and `persona_name` are opaque;
-//! what a job must have produced, and what follows from its end, flows pass in as [`Hooks`].
+//! **Invariant:** documents are unknown here. `topic_id`, `source_path` and `persona_name` are
+//! opaque; what a job must have produced, and what follows from its end, flows pass in as
+//! [`Hooks`].
 //! **Invariant:** a row is claimed before anything is started, and settled after everything ended.
 
 mod access;

@@ -188,7 +188,10 @@ proptest! {
                 Step::Cancel(which) if !waiting.is_empty() => {
                     let gone = waiting.remove(which % waiting.len());
                     let lanes = bench.caps.lanes.clone();
-                    let did = bench.tx(|_, tx| cancel_queued(tx, &gone.id, &Actor::System, &lanes).unwrap());
+                    let cancel = |_: &Bench, tx: &Tx<'_>| {
+                        cancel_queued(tx, &gone.id, &Actor::System, &lanes).unwrap()
+                    };
+                    let did = bench.tx(cancel);
                     prop_assert!(did);
                 }
                 Step::Wait(ms) => bench.clock.advance(ms),

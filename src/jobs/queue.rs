@@ -38,8 +38,8 @@ type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
 /// What flows add to a job's life.
 #[derive(Clone)]
 pub struct Hooks {
-    /// Validates the inputs again, computes those that are derived, and makes the prompt. Its error's
-    /// code tells why the job fails: `kind_changed`, `prompt_failed`, or else the inputs.
+    /// Validates the inputs again, computes those that are derived, and makes the prompt. Its
+    /// error's code tells why the job fails: `kind_changed`, `prompt_failed`, or else the inputs.
     pub prepare: Arc<Prepare>,
     /// Whether the job left what its kind promises.
     pub produced: Arc<Produced>,
@@ -181,7 +181,8 @@ impl Queue {
         running.insert(id.clone(), cancel.clone());
     }
 
-    /// A cancel that was committed between the claim and the entry in `running` found nobody to tell.
+    /// A cancel that was committed between the claim and the entry in `running` found nobody to
+    /// tell.
     async fn stop_if_cancelled_meanwhile(&self, id: &JobId, cancel: &CancellationToken) {
         let asked = id.clone();
         let job = self.inner.setup.store.read(move |c| crate::jobs::find(c, &asked)).await;

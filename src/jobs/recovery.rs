@@ -14,15 +14,18 @@ use crate::jobs::queue::Inner;
 use crate::jobs::settle::Outcome;
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Job, Reason, Status, execution, job_dir, table};
-use crate::process::{self, ExitCause, FileLock, GuardEnd};
+use crate::process::{self, ExitCause, FileLock, GuardEnd, ProcessIdentity};
 
 /// How often a lock that a dying guard still holds is tried. The guard ends within its grace.
 const LOCK_RETRY: Duration = Duration::from_millis(50);
 
 /// Settles every running job whose lock is free; returns the others.
 pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
-    let running = inner.setup.store.read(table::running).await?;
     let mut left = Vec::new();
+    if fault::is_off("job_recovery") {
+        return Ok(left);
+    }
+    let running = inner.setup.store.read(table::running).await?;
     for job in running {
         match try_lock(inner, &job) {
             Ok(Some(lock)) => {
@@ -72,6 +75,10 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
     if fault::is_off("recovery_lock") {
         return FileLock::try_take(&dir.join("lock.ignored"));
     }
+    // An agent of our own uid can remove the file of the lock; the guard's identity it cannot fake.
+    if job.guard.as_ref().is_some_and(ProcessIdentity::is_alive) {
+        return Ok(None);
+    }
     FileLock::try_take(&dir.join("lock"))
 }
 
@@ -90,9 +97,10 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock, stop: &
         warn!(job_id = %job.id, "{}", cause.chain());
         None
     });
+    // Also of an agent that ended because its server did: what it cost was spent.
+    let report = read_again(inner, job).await;
     let outcome = match record {
-        Some(record) if record.cause != ExitCause::Lifeline => {
-            let report = read_again(inner, job).await;
+        Some(record) if !fault::is_off("exit_record") => {
             // Told to stop by a server that did not live to write it down.
             let is_stopping = record.cause == ExitCause::Stopped;
             execution::outcome_of(inner, job, GuardEnd::Recorded(record), &report, is_stopping)
@@ -100,6 +108,10 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock, stop: &
         _ => Outcome {
             failure: Some((Status::Failed, Reason::ServerRestarted)),
             error_tail: "server restarted while job in flight".to_owned(),
+            summary: report.summary,
+            usage: report.usage,
+            cost_usd: report.cost_usd,
+            session_ref: report.session_ref,
             ..Outcome::default()
         },
     };

@@ -1,6 +1,7 @@
 //! What an agent says about itself while it works: `stream.ndjson`, usage, cost, its final result.
 //!
-//! **Invariant:** nothing here decides whether a job succeeded; exit status and the promised row do.
+//! **Invariant:** nothing here decides whether a job succeeded; exit status and the promised row
+//! do.
 //! **Invariant:** memory is bounded: a line longer than [`LINE_BYTES_MAX`] is passed over.
 
 use std::fs::{File, OpenOptions};

@@ -92,6 +92,15 @@ pub fn touch_login(tx: &Tx<'_>, hash: &str) -> Result<()> {
     Ok(())
 }
 
+/// Forgets sessions whose time is up.
+///
+/// # Errors
+/// As any write.
+pub fn prune_logins(tx: &Tx<'_>) -> Result<()> {
+    tx.prepare_cached(PRUNE)?.execute(named_params! {":now": tx.now()})?;
+    Ok(())
+}
+
 /// Ends a session; one that has ended already is fine.
 ///
 /// # Errors

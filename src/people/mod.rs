@@ -14,7 +14,7 @@ mod token;
 pub use caller::{Caller, Via};
 pub use code::{CODE_TTL_MS, LoginCodes};
 pub use login::{
-    LOGIN_TTL_MS, Login, create_login, end_login, end_logins, find_login, touch_login,
+    LOGIN_TTL_MS, Login, create_login, end_login, end_logins, find_login, prune_logins, touch_login,
 };
 pub use operator::keep_operator_token;
 pub use person::{

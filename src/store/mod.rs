@@ -92,9 +92,9 @@ impl Store {
 
     /// Runs `work` in a transaction and returns what it returned, after COMMIT.
     ///
-    /// The closure may run twice (a batch that fails is run again one by one): it must be pure apart
-    /// from SQL, and it returns its effects by [`Tx::emit`] and [`Tx::ring`], which are carried out
-    /// after COMMIT. If it returns an error, nothing of it is kept.
+    /// The closure may run twice (a batch that fails is run again one by one): it must be pure
+    /// apart from SQL, and it returns its effects by [`Tx::emit`] and [`Tx::ring`], which are
+    /// carried out after COMMIT. If it returns an error, nothing of it is kept.
     ///
     /// # Errors
     /// What `work` returned; `unavailable` if the disk is full or the program is stopping.

@@ -139,8 +139,8 @@ impl Writer {
                 true
             }
             Err(cause) => {
-                // Callers see a dropped channel: `unavailable`. Only a panic outside of every closure
-                // ends here, and then the state of the connection is unknown.
+                // Callers see a dropped channel: `unavailable`. Only a panic outside of every
+                // closure ends here, and then the state of the connection is unknown.
                 error!("the writer stopped: {cause}");
                 false
             }

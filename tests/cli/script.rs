@@ -10,7 +10,8 @@ use super::{envelope, wiki_browser};
 #[test]
 fn a_wrong_script_exits_1_and_is_told_with_its_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let script = "local wb = require \"wb\"\nwb.api(1)\nwb.site { rooot = \".\", data = \"./data\" }\n\
+    let script = "local wb = require \"wb\"\nwb.api(1)\n\
+        wb.site { rooot = \".\", data = \"./data\" }\n\
         wb.identity { author_name = \"A\", author_email = \"a@b.c\" }\n";
     fs::write(folder.path().join("wiki-browser.lua"), script).unwrap();
     let assert = wiki_browser(folder.path()).arg("check").assert().code(1);

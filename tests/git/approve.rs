@@ -2,7 +2,7 @@
 
 use wiki_browser::documents::source::SourceState;
 
-use crate::git::support::{folder, git, init, path, read, site, site_in, site_of, write};
+use crate::git::support::{folder, git, init, path, read, site, site_in, site_of, try_git, write};
 
 #[tokio::test]
 async fn an_approved_text_becomes_one_commit_with_author_and_trailers() {
@@ -177,4 +177,28 @@ async fn a_repository_of_sha_256_objects_is_served_too() {
     assert_eq!(source.blob.as_str().len(), 64);
     site.approve(&site.propose("a.md", "new\n").await).await.unwrap();
     assert_eq!(site.status(), "");
+}
+
+#[tokio::test]
+async fn refs_may_be_kept_in_tables() {
+    let (folder, base) = folder();
+    let top = base.join("wiki");
+    std::fs::create_dir_all(&top).unwrap();
+    let (code, _) = try_git(&top, &["init", "-q", "-b", "main", "--ref-format=reftable"]);
+    if code != 0 {
+        // This git is too old to have them.
+        return;
+    }
+    write(&top, "a.md", "a\n");
+    git(&top, &["add", "-A"]);
+    git(&top, &["commit", "-qm", "first"]);
+    let site = site_in(folder, &top, &top).await;
+    site.approve(&site.propose("a.md", "new\n").await).await.unwrap();
+    assert_eq!((site.status(), site.git(&["show", "HEAD:a.md"])), ("".into(), "new".into()));
+    write(&top, "b.md", "b\n");
+    git(&top, &["add", "b.md"]);
+    git(&top, &["commit", "-qm", "b"]);
+    git(&top, &["revert", "--no-commit", "HEAD"]);
+    let busy = site.repo.refuse_busy().await.unwrap_err();
+    assert_eq!(busy.code_str(), "merge_in_progress");
 }

@@ -102,6 +102,9 @@ async fn the_working_tree_cannot_be_moved_by_configuration() {
     write(&victim, "a.md", "one\ntwo\nthree\n");
     site.git(&["config", "core.worktree", victim.canonicalize_utf8().unwrap().as_str()]);
     site.approve(&site.propose("a.md", "new\n").await).await.unwrap();
+    site.git(&["config", "--unset", "core.worktree"]);
+    site.git(&["config", "core.bare", "true"]);
+    site.approve(&site.propose("b.md", "new\n").await).await.unwrap();
     assert_eq!(read(&victim, "a.md"), "one\ntwo\nthree\n");
     assert_eq!(read(&site.top, "a.md"), "new\n");
 }

@@ -200,3 +200,15 @@ async fn a_branch_that_was_left_in_between_is_not_committed_to() {
         (String::new(), "one\ntwo\nthree\n".into())
     );
 }
+
+#[tokio::test]
+async fn g19_an_approval_goes_on_when_its_caller_leaves() {
+    let site = site().await;
+    let approval = site.propose("a.md", "new\n").await;
+    let left = tokio::time::timeout(std::time::Duration::ZERO, site.approve(&approval)).await;
+    assert!(left.is_err());
+    site.repo.close().await;
+    assert_eq!(site.git(&["rev-list", "--count", "HEAD"]), "2");
+    assert_eq!((site.status(), read(&site.top, "a.md")), (String::new(), "new\n".into()));
+    assert_eq!(site.rows(&approval).await, (Some("committed".into()), "approved".into()));
+}

@@ -13,10 +13,11 @@ async fn writable(site: &Site, name: &str) -> String {
     }
 }
 
-#[tokio::test]
-async fn g20_a_source_with_changes_is_refused_whatever_sort_they_are() {
-    type Change = (&'static str, fn(&Site), &'static str);
-    let changes: [Change; 12] = [
+type Change = (&'static str, fn(&Site), &'static str);
+
+/// What a person may have done to a Source, and how that is refused.
+fn changes() -> [Change; 12] {
+    [
         ("not staged", |it| write(&it.top, "a.md", "mine\n"), "source_dirty"),
         ("same size", |it| write(&it.top, "a.md", "onE\ntwo\nthree\n"), "source_dirty"),
         (
@@ -77,15 +78,13 @@ async fn g20_a_source_with_changes_is_refused_whatever_sort_they_are() {
             },
             "not_a_file",
         ),
-        (
-            "renamed",
-            |it| {
-                it.git(&["mv", "a.md", "z.md"]);
-            },
-            "source_gone",
-        ),
-    ];
-    for (what, change, code) in changes {
+        ("renamed", |it| drop(it.git(&["mv", "a.md", "z.md"])), "source_gone"),
+    ]
+}
+
+#[tokio::test]
+async fn g20_a_source_with_changes_is_refused_whatever_sort_they_are() {
+    for (what, change, code) in changes() {
         let site = site().await;
         let approval = site.propose("a.md", "new\n").await;
         change(&site);

@@ -81,7 +81,7 @@ fn next<'a>(
         // Most of them wait for ever, so that the queue is not empty when the server is killed.
         0 | 1 => {
             let mut body = json!({"kind": "quick", "word": format!("{round}-{number}")});
-            if number % 8 != 0 {
+            if !number.is_multiple_of(8) {
                 body["not_before"] = json!("2100-01-01T00:00:00Z");
             }
             (Call::post("/api/agent/jobs", body), &ledger.jobs, "job_id")

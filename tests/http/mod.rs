@@ -77,7 +77,6 @@ async fn site_with(limits: ServeLimits, grace: Duration) -> Fixture {
         is_agent_peer: Arc::new(move |_| agent.load(Ordering::SeqCst)),
         is_ready: readiness(&ready),
         stop: stop.clone(),
-        tasks: tokio_util::task::TaskTracker::new(),
     };
     let listeners = Listeners { tcp: Some(tcp), unix };
     let all = routes(&edge);

@@ -79,7 +79,10 @@ async fn g12_a_flood_costs_little_and_never_blocks() {
 async fn g12_yes_is_stopped_like_any_other() {
     let rig = Rig::new();
     let mut guard = rig.start(rig.launch("yes & yes >&2")).await;
-    let is_much = |it: &GuardEvent| matches!(it, GuardEvent::Output { bytes_total, .. } if *bytes_total > 30 << 20);
+    let is_much = |it: &GuardEvent| match it {
+        GuardEvent::Output { bytes_total, .. } => *bytes_total > 30 << 20,
+        _ => false,
+    };
     event(&mut guard, is_much).await;
     let begin = Instant::now();
     guard.stopper().stop(ExitCause::Stopped);

@@ -1,4 +1,5 @@
-//! The store: migrations, group commit, a full disk in the middle of a batch, reading while writing.
+//! The store: migrations, group commit, a full disk in the middle of a batch, reading while
+//! writing.
 
 mod full_disk;
 mod migrations;

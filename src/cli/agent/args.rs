@@ -3,6 +3,8 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
 
+/// Heading of what every command takes.
+const HEADING: &str = "Site and answer";
 /// What stands at the end of `wb-agent --help`.
 const AFTER_HELP: &str = "\
 Inside a job WB_SOCKET and WB_TOKEN are set; nothing else is needed.
@@ -30,13 +32,13 @@ pub(super) struct Cli {
 #[derive(Args, Debug)]
 pub(super) struct Place {
     /// Script of the site; its server is found beside it, in data/server.json
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = HEADING, value_name = "FILE")]
     pub(super) config: Option<Utf8PathBuf>,
     /// Data folder of the site
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, help_heading = HEADING, value_name = "DIR")]
     pub(super) data: Option<Utf8PathBuf>,
     /// Answer with the server's JSON, also for errors
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     pub(super) json: bool,
 }
 

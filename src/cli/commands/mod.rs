@@ -16,7 +16,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Parser;
 use serde_json::Value;
 
-use crate::base::{Clock, Error, Millis, Result};
+use crate::base::{Clock, Error, Finding, Millis, Result};
 use crate::cli::args::{Cli, Command, Common, ServeArgs};
 use crate::cli::screen::{self, Form, Screen, Style};
 use crate::cli::short_id::{self, Noun};
@@ -29,6 +29,8 @@ use crate::script::Loaded;
 pub struct Seams {
     /// Serves a site until it is told to stop.
     pub serve: fn(ServeArgs) -> ExitCode,
+    /// Looks at the machine on behalf of a script.
+    pub doctor: fn(&Loaded) -> Result<Vec<Finding>>,
     /// Makes the prompt of a kind, with nothing started.
     pub render: fn(RenderRequest<'_>) -> Result<String>,
 }
@@ -93,6 +95,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Serve => Err(Error::internal("serve is not a request")),
         Command::Init(args) => init::run(&desk.screen, &args).map(|()| 0),
         Command::Check(args) => script::check(desk, &args),
+        Command::Doctor => script::doctor(desk),
         Command::Render(args) => script::render(desk, &args),
         Command::Job(command) => job::run(desk, command),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
@@ -159,7 +162,7 @@ impl Desk {
         if value.is_empty() {
             return Ok(());
         }
-        let name = self.screen.paint(Style::Dim, &format!("{name:<10}"));
+        let name = self.screen.paint(Style::Dim, &format!("{name:<11}"));
         self.screen.put(&format!("{name} {value}"))
     }
 
@@ -190,7 +193,8 @@ pub(super) fn number(value: &Value, name: &str) -> String {
 #[derive(clap::Args, Debug)]
 pub(super) struct Page {
     /// Most rows to print
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
     /// Begin after this place, as the page before told
     #[arg(long, value_name = "PLACE")]

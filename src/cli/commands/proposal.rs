@@ -68,7 +68,8 @@ changed meanwhile is refused.
 
 Examples:
   wiki-browser proposal approve 81bc
-  wiki-browser proposal approve 81bc --yes --digest \"$(wiki-browser proposal show 81bc --field proposal.text_digest)\"")]
+  wiki-browser proposal show 81bc --field proposal.text_digest
+  wiki-browser proposal approve 81bc --yes --digest SHA256")]
 pub(in crate::cli) struct ApproveArgs {
     /// Id of the proposal
     id: String,

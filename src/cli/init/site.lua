@@ -1,4 +1,4 @@
--- wiki-browser.lua: the whole site in one file. `wiki-browser check` reads it without starting anything.
+-- wiki-browser.lua: the whole site in one file. `wiki-browser check` says what is wrong with it.
 local wb = require "wb"
 wb.api(1)
 

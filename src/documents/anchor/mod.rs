@@ -1,6 +1,7 @@
 //! Anchors: which words of a Source a Topic is about, and where they are in another version.
 //!
-//! **Invariant:** offsets are bytes into a named blob, on character boundaries; a rendering has none.
+//! **Invariant:** offsets are bytes into a named blob, on character boundaries; a rendering has
+//! none.
 //! **Invariant:** an anchor is never silently wrong: without evidence a placement is `orphaned`.
 
 mod ladder;

@@ -278,8 +278,21 @@ impl Approving {
         Ok(None)
     }
 
-    /// Undoes the step where it was made, and drops the row.
+    /// Undoes the step where it was made, and drops the row. If that cannot be, the row stays and
+    /// recovery decides: the refusal would be a promise that it may not keep.
     async fn give_up(&self, attempt: &Attempt, why: &Error, is_torn: bool) -> Result<()> {
+        let given_up = self.put_back(attempt, why, is_torn).await;
+        given_up.map_err(|cause| {
+            tracing::error!(attempt_id = %attempt.id, "an approval is half-way: {}", cause.chain());
+            let code = cause.code_str().to_owned();
+            Error::unavailable(format!("the approval is half-way: {}", why.message()))
+                .code(code)
+                .hint("it is finished, or taken back, at the next approval or start")
+                .source(cause)
+        })
+    }
+
+    async fn put_back(&self, attempt: &Attempt, why: &Error, is_torn: bool) -> Result<()> {
         let ends = (&attempt.base_commit, &attempt.commit);
         if is_torn {
             self.change.mend(&self.repo).await?;

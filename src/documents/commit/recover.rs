@@ -75,7 +75,8 @@ pub(super) async fn recover_all(
         });
         match &outcome {
             Outcome::Settled(it) => {
-                tracing::info!(attempt_id = %attempt, "approval of {proposal_id} is commit {}", it.commit);
+                let commit = &it.commit;
+                tracing::info!(attempt_id = %attempt, "approval of {proposal_id} is {commit}");
             }
             Outcome::Dropped { note } => {
                 tracing::warn!(attempt_id = %attempt, "approval of {proposal_id} dropped: {note}");

@@ -303,7 +303,12 @@ impl Answer {
                 words.iter().any(|it| line.ends_with(it))
             })
         };
-        let error = if ends(&["No space left on device", "Disk quota exceeded"]) {
+        // Checking a file out, git keeps the system's words to itself.
+        let is_unwritten =
+            self.said.lines().any(|it| it.starts_with("error: unable to write file "));
+        let error = if is_unwritten
+            || ends(&["No space left on device", "Disk quota exceeded", "Out of diskspace"])
+        {
             Error::unavailable("the disk is full")
                 .code("disk_full")
                 .hint("free some space and try again; nothing was committed")
@@ -332,5 +337,47 @@ impl Answer {
                 .code("git_failed")
         };
         error.source(format!("git {} (exit {}): {}", self.what, self.code, self.said.trim_end()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_says_is_recognised_by_the_ends_of_its_lines() {
+        let code = |said: &str| {
+            let answer = Answer {
+                code: 128,
+                stdout: Vec::new(),
+                said: said.to_owned(),
+                what: "read-tree".to_owned(),
+            };
+            answer.failure().code_str().to_owned()
+        };
+        for (said, expected) in [
+            ("fatal: unable to write loose object file: No space left on device", "disk_full"),
+            ("fatal: sha1 file '/w/.git/index.lock' write error. Out of diskspace", "disk_full"),
+            ("error: unable to write file a.md", "disk_full"),
+            (
+                "error: unable to create temporary file: Read-only file system\nfatal: x",
+                "read_only",
+            ),
+            ("fatal: Unable to create '/w/.git/index.lock': Permission denied", "read_only"),
+            (
+                "error: insufficient permission for adding an object to repository database .git",
+                "read_only",
+            ),
+            (
+                "fatal: Unable to create '/w/.git/index.lock': File exists.\n\nAnother git process",
+                "index_locked",
+            ),
+            ("error: Entry 'a.md' not uptodate. Cannot merge.", "source_dirty"),
+            ("fatal: You need to resolve your current index first", "merge_in_progress"),
+            ("error: Entry 'No space left on device' is odd", "git_failed"),
+            ("fatal: bad object", "git_failed"),
+        ] {
+            assert_eq!(code(said), expected, "{said}");
+        }
     }
 }

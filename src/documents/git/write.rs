@@ -169,10 +169,11 @@ impl Repo {
         self.refresh(path).await
     }
 
-    /// Writes one file of the working tree anew from the index.
+    /// Writes one file of the working tree anew from the index. The index itself is not written,
+    /// because the disk may be full.
     pub(in crate::documents) async fn restore(&self, path: &SourcePath) -> Result<()> {
         let path = self.git_path(path);
-        let call = self.git().call(&["checkout-index", "-f", "-u", "--", &path]).writing();
+        let call = self.git().call(&["checkout-index", "-f", "--", &path]).writing();
         call.defused().await?.output().await.map(drop)
     }
 

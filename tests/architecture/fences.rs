@@ -1,0 +1,50 @@
+//! Routes that write with a job's token go through `jobs::fence`, in the writing transaction.
+
+use std::fs;
+
+use wiki_browser::http::{ROUTES, Verb, Who};
+
+use crate::architecture::root;
+
+/// Each such route, and the function that serves it.
+const FENCED: &[(&str, &str, &str)] = &[
+    ("/api/topics/{id}/messages", "src/flows/topics.rs", "post_message"),
+    ("/api/topics/{id}/proposals", "src/flows/incorporate.rs", "propose"),
+    ("/api/agent/jobs/{id}/result", "src/flows/jobs.rs", "finish"),
+];
+/// Routes of jobs that write nothing yet.
+const NOT_BUILT: &[&str] = &["/api/perspectives"];
+
+#[test]
+fn every_writing_route_of_a_job_calls_the_fence_first() {
+    let of_jobs = ROUTES
+        .iter()
+        .filter(|it| it.verb != Verb::Get && matches!(it.who, Who::Job | Who::WriteOrJob));
+    for route in of_jobs {
+        if NOT_BUILT.contains(&route.path) {
+            continue;
+        }
+        let listed = FENCED.iter().find(|(path, _, _)| *path == route.path);
+        let Some((_, file, function)) = listed else {
+            panic!("{} takes a job's token and is not in the list", route.path);
+        };
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let head = format!("pub async fn {function}(");
+        let (_, rest) = text.split_once(&head).unwrap_or_else(|| panic!("{file}: no {function}"));
+        let body = rest.split("\n}\n").next().unwrap();
+        let (_, inside) = body.split_once(".write(").unwrap_or_else(|| panic!("{function}"));
+        let fence = inside.find("jobs::fence(tx").unwrap_or_else(|| panic!("{function}: no fence"));
+        for writing in ["proposal::insert", "message::post", "jobs::keep_result"] {
+            if let Some(place) = inside.find(writing) {
+                assert!(fence < place, "{function} writes before the fence");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_list_names_routes_that_are_there() {
+    for (path, _, _) in FENCED {
+        assert!(ROUTES.iter().any(|it| it.path == *path), "{path} is no route");
+    }
+}

@@ -1,0 +1,106 @@
+//! Every SQL statement is prepared on a fresh database, and none scans a table unexcused.
+
+use rusqlite::Connection;
+use wiki_browser::base::Clock;
+use wiki_browser::store::{MIGRATIONS, events, idempotency, migrate};
+use wiki_browser::{documents, jobs, people};
+
+use crate::architecture::rust_files;
+
+/// Statements that may walk a whole table or index, and why.
+const EXCUSED: &[(&str, &str)] = &[
+    ("events::edges", "the smallest key is the first step of the walk"),
+    ("person::list", "a page of at most as many people as there may be"),
+    ("person::first_admin", "people are few"),
+    ("jobs::list_all", "it walks back from the newest row until the page is full"),
+    ("enqueue::queued", "the index holds queued rows only, at most 10,000"),
+    ("claim::running", "the index holds running rows only, as many as the cap"),
+    ("jobs::running", "the index holds running rows only, as many as the cap"),
+    ("jobs::guards", "the index holds running rows only, as many as the cap"),
+    ("claim::next_kind", "the smallest kind beyond a kind is one step of the index"),
+    ("lane::next_due", "the smallest time is the first step of the index"),
+];
+
+fn all() -> Vec<(&'static str, &'static str)> {
+    let mut all = jobs::statements();
+    all.extend(documents::statements());
+    all.extend(people::STATEMENTS.iter().copied().flatten().copied());
+    all.extend(events::STATEMENTS);
+    all.extend(idempotency::STATEMENTS);
+    all
+}
+
+#[test]
+fn every_statement_is_sql_and_none_scans_unexcused() {
+    let connection = Connection::open_in_memory().unwrap();
+    migrate(&connection, MIGRATIONS, &Clock::system()).unwrap();
+    let mut wrong = Vec::new();
+    for (name, sql) in all() {
+        let plan = format!("EXPLAIN QUERY PLAN {sql}");
+        let mut statement = match connection.prepare(&plan) {
+            Ok(statement) => statement,
+            Err(cause) => {
+                wrong.push(format!("{name} is not SQL: {cause}"));
+                continue;
+            }
+        };
+        let steps: Vec<String> =
+            statement.raw_query().mapped(|row| row.get(3)).map(Result::unwrap).collect();
+        let scans = |step: &&String| step.starts_with("SCAN") && !step.contains("CONSTANT ROW");
+        if let Some(step) = steps.iter().find(scans)
+            && !EXCUSED.iter().any(|(excused, _)| *excused == name)
+        {
+            wrong.push(format!("{name}: {step}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_excuse_is_stale_and_no_name_stands_twice() {
+    let names: Vec<&str> = all().into_iter().map(|(name, _)| name).collect();
+    for (excused, _) in EXCUSED {
+        assert!(names.contains(excused), "{excused} is no statement");
+    }
+    for (place, name) in names.iter().enumerate() {
+        assert!(!names[place + 1..].contains(name), "{name} stands twice");
+    }
+}
+
+/// A statement that is in no list would be checked by nobody.
+#[test]
+fn every_statement_is_in_a_list() {
+    let listed: Vec<&str> = all().into_iter().map(|(_, sql)| sql).collect();
+    for (path, text) in rust_files("src") {
+        let before_tests = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let is_ours = !path.as_str().starts_with("src/store/migrate")
+            && !path.as_str().contains("test")
+            && !path.as_str().contains("fixture");
+        if !is_ours {
+            continue;
+        }
+        for piece in before_tests.split("const ").skip(1) {
+            let Some((head, rest)) = piece.split_once(": &str = \"") else { continue };
+            if head.contains(['\n', ' ']) {
+                continue;
+            }
+            let sql = rest.split('"').next().unwrap_or_default();
+            let starts = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH"];
+            if starts.iter().any(|word| sql.trim_start().starts_with(&format!("{word} "))) {
+                let is_listed = listed.iter().any(|it| it.trim() == sql.trim());
+                assert!(is_listed, "{path}: {head} is in no list of statements");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_sql_is_put_together_from_pieces() {
+    for (path, text) in rust_files("src") {
+        for line in text.lines().filter(|it| it.contains("format!(")) {
+            for word in ["SELECT ", "INSERT INTO", "UPDATE ", "DELETE FROM"] {
+                assert!(!line.contains(word), "{path}: {line}");
+            }
+        }
+    }
+}

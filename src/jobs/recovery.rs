@@ -14,7 +14,7 @@ use crate::jobs::queue::Inner;
 use crate::jobs::settle::Outcome;
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Job, Reason, Status, execution, job_dir, table};
-use crate::process::{self, ExitCause, FileLock, GuardEnd, ProcessIdentity};
+use crate::process::{self, ExitCause, FileLock, GuardEnd, MARK, ProcessIdentity, carries_mark};
 
 /// How often a lock that a dying guard still holds is tried. The guard ends within its grace.
 const LOCK_RETRY: Duration = Duration::from_millis(50);
@@ -76,7 +76,11 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
         return FileLock::try_take(&dir.join("lock.ignored"));
     }
     // An agent of our own uid can remove the file of the lock; the guard's identity it cannot fake.
-    if job.guard.as_ref().is_some_and(ProcessIdentity::is_alive) {
+    // A process that took over its pid has not its mark.
+    let is_guard = |it: &ProcessIdentity| {
+        it.is_alive() && carries_mark(it.pid, MARK).as_deref() == Some(job.id.as_str())
+    };
+    if job.guard.as_ref().is_some_and(is_guard) {
         return Ok(None);
     }
     FileLock::try_take(&dir.join("lock"))
@@ -85,7 +89,7 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
 async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock, stop: &CancellationToken) {
     let dir = job_dir(&inner.ground.data, &job.id);
     // A guard that was killed together with its server cannot have swept.
-    let ended = process::end_marked(process::MARK, job.id.as_str(), inner.ground.grace).await;
+    let ended = process::end_marked(MARK, job.id.as_str(), inner.ground.grace).await;
     match ended {
         Ok(0) => {}
         Ok(count) => {

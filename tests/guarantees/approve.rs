@@ -171,7 +171,7 @@ fn theirs(bench: &Bench) -> String {
     shell(&format!(
         "cd {top}; git status --porcelain=v1 -uall --ignored -- . ':!guide.md' ':!data';
          git diff -- . ':!guide.md'; git diff --cached -- . ':!guide.md'; git stash list;
-         find . -path ./.git -prune -o -path ./data -prune -o -name guide.md -prune -o -type f -print \
+         find . -path ./.git -prune -o -path ./data -prune -o -type f ! -name guide.md -print \
            | sort | xargs sha256sum; cat data/mine 2>/dev/null; true"
     ))
 }
@@ -207,7 +207,8 @@ fn g20_uncommitted_work_survives_an_approval_or_refuses_it() {
         assert_eq!(before, everything(&bench), "{what}");
         assert_eq!(bench.proposal_status(&shown), "open", "{what}");
         shell(&format!(
-            "cd {}; find . -mindepth 1 -maxdepth 1 ! -name data -exec rm -rf {{}} +; cp -a {copy}/. .",
+            "cd {}; find . -mindepth 1 -maxdepth 1 ! -name data -exec rm -rf {{}} +;
+             cp -a {copy}/. .",
             bench.top
         ));
     }

@@ -114,8 +114,8 @@ fn g19_what_is_not_in_the_way_after_the_crash_stays() {
     }
 }
 
-/// An edit of the Source itself stays too: before the step the approval is dropped for it, after the
-/// step the commit is made beneath it.
+/// An edit of the Source itself stays too: before the step the approval is dropped for it, after
+/// the step the commit is made beneath it.
 #[test]
 fn g19_an_edit_of_the_source_after_the_crash_stays() {
     let edit = "printf 'all mine\\n' > guide.md";

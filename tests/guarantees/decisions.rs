@@ -6,8 +6,8 @@ use wiki_browser::http::{ROUTES, Verb, Who};
 
 use crate::support::{Bench, Call};
 
-/// Runs inside of an agent, started by its script; does nothing otherwise. Sends every decision with
-/// a token (none if it is empty) and writes `PATH STATUS CODE` lines into a file.
+/// Runs inside of an agent, started by its script; does nothing otherwise. Sends every decision
+/// with a token (none if it is empty) and writes `PATH STATUS CODE` lines into a file.
 #[test]
 fn g32_the_one_that_asks() {
     let Ok(file) = std::env::var("TEST_DECISIONS_FILE") else { return };
@@ -88,7 +88,8 @@ fn g32_no_agent_decides_whatever_it_sends() {
     );
     bench.topic_kind("decide", fields, &calls);
     let orphan = format!(
-        "{clean} setsid sh -c 'trap \"\" INT TERM HUP; (while kill -0 '$PPID' 2>/dev/null; do :; done\n\
+        "{clean} setsid sh -c 'trap \"\" INT TERM HUP; \n\
+         (while kill -0 '$PPID' 2>/dev/null; do :; done\n\
          {decide} \"\" \"$OUT/orphan\"\n{decide} \"$(cat \"$BASE/wiki/data/operator.token\")\" \
          \"$OUT/orphan-operator\") &' &\nsleep 0.2; kill -KILL $PPID; sleep 30"
     );

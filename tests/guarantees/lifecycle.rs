@@ -120,8 +120,9 @@ impl Drop for Innocent {
     }
 }
 
-/// The row of a job names a process that is not its guard, with all that the row can prove: only the
-/// mark is another job's.
+/// The row of a job names a process that is not its guard, with all that the row can prove: only
+/// the mark is another job's. (What `WB_WITHOUT=identity` leaves out is tested where no row can
+/// lead a signal astray any more, on the function itself.)
 #[test]
 fn g10_a_restarted_server_signals_nobody_elses_process() {
     let (bench, server, running, waiting) = busy();

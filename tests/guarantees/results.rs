@@ -67,7 +67,7 @@ fn g13_a_prompt_of_16_mib_arrives_unchanged_and_is_in_no_ps() {
     );
     let server = bench.serve();
     for (place, size) in [131_071, 131_072, SIZE].into_iter().enumerate() {
-        // Something of every sort: quotes, templates, shell, line breaks, several bytes a character.
+        // Something of every sort: quotes, templates, shell, line breaks, long characters.
         let unit = "canary-5b1d '\"$(x) {{text}} `y` \\ ü\n";
         let mut text = unit.repeat(size / unit.len());
         text.push_str(&"x".repeat(size - text.len()));

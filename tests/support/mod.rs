@@ -1,4 +1,4 @@
-//! The real programs on a site of their own: a repository, a script, agents as shell scripts, a server.
+//! The real programs on a site of their own: a repository, a script, shell scripts as agents.
 //!
 //! A test declares its agents, serves, speaks over the socket, and waits by condition. Whatever a
 //! test leaves running ends by itself: a server is killed by its id when it is dropped, and its

@@ -23,7 +23,9 @@ const SOURCES: [(&str, &str); 3] = [
 const AGENT: &str = "eval \"$(cat)\"\n\
     beat() { i=0; while [ $i -lt 1500 ]; do echo x >> \"$OUT/hb.$1\" || exit; i=$((i+1));\n\
     sleep 0.02; done; }\n\
-    propose() { \"$wb_agent\" insert-proposal --topic-id \"$topic\" --base-sha \"$base\" \"$@\"; }\n";
+    propose() {\n\
+    \"$wb_agent\" insert-proposal --topic-id \"$topic\" --base-sha \"$base\" \"$@\"\n\
+    }\n";
 
 /// A script that writes a heartbeat into the file `$1` until it is ended, or half a minute.
 const BEAT: &str = "i=0; while [ $i -lt 1500 ]; do echo x >> \"$1\" || exit; i=$((i+1))

@@ -88,8 +88,12 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
 
 async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock, stop: &CancellationToken) {
     let dir = job_dir(&inner.ground.data, &job.id);
-    // A guard that was killed together with its server cannot have swept.
-    let ended = process::end_marked(MARK, job.id.as_str(), inner.ground.grace).await;
+    // A guard that was killed together with its server cannot have swept. (Waiting for the marked
+    // processes, the guard among them, is as good a proof of absence as the lock is.)
+    let ended = match fault::is_off("recovery_lock") {
+        true => Ok(0),
+        false => process::end_marked(MARK, job.id.as_str(), inner.ground.grace).await,
+    };
     match ended {
         Ok(0) => {}
         Ok(count) => {

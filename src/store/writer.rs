@@ -195,6 +195,8 @@ fn run_together(
         fault::crash_point("before_commit");
         if fault::is_off("commit_first") {
             batch.iter_mut().for_each(|it| it.answer());
+            // A slow disk, so that a kill finds the moment in between.
+            std::thread::park_timeout(std::time::Duration::from_millis(20));
         }
         Ok(connection.execute_batch("COMMIT")?)
     });

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use serde_json::{Value, json};
 use wiki_browser::base::Clock;
 
-use crate::support::Bench;
+use crate::support::{Bench, Call};
 
 /// Says that it ran, and then does what its word says.
 const AGENT: &str = "echo \"$job\" >> \"$OUT/ran\"
@@ -82,4 +82,31 @@ fn g05_a_job_that_was_settled_stays_settled() {
     let [first, second] = crash("after_settle", "quick");
     assert_ran(&first);
     assert_ran(&second);
+}
+
+/// A request that was cut off before its commit has done nothing; after its commit the job is there
+/// and runs, although nobody was told of it.
+#[test]
+fn g05_a_request_that_was_cut_off_is_done_or_not_done() {
+    for (point, count) in [("before_commit", 0), ("after_commit", 1)] {
+        let bench = Bench::new();
+        bench.word_kind("work", "timeout = \"20s\"", AGENT);
+        let armed = bench.base.join("armed");
+        let env = [("WB_CRASH_AT", point), ("WB_CRASH_WHEN", armed.as_str())];
+        let mut server = bench.serve_with(&env);
+        let call = Call::post("/api/agent/jobs", json!({"kind": "work"})).token(&bench.operator());
+        std::fs::write(&armed, "").unwrap();
+        let answer = call.try_socket(&bench.socket());
+        assert!(answer.is_none(), "{point}: {answer:?}");
+        server.wait();
+        let server = bench.serve();
+        let jobs = bench.get("/api/agent/jobs").ok()["items"].as_array().unwrap().clone();
+        assert_eq!(jobs.len(), count, "{point}");
+        for job in &jobs {
+            let id = job["id"].as_str().unwrap();
+            assert_eq!(bench.ended(id)["status"], "succeeded");
+            assert_eq!(bench.left("ran"), id);
+        }
+        server.stop();
+    }
 }

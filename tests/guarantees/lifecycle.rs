@@ -25,6 +25,7 @@ fn busy() -> (Bench, Server, String, String) {
     let running = bench.job("deaf", json!({}));
     bench.wait_left("ready");
     let waiting = bench.job("quick", json!({}));
+    bench.wait_status(&waiting, "queued");
     (bench, server, running, waiting)
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use wiki_browser::base::digest_hex;
 
-use crate::support::{Bench, arguments_with, shell, within};
+use crate::support::{Bench, Patience, arguments_with, shell, within};
 
 /// Fails with `WB_WITHOUT=postcondition`.
 #[test]
@@ -93,6 +93,6 @@ fn g13_a_prompt_of_16_mib_arrives_unchanged_and_is_in_no_ps() {
     let over = "x".repeat(SIZE + 1);
     let refused = bench.post("/api/agent/jobs", json!({"kind": "echo", "text": over}));
     assert!([400, 413].contains(&refused.status), "{}", refused.status);
-    assert!(within(Duration::from_secs(5), || bench.get("/api/me").status == 200));
+    assert!(within(Patience::MAX, || bench.get("/api/me").status == 200));
     server.stop();
 }

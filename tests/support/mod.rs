@@ -11,7 +11,7 @@ mod server;
 mod site;
 mod wire;
 
-pub(crate) use look::{arguments_with, beats, marked, until, wait_for, within};
+pub(crate) use look::{Patience, arguments_with, beats, marked, until, wait_for, within};
 pub(crate) use server::{Server, shell};
 pub(crate) use site::{Bench, Topic};
 pub(crate) use wire::{Call, raw};

@@ -284,6 +284,14 @@ wb.limits {{ {} }}
         self.get(&format!("/api/agent/jobs/{job}")).ok()
     }
 
+    /// Waits until a job has a status.
+    #[track_caller]
+    pub(crate) fn wait_status(&self, job: &str, status: &str) -> Value {
+        wait_for(&format!("job {job} is {status}"), || {
+            Some(self.show(job)).filter(|it| it["status"] == status)
+        })
+    }
+
     /// Waits for the end of a job, whichever it is.
     #[track_caller]
     pub(crate) fn ended(&self, job: &str) -> Value {

@@ -216,7 +216,7 @@ fn g20_uncommitted_work_survives_an_approval_or_refuses_it() {
     server.stop();
 }
 
-/// Fails with `WB_WITHOUT=approval_dirty`.
+/// The other half of the table: what is not in the way stays, and is no reason to refuse.
 #[test]
 fn g20_an_approval_leaves_what_is_not_its_own() {
     let Ready { bench, server, topic, shown } = ready();

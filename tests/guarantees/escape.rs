@@ -89,7 +89,7 @@ fn g08_nothing_outlives_an_agent_that_exits() {
     server.stop();
 }
 
-/// Fails with `WB_WITHOUT=server_subreaper`.
+/// Fails with `WB_WITHOUT=server_subreaper`: then those without the mark are not found.
 #[test]
 fn g08_nothing_outlives_an_agent_that_kills_its_guard() {
     let bench = zoo("kill -KILL $PPID; sleep 60", "60s");

@@ -112,7 +112,8 @@ fn g22_no_path_of_a_request_leaves_the_root() {
     server.stop();
 }
 
-/// A Source that becomes a second name or a link after it was proposed for is not written.
+/// A Source that becomes a second name or a link after it was proposed for is neither read nor
+/// written. Fails with `WB_WITHOUT=beneath`; the table above stands on git's index as well.
 #[test]
 fn g22_an_approval_writes_through_no_link() {
     let bench = attacked();
@@ -126,6 +127,10 @@ fn g22_an_approval_writes_through_no_link() {
         let topic = bench.topic(path, quote, "Say it better.");
         let shown = bench.proposal("better", &topic);
         shell(&format!("cd {}; {swap}", bench.top));
+        if code != "hard_link" {
+            let read = bench.get(&format!("/api/source?path={path}"));
+            assert_eq!(read.refusal(), (400, "path_is_link"), "{path}: {read:?}");
+        }
         let answer = bench.send(&bench.approval(&shown));
         let codes = [code, "path_is_link", "source_gone"];
         assert!(codes.contains(&answer.code()), "{path}: {answer:?}");

@@ -35,6 +35,7 @@ fn g01_what_was_acknowledged_survives_twenty_kills() {
     let ledger = Ledger::default();
     let mut server = bench.serve();
     let topic = bench.topic("notes.md", "Keep this.", "What for?").id;
+    until("the topic is there", || bench.get(&format!("/api/topics/{topic}")).status == 200);
     for round in 0..ROUNDS {
         let before = ledger.count();
         let wanted = before + usize::from(random() % ACKNOWLEDGED_MAX);

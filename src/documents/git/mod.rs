@@ -115,7 +115,7 @@ impl Repo {
         let shared = Shared {
             git,
             git_dir,
-            work_tree,
+            root: folder,
             prefix,
             sources,
             format,

@@ -232,6 +232,9 @@ async fn set_status(site: Site, mut call: Call, to: TopicStatus) -> Result<Respo
     let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
     let reason = form::optional(&sent.reason);
     let request = ReasonRequest { reason: reason.clone() };
-    let done = flows::topics::set_status(&site, &caller, &id, to, request).await;
+    let done = match to {
+        TopicStatus::Open => flows::topics::reopen(&site, &caller, &id, request).await,
+        _ => flows::topics::discard(&site, &caller, &id, request).await,
+    };
     form::answer(done, |_| at(&id), at(&id), reason)
 }

@@ -43,7 +43,7 @@ pub fn serve(script: &Utf8Path, say: impl FnOnce(&str)) -> ExitCode {
     let loaded = match script::load(script) {
         Ok(loaded) => loaded,
         Err(report) => {
-            say(&report.to_string());
+            error!("cannot serve: the script has {}\n{report}", report.summary());
             return ExitCode::FAILURE;
         }
     };
@@ -294,8 +294,7 @@ pub fn render(
         .enable_all()
         .build()
         .context(ErrorKind::Unavailable, || "no runtime".to_owned())?;
-    let source = source_of_topic.map(str::to_owned);
-    runtime.block_on(flows::render::render(loaded, &wb_agent, git, kind, inputs, source))
+    runtime.block_on(flows::render::render(loaded, &wb_agent, git, kind, inputs, source_of_topic))
 }
 
 /// Returns the agents' client: the script's, or the file beside this program.

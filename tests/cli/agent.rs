@@ -148,7 +148,7 @@ fn a_proposal_that_cannot_be_is_refused_and_changes_nothing() {
     };
     refuse(&anchors("no"), b"new text", 2, "invalid");
     refuse(&anchors("{}"), b"new text", 2, "invalid");
-    refuse(&anchors("[{\"topic\":1}]"), b"new text", 2, "invalid");
+    refuse(&anchors("[{\"topic\":1}]"), b"new text", 2, "unknown_field");
     refuse(&anchors(&moved("text", 0, 4)), b"new text", 2, "bad_anchor");
     refuse(&anchors(&moved("text", 4, 99)), b"new text", 2, "bad_anchor");
     refuse(&anchors(&moved("", 4, 4)), b"new text", 2, "bad_anchor");
@@ -179,7 +179,7 @@ fn a_job_reaches_its_own_topic_and_source_and_nothing_else() {
     };
     refuse(&["get-topic", "--id", foreign], b"", 3, "not_granted");
     refuse(&["list-open-topics", "--source-path", "notes.md"], b"", 3, "not_granted");
-    refuse(&["list-open-topics", "--source-path", "../x"], b"", 2, "invalid");
+    refuse(&["list-open-topics", "--source-path", "../x"], b"", 2, "bad_path");
     refuse(&["post-message", "--topic-id", foreign], b"x", 3, "not_granted");
     refuse(&["post-message", "--topic-id", id], b"", 2, "invalid");
     refuse(&["post-message", "--topic-id", id], b" \n ", 2, "invalid");

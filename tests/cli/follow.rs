@@ -8,13 +8,14 @@ use crate::support::{Bench, wait_for};
 #[test]
 fn a_job_is_followed_across_a_kill_of_the_server() {
     let bench = Bench::new();
-    bench.word_kind("beats", "timeout = \"1m\"", "beat main");
+    bench.word_kind("beats", "timeout = \"1m\"", "echo began; beat main");
     let server = bench.serve();
     let id = bench.job("beats", json!({}));
     bench.wait_status(&id, "running");
     let mut follow = Running::new(&bench, &["job", "follow", &id]);
-    let mut json_follow = Running::new(&bench, &["job", "follow", &id, "--json"]);
+    let mut json_follow = Running::new(&bench, &["job", "follow", &id, "--json", "--log"]);
     follow.wait_err(&format!("job {id} running"));
+    json_follow.wait_err("began\n");
     server.kill();
     follow.wait_err("the server is away; waiting for it");
     let server = bench.serve();
@@ -78,11 +79,12 @@ fn events_are_printed_line_by_line_in_order() {
                 is_over.then_some(all)
             }),
         );
-        (seen.last()?["kind"] == "job_finished").then_some(seen)
+        let is_whole =
+            seen.first()?["kind"] == "job_queued" && seen.last()?["kind"] == "job_finished";
+        is_whole.then_some(seen)
     });
     let told: Vec<&str> = seen.iter().map(|it| it["kind"].as_str().unwrap()).collect();
-    assert_eq!(told.first(), Some(&"job_queued"), "{told:?}");
-    assert!(told.contains(&"job_started"), "{told:?}");
+    assert_eq!(told, ["job_queued", "job_started", "job_finished"]);
     assert!(!kinds.out().contains('"') && !words.out().contains('{'), "{}", words.out());
     assert!(seen_of(before["id"].as_str().unwrap(), &events.out()).is_empty());
 
@@ -98,6 +100,6 @@ fn events_are_printed_line_by_line_in_order() {
     for running in [&mut events, &mut words, &mut kinds, &mut again] {
         assert_eq!(running.err(), "");
     }
-    refused(&bench, &["events", "--after", "nonsense"], 2, "invalid");
+    refused(&bench, &["events", "--after", "nonsense"], 2, "bad_event_id");
     server.stop();
 }

@@ -13,7 +13,7 @@ fn bench() -> Bench {
     bench.topic_kind(
         "works",
         PROPOSES,
-        &ADDS_A_LINE.replace("propose", "propose --summary 'A \u{1b}[31mline'"),
+        &ADDS_A_LINE.replace("propose", "propose --summary 'A \u{202e}line'"),
     );
     bench
 }
@@ -36,13 +36,13 @@ fn a_proposal_shows_what_it_changes_and_whom_it_touches() {
     for words in [
         "More.\nproposal    ".to_owned(),
         "\nbase        is current, source clean\n".to_owned(),
-        "\nsummary     A \\u{1b}[31mline\n".to_owned(),
+        "\nsummary     A \\u{202e}line\n".to_owned(),
         format!("\nOther open topics of this source\n  topic {}: exact: ", other.id),
         "\n+One more.\n".to_owned(),
     ] {
         assert!(shown.contains(&words), "{words:?} is not in {shown}");
     }
-    assert!(!shown.contains('\u{1b}'), "{shown}");
+    assert!(!shown.contains('\u{202e}'), "{shown}");
     let whole = format!("{}One more.\n", bench.read("guide.md"));
     assert_eq!(said(&bench, &["proposal", "show", &id, "--text"]), whole);
     let diff = said(&bench, &["proposal", "diff", &id]);
@@ -57,7 +57,7 @@ fn a_proposal_shows_what_it_changes_and_whom_it_touches() {
         topic.id
     );
     let table = said(&bench, &["proposal", "list", "--status", "open", "--topic", &topic.id]);
-    assert!(table.contains("A \\u{1b}[31mline") && table.contains(&id[28..]), "{table}");
+    assert!(table.contains("A \\u{202e}line") && table.contains(&id[28..]), "{table}");
     operator(&bench, &["proposal", "list", "--source", "notes.md"]).assert().success().stdout("");
     for verb in ["show", "diff"] {
         refused(&bench, &["proposal", verb, NOBODY], 4, "not_found");
@@ -103,7 +103,7 @@ fn an_approval_is_asked_for_and_is_of_the_text_that_was_shown() {
     let (_, id) = propose(&bench, "notes.md");
     let (code, screen) = in_terminal(&bench, 80, &format!("proposal approve {id}"), &[], "y\n");
     assert_eq!(code, 0, "{screen}");
-    assert!(!screen.contains("\u{1b}[31mline"), "{screen}");
+    assert!(!screen.contains('\u{202e}'), "{screen}");
     assert_eq!(bench.read("notes.md"), "# Notes\n\nKeep this.\nOne more.\n");
     server.stop();
 }
@@ -129,7 +129,7 @@ fn what_cannot_be_approved_says_why() {
 }
 
 #[test]
-fn a_rejection_has_a_reason_that_the_next_agent_reads() {
+fn a_rejection_has_a_reason_that_is_shown() {
     let bench = bench();
     let server = bench.serve();
     let (topic, id) = propose(&bench, "guide.md");
@@ -144,7 +144,10 @@ fn a_rejection_has_a_reason_that_the_next_agent_reads() {
     refused(&bench, &["proposal", "approve", &id, "--yes"], 5, "already_decided");
     let shown = bench.json(&["proposal", "show", &id]);
     assert_eq!(shown["proposal"]["reason"], "Too much.");
-    let thread = said(&bench, &["topic", "show", &topic.id]);
-    assert!(thread.contains("Too much.") && thread.contains("\nstatus      open\n"), "{thread}");
+    let shown = said(&bench, &["proposal", "show", &id]);
+    assert!(shown.contains("\nstatus      rejected\ndecided by  ada\n"), "{shown}");
+    assert!(shown.contains("\nreason      Too much.\n"), "{shown}");
+    // Its Topic stays open for another try.
+    assert_eq!(bench.json(&["topic", "show", &topic.id])["topic"]["status"], "open");
     server.stop();
 }

@@ -83,7 +83,7 @@ wb.kind "perspective" {
     persona_name = wb.input.persona(),
     source_sha   = wb.input.blob { from = "source_path" },
     persona_sha  = wb.input.hash { from = "persona_name" },
-    tone         = wb.input.choice { values = { "dry", "warm" }, default = "dry" },
+    tone         = wb.input.choice { choices = { "dry", "warm" }, default = "dry" },
   },
   prompt = "{{persona_name}} {{persona_sha}} {{source_path}} {{source_sha}} {{tone}}\n",
 }

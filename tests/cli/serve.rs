@@ -44,7 +44,8 @@ fn a_second_server_says_who_has_the_site() {
 fn a_broken_script_is_reported_with_its_lines_and_nothing_is_started() {
     let bench = bench_with("127.0.0.1:0", "wb.limmits { jobs = 1 }\n");
     let (out, err) = fails(&bench, 1);
-    let said = format!("{out}{err}");
+    assert_eq!(out, "");
+    let said = err;
     assert!(said.contains("wiki-browser.lua:5:"), "{said}");
     assert!(said.contains("limits"), "{said}");
     assert!(!bench.data.join("server.json").exists() && !bench.data.join("wiki.db").exists());
@@ -52,7 +53,8 @@ fn a_broken_script_is_reported_with_its_lines_and_nothing_is_started() {
 
 #[test]
 fn a_missing_engine_is_one_line_that_helps() {
-    let lua = "wb.engine \"none\" { type = \"process\", command = { \"no-such-agent\" } }\n\
+    let lua = "wb.engine \"none\" { type = \"process\", command = { \"no-such-agent\" }, \
+        prompt = \"stdin\" }\n\
         wb.kind \"k\" { about = \"x\", engine = \"none\", timeout = \"1m\", prompt = \"x\" }\n";
     let (out, said) = fails(&bench_with("127.0.0.1:0", lua), 6);
     assert_eq!(out, "");
@@ -74,6 +76,7 @@ fn a_taken_port_is_said_with_the_way_out() {
 fn a_root_that_is_no_repository_is_refused() {
     let bench = bench_with("127.0.0.1:0", "");
     std::fs::rename(bench.top.join(".git"), bench.base.join("git")).unwrap();
-    let (_, said) = fails(&bench, 2);
+    let (_, said) = fails(&bench, 6);
+    assert!(said.contains("is not in a git repository"), "{said}");
     assert!(said.contains("hint: "), "{said}");
 }

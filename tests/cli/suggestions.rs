@@ -16,7 +16,7 @@ wb.kind "apply" {
   },
 }
 wb.kind "blind" {
-  about = "Apply without a topic", engine = "suggestions", timeout = "20s", produces = "proposal",
+  about = "Apply without a topic", engine = "suggestions", timeout = "20s",
   inputs = { word = wb.input.line { default = "none" } },
 }
 "#;

@@ -4,23 +4,25 @@ use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::desk::{PROPOSES, in_terminal, operator, text};
-use crate::support::{Bench, Topic};
+use crate::support::{Bench, Server, Topic};
 
-/// An agent that hides sequences in all that it says.
-const HOSTILE: &str = r"printf '\033]0;owned\007\033[2Joutput\n'
+/// An agent that hides sequences in all that it says, as far as the server lets it.
+const HOSTILE: &str = r#"
+printf '\033]0;owned\007\033[2Joutput\n'
 printf '\033[31mred\302\233mdone\342\200\256\n' >&2
-printf 'From \033[2J the job\n' | ";
+printf 'From \342\200\256 the job\n' | "$wb_agent" post-message --topic-id "$topic"
+for text in '\033' '\302\233' '\015'; do
+  printf "a${text}b" | "$wb_agent" post-message --topic-id "$topic" 2> /dev/null && exit 9
+done
+printf '# Guide\n\nA \033[2J\302\233line.\n' | propose --summary "$(printf 'a\342\200\256')"
+"#;
 
 /// Returns a site, a Topic with long and hostile words, and the job that proposed for it.
-fn bench() -> (Bench, crate::support::Server, Topic, String) {
+fn bench() -> (Bench, Server, Topic, String) {
     let bench = Bench::new();
-    let agent = format!(
-        "{HOSTILE}\"$wb_agent\" post-message --topic-id \"$topic\"\n\
-         printf '# Guide\\n\\nA \\033[2J\\302\\233line.\\n' | propose --summary \"$(printf 'a\\033[5m')\""
-    );
-    bench.topic_kind("works", PROPOSES, &agent);
+    bench.topic_kind("works", PROPOSES, HOSTILE);
     let server = bench.serve();
-    let long = format!("日本語の長い題 {} \u{1b}[2J\u{202e}", "words ".repeat(40));
+    let long = format!("日本語の長い題 {} \u{202e}", "words ".repeat(40));
     let topic = bench.topic("guide.md", "The first line.", &long);
     let job = bench.ended(&bench.job_on("works", &topic));
     assert_eq!(job["status"], "succeeded", "{job:#}");

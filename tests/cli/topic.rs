@@ -67,7 +67,7 @@ fn a_topic_that_cannot_be_is_refused_with_the_reason() {
     let assert = operator(&bench, &create(&["--global"])).write_stdin(long).assert().code(2);
     let said = text(&assert.get_output().stderr);
     assert!(said.contains("longer than 65536 bytes"), "{said}");
-    for (path, exit) in [("none.md", 4), (".gitignore", 4), ("wiki-browser.lua", 4)] {
+    for (path, exit) in [("none.md", 4), (".gitignore", 2), ("wiki-browser.lua", 4)] {
         let args = ["topic", "create", "--source", path, "--global", "--body", "x"];
         operator(&bench, &args).assert().code(exit);
     }
@@ -147,12 +147,17 @@ fn sources_are_listed_printed_and_have_a_history() {
     let table = said(&bench, &["source", "history", "guide.md", "--limit", "1"]);
     assert_eq!(table.lines().count(), 2, "{table}");
     assert!(table.contains("Incorporate: More."), "{table}");
-    for path in ["none.md", ".gitignore", "data/wiki.db"] {
-        for verb in ["show", "history"] {
-            let assert = operator(&bench, &["source", verb, path]).assert();
-            assert_eq!(assert.get_output().status.code(), Some(4), "{verb} {path}");
-        }
+    for verb in ["show", "history"] {
+        refused(&bench, &["source", verb, "none.md"], 4, "source_gone");
+        refused(&bench, &["source", verb, ".gitignore"], 2, "bad_path");
+        refused(&bench, &["source", verb, "data/wiki.db"], 4, "not_a_source");
     }
+    // What was removed has a history still.
+    bench.git(&["rm", "-q", "docs/deep.md"]);
+    bench.git(&["commit", "-qm", "gone"]);
+    refused(&bench, &["source", "show", "docs/deep.md"], 4, "source_gone");
+    let table = said(&bench, &["source", "history", "docs/deep.md"]);
+    assert_eq!(table.lines().count(), 3, "{table}");
     operator(&bench, &["source", "show", "../wiki/guide.md"]).assert().code(2);
     operator(&bench, &["source", "history", "guide.md", "--limit", "0"]).assert().code(2);
     server.stop();

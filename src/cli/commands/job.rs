@@ -233,6 +233,11 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
         body.insert("priority".to_owned(), json!(priority));
     }
     if let Some(when) = &args.not_before {
+        if args.idempotency_key.is_some() && when::parse(when).is_none() {
+            let message = "the same wait is another time when the request is repeated";
+            return Err(Error::invalid(message)
+                .hint("with --idempotency-key write a time: --not-before 2026-01-02T03:04:05Z"));
+        }
         body.insert("not_before".to_owned(), json!(point_in_time(desk, when)?));
     }
     let body = Value::Object(body);

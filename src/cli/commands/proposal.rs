@@ -45,9 +45,9 @@ pub(in crate::cli) enum ProposalCommand {
         /// Id of the proposal
         id: String,
     },
-    /// Show a proposal, ask, and commit it
+    /// Show a proposal, ask whether to commit it, and do so
     Approve(ApproveArgs),
-    /// Refuse a proposal
+    /// Refuse a proposal; its topic stays open
     #[command(
         after_help = "Example:\n  wiki-browser proposal reject 81bc --reason 'Changes too much'"
     )]
@@ -73,7 +73,7 @@ Examples:
 pub(in crate::cli) struct ApproveArgs {
     /// Id of the proposal
     id: String,
-    /// Do not ask
+    /// Do not ask; needed where there is no terminal
     #[arg(long)]
     yes: bool,
     /// Approve only this text (its `text_digest`)

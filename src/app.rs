@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
-use crate::base::{Clock, Context, Error, ErrorKind, Ids, Result};
+use crate::base::{Clock, Context, Error, ErrorKind, Finding, Ids, Result};
 use crate::documents::Repo;
 use crate::flows::{self, Site, Works};
 use crate::http::{
@@ -277,6 +277,21 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
     }
 }
 
+/// Looks at the machine on behalf of a script that was loaded.
+///
+/// # Errors
+/// `unavailable` without a runtime; what is wrong with the machine is in the findings.
+pub fn doctor(loaded: &Loaded) -> Result<Vec<Finding>> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let wb_agent = resolve_wb_agent(&loaded.config);
+    Ok(small_runtime()?.block_on(flows::doctor::examine(loaded, wb_agent, &path)))
+}
+
+fn small_runtime() -> Result<tokio::runtime::Runtime> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.context(ErrorKind::Unavailable, || "no runtime".to_owned())
+}
+
 /// Makes the prompt of a kind, with nothing started and no database opened.
 ///
 /// # Errors
@@ -290,11 +305,8 @@ pub fn render(
     let path = std::env::var("PATH").unwrap_or_default();
     let git = resolve_git(&path, &loaded.config.folder)?;
     let wb_agent = resolve_wb_agent(&loaded.config)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context(ErrorKind::Unavailable, || "no runtime".to_owned())?;
-    runtime.block_on(flows::render::render(loaded, &wb_agent, git, kind, inputs, source_of_topic))
+    let prompt = flows::render::render(loaded, &wb_agent, git, kind, inputs, source_of_topic);
+    small_runtime()?.block_on(prompt)
 }
 
 /// Returns the agents' client: the script's, or the file beside this program.
@@ -334,7 +346,7 @@ pub fn resolve_git(path: &str, folder: &Utf8Path) -> Result<Utf8PathBuf> {
 fn warnings(loaded: &Loaded) -> Vec<String> {
     let mut warnings: Vec<String> =
         loaded.warnings.iter().map(|it| it.to_string().trim_end().to_owned()).collect();
-    if data::is_root() {
+    if process::is_root() {
         let config = &loaded.config;
         let used = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));
         let mut names: Vec<&str> = used

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 
 use camino::Utf8Path;
 use serde_json::Value;
@@ -67,11 +67,6 @@ pub(super) fn remove_server_file(data: &Utf8Path) {
 pub(super) fn running_server(data: &Utf8Path) -> Option<u64> {
     let text = fs::read_to_string(data.join(SERVER_FILE)).ok()?;
     serde_json::from_str::<Value>(&text).ok()?["pid"].as_u64()
-}
-
-/// Returns whether this program runs as root.
-pub(super) fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|facts| facts.uid() == 0)
 }
 
 fn write_private(path: &Utf8Path, bytes: &[u8]) -> Result<()> {

@@ -8,6 +8,7 @@ mod clock;
 mod error;
 mod event;
 pub mod fault;
+mod finding;
 mod front_matter;
 mod id;
 pub mod limit;
@@ -19,6 +20,7 @@ pub use actor::Actor;
 pub use clock::{Clock, Millis};
 pub use error::{Context, Error, ErrorKind, Result};
 pub use event::{Event, EventKind, Scope};
+pub use finding::{Finding, Level};
 pub use front_matter::{FrontMatter, split_front_matter};
 pub use id::{
     AttemptId, BlobId, Ids, JobId, MessageId, PersonId, ProposalId, TokenId, TopicId, digest_hex,

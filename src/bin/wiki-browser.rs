@@ -11,6 +11,7 @@ fn main() -> ExitCode {
         std::env::args_os(),
         Seams {
             serve,
+            doctor: app::doctor,
             render: |asked| {
                 app::render(asked.loaded, asked.kind, asked.inputs, asked.source_of_topic)
             },

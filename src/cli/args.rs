@@ -75,6 +75,14 @@ is a port of this machine only. WB_LOG=debug logs more.")]
     Init(InitArgs),
     /// Read the script and say what is wrong with it
     Check(CheckArgs),
+    /// Look at this machine: which guarantees hold here, with advice
+    #[command(after_help = "\
+Exits 0 if the site can work here, 1 if something must be mended. Warnings alone are fine.
+
+Examples:
+  wiki-browser doctor
+  wiki-browser doctor --json")]
+    Doctor,
     /// Print the exact prompt that a job would be given, with nothing started
     Render(RenderArgs),
     /// Work with jobs: the runs of agents

@@ -4,13 +4,16 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::base::{Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId};
+use crate::base::{
+    Actor, Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
+};
 use crate::documents;
-use crate::flows::{Site, inputs, page_limit, prepare};
+use crate::flows::inputs::{self, Checked};
+use crate::flows::{Site, page_limit, prepare};
 use crate::jobs::{self, Job, JobFilter, NewJob, Status, job_dir};
-use crate::people::{self, Caller};
+use crate::people::{self, Caller, Person};
 use crate::process::{self, Stream};
-use crate::script::{EngineBody, OnBusy, Produces};
+use crate::script::{EngineBody, Kind, OnBusy, Produces};
 use crate::store::idempotency;
 
 /// Most bytes of a log in one answer.
@@ -72,7 +75,14 @@ pub async fn create(
     if !(-100..=100).contains(&request.priority) {
         return Err(Error::invalid("a priority is between -100 and 100"));
     }
-    let new = NewJob {
+    let mut new = new_job(site, kind, checked, person);
+    new.priority = request.priority;
+    new.not_before = request.not_before.as_deref().map(parse_time).transpose()?;
+    accept(site, new, key).await
+}
+
+fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
+    NewJob {
         kind: kind.name.clone(),
         lane: kind.lane.as_ref().and_then(|input| lane_of(input, &checked.values)),
         on_busy: kind.on_busy,
@@ -81,13 +91,12 @@ pub async fn create(
         topic_id: checked.topic_id,
         persona_name: checked.persona_name,
         inputs: checked.values,
-        requested_by: crate::base::Actor::Person(person.id.clone()),
-        priority: request.priority,
-        not_before: request.not_before.as_deref().map(parse_time).transpose()?,
+        requested_by: Actor::Person(by.id.clone()),
+        priority: 0,
+        not_before: None,
         config_digest: site.config.digest.clone(),
         retry_of: None,
-    };
-    accept(site, new, key).await
+    }
 }
 
 async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Result<JobId> {
@@ -148,21 +157,10 @@ pub async fn retry(
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let checked = inputs::check(site, kind, &sent).await?;
-    let new = NewJob {
-        kind: kind.name.clone(),
-        lane: kind.lane.as_ref().and_then(|input| lane_of(input, &checked.values)),
-        on_busy: OnBusy::Queue,
-        grants: inputs::grants(kind, &checked),
-        source_path: checked.source_path,
-        topic_id: checked.topic_id,
-        persona_name: checked.persona_name,
-        inputs: checked.values,
-        requested_by: crate::base::Actor::Person(person.id.clone()),
-        priority: old.priority,
-        not_before: None,
-        config_digest: site.config.digest.clone(),
-        retry_of: Some(old.id),
-    };
+    let mut new = new_job(site, kind, checked, person);
+    new.on_busy = OnBusy::Queue;
+    new.priority = old.priority;
+    new.retry_of = Some(old.id);
     accept(site, new, key).await
 }
 
@@ -171,7 +169,7 @@ pub async fn retry(
 /// # Errors
 /// `conflict` with code `job_ended`.
 pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
-    let by = crate::base::Actor::Person(caller.may_write()?.id.clone());
+    let by = Actor::Person(caller.may_write()?.id.clone());
     let (asked, lanes) = (id.clone(), site.queue.capacities().clone());
     site.store
         .write(move |tx| {

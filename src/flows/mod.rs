@@ -7,6 +7,7 @@
 
 pub mod approve;
 pub mod config;
+pub mod doctor;
 pub mod housekeeping;
 pub mod incorporate;
 pub mod inputs;
@@ -20,6 +21,7 @@ pub mod relay;
 pub mod render;
 pub mod sources;
 pub mod topics;
+pub mod watch;
 
 use std::ops::Deref;
 use std::sync::Arc;

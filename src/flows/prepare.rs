@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
-use crate::flows::{Works, inputs};
+use crate::flows::{Works, inputs, watch};
 use crate::jobs::{Hooks, Job, Prepared, Status};
 use crate::script::{self, Config, InputType, Kind, Produces};
 
@@ -25,6 +25,7 @@ pub fn hooks(works: &Works) -> Hooks {
             let succeeded = job.status == Status::Succeeded;
             documents::proposal::settle_job(tx, &job.id, succeeded, &crate::base::Actor::System)
         }),
+        watch: watch::watch(works),
     }
 }
 

@@ -16,8 +16,8 @@ const EXAMPLE_JOB: &str = "00000000-0000-7000-8000-000000000000";
 
 /// Makes the prompt of a kind from `key=value` pairs.
 ///
-/// What follows from a Topic needs the database, which only a server opens: `known` is what a running one
-/// says; otherwise the operator gives the Source as well.
+/// What follows from a Topic needs the database, which only a server opens: `known` is what a
+/// running one says; otherwise the operator gives the Source as well.
 ///
 /// # Errors
 /// What is wrong with an input; `invalid` with code `missing_input`.

@@ -317,7 +317,11 @@ pub async fn open_for_agent(site: &Site, caller: &Caller, path: &SourcePath) -> 
         job.require_source(path, Verb::Read)?;
     }
     let asked = path.clone();
-    let mut topics = site.store.read(move |c| topic::list_open_of(c, &asked, None)).await?;
+    let listed = site.store.read(move |c| {
+        let open = topic::list_open_of(c, &asked, None)?;
+        open.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
+    });
+    let mut topics = listed.await?;
     place_in_present(site, path, &mut topics).await?;
     let rows: Vec<Value> = topics
         .into_iter()

@@ -47,6 +47,14 @@ impl Engines {
         Ok(Engines(engines))
     }
 
+    /// Returns each engine's name with its absolute program.
+    pub fn programs(&self) -> Vec<String> {
+        let show = |it: &ResolvedEngine| {
+            format!("{} ({})", it.name, it.argv.first().map_or("", String::as_str))
+        };
+        self.0.values().map(show).collect()
+    }
+
     /// Returns an engine.
     ///
     /// # Errors

@@ -93,6 +93,7 @@ async fn supervise(
     stop: &CancellationToken,
 ) -> Outcome {
     let dir = ready.spec.job_dir.clone();
+    let watched = (inner.setup.hooks.watch)().await;
     let guard = match process::spawn_guard(&inner.setup.children, ready.spec).await {
         Ok(guard) => guard,
         Err(cause) => {
@@ -117,7 +118,11 @@ async fn supervise(
         end_strays(inner, job).await;
     }
     let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
-    outcome_of(inner, job, end, &report, stop.is_cancelled())
+    let mut outcome = outcome_of(inner, job, end, &report, stop.is_cancelled());
+    if !stop.is_cancelled() && !fault::is_off("watch") {
+        outcome.warnings.extend(watched().await);
+    }
+    outcome
 }
 
 async fn follow(
@@ -239,6 +244,11 @@ pub(super) fn outcome_of(
             outcome.error_tail = "the guard ended without a record: was it killed?".to_owned();
         }
         GuardEnd::Recorded(record) => judge(&mut outcome, record, is_stopping),
+    }
+    let is_silent = outcome.error_tail.trim().is_empty();
+    if is_silent && matches!(outcome.failure, Some((_, Reason::ExitStatus))) {
+        // Claude Code says on its standard output why it could not work ("Not logged in").
+        outcome.error_tail = report.summary.clone().unwrap_or_default();
     }
     outcome
 }

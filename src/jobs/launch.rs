@@ -16,13 +16,21 @@ const ARGUMENT_BYTES_MAX: usize = 131_071;
 /// Variables by which an agent knows that it runs inside another one. An operator who starts the
 /// server from such an agent would have every job refuse to start; their own settings
 /// (`CLAUDE_CODE_*` otherwise) stay.
-const ENCLOSING_AGENT: [&str; 9] = [
+/// All were seen in the shell of such an agent; one is the address and the secret of its session.
+const ENCLOSING_AGENT: [&str; 16] = [
+    "AI_AGENT",
     "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_NOTES_DIR",
+    "CLAUDE_CODE_CHILD_SESSION",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
     "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_CODE_SSE_PORT",
-    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_EFFORT",
+    "CLAUDE_PID",
     "CODEX_THREAD_ID",
     "CODEX_SANDBOX",
     "CODEX_SANDBOX_NETWORK_DISABLED",
@@ -130,9 +138,11 @@ mod tests {
 
     #[test]
     fn an_agent_does_not_inherit_the_session_of_another() {
-        let vars = ["PATH", "WB_TOKEN", "WB_ANYTHING", "CLAUDECODE", "CLAUDE_CODE_MAX_RETRIES"]
-            .map(|name| (name.to_owned(), "x".to_owned()));
-        let kept: Vec<String> = inheritable(vars.to_vec()).into_iter().map(|it| it.0).collect();
-        assert_eq!(kept, ["PATH", "CLAUDE_CODE_MAX_RETRIES"]);
+        let shell = include_str!("../../tests/data/claude-shell-env.txt");
+        assert!(shell.contains("CLAUDE_CODE_MESSAGING_TOKEN"));
+        let vars: Vec<(String, String)> =
+            shell.lines().map(|name| (name.to_owned(), "x".to_owned())).collect();
+        let kept: Vec<String> = inheritable(vars).into_iter().map(|it| it.0).collect();
+        assert_eq!(kept, ["CLAUDE_CODE_MAX_RETRIES", "HOME", "PATH"]);
     }
 }

@@ -35,6 +35,11 @@ type Prepare = dyn Fn(Job) -> BoxFuture<'static, Result<Prepared>> + Send + Sync
 type Produced = dyn Fn(&Tx<'_>, &Job, Produces) -> Result<bool> + Send + Sync;
 type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
 
+/// Looks again when the job has ended, and names what is different.
+pub type Watched = Box<dyn FnOnce() -> BoxFuture<'static, Vec<String>> + Send>;
+/// Looks at what a job's agent could touch without being asked to, before it starts.
+pub type Watch = Arc<dyn Fn() -> BoxFuture<'static, Watched> + Send + Sync>;
+
 /// What flows add to a job's life.
 #[derive(Clone)]
 pub struct Hooks {
@@ -45,6 +50,8 @@ pub struct Hooks {
     pub produced: Arc<Produced>,
     /// What follows from a settled job, in the same transaction.
     pub settled: Arc<Settled>,
+    /// Warnings for what the agent changed that it was not to change.
+    pub watch: Watch,
 }
 
 /// What a queue is made of.

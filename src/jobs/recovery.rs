@@ -94,16 +94,21 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock, stop: &
         warn!(job_id = %job.id, "{}", cause.chain());
         None
     });
+    // Also of an agent that ended because its server did: what it cost was spent.
+    let report = read_again(inner, job).await;
     let outcome = match record {
-        Some(record) if record.cause != ExitCause::Lifeline => {
-            let report = read_again(inner, job).await;
+        Some(record) => {
             // Told to stop by a server that did not live to write it down.
             let is_stopping = record.cause == ExitCause::Stopped;
             execution::outcome_of(inner, job, GuardEnd::Recorded(record), &report, is_stopping)
         }
-        _ => Outcome {
+        None => Outcome {
             failure: Some((Status::Failed, Reason::ServerRestarted)),
             error_tail: "server restarted while job in flight".to_owned(),
+            summary: report.summary,
+            usage: report.usage,
+            cost_usd: report.cost_usd,
+            session_ref: report.session_ref,
             ..Outcome::default()
         },
     };

@@ -168,7 +168,8 @@ fn decide(
     hooks: &Hooks,
 ) -> Result<Decision> {
     if job.cancelled_by.is_some() {
-        return Ok((Status::Cancelled, Some(Reason::Cancelled), Some(outcome.error_tail.clone())));
+        let tail = Some(outcome.error_tail.clone()).filter(|it| !it.is_empty());
+        return Ok((Status::Cancelled, Some(Reason::Cancelled), tail));
     }
     if let Some((status, reason)) = outcome.failure {
         return Ok((status, Some(reason), Some(outcome.error_tail.clone())));

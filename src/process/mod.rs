@@ -9,6 +9,7 @@ mod identity;
 mod launch;
 mod lock;
 mod output;
+mod probe;
 mod root;
 mod run;
 mod spawn;
@@ -23,6 +24,7 @@ pub use launch::{
 };
 pub use lock::FileLock;
 pub use output::{OutputChunk, output_tail, read_output};
+pub use probe::{free_bytes, is_root, owner_and_mode, probe};
 pub use root::{FileFacts, Root};
 pub use run::{Output, Run, run, which};
 pub use spawn::{Guard, GuardEnd, GuardSpec, GuardStopper, spawn_guard};

@@ -117,3 +117,15 @@ pub(in crate::process) fn spawn_agent(command: &mut Command) -> io::Result<Child
     }
     command.spawn()
 }
+
+/// Returns the version of Landlock that the kernel offers.
+pub(in crate::process) fn landlock_version() -> Result<i64, Errno> {
+    const CREATE_RULESET_VERSION: libc::c_uint = 1;
+    let none = std::ptr::null::<libc::c_void>();
+    // SAFETY: with this flag the kernel takes no attributes, which the null pointer and the zero
+    // size say, and returns a number and no descriptor.
+    let version = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, none, 0, CREATE_RULESET_VERSION)
+    };
+    Errno::result(version)
+}

@@ -20,6 +20,9 @@ const FALLBACK_INTERVAL: Duration = Duration::from_secs(15);
 /// Most pieces of output that are printed at one look.
 const LOG_PIECES_MAX: usize = 64;
 
+/// Most lines of an agent's last words.
+const LAST_WORDS_MAX: usize = 5;
+
 /// What to watch.
 #[derive(Debug)]
 pub(super) struct Follow {
@@ -74,6 +77,17 @@ pub(super) fn run(desk: &Desk, client: &Client, follow: &Follow) -> Result<u8> {
         }
         watch.wait(&mut events)?;
     }
+}
+
+/// Returns what the agent said last about a job that did not go well.
+fn last_words(job: &Value) -> Vec<&str> {
+    let mut words: Vec<&str> =
+        text(job, "error_tail").lines().filter(|it| !it.trim().is_empty()).collect();
+    let said = text(job, "summary").lines().next().unwrap_or_default();
+    if !words.contains(&said) && !said.is_empty() {
+        words.push(said);
+    }
+    words.split_off(words.len().saturating_sub(LAST_WORDS_MAX))
 }
 
 /// Whether the server may come back: not there, broken off, or not ready yet.
@@ -200,6 +214,9 @@ impl Watch<'_> {
             let message = line(job, "message");
             if !message.is_empty() {
                 screen.note(&message);
+                for words in last_words(job) {
+                    screen.note(&format!("  {}", escape::line(words)));
+                }
             }
             // What a script wants of a job that made a proposal is its id.
             match job["proposal_id"].as_str() {

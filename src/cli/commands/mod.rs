@@ -16,7 +16,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Parser;
 use serde_json::Value;
 
-use crate::base::{Clock, Error, Millis, Result};
+use crate::base::{Clock, Error, Finding, Millis, Result};
 use crate::cli::args::{Cli, Command, Common, ServeArgs};
 use crate::cli::screen::{self, Form, Screen, Style};
 use crate::cli::short_id::{self, Noun};
@@ -29,6 +29,8 @@ use crate::script::Loaded;
 pub struct Seams {
     /// Serves a site until it is told to stop.
     pub serve: fn(ServeArgs) -> ExitCode,
+    /// Looks at the machine on behalf of a script.
+    pub doctor: fn(&Loaded) -> Result<Vec<Finding>>,
     /// Makes the prompt of a kind, with nothing started.
     pub render: fn(RenderRequest<'_>) -> Result<String>,
 }
@@ -93,6 +95,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Serve => Err(Error::internal("serve is not a request")),
         Command::Init(args) => init::run(&desk.screen, &args).map(|()| 0),
         Command::Check(args) => script::check(desk, &args),
+        Command::Doctor => script::doctor(desk),
         Command::Render(args) => script::render(desk, &args),
         Command::Job(command) => job::run(desk, command),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),

@@ -5,13 +5,35 @@ const SITE: &str = include_str!("site.lua");
 
 /// The engine that asks a model.
 const CLAUDE: &str = r#"
+-- Claude Code: install it and log in as the account that the server runs as. Nobody is there to
+-- ask, so it may do all that this account may do: give the server an account of its own.
 wb.engine "claude" {
   type    = "process",
   command = { "claude", "-p", "--output-format", "stream-json", "--verbose",
+              "--include-partial-messages",      -- a long answer is output while it grows: `idle`
               "--dangerously-skip-permissions" },
+  env     = {
+    CLAUDE_CODE_MAX_RETRIES              = "5",  -- else a wrong key is tried for three minutes
+    CLAUDE_CODE_DISABLE_BACKGROUND_TASKS = "1",  -- a job is over when its answer is
+    CLAUDE_CODE_DISABLE_AUTO_MEMORY      = "1",  -- no job leaves notes for the next one
+    DISABLE_AUTOUPDATER                  = "1",
+    -- IS_SANDBOX = "1",             -- as root, and only in a container made for it
+  },
   prompt  = "stdin",
   reads   = "claude-stream-json",    -- telemetry only; exit status and result decide
 }
+"#;
+
+/// How an agent incorporates.
+const BY_CLAUDE: &str = r#"  engine   = "claude",
+  skill    = "skills/wb-incorporate",
+  timeout  = "5m",                   -- from its start to its end
+  idle     = "2m",                   -- without any output
+"#;
+
+/// How the built-in engine does.
+const BY_SUGGESTIONS: &str = r#"  engine   = "suggestions",
+  timeout  = "30s",
 "#;
 
 /// What an agent with a skill is told.
@@ -71,23 +93,13 @@ pub(super) struct Answers {
 
 /// Returns the script of a new site.
 pub(super) fn script(answers: &Answers) -> String {
-    let skill = "  skill    = \"skills/wb-incorporate\",\n";
     let (claude, incorporate, prompt, apply) = match answers.engine {
-        Choice::Claude => (
-            CLAUDE,
-            format!(
-                "  engine   = \"claude\",\n{skill}  timeout  = \"5m\",\n  idle     = \"2m\",\n"
-            ),
-            PROMPT,
-            APPLY,
-        ),
-        Choice::Suggestions => {
-            ("", "  engine   = \"suggestions\",\n  timeout  = \"30s\",\n".to_owned(), "", "")
-        }
+        Choice::Claude => (CLAUDE, BY_CLAUDE, PROMPT, APPLY),
+        Choice::Suggestions => ("", BY_SUGGESTIONS, "", ""),
     };
     // The operator's words go in last: a name may hold the mark of a gap.
     SITE.replace("@CLAUDE@", claude)
-        .replace("@INCORPORATE@", &incorporate)
+        .replace("@INCORPORATE@", incorporate)
         .replace("@PROMPT@", prompt)
         .replace("@APPLY@", apply)
         .split('@')

@@ -238,8 +238,8 @@ mod tests {
         let text = "one two, one three\r\n";
         assert_eq!(code(text, r#"{"quote":"one"}"#), "ambiguous_quote");
         assert_eq!(code(text, r#"{"quote":"four"}"#), "quote_not_found");
-        assert_eq!(code(text, r#"{"quote":""}"#), "quote_not_found");
-        assert_eq!(code(text, r#"{"quote":" "}"#), "ambiguous_quote");
+        assert_eq!(code(text, r#"{"quote":""}"#), "bad_selection");
+        assert_eq!(code(text, r#"{"quote":" "}"#), "bad_selection");
         assert_eq!(code(text, r#"{"quote":"one","prefix":"zz"}"#), "quote_not_found");
         let other = format!(r#"{{"blob":"{}","quote":"two"}}"#, blob('b'));
         assert_eq!(code(text, &other), "source_changed");

@@ -2,11 +2,18 @@
 //!
 //! Key order and fields differ between versions; what is unknown is passed over. The last `result`
 //! line counts: `is_error` (not `subtype`, which says "success" on a refused key),
-//! `total_cost_usd`, `usage`, `num_turns`, `session_id`.
+//! `total_cost_usd`, `usage`, `modelUsage`, `num_turns`, `session_id`. The pieces that
+//! `--include-partial-messages` adds (`stream_event`) are passed over: each text comes again, whole.
 
 use serde_json::{Value, json};
 
+use crate::base::truncate_chars;
 use crate::jobs::telemetry::{Reading, Report};
+
+/// Most models that are named.
+const MODELS_MAX: usize = 8;
+/// Longest name of a model or of a session.
+const NAME_CHARS_MAX: usize = 100;
 
 /// Reads one line; a line that is no JSON object is text.
 pub(super) fn read_line(line: &str, report: &mut Report) -> Reading {
@@ -14,7 +21,7 @@ pub(super) fn read_line(line: &str, report: &mut Report) -> Reading {
         return one(json!({"type": "text", "text": line}));
     };
     let object = Value::Object(object);
-    if let Some(session) = object["session_id"].as_str().filter(|it| it.len() <= 100) {
+    if let Some(session) = object["session_id"].as_str().filter(|it| it.len() <= NAME_CHARS_MAX) {
         report.session_ref = Some(session.to_owned());
     }
     match object["type"].as_str().unwrap_or_default() {
@@ -60,10 +67,7 @@ fn assistant(object: &Value) -> Vec<Value> {
 fn tool_results(object: &Value) -> Vec<Value> {
     let entry = |block: &Value| {
         (block["type"] == "tool_result").then(|| {
-            let text = match &block["content"] {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
+            let text = words(&block["content"]);
             let ok = !block["is_error"].as_bool().unwrap_or(false);
             json!({"type": "tool_result", "id": block["tool_use_id"], "ok": ok, "text": text})
         })
@@ -71,11 +75,46 @@ fn tool_results(object: &Value) -> Vec<Value> {
     blocks(object).filter_map(entry).collect()
 }
 
+/// Returns what a tool answered as text: pictures and the like are only named.
+fn words(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Array(blocks) => {
+            let word = |block: &Value| match block["text"].as_str() {
+                Some(text) => text.to_owned(),
+                None => format!("[{}]", block["type"].as_str().unwrap_or("unknown")),
+            };
+            blocks.iter().map(word).collect::<Vec<String>>().join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Returns the agent's last words: its result, or why there is none.
+fn last_words(object: &Value) -> Option<String> {
+    if let Some(text) = object["result"].as_str() {
+        return Some(text.to_owned());
+    }
+    let errors = object["errors"].as_array()?.iter().filter_map(Value::as_str);
+    // Notes for its makers, at each cancellation.
+    let errors: Vec<&str> = errors.filter(|it| !it.starts_with("[ede_diagnostic]")).collect();
+    (!errors.is_empty()).then(|| errors.join("\n"))
+}
+
+/// Returns a cost without the noise of its additions: 0.5451550000000001 is 0.545155.
+fn cost(object: &Value) -> Option<f64> {
+    let cost = object["total_cost_usd"].as_f64().filter(|it| (0.0..=1e6).contains(it))?;
+    Some((cost * 1e6).round() / 1e6)
+}
+
 fn result(object: &Value, report: &mut Report) -> Reading {
     report.is_error = object["is_error"].as_bool().unwrap_or(false);
-    report.cost_usd = object["total_cost_usd"].as_f64().filter(|it| it.is_finite());
-    report.summary = object["result"].as_str().map(str::to_owned);
+    report.cost_usd = cost(object);
+    report.summary = last_words(object);
     let usage = &object["usage"];
+    let models = object["modelUsage"].as_object().into_iter().flatten().take(MODELS_MAX);
+    let models: Vec<String> = models.map(|(it, _)| truncate_chars(it, NAME_CHARS_MAX)).collect();
     let counts = json!({
         "input_tokens": usage["input_tokens"].as_u64(),
         "output_tokens": usage["output_tokens"].as_u64(),
@@ -84,11 +123,12 @@ fn result(object: &Value, report: &mut Report) -> Reading {
         "turns": object["num_turns"].as_u64(),
         "duration_ms": object["duration_ms"].as_u64(),
         "is_error": report.is_error,
+        "models": models,
         "permission_denials": object["permission_denials"].as_array().map_or(0, Vec::len),
     });
     report.usage = Some(counts.clone());
     let done = json!({
-        "type": "done", "ok": !report.is_error, "text": object["result"],
+        "type": "done", "ok": !report.is_error, "text": report.summary,
         "cost_usd": report.cost_usd,
     });
     let mut usage_entry = counts;
@@ -112,6 +152,88 @@ mod tests {
         assert_eq!(report.cost_usd, Some(0.25));
         assert_eq!(report.session_ref.as_deref(), Some("s-1"));
         assert_eq!(report.usage.unwrap()["input_tokens"], 7);
+    }
+
+    /// Reads a recorded run: the report, the entries, and how often the end was seen.
+    fn run(lines: &str) -> (Report, Vec<Value>, usize) {
+        let mut report = Report::default();
+        let (mut entries, mut ends) = (Vec::new(), 0);
+        for line in lines.lines() {
+            let reading = read_line(line, &mut report);
+            entries.extend(reading.entries);
+            ends += usize::from(reading.is_final);
+        }
+        (report, entries, ends)
+    }
+
+    fn of_type<'e>(entries: &'e [Value], name: &str) -> Vec<&'e Value> {
+        entries.iter().filter(|it| it["type"] == name).collect()
+    }
+
+    #[test]
+    fn a_recorded_run_is_read_whole_and_once() {
+        for lines in [
+            include_str!("../../../tests/data/claude-stream.jsonl"),
+            include_str!("../../../tests/data/claude-stream-partial.jsonl"),
+        ] {
+            let (report, entries, ends) = run(lines);
+            assert_eq!(ends, 1);
+            assert!(!report.is_error);
+            assert_eq!(report.session_ref.unwrap().len(), 36);
+            assert!(report.cost_usd.unwrap() > 0.2);
+            let usage = report.usage.unwrap();
+            assert_eq!(usage["turns"], 6);
+            assert_eq!(usage["output_tokens"], 372);
+            assert!(usage["models"][0].as_str().unwrap().starts_with("claude-"));
+            let start = of_type(&entries, "start");
+            let skills = start[0]["skills"].as_array().unwrap();
+            for skill in ["wb-incorporate", "wb-perspective"] {
+                assert!(skills.iter().any(|it| it == skill), "{skills:?}");
+            }
+            let calls = of_type(&entries, "tool_call");
+            let names: Vec<&str> = calls.iter().map(|it| it["name"].as_str().unwrap()).collect();
+            assert_eq!(names, ["Skill", "Bash", "Bash", "Bash"]);
+            assert!(of_type(&entries, "tool_result").iter().all(|it| it["ok"] == true));
+            let said = of_type(&entries, "text");
+            // Whole texts, each once: the pieces are not entries.
+            assert_eq!(said.len(), 5);
+            assert_eq!(said[4]["text"], report.summary.unwrap().as_str());
+            assert_eq!(entries.last().unwrap()["type"], "done");
+        }
+    }
+
+    #[test]
+    fn a_recorded_cancellation_keeps_the_cost() {
+        let lines = include_str!("../../../tests/data/claude-stream-cancelled.jsonl");
+        let (report, entries, ends) = run(lines);
+        assert_eq!(ends, 1);
+        assert!(report.is_error);
+        assert!(report.cost_usd.unwrap() > 0.0);
+        assert_eq!(report.summary, None);
+        assert_eq!(of_type(&entries, "tool_result")[0]["ok"], false);
+    }
+
+    #[test]
+    fn a_recorded_refusal_says_why() {
+        let lines = include_str!("../../../tests/data/claude-stream-refused.jsonl");
+        let (report, entries, _) = run(lines);
+        assert!(report.is_error);
+        assert_eq!(report.summary.as_deref(), Some("Invalid API key · Fix external API key"));
+        assert_eq!(of_type(&entries, "reset").len(), 2);
+    }
+
+    #[test]
+    fn answers_of_tools_are_text_and_errors_are_last_words() {
+        let mut report = Report::default();
+        let line = r#"{"type":"user","message":{"content":[{"type":"tool_result","content":[
+            {"type":"text","text":"one"},{"type":"image","source":{"data":"AAAA"}}]}]}}"#;
+        assert_eq!(read_line(line, &mut report).entries[0]["text"], "one\n[image]");
+        let line = r#"{"type":"result","subtype":"error_max_budget_usd","is_error":true,
+            "errors":["[ede_diagnostic] x","Reached maximum budget ($0.1)"],
+            "total_cost_usd":0.5451550000000001}"#;
+        assert!(read_line(line, &mut report).is_final);
+        assert_eq!(report.summary.as_deref(), Some("Reached maximum budget ($0.1)"));
+        assert_eq!(report.cost_usd, Some(0.545155));
     }
 
     #[test]

@@ -1,0 +1,60 @@
+//! What a look at the machine found.
+
+use serde::Serialize;
+
+/// How good a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Level {
+    /// It holds.
+    Ok,
+    /// The site works, but something is weaker than it could be.
+    Warn,
+    /// The site cannot work, or a guarantee does not hold.
+    Error,
+}
+
+impl Level {
+    /// Returns the word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Ok => "OK",
+            Level::Warn => "WARN",
+            Level::Error => "ERROR",
+        }
+    }
+}
+
+/// One line of `wiki-browser doctor`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub what: &'static str,
+    /// How good it is.
+    pub level: Level,
+    /// What was found.
+    pub says: String,
+    /// What the operator can do about it.
+    pub advice: Option<String>,
+}
+
+impl Finding {
+    /// Returns a finding that all is well.
+    pub fn ok(what: &'static str, says: impl Into<String>) -> Finding {
+        Finding { what, level: Level::Ok, says: says.into(), advice: None }
+    }
+
+    /// Returns a weakness with what helps.
+    pub fn warn(what: &'static str, says: impl Into<String>, advice: impl Into<String>) -> Finding {
+        Finding { what, level: Level::Warn, says: says.into(), advice: Some(advice.into()) }
+    }
+
+    /// Returns a fault with what helps.
+    pub fn error(
+        what: &'static str,
+        says: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Finding {
+        Finding { what, level: Level::Error, says: says.into(), advice: Some(advice.into()) }
+    }
+}

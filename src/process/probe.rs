@@ -1,0 +1,173 @@
+//! Which layers of containment hold on this machine, found out by trying them.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use nix::sys::statvfs::statvfs;
+use nix::unistd::{AccessFlags, access};
+
+use crate::base::{Context, Error, ErrorKind, Finding, Result, random_token};
+use crate::process::{
+    Children, Clocks, GuardEnd, GuardSpec, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
+    ProcessIdentity, Root, carries_mark, spawn_guard, sys,
+};
+
+/// How long the guard of the trial may take.
+const TRIAL_MAX: Duration = Duration::from_secs(20);
+
+/// Tries the layers: the guard with an agent that escapes, pidfds, `openat2`, cgroups, Landlock.
+pub async fn probe(wb_agent: &Utf8Path, folder: &Utf8Path) -> Vec<Finding> {
+    vec![guard(wb_agent).await, mark(), pidfd(), openat2(folder), cgroup(), landlock()]
+}
+
+/// Returns how many bytes an unprivileged program may still write where this folder is.
+///
+/// # Errors
+/// `unavailable` if the system does not say.
+pub fn free_bytes(folder: &Utf8Path) -> Result<u64> {
+    let facts = statvfs(folder.as_std_path())
+        .context(ErrorKind::Unavailable, || format!("cannot ask for the space at {folder}"))?;
+    Ok(facts.blocks_available().saturating_mul(facts.fragment_size()))
+}
+
+/// Runs a real guard over an agent that leaves a process in a session of its own.
+async fn guard(wb_agent: &Utf8Path) -> Finding {
+    const WHAT: &str = "guard";
+    let advice = "jobs cannot be contained here; tell us about this system";
+    match tokio::time::timeout(TRIAL_MAX, trial(wb_agent)).await {
+        Err(_) => Finding::error(WHAT, "a trial job did not end", advice),
+        Ok(Err(cause)) => Finding::error(WHAT, cause.chain(), advice),
+        Ok(Ok(0)) => Finding::error(WHAT, "a process that escaped was not found", advice),
+        Ok(Ok(swept)) => {
+            Finding::ok(WHAT, format!("a trial job that escaped was swept ({swept} process)"))
+        }
+    }
+}
+
+async fn trial(wb_agent: &Utf8Path) -> Result<u32> {
+    let folder = Utf8PathBuf::from_path_buf(std::env::temp_dir())
+        .map_err(|_| Error::unavailable("the folder for temporary files is not UTF-8"))?
+        .join(random_token("wb-doctor-")?);
+    let cannot = || format!("cannot create {folder}");
+    fs::DirBuilder::new().mode(0o700).create(&folder).context(ErrorKind::Unavailable, cannot)?;
+    let swept = run_trial(wb_agent, &folder).await;
+    fs::remove_dir_all(&folder)
+        .context(ErrorKind::Unavailable, || format!("cannot remove {folder}"))?;
+    swept
+}
+
+async fn run_trial(wb_agent: &Utf8Path, folder: &Utf8Path) -> Result<u32> {
+    // The shell ends only when the stray runs in its own session.
+    let escape = "mkfifo f && (setsid sh -c 'echo > f; exec sleep 600' &) && read line < f";
+    let launch = Launch {
+        version: 1,
+        job: random_token("doctor-")?,
+        argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), escape.to_owned()],
+        env: vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())],
+        cwd: folder.to_owned(),
+        stdin: LaunchStdin::Null,
+        clocks: Clocks { start_ms: None, idle_ms: None, wall_ms: 10_000, linger_ms: 1_000 },
+        grace_ms: 1_000,
+        output: OutputCaps { head_bytes: 65_536, tail_bytes: 65_536 },
+        on_server_loss: OnServerLoss::Kill,
+        sandbox: None,
+    };
+    let spec = GuardSpec {
+        program: wb_agent.to_owned(),
+        job_dir: folder.join("job"),
+        launch,
+        prompt: None,
+        secrets: Vec::new(),
+    };
+    let mut guard = spawn_guard(&Children::new(), spec).await?;
+    while guard.next().await.is_some() {}
+    match guard.wait().await {
+        GuardEnd::Recorded(it) if it.code == Some(0) && it.survivors.is_empty() => Ok(it.swept),
+        GuardEnd::Recorded(it) => {
+            Err(Error::internal(format!("the trial job ended by {:?}: {:?}", it.cause, it.code)))
+        }
+        GuardEnd::Lost => Err(Error::internal("the guard of the trial job was lost")),
+    }
+}
+
+fn mark() -> Finding {
+    const WHAT: &str = "mark";
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    if carries_mark(own, MARK).is_some() {
+        return Finding::warn(
+            WHAT,
+            "this shell belongs to a job of a site",
+            "start servers and commands from a shell of your own",
+        );
+    }
+    match fs::read(format!("/proc/{own}/environ")) {
+        Ok(_) => Finding::ok(WHAT, "environments of processes can be read"),
+        Err(cause) => Finding::warn(
+            WHAT,
+            format!("/proc does not show environments: {cause}"),
+            "mount /proc; strays of a killed guard are then found by their mark too",
+        ),
+    }
+}
+
+fn pidfd() -> Finding {
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let identity = ProcessIdentity::of(own);
+    match (sys::pidfd_open(own), identity) {
+        (Ok(_), Ok(Some(_))) => Finding::ok("pidfd", "processes are signalled by pidfd"),
+        _ => Finding::error("pidfd", "there are no pidfds", "use Linux 5.10 or newer"),
+    }
+}
+
+fn openat2(folder: &Utf8Path) -> Finding {
+    match Root::open(folder) {
+        Ok(_) => Finding::ok("openat2", "paths are confined by the kernel"),
+        Err(cause) => Finding::error(
+            "openat2",
+            cause.chain(),
+            cause.hint_str().unwrap_or("use Linux 5.6 or newer"),
+        ),
+    }
+}
+
+fn cgroup() -> Finding {
+    const WHAT: &str = "cgroup v2";
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"));
+    let folder = path.map(|it| Utf8PathBuf::from(format!("/sys/fs/cgroup{it}")));
+    let can_write = |it: &Utf8PathBuf| {
+        it.join("cgroup.procs").exists() && access(it.as_std_path(), AccessFlags::W_OK).is_ok()
+    };
+    match folder.filter(can_write) {
+        Some(folder) => Finding::ok(WHAT, format!("{folder} could be used (it is not needed)")),
+        None => Finding::ok(WHAT, "not writable; it is not needed, the guard sweeps without it"),
+    }
+}
+
+fn landlock() -> Finding {
+    match sys::landlock_version() {
+        Ok(version) => Finding::ok("landlock", format!("version {version}")),
+        Err(cause) => Finding::warn(
+            "landlock",
+            format!("not offered by this kernel ({cause})"),
+            "agents are not sandboxed in this release; a later one needs Landlock for it",
+        ),
+    }
+}
+
+/// Returns whether this program runs as root.
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Returns the permission bits of a path, and whether it belongs to this user.
+///
+/// # Errors
+/// `not_found`.
+pub fn owner_and_mode(path: &Utf8Path) -> Result<(bool, u32)> {
+    let facts = fs::symlink_metadata(path)
+        .map_err(|cause| Error::not_found(format!("no {path}")).source(cause))?;
+    Ok((facts.uid() == nix::unistd::geteuid().as_raw(), facts.mode() & 0o7777))
+}

@@ -29,7 +29,9 @@ fn waiting_for_a_job_ends_as_the_job_does() {
     let assert = operator(&bench, &["job", "create", "fails", &input, "--wait"]).assert().code(1);
     let (out, err) = (text(&assert.get_output().stdout), text(&assert.get_output().stderr));
     assert_eq!(out, "");
-    assert!(err.contains(" failed\n") && err.ends_with("Agent failed. See log.\n"), "{err}");
+    assert!(err.contains(" failed\n") && err.contains("\nAgent failed. See log.\n"), "{err}");
+    // The end of its standard error follows at once, and harmless.
+    assert!(err.ends_with("\n  the \\u{1b}[2Jreason\n"), "{err}");
     let args = ["job", "create", "fails", &input, "--wait", "--log"];
     let assert = operator(&bench, &args).assert().code(1);
     let err = text(&assert.get_output().stderr);

@@ -107,8 +107,8 @@ pub(super) struct InsertProposal {
     /// Git blob id of the source that the text was made from, as the prompt gives it
     #[arg(long, value_name = "SHA")]
     pub(super) base_sha: String,
-    /// File with a JSON array of {"topic_id","start","end","quote"}: where the words of other topics
-    /// stand in the new text, in bytes
+    /// File with a JSON array of {"topic_id","start","end","quote"}: where the words of other
+    /// topics stand in the new text, in bytes
     #[arg(long, value_name = "FILE")]
     pub(super) anchors: Option<Utf8PathBuf>,
     /// One line about what changed

@@ -209,3 +209,35 @@ fn lists_are_cut_by_what_is_asked_and_turned_by_page() {
     }
     server.stop();
 }
+
+#[test]
+fn a_full_lane_takes_no_more_and_its_jobs_are_found_by_a_piece_of_their_ids() {
+    let bench = Bench::new();
+    bench.topic_kind("queues", &PROPOSES.replace("reject", "queue"), ADDS_A_LINE);
+    let server = bench.serve();
+    let input = topic_of(&bench.topic("guide.md", "The first line.", "More."));
+    let later = ["job", "create", "queues", &input, "--not-before", "1h"];
+    let first = said(&bench, &later);
+    let database = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
+    let more = "
+        WITH RECURSIVE counted (n) AS
+            (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 1000)
+        INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, inputs_json,
+            grants_json, requested_by, not_before_ms, ready, created_ms, config_digest)
+        SELECT printf('018bcfe5-6800-7000-8000-%012d', n), kind, lane_key, status, source_path,
+            topic_id, inputs_json, grants_json, requested_by, not_before_ms, ready, created_ms,
+            config_digest
+        FROM counted, agent_jobs WHERE id = ?1";
+    assert_eq!(database.execute(more, [first.trim()]).unwrap(), 1000);
+    let error = refused(&bench, &later, 6, "queue_full");
+    assert!(error["message"].as_str().unwrap().contains("source_path=guide.md"), "{error}");
+    let status = said(&bench, &["status"]);
+    assert!(status.contains("jobs        0 running, 200 or more queued\n"), "{status}");
+    // The oldest stands on the last of many pages.
+    let id = &first.trim()[28..];
+    assert_eq!(bench.json(&["job", "show", id])["id"], first.trim());
+    let error = refused(&bench, &["job", "show", "018bcfe5"], 2, "ambiguous_id");
+    assert_eq!(error["message"], "`018bcfe5` fits 1000 ids of a job");
+    assert!(error["hint"].as_str().unwrap().ends_with(", …"), "{error}");
+    server.stop();
+}

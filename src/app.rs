@@ -43,7 +43,7 @@ pub fn serve(script: &Utf8Path, say: impl FnOnce(&str)) -> ExitCode {
     let loaded = match script::load(script) {
         Ok(loaded) => loaded,
         Err(report) => {
-            say(&report.to_string());
+            error!("cannot serve: the script has {}\n{report}", report.summary());
             return ExitCode::FAILURE;
         }
     };
@@ -331,8 +331,8 @@ pub fn render(
     let path = std::env::var("PATH").unwrap_or_default();
     let git = resolve_git(&path, &loaded.config.folder)?;
     let wb_agent = resolve_wb_agent(&loaded.config)?;
-    let source = source_of_topic.map(str::to_owned);
-    small_runtime()?.block_on(flows::render::render(loaded, &wb_agent, git, kind, inputs, source))
+    let prompt = flows::render::render(loaded, &wb_agent, git, kind, inputs, source_of_topic);
+    small_runtime()?.block_on(prompt)
 }
 
 /// Returns the agents' client: the script's, or the file beside this program.

@@ -25,7 +25,7 @@ Every day:
   wiki-browser job create incorporate topic_id=7f3a --wait
   wiki-browser proposal approve 81bc
 
-Ids may be cut down to four or more characters of their beginning or end, as tables show them.
+Ids may be shortened to four or more characters of their beginning or end; tables show the end.
 
 Exit codes: 0 done, 1 failed, 2 wrong input, 3 not allowed, 4 no such thing, 5 conflict with the
 present state, 6 too busy or no server.";
@@ -56,9 +56,9 @@ pub(super) struct Common {
     #[arg(long, global = true, help_heading = HEADING, value_name = "PATH")]
     #[arg(conflicts_with = "json")]
     pub(super) field: Option<String>,
-    /// When to use colours
+    /// Use colours: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(long, global = true, help_heading = HEADING, value_enum, value_name = "WHEN")]
-    #[arg(default_value_t)]
+    #[arg(default_value_t, hide_possible_values = true, hide_default_value = true)]
     pub(super) color: Color,
 }
 
@@ -66,6 +66,10 @@ pub(super) struct Common {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Serve the site until it is told to stop
+    #[command(after_help = "\
+Prints a one-time link to log in with a browser, and serves until Ctrl-C or a TERM signal: agents
+that run then get the grace of wb.limits to end. The script says where it listens; without it, that
+is a port of this machine only. WB_LOG=debug logs more.")]
     Serve,
     /// Make a site in a git repository: the script, the skills and an example persona
     Init(InitArgs),
@@ -95,7 +99,7 @@ Examples:
     Source(SourceCommand),
     /// Print a new one-time link to log in with a browser
     Login,
-    /// Print whether the server is well, and what waits
+    /// Print whether the server is well, and what waits; exits 6 if it is not ready
     Status,
     /// Print what happens on the site, until interrupted
     #[command(after_help = "\

@@ -10,6 +10,20 @@ pub(super) fn block(text: &str) -> String {
     escape(text, |c| c == '\n' || c == '\t')
 }
 
+/// Returns the same JSON without a character that a terminal would obey: JSON has an escape for
+/// each. Line feeds stay: they stand between values only.
+pub(super) fn json(text: &str) -> String {
+    let mut harmless = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\n' && is_harmful(c) {
+            harmless.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            harmless.push(c);
+        }
+    }
+    harmless
+}
+
 fn escape(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut harmless = String::with_capacity(text.len());
     for c in text.chars() {
@@ -57,6 +71,15 @@ mod tests {
         let shown = "a\\u{1b}[2Jb\\u{9b}31m\\rc\\u{7}\\u{202e}txt\\u{8}\\u{7f}";
         assert_eq!(line(hostile), format!("{shown}\\nd\\te"));
         assert_eq!(block(hostile), format!("{shown}\nd\te"));
+    }
+
+    #[test]
+    fn json_means_the_same_without_what_a_terminal_obeys() {
+        let value = serde_json::json!({"a\u{9b}": "\u{1b}[2J\u{9b}\u{202e}\n ü \u{7f}"});
+        let text = json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!text.chars().any(|c| c != '\n' && is_harmful(c)), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        assert!(text.contains('ü'));
     }
 
     #[test]

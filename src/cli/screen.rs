@@ -106,11 +106,14 @@ impl Screen {
                 let text = text.context(ErrorKind::Internal, || "cannot write JSON".to_owned())?;
                 self.put(&escape::json(&text))
             }
-            Form::Field(path) => {
-                let text = field::pick(value, path)?;
-                self.put(&if self.is_terminal() { escape::block(&text) } else { text })
-            }
+            Form::Field(path) => self.field(value, path),
         }
+    }
+
+    /// Prints one value of an answer: as it is into a pipe, and made harmless on a terminal.
+    pub(super) fn field(&self, value: &Value, path: &str) -> Result<()> {
+        let text = field::pick(value, path)?;
+        self.put(&if self.is_terminal() { escape::block(&text) } else { text })
     }
 
     /// Prints a line that this program composed; what it quotes has gone through `escape`.
@@ -209,7 +212,7 @@ pub(super) fn report(error: &Error, json: bool) {
         let envelope = json!({"error": {
             "code": error.code_str(), "message": error.chain(), "hint": error.hint_str(),
         }});
-        envelope.to_string()
+        escape::json(&envelope.to_string())
     } else {
         let mut text = format!("error: {}", escape::block(&error.chain()));
         if let Some(hint) = error.hint_str() {

@@ -4,8 +4,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::escape;
 
-/// Narrowest that a column is cut to.
-const COLUMN_WIDTH_MIN: usize = 8;
+/// Narrowest that the first column is cut to: it holds the id.
+const FIRST_WIDTH_MIN: usize = 8;
+/// Narrowest that any other column is cut to.
+const COLUMN_WIDTH_MIN: usize = 3;
 /// Between two columns.
 const GAP: &str = "  ";
 
@@ -54,10 +56,10 @@ impl Table {
         let mut over = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
         // The widest column gives first: short columns (ids, states) are worth most per letter.
         while over > 0 {
-            let Some(widest) = widths.iter_mut().max_by_key(|width| **width) else { break };
-            if *widest <= COLUMN_WIDTH_MIN {
-                break;
-            }
+            let mut columns = widths.iter_mut();
+            let first = columns.next().filter(|width| **width > FIRST_WIDTH_MIN);
+            let columns = columns.filter(|width| **width > COLUMN_WIDTH_MIN);
+            let Some(widest) = first.into_iter().chain(columns).max() else { break };
             *widest -= 1;
             over -= 1;
         }
@@ -128,6 +130,15 @@ mod tests {
         let lines = table().lines(Some(30));
         assert_eq!(lines[1], "7f3a  open    A title that is…");
         assert!(lines.iter().all(|line| line.width() <= 30));
+    }
+
+    #[test]
+    fn a_narrow_terminal_keeps_the_ids_whole() {
+        let mut table = Table::new(&["ID", "STATUS", "PLACE", "MSGS", "WHEN", "BY", "SOURCE"]);
+        table.row(["0123abcd", "discarded", "orphaned", "12", "just now", "ada", "guide.md"]);
+        let lines = table.lines(Some(44));
+        assert!(lines.iter().all(|line| line.width() <= 44), "{lines:?}");
+        assert!(lines[1].starts_with("0123abcd  "), "{lines:?}");
     }
 
     #[test]

@@ -169,12 +169,21 @@ impl Repo {
         self.refuse_converted(path, &bytes, &blob).await
     }
 
+    /// Refuses a path that no glob of the site names, whether there is such a file or not.
+    ///
+    /// # Errors
+    /// `not_found` with code `not_a_source`.
+    pub fn require_match(&self, path: &SourcePath) -> Result<()> {
+        if self.matches(path) {
+            return Ok(());
+        }
+        Err(not_a_source(path, "no glob of the site names it")
+            .hint("add a glob to `sources` of the site"))
+    }
+
     /// Reads a tracked file of the working tree.
     async fn read_tracked(&self, path: &SourcePath) -> Result<(IndexEntry, Vec<u8>, u64)> {
-        if !self.matches(path) {
-            return Err(not_a_source(path, "no glob of the site names it")
-                .hint("add a glob to `sources` of the site"));
-        }
+        self.require_match(path)?;
         let read = self.read_working(path, SOURCE_BYTES_MAX).await;
         let Some(entry) = self.entry(path).await? else {
             // A file that is not there is gone, one that is there is not ours.

@@ -279,10 +279,9 @@ pub fn set_status(
         let message = format!("a proposal of topic {id} is being approved");
         return Err(Error::conflict("branch_busy", message).hint("look at it again in a moment"));
     }
-    let changed = tx.prepare_cached(CHANGE_STATUS)?.execute(named_params! {
-        ":id": id, ":from": from, ":to": to, ":now": tx.now(),
-    })?;
-    if changed == 0 {
+    let params = named_params! {":id": id, ":from": from, ":to": to, ":now": tx.now()};
+    // From a state to itself is no change, and nothing that anybody should be told.
+    if from == to || tx.prepare_cached(CHANGE_STATUS)?.execute(params)? == 0 {
         let is = status_of(tx.connection(), id)?;
         let (code, hint) = match is {
             TopicStatus::Open => ("topic_not_closed", "the topic is open already"),

@@ -84,23 +84,17 @@ async fn one(
     checked: &mut Checked,
 ) -> Result<Option<Value>> {
     if input.ty.is_computed() {
-        if given.is_some() {
-            let message = format!("input `{}` is computed by the server", input.name);
-            return Err(Error::invalid(message).code("computed_input").hint("leave it out"));
-        }
-        return Ok(None);
+        return if given.is_some() { Err(computed(input)) } else { Ok(None) };
     }
     let derived = derive(works, input, checked).await?;
     let value = match (derived, given) {
         (Some(derived), Some(given)) if *given != derived => {
-            return Err(Error::invalid(format!("input `{}` must be {derived}", input.name))
-                .code("input_mismatch")
-                .hint("it follows from another input: leave it out"));
+            return Err(mismatch(input, &derived));
         }
         (Some(derived), _) => derived,
         (None, Some(given)) => given.clone(),
         (None, None) => match &input.default {
-            Some(text) => default_value(input, text),
+            Some(text) => value_of_text(input, text),
             None if input.required => {
                 let message = format!("kind \"{}\" needs the input `{}`", kind.name, input.name);
                 return Err(Error::invalid(message).code("missing_input"));
@@ -111,14 +105,73 @@ async fn one(
     typed(works, input, value, checked).await.map(Some)
 }
 
-fn default_value(input: &Input, text: &str) -> Value {
+/// Says that an input is not for the one who asks to give.
+pub fn computed(input: &Input) -> Error {
+    let message = format!("input `{}` is computed by the server", input.name);
+    Error::invalid(message).code("computed_input").hint("leave it out")
+}
+
+/// Says that an input is not what follows from another one.
+pub fn mismatch(input: &Input, derived: &Value) -> Error {
+    Error::invalid(format!("input `{}` must be {derived}", input.name))
+        .code("input_mismatch")
+        .hint("it follows from another input: leave it out")
+}
+
+/// Returns the value that a text stands for; nothing (`null`) if it stands for none.
+pub fn value_of_text(input: &Input, text: &str) -> Value {
     match input.ty {
-        InputType::Number => match text.parse::<i64>() {
-            Ok(whole) => Value::from(whole),
-            Err(_) => text.parse::<f64>().map_or(Value::Null, Value::from),
-        },
-        InputType::Flag => Value::Bool(text == "true"),
+        InputType::Number | InputType::Flag => serde_json::from_str(text.trim())
+            .ok()
+            .filter(|it: &Value| it.is_number() || it.is_boolean())
+            .unwrap_or(Value::Null),
         _ => Value::String(text.to_owned()),
+    }
+}
+
+/// Refuses a value that its input does not take, as far as that needs neither the database nor the
+/// repository.
+///
+/// # Errors
+/// `invalid` with code `bad_input`.
+pub fn check_plain(input: &Input, value: &Value) -> Result<()> {
+    let wrong = |expected: &str| {
+        Err(Error::invalid(format!("input `{}` must be {expected}", input.name)).code("bad_input"))
+    };
+    let text = value.as_str();
+    match (input.ty, text) {
+        (InputType::Topic, None) => wrong("the id of a topic"),
+        (InputType::Source, None) => wrong("the path of a source"),
+        (InputType::Persona, None) => wrong("the name of a persona"),
+        (InputType::Line | InputType::Text | InputType::Blob | InputType::Hash, None) => {
+            wrong("text")
+        }
+        (InputType::Choice, None) => wrong("one of its choices"),
+        (InputType::Line, Some(text))
+            if text.len() > LINE_BYTES_MAX || text.chars().any(char::is_control) =>
+        {
+            wrong("one line of at most 4 KiB")
+        }
+        (InputType::Text, Some(text))
+            if text.len() > TEXT_INPUT_BYTES_MAX || text.contains('\0') =>
+        {
+            wrong("text of at most 16 MiB without zero bytes")
+        }
+        (InputType::Choice, Some(text)) if !input.choices.iter().any(|it| it == text) => {
+            wrong(&format!("one of {}", input.choices.join(", ")))
+        }
+        (InputType::Flag, _) if !value.is_boolean() => wrong("true or false"),
+        (InputType::Number, _) => match value.as_f64() {
+            None => wrong("a number"),
+            Some(number)
+                if input.min.is_some_and(|it| number < it)
+                    || input.max.is_some_and(|it| number > it) =>
+            {
+                wrong("within its limits")
+            }
+            Some(_) => Ok(()),
+        },
+        _ => Ok(()),
     }
 }
 
@@ -132,59 +185,31 @@ async fn derive(works: &Works, input: &Input, checked: &Checked) -> Result<Optio
 }
 
 async fn typed(works: &Works, input: &Input, value: Value, checked: &mut Checked) -> Result<Value> {
-    let wrong = |expected: &str| {
-        Error::invalid(format!("input `{}` must be {expected}", input.name)).code("bad_input")
-    };
-    let text = value.as_str().map(str::to_owned);
+    check_plain(input, &value)?;
+    let text = value.as_str().unwrap_or_default();
     match input.ty {
         InputType::Topic => {
-            let id: TopicId = text.ok_or_else(|| wrong("the id of a topic"))?.parse()?;
+            let id: TopicId = text.parse()?;
             require_open(works, &id).await?;
             checked.topic_id.get_or_insert(id);
         }
         InputType::Source => {
-            let text = text.ok_or_else(|| wrong("the path of a source"))?;
             let path: SourcePath = text.parse()?;
             works.repo.source(&path).await?;
             checked.source_path.get_or_insert(path);
         }
         InputType::Persona => {
-            let name = text.ok_or_else(|| wrong("the name of a persona"))?;
-            persona_version(&works.repo, &works.config.folder, &name).await?;
-            checked.persona_name.get_or_insert(name);
-        }
-        InputType::Line => {
-            let text = text.ok_or_else(|| wrong("text"))?;
-            if text.len() > LINE_BYTES_MAX || text.chars().any(char::is_control) {
-                return Err(wrong("one line of at most 4 KiB"));
-            }
-        }
-        InputType::Text => {
-            let text = text.ok_or_else(|| wrong("text"))?;
-            if text.len() > TEXT_INPUT_BYTES_MAX || text.contains('\0') {
-                return Err(wrong("text of at most 16 MiB without zero bytes"));
-            }
-        }
-        InputType::Number => {
-            let number = value.as_f64().ok_or_else(|| wrong("a number"))?;
-            let is_in =
-                input.min.is_none_or(|it| number >= it) && input.max.is_none_or(|it| number <= it);
-            if !is_in {
-                return Err(wrong("within its limits"));
-            }
-        }
-        InputType::Choice => {
-            let text = text.ok_or_else(|| wrong("one of its choices"))?;
-            if !input.choices.contains(&text) {
-                return Err(wrong(&format!("one of {}", input.choices.join(", "))));
-            }
-        }
-        InputType::Flag => {
-            value.as_bool().ok_or_else(|| wrong("true or false"))?;
+            persona_version(&works.repo, &works.config.folder, text).await?;
+            checked.persona_name.get_or_insert(text.to_owned());
         }
         InputType::Blob | InputType::Hash => {
             return Err(Error::internal("a computed input was taken from a request"));
         }
+        InputType::Line
+        | InputType::Text
+        | InputType::Number
+        | InputType::Choice
+        | InputType::Flag => {}
     }
     Ok(value)
 }

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value};
 
-use crate::base::{Error, Result};
+use crate::base::{BlobId, Error, Result, TopicId};
 use crate::documents::Repo;
 use crate::flows::{inputs, prepare};
 use crate::process::Children;
-use crate::script::{self, InputType, Kind, Loaded};
+use crate::script::{self, Input, InputType, Kind, Loaded};
 
 /// A job id that no job has: the prompt shows where it stands.
 const EXAMPLE_JOB: &str = "00000000-0000-7000-8000-000000000000";
 
 /// Makes the prompt of a kind from `key=value` pairs.
 ///
-/// What follows from a Topic needs the database, which only a server opens: `source_of_topic` asks
-/// one if it runs; otherwise the operator gives the Source as well.
+/// What follows from a Topic needs the database, which only a server opens: `known` is what a
+/// running one says; otherwise the operator gives the Source as well.
 ///
 /// # Errors
 /// What is wrong with an input; `invalid` with code `missing_input`.
@@ -27,7 +27,7 @@ pub async fn render(
     git: Utf8PathBuf,
     kind_name: &str,
     given: &BTreeMap<String, String>,
-    source_of_topic: Option<String>,
+    known: Option<&str>,
 ) -> Result<String> {
     let config = &loaded.config;
     let kind = config.kinds.get(kind_name).ok_or_else(|| {
@@ -41,36 +41,57 @@ pub async fn render(
     let repo = Repo::open(&config.site.root, git, &config.site.sources, children).await?;
     let mut values = Map::new();
     for input in &kind.inputs {
-        let text = match (input.ty, &input.from) {
-            (InputType::Blob, Some(from)) => {
-                let path = values.get(from).and_then(Value::as_str).unwrap_or_default().to_owned();
-                repo.source(&path.parse()?).await?.blob.to_string()
+        let own = given.get(&input.name);
+        let from = input.from.as_ref().and_then(|it| values.get(it)).and_then(Value::as_str);
+        let value = match input.ty {
+            InputType::Blob | InputType::Hash if own.is_some() => {
+                return Err(inputs::computed(input));
             }
-            (InputType::Hash, Some(from)) => {
-                let name = values.get(from).and_then(Value::as_str).unwrap_or_default().to_owned();
-                inputs::persona_version(&repo, &config.folder, &name).await?.to_string()
+            InputType::Blob => version(repo.source(&from.unwrap_or_default().parse()?).await?.blob),
+            InputType::Hash => {
+                let name = from.unwrap_or_default();
+                version(inputs::persona_version(&repo, &config.folder, name).await?)
             }
-            (InputType::Source, Some(_)) => {
-                let own = given.get(&input.name).cloned().or_else(|| source_of_topic.clone());
-                own.ok_or_else(|| missing(kind, &input.name))?
-            }
-            _ => match given.get(&input.name).or(input.default.as_ref()) {
-                Some(text) => text.clone(),
+            InputType::Source if input.from.is_some() => source(kind, input, own, known)?,
+            _ => match own.or(input.default.as_ref()) {
+                Some(text) => inputs::value_of_text(input, text),
                 None if input.required => return Err(missing(kind, &input.name)),
                 None => continue,
             },
         };
-        if input.ty == InputType::Source {
-            repo.source(&text.parse()?).await?;
+        inputs::check_plain(input, &value)?;
+        let text = value.as_str().unwrap_or_default();
+        match input.ty {
+            InputType::Topic => drop(text.parse::<TopicId>()?),
+            InputType::Source => drop(repo.source(&text.parse()?).await?),
+            InputType::Persona => {
+                inputs::persona_version(&repo, &config.folder, text).await?;
+            }
+            _ => {}
         }
-        values.insert(input.name.clone(), Value::String(text));
+        values.insert(input.name.clone(), value);
     }
     let texts = prepare::texts(config, wb_agent, kind, EXAMPLE_JOB, &values);
     script::prompt(&loaded.vm, kind, &texts).await
 }
 
+fn version(id: BlobId) -> Value {
+    Value::String(id.to_string())
+}
+
+/// Returns the Source of a Topic: what the server knows, else what was given.
+fn source(kind: &Kind, input: &Input, own: Option<&String>, known: Option<&str>) -> Result<Value> {
+    match (own, known) {
+        (Some(own), Some(known)) if own != known => {
+            Err(inputs::mismatch(input, &Value::String(known.to_owned())))
+        }
+        (_, Some(path)) => Ok(Value::String(path.to_owned())),
+        (Some(path), None) => Ok(Value::String(path.clone())),
+        (None, None) => Err(missing(kind, &input.name)
+            .hint("it follows from the topic, which only a running server can look up")),
+    }
+}
+
 fn missing(kind: &Kind, name: &str) -> Error {
-    Error::invalid(format!("kind \"{}\" needs {name}=…", kind.name))
-        .code("missing_input")
-        .hint("what follows from a topic can be looked up only while the server runs")
+    Error::invalid(format!("kind \"{}\" needs {name}=…", kind.name)).code("missing_input")
 }

@@ -87,10 +87,10 @@ async fn require_read(site: &Site, caller: &Caller, path: &SourcePath) -> Result
     job.require_source(path, Verb::Read)
 }
 
-/// Returns the commits that changed a Source, newest first.
+/// Returns the commits that changed a Source, newest first; also of one that is gone.
 ///
 /// # Errors
-/// As [`show`].
+/// As [`show`], if no commit has changed it.
 pub async fn history(
     site: &Site,
     caller: &Caller,
@@ -98,6 +98,12 @@ pub async fn history(
     limit: Option<u32>,
 ) -> Result<Value> {
     require_read(site, caller, path).await?;
-    let items = site.repo.history(path, page_limit(limit)? as usize).await?;
+    let limit = page_limit(limit)? as usize;
+    site.repo.require_match(path)?;
+    let items = site.repo.history(path, limit).await?;
+    if items.is_empty() {
+        // Either it is new, or there never was such a Source.
+        site.repo.source(path).await?;
+    }
     Ok(json!({"items": items, "next": null}))
 }

@@ -1,7 +1,17 @@
 //! Both programs as a person or an agent calls them, as far as no server is needed.
 
+mod agent;
+mod desk;
+mod follow;
 mod init;
+mod job;
+mod proposal;
 mod script;
+mod serve;
+mod site;
+mod suggestions;
+mod terminal;
+mod topic;
 
 use assert_cmd::Command;
 use serde_json::Value;

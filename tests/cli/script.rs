@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::init::{git, repository};
 use super::{envelope, wiki_browser};
+use crate::support::Bench;
 
 #[test]
 fn a_wrong_script_exits_1_and_is_told_with_its_lines() {
@@ -72,4 +73,116 @@ fn a_prompt_is_rendered_without_a_server() {
     ] {
         wiki_browser(path).args(args).assert().code(code);
     }
+}
+
+const PERSPECTIVE: &str = r#"
+wb.kind "perspective" {
+  about = "View", engine = "process", timeout = "1m", lane = "source_path",
+  inputs = {
+    source_path  = wb.input.source(),
+    persona_name = wb.input.persona(),
+    source_sha   = wb.input.blob { from = "source_path" },
+    persona_sha  = wb.input.hash { from = "persona_name" },
+    tone         = wb.input.choice { choices = { "dry", "warm" }, default = "dry" },
+  },
+  prompt = "{{persona_name}} {{persona_sha}} {{source_path}} {{source_sha}} {{tone}}\n",
+}
+wb.engine "process" { type = "process", command = { "/bin/cat" }, prompt = "stdin" }
+"#;
+
+#[test]
+fn the_prompt_of_a_perspective_names_the_versions_of_source_and_persona() {
+    let folder = repository();
+    let path = folder.path();
+    wiki_browser(path).args(["init", "--engine", "suggestions"]).assert().success();
+    let script = fs::read_to_string(path.join("wiki-browser.lua")).unwrap();
+    fs::write(path.join("wiki-browser.lua"), script + PERSPECTIVE).unwrap();
+    fs::write(path.join("guide.md"), "# Guide\n").unwrap();
+    fs::write(path.join("agents/critic.md"), "---\nname: critic\n---\nBe strict.\n").unwrap();
+    git(path, &["add", "guide.md"]);
+    let args = ["render", "perspective", "source_path=guide.md", "persona_name=critic"];
+    let assert = wiki_browser(path).args(args).assert().success();
+    let hash = |name: &str| git(path, &["hash-object", name]).trim().to_owned();
+    let wanted = format!("critic {} guide.md {} dry\n", hash("agents/critic.md"), hash("guide.md"));
+    assert_eq!(String::from_utf8_lossy(&assert.get_output().stdout), wanted);
+    for (persona, code) in [("nobody", 4), ("../critic", 2), ("", 2)] {
+        let persona = format!("persona_name={persona}");
+        let args = ["render", "perspective", "source_path=guide.md", &persona];
+        wiki_browser(path).args(args).assert().code(code);
+    }
+    // A prompt that no job would be given is not rendered.
+    let sha = format!("source_sha={}", "a".repeat(40));
+    for wrong in ["tone=loud", &sha] {
+        wiki_browser(path).args(args).arg(wrong).assert().code(2);
+    }
+    let tone = wiki_browser(path).args(args).arg("tone=warm").assert().success();
+    assert!(String::from_utf8_lossy(&tone.get_output().stdout).ends_with(" warm\n"));
+}
+
+#[test]
+fn a_running_server_knows_the_source_of_a_topic() {
+    let bench = Bench::new();
+    bench.topic_kind("works", "timeout = \"20s\"", "exit 0");
+    let server = bench.serve();
+    let topic = bench.topic("docs/deep.md", "Far below.", "Why?");
+    let short = format!("topic_id={}", &topic.id[28..]);
+    let prompt = super::desk::said(&bench, &["render", "works", &short]);
+    assert!(prompt.contains(&format!("topic={}\npath=docs/deep.md\n", topic.id)), "{prompt}");
+    let value = bench.json(&["render", "works", &short]);
+    assert_eq!((&value["prompt"], &value["kind"]), (&prompt.into(), &"works".into()));
+    let refused = super::desk::refused;
+    refused(&bench, &["render", "works", "topic_id=ffff0000"], 4, "not_found");
+    let other = ["render", "works", &short, "source_path=guide.md"];
+    refused(&bench, &other, 2, "input_mismatch");
+    refused(&bench, &["render", "nothing"], 2, "unknown_kind");
+    refused(&bench, &["render", "works"], 2, "missing_input");
+    refused(&bench, &["render", "works", "colour=red"], 2, "unknown_input");
+    let assert = wiki_browser(bench.top.as_std_path()).arg("check").assert().success();
+    assert!(String::from_utf8_lossy(&assert.get_output().stdout).contains("is fine: kinds works"));
+    server.stop();
+    // Without a server the whole id and the source are given.
+    refused(&bench, &["render", "works", &short, "source_path=docs/deep.md"], 2, "invalid");
+    let whole = format!("topic_id={}", topic.id);
+    refused(&bench, &["render", "works", &whole], 2, "missing_input");
+    let args = ["render", "works", &whole, "source_path=docs/deep.md"];
+    assert_eq!(super::desk::said(&bench, &args), prompt_of(&bench, &args));
+}
+
+fn prompt_of(bench: &Bench, args: &[&str]) -> String {
+    bench.json(args)["prompt"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_doctor_looks_at_the_machine_for_a_site() {
+    let folder = repository();
+    let path = folder.path();
+    wiki_browser(path).arg("doctor").assert().code(4);
+    wiki_browser(path).args(["init", "--engine", "suggestions"]).assert().success();
+    let ask = || wiki_browser(path).args(["doctor", "--json"]).assert();
+    let told = |of: &[u8]| serde_json::from_slice::<Value>(of).unwrap();
+    // Without a commit nothing can be approved.
+    let value = told(&ask().code(1).get_output().stdout);
+    assert_eq!(value["ok"], false);
+    git(path, &["add", "-A"]);
+    let who = ["-c", "user.name=U", "-c", "user.email=u@example.org"];
+    git(path, &[&who[..], &["commit", "-qm", "first"]].concat());
+    let value = told(&ask().success().get_output().stdout);
+    let findings = value["findings"].as_array().unwrap();
+    assert!(!findings.is_empty());
+    for finding in findings {
+        assert!(finding["what"].is_string() && finding["says"].is_string(), "{finding}");
+        // What is not well comes with what to do.
+        assert_eq!(finding["level"] == "OK", finding["advice"].is_null(), "{finding}");
+    }
+    assert_eq!(value["ok"], true, "{value:#}");
+    let words = wiki_browser(path).arg("doctor").assert().success();
+    assert!(String::from_utf8_lossy(&words.get_output().stdout).starts_with("OK    "));
+
+    let script = path.join("wiki-browser.lua");
+    let site = fs::read_to_string(&script).unwrap();
+    fs::write(&script, site.replace("type = \"builtin\"", "type = \"nothing\"")).unwrap();
+    let broken = wiki_browser(path).arg("doctor").assert().code(1).stdout("");
+    assert!(String::from_utf8_lossy(&broken.get_output().stderr).contains("wiki-browser.lua:"));
+    let broken = wiki_browser(path).args(["doctor", "--json"]).assert().code(1).stdout("");
+    assert_eq!(envelope(&broken.get_output().stderr)["code"], "bad_script");
 }

@@ -57,9 +57,9 @@ pub(super) enum Verb {
         #[arg(long, value_name = "PATH")]
         source_path: String,
     },
-    /// Hand in a new text of the whole source
+    /// Hand in the whole new text of a source, from standard input
     InsertProposal(InsertProposal),
-    /// Add a message to a topic
+    /// Add a message to a topic, from standard input
     PostMessage {
         /// Id of the topic
         #[arg(long, value_name = "ID")]
@@ -104,10 +104,11 @@ pub(super) struct InsertProposal {
     /// Id of the topic
     #[arg(long, value_name = "ID")]
     pub(super) topic_id: String,
-    /// Git blob id of the source that the text was made from
+    /// Git blob id of the source that the text was made from, as the prompt gives it
     #[arg(long, value_name = "SHA")]
     pub(super) base_sha: String,
-    /// File with a JSON array of {"topic_id","start","end","quote"} for passages that moved
+    /// File with a JSON array of {"topic_id","start","end","quote"}: where the words of other
+    /// topics stand in the new text, in bytes
     #[arg(long, value_name = "FILE")]
     pub(super) anchors: Option<Utf8PathBuf>,
     /// One line about what changed

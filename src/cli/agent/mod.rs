@@ -15,7 +15,7 @@ use clap::Parser;
 use serde_json::{Value, json};
 
 use crate::base::limit::{MESSAGE_BYTES_MAX, RESULT_BYTES_MAX, SOURCE_BYTES_MAX};
-use crate::base::{Context, Error, ErrorKind, Result, SourcePath, TopicId, truncate_chars};
+use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath, TopicId, truncate_chars};
 use crate::cli::agent::args::{Cli, InsertProposal, Place, PutPerspective, Verb};
 use crate::cli::screen::{self, Color, Form, Screen};
 use crate::cli::{escape, input, usage};
@@ -89,7 +89,8 @@ fn explain(screen: &Screen, place: &Place, verb: Option<&str>) -> Result<()> {
 
 fn insert_proposal(screen: &Screen, place: &Place, args: &InsertProposal) -> Result<()> {
     let topic_id: TopicId = args.topic_id.parse()?;
-    let mut body = json!({"base_source_sha": args.base_sha});
+    let base: BlobId = args.base_sha.parse()?;
+    let mut body = json!({"base_source_sha": base});
     if let Some(path) = &args.anchors {
         let text = input::file(path, "the anchors", ANCHORS_BYTES_MAX)?;
         let anchors: Value = serde_json::from_str(&text)
@@ -201,7 +202,7 @@ fn job_id(client: &Client) -> Result<String> {
 fn print(screen: &Screen, value: &Value) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
         .context(ErrorKind::Internal, || "cannot write JSON".to_owned())?;
-    screen.put(&text)
+    screen.put(&escape::json(&text))
 }
 
 fn client(place: &Place) -> Result<Client> {

@@ -64,7 +64,10 @@ pub(super) fn run(desk: &Desk, client: &Client, follow: &Follow) -> Result<u8> {
     watch.wait(&mut events)?;
     loop {
         match watch.look() {
-            Ok(Some(job)) => return watch.end(&job),
+            Ok(Some(job)) => {
+                absence.end(desk);
+                return watch.end(&job);
+            }
             Ok(None) => absence.end(desk),
             Err(cause) if is_absence(&cause) => {
                 watch.clear();

@@ -28,7 +28,7 @@ pub(in crate::cli) enum JobCommand {
     Follow {
         /// Id of the job
         id: String,
-        /// Also print the agent's output
+        /// Also print the agent's output, on standard error
         #[arg(long)]
         log: bool,
     },
@@ -39,18 +39,19 @@ pub(in crate::cli) enum JobCommand {
         /// Id of the job
         id: String,
     },
-    /// Make a new job with the inputs of another
+    /// Make a new job with the inputs of one that has ended; it waits if the lane is busy
     Retry {
         /// Id of the job
         id: String,
         /// Watch the new job until it ends
         #[arg(long)]
         wait: bool,
-        /// Also print the agent's output
+        /// Also print the agent's output, on standard error
         #[arg(long, requires = "wait")]
         log: bool,
     },
     /// Print the output of a job's agent
+    #[command(after_help = "With --json each piece of at most 256 KiB is an answer of its own.")]
     Log {
         /// Id of the job
         id: String,
@@ -90,7 +91,8 @@ pub(in crate::cli) struct ListArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 An input is NAME=VALUE; NAME=@FILE takes the value from a file (@- is standard input), and
-NAME:=JSON is taken as it is. What follows from another input is left out.
+NAME:=JSON is taken as it is. What follows from another input is left out. The kinds and their
+inputs are in the script; `wiki-browser check --print` lists them.
 
 Examples:
   wiki-browser job create incorporate topic_id=7f3a --wait
@@ -101,19 +103,19 @@ pub(in crate::cli) struct CreateArgs {
     /// Inputs of the kind
     #[arg(value_name = "NAME=VALUE")]
     inputs: Vec<String>,
-    /// Place in the queue: higher is earlier
+    /// Place in the queue, from -100 to 100: higher is earlier, 0 is usual
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
-    /// Not before this time (RFC 3339), or not before this has passed (30s, 2h)
+    /// Start it at this time at the earliest (2026-01-02T03:04:05Z), or after a wait (30s, 2h)
     #[arg(long, value_name = "WHEN")]
     not_before: Option<String>,
     /// Watch the job until it ends; exits 0 if it succeeded, 1 otherwise
     #[arg(long)]
     wait: bool,
-    /// Also print the agent's output
+    /// Also print the agent's output, on standard error
     #[arg(long, requires = "wait")]
     log: bool,
-    /// The same request under the same word is done once
+    /// Do the same request under the same word only once: a repetition gets the first answer
     #[arg(long, value_name = "WORD")]
     idempotency_key: Option<String>,
 }
@@ -233,6 +235,11 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
         body.insert("priority".to_owned(), json!(priority));
     }
     if let Some(when) = &args.not_before {
+        if args.idempotency_key.is_some() && when::parse(when).is_none() {
+            let message = "the same wait is another time when the request is repeated";
+            return Err(Error::invalid(message)
+                .hint("with --idempotency-key write a time: --not-before 2026-01-02T03:04:05Z"));
+        }
         body.insert("not_before".to_owned(), json!(point_in_time(desk, when)?));
     }
     let body = Value::Object(body);

@@ -196,7 +196,7 @@ pub(super) struct Page {
     #[arg(long, value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
-    /// Begin after this place, as the page before told
+    /// Begin after this place: the page before names it in its last line
     #[arg(long, value_name = "PLACE")]
     after: Option<String>,
 }

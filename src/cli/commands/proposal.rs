@@ -45,16 +45,16 @@ pub(in crate::cli) enum ProposalCommand {
         /// Id of the proposal
         id: String,
     },
-    /// Show a proposal, ask, and commit it
+    /// Show a proposal, ask whether to commit it, and do so
     Approve(ApproveArgs),
-    /// Refuse a proposal
+    /// Refuse a proposal; its topic stays open
     #[command(
         after_help = "Example:\n  wiki-browser proposal reject 81bc --reason 'Changes too much'"
     )]
     Reject {
         /// Id of the proposal
         id: String,
-        /// Why; the next agent reads it
+        /// Why; it is kept and shown with the proposal
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
@@ -73,7 +73,7 @@ Examples:
 pub(in crate::cli) struct ApproveArgs {
     /// Id of the proposal
     id: String,
-    /// Do not ask
+    /// Do not ask; needed where there is no terminal
     #[arg(long)]
     yes: bool,
     /// Approve only this text (its `text_digest`)
@@ -162,6 +162,9 @@ fn describe(desk: &Desk, shown: &Value) -> Result<()> {
     desk.detail("proposal", &line(proposal, "id"))?;
     desk.detail("revision", &number(proposal, "revision_number"))?;
     desk.detail("status", &screen.state(text(proposal, "status")))?;
+    desk.detail("decided by", &line(proposal, "decided_by_name"))?;
+    desk.detail("reason", &line(proposal, "reason"))?;
+    desk.detail("commit", &line(proposal, "commit"))?;
     desk.detail("source", &line(proposal, "source_path"))?;
     desk.detail("topic", &line(proposal, "topic_id"))?;
     desk.detail("job", &line(proposal, "job_id"))?;
@@ -242,6 +245,7 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
     let answer = client.post(&format!("/api/proposals/{id}/approve"), &body)?;
     desk.screen.answer(&answer, |screen, answer| {
         let (commit, branch) = (line(answer, "commit"), line(answer, "branch"));
+        let branch = branch.strip_prefix("refs/heads/").unwrap_or(&branch);
         screen.put(&format!("{}: commit {commit} on {branch}", screen.state("approved")))
     })
 }

@@ -25,7 +25,7 @@ pub(in crate::cli) struct CheckArgs {
     /// Also print what the script declares, as JSON
     #[arg(long)]
     print: bool,
-    /// Also look at the machine (not built in this release)
+    /// Also look at the machine (not built in this release; wiki-browser doctor looks at it)
     #[arg(long)]
     deep: bool,
 }
@@ -52,7 +52,9 @@ pub(in crate::cli) fn check(desk: &Desk, args: &CheckArgs) -> Result<u8> {
     if args.deep {
         return Err(Error::unavailable("check --deep is not built in this release")
             .code("not_built")
-            .hint("check without --deep reads the script"));
+            .hint(
+                "check without --deep reads the script; wiki-browser doctor looks at the machine",
+            ));
     }
     let path = desk.script()?;
     match script::load(&path) {

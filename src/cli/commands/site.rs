@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::base::{Error, ErrorKind, Result};
 use crate::cli::commands::{Desk, line, text};
+use crate::cli::escape;
 use crate::cli::screen::{Form, Style};
-use crate::cli::{escape, field};
 use crate::client::{Client, Next, ServerEvent, query};
 
 /// How long a command waits for a server that has gone away.
@@ -107,8 +107,8 @@ pub(super) fn events(desk: &Desk, after: Option<String>) -> Result<u8> {
 fn print(desk: &Desk, event: &ServerEvent) -> Result<()> {
     match desk.screen.form() {
         // One event is one line, so that a pipe can read them as they come.
-        Form::Json => desk.screen.put(&event.data.to_string()),
-        Form::Field(path) => desk.screen.put(&field::pick(&event.data, path)?),
+        Form::Json => desk.screen.put(&escape::json(&event.data.to_string())),
+        Form::Field(path) => desk.screen.field(&event.data, path),
         Form::Words => {
             let at: String = text(&event.data, "at").chars().take(19).collect();
             let at = desk.screen.paint(Style::Dim, &escape::line(&at.replace('T', " ")));

@@ -73,13 +73,13 @@ pub(in crate::cli) struct CreateArgs {
     /// About the whole source
     #[arg(long, conflicts_with = "quote")]
     global: bool,
-    /// Title; without it, the first line of the message
+    /// Title; without it, the first line of the message stands for it
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
     /// The first message; without it, standard input
     #[arg(long, value_name = "TEXT")]
     body: Option<String>,
-    /// The same request under the same word is done once
+    /// Do the same request under the same word only once: a repetition gets the first answer
     #[arg(long, value_name = "WORD")]
     idempotency_key: Option<String>,
 }
@@ -89,7 +89,7 @@ pub(in crate::cli) struct CreateArgs {
 pub(in crate::cli) struct CloseArgs {
     /// Id of the topic
     id: String,
-    /// Why
+    /// Why; it becomes a message of the topic
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

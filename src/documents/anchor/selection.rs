@@ -135,6 +135,10 @@ fn find_words(text: &str, quote: &str, prefix: &str, suffix: &str) -> Result<Ran
         let message = "the quote, the prefix or the suffix of the selection is too long";
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
+    if quote.trim().is_empty() {
+        let error = Error::invalid("the quote of the selection is empty").code("bad_selection");
+        return Err(error.hint("quote some words of the source, as they are written there"));
+    }
     let mut places = Vec::new();
     for (count, start) in occurrences(text, quote).enumerate() {
         let end = start + quote.len();
@@ -234,8 +238,8 @@ mod tests {
         let text = "one two, one three\r\n";
         assert_eq!(code(text, r#"{"quote":"one"}"#), "ambiguous_quote");
         assert_eq!(code(text, r#"{"quote":"four"}"#), "quote_not_found");
-        assert_eq!(code(text, r#"{"quote":""}"#), "quote_not_found");
-        assert_eq!(code(text, r#"{"quote":" "}"#), "ambiguous_quote");
+        assert_eq!(code(text, r#"{"quote":""}"#), "bad_selection");
+        assert_eq!(code(text, r#"{"quote":" "}"#), "bad_selection");
         assert_eq!(code(text, r#"{"quote":"one","prefix":"zz"}"#), "quote_not_found");
         let other = format!(r#"{{"blob":"{}","quote":"two"}}"#, blob('b'));
         assert_eq!(code(text, &other), "source_changed");

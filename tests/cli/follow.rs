@@ -1,0 +1,105 @@
+//! `wiki-browser job follow` and `events`: what is seen while it happens, and across a restart.
+
+use serde_json::{Value, json};
+
+use super::desk::{Running, refused};
+use crate::support::{Bench, wait_for};
+
+#[test]
+fn a_job_is_followed_across_a_kill_of_the_server() {
+    let bench = Bench::new();
+    bench.word_kind("beats", "timeout = \"1m\"", "echo began; beat main");
+    let server = bench.serve();
+    let id = bench.job("beats", json!({}));
+    bench.wait_status(&id, "running");
+    let mut follow = Running::new(&bench, &["job", "follow", &id]);
+    let mut json_follow = Running::new(&bench, &["job", "follow", &id, "--json", "--log"]);
+    follow.wait_err(&format!("job {id} running"));
+    json_follow.wait_err("began\n");
+    server.kill();
+    follow.wait_err("the server is away; waiting for it");
+    let server = bench.serve();
+    assert_eq!(follow.wait(), Some(1), "{}", follow.err());
+    assert_eq!(follow.out(), "");
+    let said = follow.err();
+    for words in ["the server is back\n", " failed\n", "Agent failed: server restarted.\n"] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert_eq!(json_follow.wait(), Some(1), "{}", json_follow.err());
+    let job: Value = serde_json::from_str(&json_follow.out()).unwrap();
+    assert_eq!(job["error_tail"], "server restarted while job in flight");
+    server.stop();
+}
+
+#[test]
+fn a_waiting_job_says_what_it_waits_for() {
+    let bench = Bench::new();
+    let fields = "timeout = \"20s\", lane = \"source_path\", on_busy = \"queue\"";
+    bench.topic_kind("waits", fields, "while [ ! -e \"$OUT/go\" ]; do sleep 0.02; done");
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "More.");
+    let first = bench.job_on("waits", &topic);
+    bench.wait_status(&first, "running");
+    let second = bench.job_on("waits", &topic);
+    let mut follow = Running::new(&bench, &["job", "follow", &second]);
+    follow.wait_err(&format!("job {second} queued: behind job {first}\n"));
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(follow.wait(), Some(0), "{}", follow.err());
+    assert!(follow.err().contains(&format!("job {second} succeeded\n")), "{}", follow.err());
+    server.stop();
+}
+
+#[test]
+fn events_are_printed_line_by_line_in_order() {
+    let bench = Bench::new();
+    bench.word_kind("echoes", "timeout = \"20s\"", "exit 0");
+    let server = bench.serve();
+    let before = bench.ended(&bench.job("echoes", json!({})));
+    let mut events = Running::new(&bench, &["events", "--json"]);
+    let mut words = Running::new(&bench, &["events"]);
+    let mut kinds = Running::new(&bench, &["events", "--field", "kind"]);
+    let seen_of = |id: &str, all: &str| -> Vec<Value> {
+        let lines = all.lines().filter(|_| all.ends_with('\n'));
+        let lines = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|it| it["subject"] == format!("job:{id}")).collect()
+    };
+    // The streams open in their own time: jobs are made until each has seen a whole one.
+    let seen = wait_for("a job is seen from its beginning to its end", || {
+        let id = bench.job("echoes", json!({}));
+        bench.ended(&id);
+        let is_seen = |out: String| out.matches("job_finished").count() > 0;
+        if !is_seen(words.out()) || !is_seen(kinds.out()) {
+            return None;
+        }
+        let seen = seen_of(
+            &id,
+            &wait_for("the end is seen", || {
+                let all = events.out();
+                let is_over = all.ends_with('\n') && is_seen(all.clone());
+                is_over.then_some(all)
+            }),
+        );
+        let is_whole =
+            seen.first()?["kind"] == "job_queued" && seen.last()?["kind"] == "job_finished";
+        is_whole.then_some(seen)
+    });
+    let told: Vec<&str> = seen.iter().map(|it| it["kind"].as_str().unwrap()).collect();
+    assert_eq!(told, ["job_queued", "job_started", "job_finished"]);
+    assert!(!kinds.out().contains('"') && !words.out().contains('{'), "{}", words.out());
+    assert!(seen_of(before["id"].as_str().unwrap(), &events.out()).is_empty());
+
+    // After an event come all that are later.
+    let first = seen[0]["id"].as_str().unwrap();
+    let mut again = Running::new(&bench, &["events", "--json", "--after", first]);
+    let id = seen[0]["subject"].as_str().unwrap().strip_prefix("job:").unwrap();
+    let later = wait_for("the same is told again", || {
+        let later = seen_of(id, &again.out());
+        (later.len() == seen.len() - 1).then_some(later)
+    });
+    assert_eq!(later, seen[1..]);
+    for running in [&mut events, &mut words, &mut kinds, &mut again] {
+        assert_eq!(running.err(), "");
+    }
+    refused(&bench, &["events", "--after", "nonsense"], 2, "bad_event_id");
+    server.stop();
+}

@@ -1,0 +1,82 @@
+//! `wiki-browser serve`: what it says when it cannot.
+
+use std::net::TcpListener;
+
+use super::desk::{operator, refused, text};
+use crate::support::Bench;
+
+/// Returns a bench whose script has these lines in place of `listen = "127.0.0.1:0"`.
+fn bench_with(listen: &str, lua: &str) -> Bench {
+    let bench = Bench::new();
+    bench.write(
+        "wiki-browser.lua",
+        format!(
+            "local wb = require \"wb\"\nwb.api(1)\n\
+             wb.site {{ root = \".\", data = \"./data\", listen = \"{listen}\" }}\n\
+             wb.identity {{ author_name = \"A\", author_email = \"a@b.c\" }}\n{lua}"
+        ),
+    );
+    bench
+}
+
+/// Serves in vain; returns both outputs.
+#[track_caller]
+fn fails(bench: &Bench, code: i32) -> (String, String) {
+    let assert = operator(bench, &["serve"]).assert().code(code);
+    let output = assert.get_output();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_second_server_says_who_has_the_site() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let (_, said) = fails(&bench, 5);
+    assert!(said.contains(&format!("another server (pid {}) has", server.pid())), "{said}");
+    assert!(said.contains("hint: stop it first"), "{said}");
+    // The first one is not disturbed.
+    assert_eq!(bench.json(&["status"])["ready"]["status"], "ready");
+    server.stop();
+    refused(&bench, &["status"], 6, "no_server");
+}
+
+#[test]
+fn a_broken_script_is_reported_with_its_lines_and_nothing_is_started() {
+    let bench = bench_with("127.0.0.1:0", "wb.limmits { jobs = 1 }\n");
+    let (out, err) = fails(&bench, 1);
+    assert_eq!(out, "");
+    let said = err;
+    assert!(said.contains("wiki-browser.lua:5:"), "{said}");
+    assert!(said.contains("limits"), "{said}");
+    assert!(!bench.data.join("server.json").exists() && !bench.data.join("wiki.db").exists());
+}
+
+#[test]
+fn a_missing_engine_is_one_line_that_helps() {
+    let lua = "wb.engine \"none\" { type = \"process\", command = { \"no-such-agent\" }, \
+        prompt = \"stdin\" }\n\
+        wb.kind \"k\" { about = \"x\", engine = \"none\", timeout = \"1m\", prompt = \"x\" }\n";
+    let (out, said) = fails(&bench_with("127.0.0.1:0", lua), 6);
+    assert_eq!(out, "");
+    assert!(said.contains("engine \"none\" (wiki-browser.lua:5): there is no program"), "{said}");
+    assert!(said.contains("hint: install no-such-agent"), "{said}");
+    assert_eq!(said.lines().count(), 2, "{said}");
+}
+
+#[test]
+fn a_taken_port_is_said_with_the_way_out() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let (_, said) = fails(&bench_with(&address.to_string(), ""), 6);
+    assert!(said.contains(&format!("cannot listen on {address}")), "{said}");
+    assert!(said.contains("hint: another program may have the port"), "{said}");
+}
+
+#[test]
+fn a_root_that_is_no_repository_is_refused() {
+    let bench = bench_with("127.0.0.1:0", "");
+    std::fs::rename(bench.top.join(".git"), bench.base.join("git")).unwrap();
+    let (_, said) = fails(&bench, 6);
+    assert!(said.contains("is not in a git repository"), "{said}");
+    assert!(said.contains("hint: "), "{said}");
+}

@@ -3,10 +3,12 @@
 
 mod architecture;
 mod cli;
+mod engines;
 mod failures;
 mod git;
 mod guarantees;
 mod http;
+mod pages;
 mod process;
 mod store;
 mod support;

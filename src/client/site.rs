@@ -142,8 +142,12 @@ fn socket_of(data: &Utf8Path) -> Result<Utf8PathBuf> {
 }
 
 fn read(path: &Utf8Path) -> std::io::Result<String> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    /// Linux's flag for an open that does not wait: a fifo in its place must not hold a command.
+    const O_NONBLOCK: i32 = 0o4000;
     let mut text = String::new();
-    std::fs::File::open(path)?.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path)?;
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
 }
 

@@ -125,11 +125,34 @@ impl Call {
     /// # Errors
     /// `invalid` or `too_large`.
     pub async fn form<T: DeserializeOwned>(&mut self, bytes_max: usize) -> Result<T> {
+        Ok(self.form_with_digest(bytes_max).await?.0)
+    }
+
+    /// Reads the body as a form, and returns it with its SHA-256.
+    ///
+    /// # Errors
+    /// As [`Call::form`].
+    pub(super) async fn form_with_digest<T: DeserializeOwned>(
+        &mut self,
+        bytes_max: usize,
+    ) -> Result<(T, String)> {
         if !self.is_form() {
             return Err(Error::invalid("the body is not a form").code("not_form"));
         }
         let bytes = self.bytes(bytes_max).await?;
-        body::parse_form(&bytes)
+        Ok((body::parse_form(&bytes)?, digest_hex(&bytes)))
+    }
+
+    /// Returns the idempotency key that a page put into its form.
+    ///
+    /// # Errors
+    /// `invalid` with code `bad_idempotency_key` if it is no word; as [`Call::caller`].
+    pub(super) fn key_of_form(&self, word: String, body_digest: String) -> Result<Key> {
+        if !is_key_word(&word) {
+            return Err(bad_key());
+        }
+        let route = format!("{} {}", self.passed.route.verb.as_str(), self.passed.path);
+        Ok(Key { actor: self.caller()?.actor(), key: word, route, body_digest })
     }
 
     /// Reads the body of a route that takes nothing: no body, `{}` or an empty form.
@@ -179,15 +202,21 @@ impl Call {
         let mut values = self.passed.headers.get_all(IDEMPOTENCY_KEY).iter();
         let (first, more) = (values.next(), values.next());
         let Some(value) = first else { return Ok(None) };
-        let word = value.to_str().ok().filter(|it| {
-            (1..=KEY_BYTES_MAX).contains(&it.len()) && it.bytes().all(|b| b.is_ascii_graphic())
-        });
+        let word = value.to_str().ok().filter(|it| is_key_word(it));
         match (word, more) {
             (Some(word), None) => Ok(Some(word.to_owned())),
-            _ => Err(Error::invalid("the Idempotency-Key is not one word of at most 200 bytes")
-                .code("bad_idempotency_key")),
+            _ => Err(bad_key()),
         }
     }
+}
+
+fn is_key_word(word: &str) -> bool {
+    (1..=KEY_BYTES_MAX).contains(&word.len()) && word.bytes().all(|it| it.is_ascii_graphic())
+}
+
+fn bad_key() -> Error {
+    Error::invalid("the Idempotency-Key is not one word of at most 200 bytes")
+        .code("bad_idempotency_key")
 }
 
 /// Which rows of a list are wanted.

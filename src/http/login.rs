@@ -12,6 +12,7 @@ use warp::reply::Response;
 use crate::base::{Error, ErrorKind, Millis, PersonId, Result};
 use crate::http::me::Shown;
 use crate::http::page::LoginPage;
+use crate::http::pages::Frame;
 use crate::http::{Edge, any_of, get, post, reply};
 use crate::people::{self, Caller, LOGIN_TTL_MS, Person};
 
@@ -45,7 +46,7 @@ pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
             };
             let (person, secret) = login(&edge, code).await?;
             let response = if is_form {
-                reply::see_other("/")
+                reply::see_other("/")?
             } else {
                 reply::ok(&json!({"person": Shown::from(person)}))?
             };
@@ -55,7 +56,7 @@ pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
             call.nothing().await?;
             logout(&edge, call.login_hash()).await?;
             let response = if call.is_form() {
-                reply::see_other("/")
+                reply::see_other("/")?
             } else {
                 reply::json(StatusCode::OK, &json!({}))?
             };
@@ -88,7 +89,7 @@ fn show(edge: &Edge, code: &str) -> Result<Response> {
             .code("bad_code")
             .hint("a link works once and for ten minutes; ask for a new one"));
     }
-    reply::page(&LoginPage { site_name: &edge.gate.site_name, code })
+    reply::page(&LoginPage { frame: Frame::outside(&edge.gate.site_name), code })
 }
 
 async fn login(edge: &Edge, code: String) -> Result<(Person, String)> {

@@ -16,6 +16,7 @@ mod login;
 mod me;
 mod origin;
 mod page;
+mod pages;
 mod proposals;
 pub mod reply;
 mod route;
@@ -153,5 +154,6 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         proposals::routes(site),
         jobs::routes(site),
         settings::routes(site),
+        pages::routes(site),
     ])
 }

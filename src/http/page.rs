@@ -3,24 +3,39 @@
 use askama::Template;
 use hyper::StatusCode;
 
+use crate::http::pages::Frame;
+
 /// The page behind a login link: one button.
 #[derive(Template)]
 #[template(path = "login.html")]
 pub(super) struct LoginPage<'a> {
-    pub(super) site_name: &'a str,
+    pub(super) frame: Frame,
     pub(super) code: &'a str,
+}
+
+/// What a browser without a session is told.
+#[derive(Template)]
+#[template(path = "signin.html")]
+pub(super) struct SignInPage {
+    pub(super) frame: Frame,
 }
 
 /// An error for a person.
 #[derive(Template)]
 #[template(path = "error.html")]
 pub(super) struct ErrorPage<'a> {
-    pub(super) site_name: &'a str,
+    pub(super) frame: Frame,
     pub(super) status: u16,
     pub(super) heading: &'static str,
     pub(super) message: &'a str,
     pub(super) hint: Option<&'a str>,
     pub(super) request_id: Option<&'a str>,
+    /// Where to go from here.
+    pub(super) back: &'a str,
+    /// Whether that is the first page.
+    pub(super) is_start: bool,
+    /// What was typed into the form that failed.
+    pub(super) typed: Option<&'a str>,
 }
 
 impl ErrorPage<'_> {
@@ -49,18 +64,21 @@ mod tests {
     #[test]
     fn what_others_wrote_is_text() {
         let page = ErrorPage {
-            site_name: "<b>site</b>",
+            frame: Frame::outside("<b>site</b>"),
             status: 404,
             heading: "There is nothing here",
             message: "nothing at /<script>alert(1)</script>\"'",
             hint: Some("<img src=x onerror=alert(1)>"),
             request_id: None,
+            back: "/\"><script>",
+            is_start: false,
+            typed: Some("</textarea><script>"),
         };
         let html = page.render().unwrap();
         for hostile in ["<script>", "<img", "<b>"] {
             assert!(!html.contains(hostile), "{html}");
         }
-        let page = LoginPage { site_name: "s", code: "\"><script>" };
+        let page = LoginPage { frame: Frame::outside("s"), code: "\"><script>" };
         assert!(!page.render().unwrap().contains("<script>"));
     }
 }

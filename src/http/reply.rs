@@ -18,7 +18,8 @@ use warp::Reply as _;
 use warp::reply::Response;
 
 use crate::base::{Error, Ids, Result, TokenId};
-use crate::http::page::ErrorPage;
+use crate::http::page::{ErrorPage, SignInPage};
+use crate::http::pages::Frame;
 
 /// What a page may load: its own files. Scripts may make HTML only through the policy `wb`.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -34,7 +35,16 @@ const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-poli
 
 /// An error on its way to [`finish_error`], which knows how the client wants it.
 #[derive(Clone)]
-pub(super) struct Failed(pub(super) Arc<Error>);
+pub(super) struct Failed(pub(super) Arc<Error>, pub(super) Option<Arc<Aside>>);
+
+/// What the page of a form's error has besides the error.
+#[derive(Debug)]
+pub(super) struct Aside {
+    /// Where the form was.
+    pub(super) back: String,
+    /// What was typed into it: it must not be lost.
+    pub(super) typed: Option<String>,
+}
 
 /// Marks what a leaf answered, as opposed to what warp says when nothing matched.
 #[derive(Clone)]
@@ -45,12 +55,23 @@ pub(super) struct Shown<'a> {
     pub(super) ids: &'a Ids,
     pub(super) site_name: &'a str,
     pub(super) is_page: bool,
+    /// What a form leaves to its error.
+    pub(super) aside: Option<Arc<Aside>>,
 }
 
 /// Returns an answer that carries an error.
 pub(super) fn failed(error: Error) -> Response {
+    failed_with(error, None)
+}
+
+/// Returns an answer that carries the error of a form.
+pub(super) fn failed_form(error: Error, aside: Aside) -> Response {
+    failed_with(error, Some(Arc::new(aside)))
+}
+
+fn failed_with(error: Error, aside: Option<Arc<Aside>>) -> Response {
     let mut response = empty(StatusCode::INTERNAL_SERVER_ERROR);
-    response.extensions_mut().insert(Failed(Arc::new(error)));
+    response.extensions_mut().insert(Failed(Arc::new(error), aside));
     response
 }
 
@@ -84,10 +105,15 @@ pub fn page<T: Template>(template: &T) -> Result<Response> {
 }
 
 /// Returns a redirect that makes the browser GET another path of the site.
-pub(super) fn see_other(path: &'static str) -> Response {
+///
+/// # Errors
+/// `internal` if the path is not one that a header can carry.
+pub(super) fn see_other(path: &str) -> Result<Response> {
+    let location = HeaderValue::from_str(path)
+        .map_err(|cause| Error::internal("an address cannot be written").source(cause))?;
     let mut response = empty(StatusCode::SEE_OTHER);
-    response.headers_mut().insert(LOCATION, HeaderValue::from_static(path));
-    response
+    response.headers_mut().insert(LOCATION, location);
+    Ok(response)
 }
 
 /// Returns an answer without a body.
@@ -153,15 +179,24 @@ fn envelope(
     shown: &Shown<'_>,
 ) -> Response {
     if shown.is_page {
-        let page = ErrorPage {
-            site_name: shown.site_name,
-            status: status.as_u16(),
-            heading: ErrorPage::heading_of(status),
-            message: error.message(),
-            hint: error.hint_str(),
-            request_id,
+        let frame = Frame::outside(shown.site_name);
+        let written = if status == StatusCode::UNAUTHORIZED {
+            self::page(&SignInPage { frame })
+        } else {
+            let aside = shown.aside.as_deref();
+            self::page(&ErrorPage {
+                frame,
+                status: status.as_u16(),
+                heading: ErrorPage::heading_of(status),
+                message: error.message(),
+                hint: error.hint_str(),
+                request_id,
+                back: aside.map_or("/", |it| it.back.as_str()),
+                is_start: aside.is_none(),
+                typed: aside.and_then(|it| it.typed.as_deref()),
+            })
         };
-        if let Ok(mut response) = self::page(&page) {
+        if let Ok(mut response) = written {
             *response.status_mut() = status;
             return response;
         }

@@ -37,7 +37,8 @@ pub struct Listeners {
 pub struct ServeLimits {
     /// Most TCP connections; one more is closed at once.
     pub tcp_connections_max: usize,
-    /// Most connections on the socket: a job that opens many takes none from browsers.
+    /// Most connections on the socket, of agents and of all others each: a job that opens many takes
+    /// none from browsers and none from the operator.
     pub unix_connections_max: usize,
     /// Longest time for the head of a request, and between two requests.
     pub header_read: Duration,
@@ -87,6 +88,7 @@ pub async fn serve(
         stop: stop.clone(),
         tcp: Arc::new(Semaphore::new(limits.tcp_connections_max)),
         unix: Arc::new(Semaphore::new(limits.unix_connections_max)),
+        agents: Arc::new(Semaphore::new(limits.unix_connections_max)),
         connections: JoinSet::new(),
     };
     let mut backoff = Backoff::default();
@@ -144,6 +146,7 @@ struct Doors {
     stop: CancellationToken,
     tcp: Arc<Semaphore>,
     unix: Arc<Semaphore>,
+    agents: Arc<Semaphore>,
     connections: JoinSet<()>,
 }
 
@@ -163,13 +166,12 @@ impl Doors {
                 self.start(stream, Peer::Tcp(address), permit);
             }
             Arrived::Unix(stream) => {
-                let Ok(permit) = Arc::clone(&self.unix).try_acquire_owned() else {
-                    debug!("too many connections on the socket: one was closed");
-                    return;
-                };
                 let peer = match stream.peer_cred() {
                     Ok(it) if it.uid() == self.own_uid || it.uid() == 0 => {
-                        Peer::Unix { uid: it.uid(), pid: it.pid() }
+                        // A process of another PID namespace, or one that has ended, is not seen.
+                        let is_agent =
+                            it.pid().is_none_or(|pid| pid <= 0 || self.site.is_agent_peer(pid));
+                        Peer::Unix { uid: it.uid(), pid: it.pid(), is_agent }
                     }
                     Ok(it) => {
                         warn!("a process of user {} was closed on the socket", it.uid());
@@ -179,6 +181,13 @@ impl Doors {
                         debug!("a client of the socket cannot be seen: {cause}");
                         return;
                     }
+                };
+                // Agents that hold many connections take none from the operator.
+                let is_agent = matches!(peer, Peer::Unix { is_agent: true, .. });
+                let pool = if is_agent { &self.agents } else { &self.unix };
+                let Ok(permit) = Arc::clone(pool).try_acquire_owned() else {
+                    debug!("too many connections on the socket: one was closed");
+                    return;
                 };
                 self.start(stream, peer, permit);
             }

@@ -34,6 +34,11 @@ impl Site {
         Site { edge, routes: any_of([routes]), room: Room::new() }
     }
 
+    /// Returns whether a process belongs to a job.
+    pub(super) fn is_agent_peer(&self, pid: i32) -> bool {
+        (self.edge.is_agent_peer)(pid)
+    }
+
     /// Answers a request of a peer.
     pub async fn answer<B>(&self, peer: Peer, request: Request<B>) -> Response
     where
@@ -41,17 +46,21 @@ impl Site {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let path = request.uri().path();
-        let shown = Shown {
+        let mut shown = Shown {
             ids: &self.edge.ids,
             site_name: &self.edge.gate.site_name,
             // A form is sent by a page, and its answer is read by a person.
             is_page: is_page(path) || is_of_type(request.headers(), FORM),
+            aside: None,
         };
         let path = path.to_owned();
         let run = AssertUnwindSafe(self.run(peer, request)).catch_unwind();
         let mut response = match run.await {
             Ok(Ok(response)) => match response.extensions().get::<Failed>() {
-                Some(Failed(error)) => reply::finish_error(&Arc::clone(error), &shown),
+                Some(Failed(error, aside)) => {
+                    shown.aside.clone_from(aside);
+                    reply::finish_error(&Arc::clone(error), &shown)
+                }
                 None => self.or_no_route(response, &path, &shown),
             },
             Ok(Err(Refused::Error(error))) => reply::finish_error(&error, &shown),

@@ -131,10 +131,8 @@ async fn by_token(edge: &Edge, peer: &Peer, token: &str) -> Result<Caller> {
 
 async fn by_owner(edge: &Edge, peer: &Peer, owner: TokenOwner) -> Result<Caller> {
     if owner.is_operator {
-        let Peer::Unix { pid, .. } = peer else { return Err(unknown()) };
-        // A process that cannot be seen (another PID namespace) is refused like an agent's.
-        let is_agents = pid.is_none_or(|pid| pid <= 0 || (edge.is_agent_peer)(pid));
-        if is_agents && !fault::is_off("agent_peer") {
+        let Peer::Unix { is_agent, .. } = peer else { return Err(unknown()) };
+        if *is_agent && !fault::is_off("agent_peer") {
             return Err(Error::new(
                 ErrorKind::Forbidden,
                 "the operator's token is not for the processes of a job",

@@ -38,7 +38,10 @@ impl Bench {
         };
         let hooks = Hooks {
             prepare: Arc::new(|_| {
-                Box::pin(async { Ok(Prepared { inputs: Map::new(), prompt: String::new() }) })
+                Box::pin(async {
+                    let (inputs, prompt, grants) = Default::default();
+                    Ok(Prepared { inputs, prompt, grants })
+                })
             }),
             produced: Arc::new(|_, _, _| Ok(true)),
             settled: Arc::new(|_, _| Ok(())),

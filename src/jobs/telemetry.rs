@@ -4,15 +4,14 @@
 //! do.
 //! **Invariant:** memory is bounded: a line longer than [`LINE_BYTES_MAX`] is passed over.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::File;
+use std::io::Write as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
 use crate::base::{Clock, Context, ErrorKind, Result, truncate_chars};
-use crate::process::{Stream, read_output};
+use crate::process::{self, Stream, read_output};
 use crate::script::Reads;
 
 mod claude;
@@ -23,6 +22,8 @@ const LINE_BYTES_MAX: usize = 1024 * 1024;
 const CHUNK_BYTES_MAX: usize = 256 * 1024;
 /// Largest stream file; what comes later is counted, not kept.
 const STREAM_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// The same with the last line; a larger file was not written by us.
+const STREAM_FILE_BYTES_MAX: u64 = STREAM_BYTES_MAX + 1024 * 1024;
 /// Longest text of one entry, in characters.
 const TEXT_CHARS_MAX: usize = 16 * 1024;
 
@@ -189,9 +190,7 @@ impl Telemetry {
         let path = self.dir.join("stream.ndjson");
         let failed = || format!("cannot write {path}");
         if self.file.is_none() {
-            let mut options = OpenOptions::new();
-            options.append(true).create(true).mode(0o600);
-            self.file = Some(options.open(&path).context(ErrorKind::Unavailable, failed)?);
+            self.file = Some(process::append_regular(&path)?);
         }
         let Some(file) = &mut self.file else { return Ok(()) };
         file.write_all(line.as_bytes()).context(ErrorKind::Unavailable, failed)
@@ -204,18 +203,13 @@ impl Telemetry {
 /// `unavailable` if the file cannot be read.
 pub fn read_stream(dir: &Utf8Path, after: u64, limit: usize) -> Result<Vec<Value>> {
     let path = dir.join("stream.ndjson");
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(cause) => {
-            return Err(cause).context(ErrorKind::Unavailable, || format!("cannot read {path}"));
-        }
+    let Some(bytes) = process::read_small(&path, STREAM_FILE_BYTES_MAX)? else {
+        return Ok(Vec::new());
     };
     let mut entries = Vec::new();
-    for line in BufReader::new(file).lines() {
-        let line = line.context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
+    for line in bytes.split(|byte| *byte == b'\n') {
         // The last line may be half written; it comes whole with the next read.
-        let Ok(entry) = serde_json::from_str::<Value>(&line) else { continue };
+        let Ok(entry) = serde_json::from_slice::<Value>(line) else { continue };
         if entry["seq"].as_u64().is_some_and(|seq| seq > after) {
             entries.push(entry);
             if entries.len() >= limit {

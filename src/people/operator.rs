@@ -8,6 +8,8 @@ use camino::Utf8Path;
 
 use crate::base::{Context, Error, ErrorKind, Result, random_token};
 
+/// Linux's flag for an open that does not wait.
+const O_NONBLOCK: i32 = 0o4000;
 /// The name of the file in the data folder.
 const FILE: &str = "operator.token";
 /// Length of a token: `wb_` and 64 hexadecimal digits.
@@ -20,7 +22,9 @@ const TOKEN_BYTES: u64 = 67;
 /// if it cannot be read or written.
 pub fn keep_operator_token(data: &Utf8Path) -> Result<String> {
     let path = data.join(FILE);
-    match File::open(&path) {
+    // A fifo in its place must not make the start wait.
+    let opened = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(&path);
+    match opened {
         Ok(file) => read(&path, file),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => write_new(data, &path),
         Err(cause) => Err(Error::unavailable(format!("cannot read {path}")).source(cause)),

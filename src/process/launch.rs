@@ -34,7 +34,7 @@ pub struct Launch {
     pub job: String,
     /// The program (absolute) and its arguments.
     pub argv: Vec<String>,
-    /// The whole environment, without the mark, the token and secrets.
+    /// The environment as far as it may be in a file: without the mark, the token and secrets.
     pub env: Vec<(String, String)>,
     /// The folder in which the agent starts.
     pub cwd: Utf8PathBuf,
@@ -348,7 +348,31 @@ pub(in crate::process) fn open_regular(path: &Utf8Path) -> Result<Option<File>> 
     }
 }
 
-fn read_small(path: &Utf8Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
+/// Opens a regular file (mode 0600) to append to it. Agents of our own uid can put anything into a
+/// job's folder: never follows a link, never waits on a fifo.
+///
+/// # Errors
+/// `unavailable` if it cannot be opened or is something else.
+pub fn append_regular(path: &Utf8Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    options.custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
+    let file =
+        options.open(path).context(ErrorKind::Unavailable, || format!("cannot open {path}"))?;
+    let meta = file.metadata();
+    let meta = meta.context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
+    match meta.is_file() {
+        true => Ok(file),
+        false => Err(Error::unavailable(format!("{path} is not a regular file"))),
+    }
+}
+
+/// Reads a regular file of at most `bytes_max` bytes; nothing if it is not there. Never follows a
+/// link, never waits on a fifo.
+///
+/// # Errors
+/// `unavailable` if it cannot be read or is something else; `too_large`.
+pub fn read_small(path: &Utf8Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
     let Some(file) = open_regular(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
     file.take(bytes_max + 1)

@@ -101,6 +101,22 @@ impl Root {
         self.read_below(path, bytes_max, "file_gone")
     }
 
+    /// Writes what the kernel holds of a file's content, and of its name, to the disk.
+    ///
+    /// # Errors
+    /// As [`Root::read`]; `unavailable` if the disk does not take it.
+    pub fn sync(&self, path: &SourcePath) -> Result<()> {
+        let cannot = || format!("cannot sync {path}");
+        let (file, _) = self.open_file(path.as_path(), "source_gone")?;
+        file.sync_all().context(ErrorKind::Unavailable, cannot)?;
+        let parent = path.as_path().parent().filter(|it| !it.as_str().is_empty());
+        let parent = parent.unwrap_or(Utf8Path::new("."));
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let folder = nix::fcntl::openat2(self.folder.as_fd(), parent.as_std_path(), how(flags));
+        let folder = folder.map_err(|cause| refusal(parent, "source_gone", cause))?;
+        File::from(folder).sync_all().context(ErrorKind::Unavailable, cannot)
+    }
+
     fn read_below(
         &self,
         path: &Utf8Path,

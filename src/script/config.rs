@@ -66,6 +66,13 @@ pub struct Site {
     pub name: Option<String>,
 }
 
+impl Site {
+    /// Returns what the site is called on its pages.
+    pub fn title(&self) -> &str {
+        self.name.as_deref().unwrap_or("wiki-browser")
+    }
+}
+
 /// Who writes the commits.
 #[derive(Clone, Debug, Serialize)]
 pub struct Identity {

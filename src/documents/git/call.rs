@@ -1,14 +1,18 @@
 //! The one place from which git is started: what it may read, run and print, and for how long.
 //!
-//! **Invariant:** nothing that the repository's configuration names is run: no hook, monitor,
-//! filter, helper, pager, signer or transport.
+//! **Invariant:** nothing that the repository's configuration names when a call begins is run: no
+//! hook, monitor, filter, helper, pager, signer or transport. (Filters are switched off by name: a
+//! process of our own uid that changes the configuration between the look and the call wins that
+//! race. Only the sandbox, which makes `.git` read-only for agents, can close it.)
 //! **Invariant:** nothing of this program's environment that begins with `GIT_` reaches git.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use tokio::sync::Semaphore;
 
-use crate::base::{Error, ErrorKind, Result, truncate_chars};
+use crate::base::{Context, Error, ErrorKind, Result, truncate_chars};
 use crate::process::{Children, Run, run};
 
 /// How long a call that only reads may take.
@@ -60,6 +64,9 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_ASKPASS", ":"),
 ];
 
+/// Most git processes at one time, whoever asks.
+const CALLS_MAX: usize = 12;
+
 /// Names of this program's environment that git gets too.
 const KEPT: &[&str] = &["HOME", "XDG_CONFIG_HOME", "PATH", "USER", "LOGNAME", "TMPDIR"];
 
@@ -70,6 +77,7 @@ pub(in crate::documents) struct Git {
     folder: Utf8PathBuf,
     environment: Vec<(String, String)>,
     children: Children,
+    slots: Arc<Semaphore>,
 }
 
 /// A call that is being put together.
@@ -107,7 +115,8 @@ impl Git {
         let fixed =
             ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let environment = kept.chain(fixed).collect();
-        Git { program, folder: folder.to_owned(), environment, children }
+        let slots = Arc::new(Semaphore::new(CALLS_MAX));
+        Git { program, folder: folder.to_owned(), environment, children, slots }
     }
 
     /// Returns a git that is told where its repository and working tree are, so that neither is
@@ -225,6 +234,8 @@ impl Call<'_> {
     /// # Errors
     /// `unavailable` if git cannot be started or does not end, `too_large` if it prints too much.
     pub(in crate::documents) async fn run(self) -> Result<Answer> {
+        let slot = Arc::clone(&self.git.slots).acquire_owned().await;
+        let _slot = slot.context(ErrorKind::Unavailable, || "the server is stopping".to_owned())?;
         let what = self.args.first().cloned().unwrap_or_default();
         let mut args = vec!["--no-pager".to_owned()];
         for setting in self.settings {

@@ -49,7 +49,6 @@ pub struct Repo {
 struct Shared {
     git: Git,
     git_dir: Utf8PathBuf,
-    work_tree: Utf8PathBuf,
     root: Root,
     prefix: String,
     sources: GlobSet,
@@ -116,7 +115,6 @@ impl Repo {
         let shared = Shared {
             git,
             git_dir,
-            work_tree,
             root: folder,
             prefix,
             sources,

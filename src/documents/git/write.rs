@@ -233,16 +233,9 @@ impl Repo {
     /// Syncs a working file and its folder to the disk: git does that for all but working files.
     /// A failure is logged: the text is in the repository already.
     pub(in crate::documents) async fn sync_working_file(&self, path: &SourcePath) -> Result<()> {
-        let file = self.shared.work_tree.join(self.git_path(path));
-        let synced = blocking(move || {
-            std::fs::File::open(&file)?.sync_all()?;
-            match file.parent() {
-                Some(folder) => std::fs::File::open(folder)?.sync_all(),
-                None => Ok(()),
-            }
-        });
-        if let Err(cause) = synced.await? {
-            tracing::warn!(source_path = %path, "cannot sync {path} to the disk: {cause}");
+        let (root, file) = (self.root().clone(), path.clone());
+        if let Err(cause) = blocking(move || root.sync(&file)).await {
+            tracing::warn!(source_path = %path, "{}", cause.chain());
         }
         Ok(())
     }

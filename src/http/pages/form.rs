@@ -1,0 +1,82 @@
+//! Forms: read, answered by a redirect, and on refusal never at the cost of what was typed.
+
+use warp::reply::Response;
+
+use crate::base::Result;
+use crate::http::reply::{self, Aside};
+
+/// Returns text of a form's field as it was meant: browsers send every line break as `\r\n`.
+pub(super) fn text(field: &str) -> String {
+    field.replace("\r\n", "\n").replace('\r', "\n")
+}
+
+/// Returns the text of a field that may be left empty.
+pub(super) fn optional(field: &str) -> Option<String> {
+    let text = text(field).trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Sends the browser on to what a form has made; or shows why not, with a way back and what was
+/// typed.
+///
+/// # Errors
+/// `internal` if an address cannot be written.
+pub(super) fn answer<T>(
+    outcome: Result<T>,
+    to: impl FnOnce(T) -> String,
+    back: String,
+    typed: Option<String>,
+) -> Result<Response> {
+    match outcome {
+        Ok(made) => reply::see_other(&to(made)),
+        Err(error) => Ok(reply::failed_form(error, Aside { back, typed })),
+    }
+}
+
+/// Returns the address of a document's page.
+pub(super) fn document_at(path: &str) -> String {
+    let mut address = String::from("/d/");
+    for byte in path.bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => address.push(char::from(byte)),
+            it if it.is_ascii_alphanumeric() => address.push(char::from(it)),
+            it => {
+                const HEX: &[u8; 16] = b"0123456789ABCDEF";
+                address.push('%');
+                address.push(char::from(HEX[usize::from(it >> 4)]));
+                address.push(char::from(HEX[usize::from(it & 15)]));
+            }
+        }
+    }
+    address
+}
+
+/// Returns an address with the parameters that are given.
+pub(super) fn address(path: &str, query: &[(&str, Option<&str>)]) -> String {
+    let given: Vec<_> = query.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
+    match serde_urlencoded::to_string(given) {
+        Ok(query) if !query.is_empty() => format!("{path}?{query}"),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_breaks_of_a_browser_become_line_feeds() {
+        assert_eq!(text("a\r\nb\rc\n\r\n"), "a\nb\nc\n\n");
+        assert_eq!(optional(" \r\n"), None);
+        assert_eq!(optional(" x\r\ny "), Some("x\ny".to_owned()));
+    }
+
+    #[test]
+    fn an_address_carries_any_path() {
+        assert_eq!(document_at("a b/ü?#%\".md"), "/d/a%20b/%C3%BC%3F%23%25%22.md");
+        assert_eq!(document_at("javascript:alert(1)"), "/d/javascript%3Aalert%281%29");
+        let given = [("status", Some("open")), ("after", None), ("q", Some("a&b"))];
+        assert_eq!(address("/topics", &given), "/topics?status=open&q=a%26b");
+        assert_eq!(address("/topics", &[("after", None)]), "/topics");
+    }
+}

@@ -1,0 +1,80 @@
+//! The first page: what waits for a person.
+
+use askama::Template;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{Millis, Result};
+use crate::flows::jobs::JobQuery;
+use crate::flows::proposals::ProposalQuery;
+use crate::flows::topics::TopicQuery;
+use crate::flows::{self, Site};
+use crate::http::pages::jobs::JobRow;
+use crate::http::pages::proposals::ProposalRow;
+use crate::http::pages::view::{Job, List, Topic, read};
+use crate::http::pages::visible::Visible;
+use crate::http::pages::{Frame, jobs, proposals, words};
+use crate::http::{Call, any_of, get, reply};
+
+/// Rows of each list.
+const ROWS: u32 = 8;
+/// How many of the newest jobs are looked through for failures.
+const JOBS_LOOKED_AT: u32 = 50;
+/// A failure older than this waits for nobody any more.
+const FAILED_MS_MAX: i64 = 3 * 24 * 3_600_000;
+
+#[derive(Template)]
+#[template(path = "home.html")]
+struct HomePage {
+    frame: Frame,
+    proposals: Vec<ProposalRow>,
+    has_more_proposals: bool,
+    active: Vec<JobRow>,
+    failed: Vec<JobRow>,
+    topics: Vec<Topic>,
+    warnings: Vec<String>,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([get("/", site, home)])
+}
+
+async fn home(site: Site, call: Call) -> Result<Response> {
+    let (frame, caller) = Frame::of(&site, &call, "/")?;
+    let limit = Some(ROWS);
+    let open = ProposalQuery { status: Some("open".to_owned()), limit, ..Default::default() };
+    let open: List<_> = read(flows::proposals::list(&site, &caller, open).await?)?;
+    let has_more_proposals = open.next.is_some();
+    let topics = TopicQuery { status: Some("open".to_owned()), limit, ..Default::default() };
+    let topics: List<Topic> = read(flows::topics::list(&site, &caller, topics).await?)?;
+    let mut active = Vec::new();
+    for status in ["running", "queued"] {
+        let query = JobQuery { status: Some(status.to_owned()), limit, ..Default::default() };
+        let found: List<Job> = read(flows::jobs::list(&site, &caller, query).await?)?;
+        active.extend(found.items);
+    }
+    let query = JobQuery { limit: Some(JOBS_LOOKED_AT), ..Default::default() };
+    let newest: List<Job> = read(flows::jobs::list(&site, &caller, query).await?)?;
+    let now = frame.now();
+    reply::page(&HomePage {
+        proposals: proposals::rows(&site, open.items).await?,
+        has_more_proposals,
+        active: jobs::rows(active, now),
+        failed: jobs::rows(failed(newest.items, now), now),
+        topics: topics.items,
+        warnings: site.warnings.to_vec(),
+        frame,
+    })
+}
+
+/// Returns the failures of late that nobody has repeated yet.
+fn failed(newest: Vec<Job>, now: Millis) -> Vec<Job> {
+    let repeated: Vec<String> = newest.iter().filter_map(|it| it.retry_of.clone()).collect();
+    let is_late = |it: &Job| it.completed_at.is_some_and(|at| now.0 - at.0.0 < FAILED_MS_MAX);
+    let failed = newest.into_iter().filter(|it| {
+        matches!(it.status.as_str(), "failed" | "timed_out")
+            && is_late(it)
+            && !repeated.contains(&it.id)
+    });
+    failed.take(ROWS as usize).collect()
+}

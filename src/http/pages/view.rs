@@ -1,0 +1,189 @@
+//! What the flows answer, as the pages read it: the shapes of docs/http.md.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::base::{Error, Result};
+use crate::http::pages::time::At;
+
+/// Returns a flow's answer in the shape that a page shows.
+///
+/// # Errors
+/// `internal` if the answer has not the shape that docs/http.md gives it.
+pub(super) fn read<T: DeserializeOwned>(answer: impl Serialize) -> Result<T> {
+    serde_json::to_value(answer)
+        .and_then(T::deserialize)
+        .map_err(|cause| Error::internal("an answer has not its shape").source(cause))
+}
+
+/// One page of a list.
+#[derive(Debug, Deserialize)]
+pub(super) struct List<T> {
+    pub(super) items: Vec<T>,
+    pub(super) next: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SourceRow {
+    pub(super) path: String,
+    pub(super) state: String,
+    pub(super) open_topics: i64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SourceView {
+    pub(super) path: String,
+    pub(super) blob: String,
+    pub(super) state: String,
+    pub(super) text: String,
+    pub(super) topics: Vec<Topic>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct CommitRow {
+    pub(super) commit: String,
+    pub(super) at: At,
+    pub(super) author: String,
+    pub(super) subject: String,
+    pub(super) approved_by: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Topic {
+    pub(super) id: String,
+    pub(super) source_path: String,
+    pub(super) title: String,
+    pub(super) status: String,
+    pub(super) created_by_name: Option<String>,
+    pub(super) created_at: At,
+    pub(super) closed_at: Option<At>,
+    pub(super) message_count: i64,
+    pub(super) anchor: Option<Anchor>,
+    pub(super) placement: Option<Placement>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Anchor {
+    pub(super) quote: String,
+    pub(super) heading_path: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Placement {
+    pub(super) state: String,
+    pub(super) start: Option<usize>,
+    pub(super) end: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct TopicView {
+    pub(super) topic: Topic,
+    pub(super) messages: Vec<Message>,
+    pub(super) proposals: Vec<Proposal>,
+    pub(super) jobs: Vec<Job>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Message {
+    pub(super) sequence: i64,
+    pub(super) author: String,
+    pub(super) author_name: Option<String>,
+    pub(super) body: String,
+    pub(super) proposal_id: Option<String>,
+    pub(super) created_at: At,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Proposal {
+    pub(super) id: String,
+    pub(super) topic_id: String,
+    pub(super) revision_number: i64,
+    pub(super) job_id: Option<String>,
+    pub(super) source_path: String,
+    pub(super) base_source_sha: String,
+    pub(super) text_digest: String,
+    pub(super) summary: Option<String>,
+    pub(super) status: String,
+    pub(super) decided_by_name: Option<String>,
+    pub(super) decided_at: Option<At>,
+    pub(super) reason: Option<String>,
+    pub(super) commit: Option<String>,
+    pub(super) created_at: At,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ProposalView {
+    pub(super) proposal: Proposal,
+    pub(super) topic: Topic,
+    pub(super) text: String,
+    pub(super) diff: String,
+    pub(super) fate: Vec<Fate>,
+    pub(super) base: Base,
+    pub(super) approvable: Approvable,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Fate {
+    pub(super) topic_id: String,
+    pub(super) title: String,
+    pub(super) quote: String,
+    pub(super) before: Option<Placement>,
+    pub(super) after: Option<Placement>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Base {
+    pub(super) is_current: bool,
+    pub(super) state: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Approvable {
+    pub(super) ok: bool,
+    pub(super) message: Option<String>,
+    pub(super) hint: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Job {
+    pub(super) id: String,
+    pub(super) kind: String,
+    pub(super) source_path: Option<String>,
+    pub(super) topic_id: Option<String>,
+    pub(super) status: String,
+    pub(super) reason: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) created_at: At,
+    pub(super) started_at: Option<At>,
+    pub(super) ending_at: Option<At>,
+    pub(super) completed_at: Option<At>,
+    pub(super) not_before: Option<At>,
+    pub(super) timeout_ms: Option<i64>,
+    pub(super) exit_code: Option<i32>,
+    pub(super) signal: Option<i32>,
+    pub(super) error_tail: Option<String>,
+    pub(super) lane: Option<String>,
+    pub(super) retry_of: Option<String>,
+    pub(super) requested_by_name: String,
+    pub(super) inputs: Map<String, Value>,
+    pub(super) summary: Option<String>,
+    pub(super) warnings: Vec<String>,
+    pub(super) proposal_id: Option<String>,
+    pub(super) engine: Option<String>,
+    pub(super) cost_usd: Option<f64>,
+}
+
+impl Job {
+    /// Returns whether it has not ended.
+    pub(super) fn is_active(&self) -> bool {
+        matches!(self.status.as_str(), "queued" | "running")
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Log {
+    pub(super) offset: u64,
+    pub(super) total: u64,
+    pub(super) text: String,
+}

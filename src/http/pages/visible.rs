@@ -1,0 +1,101 @@
+//! Text with its invisible and direction-changing characters made visible.
+
+use std::fmt;
+
+use askama::filters::{Escaper, Html, HtmlSafe};
+
+/// Text that shows what it holds: characters that cannot be seen, or that reorder what is seen, get
+/// a label. The label comes from the style sheet, so that copied text is still the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Visible(pub(super) String);
+
+impl HtmlSafe for Visible {}
+
+impl fmt::Display for Visible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut plain_from = 0;
+        for (at, character) in self.0.char_indices() {
+            let Some(name) = odd(character) else { continue };
+            Html.write_escaped_str(&mut *f, &self.0[plain_from..at])?;
+            plain_from = at + character.len_utf8();
+            let code = u32::from(character);
+            // An isolate: an override ends where its label does. Controls are not HTML's to carry.
+            write!(f, "<bdi class=\"odd\" data-code=\"U+{code:04X}\" title=\"{name}\">")?;
+            if !character.is_control() {
+                write!(f, "{character}")?;
+            }
+            f.write_str("</bdi>")?;
+        }
+        Html.write_escaped_str(&mut *f, &self.0[plain_from..])
+    }
+}
+
+/// Returns the name of a character that is not seen, or that changes how others are seen.
+fn odd(character: char) -> Option<&'static str> {
+    Some(match character {
+        '\t' | '\n' => return None,
+        '\r' => "carriage return",
+        it if it.is_control() => "control character",
+        '\u{a0}' => "no-break space",
+        '\u{202f}' => "narrow no-break space",
+        '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{205f}' | '\u{3000}' => "unusual space",
+        '\u{ad}' => "soft hyphen",
+        '\u{200b}' => "zero-width space",
+        '\u{200c}' => "zero-width non-joiner",
+        '\u{200d}' => "zero-width joiner",
+        '\u{200e}' => "left-to-right mark",
+        '\u{200f}' => "right-to-left mark",
+        '\u{61c}' => "Arabic letter mark",
+        '\u{2028}' => "line separator",
+        '\u{2029}' => "paragraph separator",
+        '\u{202a}' | '\u{202b}' => "embedding of a direction",
+        '\u{202c}' => "end of a direction",
+        '\u{202d}' => "left-to-right override",
+        '\u{202e}' => "right-to-left override",
+        '\u{2060}' | '\u{feff}' => "zero-width no-break space",
+        '\u{2066}'..='\u{2068}' => "isolate of a direction",
+        '\u{2069}' => "end of an isolate",
+        '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
+            "variation selector"
+        }
+        '\u{e0000}'..='\u{e007f}' => "tag character",
+        '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}'
+        | '\u{ffa0}' => "blank character",
+        '\u{2061}'..='\u{2065}'
+        | '\u{206a}'..='\u{206f}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1d173}'..='\u{1d17a}' => "invisible character",
+        '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' => "private character",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_labelled() {
+        let shown = Visible("a\u{202e}b<i>\u{200b}\r\u{1b}".to_owned()).to_string();
+        assert!(shown.starts_with("a<bdi class=\"odd\" data-code=\"U+202E\""), "{shown}");
+        for part in ["\u{202e}</bdi>b&#60;i&#62;<bdi", "U+200B", "U+000D", "U+001B"] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+        assert!(!shown.contains('\u{1b}') && !shown.contains('\r') && !shown.contains("<i>"));
+    }
+
+    #[test]
+    fn ordinary_text_stays_as_it_is() {
+        let text = "Über\t日本語 – «straße» 👩 ü";
+        assert_eq!(Visible(text.to_owned()).to_string(), text);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_an_element_of_its_own(text in "(?s).*") {
+            let html = Visible(text.clone()).to_string();
+            let ours = text.chars().filter(|it| odd(*it).is_some()).count();
+            proptest::prop_assert_eq!(html.matches('<').count(), 2 * ours);
+        }
+    }
+}

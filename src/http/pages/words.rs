@@ -1,0 +1,182 @@
+//! States in plain words, each with its meaning: an icon, a colour and a word together.
+
+use std::fmt;
+
+use askama::filters::HtmlSafe;
+
+use crate::base::Millis;
+use crate::http::pages::time::span;
+use crate::http::pages::view::{Fate, Job, Placement};
+
+/// What a state means to the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Waiting,
+    Running,
+    Good,
+    Bad,
+    Quiet,
+}
+
+impl Tone {
+    fn class(self) -> &'static str {
+        match self {
+            Tone::Waiting => "waiting",
+            Tone::Running => "running",
+            Tone::Good => "good",
+            Tone::Bad => "bad",
+            Tone::Quiet => "quiet",
+        }
+    }
+
+    /// A clock, a half circle, a tick, a cross, a dash; one stroke width.
+    fn icon(self) -> &'static str {
+        match self {
+            Tone::Waiting => "<circle cx='8' cy='8' r='6'/><path d='M8 4.5V8l2.5 1.5'/>",
+            Tone::Running => "<path d='M8 2a6 6 0 1 1-6 6'/><path d='M2 3.5V8h4.5'/>",
+            Tone::Good => "<path d='M3 8.5l3.5 3.5L13 4.5'/>",
+            Tone::Bad => "<path d='M4 4l8 8M12 4l-8 8'/>",
+            Tone::Quiet => "<path d='M4 8h8'/>",
+        }
+    }
+}
+
+/// A state on a page; both parts are our own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State(pub(super) Tone, pub(super) &'static str);
+
+impl HtmlSafe for State {}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (class, icon, word) = (self.0.class(), self.0.icon(), self.1);
+        write!(
+            f,
+            "<span class=\"state state-{class}\"><svg viewBox=\"0 0 16 16\" aria-hidden=\"true\">\
+             {icon}</svg>{word}</span>"
+        )
+    }
+}
+
+pub(super) fn topic_state(status: &str) -> State {
+    match status {
+        "open" => State(Tone::Waiting, "Open"),
+        "incorporated" => State(Tone::Good, "Incorporated"),
+        _ => State(Tone::Quiet, "Discarded"),
+    }
+}
+
+pub(super) fn proposal_state(status: &str) -> State {
+    match status {
+        "open" => State(Tone::Waiting, "Waits for a decision"),
+        "approved" => State(Tone::Good, "Approved and committed"),
+        "rejected" => State(Tone::Bad, "Rejected"),
+        "superseded" => State(Tone::Quiet, "Replaced by a later revision"),
+        "stale" => State(Tone::Bad, "Out of date"),
+        _ => State(Tone::Quiet, "Void: its job did not succeed"),
+    }
+}
+
+pub(super) fn job_state(job: &Job) -> State {
+    match job.status.as_str() {
+        "queued" => State(Tone::Waiting, "Waiting"),
+        "running" if job.ending_at.is_some() => State(Tone::Running, "Ending"),
+        "running" => State(Tone::Running, "Running"),
+        "succeeded" => State(Tone::Good, "Done"),
+        "timed_out" => State(Tone::Bad, "Timed out"),
+        "cancelled" => State(Tone::Quiet, "Cancelled"),
+        _ => State(Tone::Bad, "Failed"),
+    }
+}
+
+/// Returns where the words of a Topic are in the present text.
+pub(super) fn placement_words(placement: Option<&Placement>) -> &'static str {
+    match placement.map(|it| it.state.as_str()) {
+        None => "About the whole document.",
+        Some("exact") => "The words stand where they were marked.",
+        Some("shifted") => "The words stand unchanged; the text around them has moved.",
+        Some("edited") => "The words have been edited where they stand.",
+        Some("moved") => "The words have moved to another place.",
+        Some("rewritten") => "The passage has been rewritten; check that it is still meant.",
+        Some("ambiguous") => "The words could be in two places; somebody has to say which.",
+        Some(_) => "The words are gone from the document.",
+    }
+}
+
+/// Returns what a proposal does to another open Topic.
+pub(super) fn fate_state(fate: &Fate) -> State {
+    let had_place = match &fate.before {
+        Some(before) => !matches!(before.state.as_str(), "orphaned" | "ambiguous"),
+        None => true,
+    };
+    match fate.after.as_ref().map(|it| it.state.as_str()) {
+        None => State(Tone::Good, "About the whole document: stays"),
+        Some("exact") if !had_place => State(Tone::Good, "Its words come back"),
+        Some("exact") => State(Tone::Good, "Keeps its words and its place"),
+        Some("shifted") => State(Tone::Good, "Keeps its words; they move with the text"),
+        Some("edited") => State(Tone::Waiting, "Keeps its place; its words are edited"),
+        Some("moved") => State(Tone::Waiting, "Its words move to another place"),
+        Some("rewritten") => State(Tone::Waiting, "Its passage is rewritten: check it"),
+        Some("ambiguous") => State(Tone::Waiting, "Could be in two places afterwards"),
+        Some(_) if !had_place => State(Tone::Quiet, "Has no place before or after"),
+        Some(_) => State(Tone::Bad, "Loses its words: they are gone afterwards"),
+    }
+}
+
+/// Returns how long a job has run, or ran.
+pub(super) fn elapsed_ms(job: &Job, now: Millis) -> Option<i64> {
+    let started = job.started_at?;
+    let until = job.completed_at.map_or(now, |it| it.0);
+    Some(until.0.saturating_sub(started.0.0).max(0))
+}
+
+/// Returns the state of a job as a sentence, without what only the queue knows.
+pub(super) fn job_sentence(job: &Job, now: Millis) -> String {
+    let took = elapsed_ms(job, now);
+    let within = |before: &str| took.map(|ms| format!("{before}{}", span(ms))).unwrap_or_default();
+    match job.status.as_str() {
+        "queued" => match job.not_before {
+            Some(at) if at.0 > now => {
+                format!("Waiting until {} UTC.", minute(at.0))
+            }
+            _ => "Waiting for its turn.".to_owned(),
+        },
+        "running" if job.ending_at.is_some() => {
+            format!("Ending{}: what it started is being stopped.", within(" after "))
+        }
+        "running" => match job.timeout_ms {
+            Some(limit) => format!("Running{}, of at most {}.", within(" for "), span(limit)),
+            None => format!("Running{}.", within(" for ")),
+        },
+        "succeeded" => format!("Done{}.", within(" in ")),
+        _ => match &job.message {
+            Some(message) => message.clone(),
+            None => format!("Ended{}.", within(" after ")),
+        },
+    }
+}
+
+fn minute(at: Millis) -> String {
+    at.rfc3339().get(..16).unwrap_or_default().replace('T', " ")
+}
+
+/// Returns `1 Topic` or `2 Topics`.
+pub(super) fn count(number: &i64, one: &str, many: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        number => format!("{number} {many}"),
+    }
+}
+
+/// Returns the first characters of a hash, enough to tell it from its neighbours.
+pub(super) fn short(hash: &str) -> &str {
+    hash.get(..10).unwrap_or(hash)
+}
+
+/// Returns the beginning of a text, with a mark where it was cut.
+pub(super) fn beginning(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+    }
+}

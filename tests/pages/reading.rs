@@ -1,0 +1,103 @@
+//! What the pages show, to whom, and what they say where there is nothing.
+
+use serde_json::json;
+
+use crate::pages::{Browser, PROPOSES, REWRITE};
+use crate::support::{Bench, until};
+
+#[test]
+fn every_page_is_for_people_who_are_signed_in() {
+    let bench = Bench::new();
+    bench.topic_kind("rewrite", PROPOSES, REWRITE);
+    bench.topic_kind("fail", "timeout = \"20s\"", "echo 'no way' >&2; exit 3");
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    assert!(browser.page("/").contains("No Topic is open"), "an empty site says what to do");
+    for (path, words) in
+        [("/topics", "no such Topic"), ("/proposals", "no such proposal"), ("/jobs", "no such job")]
+    {
+        assert!(browser.page(path).contains(words), "{path}");
+    }
+    let topic = bench.topic("guide.md", "The first line", "Say it better\n\nPlease.");
+    let proposal = bench.proposal("rewrite", &topic);
+    let failed = bench.ended(&bench.job_on("fail", &topic));
+    let job = failed["id"].as_str().unwrap();
+    let paths = [
+        ("/".to_owned(), "Say it better"),
+        ("/d".to_owned(), "1 open Topic"),
+        ("/d?query=GUIDE".to_owned(), "guide.md"),
+        ("/d?limit=1".to_owned(), "/d?after=docs%2Fdeep.md&#38;limit=1"),
+        ("/d/guide.md".to_owned(), "<mark>The first line</mark>"),
+        ("/d/docs/deep.md".to_owned(), "Far below."),
+        ("/topics?status=open".to_owned(), "Say it better"),
+        (format!("/topics/{}", topic.id), "The words stand where they were marked."),
+        ("/proposals".to_owned(), "Better words"),
+        (format!("/proposals/{}", proposal["proposal"]["id"].as_str().unwrap()), "better line"),
+        ("/jobs?status=failed".to_owned(), "Agent failed. See log."),
+        (format!("/jobs/{job}"), "no way"),
+        (format!("/jobs/{job}/prompt"), "topic="),
+    ];
+    let stranger = Browser::new(&server);
+    for (path, words) in paths {
+        let html = browser.page(&path);
+        assert!(html.contains(words), "{path} does not say {words}: {html}");
+        assert!(!html.contains("http-equiv"), "{path} refreshes itself for nothing");
+        let seen = stranger.get(&path);
+        assert_eq!(seen.status, 401, "{path}");
+        assert!(seen.html.contains("wiki-browser login"), "{path}: {}", seen.html);
+        assert!(!seen.html.contains(words), "{path}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_a_page_with_a_way_back() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    let id = "01a20055-89de-75bf-86a4-afa25662a97d";
+    let paths = [
+        "/d/nothing.md".to_owned(),
+        "/d/../etc/passwd".to_owned(),
+        "/d/.gitignore".to_owned(),
+        "/d/%2e%2e/x.md".to_owned(),
+        format!("/topics/{id}"),
+        "/topics/x".to_owned(),
+        format!("/proposals/{id}"),
+        format!("/jobs/{id}"),
+        format!("/jobs/{id}/prompt"),
+        "/nothing".to_owned(),
+    ];
+    for path in paths {
+        let seen = browser.get(&path);
+        assert_eq!(seen.status, 404, "{path}: {}", seen.html);
+        assert!(seen.html.contains("There is nothing here"), "{path}");
+        assert!(seen.html.contains("<a class=\"button\" href=\"/\">"), "{path}");
+    }
+    assert_eq!(browser.get("/topics?status=strange").status, 400);
+    assert_eq!(browser.get("/d?unknown=1").status, 400);
+}
+
+#[test]
+fn the_page_of_a_job_refreshes_itself_while_it_runs() {
+    let bench = Bench::new();
+    bench.topic_kind("slow", "timeout = \"60s\"", "echo working >&2; beat a");
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    let topic = bench.topic("guide.md", "The first line", "Wait");
+    let job = bench.job_on("slow", &topic);
+    let path = format!("/jobs/{job}");
+    until("the page shows the agent's words", || browser.page(&path).contains("working"));
+    let html = browser.page(&path);
+    for part in ["<meta http-equiv=\"refresh\"", "of at most 1 min", "<progress max=\"60000\""] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    assert_eq!(browser.fill(&path, &format!("{path}/cancel"), &[]), path);
+    bench.wait_status(&job, "cancelled");
+    let html = browser.page(&path);
+    assert!(!html.contains("http-equiv") && html.contains("Cancelled by"), "{html}");
+    let again = browser.fill(&path, &format!("{path}/retry"), &[]);
+    let again = again.strip_prefix("/jobs/").unwrap();
+    assert_eq!(bench.show(again)["retry_of"], json!(job));
+    bench.post(&format!("/api/agent/jobs/{again}/cancel"), json!({})).ok();
+    bench.ended(again);
+}

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
-use crate::base::{Clock, Context, Error, ErrorKind, Finding, Ids, Result};
+use crate::base::{Clock, Context, Error, ErrorKind, Finding, Ids, Result, fault};
 use crate::documents::Repo;
 use crate::flows::{self, Site, Works};
 use crate::http::{
@@ -186,7 +186,9 @@ async fn serve_site(
     let queue = tracker.spawn(site.queue.clone().serve(left, stop.clone()));
     let name = stops.next().await;
     info!("{name}: stopping, running jobs get {}", crate::base::limit::format_duration(grace));
-    stop.cancel();
+    if !fault::is_off("shutdown") {
+        stop.cancel();
+    }
     tracker.close();
     let ended = async {
         if let Err(cause) = queue.await {
@@ -213,7 +215,10 @@ async fn serve_site(
 }
 
 async fn take_lock(data: &Utf8Path) -> Result<FileLock> {
-    let path = data.join("lock");
+    let path = match fault::is_off("site_lock") {
+        true => data.join(format!("lock.{}", std::process::id())),
+        false => data.join("lock"),
+    };
     let give_up = tokio::time::Instant::now() + LOCK_WAIT;
     loop {
         if let Some(lock) = FileLock::try_take(&path)? {

@@ -2,11 +2,14 @@
 //!
 //! **Invariant:** without the feature `faults` both functions are constants; a release has neither.
 
-/// Ends this process as `kill -9` would, if `WB_CRASH_AT` names this point.
+/// Ends this process as `kill -9` would, if `WB_CRASH_AT` names this point. If `WB_CRASH_WHEN` names
+/// a file, only once that file is there: a point that is often passed is armed by it.
 #[inline]
 pub fn crash_point(name: &str) {
     #[cfg(feature = "faults")]
-    if std::env::var("WB_CRASH_AT").is_ok_and(|at| at.split(',').any(|it| it == name)) {
+    if std::env::var("WB_CRASH_AT").is_ok_and(|at| at.split(',').any(|it| it == name))
+        && std::env::var_os("WB_CRASH_WHEN").is_none_or(|it| std::path::Path::new(&it).exists())
+    {
         // Abort is the nearest to `kill -9` that needs no pid: no destructor and no flush runs.
         std::process::abort();
     }

@@ -278,7 +278,7 @@ fn text_of(path: &SourcePath, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|cause| refuse("is not UTF-8").source(cause))
 }
 
-fn not_a_source(path: &SourcePath, why: &str) -> Error {
+pub(in crate::documents) fn not_a_source(path: &SourcePath, why: &str) -> Error {
     Error::not_found(format!("{path} is not a source: {why}")).code("not_a_source")
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
-use crate::base::{Error, JobId, Result};
+use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::{ResolvedEngine, job_dir};
 use crate::process::{Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps};
 use crate::script::{Kind, PromptBy};
@@ -89,7 +89,11 @@ pub(super) fn guard_spec(
 ) -> Result<GuardSpec> {
     let mut argv = engine.argv.clone();
     let mut stdin = LaunchStdin::Null;
-    match engine.prompt {
+    let by = engine.prompt.map(|by| match fault::is_off("prompt_file") {
+        true => PromptBy::Argument,
+        false => by,
+    });
+    match by {
         Some(PromptBy::Stdin) => stdin = LaunchStdin::File,
         Some(PromptBy::Argument) => {
             if prompt.len() > ARGUMENT_BYTES_MAX || prompt.contains('\0') {

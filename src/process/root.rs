@@ -13,7 +13,7 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag};
 
-use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
+use crate::base::{Context, Error, ErrorKind, Result, SourcePath, fault};
 
 /// How often a lookup is repeated when something on the way is renamed meanwhile.
 const RACES_MAX: usize = 32;
@@ -175,6 +175,9 @@ impl Root {
 }
 
 fn how(flags: OFlag) -> OpenHow {
+    if fault::is_off("beneath") {
+        return OpenHow::new().flags(flags);
+    }
     OpenHow::new().flags(flags).resolve(
         ResolveFlag::RESOLVE_BENEATH
             | ResolveFlag::RESOLVE_NO_SYMLINKS

@@ -25,14 +25,14 @@ pub(super) trait Work: Send {
     fn run(&mut self, tx: &Tx<'_>) -> bool;
     /// Replaces a success that was not committed.
     fn fail(&mut self, error: Error);
-    /// Gives the caller its answer.
-    fn answer(self: Box<Self>);
+    /// Gives the caller its answer; a second call does nothing.
+    fn answer(&mut self);
 }
 
 struct Caller<T, F> {
     work: F,
     result: Option<Result<T>>,
-    reply: oneshot::Sender<Result<T>>,
+    reply: Option<oneshot::Sender<Result<T>>>,
 }
 
 pub(super) fn caller<T, F>(work: F) -> (Box<dyn Work>, oneshot::Receiver<Result<T>>)
@@ -41,7 +41,7 @@ where
     F: FnMut(&Tx<'_>) -> Result<T> + Send + 'static,
 {
     let (reply, answer) = oneshot::channel();
-    (Box::new(Caller { work, result: None, reply }), answer)
+    (Box::new(Caller { work, result: None, reply: Some(reply) }), answer)
 }
 
 impl<T, F> Work for Caller<T, F>
@@ -62,10 +62,12 @@ where
         self.result = Some(Err(error));
     }
 
-    fn answer(self: Box<Self>) {
-        let result = self.result.unwrap_or_else(|| Err(Error::internal("a write was not run")));
+    fn answer(&mut self) {
+        let Some(reply) = self.reply.take() else { return };
+        let result = self.result.take();
+        let result = result.unwrap_or_else(|| Err(Error::internal("a write was not run")));
         // The caller may have left; its write is committed all the same.
-        let _ = self.reply.send(result);
+        let _ = reply.send(result);
     }
 }
 
@@ -130,10 +132,10 @@ impl Writer {
             (connection, batch, effects)
         });
         match done.await {
-            Ok((connection, batch, effects)) => {
+            Ok((connection, mut batch, effects)) => {
                 self.connection = Some(connection);
                 self.publish(effects);
-                batch.into_iter().for_each(Work::answer);
+                batch.iter_mut().for_each(|it| it.answer());
                 true
             }
             Err(cause) => {
@@ -191,6 +193,11 @@ fn run_together(
     let tx = Tx::new(connection, clock.now());
     let outcome = run_savepoints(connection, &tx, batch).and_then(|()| {
         fault::crash_point("before_commit");
+        if fault::is_off("commit_first") {
+            batch.iter_mut().for_each(|it| it.answer());
+            // A slow disk, so that a kill finds the moment in between.
+            std::thread::park_timeout(std::time::Duration::from_millis(20));
+        }
         Ok(connection.execute_batch("COMMIT")?)
     });
     if let Err(cause) = outcome {

@@ -1,3 +1,16 @@
 //! The guarantees by their numbers, on the real server. Each test says which switch makes it fail.
 
+mod approve;
+#[cfg(feature = "faults")]
+mod approve_crash;
+#[cfg(feature = "faults")]
+mod crash;
+mod decisions;
+mod escape;
+mod kills;
+mod lanes;
+mod lifecycle;
+mod network;
+mod paths;
 mod results;
+mod tokens;

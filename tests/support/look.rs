@@ -45,11 +45,6 @@ pub(crate) fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T 
     found.unwrap()
 }
 
-/// Returns whether a file is there and has something in it.
-pub(crate) fn exists(path: &Utf8Path) -> bool {
-    path.metadata().is_ok_and(|it| it.len() > 0)
-}
-
 pub(crate) fn all_pids() -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|it| it.file_name().to_str()?.parse().ok()).collect()
@@ -59,6 +54,15 @@ pub(crate) fn all_pids() -> Vec<i32> {
 pub(crate) fn marked(job: &str) -> Vec<i32> {
     let is_of_job = |pid: &i32| carries_mark(*pid, MARK).as_deref() == Some(job);
     all_pids().into_iter().filter(is_of_job).collect()
+}
+
+/// Returns the processes of which an argument holds some text.
+pub(crate) fn arguments_with(text: &str) -> Vec<i32> {
+    let holds = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(text)
+    };
+    all_pids().into_iter().filter(holds).collect()
 }
 
 /// Returns the lengths of all heartbeat files (`hb.NAME`) of a folder.

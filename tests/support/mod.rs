@@ -1,4 +1,4 @@
-//! The real programs on a site of their own: a repository, a script, agents as shell scripts, a server.
+//! The real programs on a site of their own: a repository, a script, shell scripts as agents.
 //!
 //! A test declares its agents, serves, speaks over the socket, and waits by condition. Whatever a
 //! test leaves running ends by itself: a server is killed by its id when it is dropped, and its
@@ -11,7 +11,7 @@ mod server;
 mod site;
 mod wire;
 
-pub(crate) use look::{Patience, beats, exists, marked, until, wait_for, within};
+pub(crate) use look::{Patience, arguments_with, beats, marked, until, wait_for, within};
 pub(crate) use server::{Server, shell};
-pub(crate) use site::{Bench, Topic, git, try_git};
-pub(crate) use wire::{Answer, Call, raw};
+pub(crate) use site::{Bench, Topic};
+pub(crate) use wire::{Call, raw};

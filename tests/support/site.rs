@@ -23,7 +23,9 @@ const SOURCES: [(&str, &str); 3] = [
 const AGENT: &str = "eval \"$(cat)\"\n\
     beat() { i=0; while [ $i -lt 1500 ]; do echo x >> \"$OUT/hb.$1\" || exit; i=$((i+1));\n\
     sleep 0.02; done; }\n\
-    propose() { \"$wb_agent\" insert-proposal --topic-id \"$topic\" --base-sha \"$base\" \"$@\"; }\n";
+    propose() {\n\
+    \"$wb_agent\" insert-proposal --topic-id \"$topic\" --base-sha \"$base\" \"$@\"\n\
+    }\n";
 
 /// A script that writes a heartbeat into the file `$1` until it is ended, or half a minute.
 const BEAT: &str = "i=0; while [ $i -lt 1500 ]; do echo x >> \"$1\" || exit; i=$((i+1))
@@ -87,6 +89,12 @@ impl Bench {
         self.declarations.borrow_mut().push_str(text);
     }
 
+    /// Changes what was declared.
+    pub(crate) fn edit(&self, change: impl FnOnce(&str) -> String) {
+        let changed = change(&self.declarations.borrow());
+        *self.declarations.borrow_mut() = changed;
+    }
+
     /// Declares a kind that works on a Topic, with a shell script as its agent. The script knows
     /// `$job $topic $path $base $root $wb_agent $OUT` and the functions `propose` and `beat`.
     pub(crate) fn topic_kind(&self, name: &str, fields: &str, agent: &str) {
@@ -115,10 +123,14 @@ wb_agent={{{{wb_agent}}}}
     /// Declares a kind that is given one `word` only; the script knows `$job $word $wb_agent $OUT`.
     pub(crate) fn word_kind(&self, name: &str, fields: &str, agent: &str) {
         self.engine(name, agent);
+        let word = match fields.contains("lane = \"word\"") {
+            true => "",
+            false => "{ required = false, default = \"none\" }",
+        };
         self.lua(&format!(
             r#"wb.kind "{name}" {{
   about = "A test", engine = "{name}", {fields},
-  inputs = {{ word = wb.input.line {{ required = false, default = "none" }} }},
+  inputs = {{ word = wb.input.line({word}) }},
   prompt = [[
 job={{{{job_id}}}}
 word={{{{word}}}}
@@ -129,10 +141,15 @@ wb_agent={{{{wb_agent}}}}
         ));
     }
 
-    /// Declares an engine that is a shell script.
+    /// Declares an engine that is a shell script and begins by reading its prompt.
     pub(crate) fn engine(&self, name: &str, agent: &str) {
+        self.raw_engine(name, &format!("{AGENT}{agent}\n"));
+    }
+
+    /// Declares an engine that is a shell script, as it is; the prompt is its standard input.
+    pub(crate) fn raw_engine(&self, name: &str, agent: &str) {
         let file = self.base.join("agents").join(format!("{name}.sh"));
-        std::fs::write(&file, format!("{AGENT}{agent}\n")).unwrap();
+        std::fs::write(&file, agent).unwrap();
         let (out, base) = (&self.out, &self.base);
         self.lua(&format!(
             r#"wb.engine "{name}" {{

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::base::{BlobId, Error, Millis, Result, SourcePath, TopicId, truncate_chars};
 use crate::documents::git::Repo;
+use crate::documents::source::not_a_source;
 
 /// Most commits of one answer.
 const ENTRIES_MAX: usize = 1_000;
@@ -37,8 +38,11 @@ impl Repo {
     /// Returns the newest commits that changed a Source, newest first.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `not_found` for a path that no glob names; `unavailable` if git cannot say.
     pub async fn history(&self, path: &SourcePath, limit: usize) -> Result<Vec<HistoryEntry>> {
+        if !self.matches(path) {
+            return Err(not_a_source(path, "no glob of the site names it"));
+        }
         let head = self.tip("HEAD").await?;
         let Some(head) = head else { return Ok(Vec::new()) };
         let limit = limit.min(ENTRIES_MAX);

@@ -1,0 +1,118 @@
+//! G32: nobody becomes the operator by lacking a token.
+
+use camino::Utf8PathBuf;
+use serde_json::{Value, json};
+use wiki_browser::http::{ROUTES, Verb, Who};
+
+use crate::support::{Bench, Call};
+
+/// Runs inside of an agent, started by its script; does nothing otherwise. Sends every decision
+/// with a token (none if it is empty) and writes `PATH STATUS CODE` lines into a file.
+#[test]
+fn g32_the_one_that_asks() {
+    let Ok(file) = std::env::var("TEST_DECISIONS_FILE") else { return };
+    let base = Utf8PathBuf::from(std::env::var("TEST_DECISIONS_BASE").unwrap());
+    let token = std::env::var("TEST_DECISIONS_TOKEN").unwrap_or_default();
+    let mut lines = String::new();
+    for line in std::fs::read_to_string(base.join("decisions")).unwrap().lines() {
+        let (target, body) = line.split_once(' ').unwrap();
+        let call = Call::post(target, serde_json::from_str(body).unwrap());
+        // Without this word a request without a token is not even asked for one.
+        let call = call.header("Sec-Fetch-Site", "none");
+        let call = if token.is_empty() { call } else { call.token(&token) };
+        let answer = call.try_socket(&base.join("wiki/data/wb.sock")).unwrap();
+        lines += &format!("{target} {} {}\n", answer.status, answer.code());
+    }
+    std::fs::write(format!("{file}.part"), lines).unwrap();
+    std::fs::rename(format!("{file}.part"), file).unwrap();
+}
+
+/// Declares the agents and what they ask for; the ids come from a server that runs already.
+fn decisions(bench: &Bench, proposal: &Value, topic: &str) {
+    let it = &proposal["proposal"];
+    let mut lines = String::new();
+    for route in ROUTES.iter().filter(|it| it.verb == Verb::Post && it.who == Who::Decide) {
+        let id = if route.path.contains("proposals") { it["id"].as_str().unwrap() } else { topic };
+        let body = match route.path {
+            path if path.ends_with("/approve") => json!({
+                "text_digest": it["text_digest"], "base_source_sha": it["base_source_sha"],
+            }),
+            path if path.ends_with("/reject") => json!({"reason": "because"}),
+            _ => json!({}),
+        };
+        lines += &format!("{} {body}\n", route.path.replace("{id}", id));
+    }
+    assert!(lines.lines().count() >= 4, "{lines}");
+    std::fs::write(bench.base.join("decisions"), lines).unwrap();
+    let exe = std::env::current_exe().unwrap();
+    let decide = format!(
+        "export TEST_DECISIONS_TOKEN=$1 TEST_DECISIONS_FILE=$2 TEST_DECISIONS_BASE=$BASE\n\
+         exec '{}' --exact guarantees::decisions::g32_the_one_that_asks > /dev/null\n",
+        exe.display()
+    );
+    std::fs::write(bench.base.join("decide.sh"), decide).unwrap();
+}
+
+fn all_are(bench: &Bench, file: &str, want: &[(&str, &str)]) {
+    bench.wait_left(file);
+    let text = bench.left(file);
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let got = (words[1], *words.get(2).unwrap_or(&""));
+        assert!(want.contains(&got), "{file}: {line}");
+    }
+    let asked = std::fs::read_to_string(bench.base.join("decisions")).unwrap();
+    assert_eq!(text.lines().count(), asked.lines().count(), "{text}");
+}
+
+/// The last two fail with `WB_WITHOUT=agent_peer`.
+#[test]
+fn g32_no_agent_decides_whatever_it_sends() {
+    let bench = Bench::new();
+    let fields = "timeout = \"30s\"";
+    bench.topic_kind(
+        "propose",
+        "timeout = \"20s\", produces = \"proposal\"",
+        "printf 'new\\n' | propose",
+    );
+    let decide = "sh \"$BASE/decide.sh\"";
+    let operator = "\"$(cat \"$BASE/wiki/data/operator.token\")\"";
+    // Without its token, with its own, with a cleared environment, with the operator's; and each of
+    // the last two again by a process that got away by killing its guard.
+    let clean = "env -i PATH=/usr/bin:/bin BASE=\"$BASE\" OUT=\"$OUT\"";
+    let calls = format!(
+        "{decide} '' \"$OUT/none\"\n{decide} \"$WB_TOKEN\" \"$OUT/own\"\n\
+         {clean} {decide} '' \"$OUT/clean\"\n\
+         {decide} {operator} \"$OUT/operator\"\n\
+         {clean} {decide} {operator} \"$OUT/clean-operator\"\nexit 0"
+    );
+    bench.topic_kind("decide", fields, &calls);
+    let orphan = format!(
+        "{clean} setsid sh -c 'trap \"\" INT TERM HUP; \n\
+         (while kill -0 '$PPID' 2>/dev/null; do :; done\n\
+         {decide} \"\" \"$OUT/orphan\"\n{decide} \"$(cat \"$BASE/wiki/data/operator.token\")\" \
+         \"$OUT/orphan-operator\") &' &\nsleep 0.2; kill -KILL $PPID; sleep 30"
+    );
+    bench.topic_kind("orphan", fields, &orphan);
+    bench.limits("jobs = 4, grace = \"5s\"");
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
+    let proposal = bench.proposal("propose", &topic);
+    decisions(&bench, &proposal, &topic.id);
+    let job = bench.ended(&bench.job_on("decide", &topic));
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    let lost = bench.job_on("orphan", &topic);
+    all_are(&bench, "none", &[("401", "unauthenticated")]);
+    all_are(&bench, "own", &[("403", "agent_forbidden")]);
+    all_are(&bench, "clean", &[("401", "unauthenticated")]);
+    all_are(&bench, "orphan", &[("401", "unauthenticated")]);
+    for file in ["operator", "clean-operator", "orphan-operator"] {
+        all_are(&bench, file, &[("403", "agent_peer")]);
+    }
+    assert_eq!(bench.ended(&lost)["reason"], "guard_lost");
+    assert_eq!(bench.proposal_status(&proposal), "open");
+    assert_eq!(bench.commits().len(), 1);
+    let now = bench.get(&format!("/api/topics/{}", topic.id)).ok();
+    assert_eq!(now["topic"]["status"], "open");
+    server.stop();
+}

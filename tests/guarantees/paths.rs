@@ -1,0 +1,146 @@
+//! G22: no path of a request leaves the root.
+
+use serde_json::json;
+
+use crate::support::{Bench, Call, shell};
+
+const CANARY: &str = "canary-outside-81c2";
+
+/// Names that must lead nowhere. `%` escapes are of the query; in a body they are plain text.
+const ATTACKS: &[&str] = &[
+    "../outside.md",
+    "../../etc/passwd",
+    "docs/../../outside.md",
+    "docs/../guide.md",
+    "./guide.md",
+    "/etc/passwd",
+    "//etc/passwd",
+    "guide.md/",
+    "guide.md/.",
+    "docs//deep.md",
+    "..",
+    ".",
+    "",
+    "guide.md\u{0}.md",
+    "guide.md\n",
+    "..\\outside.md",
+    "docs\\deep.md",
+    "C:guide.md",
+    ".git/config",
+    ".git/HEAD.md",
+    ".GIT/config.md",
+    ".git\u{200c}/config.md",
+    "git~1/config.md",
+    "data/wiki.db",
+    "data/operator.token",
+    "link.md",
+    "linked/outside.md",
+    "loop.md",
+    "up/../guide.md",
+    "GUIDE.MD",
+    "Guide.md",
+    "guide.md ",
+    "guide.md.",
+    "guide\u{202e}.md",
+    "gu\u{ef}de.md",
+    "%2e%2e/outside.md",
+    "..%2foutside.md",
+    "fifo.md",
+    "untracked.md",
+    "wiki-browser.lua",
+    "sub/inner.md",
+];
+
+fn attacked() -> Bench {
+    let bench = Bench::new();
+    std::fs::write(bench.base.join("outside.md"), CANARY).unwrap();
+    shell(&format!(
+        "cd {}; ln -s ../outside.md link.md; ln -s .. linked; ln -s loop.md loop.md; mkfifo fifo.md;
+         echo {CANARY} > untracked.md; mkdir sub; git -C sub init -q; echo {CANARY} > sub/inner.md;
+         git add link.md linked loop.md",
+        bench.top
+    ));
+    bench.git(&["commit", "-qm", "links"]);
+    bench.topic_kind(
+        "better",
+        "timeout = \"20s\", produces = \"proposal\"",
+        "printf 'new\\n' | propose",
+    );
+    bench.lua(
+        "wb.kind \"plain\" { about = \"A test\", engine = \"better\", timeout = \"5s\",\n\
+         inputs = { source_path = wb.input.source() }, prompt = \"x\" }\n",
+    );
+    bench
+}
+
+/// Returns a query's value with all but letters and digits escaped.
+fn escaped(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+#[test]
+fn g22_no_path_of_a_request_leaves_the_root() {
+    let bench = attacked();
+    let server = bench.serve();
+    for path in ATTACKS.iter().copied().chain([&*"a/".repeat(2_000), &*"x".repeat(5_000)]) {
+        let query = escaped(path);
+        let body = json!({"source_path": path, "global": true, "body": "x"});
+        let quoted = json!({"source_path": path, "selection": {"quote": CANARY}, "body": "x"});
+        let job = json!({"kind": "plain", "source_path": path});
+        for call in [
+            Call::get(&format!("/api/source?path={query}")),
+            Call::get(&format!("/api/source/history?path={query}")),
+            Call::post("/api/topics", body),
+            Call::post("/api/topics", quoted),
+            Call::post("/api/agent/jobs", job),
+        ] {
+            let answer = bench.send(&call.clone().token(&bench.operator()));
+            // The past of a name that a glob allows tells of commits of this repository only.
+            let is_history = format!("{call:?}").contains("history") && path.ends_with(".md");
+            let is_history = is_history && answer.status == 200;
+            let is_refused = [400, 404, 409, 413, 414, 431].contains(&answer.status);
+            assert!(is_refused || is_history, "{path:?} {call:?}: {answer:?}");
+            assert!(!format!("{answer:?}").contains(CANARY), "{path:?}: {answer:?}");
+        }
+    }
+    assert_eq!(bench.get("/api/topics").ok()["items"], json!([]));
+    assert_eq!(bench.get("/api/agent/jobs").ok()["items"], json!([]));
+    let listed = bench.get("/api/sources").ok();
+    let listed = listed["items"].as_array().unwrap().iter();
+    let listed: Vec<&str> = listed.map(|it| it["path"].as_str().unwrap()).collect();
+    assert_eq!(listed, ["docs/deep.md", "guide.md", "notes.md"]);
+    server.stop();
+}
+
+/// A Source that becomes a second name or a link after it was proposed for is neither read nor
+/// written. Fails with `WB_WITHOUT=beneath`; the table above stands on git's index as well.
+#[test]
+fn g22_an_approval_writes_through_no_link() {
+    let bench = attacked();
+    let server = bench.serve();
+    let outside = bench.base.join("outside.md");
+    for (path, quote, swap, code) in [
+        ("guide.md", "The first line.", "ln guide.md ../second.md", "hard_link"),
+        ("notes.md", "Keep this.", "rm notes.md; ln -s ../outside.md notes.md", "source_dirty"),
+        ("docs/deep.md", "Far below.", "mv docs ../docs; ln -s ../docs docs", "source_dirty"),
+    ] {
+        let topic = bench.topic(path, quote, "Say it better.");
+        let shown = bench.proposal("better", &topic);
+        shell(&format!("cd {}; {swap}", bench.top));
+        if code != "hard_link" {
+            let read = bench.get(&format!("/api/source?path={path}"));
+            assert_eq!(read.refusal(), (400, "path_is_link"), "{path}: {read:?}");
+        }
+        let answer = bench.send(&bench.approval(&shown));
+        let codes = [code, "path_is_link", "source_gone"];
+        assert!(codes.contains(&answer.code()), "{path}: {answer:?}");
+        assert!((400..500).contains(&answer.status), "{answer:?}");
+    }
+    assert_eq!(std::fs::read_to_string(outside).unwrap(), CANARY);
+    let second = std::fs::read_to_string(bench.base.join("second.md")).unwrap();
+    assert!(second.contains("The first line."), "{second}");
+    let deep = std::fs::read_to_string(bench.base.join("docs/deep.md")).unwrap();
+    assert!(deep.contains("Far below."), "{deep}");
+    assert_eq!(bench.commits().len(), 2);
+    server.stop();
+}

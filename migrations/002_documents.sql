@@ -114,4 +114,5 @@ CREATE TABLE incorporation_attempts (
 CREATE UNIQUE INDEX attempts_one_per_branch ON incorporation_attempts (branch)
     WHERE state = 'prepared';
 CREATE INDEX attempts_by_proposal ON incorporation_attempts (proposal_id, topic_id);
+CREATE INDEX attempts_by_commit ON incorporation_attempts (commit_sha);
 CREATE INDEX attempts_by_topic ON incorporation_attempts (topic_id);

@@ -53,6 +53,7 @@ CREATE UNIQUE INDEX jobs_token ON agent_jobs (token_hash) WHERE token_hash IS NO
 CREATE INDEX jobs_claim ON agent_jobs (kind, priority DESC, seq) WHERE status = 'queued' AND ready = 1;
 CREATE INDEX jobs_waiting ON agent_jobs (lane_key, priority DESC, seq)
     WHERE status = 'queued' AND ready >= 0;
+CREATE INDEX jobs_ready ON agent_jobs (lane_key) WHERE status = 'queued' AND ready = 1;
 CREATE INDEX jobs_deferred ON agent_jobs (not_before_ms) WHERE status = 'queued' AND ready = -1;
 CREATE INDEX jobs_queued_lane ON agent_jobs (lane_key) WHERE status = 'queued';
 CREATE INDEX jobs_running ON agent_jobs (kind) WHERE status = 'running';

@@ -76,8 +76,15 @@ async fn run(loaded: Loaded, say: impl FnOnce(&str)) -> Result<ExitCode> {
     let (site, writer) = build(&loaded).await?;
     // The recovery writes: its writer is served from here on, and until the very end.
     let (writer_stop, writers) = (CancellationToken::new(), TaskTracker::new());
-    let writer_done = writers.spawn(writer.serve(writer_stop.clone()));
-    let outcome = serve_site(site, &loaded, stops, say).await;
+    let mut writer_done = writers.spawn(writer.serve(writer_stop.clone()));
+    let outcome = tokio::select! {
+        outcome = serve_site(site, &loaded, stops, say) => outcome,
+        // Without its writer a server would only refuse; a new one can mend what happened.
+        ended = &mut writer_done => {
+            error!("the writer of the database ended: {ended:?}");
+            return Ok(ExitCode::FAILURE);
+        }
+    };
     writer_stop.cancel();
     if let Err(cause) = writer_done.await {
         error!("the writer ended badly: {cause}");
@@ -138,7 +145,14 @@ async fn serve_site(
     let config = &loaded.config;
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
-    let left = flows::recover::recover(&site).await?;
+    let told = site.store.subscribe();
+    let left = tokio::select! {
+        left = flows::recover::recover(&site) => left?,
+        name = stops.next() => {
+            info!("{name}: stopped before anything was served");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     let tcp = bind_tcp(config).await?;
     let address = tcp.local_addr().context(ErrorKind::Unavailable, || "no address".to_owned())?;
     let unix: UnixListener = bind_unix(&config.site.data, "wb.sock")?;
@@ -167,7 +181,7 @@ async fn serve_site(
     let listeners = Listeners { tcp: Some(tcp), unix };
     let limits = ServeLimits::default();
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
-    tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
+    tracker.spawn(flows::relay::serve(site.works.clone(), told, stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
     let queue = tracker.spawn(site.queue.clone().serve(left, stop.clone()));
     let name = stops.next().await;
@@ -251,7 +265,7 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
     let config = &site.config;
     let name = config.site.name.clone().unwrap_or_else(|| "wiki-browser".to_owned());
     let hosts = config.site.public_hosts.clone();
-    let store = site.store.clone();
+    let (store, writing) = (site.store.clone(), site.store.clone());
     let own_pid = i32::try_from(std::process::id()).unwrap_or(0);
     Edge {
         store: site.store.clone(),
@@ -277,7 +291,12 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
             process::descends_from(pid, &[own_pid])
                 || process::carries_mark(pid, process::MARK).is_some()
         }),
-        is_ready: Arc::new(|| Box::pin(async { Ok(()) })),
+        is_ready: Arc::new(move || {
+            let is_writing = writing.is_writing();
+            Box::pin(async move {
+                if is_writing { Ok(()) } else { Err(Error::unavailable("nothing can be written")) }
+            })
+        }),
         stop,
     }
 }

@@ -3,6 +3,7 @@
 
 mod architecture;
 mod cli;
+mod engines;
 mod failures;
 mod git;
 mod guarantees;

@@ -79,8 +79,13 @@ const COMMIT_OF: &str = "
     SELECT commit_sha FROM incorporation_attempts
     WHERE proposal_id = :proposal AND state = 'committed'";
 
+const IS_COMMIT: &str = "
+    SELECT EXISTS (SELECT 1 FROM incorporation_attempts
+                   WHERE commit_sha = :commit AND state <> 'dropped')";
+
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
+    ("attempt::is_commit", IS_COMMIT),
     ("attempt::busy", BUSY),
     ("attempt::prepare", PREPARE),
     ("attempt::complete", COMPLETE),
@@ -167,6 +172,15 @@ pub fn is_topic_prepared(connection: &Connection, topic: &TopicId) -> Result<boo
 pub fn commit_of(connection: &Connection, proposal: &ProposalId) -> Result<Option<BlobId>> {
     let params = named_params! {":proposal": proposal};
     Ok(connection.prepare_cached(COMMIT_OF)?.query_row(params, |row| row.get(0)).optional()?)
+}
+
+/// Returns whether a commit was made by an approval of this site.
+///
+/// # Errors
+/// As any read.
+pub fn is_commit(connection: &Connection, commit: &BlobId) -> Result<bool> {
+    let params = named_params! {":commit": commit};
+    Ok(connection.prepare_cached(IS_COMMIT)?.query_row(params, |row| row.get(0))?)
 }
 
 fn one_row(written: usize, id: &AttemptId, why: &str) -> Result<()> {

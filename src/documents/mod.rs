@@ -16,6 +16,7 @@ pub mod headings;
 pub mod message;
 pub mod placement;
 pub mod proposal;
+pub mod snapshot;
 pub mod source;
 pub mod topic;
 mod word;

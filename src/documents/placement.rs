@@ -89,6 +89,19 @@ const PUT: &str = "
         state = excluded.state, start = excluded.start, end = excluded.end,
         confidence = excluded.confidence, method = excluded.method,
         decided_by = excluded.decided_by, decided_ms = excluded.decided_ms";
+// An earlier placement in the same text stands: it may be that of an approved proposal.
+const PUT_PROPOSED: &str = "
+    INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
+                            decided_ms)
+    VALUES (:topic, :blob, :state, :start, :end, :confidence, :method, :by, :now)
+    ON CONFLICT (topic_id, blob) DO NOTHING";
+const FIND_KEPT: &str = "
+    SELECT blob, state, start, end, confidence, method, decided_by
+    FROM placements WHERE topic_id = :topic AND blob = :blob
+        AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
+                         WHERE merely.proposed_sha = placements.blob)
+             OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
+                        WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))";
 const FIND: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by
     FROM placements WHERE topic_id = :topic AND blob = :blob";
@@ -118,15 +131,15 @@ const BASELINES: &str = "
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("placement::put", PUT),
+    ("placement::put_proposed", PUT_PROPOSED),
+    ("placement::find_kept", FIND_KEPT),
     ("placement::find", FIND),
     ("placement::history", HISTORY),
     ("placement::baselines", BASELINES),
 ];
 
-/// Stores where a Topic's words are in a version; a later decision replaces an earlier one.
-///
-/// The place in a text that is merely proposed is kept too; it becomes the baseline only when the
-/// proposal is approved.
+/// Stores where a Topic's words are in a version that is committed; it replaces what was decided
+/// before.
 ///
 /// # Errors
 /// As any insert.
@@ -137,14 +150,54 @@ pub fn put(
     placed: &Placed,
     decided_by: &Actor,
 ) -> Result<()> {
+    write(tx, PUT, topic, blob, placed, decided_by)
+}
+
+/// Stores where a Topic's words would be in a text that is merely proposed. It counts for nothing
+/// but the proposal until that is approved.
+///
+/// # Errors
+/// As any insert.
+pub fn put_proposed(
+    tx: &Tx<'_>,
+    topic: &TopicId,
+    blob: &BlobId,
+    placed: &Placed,
+    decided_by: &Actor,
+) -> Result<()> {
+    write(tx, PUT_PROPOSED, topic, blob, placed, decided_by)
+}
+
+fn write(
+    tx: &Tx<'_>,
+    sql: &'static str,
+    topic: &TopicId,
+    blob: &BlobId,
+    placed: &Placed,
+    decided_by: &Actor,
+) -> Result<()> {
     let start = placed.range.as_ref().map(|it| Offset(it.start));
     let end = placed.range.as_ref().map(|it| Offset(it.end));
-    tx.prepare_cached(PUT)?.execute(named_params! {
+    tx.prepare_cached(sql)?.execute(named_params! {
         ":topic": topic, ":blob": blob, ":state": placed.state, ":start": start, ":end": end,
         ":confidence": placed.confidence, ":method": placed.method, ":by": decided_by,
         ":now": tx.now(),
     })?;
     Ok(())
+}
+
+/// Returns the placement in a version that is not merely proposed, if it is on record.
+///
+/// # Errors
+/// As any read.
+pub fn find_kept(
+    connection: &Connection,
+    topic: &TopicId,
+    blob: &BlobId,
+) -> Result<Option<Placement>> {
+    let mut statement = connection.prepare_cached(FIND_KEPT)?;
+    let found = statement.query_row(named_params! {":topic": topic, ":blob": blob}, from_row);
+    Ok(found.optional()?)
 }
 
 /// Returns where a Topic's words are in a version, if that was decided.

@@ -61,12 +61,7 @@ pub async fn approve(
     if request.base_source_sha != dossier.proposal.base_source_sha {
         return Err(stale(&dossier.proposal));
     }
-    if let Err(cause) = obstacle(site, &dossier).await {
-        if cause.code_str() == "stale_base" && dossier.proposal.status == ProposalStatus::Open {
-            mark_stale(site, id).await?;
-        }
-        return Err(cause);
-    }
+    obstacle(site, &dossier).await?;
     let approval = approval(site, &dossier, &approver, &request).await?;
     let digest = if is_blind { dossier.proposal.text_digest.clone() } else { request.text_digest };
     let check = still_open(id.clone(), digest);
@@ -80,17 +75,6 @@ pub async fn approve(
         branch: done.branch,
         already_committed: done.already,
         proposal,
-    })
-}
-
-async fn mark_stale(site: &Site, id: &ProposalId) -> Result<()> {
-    let id = id.clone();
-    site.store.write(move |tx| proposal::mark_stale(tx, &id)).await.or_else(|cause| {
-        match cause.kind() {
-            // Somebody else decided it meanwhile: there is nothing left to mark.
-            crate::base::ErrorKind::Conflict => Ok(()),
-            _ => Err(cause),
-        }
     })
 }
 
@@ -180,17 +164,7 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled) -> Result<()> {
             placement::rebaseline(tx, &open.id, &proposal.proposed_sha, &text, range)?;
         }
     }
-    let filter = ProposalFilter {
-        status: Some(ProposalStatus::Open),
-        source_path: Some(path.clone()),
-        limit: crate::base::limit::PAGE_ROWS_MAX,
-        ..ProposalFilter::default()
-    };
-    for other in proposal::list(tx.connection(), &filter)?.items {
-        if other.base_source_sha != proposal.proposed_sha {
-            proposal::mark_stale(tx, &other.id)?;
-        }
-    }
+    mark_others_stale(tx, &proposal)?;
     let event = Event::new(
         EventKind::SourceChanged,
         format!("source:{path}"),
@@ -201,6 +175,28 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled) -> Result<()> {
         }),
     );
     tx.emit(event.audited())
+}
+
+/// What else was proposed for the Source was proposed for a version that is not the newest any more.
+fn mark_others_stale(tx: &Tx<'_>, approved: &Proposal) -> Result<()> {
+    let mut filter = ProposalFilter {
+        status: Some(ProposalStatus::Open),
+        source_path: Some(approved.source_path.clone()),
+        limit: crate::base::limit::PAGE_ROWS_MAX,
+        ..ProposalFilter::default()
+    };
+    loop {
+        let page = proposal::list(tx.connection(), &filter)?;
+        for other in &page.items {
+            if other.base_source_sha != approved.proposed_sha {
+                proposal::mark_stale(tx, &other.id)?;
+            }
+        }
+        match page.next {
+            Some(next) => filter.after = Some(next.parse()?),
+            None => return Ok(()),
+        }
+    }
 }
 
 /// Finishes or drops what an earlier server left of an approval.

@@ -1,6 +1,7 @@
 //! An agent hands in a proposal: fence, grants, base, text, and the fate of every other open Topic.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, BlobId, Error, ErrorKind, ProposalId, Result, TopicId};
@@ -11,6 +12,8 @@ use crate::flows::proposals::Judge;
 use crate::flows::{Site, place};
 use crate::jobs::{self, Job, Verb};
 use crate::people::Caller;
+use crate::script::{Input, InputType};
+use crate::store::idempotency;
 
 /// The body of `POST /api/topics/{id}/proposals`.
 #[derive(Clone, Debug, Deserialize)]
@@ -63,6 +66,7 @@ pub async fn propose(
     caller: &Caller,
     topic_id: &TopicId,
     request: ProposalRequest,
+    key: Option<idempotency::Key>,
 ) -> Result<Inserted> {
     let (job_id, token) = caller.job()?;
     let (asked, topic_asked) = (job_id.clone(), topic_id.clone());
@@ -71,7 +75,7 @@ pub async fn propose(
         .read(move |c| Ok((jobs::find(c, &asked)?, topic::find(c, &topic_asked, None)?)))
         .await?;
     job.require_topic(topic_id, Verb::Propose)?;
-    require_own_base(site, &job, &request.base_source_sha)?;
+    require_own_base(site, &job, &subject, &request.base_source_sha)?;
     refuse_text(&request.text)?;
     let path = subject.source_path.clone();
     let base = site.repo.read_blob(&request.base_source_sha, SOURCE_BYTES_MAX).await?;
@@ -95,9 +99,18 @@ pub async fn propose(
         .store
         .write(move |tx| {
             jobs::fence(tx, &token)?.require_topic(&topic_id, Verb::Propose)?;
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
+            {
+                let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
+                return proposal::find(tx.connection(), &id);
+            }
             let made = proposal::insert(tx, &ids, new.clone())?;
             for (topic, placed, by) in &placements {
-                placement::put(tx, topic, &made.proposed_sha, placed, by)?;
+                placement::put_proposed(tx, topic, &made.proposed_sha, placed, by)?;
+            }
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!({"id": made.id}))?;
             }
             Ok(made)
         })
@@ -111,15 +124,15 @@ pub async fn propose(
     })
 }
 
-/// A job proposes for the version that it was given, and for no other.
-fn require_own_base(site: &Site, job: &Job, base: &BlobId) -> Result<()> {
+/// A job proposes for the version of this Source that it was given, and for no other.
+fn require_own_base(site: &Site, job: &Job, subject: &topic::Topic, base: &BlobId) -> Result<()> {
     let kind = site.config.kinds.get(&job.kind);
-    let own = kind
-        .into_iter()
-        .flat_map(|it| &it.inputs)
-        .filter(|it| it.ty == crate::script::InputType::Blob);
-    let is_own = own.filter_map(|it| job.input_text(&it.name)).any(|it| it == base.as_str());
-    if is_own {
+    let is_of_subject = |blob: &&Input| {
+        let source = blob.from.as_ref().and_then(|it| job.input_text(it));
+        blob.ty == InputType::Blob && source.as_deref() == Some(subject.source_path.as_str())
+    };
+    let mut own = kind.into_iter().flat_map(|it| &it.inputs).filter(is_of_subject);
+    if own.any(|it| job.input_text(&it.name).as_deref() == Some(base.as_str())) {
         return Ok(());
     }
     let message = format!("{base} is not the base of job {}", job.id);

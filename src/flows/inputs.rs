@@ -113,7 +113,10 @@ async fn one(
 
 fn default_value(input: &Input, text: &str) -> Value {
     match input.ty {
-        InputType::Number => text.parse::<f64>().map_or(Value::Null, Value::from),
+        InputType::Number => match text.parse::<i64>() {
+            Ok(whole) => Value::from(whole),
+            Err(_) => text.parse::<f64>().map_or(Value::Null, Value::from),
+        },
         InputType::Flag => Value::Bool(text == "true"),
         _ => Value::String(text.to_owned()),
     }

@@ -9,7 +9,7 @@ use crate::base::{
 };
 use crate::documents;
 use crate::flows::inputs::{self, Checked};
-use crate::flows::{Site, page_limit, prepare};
+use crate::flows::{Site, kept_answer, page_limit, prepare};
 use crate::jobs::{self, Job, JobFilter, NewJob, Status, job_dir};
 use crate::people::{self, Caller, Person};
 use crate::process::{self, Stream};
@@ -63,6 +63,9 @@ pub async fn create(
     key: Option<idempotency::Key>,
 ) -> Result<JobId> {
     let person = caller.may_write()?;
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        return kept["job_id"].as_str().unwrap_or_default().parse();
+    }
     let kind = inputs::kind(site, &request.kind)?;
     let checked = inputs::check(site, kind, &request.inputs).await?;
     if kind.produces == Some(Produces::Proposal) {
@@ -104,7 +107,7 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
     site.store
         .write(move |tx| {
             if let Some(key) = &key
-                && let Some(kept) = idempotency::find(tx, key)?
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
             {
                 return kept["job_id"].as_str().unwrap_or_default().parse();
             }
@@ -143,6 +146,9 @@ pub async fn retry(
     key: Option<idempotency::Key>,
 ) -> Result<JobId> {
     let person = caller.may_write()?;
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        return kept["job_id"].as_str().unwrap_or_default().parse();
+    }
     let asked = id.clone();
     let old = site.store.read(move |c| jobs::find(c, &asked)).await?;
     if !old.status.is_final() {
@@ -179,7 +185,6 @@ pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView>
             jobs::request_cancel(tx, &asked, &by)
         })
         .await?;
-    site.queue.stop_job(id);
     show(site, caller, id).await
 }
 
@@ -302,7 +307,7 @@ pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> R
     let read = blocking(move || process::read_output(&dir, stream, offset, LOG_BYTES_MAX)).await;
     let chunk = match read {
         // A job that waits, or that never got as far as an agent, has printed nothing.
-        Err(cause) if cause.kind() == ErrorKind::NotFound && job.started_at.is_none() => None,
+        Err(cause) if cause.kind() == ErrorKind::NotFound && job.guard.is_none() => None,
         Err(cause) => return Err(cause),
         Ok(chunk) => Some(chunk),
     };
@@ -396,6 +401,9 @@ pub async fn finish(
     request: ResultRequest,
 ) -> Result<Value> {
     require_own(caller, id)?;
+    if request.result.is_null() {
+        return Err(Error::invalid("the result is null").code("no_result"));
+    }
     let token = caller.job()?.1.to_owned();
     let id = id.clone();
     site.store

@@ -21,18 +21,20 @@ pub mod relay;
 pub mod render;
 pub mod sources;
 pub mod topics;
+pub mod watch;
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
+use serde_json::Value;
 
 use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use crate::base::{Error, Ids, Result};
 use crate::documents::Repo;
 use crate::jobs::Queue;
 use crate::script::{Config, Vm};
-use crate::store::Store;
+use crate::store::{Store, idempotency};
 
 /// The handles that stories about documents need; cheap to clone.
 #[derive(Clone)]
@@ -67,6 +69,19 @@ impl Deref for Site {
     fn deref(&self) -> &Works {
         &self.works
     }
+}
+
+/// Returns the answer that was kept for a request with this key, before anything is checked again:
+/// what the request refers to may have changed since it was answered.
+///
+/// # Errors
+/// `conflict` with code `idempotency_conflict`.
+pub(in crate::flows) async fn kept_answer(
+    site: &Site,
+    key: Option<&idempotency::Key>,
+) -> Result<Option<Value>> {
+    let Some(key) = key.cloned() else { return Ok(None) };
+    site.store.read(move |c| idempotency::find(c, &key)).await
 }
 
 /// Returns a page's size as asked, or the default.

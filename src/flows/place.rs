@@ -30,7 +30,7 @@ pub async fn in_text(
             let baselines = placement::baselines(c, &asked)?;
             let mut known = BTreeMap::new();
             for baseline in &baselines {
-                if let Some(found) = placement::find(c, &baseline.topic_id, &version)? {
+                if let Some(found) = placement::find_kept(c, &baseline.topic_id, &version)? {
                     known.insert(baseline.topic_id.clone(), found);
                 }
             }

@@ -8,9 +8,19 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
-use crate::flows::{Works, inputs};
+use crate::flows::{Works, inputs, watch};
 use crate::jobs::{Hooks, Job, Prepared, Status};
 use crate::script::{self, Config, InputType, Kind, Produces};
+
+/// Refusals of inputs that say something about the kind and not about the documents.
+const OF_THE_KIND: [&str; 6] = [
+    "unknown_kind",
+    "unknown_input",
+    "missing_input",
+    "computed_input",
+    "input_mismatch",
+    "bad_input",
+];
 
 /// Returns what documents and the script add to a job's life.
 pub fn hooks(works: &Works) -> Hooks {
@@ -25,6 +35,7 @@ pub fn hooks(works: &Works) -> Hooks {
             let succeeded = job.status == Status::Succeeded;
             documents::proposal::settle_job(tx, &job.id, succeeded, &crate::base::Actor::System)
         }),
+        watch: watch::watch(works),
     }
 }
 
@@ -46,9 +57,8 @@ fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<
 }
 
 async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
-    let changed = |cause: Error| match cause.kind() {
-        crate::base::ErrorKind::Invalid => Error::invalid(cause.message()).code("kind_changed"),
-        _ => cause,
+    let changed = |cause: Error| {
+        if OF_THE_KIND.contains(&cause.code_str()) { cause.code("kind_changed") } else { cause }
     };
     let kind = inputs::kind(works, &job.kind).map_err(changed)?;
     // What was computed for an earlier start is computed again.
@@ -59,6 +69,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let checked = inputs::check(works, kind, &sent).await.map_err(changed)?;
+    let grants = inputs::grants(kind, &checked);
     let mut values = checked.values;
     compute(works, kind, &mut values).await?;
     if kind.produces == Some(Produces::Proposal) {
@@ -72,7 +83,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
             if cause.code_str() == "script_stuck" { "script_stuck" } else { "prompt_failed" };
         Error::invalid(cause.chain()).code(code)
     })?;
-    Ok(Prepared { inputs: values, prompt })
+    Ok(Prepared { inputs: values, prompt, grants })
 }
 
 /// Computes the versions of what a job works on.

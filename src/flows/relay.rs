@@ -1,6 +1,9 @@
 //! The script's event handlers: told after the commit, and never able to change what was committed.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -10,9 +13,9 @@ use crate::flows::Works;
 use crate::jobs;
 use crate::store::StoredEvent;
 
-/// Calls the script's handlers for every event that is committed from now on, in commit order.
-pub async fn serve(works: Works, stop: CancellationToken) {
-    let mut events = works.store.subscribe();
+/// Calls the script's handlers for every event that `events` receives, in commit order. Whoever
+/// subscribed before the recovery hears of the jobs that it settled.
+pub async fn serve(works: Works, mut events: Receiver<Arc<StoredEvent>>, stop: CancellationToken) {
     loop {
         let event = tokio::select! {
             event = events.recv() => event,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::base::{Actor, Error, Result, SourcePath, TopicId};
 use crate::documents::topic::{self, NewTopic, TopicFilter};
 use crate::documents::{self, Message, Selection, Topic, TopicStatus, message};
-use crate::flows::{Site, jobs as job_flow, names, page_limit, place};
+use crate::flows::{Site, jobs as job_flow, kept_answer, names, page_limit, place};
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
 use crate::store::idempotency;
@@ -45,6 +45,10 @@ pub async fn create(
     key: Option<idempotency::Key>,
 ) -> Result<Topic> {
     let author = Actor::Person(caller.may_write()?.id.clone());
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
+        return site.store.read(move |c| names::fill_topic(c, topic::find(c, &id, None)?)).await;
+    }
     let source = site.repo.source(&request.source_path).await?;
     let anchor = match (&request.selection, request.global) {
         (Some(selection), false) => {
@@ -76,7 +80,7 @@ pub async fn create(
     site.store
         .write(move |tx| {
             if let Some(key) = &key
-                && let Some(kept) = idempotency::find(tx, key)?
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
             {
                 let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
                 return names::fill_topic(
@@ -241,7 +245,7 @@ pub async fn post_message(
                 jobs::fence(tx, token)?.require_topic(&id, Verb::Message)?;
             }
             if let Some(key) = &key
-                && let Some(kept) = idempotency::find(tx, key)?
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
             {
                 let kept = kept["id"].as_str().unwrap_or_default().to_owned();
                 let all = messages(tx.connection(), &id)?;
@@ -266,31 +270,51 @@ pub struct ReasonRequest {
     pub reason: Option<String>,
 }
 
-/// Closes a Topic without a change, or opens a closed one again.
+/// Closes a Topic without a change. The reason is its last message.
 ///
 /// # Errors
-/// `conflict` with codes `topic_closed` or `topic_not_closed`.
-pub async fn set_status(
+/// `conflict` with code `topic_closed`.
+pub async fn discard(
     site: &Site,
     caller: &Caller,
     id: &TopicId,
-    to: TopicStatus,
     request: ReasonRequest,
 ) -> Result<Topic> {
     let actor = Actor::Person(caller.may_decide()?.id.clone());
     let (ids, id) = (site.ids.clone(), id.clone());
     site.store
         .write(move |tx| {
-            let now = topic::find(tx.connection(), &id, None)?.status;
-            let post = |text: &str| message::post(tx, &ids, &id, &actor, text, None);
-            // A message can be written while the Topic is open: before closing, after reopening.
-            if let (Some(reason), TopicStatus::Discarded) = (&request.reason, to) {
-                post(reason)?;
+            if let Some(reason) = &request.reason {
+                message::post(tx, &ids, &id, &actor, reason, None)?;
             }
-            let from = if to == TopicStatus::Open { now } else { TopicStatus::Open };
-            topic::set_status(tx, &id, from, to, &actor)?;
-            if let (Some(reason), TopicStatus::Open) = (&request.reason, to) {
-                post(reason)?;
+            topic::set_status(tx, &id, TopicStatus::Open, TopicStatus::Discarded, &actor)?;
+            names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?)
+        })
+        .await
+}
+
+/// Opens a closed Topic again. The reason is its next message.
+///
+/// # Errors
+/// `conflict` with code `topic_not_closed`.
+pub async fn reopen(
+    site: &Site,
+    caller: &Caller,
+    id: &TopicId,
+    request: ReasonRequest,
+) -> Result<Topic> {
+    let actor = Actor::Person(caller.may_decide()?.id.clone());
+    let (ids, id) = (site.ids.clone(), id.clone());
+    site.store
+        .write(move |tx| {
+            let was = topic::find(tx.connection(), &id, None)?.status;
+            if was == TopicStatus::Open {
+                let message = format!("topic {id} is open");
+                return Err(Error::conflict("topic_not_closed", message));
+            }
+            topic::set_status(tx, &id, was, TopicStatus::Open, &actor)?;
+            if let Some(reason) = &request.reason {
+                message::post(tx, &ids, &id, &actor, reason, None)?;
             }
             names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?)
         })

@@ -7,7 +7,6 @@ use warp::reply::Response;
 
 use crate::base::limit::{MESSAGE_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{Result, SourcePath, TopicId};
-use crate::documents::TopicStatus;
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
@@ -39,11 +38,15 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&flows::topics::show(&site, &call.caller()?, &id).await?)
         }),
         post("/api/topics/{id}/messages", site, message),
-        post("/api/topics/{id}/discard", site, async |site, call| {
-            set_status(site, call, TopicStatus::Discarded).await
+        post("/api/topics/{id}/discard", site, async |site: Site, mut call| {
+            let request = call.json(MESSAGE_BODY_BYTES_MAX).await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::topics::discard(&site, &call.caller()?, &id, request).await?)
         }),
-        post("/api/topics/{id}/reopen", site, async |site, call| {
-            set_status(site, call, TopicStatus::Open).await
+        post("/api/topics/{id}/reopen", site, async |site: Site, mut call| {
+            let request = call.json(MESSAGE_BODY_BYTES_MAX).await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::topics::reopen(&site, &call.caller()?, &id, request).await?)
         }),
         post("/api/topics/{id}/proposals", site, propose),
         get("/api/agent/topic", site, async |site: Site, call| {
@@ -71,15 +74,9 @@ async fn message(site: Site, mut call: Call) -> Result<Response> {
     reply::json(StatusCode::CREATED, &made)
 }
 
-async fn set_status(site: Site, mut call: Call, to: TopicStatus) -> Result<Response> {
-    let request = call.json(MESSAGE_BODY_BYTES_MAX).await?;
-    let id = call.param("id")?;
-    reply::ok(&flows::topics::set_status(&site, &call.caller()?, &id, to, request).await?)
-}
-
 async fn propose(site: Site, mut call: Call) -> Result<Response> {
-    let request = call.json(PROPOSAL_BODY_BYTES_MAX).await?;
+    let (request, key) = call.json_with_key(PROPOSAL_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
-    let made = flows::incorporate::propose(&site, &call.caller()?, &id, request).await?;
+    let made = flows::incorporate::propose(&site, &call.caller()?, &id, request, key).await?;
     reply::json(StatusCode::CREATED, &made)
 }

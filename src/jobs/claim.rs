@@ -15,11 +15,16 @@ const RUNNING_OF_KIND: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE status = 'running' AND kind = :kind";
 // A skip scan: one seek for each kind that has a ready job, however many jobs are ready.
 const NEXT_KIND: &str = "
-    SELECT MIN(kind) FROM agent_jobs WHERE status = 'queued' AND ready = 1 AND kind > :kind";
+    SELECT MIN(kind) FROM agent_jobs INDEXED BY jobs_claim
+    WHERE status = 'queued' AND ready = 1 AND kind > :kind";
 const FIRST_OF_KIND: &str = "
-    SELECT seq, priority, id, lane_key FROM agent_jobs
+    SELECT seq, priority, id, lane_key FROM agent_jobs INDEXED BY jobs_claim
     WHERE kind = :kind AND status = 'queued' AND ready = 1
     ORDER BY priority DESC, seq LIMIT 1";
+const UNCLAIM: &str = "
+    UPDATE agent_jobs SET status = 'queued', started_ms = NULL, lane_slot = NULL, token_hash = NULL,
+        ready = :ready
+    WHERE id = :id AND status = 'running' AND ending_ms IS NULL AND guard_pid IS NULL";
 const CLAIM: &str = "
     UPDATE agent_jobs SET status = 'running', ready = 0, started_ms = :now, lane_slot = :slot,
         token_hash = :token, config_digest = :config
@@ -31,6 +36,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("claim::next_kind", NEXT_KIND),
     ("claim::first_of_kind", FIRST_OF_KIND),
     ("claim::claim", CLAIM),
+    ("claim::unclaim", UNCLAIM),
 ];
 
 /// How much may run at once.
@@ -58,18 +64,13 @@ pub(super) fn claim(
     token_hash: &str,
     config_digest: &str,
 ) -> Result<Option<Job>> {
+    // Before the cap is looked at: a job that came due must not be found overdue again and again.
+    lane::promote_due(tx, &caps.lanes)?;
     let running: u32 = tx.prepare_cached(RUNNING)?.query_row([], |row| row.get(0))?;
     if running >= caps.jobs {
         return Ok(None);
     }
-    lane::promote_due(tx, &caps.lanes)?;
-    let Some(next) = best_candidate(tx, caps)? else { return Ok(None) };
-    let slot = match &next.lane {
-        Some(lane) => Some(lane::free_slot(tx, lane, &caps.lanes)?.ok_or_else(|| {
-            Error::internal(format!("job {} is ready but lane {lane} has no slot", next.id))
-        })?),
-        None => None,
-    };
+    let Some((next, slot)) = next_with_slot(tx, caps)? else { return Ok(None) };
     let changed = tx.prepare_cached(CLAIM)?.execute(named_params! {
         ":seq": next.seq, ":now": tx.now(), ":slot": slot, ":token": token_hash,
         ":config": config_digest,
@@ -91,6 +92,40 @@ pub(super) fn claim(
         }),
     ))?;
     Ok(Some(job))
+}
+
+/// Takes a claim back: the server stops before anything was started. The job waits as before.
+pub(super) fn unclaim(tx: &Tx<'_>, job: &Job, lanes: &Capacities) -> Result<()> {
+    let ready = i32::from(job.lane.is_none());
+    let changed =
+        tx.prepare_cached(UNCLAIM)?.execute(named_params! {":id": job.id, ":ready": ready})?;
+    if changed == 0 {
+        return Err(Error::conflict("job_ended", format!("job {} is ending already", job.id)));
+    }
+    if let Some(lane) = &job.lane {
+        lane::refresh(tx, lane, lanes)?;
+    }
+    tx.emit(Event::new(
+        EventKind::JobQueued,
+        format!("job:{}", job.id),
+        Actor::System,
+        json!({
+            "id": job.id, "kind": job.kind, "status": "queued", "source_path": job.source_path,
+            "topic_id": job.topic_id,
+        }),
+    ))
+}
+
+fn next_with_slot(tx: &Tx<'_>, caps: &Caps) -> Result<Option<(Candidate, Option<u32>)>> {
+    while let Some(next) = best_candidate(tx, caps)? {
+        let Some(lane) = &next.lane else { return Ok(Some((next, None))) };
+        if let Some(slot) = lane::free_slot(tx, lane, &caps.lanes)? {
+            return Ok(Some((next, Some(slot))));
+        }
+        // Its mark is older than the lane's present capacity; it waits like the others.
+        lane::refresh(tx, lane, &caps.lanes)?;
+    }
+    Ok(None)
 }
 
 fn best_candidate(tx: &Tx<'_>, caps: &Caps) -> Result<Option<Candidate>> {

@@ -14,11 +14,12 @@ use crate::base::{Error, Result, fault};
 use crate::jobs::queue::Inner;
 use crate::jobs::settle::{self, Outcome};
 use crate::jobs::telemetry::{Report, Telemetry};
-use crate::jobs::{Job, Reason, Status, job_dir, launch};
+use crate::jobs::{Job, Reason, Status, claim, job_dir, launch};
 use crate::process::{
     self, ExitCause, ExitRecord, Guard, GuardEnd, GuardEvent, GuardSpec, MARK, Stream,
 };
 use crate::script::{Kind, Reads};
+use crate::store::Tx;
 
 /// How long to wait before a settlement that failed (a full disk) is tried again.
 const SETTLE_RETRY: Duration = Duration::from_secs(2);
@@ -40,9 +41,23 @@ pub(super) async fn execute(
             drop(ready);
             Outcome::default()
         }
-        Ok(ready) => supervise(&inner, &job, ready, cancel, &stop).await,
+        Ok(_) if stop.is_cancelled() => return give_back(&inner, &job).await,
+        Ok(ready) => match supervise(&inner, &job, ready, cancel, &stop).await {
+            Some(outcome) => outcome,
+            None => return,
+        },
     };
     settle_until_done(&inner, &job, outcome, &stop).await;
+}
+
+/// The server stops before anything was started: the job waits for the next one.
+async fn give_back(inner: &Inner, job: &Job) {
+    let (again, lanes) = (job.clone(), inner.caps.lanes.clone());
+    let given = inner.setup.store.write(move |tx| claim::unclaim(tx, &again, &lanes)).await;
+    match given {
+        Ok(()) => info!(job_id = %job.id, "job {} waits for the next start", job.id),
+        Err(cause) => warn!(job_id = %job.id, "job {} stays claimed: {}", job.id, cause.chain()),
+    }
 }
 
 struct Ready {
@@ -70,12 +85,15 @@ async fn prepare(inner: &Inner, job: &Job, token: String) -> std::result::Result
         };
         failed(reason, cause.message().to_owned())
     })?;
-    let inputs = Value::Object(prepared.inputs);
+    let (inputs, grants) = (Value::Object(prepared.inputs), prepared.grants);
     let id = job.id.clone();
-    let kept = inner.setup.store.write(move |tx| settle::keep_inputs(tx, &id, &inputs)).await;
+    let keep = move |tx: &Tx<'_>| settle::keep_start(tx, &id, &inputs, &grants);
+    let kept = inner.setup.store.write(keep).await;
     kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
-    ready(inner, job, kind, prepared.prompt, token)
-        .map_err(|cause| failed(Reason::PromptFailed, cause.message().to_owned()))
+    ready(inner, job, kind, prepared.prompt, token).map_err(|cause| match cause.code_str() {
+        "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
+        _ => failed(Reason::PromptFailed, cause.message().to_owned()),
+    })
 }
 
 fn ready(inner: &Inner, job: &Job, kind: &Kind, prompt: String, token: String) -> Result<Ready> {
@@ -84,19 +102,22 @@ fn ready(inner: &Inner, job: &Job, kind: &Kind, prompt: String, token: String) -
     Ok(Ready { spec, reads: engine.reads })
 }
 
-/// Starts the guard and follows it to its end.
+/// Starts the guard and follows it to its end; nothing if the server stops while processes are left
+/// that cannot be ended: the row then stays for the next start.
 async fn supervise(
     inner: &Inner,
     job: &Job,
     ready: Ready,
     cancel: CancellationToken,
     stop: &CancellationToken,
-) -> Outcome {
+) -> Option<Outcome> {
     let dir = ready.spec.job_dir.clone();
+    let watched = (inner.setup.hooks.watch)().await;
     let guard = match process::spawn_guard(&inner.setup.children, ready.spec).await {
         Ok(guard) => guard,
         Err(cause) => {
-            return failed(Reason::SpawnFailed, format!("agent unreachable: {}", cause.chain()));
+            let tail = format!("agent unreachable: {}", cause.chain());
+            return Some(failed(Reason::SpawnFailed, tail));
         }
     };
     fault::crash_point("after_spawn");
@@ -114,10 +135,17 @@ async fn supervise(
         GuardEnd::Recorded(record) => !record.survivors.is_empty(),
     };
     if has_survivors {
-        end_strays(inner, job).await;
+        fence(inner, job).await;
+        if !end_all_strays(inner, job, stop).await {
+            return None;
+        }
     }
     let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
-    outcome_of(inner, job, end, &report, stop.is_cancelled())
+    let mut outcome = outcome_of(inner, job, end, &report, stop.is_cancelled());
+    if !stop.is_cancelled() && !fault::is_off("watch") {
+        outcome.warnings.extend(watched().await);
+    }
+    Some(outcome)
 }
 
 async fn follow(
@@ -197,18 +225,35 @@ async fn fence(inner: &Inner, job: &Job) {
     }
 }
 
+/// Ends what a killed guard left behind, until nothing is left: the lane is held until then. Whether
+/// nothing is; false only if the server stops meanwhile.
+pub(super) async fn end_all_strays(inner: &Inner, job: &Job, stop: &CancellationToken) -> bool {
+    while !end_strays(inner, job).await {
+        tokio::select! {
+            () = tokio::time::sleep(SETTLE_RETRY) => {}
+            () = stop.cancelled() => return false,
+        }
+    }
+    true
+}
+
 /// The second subreaper: what a killed guard left behind came to this process.
-pub(super) async fn end_strays(inner: &Inner, job: &Job) {
+async fn end_strays(inner: &Inner, job: &Job) -> bool {
     let grace = inner.ground.grace;
     let by_parent = process::sweep_orphans(&inner.setup.children, grace).await;
     let by_mark = process::end_marked(MARK, job.id.as_str(), grace).await;
+    let mut are_gone = true;
     for ended in [by_parent, by_mark] {
         match ended {
             Ok(0) => {}
             Ok(count) => warn!(job_id = %job.id, "ended {count} processes that a guard left"),
-            Err(cause) => error!(job_id = %job.id, "strays: {}", cause.chain()),
+            Err(cause) => {
+                error!(job_id = %job.id, "strays: {}", cause.chain());
+                are_gone = false;
+            }
         }
     }
+    are_gone
 }
 
 /// Turns the end of a guard into what the row says.
@@ -239,6 +284,10 @@ pub(super) fn outcome_of(
             outcome.error_tail = "the guard ended without a record: was it killed?".to_owned();
         }
         GuardEnd::Recorded(record) => judge(&mut outcome, record, is_stopping),
+    }
+    let denials = report.usage.as_ref().and_then(|it| it["permission_denials"].as_u64());
+    if let Some(count) = denials.filter(|it| *it > 0) {
+        outcome.warnings.push(format!("permission_denials: {count}"));
     }
     let is_silent = outcome.error_tail.trim().is_empty();
     if is_silent && matches!(outcome.failure, Some((_, Reason::ExitStatus))) {
@@ -314,7 +363,7 @@ pub(super) async fn settle_until_done(
     }
 }
 
-async fn settle_once(inner: &Inner, job: &Job, outcome: &Outcome) -> Result<Job, Error> {
+pub(super) async fn settle_once(inner: &Inner, job: &Job, outcome: &Outcome) -> Result<Job, Error> {
     let (id, outcome) = (job.id.clone(), outcome.clone());
     let produces = inner.setup.config.kinds.get(&job.kind).and_then(|kind| kind.produces);
     let (hooks, lanes) = (inner.setup.hooks.clone(), inner.caps.lanes.clone());
@@ -325,7 +374,7 @@ async fn settle_once(inner: &Inner, job: &Job, outcome: &Outcome) -> Result<Job,
         .await
 }
 
-fn log_end(job: &Job) {
+pub(super) fn log_end(job: &Job) {
     let duration_ms = match (job.started_at, job.completed_at) {
         (Some(start), Some(end)) => end.0 - start.0,
         _ => 0,

@@ -12,19 +12,24 @@ use crate::store::Tx;
 
 const RUNNING_SLOTS: &str = "
     SELECT lane_slot FROM agent_jobs WHERE lane_key = :lane AND status = 'running'";
+// The planner would take the index on (status, seq) and walk every waiting row of every lane.
 const UNREADY: &str = "
-    UPDATE agent_jobs SET ready = 0
+    UPDATE agent_jobs INDEXED BY jobs_ready SET ready = 0
     WHERE lane_key = :lane AND status = 'queued' AND ready = 1";
 const READY: &str = "
     UPDATE agent_jobs SET ready = 1 WHERE seq IN (
-        SELECT seq FROM agent_jobs WHERE lane_key = :lane AND status = 'queued' AND ready >= 0
+        SELECT seq FROM agent_jobs INDEXED BY jobs_waiting
+        WHERE lane_key = :lane AND status = 'queued' AND ready >= 0
         ORDER BY priority DESC, seq LIMIT :free)";
 const DUE: &str = "
-    SELECT seq, lane_key FROM agent_jobs
+    SELECT seq, lane_key FROM agent_jobs INDEXED BY jobs_deferred
     WHERE status = 'queued' AND ready = -1 AND not_before_ms <= :now LIMIT 500";
 const READY_ONE: &str = "UPDATE agent_jobs SET ready = :ready WHERE seq = :seq AND ready = -1";
 const NEXT_DUE: &str = "
-    SELECT MIN(not_before_ms) FROM agent_jobs WHERE status = 'queued' AND ready = -1";
+    SELECT MIN(not_before_ms) FROM agent_jobs INDEXED BY jobs_deferred WHERE status = 'queued' AND ready = -1";
+const NEXT_LANE: &str = "
+    SELECT MIN(lane_key) FROM agent_jobs INDEXED BY jobs_waiting
+    WHERE status = 'queued' AND ready >= 0 AND lane_key > :lane";
 const BUSY: &str = "
     SELECT id FROM agent_jobs INDEXED BY jobs_lane_slot
     WHERE lane_key = :lane AND status = 'running'
@@ -40,6 +45,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("lane::due", DUE),
     ("lane::ready_one", READY_ONE),
     ("lane::next_due", NEXT_DUE),
+    ("lane::next_lane", NEXT_LANE),
     ("lane::busy", BUSY),
 ];
 
@@ -86,6 +92,19 @@ pub(super) fn promote_due(tx: &Tx<'_>, capacities: &Capacities) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Marks all lanes again: the script in force may give them other capacities than the marks have.
+pub(super) fn refresh_all(tx: &Tx<'_>, capacities: &Capacities) -> Result<()> {
+    let mut lane = String::new();
+    loop {
+        let next: Option<String> = tx
+            .prepare_cached(NEXT_LANE)?
+            .query_row(named_params! {":lane": lane}, |row| row.get(0))?;
+        let Some(next) = next else { return Ok(()) };
+        refresh(tx, &next, capacities)?;
+        lane = next;
+    }
 }
 
 /// Returns when the next job comes due.

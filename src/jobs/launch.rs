@@ -1,4 +1,7 @@
 //! What the guard is told: program, environment, clocks.
+//!
+//! **Invariant:** no value of a variable is in a file but those of [`PLAIN`]: who knows which is a
+//! key.
 
 use std::time::Duration;
 
@@ -34,6 +37,24 @@ const ENCLOSING_AGENT: [&str; 16] = [
     "CODEX_THREAD_ID",
     "CODEX_SANDBOX",
     "CODEX_SANDBOX_NETWORK_DISABLED",
+];
+
+/// Variables whose values tell nothing: they are written down with the job, for whoever looks why
+/// it went wrong. All others pass to the guard over its lifeline only.
+const PLAIN: [&str; 13] = [
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_KEY_0",
+    "GIT_CONFIG_VALUE_0",
+    "HOME",
+    "LANG",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "WB_SOCKET",
 ];
 
 /// What all launches of a site share.
@@ -86,12 +107,16 @@ pub(super) fn guard_spec(
         }
         None => {}
     }
+    let (plain, mut private): (Vec<_>, Vec<_>) = environment(ground, engine)
+        .into_iter()
+        .partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
+    private.push(("WB_TOKEN".to_owned(), token));
     let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let launch = Launch {
         version: 1,
         job: id.to_string(),
         argv,
-        env: environment(ground, engine),
+        env: plain,
         cwd: ground.folder.clone(),
         stdin,
         clocks: Clocks {
@@ -110,7 +135,7 @@ pub(super) fn guard_spec(
         job_dir: job_dir(&ground.data, id),
         launch,
         prompt: Some(prompt.into_bytes()),
-        secrets: vec![("WB_TOKEN".to_owned(), token)],
+        secrets: private,
     })
 }
 

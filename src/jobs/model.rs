@@ -11,7 +11,9 @@ use crate::base::{Actor, Clock, Ids, JobId, Millis};
 use crate::jobs::claim::{Caps, claim};
 use crate::jobs::lane::Capacities;
 use crate::jobs::settle::{Outcome, settle};
-use crate::jobs::{Hooks, Job, NewJob, Prepared, Status, cancel_queued, enqueue, fence, table};
+use crate::jobs::{
+    Hooks, Job, NewJob, Prepared, Status, Watched, cancel_queued, enqueue, fence, table,
+};
 use crate::script::OnBusy;
 use crate::store::{MIGRATIONS, Tx, migrate};
 
@@ -36,10 +38,19 @@ impl Bench {
         };
         let hooks = Hooks {
             prepare: Arc::new(|_| {
-                Box::pin(async { Ok(Prepared { inputs: Map::new(), prompt: String::new() }) })
+                Box::pin(async {
+                    let (inputs, prompt, grants) = Default::default();
+                    Ok(Prepared { inputs, prompt, grants })
+                })
             }),
             produced: Arc::new(|_, _, _| Ok(true)),
             settled: Arc::new(|_, _| Ok(())),
+            watch: Arc::new(|| {
+                Box::pin(async {
+                    let nothing: Watched = Box::new(|| Box::pin(async { Vec::new() }));
+                    nothing
+                })
+            }),
         };
         Bench { connection, ids: Ids::new(clock.clone()), clock, caps, hooks }
     }

@@ -1,10 +1,12 @@
 //! The queue: it claims what may run, runs it, and sleeps on a bell.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
@@ -15,7 +17,7 @@ use crate::base::{Ids, JobId, Result, digest_hex, random_token};
 use crate::jobs::claim::{self, Caps};
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::launch::{self, Ground};
-use crate::jobs::{BELL, Engines, Job, execution, recovery};
+use crate::jobs::{BELL, Engines, Grant, Job, execution, recovery, settle};
 use crate::process::Children;
 use crate::script::{Config, Produces};
 use crate::store::{Store, Tx};
@@ -29,11 +31,18 @@ pub struct Prepared {
     pub inputs: Map<String, Value>,
     /// The exact prompt.
     pub prompt: String,
+    /// What the kind in force grants.
+    pub grants: Vec<Grant>,
 }
 
 type Prepare = dyn Fn(Job) -> BoxFuture<'static, Result<Prepared>> + Send + Sync;
 type Produced = dyn Fn(&Tx<'_>, &Job, Produces) -> Result<bool> + Send + Sync;
 type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
+
+/// Looks again when the job has ended, and names what is different.
+pub type Watched = Box<dyn FnOnce() -> BoxFuture<'static, Vec<String>> + Send>;
+/// Looks at what a job's agent could touch without being asked to, before it starts.
+pub type Watch = Arc<dyn Fn() -> BoxFuture<'static, Watched> + Send + Sync>;
 
 /// What flows add to a job's life.
 #[derive(Clone)]
@@ -45,6 +54,8 @@ pub struct Hooks {
     pub produced: Arc<Produced>,
     /// What follows from a settled job, in the same transaction.
     pub settled: Arc<Settled>,
+    /// Warnings for what the agent changed that it was not to change.
+    pub watch: Watch,
 }
 
 /// What a queue is made of.
@@ -106,12 +117,15 @@ impl Queue {
         &self.inner.caps.lanes
     }
 
-    /// Tells the execution of a job to stop, after `request_cancel` was committed. A job that was
-    /// left by an earlier server has none: its guard is ending already.
-    pub fn stop_job(&self, id: &JobId) {
-        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(cancel) = running.get(id) {
-            cancel.cancel();
+    /// Tells the executions of cancelled jobs to stop. A job that was left by an earlier server has
+    /// none: its guard is ending already.
+    async fn stop_cancelled(&self) {
+        match self.inner.setup.store.read(settle::cancelled).await {
+            Ok(ids) => {
+                let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+                ids.iter().filter_map(|id| running.get(id)).for_each(CancellationToken::cancel);
+            }
+            Err(cause) => warn!("cancelled jobs cannot be read: {}", cause.chain()),
         }
     }
 
@@ -133,6 +147,7 @@ impl Queue {
             tasks.spawn(recovery::wait_and_settle(Arc::clone(&self.inner), job, stop.clone()));
         }
         while !stop.is_cancelled() {
+            self.stop_cancelled().await;
             self.start_all(&mut tasks, &stop).await;
             let pause = self.pause().await;
             tokio::select! {
@@ -152,20 +167,9 @@ impl Queue {
             match self.claim().await {
                 Ok(Some((job, token))) => {
                     let cancel = CancellationToken::new();
-                    let id = job.id.clone();
-                    self.remember(&id, &cancel);
-                    self.stop_if_cancelled_meanwhile(&id, &cancel).await;
-                    let run = execution::execute(
-                        Arc::clone(&self.inner),
-                        job,
-                        token,
-                        cancel,
-                        stop.clone(),
-                    );
-                    tasks.spawn(async move {
-                        run.await;
-                        id
-                    });
+                    self.remember(&job.id, &cancel);
+                    let inner = Arc::clone(&self.inner);
+                    tasks.spawn(run_to_end(inner, job, token, cancel, stop.clone()));
                 }
                 Ok(None) => return,
                 Err(cause) => {
@@ -181,18 +185,6 @@ impl Queue {
         running.insert(id.clone(), cancel.clone());
     }
 
-    /// A cancel that was committed between the claim and the entry in `running` found nobody to
-    /// tell.
-    async fn stop_if_cancelled_meanwhile(&self, id: &JobId, cancel: &CancellationToken) {
-        let asked = id.clone();
-        let job = self.inner.setup.store.read(move |c| crate::jobs::find(c, &asked)).await;
-        match job {
-            Ok(job) if job.cancelled_by.is_some() => cancel.cancel(),
-            Ok(_) => {}
-            Err(cause) => warn!(job_id = %id, "the job cannot be read: {}", cause.chain()),
-        }
-    }
-
     async fn claim(&self) -> Result<Option<(Job, String)>> {
         let token = random_token("wbj_")?;
         let (hash, caps) = (digest_hex(&token), self.inner.caps.clone());
@@ -205,8 +197,13 @@ impl Queue {
     async fn pause(&self) -> Duration {
         match self.inner.setup.store.read(lane::next_due).await {
             Ok(Some(due)) => {
+                // One that is due already waits for a slot: its bell is the end of another job.
                 let ms = due - self.inner.setup.store.clock().now().0;
-                Duration::from_millis(ms.max(1).unsigned_abs()).min(FALLBACK)
+                if ms <= 0 {
+                    FALLBACK
+                } else {
+                    Duration::from_millis(ms.unsigned_abs()).min(FALLBACK)
+                }
             }
             Ok(None) => FALLBACK,
             Err(cause) => {
@@ -222,8 +219,25 @@ impl Queue {
                 let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
                 running.remove(&id);
             }
-            // The row stays running and its lane held until the next start recovers it.
-            Err(cause) => error!("an execution panicked: {cause}"),
+            Err(cause) => error!("a task of the queue ended badly: {cause}"),
         }
     }
+}
+
+/// Runs a job; if that ends by a fault of this program, the guard has lost its lifeline and ends the
+/// agent, and the job is settled like one of an earlier server.
+async fn run_to_end(
+    inner: Arc<Inner>,
+    job: Job,
+    token: String,
+    cancel: CancellationToken,
+    stop: CancellationToken,
+) -> JobId {
+    let (again, id) = (job.clone(), job.id.clone());
+    let run = execution::execute(Arc::clone(&inner), job, token, cancel, stop.clone());
+    if AssertUnwindSafe(run).catch_unwind().await.is_err() {
+        error!(job_id = %id, "the execution of job {id} ended in a fault of the program");
+        return recovery::wait_and_settle(inner, again, stop).await;
+    }
+    id
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
@@ -13,29 +14,31 @@ use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
 use crate::jobs::queue::Inner;
 use crate::jobs::settle::Outcome;
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Job, Reason, Status, execution, job_dir, table};
-use crate::process::{self, ExitCause, FileLock, GuardEnd, MARK, ProcessIdentity, carries_mark};
+use crate::jobs::{Job, Reason, Status, execution, job_dir, lane, table};
+use crate::process::{
+    self, ExitCause, FileLock, GuardEnd, MARK, ProcessIdentity, Signal, carries_mark,
+};
 
 /// How often a lock that a dying guard still holds is tried. The guard ends within its grace.
 const LOCK_RETRY: Duration = Duration::from_millis(50);
+/// The same for a guard that should have ended long ago, and for a row that cannot be written.
+const LOCK_RETRY_SLOW: Duration = Duration::from_secs(2);
+/// How long a guard may take beyond its grace before it is taken for stopped.
+const GUARD_SLACK: Duration = Duration::from_secs(5);
 
-/// Settles every running job whose lock is free; returns the others.
+/// Settles every running job whose lock is free; returns the others. What cannot be settled now (a
+/// full disk) is among them: a start never waits for it.
 pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
+    let lanes = inner.caps.lanes.clone();
+    inner.setup.store.write(move |tx| lane::refresh_all(tx, &lanes)).await?;
     let mut left = Vec::new();
     if fault::is_off("job_recovery") {
         return Ok(left);
     }
     let running = inner.setup.store.read(table::running).await?;
     for job in running {
-        match try_lock(inner, &job) {
-            Ok(Some(lock)) => {
-                settle_with_lock(inner, &job, lock, &CancellationToken::new()).await;
-            }
-            Ok(None) => left.push(job),
-            Err(cause) => {
-                error!(job_id = %job.id, "cannot look after it: {}", cause.chain());
-                left.push(job);
-            }
+        if !try_to_settle(inner, &job).await {
+            left.push(job);
         }
     }
     Ok(left)
@@ -43,30 +46,64 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
 
 /// Waits for the guard of one job to end, and settles it; its lane is held until then.
 pub(super) async fn wait_and_settle(inner: Arc<Inner>, job: Job, stop: CancellationToken) -> JobId {
-    while !stop.is_cancelled() {
-        match try_lock(&inner, &job) {
-            Ok(Some(lock)) => {
-                settle_with_lock(&inner, &job, lock, &stop).await;
-                break;
-            }
-            Ok(None) => {}
-            Err(cause) => {
-                error!(job_id = %job.id, "cannot look after it: {}", cause.chain());
-                break;
-            }
+    let kill_at = tokio::time::Instant::now() + inner.ground.grace + GUARD_SLACK;
+    let mut pause = LOCK_RETRY;
+    while !stop.is_cancelled() && !try_to_settle(&inner, &job).await {
+        if tokio::time::Instant::now() > kill_at {
+            kill_guard(&job);
+            pause = LOCK_RETRY_SLOW;
         }
         tokio::select! {
-            () = tokio::time::sleep(LOCK_RETRY) => {}
+            () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => {}
         }
     }
     job.id
 }
 
+/// A guard whose lifeline is closed ends within its grace, unless its agent stopped it.
+fn kill_guard(job: &Job) {
+    let Some(guard) = &job.guard else { return };
+    match guard.signal_if_same(Some((MARK, job.id.as_str())), Signal::Kill) {
+        Ok(true) => {
+            warn!(job_id = %job.id, "the guard of job {} stood still and is killed", job.id)
+        }
+        Ok(false) => {}
+        Err(cause) => error!(job_id = %job.id, "the guard: {}", cause.chain()),
+    }
+}
+
+/// Settles a job if its lock is free and nothing of it is left; whether it did.
+async fn try_to_settle(inner: &Arc<Inner>, job: &Job) -> bool {
+    match try_lock(inner, job) {
+        Ok(Some(lock)) => match settle_with_lock(inner, job, lock).await {
+            Ok(settled) => {
+                execution::log_end(&settled);
+                true
+            }
+            Err(cause) if cause.code_str() == "job_ended" => true,
+            Err(cause) => {
+                error!(job_id = %job.id, "job {} is not settled yet: {}", job.id, cause.chain());
+                false
+            }
+        },
+        Ok(None) => false,
+        Err(cause) => {
+            error!(job_id = %job.id, "cannot look after it: {}", cause.chain());
+            false
+        }
+    }
+}
+
 fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
     use std::os::unix::fs::DirBuilderExt as _;
     let dir = job_dir(&inner.ground.data, &job.id);
-    // A server that died between the claim and the start had not made the folder yet.
+    // A server that died between the claim and the start had not made the folder yet; and an agent
+    // may have put something else in its place.
+    let is_folder = std::fs::symlink_metadata(&dir).map(|it| it.is_dir());
+    if is_folder.is_ok_and(|it| !it) && job.guard.as_ref().is_some_and(|it| !it.is_alive()) {
+        put_aside(&dir)?;
+    }
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -83,23 +120,34 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
     if job.guard.as_ref().is_some_and(is_guard) {
         return Ok(None);
     }
-    FileLock::try_take(&dir.join("lock"))
+    let path = dir.join("lock");
+    match FileLock::try_take(&path) {
+        // A guard that is proven dead holds nothing: what stands there was put there by its agent.
+        Err(cause) if job.guard.is_some() => {
+            warn!(job_id = %job.id, "the lock was tampered with: {}", cause.chain());
+            put_aside(&path)?;
+            FileLock::try_take(&path)
+        }
+        taken => taken,
+    }
 }
 
-async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock, stop: &CancellationToken) {
+fn put_aside(path: &Utf8Path) -> Result<()> {
+    let aside = Utf8PathBuf::from(format!("{path}.aside"));
+    std::fs::rename(path, &aside)
+        .context(ErrorKind::Unavailable, || format!("cannot put {path} aside"))
+}
+
+async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Result<Job> {
     let dir = job_dir(&inner.ground.data, &job.id);
-    // A guard that was killed together with its server cannot have swept. (Waiting for the marked
-    // processes, the guard among them, is as good a proof of absence as the lock is.)
-    let ended = match fault::is_off("recovery_lock") {
-        true => Ok(0),
-        false => process::end_marked(MARK, job.id.as_str(), inner.ground.grace).await,
-    };
-    match ended {
-        Ok(0) => {}
-        Ok(count) => {
-            warn!(job_id = %job.id, "ended {count} processes of a job whose guard is gone")
+    // A guard that was killed together with its server cannot have swept. What cannot be ended is an
+    // error, and the lane stays held. (Waiting for what is marked, the guard among it, is as good a
+    // proof of absence as the lock: the switch leaves out both.)
+    if !fault::is_off("recovery_lock") {
+        let ended = process::end_marked(MARK, job.id.as_str(), inner.ground.grace).await?;
+        if ended > 0 {
+            warn!(job_id = %job.id, "ended {ended} processes of a job whose guard is gone");
         }
-        Err(cause) => error!(job_id = %job.id, "strays: {}", cause.chain()),
     }
     let record = process::read_exit_record(&dir).unwrap_or_else(|cause| {
         warn!(job_id = %job.id, "{}", cause.chain());
@@ -123,8 +171,10 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock, stop: &
             ..Outcome::default()
         },
     };
-    execution::settle_until_done(inner, job, outcome, stop).await;
+    fault::crash_point("before_settle");
+    let settled = execution::settle_once(inner, job, &outcome).await;
     drop(lock);
+    settled
 }
 
 /// Reads the agent's whole output again: the server that followed it is gone.

@@ -1,12 +1,12 @@
 //! The end of a job: the fence first, and in one transaction its one outcome.
 
-use rusqlite::named_params;
+use rusqlite::{Connection, named_params};
 use serde_json::{Value, json};
 
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{Actor, Error, Event, EventKind, JobId, Result, tail_of};
 use crate::jobs::lane::{self, Capacities};
-use crate::jobs::{BELL, Hooks, Job, Reason, Status, table};
+use crate::jobs::{BELL, Grant, Hooks, Job, Reason, Status, table};
 use crate::process::ProcessIdentity;
 use crate::script::Produces;
 use crate::store::Tx;
@@ -23,8 +23,12 @@ const SETTLE: &str = "
         error_tail = :tail, summary = COALESCE(summary, :summary), usage_json = :usage,
         cost_usd = :cost, session_ref = :session, warnings_json = :warnings
     WHERE id = :id AND status = 'running'";
+const CANCELLED: &str = "
+    SELECT id FROM agent_jobs INDEXED BY jobs_running
+    WHERE status = 'running' AND cancelled_by IS NOT NULL";
 const KEEP_INPUTS: &str = "
-    UPDATE agent_jobs SET inputs_json = :inputs WHERE id = :id AND status = 'running'";
+    UPDATE agent_jobs SET inputs_json = :inputs, grants_json = :grants
+    WHERE id = :id AND status = 'running'";
 const KEEP_GUARD: &str = "
     UPDATE agent_jobs SET guard_pid = :pid, guard_start = :start, boot_id = :boot
     WHERE id = :id AND status = 'running'";
@@ -35,6 +39,7 @@ const KEEP_RESULT: &str = "
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("settle::begin_ending", BEGIN_ENDING),
     ("settle::request_cancel", REQUEST_CANCEL),
+    ("settle::cancelled", CANCELLED),
     ("settle::settle", SETTLE),
     ("settle::keep_inputs", KEEP_INPUTS),
     ("settle::keep_guard", KEEP_GUARD),
@@ -80,7 +85,11 @@ pub(super) fn begin_ending(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
 pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
     let params = named_params! {":id": id, ":now": tx.now(), ":by": by};
     match tx.prepare_cached(REQUEST_CANCEL)?.execute(params)? {
-        1 => Ok(()),
+        1 => {
+            // The queue finds it: a caller that leaves now has cancelled all the same.
+            tx.ring(BELL);
+            Ok(())
+        }
         _ => {
             let job = table::find(tx.connection(), id)?;
             let state = if job.status.is_final() { "has ended" } else { "is ending" };
@@ -89,8 +98,17 @@ pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
     }
 }
 
-pub(super) fn keep_inputs(tx: &Tx<'_>, id: &JobId, inputs: &Value) -> Result<()> {
-    let params = named_params! {":id": id, ":inputs": inputs.to_string()};
+/// Returns the running jobs that somebody cancelled.
+pub(super) fn cancelled(connection: &Connection) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(CANCELLED)?;
+    let ids = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    Ok(ids)
+}
+
+/// Keeps what was computed at the start: all inputs, and what the kind in force grants.
+pub(super) fn keep_start(tx: &Tx<'_>, id: &JobId, inputs: &Value, grants: &[Grant]) -> Result<()> {
+    let grants = json!(grants).to_string();
+    let params = named_params! {":id": id, ":inputs": inputs.to_string(), ":grants": grants};
     one(tx.prepare_cached(KEEP_INPUTS)?.execute(params)?, id)
 }
 
@@ -178,6 +196,10 @@ fn decide(
     if (hooks.produced)(tx, job, produces)? || crate::base::fault::is_off("postcondition") {
         return Ok((Status::Succeeded, None, None));
     }
-    let tail = format!("agent exited 0 but produced no {}", produces.as_str());
+    let how = match outcome.exit_code {
+        Some(0) => "exited 0",
+        _ => "hung after its final result",
+    };
+    let tail = format!("agent {how} but produced no {}", produces.as_str());
     Ok((Status::Failed, Some(Reason::NoResult), Some(tail)))
 }

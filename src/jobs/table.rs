@@ -21,6 +21,7 @@ const LIST_BY_SOURCE: &str = "
     ORDER BY seq DESC LIMIT :limit";
 const LIST_BY_TOPIC: &str = "
     SELECT * FROM agent_jobs WHERE topic_id = :topic AND seq < :before
+      AND (:source IS NULL OR source_path = :source)
       AND (:kind IS NULL OR kind = :kind) AND (:status IS NULL OR status = :status)
     ORDER BY seq DESC LIMIT :limit";
 const LIST_BY_STATUS: &str = "
@@ -63,16 +64,17 @@ pub fn list(connection: &Connection, filter: &JobFilter) -> Result<Vec<Job>> {
     };
     let status = filter.status.map(crate::jobs::Status::as_str);
     let (kind, limit) = (filter.kind.as_deref(), filter.limit);
-    let rows = if let Some(source) = &filter.source_path {
+    let rows = if let Some(topic) = &filter.topic_id {
+        let params = named_params! {
+            ":topic": topic, ":source": filter.source_path, ":before": before, ":kind": kind,
+            ":status": status, ":limit": limit,
+        };
+        collect(connection, LIST_BY_TOPIC, params)?
+    } else if let Some(source) = &filter.source_path {
         let params = named_params! {
             ":source": source, ":before": before, ":kind": kind, ":status": status, ":limit": limit,
         };
         collect(connection, LIST_BY_SOURCE, params)?
-    } else if let Some(topic) = &filter.topic_id {
-        let params = named_params! {
-            ":topic": topic, ":before": before, ":kind": kind, ":status": status, ":limit": limit,
-        };
-        collect(connection, LIST_BY_TOPIC, params)?
     } else if let Some(status) = status {
         let params = named_params! {
             ":status": status, ":before": before, ":kind": kind, ":limit": limit,
@@ -87,8 +89,7 @@ pub fn list(connection: &Connection, filter: &JobFilter) -> Result<Vec<Job>> {
         };
         collect(connection, LIST_ALL, params)?
     };
-    let topic = filter.topic_id.as_ref();
-    Ok(rows.into_iter().filter(|it| topic.is_none() || it.topic_id.as_ref() == topic).collect())
+    Ok(rows)
 }
 
 /// Returns the newest jobs of a Topic.

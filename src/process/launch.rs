@@ -34,7 +34,7 @@ pub struct Launch {
     pub job: String,
     /// The program (absolute) and its arguments.
     pub argv: Vec<String>,
-    /// The whole environment, without the mark, the token and secrets.
+    /// The environment as far as it may be in a file: without the mark, the token and secrets.
     pub env: Vec<(String, String)>,
     /// The folder in which the agent starts.
     pub cwd: Utf8PathBuf,

@@ -374,7 +374,7 @@ fn first_line(secrets: Vec<(String, String)>) -> Result<Vec<u8>> {
         .context(ErrorKind::Internal, || "cannot write the first line".into())?;
     line.push(b'\n');
     match line.len() > LINE_BYTES_MAX {
-        true => Err(Error::new(ErrorKind::TooLarge, "cannot launch: the secrets are too long")),
+        true => Err(Error::new(ErrorKind::TooLarge, "cannot launch: the environment is too long")),
         false => Ok(line),
     }
 }

@@ -32,14 +32,12 @@ const EDGES: &str = "
     SELECT (SELECT MIN(id) FROM events),
            (SELECT seq FROM sqlite_sequence WHERE name = 'events')";
 const PRUNE: &str = "DELETE FROM events WHERE audit = 0 AND at_ms < :before";
-const PRUNED_TO: &str = "SELECT MAX(id) FROM events WHERE audit = 0 AND at_ms < :before";
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("events::after", AFTER),
     ("events::edges", EDGES),
     ("events::prune", PRUNE),
-    ("events::pruned_to", PRUNED_TO),
     ("events::insert", crate::store::tx::INSERT_EVENT),
 ];
 
@@ -66,16 +64,13 @@ pub fn edges(connection: &Connection) -> Result<(i64, i64)> {
     Ok(edges)
 }
 
-/// Deletes the events before a time that need not be kept; returns the largest number deleted.
+/// Deletes the events before a time that need not be kept.
 ///
 /// # Errors
 /// As any write.
-pub fn prune(tx: &Tx<'_>, before: Millis) -> Result<Option<i64>> {
-    let largest: Option<i64> = tx
-        .prepare_cached(PRUNED_TO)?
-        .query_row(named_params! {":before": before}, |row| row.get(0))?;
+pub fn prune(tx: &Tx<'_>, before: Millis) -> Result<()> {
     tx.prepare_cached(PRUNE)?.execute(named_params! {":before": before})?;
-    Ok(largest)
+    Ok(())
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Option<StoredEvent>> {

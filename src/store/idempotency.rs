@@ -1,6 +1,6 @@
 //! The same request twice is one request: answers kept under (actor, key).
 
-use rusqlite::{OptionalExtension as _, named_params};
+use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde_json::Value;
 
 use crate::base::{Actor, Error, Millis, Result};
@@ -37,8 +37,8 @@ pub struct Key {
 ///
 /// # Errors
 /// `conflict` with code `idempotency_conflict` if the key was used for another request.
-pub fn find(tx: &Tx<'_>, key: &Key) -> Result<Option<Value>> {
-    let found = tx
+pub fn find(connection: &Connection, key: &Key) -> Result<Option<Value>> {
+    let found = connection
         .prepare_cached(FIND)?
         .query_row(named_params! {":actor": key.actor, ":key": key.key}, |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))

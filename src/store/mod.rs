@@ -120,6 +120,11 @@ impl Store {
         self.inner.readers.run(look).await
     }
 
+    /// Returns whether writes are still taken.
+    pub fn is_writing(&self) -> bool {
+        !self.inner.writes.is_closed()
+    }
+
     /// Returns the clock of this site.
     pub fn clock(&self) -> &Clock {
         &self.inner.clock

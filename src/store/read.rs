@@ -19,7 +19,7 @@ pub(super) struct Readers {
 struct Shared {
     path: Utf8PathBuf,
     free: Mutex<Vec<Connection>>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
 impl Readers {
@@ -27,7 +27,7 @@ impl Readers {
         let shared = Shared {
             path: path.to_owned(),
             free: Mutex::default(),
-            permits: Semaphore::new(READERS_MAX),
+            permits: Arc::new(Semaphore::new(READERS_MAX)),
         };
         Readers { shared: Arc::new(shared) }
     }
@@ -38,16 +38,16 @@ impl Readers {
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
         let shared = Arc::clone(&self.shared);
-        let permit = shared.permits.acquire().await.map_err(|_| closed())?;
-        let inner = Arc::clone(&self.shared);
+        let permit = Arc::clone(&shared.permits).acquire_owned().await.map_err(|_| closed())?;
         let looked = tokio::task::spawn_blocking(move || {
-            let connection = inner.take()?;
+            // Held by the look and not by the caller, who may leave earlier.
+            let _permit = permit;
+            let connection = shared.take()?;
             let outcome = look(&connection);
-            inner.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            shared.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
             outcome
         })
         .await;
-        drop(permit);
         looked.map_err(|_| Error::internal("a read panicked").code("panic"))?
     }
 }

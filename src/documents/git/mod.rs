@@ -260,6 +260,11 @@ impl Repo {
         self.shared.approving.lock().await
     }
 
+    /// Returns the root's place below the top of the working tree: empty, or ending in `/`.
+    pub(in crate::documents) fn prefix(&self) -> &str {
+        &self.shared.prefix
+    }
+
     /// Returns the path as git knows it, relative to the top of the working tree.
     pub(in crate::documents) fn git_path(&self, path: &SourcePath) -> String {
         format!("{}{path}", self.shared.prefix)

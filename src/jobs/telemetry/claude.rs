@@ -3,7 +3,7 @@
 //! Key order and fields differ between versions; what is unknown is passed over. The last `result`
 //! line counts: `is_error` (not `subtype`, which says "success" on a refused key),
 //! `total_cost_usd`, `usage`, `modelUsage`, `num_turns`, `session_id`. The pieces that
-//! `--include-partial-messages` adds (`stream_event`) are passed over: each text comes again, whole.
+//! `--include-partial-messages` adds (`stream_event`) are passed over: each text comes again.
 
 use serde_json::{Value, json};
 
@@ -33,11 +33,17 @@ pub(super) fn read_line(line: &str, report: &mut Report) -> Reading {
             "skills": object["skills"],
             "tools": object["tools"],
         })),
-        "system" if object["subtype"] == "api_retry" => one(json!({
-            "type": "reset", "attempt": object["attempt"], "error": object["error"],
-            "error_status": object["error_status"],
-        })),
-        "assistant" => Reading { entries: assistant(&object), is_final: false },
+        "system" if object["subtype"] == "api_retry" => {
+            report.summary = Some(trouble(&object));
+            one(json!({
+                "type": "reset", "attempt": object["attempt"], "error": object["error"],
+                "error_status": object["error_status"],
+            }))
+        }
+        "assistant" => {
+            report.summary = None;
+            Reading { entries: assistant(&object), is_final: false }
+        }
         "user" => Reading { entries: tool_results(&object), is_final: false },
         "result" => result(&object, report),
         _ => Reading::default(),
@@ -91,6 +97,13 @@ fn words(content: &Value) -> String {
     }
 }
 
+/// Returns why the model did not answer: all that is known if a clock runs out meanwhile.
+fn trouble(object: &Value) -> String {
+    let error = truncate_chars(object["error"].as_str().unwrap_or("error"), NAME_CHARS_MAX);
+    let status = object["error_status"].as_u64().map(|it| format!(" (HTTP {it})"));
+    format!("trying again after {error}{}", status.unwrap_or_default())
+}
+
 /// Returns the agent's last words: its result, or why there is none.
 fn last_words(object: &Value) -> Option<String> {
     if let Some(text) = object["result"].as_str() {
@@ -111,7 +124,7 @@ fn cost(object: &Value) -> Option<f64> {
 fn result(object: &Value, report: &mut Report) -> Reading {
     report.is_error = object["is_error"].as_bool().unwrap_or(false);
     report.cost_usd = cost(object);
-    report.summary = last_words(object);
+    report.summary = last_words(object).or(report.summary.take());
     let usage = &object["usage"];
     let models = object["modelUsage"].as_object().into_iter().flatten().take(MODELS_MAX);
     let models: Vec<String> = models.map(|(it, _)| truncate_chars(it, NAME_CHARS_MAX)).collect();
@@ -220,6 +233,13 @@ mod tests {
         assert!(report.is_error);
         assert_eq!(report.summary.as_deref(), Some("Invalid API key · Fix external API key"));
         assert_eq!(of_type(&entries, "reset").len(), 2);
+        // Ended while it waited: an interrupted run has a result without words.
+        let waiting: String = lines.split_inclusive('\n').take(3).collect();
+        let interrupted = r#"{"type":"result","is_error":true,"errors":["[ede_diagnostic] x"]}"#;
+        let (report, _, ends) = run(&format!("{waiting}{interrupted}"));
+        assert_eq!(ends, 1);
+        let summary = report.summary.unwrap();
+        assert_eq!(summary, "trying again after authentication_failed (HTTP 401)");
     }
 
     #[test]

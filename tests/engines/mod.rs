@@ -1,0 +1,171 @@
+//! Engines as they behave: recorded output of Claude Code, printed by agents that are scripts.
+
+use serde_json::Value;
+
+use crate::support::{Bench, shell};
+
+/// Declares a kind whose engine is read as Claude Code is.
+fn claude_kind(bench: &Bench, fields: &str, agent: &str) {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
+    let file = bench.base.join("agents/claude.sh");
+    std::fs::write(&file, format!("DATA='{data}'\n{agent}\n")).unwrap();
+    let out = &bench.out;
+    bench.lua(&format!(
+        r#"wb.engine "claude" {{
+  type = "process", command = {{ "/bin/sh", "{file}" }}, prompt = "stdin",
+  reads = "claude-stream-json", env = {{ OUT = "{out}" }},
+}}
+wb.kind "ask" {{
+  about = "A test", engine = "claude", {fields},
+  inputs = {{ word = wb.input.line {{ required = false, default = "none" }} }},
+  prompt = [[{{{{word}}}}]],
+}}
+"#
+    ));
+}
+
+fn costs(job: &Value) -> f64 {
+    job["cost_usd"].as_f64().unwrap_or_default()
+}
+
+#[test]
+fn why_claude_could_not_work_is_what_the_operator_reads() {
+    let bench = Bench::new();
+    let agent = "cat \"$DATA/claude-stream-refused.jsonl\"; exit 1";
+    claude_kind(&bench, "timeout = \"20s\"", agent);
+    let server = bench.serve();
+    let (code, out, err) = bench.cli(&["job", "create", "ask", "--wait"]);
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains("Agent failed. See log.\n  Invalid API key"), "{err}");
+    // Once, although it is both the end of the output and the summary.
+    assert_eq!(err.matches("Invalid API key").count(), 1, "{err}");
+    let jobs = bench.get("/api/agent/jobs").ok();
+    let job = &jobs["items"][0];
+    assert_eq!(job["reason"], "exit_status");
+    assert_eq!(job["error_tail"], "Invalid API key · Fix external API key");
+    assert_eq!(job["usage"]["is_error"], true);
+    assert_eq!(job["session_ref"].as_str().unwrap().len(), 36);
+    server.stop();
+}
+
+#[test]
+fn the_result_of_claude_does_not_decide_but_its_numbers_are_kept() {
+    let bench = Bench::new();
+    let agent = "cat \"$DATA/claude-stream-partial.jsonl\"; exit 0";
+    claude_kind(&bench, "timeout = \"20s\"", agent);
+    let server = bench.serve();
+    let id = bench.job("ask", serde_json::json!({}));
+    let job = bench.ended(&id);
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    assert!(costs(&job) > 0.2, "{job:#}");
+    assert_eq!(job["usage"]["turns"], 6);
+    let stream = bench.get(&format!("/api/agent/jobs/{id}/stream")).ok();
+    let types: Vec<&str> =
+        stream["items"].as_array().unwrap().iter().map(|it| it["type"].as_str().unwrap()).collect();
+    assert_eq!((types[0], types[types.len() - 1]), ("start", "done"), "{types:?}");
+    assert_eq!(types.iter().filter(|it| **it == "tool_result").count(), 4);
+    server.stop();
+}
+
+/// As the real one: it prints its result, with the cost, when it is interrupted.
+#[test]
+fn what_an_agent_cost_is_known_although_its_server_was_killed() {
+    let bench = Bench::new();
+    let agent = "trap 'cat \"$DATA/claude-stream-cancelled.jsonl\"; exit 0' INT\n\
+        echo ready > \"$OUT/ready\"; while :; do sleep 0.05; done";
+    claude_kind(&bench, "timeout = \"20s\"", agent);
+    let server = bench.serve();
+    let id = bench.job("ask", serde_json::json!({}));
+    bench.wait_left("ready");
+    server.kill();
+    let server = bench.serve();
+    let job = bench.ended(&id);
+    assert_eq!((&job["status"], &job["reason"]), (&"failed".into(), &"server_restarted".into()));
+    assert_eq!(job["message"], "Agent failed: server restarted.");
+    assert!(costs(&job) > 0.0, "{job:#}");
+    assert_eq!(job["session_ref"].as_str().unwrap().len(), 36);
+    server.stop();
+}
+
+#[test]
+fn an_agent_that_was_not_allowed_to_work_is_known_by_a_warning() {
+    let bench = Bench::new();
+    let line = r#"{"type":"result","is_error":false,"permission_denials":[{},{},{}]}"#;
+    claude_kind(&bench, "timeout = \"20s\"", &format!("echo '{line}'"));
+    let server = bench.serve();
+    let job = bench.ended(&bench.job("ask", serde_json::json!({})));
+    assert_eq!(job["warnings"], serde_json::json!(["permission_denials: 3"]), "{job:#}");
+    server.stop();
+}
+
+#[test]
+fn an_agent_inherits_the_servers_environment_but_for_the_session_of_another_agent() {
+    let bench = Bench::new();
+    claude_kind(&bench, "timeout = \"20s\"", "env | sort > \"$OUT/env\"");
+    let secrets = [
+        ("CLAUDE_CODE_MESSAGING_TOKEN", "s3cret"),
+        ("CLAUDECODE", "1"),
+        ("AI_AGENT", "another"),
+        ("WB_TOKEN", "of another job"),
+        ("CLAUDE_CODE_MAX_RETRIES", "3"),
+    ];
+    let server = bench.serve_with(&secrets);
+    let job = bench.ended(&bench.job("ask", serde_json::json!({})));
+    let env = bench.left("env");
+    let value = |name: &str| {
+        env.lines().find_map(|it| it.strip_prefix(&format!("{name}=")).map(str::to_owned))
+    };
+    assert_eq!(value("CLAUDE_CODE_MAX_RETRIES").as_deref(), Some("3"));
+    assert_eq!(value("WB_JOB_ID").as_deref(), job["id"].as_str());
+    assert_eq!(value("WB_SOCKET").unwrap(), bench.socket().as_str());
+    assert_eq!(value("GIT_CONFIG_KEY_0").as_deref(), Some("gc.auto"));
+    assert!(value("PATH").is_some() && value("HOME").is_some() && value("WB_TOKEN").is_some());
+    assert!(!env.contains("another") && !env.contains("s3cret"), "{env}");
+    assert_eq!(value("CLAUDECODE"), None);
+    server.stop();
+}
+
+/// Keys are in the environment of the server or of an engine; a job's folder is kept for long.
+#[test]
+fn no_variable_that_may_be_a_key_is_written_down() {
+    let bench = Bench::new();
+    claude_kind(&bench, "timeout = \"20s\"", "env > \"$OUT/env\"");
+    let server = bench.serve_with(&[("ANTHROPIC_API_KEY", "sk-s3cret"), ("LC_ALL", "C")]);
+    let job = bench.ended(&bench.job("ask", serde_json::json!({})));
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    assert!(bench.left("env").contains("ANTHROPIC_API_KEY=sk-s3cret"));
+    let folder = bench.data.join("jobs").join(job["id"].as_str().unwrap());
+    let launch = std::fs::read_to_string(folder.join("launch.json")).unwrap();
+    assert!(launch.contains("LC_ALL") && launch.contains("PATH"), "{launch}");
+    assert!(!launch.contains("s3cret") && !launch.contains("WB_TOKEN"), "{launch}");
+    let found = shell(&format!("grep -rl s3cret '{}' || true", bench.data));
+    assert_eq!(found, "");
+    server.stop();
+}
+
+/// An environment that the guard cannot be told is refused, not shortened.
+#[test]
+fn an_environment_that_is_too_long_is_said_to_be() {
+    let bench = Bench::new();
+    claude_kind(&bench, "timeout = \"20s\"", "exit 0");
+    let server = bench.serve_with(&[("BULK", &"x".repeat(100_000))]);
+    let job = bench.ended(&bench.job("ask", serde_json::json!({})));
+    assert_eq!(job["reason"], "spawn_failed");
+    let tail = job["error_tail"].as_str().unwrap();
+    assert!(tail.contains("the environment is too long"), "{tail}");
+    server.stop();
+}
+
+#[test]
+fn an_agent_is_told_who_opened_the_other_topics() {
+    let bench = Bench::new();
+    let agent = "\"$wb_agent\" list-open-topics --source-path \"$path\" > \"$OUT/open.json\"";
+    bench.topic_kind("look", "timeout = \"20s\"", agent);
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
+    let job = bench.ended(&bench.job_on("look", &topic));
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    let open: Value = serde_json::from_str(&bench.left("open.json")).unwrap();
+    assert_eq!(open[0]["topic"]["created_by_name"], "ada", "{open:#}");
+    server.stop();
+}

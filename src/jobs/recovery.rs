@@ -140,8 +140,8 @@ fn put_aside(path: &Utf8Path) -> Result<()> {
 
 async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Result<Job> {
     let dir = job_dir(&inner.ground.data, &job.id);
-    // A guard that was killed together with its server cannot have swept. What cannot be ended is an
-    // error, and the lane stays held. (Waiting for what is marked, the guard among it, is as good a
+    // A guard that was killed together with its server cannot have swept. What cannot be ended is
+    // an error, and the lane stays held. (Waiting for what is marked, the guard among it, is as good a
     // proof of absence as the lock: the switch leaves out both.)
     if !fault::is_off("recovery_lock") {
         let ended = process::end_marked(MARK, job.id.as_str(), inner.ground.grace).await?;

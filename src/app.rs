@@ -183,17 +183,20 @@ async fn serve_site(
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
     tracker.spawn(flows::relay::serve(site.works.clone(), told, stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
-    let queue = tracker.spawn(site.queue.clone().serve(left, stop.clone()));
+    tracker.spawn(site.queue.clone().serve(left, stop.clone()));
     let name = stops.next().await;
     info!("{name}: stopping, running jobs get {}", crate::base::limit::format_duration(grace));
     if !fault::is_off("shutdown") {
         stop.cancel();
     }
+    Ok(end(&site, tracker, stops).await)
+}
+
+/// Waits until all that was started has ended, for the grace of the jobs and a little more, or
+/// until the operator has enough of it.
+async fn end(site: &Site, tracker: TaskTracker, mut stops: signals::Stops) -> ExitCode {
     tracker.close();
     let ended = async {
-        if let Err(cause) = queue.await {
-            error!("the queue ended badly: {cause}");
-        }
         tracker.wait().await;
         // An approval goes on when its caller has left.
         site.repo.close().await;
@@ -201,15 +204,15 @@ async fn serve_site(
     tokio::select! {
         () = ended => {
             info!("stopped");
-            Ok(ExitCode::SUCCESS)
+            ExitCode::SUCCESS
         }
-        () = tokio::time::sleep(grace + SHUTDOWN_SLACK) => {
+        () = tokio::time::sleep(site.config.limits.grace + SHUTDOWN_SLACK) => {
             error!("stopped with {} tasks unfinished; the next start settles them", tracker.len());
-            Ok(ExitCode::FAILURE)
+            ExitCode::FAILURE
         }
         name = stops.next() => {
             error!("{name} again: stopped at once; the next start settles what was running");
-            Ok(ExitCode::FAILURE)
+            ExitCode::FAILURE
         }
     }
 }

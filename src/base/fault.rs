@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** without the feature `faults` both functions are constants; a release has neither.
 
-/// Ends this process as `kill -9` would, if `WB_CRASH_AT` names this point. If `WB_CRASH_WHEN` names
-/// a file, only once that file is there: a point that is often passed is armed by it.
+/// Ends this process as `kill -9` would, if `WB_CRASH_AT` names this point. If `WB_CRASH_WHEN`
+/// names a file, only once that file is there: a point that is often passed is armed by it.
 #[inline]
 pub fn crash_point(name: &str) {
     #[cfg(feature = "faults")]

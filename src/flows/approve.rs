@@ -177,7 +177,8 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled) -> Result<()> {
     tx.emit(event.audited())
 }
 
-/// What else was proposed for the Source was proposed for a version that is not the newest any more.
+/// What else was proposed for the Source was proposed for a version that is not the newest any
+/// more.
 fn mark_others_stale(tx: &Tx<'_>, approved: &Proposal) -> Result<()> {
     let mut filter = ProposalFilter {
         status: Some(ProposalStatus::Open),

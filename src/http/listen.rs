@@ -27,8 +27,8 @@ pub enum Peer {
         uid: u32,
         /// Its process, if this process can see it.
         pid: Option<i32>,
-        /// Whether it belonged to a job when it connected. Decided once, before it can end and leave
-        /// the connection to somebody else. One that cannot be seen counts as an agent's.
+        /// Whether it belonged to a job when it connected. Decided once, before it can end and
+        /// leave the connection to somebody else. One that cannot be seen counts as an agent's.
         is_agent: bool,
     },
 }

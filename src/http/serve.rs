@@ -37,8 +37,8 @@ pub struct Listeners {
 pub struct ServeLimits {
     /// Most TCP connections; one more is closed at once.
     pub tcp_connections_max: usize,
-    /// Most connections on the socket, of agents and of all others each: a job that opens many takes
-    /// none from browsers and none from the operator.
+    /// Most connections on the socket, of agents and of all others each: a job that opens many
+    /// takes none from browsers and none from the operator.
     pub unix_connections_max: usize,
     /// Longest time for the head of a request, and between two requests.
     pub header_read: Duration,

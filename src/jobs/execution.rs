@@ -225,8 +225,8 @@ async fn fence(inner: &Inner, job: &Job) {
     }
 }
 
-/// Ends what a killed guard left behind, until nothing is left: the lane is held until then. Whether
-/// nothing is; false only if the server stops meanwhile.
+/// Ends what a killed guard left behind, until nothing is left: the lane is held until then.
+/// Whether nothing is; false only if the server stops meanwhile.
 pub(super) async fn end_all_strays(inner: &Inner, job: &Job, stop: &CancellationToken) -> bool {
     while !end_strays(inner, job).await {
         tokio::select! {

@@ -26,7 +26,8 @@ const DUE: &str = "
     WHERE status = 'queued' AND ready = -1 AND not_before_ms <= :now LIMIT 500";
 const READY_ONE: &str = "UPDATE agent_jobs SET ready = :ready WHERE seq = :seq AND ready = -1";
 const NEXT_DUE: &str = "
-    SELECT MIN(not_before_ms) FROM agent_jobs INDEXED BY jobs_deferred WHERE status = 'queued' AND ready = -1";
+    SELECT MIN(not_before_ms) FROM agent_jobs INDEXED BY jobs_deferred
+    WHERE status = 'queued' AND ready = -1";
 const NEXT_LANE: &str = "
     SELECT MIN(lane_key) FROM agent_jobs INDEXED BY jobs_waiting
     WHERE status = 'queued' AND ready >= 0 AND lane_key > :lane";

@@ -224,8 +224,8 @@ impl Queue {
     }
 }
 
-/// Runs a job; if that ends by a fault of this program, the guard has lost its lifeline and ends the
-/// agent, and the job is settled like one of an earlier server.
+/// Runs a job; if that ends by a fault of this program, the guard has lost its lifeline and ends
+/// the agent, and the job is settled like one of an earlier server.
 async fn run_to_end(
     inner: Arc<Inner>,
     job: Job,

@@ -15,6 +15,7 @@ const EXCUSED: &[(&str, &str)] = &[
     ("jobs::list_all", "it walks back from the newest row until the page is full"),
     ("enqueue::queued", "the index holds queued rows only, at most 10,000"),
     ("claim::running", "the index holds running rows only, as many as the cap"),
+    ("settle::cancelled", "the index holds running rows only, as many as the cap"),
     ("jobs::running", "the index holds running rows only, as many as the cap"),
     ("jobs::guards", "the index holds running rows only, as many as the cap"),
     ("claim::next_kind", "the smallest kind beyond a kind is one step of the index"),

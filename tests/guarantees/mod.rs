@@ -13,4 +13,5 @@ mod lifecycle;
 mod network;
 mod paths;
 mod results;
+mod switches;
 mod tokens;

@@ -94,23 +94,3 @@ fn g04_a_job_that_is_being_cancelled_writes_nothing_more() {
     assert_eq!(bench.ended(&job)["status"], "cancelled");
     server.stop();
 }
-
-/// A grandchild that outlives its agent speaks until it is refused, and then hands in a proposal.
-/// Fails with `WB_WITHOUT=fence`.
-#[test]
-fn g04_what_outlives_its_agent_is_refused_before_it_is_ended() {
-    let bench = Bench::new();
-    let agent = "pid=$$
-(trap '' INT TERM HUP
- until \"$wb_agent\" get-topic --id \"$topic\" > \"$OUT/last\" 2>&1; [ $? = 5 ]; do echo .; done
- printf 'late\\n' | propose > \"$OUT/late\" 2>&1; echo $? > \"$OUT/code\") &
-exit 0";
-    bench.topic_kind("parent", &format!("{FIELDS}, produces = \"proposal\""), agent);
-    let server = bench.serve();
-    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
-    bench.ended(&bench.job_on("parent", &topic));
-    assert_eq!(bench.left("code"), "5", "{} {}", bench.left("last"), bench.left("late"));
-    assert!(bench.left("late").contains("has ended"), "{}", bench.left("late"));
-    assert_eq!(state(&bench, &topic)["proposals"], json!([]));
-    server.stop();
-}

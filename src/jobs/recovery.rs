@@ -140,14 +140,15 @@ fn put_aside(path: &Utf8Path) -> Result<()> {
 
 async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Result<Job> {
     let dir = job_dir(&inner.ground.data, &job.id);
-    // A guard that was killed together with its server cannot have swept. What cannot be ended is
-    // an error, and the lane stays held. (Waiting for what is marked, the guard among it, is as good a
-    // proof of absence as the lock: the switch leaves out both.)
-    if !fault::is_off("recovery_lock") {
-        let ended = process::end_marked(MARK, job.id.as_str(), inner.ground.grace).await?;
-        if ended > 0 {
-            warn!(job_id = %job.id, "ended {ended} processes of a job whose guard is gone");
-        }
+    // A guard that was killed together with its server cannot have swept. (Waiting for the marked
+    // processes, the guard among them, is as good a proof of absence as the lock is.) What cannot be
+    // ended is an error, and the lane stays held.
+    let ended = match fault::is_off("recovery_lock") {
+        true => 0,
+        false => process::end_marked(MARK, job.id.as_str(), inner.ground.grace).await?,
+    };
+    if ended > 0 {
+        warn!(job_id = %job.id, "ended {ended} processes of a job whose guard is gone");
     }
     let record = process::read_exit_record(&dir).unwrap_or_else(|cause| {
         warn!(job_id = %job.id, "{}", cause.chain());

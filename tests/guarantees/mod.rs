@@ -15,3 +15,4 @@ mod paths;
 mod results;
 mod switches;
 mod tokens;
+mod watch;

@@ -5,7 +5,7 @@ pub(super) fn line(text: &str) -> String {
     escape(text, |_| false)
 }
 
-/// Returns several lines: as [`line`], but line feeds and tabs stay.
+/// Returns several lines: as [`line()`], but line feeds and tabs stay.
 pub(super) fn block(text: &str) -> String {
     escape(text, |c| c == '\n' || c == '\t')
 }
@@ -44,23 +44,6 @@ fn is_harmful(c: char) -> bool {
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Writes the characters of a JSON text that a terminal would obey, or that would hide text from a
-/// reader, as escapes of JSON. The text means the same as before.
-pub(super) fn json(text: &str) -> String {
-    let is_harmful = |c: char| {
-        (c.is_control() && c != '\n')
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if is_harmful(c) {
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            out.push(c);
-        }
-        out
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,13 +78,5 @@ mod tests {
             let kept = |c: char| c == '\n' || c == '\t';
             proptest::prop_assert!(!block(&text).chars().any(|c| is_harmful(c) && !kept(c)));
         }
-    }
-
-    #[test]
-    fn json_stays_json_and_becomes_harmless() {
-        let value = serde_json::json!({"a": "x\u{9b}31m\u{7f}\u{202e}y\u{1b}"});
-        let text = json(&serde_json::to_string_pretty(&value).unwrap());
-        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 }

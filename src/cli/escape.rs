@@ -5,7 +5,7 @@ pub(super) fn line(text: &str) -> String {
     escape(text, |_| false)
 }
 
-/// Returns several lines: as [`line`], but line feeds and tabs stay.
+/// Returns several lines: as [`line()`], but line feeds and tabs stay.
 pub(super) fn block(text: &str) -> String {
     escape(text, |c| c == '\n' || c == '\t')
 }

@@ -88,7 +88,7 @@ pub fn json<T: Serialize>(status: StatusCode, value: &T) -> Result<Response> {
 /// Returns JSON with 200.
 ///
 /// # Errors
-/// As [`json`].
+/// As [`json()`].
 pub fn ok<T: Serialize>(value: &T) -> Result<Response> {
     json(StatusCode::OK, value)
 }

@@ -21,7 +21,7 @@ fn g31_what_an_agent_changes_unasked_is_named() {
     for (kind, agent, _) in &cases {
         let own = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.c GIT_COMMITTER_NAME=a \
                    GIT_COMMITTER_EMAIL=a@b.c root='";
-        let agent = format!("{own}{}'\n{agent}\n", bench.root);
+        let agent = format!("{own}{}'\n{agent}\n", bench.top);
         bench.word_kind(kind, FIELDS, &agent);
     }
     let server = bench.serve();

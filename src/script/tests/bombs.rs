@@ -89,7 +89,7 @@ async fn an_error_names_its_line() {
 }
 
 #[tokio::test]
-async fn a_loop_ends_even_inside_pcall() {
+async fn g27_a_loop_ends_even_inside_pcall() {
     let (_site, loaded) = functions(&[
         "while true do pcall(function() while true do end end) end",
         "local function f() return pcall(f) end while true do f() end",
@@ -129,7 +129,7 @@ async fn deep_recursion_is_an_error_and_no_crash() {
 }
 
 #[tokio::test]
-async fn a_memory_bomb_costs_its_call_only() {
+async fn g27_a_memory_bomb_costs_its_call_only() {
     let (_site, loaded) = functions(&[
         "return ('x'):rep(1e9)",
         "local t = {} for i = 1, 1e9 do t[i] = { i } end",
@@ -151,7 +151,7 @@ async fn a_memory_bomb_costs_its_call_only() {
 }
 
 #[tokio::test]
-async fn a_pattern_costs_its_thread_and_then_the_functions() {
+async fn g27_a_pattern_costs_its_thread_and_then_the_functions() {
     let (site, loaded) = functions(&[PATTERN, "return arg"]);
     // The fresh VM comes from the stored text: the disk may hold another script by now.
     site.write("wiki-browser.lua", "error(\"not this one\")");

@@ -171,6 +171,23 @@ fn only_the_store_opens_sqlite() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
+/// Agents of our own user can put a fifo or a link where a file is expected: `process` opens files
+/// of jobs and of the repository without waiting and without following.
+#[test]
+fn files_that_agents_can_swap_are_opened_by_process_only() {
+    let words = ["fs::read(", "fs::read_to_string(", "File::open(", "OpenOptions::new("];
+    for (path, text) in rust_files("src") {
+        let before_tests = text.split("#[cfg(test)]").next().unwrap_or_default();
+        if matches!(module(&path), "jobs" | "flows" | "documents")
+            && !path.as_str().contains("test")
+        {
+            for word in words {
+                assert!(!code(before_tests).contains(word), "{path} says {word}");
+            }
+        }
+    }
+}
+
 #[test]
 fn unsafe_code_is_in_one_file_with_reasons() {
     for (path, text) in rust_files("src") {

@@ -7,6 +7,7 @@ mod approve_crash;
 mod crash;
 mod decisions;
 mod escape;
+mod hostile;
 mod kills;
 mod lanes;
 mod lifecycle;

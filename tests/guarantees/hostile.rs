@@ -88,7 +88,7 @@ fn g05_a_lock_that_was_tampered_with_does_not_hold_a_lane() {
     server.stop();
 }
 
-/// A guard that its agent keeps stopped cannot sweep: after its time it is killed, and the rest too.
+/// A guard that its agent keeps stopped cannot sweep: after its time it is killed, and the rest.
 #[test]
 fn g09_an_agent_that_stops_its_guard_ends_with_the_next_server() {
     let hold = "trap '' INT TERM HUP; guard=$PPID; echo ready > \"$OUT/ready\"; \

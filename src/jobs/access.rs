@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, ErrorKind, JobId, Result, SourcePath, TopicId};
 use crate::jobs::Job;
+use crate::jobs::table::slim;
 use crate::store::Tx;
 
 const OWNER: &str = "SELECT id, status, ending_ms FROM agent_jobs WHERE token_hash = :hash";
-const BY_TOKEN: &str = "SELECT * FROM agent_jobs WHERE token_hash = :hash";
+const BY_TOKEN: &str = slim!("WHERE token_hash = :hash");
 
 pub(super) const STATEMENTS: &[(&str, &str)] =
     &[("access::owner", OWNER), ("access::by_token", BY_TOKEN)];

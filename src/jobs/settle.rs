@@ -146,7 +146,7 @@ pub(super) fn settle(
     hooks: &Hooks,
     capacities: &Capacities,
 ) -> Result<Job> {
-    let job = table::find(tx.connection(), id)?;
+    let job = table::find_slim(tx.connection(), id)?;
     let (status, reason, tail) = decide(tx, &job, outcome, produces, hooks)?;
     let tail = tail.map(|it| tail_of(it.as_bytes(), ERROR_TAIL_BYTES_MAX));
     let summary = outcome.summary.as_deref();
@@ -161,7 +161,7 @@ pub(super) fn settle(
     if let Some(lane) = &job.lane {
         lane::refresh(tx, lane, capacities)?;
     }
-    let job = table::find(tx.connection(), id)?;
+    let job = table::find_slim(tx.connection(), id)?;
     (hooks.settled)(tx, &job)?;
     tx.emit(Event::new(
         EventKind::JobFinished,

@@ -5,35 +5,64 @@ use rusqlite::{Connection, OptionalExtension as _, named_params};
 use crate::base::{Error, JobId, Result, TopicId};
 use crate::jobs::{Job, JobFilter};
 
+/// All columns, but long values of inputs and results left out: a list of jobs must not carry what
+/// a single one may.
+macro_rules! slim {
+    ($rest:literal) => {
+        concat!(
+            "SELECT seq, id, kind, lane_key, status, reason, source_path, topic_id, persona_name,
+                CASE WHEN length(inputs_json) <= 65536 THEN inputs_json ELSE '{}' END
+                    AS inputs_json,
+                grants_json, requested_by, priority, not_before_ms, created_ms, started_ms,
+                ending_ms, completed_ms, exit_code, signal, error_tail, summary,
+                CASE WHEN length(result_json) <= 65536 THEN result_json
+                     WHEN result_json IS NOT NULL THEN '\"(longer than 64 KiB)\"' END
+                    AS result_json,
+                warnings_json, cancelled_by, session_ref, usage_json, cost_usd, config_digest,
+                retry_of, guard_pid, guard_start, boot_id
+             FROM agent_jobs ",
+            $rest
+        )
+    };
+}
+pub(super) use slim;
+
 const FIND: &str = "SELECT * FROM agent_jobs WHERE id = :id";
+const FIND_SLIM: &str = slim!("WHERE id = :id");
 const RUNNING: &str = "SELECT * FROM agent_jobs WHERE status = 'running' ORDER BY seq";
 const GUARDS: &str = "
     SELECT guard_pid FROM agent_jobs WHERE status = 'running' AND guard_pid IS NOT NULL";
 // One statement a filter, so that each has its index; the rest of the filter is checked per row of
 // that index. A `:x IS NULL OR …` for all of them in one statement would scan the whole table.
-const LIST_ALL: &str = "
-    SELECT * FROM agent_jobs WHERE seq < :before
+const LIST_ALL: &str = slim!(
+    "WHERE seq < :before
       AND (:kind IS NULL OR kind = :kind) AND (:status IS NULL OR status = :status)
-    ORDER BY seq DESC LIMIT :limit";
-const LIST_BY_SOURCE: &str = "
-    SELECT * FROM agent_jobs WHERE source_path = :source AND seq < :before
+    ORDER BY seq DESC LIMIT :limit"
+);
+const LIST_BY_SOURCE: &str = slim!(
+    "WHERE source_path = :source AND seq < :before
       AND (:kind IS NULL OR kind = :kind) AND (:status IS NULL OR status = :status)
-    ORDER BY seq DESC LIMIT :limit";
-const LIST_BY_TOPIC: &str = "
-    SELECT * FROM agent_jobs WHERE topic_id = :topic AND seq < :before
+    ORDER BY seq DESC LIMIT :limit"
+);
+const LIST_BY_TOPIC: &str = slim!(
+    "WHERE topic_id = :topic AND seq < :before
       AND (:source IS NULL OR source_path = :source)
       AND (:kind IS NULL OR kind = :kind) AND (:status IS NULL OR status = :status)
-    ORDER BY seq DESC LIMIT :limit";
-const LIST_BY_STATUS: &str = "
-    SELECT * FROM agent_jobs WHERE status = :status AND seq < :before
+    ORDER BY seq DESC LIMIT :limit"
+);
+const LIST_BY_STATUS: &str = slim!(
+    "WHERE status = :status AND seq < :before
       AND (:kind IS NULL OR kind = :kind)
-    ORDER BY seq DESC LIMIT :limit";
-const LIST_BY_KIND: &str = "
-    SELECT * FROM agent_jobs WHERE kind = :kind AND seq < :before
-    ORDER BY seq DESC LIMIT :limit";
+    ORDER BY seq DESC LIMIT :limit"
+);
+const LIST_BY_KIND: &str = slim!(
+    "WHERE kind = :kind AND seq < :before
+    ORDER BY seq DESC LIMIT :limit"
+);
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("jobs::find", FIND),
+    ("jobs::find_slim", FIND_SLIM),
     ("jobs::running", RUNNING),
     ("jobs::guards", GUARDS),
     ("jobs::list_all", LIST_ALL),
@@ -53,7 +82,14 @@ pub fn find(connection: &Connection, id: &JobId) -> Result<Job> {
     job.ok_or_else(|| Error::not_found(format!("no job {id}")))
 }
 
-/// Returns jobs, newest first.
+/// Returns a job without long values of its inputs and its result; that it has a result shows.
+pub(super) fn find_slim(connection: &Connection, id: &JobId) -> Result<Job> {
+    let mut statement = connection.prepare_cached(FIND_SLIM)?;
+    let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
+    job.ok_or_else(|| Error::not_found(format!("no job {id}")))
+}
+
+/// Returns jobs, newest first, without long values of their inputs and results.
 ///
 /// # Errors
 /// `not_found` if `before` names no job.

@@ -17,6 +17,9 @@ use crate::script::position::Source;
 use crate::script::require::read_below;
 use crate::script::template::{PROMPT_NAMES, Piece, pieces};
 
+/// What a request for a job can say beside the inputs.
+const REQUEST_NAMES: [&str; 2] = ["priority", "not_before"];
+
 /// Largest SKILL.md that is read, in bytes.
 const SKILL_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -148,10 +151,12 @@ impl KindBuilder<'_> {
         let Some(Given::Inputs(given)) = self.checked.given("inputs") else { return Vec::new() };
         let known = self.input_names();
         let mut inputs = Vec::new();
-        for name in PROMPT_NAMES {
+        let of_prompts = PROMPT_NAMES.map(|it| (it, "every prompt has a value of its own"));
+        let of_requests = REQUEST_NAMES.map(|it| (it, "a request for a job says it of the job"));
+        for (name, why) in of_prompts.into_iter().chain(of_requests) {
             if let Some(taken) = given.iter().find(|it| it.name == name) {
                 let message = format!("an input cannot have the name `{name}`");
-                self.error("bad-name", message, &taken.spot, "every prompt has a value of its own");
+                self.error("bad-name", message, &taken.spot, why);
             }
         }
         for one in given {
@@ -205,11 +210,21 @@ impl KindBuilder<'_> {
         let named =
             |ty, name: &str| inputs.iter().any(|it| it.ty == ty && it.name == name && it.required);
         let mut wrong = Vec::new();
-        if produces == Some(Produces::Proposal)
-            && given(InputType::Topic).is_none()
-            && given(InputType::Source).is_none()
-        {
-            wrong.push(("produces", "a proposal needs a topic or source input"));
+        let has_version = || {
+            let from_source = |it: &Input| {
+                let source = inputs.iter().find(|other| it.from.as_ref() == Some(&other.name));
+                it.ty == InputType::Blob && source.is_some_and(|it| it.ty == InputType::Source)
+            };
+            inputs.iter().any(from_source)
+        };
+        let has_topic = given(InputType::Topic).is_some();
+        if produces == Some(Produces::Proposal) && !(has_topic && has_version()) {
+            let needs =
+                "a proposal needs a topic, its source, and the blob of that source as inputs";
+            wrong.push(("produces", needs));
+        }
+        if produces == Some(Produces::Message) && !has_topic {
+            wrong.push(("produces", "a message needs a topic input: it is written there"));
         }
         match self.declared.name.as_deref() {
             Some("incorporate") => {

@@ -237,8 +237,15 @@ fn the_two_kinds_of_the_database_keep_its_rules() {
         )
     };
     let count = |text: &str| Site::with_head(text).load().map_or_else(|it| it.errors.len(), |_| 0);
-    let topic = "inputs = { topic_id = wb.input.topic() }, produces = \"proposal\"";
+    let topic = "inputs = { topic_id = wb.input.topic(), \
+        path = wb.input.source { from = \"topic_id\" }, \
+        base = wb.input.blob { from = \"path\" } }, produces = \"proposal\"";
     assert_eq!(count(&kind("incorporate", topic)), 0);
+    let no_version = topic.replace("base = wb.input.blob { from = \"path\" }", "");
+    assert_eq!(count(&kind("other", &no_version)), 1);
+    let message = "inputs = { a = wb.input.line() }, produces = \"message\"";
+    assert_eq!(count(&kind("other", message)), 1);
+    assert_eq!(count(&kind("other", "inputs = { priority = wb.input.line() }")), 1);
     assert_eq!(count(&kind("incorporate", "")), 2);
     assert_eq!(count(&kind("incorporate", &topic.replace("topic_id", "t"))), 1);
     let persona = "inputs = { persona_name = wb.input.persona() }";

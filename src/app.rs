@@ -70,10 +70,11 @@ pub fn serve(script: &Utf8Path, say: impl FnOnce(&str)) -> ExitCode {
 async fn run(loaded: Loaded, say: impl FnOnce(&str)) -> Result<ExitCode> {
     let stops = signals::listen()?;
     let config = Arc::clone(&loaded.config);
+    let ground = ground(&loaded).await?;
     data::make_private(&config.site.data)?;
     let lock = take_lock(&config.site.data).await?;
     process::become_subreaper()?;
-    let (site, writer) = build(&loaded).await?;
+    let (site, writer) = build(&loaded, ground)?;
     // The recovery writes: its writer is served from here on, and until the very end.
     let (writer_stop, writers) = (CancellationToken::new(), TaskTracker::new());
     let mut writer_done = writers.spawn(writer.serve(writer_stop.clone()));
@@ -94,7 +95,16 @@ async fn run(loaded: Loaded, say: impl FnOnce(&str)) -> Result<ExitCode> {
     outcome
 }
 
-async fn build(loaded: &Loaded) -> Result<(Site, Writer)> {
+/// What a site stands on, looked at before anything is written.
+struct Ground {
+    env: Vec<(String, String)>,
+    wb_agent: Utf8PathBuf,
+    engines: Engines,
+    children: Children,
+    repo: Repo,
+}
+
+async fn ground(loaded: &Loaded) -> Result<Ground> {
     let config = &loaded.config;
     let env: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -105,6 +115,12 @@ async fn build(loaded: &Loaded) -> Result<(Site, Writer)> {
     let children = Children::new();
     let git = resolve_git(path, &config.folder)?;
     let repo = Repo::open(&config.site.root, git, &config.site.sources, children.clone()).await?;
+    Ok(Ground { env, wb_agent, engines, children, repo })
+}
+
+fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
+    let config = &loaded.config;
+    let Ground { env, wb_agent, engines, children, repo } = ground;
     let clock = Clock::system();
     let (store, writer) =
         Store::open(&config.site.data.join("wiki.db"), MIGRATIONS, clock.clone())?;

@@ -20,7 +20,21 @@ pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(data)
-        .context(ErrorKind::Unavailable, cannot)
+        .context(ErrorKind::Unavailable, cannot)?;
+    ignore_all(data)
+}
+
+/// Lets git pass the folder over, whatever the repository's own `.gitignore` says: `git add -A`
+/// must not commit the operator's token.
+fn ignore_all(data: &Utf8Path) -> Result<()> {
+    let path = data.join(".gitignore");
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    match made.and_then(|mut file| file.write_all(b"*\n")) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(cause).context(ErrorKind::Unavailable, || format!("cannot write {path}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Keeps the text of the loaded script under its digest: a job's row names the digest.

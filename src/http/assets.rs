@@ -11,7 +11,10 @@ use crate::http::{get, reply};
 /// Name, type and bytes.
 type Asset = (&'static str, &'static str, &'static [u8]);
 
-const ASSETS: &[Asset] = &[("wb.css", "text/css; charset=utf-8", include_bytes!("assets/wb.css"))];
+const ASSETS: &[Asset] = &[
+    ("wb.css", "text/css; charset=utf-8", include_bytes!("assets/wb.css")),
+    ("icon.svg", "image/svg+xml", include_bytes!("assets/icon.svg")),
+];
 
 pub(super) fn routes() -> BoxedFilter<(Response,)> {
     get("/assets/{name}", &(), async |(), call| {

@@ -161,5 +161,5 @@ where
 
 fn unknown() -> Error {
     Error::new(ErrorKind::Unauthenticated, "the credential is not known here")
-        .hint("open a new login link, or use a token that is alive")
+        .hint("open a new login link, or use a token that is alive (an agent's is WB_TOKEN)")
 }

@@ -380,13 +380,15 @@ pub(super) fn log_end(job: &Job) {
         _ => 0,
     };
     let source = job.source_path.as_ref().map(|it| it.as_str()).unwrap_or_default();
-    let (status, code) = (job.status.as_str(), job.exit_code);
+    // All six fields of document A stand in every line, also where there is no exit code.
+    let code = job.exit_code.map_or_else(|| "none".to_owned(), |it| it.to_string());
+    let status = job.status.as_str();
     if job.status == Status::Succeeded {
         info!(job_id = %job.id, kind = job.kind, source_path = source, duration_ms,
-            exit_code = code, status, "job {} ended {status}", job.id);
+            exit_code = %code, status, "job {} ended {status}", job.id);
     } else {
         let reason = job.reason.map_or("", Reason::as_str);
         warn!(job_id = %job.id, kind = job.kind, source_path = source, duration_ms,
-            exit_code = code, status, reason, "job {} ended {status}: {reason}", job.id);
+            exit_code = %code, status, reason, "job {} ended {status}: {reason}", job.id);
     }
 }

@@ -129,6 +129,9 @@ impl<'a> Builder<'a> {
             if let Err(cause) = globset::Glob::new(glob) {
                 let message = format!("`{}` is not a glob", glob.escape_debug());
                 self.error("bad-glob", message, spot, &cause.kind().to_string());
+            } else if glob.starts_with('/') || glob.split('/').any(|it| it == "..") {
+                let message = format!("`{}` matches nothing below the root", glob.escape_debug());
+                self.error("bad-glob", message, spot, "a glob is relative to `root`, without `..`");
             }
         }
         if site.has("sources") && !site.is_wrong("sources") && site.lines("sources").is_empty() {

@@ -58,7 +58,8 @@ fn a_new_site_has_a_script_skills_and_a_persona() {
     let folder = repository();
     let output = wiki_browser(folder.path()).arg("init").unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("next:\n  wiki-browser check\n  wiki-browser serve\n"), "{text}");
+    assert!(text.contains("next:\n  git add wiki-browser.lua skills/"), "{text}");
+    assert!(text.contains("\n  wiki-browser check\n  wiki-browser serve\n"), "{text}");
     assert_eq!(names(folder.path()), WRITTEN);
     let skill = fs::read_to_string(folder.path().join(".claude/skills/wb-incorporate/SKILL.md"));
     assert!(skill.unwrap().contains("name: wb-incorporate"));

@@ -37,9 +37,8 @@ fn assert_logged(server: &Server, job: &Value) {
     for field in [kind.as_str(), &source, "duration_ms=", &status_field] {
         assert!(end.contains(field), "{field}: {end}");
     }
-    if !job["exit_code"].is_null() {
-        assert!(end.contains(&format!("exit_code={}", job["exit_code"])), "{end}");
-    }
+    let code = job["exit_code"].as_i64().map_or_else(|| "none".to_owned(), |it| it.to_string());
+    assert!(end.contains(&format!("exit_code={code} ")), "{end}");
     let level = if status == "succeeded" { " INFO " } else { " WARN " };
     assert!(end.contains(level), "{end}");
 }
@@ -269,5 +268,25 @@ fn a_cancelled_job_names_who_cancelled_it() {
         (&json!("cancelled"), &json!("Cancelled by ada."))
     );
     assert_logged(&server, &job);
+    server.stop();
+}
+
+/// Claude Code refuses to skip permissions as root: the operator is told before the first job is.
+#[test]
+fn a_server_of_root_warns_of_engines_that_skip_permissions() {
+    let bench = Bench::new();
+    let file = bench.base.join("agents/skips.sh");
+    std::fs::write(&file, "exit 0\n").unwrap();
+    bench.lua(&format!(
+        "wb.engine \"skips\" {{ type = \"process\", prompt = \"stdin\", command = \n\
+         {{ \"/bin/sh\", \"{file}\", \"--dangerously-skip-permissions\" }} }}\n\
+         wb.kind \"skips\" {{ about = \"A test\", engine = \"skips\", timeout = \"5s\",\n\
+         prompt = \"x\", inputs = {{}} }}\n"
+    ));
+    let server = bench.serve();
+    let warnings = bench.get("/api/config").ok()["warnings"].to_string();
+    let is_root = shell("id -u").trim() == "0";
+    assert_eq!(warnings.contains("runs as root"), is_root, "{warnings}");
+    assert_eq!(warnings.contains("IS_SANDBOX"), is_root, "{warnings}");
     server.stop();
 }

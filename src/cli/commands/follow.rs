@@ -126,7 +126,9 @@ impl Watch<'_> {
         }
         let pairs = [("status", Some("running")), ("source_path", job["source_path"].as_str())];
         let page = self.client.get(&query("/api/agent/jobs", &pairs))?;
-        let before = page["items"].as_array().into_iter().flatten().find(|it| it["lane"] == lane);
+        // It may have started between the two questions: it is not behind itself.
+        let is_before = |it: &&Value| it["lane"] == lane && it["id"] != job["id"];
+        let before = page["items"].as_array().into_iter().flatten().find(is_before);
         Ok(before.map_or_else(String::new, |it| format!(": behind job {}", line(it, "id"))))
     }
 

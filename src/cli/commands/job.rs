@@ -280,13 +280,14 @@ fn cancel(desk: &Desk, given: &str) -> Result<()> {
 fn print_log(desk: &Desk, given: &str, stream: &str) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
-    let mut offset = 0;
+    let (mut offset, mut is_said) = (0, false);
     loop {
         let page = client.get(&log_route(&id, stream, offset))?;
         desk.screen.answer(&page, |screen, page| {
-            if let (Some(from), Some(to)) =
-                (page["cut"]["from"].as_u64(), page["cut"]["to"].as_u64())
+            if let (Some(from), Some(to), false) =
+                (page["cut"]["from"].as_u64(), page["cut"]["to"].as_u64(), is_said)
             {
+                is_said = true;
                 screen.note(&format!("[{} bytes were not kept]", to.saturating_sub(from)));
             }
             screen.raw(text(page, "text"))

@@ -162,6 +162,9 @@ pub(in crate::cli) fn render(desk: &Desk, args: &RenderArgs) -> Result<u8> {
         inputs: &given,
         source_of_topic: source.as_deref(),
     })?;
+    if prompt.is_empty() {
+        desk.screen.note("the prompt is empty: the engine of this kind needs none");
+    }
     let value = json!({"kind": args.kind, "prompt": prompt});
     desk.screen.answer(&value, |screen, _| screen.raw(&prompt))?;
     Ok(0)

@@ -79,7 +79,7 @@ pub(super) fn run(screen: &Screen, args: &InitArgs) -> Result<()> {
     } else {
         plan::write(&folder, &items)?
     };
-    let next = next_commands(&here, &folder);
+    let next = next_commands(&here, &folder, &items);
     let value = json!({
         "folder": folder.as_str(), "written": written, "dry_run": args.dry_run, "next": next,
     });
@@ -113,14 +113,27 @@ fn items(args: &InitArgs) -> Vec<Item> {
     items
 }
 
-fn next_commands(here: &Utf8Path, folder: &Utf8Path) -> [String; 3] {
-    let option = if here == folder {
-        String::new()
-    } else {
-        let script = folder.strip_prefix(here).unwrap_or(folder).join(SCRIPT);
-        format!(" --config {}", quoted(script.as_str()))
+/// Returns what to do next: commit what was written, and serve.
+fn next_commands(here: &Utf8Path, folder: &Utf8Path, items: &[Item]) -> Vec<String> {
+    let place = folder.strip_prefix(here).unwrap_or(folder);
+    let option = match here == folder {
+        true => String::new(),
+        false => format!(" --config {}", quoted(place.join(SCRIPT).as_str())),
     };
-    ["check", "serve", "login"].map(|verb| format!("wiki-browser {verb}{option}"))
+    let files: Vec<String> = items
+        .iter()
+        .map(|it| {
+            quoted(
+                if here == folder { it.path().to_owned() } else { place.join(it.path()) }.as_str(),
+            )
+        })
+        .collect();
+    let mut next = vec![
+        format!("git add {}", files.join(" ")),
+        "git commit -m \"A wiki-browser site\"".to_owned(),
+    ];
+    next.extend(["check", "serve"].map(|verb| format!("wiki-browser {verb}{option}")));
+    next
 }
 
 /// Returns a word as a shell takes it.
@@ -215,10 +228,10 @@ mod tests {
 
     #[test]
     fn the_next_commands_can_be_pasted() {
-        let next = next_commands("/a".into(), "/a".into());
-        assert_eq!(next[1], "wiki-browser serve");
-        let next = next_commands("/a".into(), "/a/my site".into());
-        assert_eq!(next[0], "wiki-browser check --config 'my site/wiki-browser.lua'");
+        let next = next_commands("/a".into(), "/a".into(), &[]);
+        assert_eq!(next[3], "wiki-browser serve");
+        let next = next_commands("/a".into(), "/a/my site".into(), &[]);
+        assert_eq!(next[2], "wiki-browser check --config 'my site/wiki-browser.lua'");
         assert_eq!(quoted("it's"), "'it'\\''s'");
         assert_eq!(plain("/a/./b/../c".into()), "/a/c");
     }

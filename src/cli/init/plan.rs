@@ -196,7 +196,7 @@ fn add_line(path: &Utf8Path, line: &str, undo: &mut Undo) -> std::io::Result<boo
 pub(super) fn refusal(folder: &Utf8Path, found: &[Utf8PathBuf]) -> Error {
     let names: Vec<&str> = found.iter().map(|it| it.as_str()).collect();
     Error::conflict("in_the_way", format!("in the way in {folder}: {}", names.join(", ")))
-        .hint("nothing was changed; move them, or choose another folder")
+        .hint("nothing was changed; move them, or keep yours: wiki-browser init wiki --root ..")
 }
 
 #[cfg(test)]

@@ -147,7 +147,8 @@ async fn in_the_way(site: &Site, caller: &Caller, job: &Job) -> Result<Option<Jo
     }
     let query = JobQuery { status: Some("running".to_owned()), ..Default::default() };
     let running: List<Job> = read(flows::jobs::list(site, caller, query).await?)?;
-    Ok(running.items.into_iter().find(|it| it.lane == job.lane))
+    // It may have started between the two questions: it is not in its own way.
+    Ok(running.items.into_iter().find(|it| it.lane == job.lane && it.id != job.id))
 }
 
 /// Returns the end of one stream of an agent's output, or nothing if there is none.

@@ -30,3 +30,18 @@ pub fn is_off(mechanism: &str) -> bool {
         false
     }
 }
+
+/// Returns whether `WB_ABSENT` names this layer of the system, so that a test can show what happens
+/// on a machine that has it not.
+#[inline]
+pub fn is_absent(layer: &str) -> bool {
+    #[cfg(feature = "faults")]
+    {
+        std::env::var("WB_ABSENT").is_ok_and(|absent| absent.split(',').any(|it| it == layer))
+    }
+    #[cfg(not(feature = "faults"))]
+    {
+        let _: &str = layer;
+        false
+    }
+}

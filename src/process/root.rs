@@ -49,7 +49,11 @@ impl Root {
         let folder = folder.map_err(|cause| {
             Error::not_found(format!("{path} is not a folder that can be opened")).source(cause)
         })?;
-        match nix::fcntl::openat2(folder.as_fd(), ".", how(flags)) {
+        let tried = match fault::is_absent("openat2") {
+            true => Err(Errno::ENOSYS),
+            false => nix::fcntl::openat2(folder.as_fd(), ".", how(flags)),
+        };
+        match tried {
             Ok(_) => Ok(Root { folder: Arc::new(folder), path: path.to_owned() }),
             Err(cause @ (Errno::ENOSYS | Errno::EPERM)) => {
                 Err(Error::unavailable("this system has no openat2")

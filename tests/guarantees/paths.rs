@@ -144,3 +144,16 @@ fn g22_an_approval_writes_through_no_link() {
     assert_eq!(bench.commits().len(), 2);
     server.stop();
 }
+
+/// Without the kernel's own confinement there is no weaker one: the site does not start.
+#[cfg(feature = "faults")]
+#[test]
+fn g22_a_kernel_without_openat2_serves_nothing() {
+    let bench = Bench::new();
+    let mut server = bench.start(&[("WB_ABSENT", "openat2")]);
+    let (status, _) = server.wait();
+    assert_eq!(status.code(), Some(6), "{}", server.log());
+    assert!(server.log().contains("this system has no openat2"), "{}", server.log());
+    assert!(server.log().contains("hint: "), "{}", server.log());
+    assert!(!bench.data.join("wiki.db").exists());
+}

@@ -72,7 +72,7 @@ pub async fn create(
         source_path: request.source_path,
         is_global: request.global,
         title: request.title,
-        body: request.body,
+        body: plain_lines(&request.body),
         author,
         anchor,
     };
@@ -95,6 +95,12 @@ pub async fn create(
             names::fill_topic(tx.connection(), made)
         })
         .await
+}
+
+/// Returns a message with the line ends that messages have: a file of another system may be
+/// piped in.
+fn plain_lines(body: &str) -> String {
+    body.replace("\r\n", "\n")
 }
 
 /// The query of `GET /api/topics`.
@@ -252,7 +258,8 @@ pub async fn post_message(
                 let same = all.into_iter().find(|it| it.id.as_str() == kept);
                 return same.ok_or_else(|| Error::not_found("the message is gone"));
             }
-            let made = message::post(tx, &ids, &id, &author, &request.body, None)?;
+            let body = plain_lines(&request.body);
+            let made = message::post(tx, &ids, &id, &author, &body, None)?;
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"id": made.id}))?;
             }

@@ -28,7 +28,7 @@ fn a_topic_is_opened_on_words_or_on_the_whole() {
     assert!(words.contains("\n#1 ada just now\nSay it.\nBetter.\n"), "{words}");
 
     let whole = operator(&bench, &create(&["--global", "--title", "All of it"]))
-        .write_stdin("From a pipe.\n")
+        .write_stdin("From a pipe\r\nof another system.\r\n")
         .assert()
         .success();
     let whole = text(&whole.get_output().stdout);
@@ -38,7 +38,7 @@ fn a_topic_is_opened_on_words_or_on_the_whole() {
         (&shown["topic"]["title"], &shown["topic"]["anchor"]),
         (&json!("All of it"), &json!(null))
     );
-    assert_eq!(shown["messages"][0]["body"], "From a pipe.\n");
+    assert_eq!(shown["messages"][0]["body"], "From a pipe\nof another system.\n");
     let table = said(&bench, &["topic", "list", "--source", "guide.md"]);
     assert!(table.contains("global") && table.contains("exact"), "{table}");
     let twice = create(&["--global", "--body", "Once", "--idempotency-key", "k"]);

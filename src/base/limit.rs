@@ -77,35 +77,6 @@ pub fn format_duration(duration: Duration) -> String {
     format!("{ms}ms")
 }
 
-/// Reads a size with a unit: `512B`, `64KiB`, `16MiB`, `1GiB`.
-///
-/// # Errors
-/// `invalid` without a unit and above 1 TiB.
-pub fn parse_size(text: &str) -> Result<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let scale: u64 = match unit {
-        "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "" => {
-            return Err(Error::invalid(format!(
-                "a size needs a unit: write \"{text}KiB\" or \"{text}MiB\""
-            )));
-        }
-        _ => {
-            return Err(Error::invalid(format!(
-                "`{text}` is not a size like \"64KiB\" or \"16MiB\""
-            )));
-        }
-    };
-    let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(scale));
-    bytes
-        .filter(|bytes| *bytes <= 1 << 40)
-        .ok_or_else(|| Error::invalid(format!("`{text}` is not between 0B and 1024GiB")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,15 +95,6 @@ mod tests {
     fn a_duration_is_written_as_it_is_read() {
         for text in ["5m", "90s", "2h", "1500ms", "7d"] {
             assert_eq!(format_duration(parse_duration(text).unwrap()), text);
-        }
-    }
-
-    #[test]
-    fn sizes_need_a_unit() {
-        assert_eq!(parse_size("16MiB").unwrap(), 16 << 20);
-        assert_eq!(parse_size("0B").unwrap(), 0);
-        for bad in ["", "16", "16MB", "2048GiB"] {
-            assert!(parse_size(bad).is_err(), "{bad}");
         }
     }
 }

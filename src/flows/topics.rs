@@ -292,7 +292,7 @@ pub async fn discard(
     site.store
         .write(move |tx| {
             if let Some(reason) = &request.reason {
-                message::post(tx, &ids, &id, &actor, reason, None)?;
+                message::post(tx, &ids, &id, &actor, &plain_lines(reason), None)?;
             }
             topic::set_status(tx, &id, TopicStatus::Open, TopicStatus::Discarded, &actor)?;
             names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?)
@@ -321,7 +321,7 @@ pub async fn reopen(
             }
             topic::set_status(tx, &id, was, TopicStatus::Open, &actor)?;
             if let Some(reason) = &request.reason {
-                message::post(tx, &ids, &id, &actor, reason, None)?;
+                message::post(tx, &ids, &id, &actor, &plain_lines(reason), None)?;
             }
             names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?)
         })

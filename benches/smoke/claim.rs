@@ -67,14 +67,20 @@ pub(crate) async fn measure(
             commits.push((large.commit_us, small.commit_us));
         }
         let aim = Aim::AtMost(1.3);
-        report.ratio("claim", format!("{name}: full / empty tables"), &claims, aim, |full, empty| {
-            let with_commit = median(&commits.iter().map(|it| it.0).collect::<Vec<_>>());
-            let of_empty = median(&commits.iter().map(|it| it.1).collect::<Vec<_>>());
-            format!(
-                "{full:.0} µs; empty {empty:.0} µs; with its commit {with_commit:.0} and \
+        report.ratio(
+            "claim",
+            format!("{name}: full / empty tables"),
+            &claims,
+            aim,
+            |full, empty| {
+                let with_commit = median(&commits.iter().map(|it| it.0).collect::<Vec<_>>());
+                let of_empty = median(&commits.iter().map(|it| it.1).collect::<Vec<_>>());
+                format!(
+                    "{full:.0} µs; empty {empty:.0} µs; with its commit {with_commit:.0} and \
                  {of_empty:.0} µs"
-            )
-        });
+                )
+            },
+        );
     }
     large.close().await;
     small.close().await;

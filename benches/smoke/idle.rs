@@ -29,11 +29,15 @@ const FILTERS: [(&str, &str); 16] = [
     ("source", "source_path=docs/page-0014.md"),
     ("source + status, nothing", "source_path=docs/page-0014.md&status=running"),
     ("source of a tenth of all + kind, nothing", "source_path=docs/page-0000.md&kind=once2"),
-    ("source of a tenth + kind + status, nothing",
-        "source_path=docs/page-0000.md&kind=audit&status=timed_out"),
+    (
+        "source of a tenth + kind + status, nothing",
+        "source_path=docs/page-0000.md&kind=audit&status=timed_out",
+    ),
     ("topic", "topic_id=018bcfe5-6800-7000-9000-000000000007"),
-    ("topic + kind + status, nothing",
-        "topic_id=018bcfe5-6800-7000-9000-000000000007&kind=once&status=failed"),
+    (
+        "topic + kind + status, nothing",
+        "topic_id=018bcfe5-6800-7000-9000-000000000007&kind=once&status=failed",
+    ),
     ("a page in the middle", "after=018bcfe5-6800-7000-8000-000000007a12&status=failed"),
 ];
 
@@ -67,7 +71,14 @@ pub(crate) async fn measure(
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
     let count = wakeups(server.pid())?.saturating_sub(before);
     let per_minute = count as f64 / begin.elapsed().as_secs_f64() * 60.0;
-    report.figure("idle", "resident memory", fresh.resident_mb, "MB", Aim::AtMost(20.0), fresh.about());
+    report.figure(
+        "idle",
+        "resident memory",
+        fresh.resident_mb,
+        "MB",
+        Aim::AtMost(20.0),
+        fresh.about(),
+    );
     report.figure("idle", "wake-ups of all threads", per_minute, "a minute", Aim::None, "");
     // What a site holds after some use: all filters, many times.
     for _ in 0..100 {

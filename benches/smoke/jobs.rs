@@ -51,12 +51,19 @@ impl BareGuards {
         let folder = site.data.join("bare");
         std::fs::create_dir_all(&folder)?;
         let (next, children) = (AtomicU64::new(0), Children::new());
-        Ok(BareGuards { launch, prompt: std::fs::read(dir.join("prompt"))?, folder, next, children })
+        Ok(BareGuards {
+            launch,
+            prompt: std::fs::read(dir.join("prompt"))?,
+            folder,
+            next,
+            children,
+        })
     }
 
     /// Runs one to its end; returns its folder.
     async fn one(&self) -> Outcome<Utf8PathBuf> {
-        let job = format!("bare-{}-{}", std::process::id(), self.next.fetch_add(1, Ordering::Relaxed));
+        let job =
+            format!("bare-{}-{}", std::process::id(), self.next.fetch_add(1, Ordering::Relaxed));
         let job_dir = self.folder.join(&job);
         let spec = GuardSpec {
             program: env!("CARGO_BIN_EXE_wb-agent").into(),
@@ -116,11 +123,7 @@ async fn bare_process() -> Outcome<()> {
 }
 
 /// What a guard costs: a bare process against the same under a guard, two at a time.
-pub(crate) async fn guard_overhead(
-    asked: &Asked,
-    site: &Site,
-    report: &mut Report,
-) -> Outcome<()> {
+pub(crate) async fn guard_overhead(asked: &Asked, site: &Site, report: &mut Report) -> Outcome<()> {
     let (server, _) = site.serve().await?;
     let guards = Arc::new(BareGuards::like(&server, site, "true").await?);
     server.stop()?;
@@ -239,11 +242,7 @@ async fn run_one(server: &Server, kind: &str) -> Outcome<String> {
 }
 
 /// From the answer that accepts a job to the first instruction of its agent, with free slots.
-pub(crate) async fn start_latency(
-    asked: &Asked,
-    base: &Path,
-    report: &mut Report,
-) -> Outcome<()> {
+pub(crate) async fn start_latency(asked: &Asked, base: &Path, report: &mut Report) -> Outcome<()> {
     let site = Site::new(base, "start", 2)?;
     let (server, _) = site.serve().await?;
     let guards = BareGuards::like(&server, &site, "stamp").await?;

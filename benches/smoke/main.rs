@@ -83,8 +83,7 @@ fn main() -> ExitCode {
 }
 
 fn parse(args: &[String]) -> Result<Asked, String> {
-    let mut asked =
-        Asked { rounds: 5, rows: 1_000_000, seconds: 1.0, only: None, is_json: false };
+    let mut asked = Asked { rounds: 5, rows: 1_000_000, seconds: 1.0, only: None, is_json: false };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {

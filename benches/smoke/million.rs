@@ -69,7 +69,8 @@ fn fill(connection: &Connection, jobs: u32) -> Outcome<()> {
         "PRAGMA synchronous = OFF; PRAGMA cache_size = -400000; PRAGMA foreign_keys = OFF;",
     )?;
     let by: String =
-        connection.query_row("SELECT 'person:' || id FROM persons LIMIT 1", [], |row| row.get(0))?;
+        connection
+            .query_row("SELECT 'person:' || id FROM persons LIMIT 1", [], |row| row.get(0))?;
     // Making the indexes at the end is several times quicker.
     let mut indexes: Vec<(String, String)> = Vec::new();
     let mut statement = connection.prepare(

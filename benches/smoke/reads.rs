@@ -55,7 +55,8 @@ pub(crate) async fn measure(asked: &Asked, site: &Site, report: &mut Report) -> 
         ("POST a job, durable", Aim::None),
     ];
     for ((name, aim), samples) in names.into_iter().zip(all) {
-        let pairs: Vec<(f64, f64)> = samples.iter().map(|(ours, rest)| (ours.rate, *rest)).collect();
+        let pairs: Vec<(f64, f64)> =
+            samples.iter().map(|(ours, rest)| (ours.rate, *rest)).collect();
         let p99: Vec<f64> = samples.iter().map(|(ours, _)| ours.p99_ms).collect();
         let p99 = crate::report::median(&p99);
         report.ratio("read", name, &pairs, aim, |ours, theirs| {

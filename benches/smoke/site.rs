@@ -83,7 +83,8 @@ impl Site {
                 return Err(format!("the server ended ({status}): {said}").into());
             }
             if let Ok(mut line) = Line::connect(&server.socket).await
-                && let Ok((200, _)) = line.ask(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n").await
+                && let Ok((200, _)) =
+                    line.ask(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n").await
             {
                 break;
             }

@@ -106,8 +106,5 @@ pub(crate) async fn load(
     let elapsed = begin.elapsed();
     all.sort_unstable();
     let p99 = all.get(all.len() * 99 / 100).copied().unwrap_or_default();
-    Ok(Load {
-        rate: all.len() as f64 / elapsed.as_secs_f64(),
-        p99_ms: p99.as_secs_f64() * 1_000.0,
-    })
+    Ok(Load { rate: all.len() as f64 / elapsed.as_secs_f64(), p99_ms: p99.as_secs_f64() * 1_000.0 })
 }

@@ -146,19 +146,11 @@ impl Server {
         text.into_bytes()
     }
 
-    /// Asks once; the answer must be a success.
-    pub(crate) async fn get(&self, target: &str) -> Outcome<serde_json::Value> {
-        self.json(&self.request("GET", target, None)).await
-    }
-
-    /// The same for a POST.
+    /// Posts once; the answer must be a success.
     pub(crate) async fn post(&self, target: &str, body: &str) -> Outcome<serde_json::Value> {
-        self.json(&self.request("POST", target, Some(body))).await
-    }
-
-    async fn json(&self, request: &[u8]) -> Outcome<serde_json::Value> {
+        let request = self.request("POST", target, Some(body));
         let mut line = Line::connect(&self.socket).await?;
-        let (status, body) = line.ask(request).await?;
+        let (status, body) = line.ask(&request).await?;
         if !(200..300).contains(&status) {
             return Err(format!("{status}: {}", String::from_utf8_lossy(body)).into());
         }

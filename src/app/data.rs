@@ -1,15 +1,16 @@
 //! The data folder: private, with the loaded script and where the server is.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 use tracing::warn;
 
-use crate::base::{Context, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::script::Config;
+use crate::store::{CORRUPT, Store};
 
 const SERVER_FILE: &str = "server.json";
 
@@ -21,6 +22,10 @@ pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
         .mode(0o700)
         .create(data)
         .context(ErrorKind::Unavailable, cannot)?;
+    // A database that lasts is of no use in a folder that does not.
+    if let Some(parent) = data.parent().filter(|it| !it.as_str().is_empty()) {
+        File::open(parent).and_then(|it| it.sync_all()).context(ErrorKind::Unavailable, cannot)?;
+    }
     ignore_all(data)
 }
 
@@ -75,6 +80,28 @@ pub(super) fn remove_server_file(data: &Utf8Path) {
         }
         _ => {}
     }
+}
+
+/// Returns the epoch of a database whose log is gone although its last server did not end well.
+pub(super) fn lost_log(data: &Utf8Path, database: &Utf8Path) -> Option<String> {
+    let text = fs::read_to_string(data.join(SERVER_FILE)).ok()?;
+    let facts: Value = serde_json::from_str(&text).ok()?;
+    let is_lost = database.exists() && !Utf8PathBuf::from(format!("{database}-wal")).exists();
+    is_lost.then(|| facts["epoch"].as_str().map(str::to_owned))?
+}
+
+/// Refuses to serve without it; a database that was restored has another epoch and needs no log.
+pub(super) fn refuse_lost_log(lost: Option<String>, store: &Store) -> Result<()> {
+    if lost.is_none_or(|epoch| epoch != store.epoch()) || fault::is_off("lost_log") {
+        return Ok(());
+    }
+    let path = store.path();
+    Err(Error::unavailable(format!("{path}-wal is gone, and what it held of the database with it"))
+        .code(CORRUPT)
+        .hint(format!(
+            "put it back, or restore a backup (wiki-browser restore); to go on without it, remove \
+             {SERVER_FILE} from the data folder"
+        )))
 }
 
 /// Returns the pid that the server file names, for a message.

@@ -251,7 +251,7 @@ impl From<rusqlite::Error> for Error {
                 Error::unavailable("the database cannot be read or written").code("disk_error")
             }
             Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
-                Error::unavailable("the database is damaged").code("database_damaged")
+                Error::unavailable("the database is damaged").code("database_corrupt")
             }
             _ => Error::internal("a statement failed"),
         };

@@ -90,6 +90,7 @@ async fn prepare(inner: &Inner, job: &Job, token: String) -> std::result::Result
     let keep = move |tx: &Tx<'_>| settle::keep_start(tx, &id, &inputs, &grants);
     let kept = inner.setup.store.write(keep).await;
     kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
+    fault::crash_point("after_prepare");
     ready(inner, job, kind, prepared.prompt, token).map_err(|cause| match cause.code_str() {
         "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
         _ => failed(Reason::PromptFailed, cause.message().to_owned()),
@@ -127,6 +128,7 @@ async fn supervise(
         // The guard is ours all the same, and its lock proves it: only the pid is not on record.
         warn!(job_id = %job.id, "the guard's pid was not recorded: {}", cause.chain());
     }
+    fault::crash_point("after_guard");
     let clock = inner.setup.store.clock().clone();
     let telemetry = Telemetry::new(&dir, ready.reads, clock);
     let (end, telemetry) = follow(inner, job, guard, telemetry, cancel, stop).await;
@@ -179,6 +181,7 @@ async fn follow(
             None => break,
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
                 fence(inner, job).await;
+                fault::crash_point("after_fence");
             }
             Some(GuardEvent::Output { stream: Stream::Stdout, .. }) => {
                 let (again, is_final) = pump(telemetry.take(), job, false).await;
@@ -191,6 +194,7 @@ async fn follow(
         }
     }
     let end = guard.wait().await;
+    fault::crash_point("after_exit");
     let (telemetry, _) = pump(telemetry.take(), job, true).await;
     (end, telemetry)
 }

@@ -66,6 +66,7 @@ fn write_new(data: &Utf8Path, path: &Utf8Path) -> Result<String> {
     file.write_all(format!("{token}\n").as_bytes()).context(ErrorKind::Unavailable, cannot)?;
     file.sync_all().context(ErrorKind::Unavailable, cannot)?;
     std::fs::rename(&aside, path).context(ErrorKind::Unavailable, cannot)?;
+    File::open(data).and_then(|it| it.sync_all()).context(ErrorKind::Unavailable, cannot)?;
     Ok(token)
 }
 

@@ -7,6 +7,7 @@ pub mod events;
 pub mod idempotency;
 mod migrate;
 mod read;
+mod trouble;
 mod tx;
 mod writer;
 
@@ -16,19 +17,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Notify, broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
 
-use crate::base::{Clock, Context, ErrorKind, Result};
+use crate::base::{Clock, Context, Error, ErrorKind, Result};
 
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
+pub use trouble::{CORRUPT, Trouble};
 pub use tx::Tx;
-pub use writer::Writer;
+pub use writer::{STATEMENTS as WRITER_STATEMENTS, Writer};
 
 use read::Readers;
+use trouble::Watch;
 use writer::Work;
 
 /// How many writes may wait before callers wait too.
 const WRITES_QUEUED_MAX: usize = 1_024;
+/// Largest database that is read whole before it is served: some 50 ms. A larger one is read while
+/// it is served.
+const CHECKED_AT_OPEN_BYTES_MAX: i64 = 16 * 1024 * 1024;
 /// How many published events a slow subscriber may lag behind before it must read the table.
 const EVENTS_BUFFERED_MAX: usize = 1_024;
 
@@ -46,6 +54,8 @@ struct Inner {
     readers: Readers,
     published: broadcast::Sender<Arc<StoredEvent>>,
     bells: Bells,
+    watch: Watch,
+    is_checked: bool,
 }
 
 /// Named bells that are rung after a commit.
@@ -57,6 +67,11 @@ impl Bells {
         let mut bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(bells.entry(name).or_default())
     }
+
+    fn ring_all(&self) {
+        let bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bells.values().for_each(|it| it.notify_one());
+    }
 }
 
 impl Store {
@@ -66,14 +81,20 @@ impl Store {
     ///
     /// # Errors
     /// `unavailable` if the file cannot be opened; `conflict` with code `database_newer` if a newer
-    /// program wrote it, which then is left untouched.
+    /// program wrote it, which then is left untouched; `unavailable` with code `database_corrupt`,
+    /// naming the newest backup.
     pub fn open(
         path: &Utf8Path,
         migrations: &[Migration],
         clock: Clock,
     ) -> Result<(Store, Writer)> {
-        let writing = open_for_writing(path, migrations, &clock)?;
-        let epoch = migrate::epoch(&writing)?;
+        let named = |cause: Error| match cause.code_str() {
+            CORRUPT if cause.hint_str().is_none() => trouble::damaged(path).source(cause),
+            _ => cause,
+        };
+        let (writing, is_checked) = open_for_writing(path, migrations, &clock).map_err(named)?;
+        let epoch = migrate::epoch(&writing).map_err(named)?;
+        let watch = Watch::new(path, clock.clone());
         let (writes, queue) = mpsc::channel(WRITES_QUEUED_MAX);
         let (published, _) = broadcast::channel(EVENTS_BUFFERED_MAX);
         let bells = Bells::default();
@@ -85,8 +106,10 @@ impl Store {
             readers: Readers::new(path),
             published: published.clone(),
             bells: bells.clone(),
+            watch: watch.clone(),
+            is_checked,
         };
-        let writer = Writer::new(writing, queue, published, bells, clock);
+        let writer = Writer::new(writing, path, queue, (published, bells), watch, clock);
         Ok((Store { inner: Arc::new(inner) }, writer))
     }
 
@@ -117,7 +140,44 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        self.inner.readers.run(look).await
+        let outcome = self.inner.readers.run(look).await;
+        outcome.map_err(|cause| match cause.code_str() {
+            CORRUPT => self.inner.watch.note(cause),
+            _ => cause,
+        })
+    }
+
+    /// Returns what stands in the way of writing, if anything does.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.inner.watch.trouble()
+    }
+
+    /// Reads a database that was too large to be checked when it was opened, until `stop`. Damage
+    /// that it finds stops all writing.
+    pub async fn check(self, stop: CancellationToken) {
+        if self.inner.is_checked {
+            return;
+        }
+        let opened = match read::open(&self.inner.path) {
+            Ok(opened) => opened,
+            Err(cause) => return warn!("the database is not checked: {}", cause.chain()),
+        };
+        let (path, interrupt) = (self.inner.path.clone(), opened.get_interrupt_handle());
+        let mut checking = tokio::task::spawn_blocking(move || trouble::check(&opened, &path));
+        let checked = tokio::select! {
+            checked = &mut checking => checked,
+            () = stop.cancelled() => {
+                interrupt.interrupt();
+                return;
+            }
+        };
+        match checked {
+            Ok(Ok(())) => info!("the database was checked and is whole"),
+            Ok(Err(cause)) => {
+                self.inner.watch.note(cause);
+            }
+            Err(cause) => error!("the check of the database: {cause}"),
+        }
     }
 
     /// Returns whether writes are still taken.
@@ -152,28 +212,41 @@ impl Store {
     }
 }
 
-fn stopped() -> crate::base::Error {
-    crate::base::Error::unavailable("the server is stopping").code("stopping")
+fn stopped() -> Error {
+    Error::unavailable("the server is stopping").code("stopping")
 }
 
 fn open_for_writing(
     path: &Utf8Path,
     migrations: &[Migration],
     clock: &Clock,
-) -> Result<Connection> {
+) -> Result<(Connection, bool)> {
     migrate::refuse_newer(path, migrations)?;
     create_private(path)?;
+    let writing = connect(path)?;
+    let pages: i64 = writing.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let page_bytes: i64 = writing.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let is_small = pages.saturating_mul(page_bytes) <= CHECKED_AT_OPEN_BYTES_MAX
+        && !crate::base::fault::is_absent("check_at_open");
+    if is_small {
+        trouble::check(&writing, path)?;
+    }
+    migrate(&writing, migrations, clock)?;
+    Ok((writing, is_small))
+}
+
+/// Opens the one connection that writes.
+fn connect(path: &Utf8Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let writing = Connection::open_with_flags(path, flags)
         .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;
     writing.busy_timeout(std::time::Duration::from_secs(5))?;
     writing.pragma_update(None, "journal_mode", "WAL")?;
-    // FULL: what was acknowledged survives a power cut. `faults` shows that the tests notice.
-    let level = if crate::base::fault::is_off("synchronous") { "OFF" } else { "FULL" };
+    // FULL: what was acknowledged survives a power cut, which NORMAL in WAL mode does not promise.
+    let level = if crate::base::fault::is_off("synchronous") { "NORMAL" } else { "FULL" };
     writing.pragma_update(None, "synchronous", level)?;
     writing.pragma_update(None, "foreign_keys", true)?;
     writing.set_prepared_statement_cache_capacity(256);
-    migrate(&writing, migrations, clock)?;
     Ok(writing)
 }
 

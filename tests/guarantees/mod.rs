@@ -5,14 +5,21 @@ mod approve;
 mod approve_crash;
 #[cfg(feature = "faults")]
 mod crash;
+#[cfg(feature = "faults")]
+mod damage;
 mod decisions;
+#[cfg(feature = "faults")]
+mod disk;
 mod escape;
 mod hostile;
+mod keys;
 mod kills;
 mod lanes;
 mod lifecycle;
 mod network;
 mod paths;
+#[cfg(feature = "faults")]
+mod power_cut;
 mod results;
 mod switches;
 mod tokens;

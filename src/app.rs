@@ -124,9 +124,8 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     let Ground { env, wb_agent, engines, children, repo } = ground;
     let clock = Clock::system();
     let database = config.site.data.join("wiki.db");
-    let lost = data::lost_log(&config.site.data, &database);
+    data::refuse_lost_log(&config.site.data, &database)?;
     let (store, writer) = Store::open(&database, MIGRATIONS, clock.clone())?;
-    data::refuse_lost_log(lost, &store)?;
     let ids = Ids::new(clock);
     let works = Works {
         store: store.clone(),

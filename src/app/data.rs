@@ -10,7 +10,7 @@ use tracing::warn;
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::script::Config;
-use crate::store::{CORRUPT, Store};
+use crate::store::{self, CORRUPT};
 
 const SERVER_FILE: &str = "server.json";
 
@@ -21,7 +21,7 @@ pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(data)
-        .context(ErrorKind::Unavailable, cannot)?;
+        .map_err(|cause| Error::of_disk(cannot(), cause))?;
     // A database that lasts is of no use in a folder that does not.
     if let Some(parent) = data.parent().filter(|it| !it.as_str().is_empty()) {
         File::open(parent).and_then(|it| it.sync_all()).context(ErrorKind::Unavailable, cannot)?;
@@ -36,7 +36,7 @@ fn ignore_all(data: &Utf8Path) -> Result<()> {
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     match made.and_then(|mut file| file.write_all(b"*\n")) {
         Err(cause) if cause.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(cause).context(ErrorKind::Unavailable, || format!("cannot write {path}"))
+            Err(Error::of_disk(format!("cannot write {path}"), cause))
         }
         _ => Ok(()),
     }
@@ -58,17 +58,17 @@ pub(super) fn keep_script(config: &Config) -> Result<()> {
             .recursive(true)
             .mode(0o700)
             .create(parent)
-            .context(ErrorKind::Unavailable, cannot)?;
+            .map_err(|cause| Error::of_disk(cannot(), cause))?;
         write_private(&path, file.text.as_bytes())?;
     }
-    fs::rename(&aside, &folder).context(ErrorKind::Unavailable, cannot)
+    fs::rename(&aside, &folder).map_err(|cause| Error::of_disk(cannot(), cause))
 }
 
 /// Tells the commands where the server is.
 pub(super) fn write_server_file(data: &Utf8Path, facts: &Value) -> Result<()> {
     let (path, aside) = (data.join(SERVER_FILE), data.join(format!("{SERVER_FILE}.new")));
     write_private(&aside, format!("{facts:#}\n").as_bytes())?;
-    fs::rename(&aside, &path).context(ErrorKind::Unavailable, || format!("cannot write {path}"))
+    fs::rename(&aside, &path).map_err(|cause| Error::of_disk(format!("cannot write {path}"), cause))
 }
 
 /// Takes that back.
@@ -82,21 +82,21 @@ pub(super) fn remove_server_file(data: &Utf8Path) {
     }
 }
 
-/// Returns the epoch of a database whose log is gone although its last server did not end well.
-pub(super) fn lost_log(data: &Utf8Path, database: &Utf8Path) -> Option<String> {
-    let text = fs::read_to_string(data.join(SERVER_FILE)).ok()?;
-    let facts: Value = serde_json::from_str(&text).ok()?;
-    let is_lost = database.exists() && !Utf8PathBuf::from(format!("{database}-wal")).exists();
-    is_lost.then(|| facts["epoch"].as_str().map(str::to_owned))?
-}
-
-/// Refuses to serve without it; a database that was restored has another epoch and needs no log.
-pub(super) fn refuse_lost_log(lost: Option<String>, store: &Store) -> Result<()> {
-    if lost.is_none_or(|epoch| epoch != store.epoch()) || fault::is_off("lost_log") {
+/// Refuses to serve a database whose log is gone although its last server did not end well: what
+/// was acknowledged last stood in the log only. One that was restored has another epoch, and needs
+/// none.
+pub(super) fn refuse_lost_log(data: &Utf8Path, database: &Utf8Path) -> Result<()> {
+    let text = fs::read_to_string(data.join(SERVER_FILE)).unwrap_or_default();
+    let facts: Value = serde_json::from_str(&text).unwrap_or_default();
+    let log = Utf8PathBuf::from(format!("{database}-wal"));
+    let Some(epoch) = facts["epoch"].as_str() else { return Ok(()) };
+    if log.exists() || !database.exists() || fault::is_off("lost_log") {
         return Ok(());
     }
-    let path = store.path();
-    Err(Error::unavailable(format!("{path}-wal is gone, and what it held of the database with it"))
+    if store::epoch_of(database)?.is_some_and(|it| it != epoch) {
+        return Ok(());
+    }
+    Err(Error::unavailable(format!("{log} is gone, and what it held of the database with it"))
         .code(CORRUPT)
         .hint(format!(
             "put it back, or restore a backup (wiki-browser restore); to go on without it, remove \
@@ -114,6 +114,6 @@ fn write_private(path: &Utf8Path, bytes: &[u8]) -> Result<()> {
     let cannot = || format!("cannot write {path}");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(path).context(ErrorKind::Unavailable, cannot)?;
-    file.write_all(bytes).context(ErrorKind::Unavailable, cannot)
+    let written = options.open(path).and_then(|mut file| file.write_all(bytes));
+    written.map_err(|cause| Error::of_disk(cannot(), cause))
 }

@@ -45,3 +45,19 @@ pub fn is_absent(layer: &str) -> bool {
         false
     }
 }
+
+/// Returns how far the clock is to be from the system's, in milliseconds: what the file says that
+/// `WB_CLOCK` names. A test moves the time of a running server with it.
+#[inline]
+pub fn clock_shift_ms() -> i64 {
+    #[cfg(feature = "faults")]
+    {
+        let file = std::env::var_os("WB_CLOCK");
+        let text = file.and_then(|it| std::fs::read_to_string(it).ok());
+        text.and_then(|it| it.trim().parse().ok()).unwrap_or(0)
+    }
+    #[cfg(not(feature = "faults"))]
+    {
+        0
+    }
+}

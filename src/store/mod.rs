@@ -255,5 +255,15 @@ fn create_private(path: &Utf8Path) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let made = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     made.map(|_| ())
-        .context(ErrorKind::Unavailable, || format!("cannot create the database {path}"))
+        .map_err(|cause| Error::of_disk(format!("cannot create the database {path}"), cause))
+}
+
+/// Returns the epoch of a database that nobody serves, without changing it; nothing for one that
+/// was never served.
+///
+/// # Errors
+/// `unavailable` if it cannot be read.
+pub fn epoch_of(path: &Utf8Path) -> Result<Option<String>> {
+    let epoch = migrate::epoch(&read::open(path)?)?;
+    Ok(Some(epoch).filter(|it| !it.is_empty()))
 }

@@ -150,11 +150,10 @@ impl Writer {
             }
             self.commit(batch).await;
         }
-        if let Some(connection) = self.connection.take() {
-            // Closing checkpoints the log; a failure leaves the log for the next open.
-            if let Err((_, cause)) = connection.close() {
-                warn!("the database did not close cleanly: {cause}");
-            }
+        match self.connection.take() {
+            Some(connection) if self.watch.damage().is_some() => leave_alone(&connection),
+            Some(connection) => close(connection),
+            None => {}
         }
     }
 
@@ -188,9 +187,23 @@ impl Writer {
         let mut bells = effects.bells;
         bells.sort_unstable();
         bells.dedup();
+        if fault::is_off("bell") {
+            bells.clear();
+        }
         for name in bells {
             self.bells.bell(name).notify_one();
         }
+    }
+}
+
+/// Closes a database so that its one file holds all of it: readers, whose connections are open for
+/// some moments more, would keep SQLite from doing that.
+fn close(connection: Connection) {
+    let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    let closed = connection.close().map_err(|(_, cause)| cause);
+    // The log stays for the next open; nothing is lost.
+    if let Err(cause) = emptied.and(closed) {
+        warn!("the database did not close cleanly: {cause}");
     }
 }
 

@@ -3,6 +3,9 @@
 mod approve;
 #[cfg(feature = "faults")]
 mod approve_crash;
+mod canaries;
+#[cfg(feature = "faults")]
+mod clock;
 #[cfg(feature = "faults")]
 mod crash;
 #[cfg(feature = "faults")]
@@ -12,6 +15,7 @@ mod decisions;
 mod disk;
 mod escape;
 mod hostile;
+mod idle;
 mod keys;
 mod kills;
 mod lanes;
@@ -21,6 +25,7 @@ mod paths;
 #[cfg(feature = "faults")]
 mod power_cut;
 mod results;
+mod stream;
 mod switches;
 mod tokens;
 mod watch;

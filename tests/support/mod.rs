@@ -16,4 +16,4 @@ pub(crate) use disk::{Cut, ForgetfulDisk, SmallDisk, shim};
 pub(crate) use look::{Patience, arguments_with, beats, marked, until, wait_for, within};
 pub(crate) use server::{Server, shell};
 pub(crate) use site::{Bench, Topic};
-pub(crate) use wire::{Call, raw};
+pub(crate) use wire::{Answer, Call, raw};

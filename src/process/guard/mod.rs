@@ -76,7 +76,7 @@ fn guard(job_dir: &Utf8Path) -> Result<()> {
         Ok(watch) => carry_out(job_dir, &mut link, watch),
         Err(cause) => Watched::failed(ExitCause::SpawnFailed, cause.chain()),
     };
-    let record = record(watched, started_ms, clock.now().0);
+    let record = record(watched, started_ms, clock.now().0.max(started_ms));
     let text = serde_json::to_vec_pretty(&record)
         .context(ErrorKind::Internal, || "cannot write the exit record".into())?;
     let written = write_atomically(&job_dir.join("exit.json"), &text);

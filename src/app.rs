@@ -163,6 +163,7 @@ async fn serve_site(
     let config = &loaded.config;
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
+    let life = site.store.begin_life().await?;
     let told = site.store.subscribe();
     let left = tokio::select! {
         left = flows::recover::recover(&site) => left?,
@@ -182,7 +183,7 @@ async fn serve_site(
             "socket": config.site.data.join("wb.sock"), "address": address,
             "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION"),
             "started_at": site.store.clock().now(), "root": config.site.root,
-            "epoch": site.store.epoch(),
+            "epoch": site.store.epoch(), "life": life,
         }),
     )?;
     let link = login_link(&edge, &operator.id)?;

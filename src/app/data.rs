@@ -83,17 +83,21 @@ pub(super) fn remove_server_file(data: &Utf8Path) {
 }
 
 /// Refuses to serve a database whose log is gone although its last server did not end well: what
-/// was acknowledged last stood in the log only. One that was restored has another epoch, and needs
-/// none.
+/// was acknowledged last stood in the log only. Whoever looks at the database with another program
+/// works the log in, which is no loss; and one that was restored needs none.
 pub(super) fn refuse_lost_log(data: &Utf8Path, database: &Utf8Path) -> Result<()> {
     let text = fs::read_to_string(data.join(SERVER_FILE)).unwrap_or_default();
     let facts: Value = serde_json::from_str(&text).unwrap_or_default();
     let log = Utf8PathBuf::from(format!("{database}-wal"));
-    let Some(epoch) = facts["epoch"].as_str() else { return Ok(()) };
-    if log.exists() || !database.exists() || fault::is_off("lost_log") {
+    let (Some(epoch), Some(life)) = (facts["epoch"].as_str(), facts["life"].as_str()) else {
+        return Ok(());
+    };
+    // An empty one is left by whoever looked.
+    let has_log = log.metadata().is_ok_and(|it| it.len() > 0);
+    if has_log || !database.exists() || fault::is_off("lost_log") {
         return Ok(());
     }
-    if store::epoch_of(database)?.is_some_and(|it| it != epoch) {
+    if !store::has_lost(database, epoch, life)? {
         return Ok(());
     }
     Err(Error::unavailable(format!("{log} is gone, and what it held of the database with it"))

@@ -26,7 +26,8 @@ const UNCLAIM: &str = "
         ready = :ready
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL AND guard_pid IS NULL";
 const CLAIM: &str = "
-    UPDATE agent_jobs SET status = 'running', ready = 0, started_ms = MAX(:now, created_ms), lane_slot = :slot,
+    UPDATE agent_jobs SET status = 'running', ready = 0, lane_slot = :slot,
+        started_ms = MAX(:now, created_ms),
         token_hash = :token, config_digest = :config
     WHERE seq = :seq AND status = 'queued'";
 

@@ -185,7 +185,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..8usize).prop_map(Step::Cancel),
         1 => (1..60i64).prop_map(Step::Wait),
         1 => (0..8usize).prop_map(Step::GiveBack),
-        1 => (1..4u32, 1..4u32, 1..4u32).prop_map(|(jobs, kind, lane)| Step::Caps(jobs, kind, lane)),
+        1 => (1..4u32, 1..4u32, 1..4u32).prop_map(|(a, b, c)| Step::Caps(a, b, c)),
     ];
     prop::collection::vec(step, 1..60)
 }

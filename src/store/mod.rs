@@ -15,12 +15,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, named_params};
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::base::{Clock, Context, Error, ErrorKind, Result};
+use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
 
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
@@ -31,6 +31,11 @@ pub use writer::{STATEMENTS as WRITER_STATEMENTS, Writer};
 use read::Readers;
 use trouble::Watch;
 use writer::Work;
+
+const BEGIN_LIFE: &str = "UPDATE site SET life = :life WHERE one = 1";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[("store::begin_life", BEGIN_LIFE)];
 
 /// How many writes may wait before callers wait too.
 const WRITES_QUEUED_MAX: usize = 1_024;
@@ -200,6 +205,21 @@ impl Store {
         &self.inner.epoch
     }
 
+    /// Writes that a new run of the server begins, and returns its name; see [`has_lost`].
+    ///
+    /// # Errors
+    /// As any write.
+    pub async fn begin_life(&self) -> Result<String> {
+        let life = Ids::new(self.clock().clone()).mint::<JobId>().to_string();
+        let word = life.clone();
+        self.write(move |tx| {
+            tx.prepare_cached(BEGIN_LIFE)?.execute(named_params! {":life": word})?;
+            Ok(())
+        })
+        .await?;
+        Ok(life)
+    }
+
     /// Returns a stream of the events that are committed from now on, in commit order. A receiver
     /// that lags must read the table again.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<StoredEvent>> {
@@ -258,12 +278,20 @@ fn create_private(path: &Utf8Path) -> Result<()> {
         .map_err(|cause| Error::of_disk(format!("cannot create the database {path}"), cause))
 }
 
-/// Returns the epoch of a database that nobody serves, without changing it; nothing for one that
-/// was never served.
+/// Returns whether a database has lost what a run of the server wrote: it does not know that run,
+/// and it is no other database, put in its place since. Changes nothing.
 ///
 /// # Errors
 /// `unavailable` if it cannot be read.
-pub fn epoch_of(path: &Utf8Path) -> Result<Option<String>> {
-    let epoch = migrate::epoch(&read::open(path)?)?;
-    Ok(Some(epoch).filter(|it| !it.is_empty()))
+pub fn has_lost(path: &Utf8Path, epoch: &str, life: &str) -> Result<bool> {
+    let named = |cause: Error| match cause.code_str() {
+        CORRUPT => trouble::damaged(path).source(cause),
+        _ => cause,
+    };
+    let last = read::open(path).and_then(|it| migrate::last_life(&it)).map_err(named)?;
+    Ok(match last {
+        None => true,
+        Some((other, _)) if other != epoch => false,
+        Some((_, last)) => last.as_deref() != Some(life),
+    })
 }

@@ -18,8 +18,8 @@ i=1; while [ $i -le 70 ]; do printf '%s' \"$WB_TOKEN\" | cut -c$i | tr -d '\\n';
 echo; echo \"$DATABASE_PASSWORD\" >&2; [ $word = fail ] && exit 3; exit 0";
 
 /// Says it as Claude Code does, so that it would become the summary of the job.
-const CLAUDE: &str = "printf '%s\\n' \"{\\\"type\\\":\\\"result\\\",\\\"subtype\\\":\\\"success\\\",\\
-\\\"is_error\\\":false,\\\"result\\\":\\\"key $MY_API_KEY\\\",\\\"session_id\\\":\\\"s\\\"}\"";
+const CLAUDE: &str = r#"printf '%s\n' "{\"type\":\"result\",\"subtype\":\"success\",\
+\"is_error\":false,\"result\":\"key $MY_API_KEY\",\"session_id\":\"s\"}""#;
 
 /// Returns all files below a folder that hold some text.
 fn files_with(folder: &Utf8Path, text: &str) -> Vec<Utf8PathBuf> {

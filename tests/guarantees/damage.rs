@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use camino::Utf8PathBuf;
 use serde_json::json;
 
-use crate::support::{Bench, until};
+use crate::support::{Bench, Call, until};
 
 const PAGE: usize = 4096;
 
@@ -90,7 +90,9 @@ fn g29_damage_that_is_found_later_stops_all_writing() {
     let (bench, file) = filled();
     let newest = keep_backups(&bench);
     damage_pages(&file);
-    let server = bench.serve_with(&[("WB_ABSENT", "check_at_open")]);
+    let server = bench.start(&[("WB_ABSENT", "check_at_open")]);
+    // It serves, and it is not ready any more.
+    until("it listens", || Call::get("/healthz").try_socket(&bench.socket()).is_some());
     until("the damage is found", || bench.get("/api/health").ok()["status"] == "corrupt");
     let told = bench.get("/api/health").ok();
     assert_eq!(told["database"]["code"], "database_corrupt");
@@ -129,6 +131,18 @@ fn g29_a_log_that_is_gone_is_noticed() {
     let _ = fs::remove_file(bench.data.join("wiki.db-shm"));
     let server = bench.serve();
     assert_eq!(bench.get("/api/topics").ok()["items"].as_array().unwrap().len(), 1);
+    server.stop();
+    // Another program that looks works the log in, and it is not missed.
+    let server = bench.serve();
+    bench.topic("guide.md", "The first line.", "Say it better.");
+    server.kill();
+    let looking = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
+    let found = "SELECT COUNT(*) FROM topics";
+    assert_eq!(looking.query_row(found, [], |row| row.get::<_, i64>(0)).unwrap(), 2);
+    drop(looking);
+    assert!(!log.exists());
+    let server = bench.serve();
+    assert_eq!(bench.get("/api/topics").ok()["items"].as_array().unwrap().len(), 2);
     server.stop();
     // Of an orderly end there is no log, and none is missed.
     assert!(!bench.data.join("server.json").exists());

@@ -77,7 +77,7 @@ fn follow(events: usize, restarts: usize) {
     let mut reader =
         Reader { socket: &socket, token: bench.operator(), cursor: None, seen: Vec::new() };
     until("the first id came", || {
-        reader.visit(4);
+        reader.visit(40);
         reader.cursor.is_some()
     });
     let first = reader.cursor.as_ref().unwrap().rsplit_once('-').unwrap().1.parse().unwrap();

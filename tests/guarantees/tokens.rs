@@ -132,7 +132,7 @@ fn try_all(bench: &Bench, topic: &Topic, job: &str, token: Option<&str>) -> Vec<
         let call = match (route.verb, route.who) {
             (Verb::Post, Who::Read) => Call::post(&target, json!({})),
             (Verb::Post, _) => Call::post(&target, body(route.path, &base)),
-            (Verb::Get, _) => Call::get(&target),
+            (verb, _) => Call::new(verb.as_str(), &target),
         };
         let call = token.map_or_else(|| call.clone(), |it| call.clone().token(it));
         (format!("{:?} {}", route.verb, route.path), bench.send(&call))
@@ -181,14 +181,15 @@ fn g04_in_every_state_only_the_running_jobs_own_token_counts() {
     for token in [None, Some("wbj_0000"), Some("wbj_"), Some("nothing")] {
         for job in [&running, &queued, &ending, &stale[0].0] {
             for (route, answer) in try_all(&bench, &topic, job, token) {
-                assert_eq!(answer.status, 401, "{route} {token:?}");
+                // One without any credential may also be taken for a browser's from elsewhere.
+                assert!(matches!(answer.status, 401 | 403), "{route} {token:?} {answer:?}");
             }
         }
     }
     // A job that works on something else may look, and writes nothing here.
     for job in [&running, &queued, &stale[0].0] {
         for (route, answer) in try_all(&bench, &topic, job, Some(&foreign)) {
-            let is_write = route.starts_with("Post");
+            let is_write = route.starts_with("Post") && !route.ends_with("/logout");
             assert!(
                 !is_write || matches!(answer.status, 400 | 403 | 409 | 503),
                 "{route} {answer:?}"

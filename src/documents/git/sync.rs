@@ -3,13 +3,16 @@
 //!
 //! **Invariant:** objects last before the branch names them, and the branch before the rows say so.
 
-use std::fs::File;
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{BlobId, Context, ErrorKind, Result, SourcePath, fault};
 use crate::documents::git::{Repo, blocking};
+use crate::process;
+
+/// Longest path in the file that names the folder which working trees share.
+const COMMON_DIR_BYTES_MAX: u64 = 8 * 1024;
 
 impl Repo {
     /// Makes the names of a commit, its trees down to a path, and the blob there last.
@@ -57,13 +60,12 @@ impl Repo {
     /// Returns the folder of objects and branches, which a linked working tree shares with others.
     fn common_dir(&self) -> Result<Utf8PathBuf> {
         let file = self.git_dir().join("commondir");
-        match std::fs::read_to_string(&file) {
-            Ok(text) => Ok(self.git_dir().join(text.trim_end())),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(self.git_dir().to_owned()),
-            Err(cause) => {
-                Err(cause).context(ErrorKind::Unavailable, || format!("cannot read {file}"))
-            }
-        }
+        let Some(bytes) = process::read_small(&file, COMMON_DIR_BYTES_MAX)? else {
+            return Ok(self.git_dir().to_owned());
+        };
+        let text = String::from_utf8(bytes)
+            .context(ErrorKind::Unavailable, || format!("{file} is not UTF-8"))?;
+        Ok(self.git_dir().join(text.trim_end()))
     }
 }
 
@@ -74,7 +76,7 @@ async fn sync_folders(folders: Vec<Utf8PathBuf>) -> Result<()> {
     }
     let synced = blocking(move || {
         for folder in folders {
-            match File::open(&folder).and_then(|it| it.sync_all()) {
+            match process::sync_folder(&folder) {
                 Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
                     return Err(cause)
                         .context(ErrorKind::Unavailable, || format!("cannot sync {folder}"));

@@ -46,6 +46,23 @@ pub fn is_absent(layer: &str) -> bool {
     }
 }
 
+/// Returns whether a step is to fail: `WB_FAIL_AT` names it, and the file is there that
+/// `WB_CRASH_WHEN` names.
+#[inline]
+pub fn fails(step: &str) -> bool {
+    #[cfg(feature = "faults")]
+    {
+        std::env::var("WB_FAIL_AT").is_ok_and(|at| at.split(',').any(|it| it == step))
+            && std::env::var_os("WB_CRASH_WHEN")
+                .is_some_and(|it| std::path::Path::new(&it).exists())
+    }
+    #[cfg(not(feature = "faults"))]
+    {
+        let _: &str = step;
+        false
+    }
+}
+
 /// Returns how far the clock is to be from the system's, in milliseconds: what the file says that
 /// `WB_CLOCK` names. A test moves the time of a running server with it.
 #[inline]

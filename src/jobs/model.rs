@@ -191,7 +191,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 128,
+        // A run without a mechanism fails on purpose, and must leave nothing behind.
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// G6 and half of G3: the next job is the one that the model names, and no cap is passed.
     #[test]

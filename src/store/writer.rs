@@ -315,6 +315,9 @@ impl Round<'_> {
                 // A slow disk, so that a kill finds the moment in between.
                 std::thread::park_timeout(std::time::Duration::from_millis(20));
             }
+            if fault::fails("commit") {
+                return Err(Error::unavailable("the disk fails").code("disk_error"));
+            }
             Ok(connection.execute_batch("COMMIT")?)
         });
         if let Err(cause) = outcome {
@@ -364,7 +367,7 @@ impl Round<'_> {
 
 /// Rolls back; a failure is noticed by whoever looks whether the transaction is still open.
 fn roll_back(connection: &Connection) {
-    if fault::is_absent("rollback") {
+    if fault::fails("rollback") {
         return;
     }
     if let Err(cause) = connection.execute_batch("ROLLBACK") {

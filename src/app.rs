@@ -86,11 +86,12 @@ async fn run(loaded: Loaded, say: impl FnOnce(&str)) -> Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
+    // Before the log is closed: without a log and with this file, a log was lost.
+    data::remove_server_file(&config.site.data);
     writer_stop.cancel();
     if let Err(cause) = writer_done.await {
         error!("the writer ended badly: {cause}");
     }
-    data::remove_server_file(&config.site.data);
     drop(lock);
     outcome
 }
@@ -122,8 +123,9 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     let config = &loaded.config;
     let Ground { env, wb_agent, engines, children, repo } = ground;
     let clock = Clock::system();
-    let (store, writer) =
-        Store::open(&config.site.data.join("wiki.db"), MIGRATIONS, clock.clone())?;
+    let database = config.site.data.join("wiki.db");
+    data::refuse_lost_log(&config.site.data, &database)?;
+    let (store, writer) = Store::open(&database, MIGRATIONS, clock.clone())?;
     let ids = Ids::new(clock);
     let works = Works {
         store: store.clone(),
@@ -161,6 +163,7 @@ async fn serve_site(
     let config = &loaded.config;
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
+    let life = site.store.begin_life().await?;
     let told = site.store.subscribe();
     let left = tokio::select! {
         left = flows::recover::recover(&site) => left?,
@@ -180,6 +183,7 @@ async fn serve_site(
             "socket": config.site.data.join("wb.sock"), "address": address,
             "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION"),
             "started_at": site.store.clock().now(), "root": config.site.root,
+            "epoch": site.store.epoch(), "life": life,
         }),
     )?;
     let link = login_link(&edge, &operator.id)?;
@@ -199,6 +203,7 @@ async fn serve_site(
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
     tracker.spawn(flows::relay::serve(site.works.clone(), told, stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
+    tracker.spawn(site.store.clone().check(stop.clone()));
     tracker.spawn(site.queue.clone().serve(left, stop.clone()));
     let name = stops.next().await;
     info!("{name}: stopping, running jobs get {}", crate::base::limit::format_duration(grace));
@@ -313,9 +318,14 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
                 || process::carries_mark(pid, process::MARK).is_some()
         }),
         is_ready: Arc::new(move || {
+            let trouble = writing.trouble().map(|it| it.to_error());
             let is_writing = writing.is_writing();
             Box::pin(async move {
-                if is_writing { Ok(()) } else { Err(Error::unavailable("nothing can be written")) }
+                match trouble {
+                    Some(trouble) => Err(trouble),
+                    None if is_writing => Ok(()),
+                    None => Err(Error::unavailable("nothing can be written")),
+                }
             })
         }),
         stop,

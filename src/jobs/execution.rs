@@ -96,6 +96,7 @@ async fn prepare(inner: &Inner, job: &Job, token: String) -> std::result::Result
         let kept = inner.setup.store.write(keep).await;
         kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
     }
+    fault::crash_point("after_prepare");
     ready(inner, job, kind, prepared.prompt, token).map_err(|cause| match cause.code_str() {
         "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
         _ => failed(Reason::PromptFailed, cause.message().to_owned()),
@@ -160,6 +161,7 @@ async fn keep_guard(inner: &Inner, job: &Job, identity: ProcessIdentity) {
         // The guard is ours all the same, and its lock proves it: only the pid is not on record.
         warn!(job_id = %job.id, "the guard's pid was not recorded: {}", cause.chain());
     }
+    fault::crash_point("after_guard");
 }
 
 async fn follow(
@@ -215,6 +217,7 @@ async fn follow(
     if !fencing.is_terminated() {
         fencing.await;
     }
+    fault::crash_point("after_exit");
     let (telemetry, _) = pump(telemetry.take(), job, true).await;
     (end, telemetry)
 }
@@ -247,6 +250,7 @@ async fn fence(inner: &Inner, job: &Job) {
         // The settlement sets the same column, so a token outlives this failure by moments only.
         error!(job_id = %job.id, "the job could not be fenced: {}", cause.chain());
     }
+    fault::crash_point("after_fence");
 }
 
 /// Ends what a killed guard left behind, until nothing is left: the lane is held until then.

@@ -325,6 +325,15 @@ pub(in crate::process) fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Res
     write().context(ErrorKind::Unavailable, || format!("cannot write {path}"))
 }
 
+/// Makes the names in a folder last. Nothing but a folder is opened, and nothing waits.
+///
+/// # Errors
+/// As the disk; `NotFound` if there is none.
+pub fn sync_folder(path: &Utf8Path) -> std::io::Result<()> {
+    let flags = nix::fcntl::OFlag::O_DIRECTORY.bits();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)?.sync_all()
+}
+
 /// Creates a file that only this user can read, which must not be there yet.
 pub(in crate::process) fn create_private(path: &Utf8Path) -> std::io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)

@@ -8,6 +8,7 @@ mod convert;
 mod entries;
 mod history;
 mod index;
+mod sync;
 mod write;
 
 use std::sync::Arc;
@@ -278,6 +279,11 @@ impl Repo {
     /// unlike any other lock, because it stands for the one index and working tree there are.
     pub(in crate::documents) async fn turn(&self) -> MutexGuard<'_, ()> {
         self.shared.approving.lock().await
+    }
+
+    /// Returns the folder of the index and of HEAD.
+    pub(in crate::documents) fn git_dir(&self) -> &Utf8Path {
+        &self.shared.git_dir
     }
 
     /// Returns the root's place below the top of the working tree: empty, or ending in `/`.

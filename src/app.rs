@@ -28,7 +28,7 @@ use crate::http::{
 };
 use crate::jobs::{self, Engines, Queue, Setup, TokenState};
 use crate::people::{self, LoginCodes, Person};
-use crate::process::{self, Children, FileLock};
+use crate::process::{self, Cgroups, Children, FileLock};
 use crate::script::{self, Config, Loaded};
 use crate::store::{MIGRATIONS, Store, Writer};
 
@@ -118,6 +118,13 @@ async fn ground(loaded: &Loaded) -> Result<Ground> {
     Ok(Ground { env, wb_agent, engines, children, repo })
 }
 
+fn cgroups(data: &Utf8Path) -> Cgroups {
+    Cgroups::open(data).unwrap_or_else(|why| {
+        info!("jobs get no cgroup, and are swept without: {why}");
+        Cgroups::none()
+    })
+}
+
 fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     let config = &loaded.config;
     let Ground { env, wb_agent, engines, children, repo } = ground;
@@ -137,6 +144,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         store,
         ids,
         children,
+        cgroups: cgroups(&config.site.data),
         config: Arc::clone(config),
         engines,
         wb_agent,
@@ -197,6 +205,7 @@ async fn serve_site(
     let listeners = Listeners { tcp: Some(tcp), unix };
     let limits = ServeLimits::default();
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
+    tracker.spawn(process::reap_orphans(site.queue.children(), stop.clone()));
     tracker.spawn(flows::relay::serve(site.works.clone(), told, stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
     tracker.spawn(site.queue.clone().serve(left, stop.clone()));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -129,16 +130,18 @@ async fn supervise(
     }
     let clock = inner.setup.store.clock().clone();
     let telemetry = Telemetry::new(&dir, ready.reads, clock);
-    let (end, telemetry) = follow(inner, job, guard, telemetry, cancel, stop).await;
+    let (end, telemetry, ending) = follow(inner, job, guard, telemetry, cancel, stop).await;
     let has_survivors = match &end {
         GuardEnd::Lost => true,
         GuardEnd::Recorded(record) => !record.survivors.is_empty(),
     };
     if has_survivors {
         fence(inner, job).await;
-        if !end_all_strays(inner, job, stop).await {
-            return None;
-        }
+    }
+    // What the agent's tree had of its grace already, what it leaves has not again.
+    let kill_at = ending.unwrap_or_else(Instant::now) + inner.ground.grace;
+    if !end_all_strays(inner, job, has_survivors.then_some(kill_at), stop).await {
+        return None;
     }
     let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
     let mut outcome = outcome_of(inner, job, end, &report, stop.is_cancelled());
@@ -155,7 +158,8 @@ async fn follow(
     telemetry: Telemetry,
     cancel: CancellationToken,
     stop: &CancellationToken,
-) -> (GuardEnd, Option<Telemetry>) {
+) -> (GuardEnd, Option<Telemetry>, Option<Instant>) {
+    let mut ending = None;
     let stopper = guard.stopper();
     let mut telemetry = Some(telemetry);
     let mut is_told = false;
@@ -165,11 +169,13 @@ async fn follow(
             event = guard.next() => event,
             () = cancel.cancelled(), if !is_told => {
                 is_told = true;
+                ending.get_or_insert_with(Instant::now);
                 stopper.stop(ExitCause::Stopped);
                 continue;
             }
             () = stop.cancelled(), if !is_told => {
                 is_told = true;
+                ending.get_or_insert_with(Instant::now);
                 fence(inner, job).await;
                 stopper.stop(ExitCause::Stopped);
                 continue;
@@ -178,6 +184,7 @@ async fn follow(
         match event {
             None => break,
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
+                ending.get_or_insert_with(Instant::now);
                 fence(inner, job).await;
             }
             Some(GuardEvent::Output { stream: Stream::Stdout, .. }) => {
@@ -192,7 +199,7 @@ async fn follow(
     }
     let end = guard.wait().await;
     let (telemetry, _) = pump(telemetry.take(), job, true).await;
-    (end, telemetry)
+    (end, telemetry, ending)
 }
 
 async fn pump(telemetry: Option<Telemetry>, job: &Job, is_last: bool) -> (Option<Telemetry>, bool) {
@@ -225,10 +232,16 @@ async fn fence(inner: &Inner, job: &Job) {
     }
 }
 
-/// Ends what a killed guard left behind, until nothing is left: the lane is held until then.
-/// Whether nothing is; false only if the server stops meanwhile.
-pub(super) async fn end_all_strays(inner: &Inner, job: &Job, stop: &CancellationToken) -> bool {
-    while !end_strays(inner, job).await {
+/// Ends what a guard left behind, until nothing is left: the lane is held until then. With
+/// `kill_at` the guard was killed, and what it started is looked for everywhere; otherwise in the
+/// job's cgroup only. Whether nothing is; false only if the server stops meanwhile.
+async fn end_all_strays(
+    inner: &Inner,
+    job: &Job,
+    kill_at: Option<Instant>,
+    stop: &CancellationToken,
+) -> bool {
+    while !end_strays(inner, job, kill_at).await {
         tokio::select! {
             () = tokio::time::sleep(SETTLE_RETRY) => {}
             () = stop.cancelled() => return false,
@@ -238,19 +251,30 @@ pub(super) async fn end_all_strays(inner: &Inner, job: &Job, stop: &Cancellation
 }
 
 /// The second subreaper: what a killed guard left behind came to this process.
-async fn end_strays(inner: &Inner, job: &Job) -> bool {
-    let grace = inner.ground.grace;
-    let by_parent = process::sweep_orphans(&inner.setup.children, grace).await;
-    let by_mark = process::end_marked(MARK, job.id.as_str(), grace).await;
+async fn end_strays(inner: &Inner, job: &Job, kill_at: Option<Instant>) -> bool {
     let mut are_gone = true;
-    for ended in [by_parent, by_mark] {
-        match ended {
-            Ok(0) => {}
-            Ok(count) => warn!(job_id = %job.id, "ended {count} processes that a guard left"),
-            Err(cause) => {
-                error!(job_id = %job.id, "strays: {}", cause.chain());
-                are_gone = false;
+    if let Some(kill_at) = kill_at {
+        let left = || kill_at.saturating_duration_since(Instant::now());
+        let by_parent = process::sweep_orphans(&inner.setup.children, left()).await;
+        let by_mark = process::end_marked(MARK, job.id.as_str(), left()).await;
+        for ended in [by_parent, by_mark] {
+            match ended {
+                Ok(0) => {}
+                Ok(count) => warn!(job_id = %job.id, "ended {count} processes that a guard left"),
+                Err(cause) => {
+                    error!(job_id = %job.id, "strays: {}", cause.chain());
+                    are_gone = false;
+                }
             }
+        }
+    }
+    let dir = job_dir(&inner.ground.data, &job.id);
+    match inner.ground.cgroups.end(job.id.as_str(), &inner.ground.data, &dir).await {
+        Ok(false) => {}
+        Ok(true) => warn!(job_id = %job.id, "ended what was left in the job's cgroup"),
+        Err(cause) => {
+            error!(job_id = %job.id, "strays: {}", cause.chain());
+            are_gone = false;
         }
     }
     are_gone

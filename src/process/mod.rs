@@ -4,9 +4,11 @@
 //! **Invariant:** no other module uses `nix`, and no other module starts a process.
 //! **Invariant:** nobody waits for "any child" but the guard, which has no other children.
 
+mod cgroup;
 mod guard;
 mod identity;
 mod launch;
+mod lifeline;
 mod lock;
 mod output;
 mod probe;
@@ -15,7 +17,9 @@ mod run;
 mod spawn;
 mod sys;
 mod tree;
+mod warden;
 
+pub use cgroup::Cgroups;
 pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use launch::{
@@ -27,5 +31,7 @@ pub use output::{OutputChunk, output_tail, read_output};
 pub use probe::{free_bytes, is_root, owner_and_mode, probe};
 pub use root::{FileFacts, Root};
 pub use run::{Output, Run, run, which};
-pub use spawn::{Guard, GuardEnd, GuardSpec, GuardStopper, spawn_guard};
-pub use tree::{Children, become_subreaper, end_marked, sweep_orphans};
+pub use lifeline::GuardStopper;
+pub use spawn::{GuardSpec, spawn_guard};
+pub use tree::{Children, become_subreaper, end_marked, reap_orphans, sweep_orphans};
+pub use warden::{Guard, GuardEnd, end_below};

@@ -10,7 +10,7 @@ use nix::unistd::{AccessFlags, access};
 
 use crate::base::{Context, Error, ErrorKind, Finding, Result, random_token};
 use crate::process::{
-    Children, Clocks, GuardEnd, GuardSpec, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
+    Cgroups, Children, Clocks, GuardEnd, GuardSpec, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
     ProcessIdentity, Root, carries_mark, spawn_guard, sys,
 };
 
@@ -72,6 +72,7 @@ async fn run_trial(wb_agent: &Utf8Path, folder: &Utf8Path) -> Result<u32> {
         grace_ms: 1_000,
         output: OutputCaps { head_bytes: 65_536, tail_bytes: 65_536 },
         on_server_loss: OnServerLoss::Kill,
+        cgroup: None,
         sandbox: None,
     };
     let spec = GuardSpec {
@@ -80,6 +81,7 @@ async fn run_trial(wb_agent: &Utf8Path, folder: &Utf8Path) -> Result<u32> {
         launch,
         prompt: None,
         secrets: Vec::new(),
+        cgroups: Cgroups::none(),
     };
     let mut guard = spawn_guard(&Children::new(), spec).await?;
     while guard.next().await.is_some() {}

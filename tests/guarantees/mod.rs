@@ -3,17 +3,21 @@
 mod approve;
 #[cfg(feature = "faults")]
 mod approve_crash;
+mod cgroup;
 #[cfg(feature = "faults")]
 mod crash;
 mod decisions;
 mod escape;
+mod flood;
 mod hostile;
 mod kills;
 mod lanes;
 mod lifecycle;
+mod many;
 mod network;
 mod paths;
 mod results;
+mod reuse;
 mod switches;
 mod tokens;
 mod watch;

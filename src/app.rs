@@ -22,6 +22,7 @@ use tracing::{error, info, warn};
 
 use crate::base::{Clock, Context, Error, ErrorKind, Finding, Ids, Result, fault};
 use crate::documents::Repo;
+use crate::flows::doctor::{Patient, Surroundings};
 use crate::flows::{self, Site, Works};
 use crate::http::{
     self, Edge, GateConfig, JobToken, JobTokenState, Listeners, ServeLimits, bind_unix, login_link,
@@ -331,14 +332,20 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
     }
 }
 
-/// Looks at the machine on behalf of a script that was loaded.
+/// Looks at the machine on behalf of a site, or of a folder that is none.
 ///
 /// # Errors
 /// `unavailable` without a runtime; what is wrong with the machine is in the findings.
-pub fn doctor(loaded: &Loaded) -> Result<Vec<Finding>> {
+pub fn doctor(patient: &Patient<'_>) -> Result<Vec<Finding>> {
+    let wb_agent = match patient {
+        Patient::Site(loaded) => resolve_wb_agent(&loaded.config),
+        Patient::Folder(_) | Patient::Broken(..) => wb_agent_beside(),
+    };
+    let env = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+    let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "IS_SANDBOX"];
     let path = std::env::var("PATH").unwrap_or_default();
-    let wb_agent = resolve_wb_agent(&loaded.config);
-    Ok(small_runtime()?.block_on(flows::doctor::examine(loaded, wb_agent, &path)))
+    let around = Surroundings { wb_agent, path, env: names.into_iter().filter_map(env).collect() };
+    Ok(small_runtime()?.block_on(flows::doctor::examine(patient, &around)))
 }
 
 fn small_runtime() -> Result<tokio::runtime::Runtime> {
@@ -368,17 +375,22 @@ pub fn render(
 /// # Errors
 /// `unavailable` with code `wb_agent_missing`.
 pub fn resolve_wb_agent(config: &Config) -> Result<Utf8PathBuf> {
-    let path = match &config.site.wb_agent {
-        Some(path) => config.folder.join(path),
-        None => {
-            let own = std::env::current_exe()
-                .context(ErrorKind::Unavailable, || "where is this program?".to_owned())?;
-            let own = Utf8PathBuf::from_path_buf(own)
-                .map_err(|_| Error::unavailable("this program's path is not UTF-8"))?;
-            own.with_file_name("wb-agent")
-        }
-    };
-    match process::which(path.as_str(), "", &config.folder) {
+    match &config.site.wb_agent {
+        Some(path) => program_at(&config.folder.join(path)),
+        None => wb_agent_beside(),
+    }
+}
+
+fn wb_agent_beside() -> Result<Utf8PathBuf> {
+    let own = std::env::current_exe()
+        .context(ErrorKind::Unavailable, || "where is this program?".to_owned())?;
+    let own = Utf8PathBuf::from_path_buf(own)
+        .map_err(|_| Error::unavailable("this program's path is not UTF-8"))?;
+    program_at(&own.with_file_name("wb-agent"))
+}
+
+fn program_at(path: &Utf8Path) -> Result<Utf8PathBuf> {
+    match process::which(path.as_str(), "", Utf8Path::new("/")) {
         Some(found) => Ok(found),
         None => Err(Error::unavailable(format!("there is no program {path}"))
             .code("wb_agent_missing")

@@ -181,7 +181,9 @@ impl Cgroup {
     fn make(&self) -> io::Result<()> {
         match fs::create_dir(&self.folder) {
             // Of an earlier trial; a job's name comes once.
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && !self.has_processes()? => {
+            Err(cause)
+                if cause.kind() == io::ErrorKind::AlreadyExists && !self.has_processes()? =>
+            {
                 Ok(())
             }
             made => made,
@@ -343,7 +345,7 @@ fn recorded(job: &str, data: &Utf8Path, job_dir: &Utf8Path) -> Option<Cgroup> {
 /// see their data folder at the same path.
 fn prefix(data: &Utf8Path) -> io::Result<String> {
     let facts = fs::metadata(data)?;
-    let key = digest_hex(&format!("{data}\n{}\n{}", facts.dev(), facts.ino()));
+    let key = digest_hex(format!("{data}\n{}\n{}", facts.dev(), facts.ino()));
     Ok(format!("wiki-browser-{}-", &key[..12]))
 }
 

@@ -260,7 +260,9 @@ mod tests {
         };
         assert!(stat('Z', 1).is_dead() && stat('X', 0).is_dead());
         assert!(!stat('Z', 2).is_dead() && !stat('S', 1).is_dead());
-        assert!(stat('T', 1).is_stopped() && stat('t', 1).is_stopped() && !stat('S', 1).is_stopped());
+        assert!(
+            stat('T', 1).is_stopped() && stat('t', 1).is_stopped() && !stat('S', 1).is_stopped()
+        );
     }
 
     #[test]

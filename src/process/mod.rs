@@ -10,6 +10,7 @@ mod identity;
 mod launch;
 mod lifeline;
 mod lock;
+mod machine;
 mod output;
 mod probe;
 mod root;
@@ -26,12 +27,13 @@ pub use launch::{
     Clocks, ExitCause, ExitRecord, GuardEvent, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
     Stream, StreamRecord, append_regular, read_exit_record, read_small,
 };
+pub use lifeline::GuardStopper;
 pub use lock::FileLock;
+pub use machine::{disk, machine};
 pub use output::{OutputChunk, output_tail, read_output};
-pub use probe::{free_bytes, is_root, owner_and_mode, probe};
+pub use probe::{is_root, owner_and_mode, probe, probe_folder, probe_guard};
 pub use root::{FileFacts, Root};
 pub use run::{Output, Run, run, which};
-pub use lifeline::GuardStopper;
 pub use spawn::{GuardSpec, spawn_guard};
 pub use tree::{Children, become_subreaper, end_marked, reap_orphans, sweep_orphans};
 pub use warden::{Guard, GuardEnd, end_below};

@@ -210,7 +210,7 @@ impl Guard {
             GuardEvent::Ending { .. } if self.step == Step::Running => self.begin_ending(),
             GuardEvent::AgentExited { .. } if self.step == Step::Running => {
                 self.step = Step::Ending;
-                self.deadline = now + AFTER_EXIT_MAX;
+                self.deadline = now + AFTER_EXIT_MAX.max(self.grace + LATE_MAX);
                 self.look_at = now + LOOK_EVERY_ENDING;
             }
             GuardEvent::Ended(_) => {
@@ -260,7 +260,8 @@ impl Guard {
     /// Kills all below the guard, and lets it go on: it writes down what it finds.
     async fn force(&mut self) {
         let (identity, cgroup) = (self.identity.clone(), self.cgroup.clone());
-        let pass = tokio::task::spawn_blocking(move || kill_below(&identity, None, cgroup.as_ref()));
+        let pass =
+            tokio::task::spawn_blocking(move || kill_below(&identity, None, cgroup.as_ref()));
         if let Ok(Err(cause)) = pass.await {
             tracing::error!(job_dir = %self.job_dir, "below a guard: {}", cause.chain());
         }

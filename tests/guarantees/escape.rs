@@ -43,10 +43,9 @@ fn g08_nothing_outlives_a_job_that_is_cancelled() {
 /// Fails with `WB_WITHOUT=sweep`: the server then ends what the guard left, and says so.
 #[test]
 fn g08_nothing_outlives_a_job_that_timed_out() {
-    for (fields, reason) in [
-        ("timeout = \"3s\"", "wall_timeout"),
-        ("timeout = \"60s\", idle = \"3s\"", "idle_timeout"),
-    ] {
+    for (fields, reason) in
+        [("timeout = \"3s\"", "wall_timeout"), ("timeout = \"60s\", idle = \"3s\"", "idle_timeout")]
+    {
         let bench = zoo(fields, "deaf");
         let (server, job) = loose(&bench);
         let row = bench.ended(&job);

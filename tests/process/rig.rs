@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use wiki_browser::process::{
-    Cgroups, Children, Clocks, ExitCause, ExitRecord, FileLock, Guard, GuardEnd, GuardEvent, GuardSpec,
-    Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps, carries_mark, spawn_guard,
+    Cgroups, Children, Clocks, ExitCause, ExitRecord, FileLock, Guard, GuardEnd, GuardEvent,
+    GuardSpec, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps, carries_mark, spawn_guard,
 };
 
 /// How long a test waits for what must happen.

@@ -14,8 +14,9 @@ use crate::process::tree::{Listing, Sweep};
 
 /// What is left after the agent's own exit gets this long between TERM and KILL.
 const AFTER_EXIT: Duration = Duration::from_millis(500);
-/// How long processes may take to vanish once they are killed, before they are survivors.
-const KILL_MAX: Duration = Duration::from_millis(900);
+/// How long processes may take to vanish once they are killed, before they are survivors: on a busy
+/// machine also a killed process needs its turn.
+const KILL_MAX: Duration = Duration::from_secs(3);
 /// How often new descendants are looked for between TERM and KILL.
 const TERM_EVERY: Duration = Duration::from_millis(25);
 /// How often while they are killed: a process that forks all the time must not win the race.

@@ -1,7 +1,7 @@
 //! The server's end of a guard's lifeline: orders go out by it, and its end ends the job.
 //!
-//! **Invariant:** an order is never waited for: some dozen bytes always fit, unless the guard stands
-//! still, and that has deadlines of its own.
+//! **Invariant:** an order is never waited for: some dozen bytes always fit, unless the guard
+//! stands still, and that has deadlines of its own.
 
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -130,8 +130,8 @@ fn openat2(folder: &Utf8Path) -> Finding {
 
 fn cgroup(tried: std::result::Result<Cgroups, String>) -> Finding {
     const WHAT: &str = "cgroup v2";
-    let advice = "jobs are swept without; but if an agent kills server and guard together, a process \
-        that cleared its environment may stay. With systemd: Delegate=yes in the server's unit";
+    let advice = "jobs are swept without; but if an agent kills server and guard together, a \
+        process that cleared its environment may stay. With systemd: Delegate=yes in the unit";
     match tried {
         Ok(cgroups) => {
             let folder = cgroups.folder().map_or("", Utf8Path::as_str);
@@ -156,8 +156,8 @@ async fn subreaper() -> Finding {
 async fn orphan() -> Result<u32> {
     become_subreaper()?;
     let children = Children::new();
-    // The shell waits for nobody; what it leaves has a session of its own, and ends by itself.
-    let script = "(setsid sleep 5 < /dev/null > /dev/null 2>&1 &)";
+    // The shell ends once what it leaves runs in a session of its own; that ends by itself.
+    let script = "(setsid sh -c 'echo; exec sleep 5 > /dev/null 2>&1' &) | read line";
     let command = Run {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), script.into()],

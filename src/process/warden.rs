@@ -358,7 +358,7 @@ impl Guard {
 }
 
 /// Kills everything below the guard of an earlier server, which must carry the mark, and lets the
-/// guard go on. Does nothing if the process is not proven to be that guard. Blocks for milliseconds.
+/// guard go on. Does nothing if the process is not proven to be that guard. Blocks for a moment.
 ///
 /// # Errors
 /// `unavailable` if the kernel refuses a signal.

@@ -33,7 +33,7 @@ const AFTER: &str = "
 const EDGES: &str = "
     SELECT (SELECT MIN(id) FROM events),
            (SELECT seq FROM sqlite_sequence WHERE name = 'events')";
-const NEWEST: &str = "SELECT at_ms FROM events ORDER BY id DESC LIMIT 1";
+const NEWEST: &str = "SELECT at_ms FROM events WHERE id = (SELECT MAX(id) FROM events)";
 const PRUNE: &str = "DELETE FROM events WHERE audit = 0 AND at_ms < :before";
 
 /// The statements of this file, for the schema test.

@@ -188,7 +188,7 @@ fn what_a_site_cannot_work_without_is_an_error() {
     fs::write(bench.data.join("wiki.db"), "no database, and long enough to be one").unwrap();
     let (code, found) = examine(folder, &[("PATH", &with_it)]);
     assert_eq!(code, 1);
-    let wanted = [("git", "ERROR", "2.20.1 is too old"), ("database", "ERROR", "wiki.db")];
+    let wanted = [("git", "ERROR", "2.20.1 is too old"), ("database", "ERROR", "damaged")];
     assert_found(&found, &wanted);
     // A database of a later program.
     fs::write(bench.data.join("wiki.db"), database).unwrap();

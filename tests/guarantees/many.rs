@@ -79,7 +79,7 @@ fn check(count: usize) {
 
 #[test]
 fn g14_some_hundred_jobs_leave_nothing() {
-    check(400);
+    check(300);
 }
 
 #[test]

@@ -78,8 +78,8 @@ fn summary(findings: &[Finding]) -> String {
     }
 }
 
-/// Breaks a text between words, so that each line takes at most `width` columns; a longer word, such
-/// as a path that somebody may want to copy, stays whole.
+/// Breaks a text between words, so that each line takes at most `width` columns; a longer word, as
+/// a path that somebody may want to copy, stays whole.
 fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else { return vec![text.to_owned()] };
     let mut lines = vec![String::new()];

@@ -1,6 +1,6 @@
 //! A look at the machine: which layers hold here, for a site or without one, with advice.
 //!
-//! **Invariant:** it changes nothing of a site, and needs no server; a running one is not disturbed.
+//! **Invariant:** it changes nothing of a site, needs no server, and disturbs none that runs.
 
 mod engines;
 mod site;

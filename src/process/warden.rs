@@ -236,10 +236,11 @@ impl Guard {
 
     /// Does what the guard has not done in time.
     async fn take_step(&mut self) {
-        if fault::is_off("standstill") {
-            return self.kill("it does not answer");
-        }
         let now = Instant::now();
+        if fault::is_off("standstill") && self.step != Step::Over {
+            (self.step, self.deadline) = (Step::Over, now + SILENCE_MAX);
+            return;
+        }
         match self.step {
             Step::Running => {
                 // It does the same itself, unless it stands still; the order is there when it goes

@@ -57,6 +57,12 @@ fn g08_a_job_is_ended_by_its_cgroup_which_is_removed_then() {
 /// are, but their cgroup. Fails with `WB_WITHOUT=cgroup` where there are cgroups.
 #[test]
 fn g08_what_outlived_server_and_guard_is_ended_by_the_next_server() {
+    for absent in ["nothing", "cgroup_kill"] {
+        outlived(absent);
+    }
+}
+
+fn outlived(absent: &str) {
     let bench = zoo("timeout = \"60s\"", "both");
     let server = bench.serve_with(&[]);
     let job = bench.job("zoo", json!({}));
@@ -69,7 +75,7 @@ fn g08_what_outlived_server_and_guard_is_ended_by_the_next_server() {
     };
     assert!(is_beating("hb.clean_env") && is_beating("hb.session"), "without a server they live");
     let since = Instant::now();
-    let server = bench.serve();
+    let server = bench.serve_with(&[("WB_ABSENT", absent)]);
     assert_eq!(bench.ended(&job)["reason"], "server_restarted");
     if Cgroups::open(&bench.data).is_ok() {
         assert_gone(&bench, &job, since + GRACE);

@@ -324,6 +324,20 @@ impl Repo {
     }
 }
 
+/// Returns the version of a git program in its own words.
+///
+/// # Errors
+/// `unavailable` with code `git_too_old`, or if it does not answer.
+pub async fn git_version(
+    git: Utf8PathBuf,
+    folder: &Utf8Path,
+    children: Children,
+) -> Result<String> {
+    let answer = Git::new(git, folder, children).call(&["version"]).line().await?;
+    refuse_old(&answer)?;
+    Ok(answer)
+}
+
 fn refuse_old(answer: &str) -> Result<()> {
     let version = answer.strip_prefix("git version ").unwrap_or(answer);
     let mut numbers = version.split('.').map(|it| it.parse::<u32>().ok());

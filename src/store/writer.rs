@@ -189,7 +189,7 @@ fn run_together(
     batch: &mut [Box<dyn Work>],
     clock: &Clock,
 ) -> Result<Effects> {
-    connection.execute_batch("BEGIN IMMEDIATE")?;
+    step(connection, "BEGIN IMMEDIATE")?;
     let tx = Tx::new(connection, clock.now());
     let outcome = run_savepoints(connection, &tx, batch).and_then(|()| {
         fault::crash_point("before_commit");
@@ -198,7 +198,7 @@ fn run_together(
             // A slow disk, so that a kill finds the moment in between.
             std::thread::park_timeout(std::time::Duration::from_millis(20));
         }
-        Ok(connection.execute_batch("COMMIT")?)
+        step(connection, "COMMIT")
     });
     if let Err(cause) = outcome {
         // SQLite may have rolled back by itself; a second ROLLBACK would hide the real error.
@@ -214,7 +214,7 @@ fn run_together(
 fn run_savepoints(connection: &Connection, tx: &Tx<'_>, batch: &mut [Box<dyn Work>]) -> Result<()> {
     for work in batch {
         let mark = tx.mark();
-        connection.execute_batch("SAVEPOINT one")?;
+        step(connection, "SAVEPOINT one")?;
         let is_ok = work.run(tx);
         if connection.is_autocommit() && !fault::is_off("autocommit_check") {
             return Err(Error::unavailable("the database dropped a transaction")
@@ -223,9 +223,15 @@ fn run_savepoints(connection: &Connection, tx: &Tx<'_>, batch: &mut [Box<dyn Wor
         }
         if !is_ok {
             tx.forget_since(mark);
-            connection.execute_batch("ROLLBACK TO one")?;
+            step(connection, "ROLLBACK TO one")?;
         }
-        connection.execute_batch("RELEASE one")?;
+        step(connection, "RELEASE one")?;
     }
+    Ok(())
+}
+
+/// Runs a step of every transaction; it is parsed once.
+fn step(connection: &Connection, sql: &'static str) -> Result<()> {
+    connection.prepare_cached(sql)?.execute([])?;
     Ok(())
 }

@@ -37,6 +37,8 @@ pub(crate) enum Given {
     Function(Slot),
     /// Inputs.
     Inputs(Vec<GivenInput>),
+    /// A table with fields of its own.
+    Fields(Checked),
     /// It was wrong, and that was reported.
     Wrong,
 }
@@ -226,6 +228,9 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
         (Shape::Prompt, Plain::Function(slot)) => Given::Function(slot.clone()),
         (Shape::Inputs, Plain::Table(table)) if table.items.is_empty() => {
             Given::Inputs(fit_inputs(title, table, findings))
+        }
+        (Shape::Fields(fields), Plain::Table(table)) if table.items.is_empty() => {
+            Given::Fields(check(&label, &node.spot, table, fields, findings))
         }
         (Shape::Scalar, Plain::Text(text)) => Given::Text(text.clone()),
         (Shape::Scalar, Plain::Flag(flag)) => Given::Flag(*flag),

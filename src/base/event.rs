@@ -29,11 +29,15 @@ pub enum EventKind {
     SourceChanged,
     /// Another generation of the script is in force.
     ConfigReloaded,
+    /// The provider of an engine takes no more: its other jobs wait.
+    EngineHeld,
+    /// A person let an engine go on before its time.
+    EngineReleased,
 }
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 10] = [
+    pub const ALL: [EventKind; 12] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -44,6 +48,8 @@ impl EventKind {
         EventKind::ProposalDecided,
         EventKind::SourceChanged,
         EventKind::ConfigReloaded,
+        EventKind::EngineHeld,
+        EventKind::EngineReleased,
     ];
 
     /// Returns the word of this kind.
@@ -59,6 +65,8 @@ impl EventKind {
             EventKind::ProposalDecided => "proposal_decided",
             EventKind::SourceChanged => "source_changed",
             EventKind::ConfigReloaded => "config_reloaded",
+            EventKind::EngineHeld => "engine_held",
+            EventKind::EngineReleased => "engine_released",
         }
     }
 
@@ -94,7 +102,8 @@ impl Scope {
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
-    /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `config`.
+    /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
+    /// `config`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,

@@ -21,6 +21,7 @@ pub mod relay;
 pub mod render;
 pub mod sources;
 pub mod topics;
+pub mod usage;
 pub mod watch;
 
 use std::ops::Deref;

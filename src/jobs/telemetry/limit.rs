@@ -10,7 +10,7 @@ use jiff::{Timestamp, ToSpan};
 use crate::base::Millis;
 
 /// Farthest time that is believed: the longest windows of the providers are a week.
-pub(super) const AHEAD_MS_MAX: i64 = 8 * 24 * 3_600_000;
+pub(in crate::jobs) const AHEAD_MS_MAX: i64 = 8 * 24 * 3_600_000;
 /// Longest text that is searched, in characters.
 const WORDS_CHARS_MAX: usize = 4_000;
 

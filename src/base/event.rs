@@ -70,6 +70,32 @@ impl EventKind {
         }
     }
 
+    /// Returns the names in `data`; one that ends in `?` is there only sometimes.
+    pub fn fields(self) -> &'static [&'static str] {
+        match self {
+            EventKind::JobQueued | EventKind::JobStarted => {
+                &["id", "kind", "status", "source_path", "topic_id"]
+            }
+            EventKind::JobFinished => {
+                &["id", "kind", "status", "reason", "source_path", "topic_id", "retry_at"]
+            }
+            EventKind::TopicCreated => &["topic_id", "source_path", "is_global"],
+            EventKind::TopicChanged => &["topic_id", "from", "to"],
+            EventKind::MessagePosted => &["topic_id", "message_id", "sequence"],
+            EventKind::ProposalCreated => {
+                &["proposal_id", "topic_id", "job_id", "revision_number", "source_path"]
+            }
+            EventKind::ProposalDecided => {
+                &["proposal_id", "topic_id", "status", "source_path", "commit?"]
+            }
+            EventKind::SourceChanged => &["path", "blob", "commit", "branch", "proposal_id"],
+            // This release has no reload.
+            EventKind::ConfigReloaded => &[],
+            EventKind::EngineHeld => &["engine", "until", "job_id"],
+            EventKind::EngineReleased => &["engine"],
+        }
+    }
+
     /// Returns the kind with this word.
     pub fn parse(word: &str) -> Option<EventKind> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)

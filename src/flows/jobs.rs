@@ -90,7 +90,7 @@ fn priority(kind: &Kind, person: &Person, asked: Option<i64>) -> Result<i64> {
     let Some(asked) = asked else { return Ok(kind.priority) };
     if !(-PRIORITY_MAX..=PRIORITY_MAX).contains(&asked) {
         let message = format!("a priority is between -{PRIORITY_MAX} and {PRIORITY_MAX}");
-        return Err(Error::invalid(message).code("bad_priority"));
+        return Err(Error::invalid(message));
     }
     if asked > kind.priority && person.role != Role::Admin {
         let message = format!(

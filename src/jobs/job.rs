@@ -105,7 +105,7 @@ pub enum Reason {
     GuardLost,
     /// The server ended while the job ran.
     ServerRestarted,
-    /// The agent's provider takes no more for now.
+    /// The agent's provider takes no more at present.
     RateLimited,
     /// A person cancelled it.
     Cancelled,

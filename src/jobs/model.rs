@@ -65,7 +65,13 @@ impl Bench {
         done
     }
 
-    pub(super) fn request(&self, kind: &str, lane: Option<&str>, priority: i64, delay: i64) -> NewJob {
+    pub(super) fn request(
+        &self,
+        kind: &str,
+        lane: Option<&str>,
+        priority: i64,
+        delay: i64,
+    ) -> NewJob {
         NewJob {
             kind: kind.to_owned(),
             lane: lane.map(str::to_owned),

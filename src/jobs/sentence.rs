@@ -53,7 +53,7 @@ pub fn sentence(
                 let until = at.rfc3339().get(..16).unwrap_or_default().replace('T', " ");
                 format!("The agent's provider takes no more until {until} UTC.")
             }
-            None => "The agent's provider takes no more for now. Try again later.".to_owned(),
+            None => "The agent's provider takes no more at present. Try again later.".to_owned(),
         },
         (_, Reason::GuardLost) => "Agent failed: its guard was killed.".to_owned(),
         (_, Reason::ExitStatus | Reason::Signal | Reason::Internal | Reason::Cancelled) => {

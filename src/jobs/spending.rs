@@ -37,9 +37,7 @@ fn spend(bench: &mut Bench, id: &JobId, cost_usd: f64, outcome: Outcome) -> Job 
         "output_tokens": 1,
     });
     let outcome = Outcome { usage: Some(usage), cost_usd: Some(cost_usd), ..outcome };
-    bench.tx(|bench, tx| {
-        settle(tx, id, &outcome, None, &bench.hooks, &bench.caps.lanes).unwrap()
-    })
+    bench.tx(|bench, tx| settle(tx, id, &outcome, None, &bench.hooks, &bench.caps.lanes).unwrap())
 }
 
 fn run(bench: &mut Bench, kind: &str, by: &str, cost_usd: f64) {
@@ -148,7 +146,8 @@ fn the_caps_of_persons_do_not_touch_others() {
 #[test]
 fn what_never_ran_has_spent_nothing_and_what_was_ended_has() {
     let mut bench = Bench::new(4, 4, 1);
-    bench.caps.rules.daily.site = Some(Daily { time: Some(Duration::from_secs(60)), ..Daily::default() });
+    bench.caps.rules.daily.site =
+        Some(Daily { time: Some(Duration::from_secs(60)), ..Daily::default() });
     let gone = ask(&mut bench, "a", "ada");
     let lanes = bench.caps.lanes.clone();
     bench.tx(|_, tx| assert!(cancel_queued(tx, &gone, &persona("ada"), &lanes).unwrap()));

@@ -49,7 +49,8 @@ macro_rules! sums {
     };
 }
 const BY_DAY: &str = sums!("CAST(day AS TEXT)", "GROUP BY day ORDER BY day DESC LIMIT :limit");
-const BY_KIND: &str = sums!("kind", "GROUP BY kind ORDER BY SUM(cost_micros) DESC, kind LIMIT :limit");
+const BY_KIND: &str =
+    sums!("kind", "GROUP BY kind ORDER BY SUM(cost_micros) DESC, kind LIMIT :limit");
 const BY_PERSON: &str =
     sums!("person", "GROUP BY person ORDER BY SUM(cost_micros) DESC, person LIMIT :limit");
 const BY_ENGINE: &str =

@@ -371,10 +371,9 @@ impl<'a> Builder<'a> {
         let used = engines.values().filter(|it| kinds.values().any(|kind| kind.engine == it.name));
         for engine in used {
             let Some(spot) = find("limits", None) else { return };
-            for (title, cap) in [
-                ("limits.daily", &limits.daily),
-                ("limits.daily_person", &limits.daily_person),
-            ] {
+            for (title, cap) in
+                [("limits.daily", &limits.daily), ("limits.daily_person", &limits.daily_person)]
+            {
                 daily::warn_unseen(title, cap.as_ref(), engine, spot, &mut self.findings);
             }
         }

@@ -45,7 +45,7 @@ pub(crate) fn build(
     };
     let cost_usd = measure("cost_usd", false);
     let tokens = measure("tokens", true).map(|it| it as i64);
-    if !["cost_usd", "tokens", "time"].iter().any(|it| fields.has(it)) {
+    if fields.is_empty() {
         let message = format!("`{name}` of {title} caps nothing");
         let finding = Diagnostic::error("bad-text", message).at(checked.spot(name));
         findings.add(finding.note("write cost_usd, tokens or time"));

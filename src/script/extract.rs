@@ -60,10 +60,16 @@ pub(crate) struct GivenInput {
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     spot: Spot,
+    is_empty: bool,
     values: BTreeMap<&'static str, (Given, Option<Spot>)>,
 }
 
 impl Checked {
+    /// Returns whether no field was given at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
     /// Returns whether the field was given, rightly or wrongly.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.values.get(name).is_some_and(|(_, spot)| spot.is_some())
@@ -172,7 +178,7 @@ pub(crate) fn check(
             values.insert(field.name, (default(field.shape, text, spot), None));
         }
     }
-    Checked { spot: spot.clone(), values }
+    Checked { spot: spot.clone(), is_empty: table.fields.is_empty(), values }
 }
 
 /// Reads the default of a field. The schema's own tests hold that each can be read.

@@ -208,15 +208,13 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
     }
     desk.detail("waits", &line(&job["waiting"], "message"))?;
     desk.detail("by", &line(job, "requested_by_name"))?;
-    for (name, at) in
-        [
-            ("asked", "created_at"),
-            ("not before", "not_before"),
-            ("started", "started_at"),
-            ("ended", "completed_at"),
-            ("try again", "retry_at"),
-        ]
-    {
+    for (name, at) in [
+        ("asked", "created_at"),
+        ("not before", "not_before"),
+        ("started", "started_at"),
+        ("ended", "completed_at"),
+        ("try again", "retry_at"),
+    ] {
         desk.detail(name, &escape::line(&desk.ago(&job[at])))?;
     }
     desk.detail("exit code", &number(job, "exit_code"))?;

@@ -143,7 +143,8 @@ pub(super) fn engine(desk: &Desk, command: EngineCommand) -> Result<()> {
             })
         }
         EngineCommand::Release { name } => {
-            let answer = client.post(&format!("/api/engines/{}/release", path(&name)), &json!({}))?;
+            let answer =
+                client.post(&format!("/api/engines/{}/release", path(&name)), &json!({}))?;
             desk.screen.answer(&answer, |screen, answer| {
                 screen.put(&format!("engine {} goes on", line(answer, "engine")))
             })

@@ -317,12 +317,21 @@ mod tests {
     #[test]
     fn a_limit_is_told_with_its_time() {
         let event = |status: &str| {
-            format!(
-                r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"{status}","resetsAt":1795361400,"rateLimitType":"five_hour","isUsingOverage":false}}}}"#
-            )
+            let info = json!({
+                "status": status, "resetsAt": 1_795_361_400, "rateLimitType": "five_hour",
+                "isUsingOverage": false,
+            });
+            json!({"type": "rate_limit_event", "rate_limit_info": info}).to_string()
         };
-        let said = r#"{"type":"assistant","error":"rate_limit","message":{"content":[{"type":"text","text":"You've hit your limit"}]}}"#;
-        let failed = r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You've hit your limit"}"#;
+        let words = "You've hit your limit";
+        let block = json!([{"type": "text", "text": words}]);
+        let said =
+            json!({"type": "assistant", "error": "rate_limit", "message": {"content": block}});
+        let failed = json!({
+            "type": "result", "subtype": "success", "is_error": true, "api_error_status": 429,
+            "result": words,
+        });
+        let (said, failed) = (&said.to_string(), &failed.to_string());
         let fine = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
         let limit = |lines: &[&str]| run(&lines.join("\n")).0.limit;
         let rejected = event("rejected");
@@ -334,7 +343,8 @@ mod tests {
         // Broken into the middle of another line, as 2.1.74 did.
         let torn = format!(r#"{{"type":"assistant","message":{{"content":"par{rejected}"#);
         assert!(limit(&[&torn]).unwrap().retry_at.is_some());
-        let overloaded = r#"{"type":"result","is_error":true,"result":"API Error: 529 Overloaded"}"#;
+        let overloaded =
+            r#"{"type":"result","is_error":true,"result":"API Error: 529 Overloaded"}"#;
         assert!(limit(&[overloaded]).is_some());
         let refused = r#"{"type":"result","is_error":true,"api_error_status":401,"result":"no"}"#;
         assert_eq!(limit(&[refused]), None);

@@ -25,7 +25,9 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
             Reading::one(json!({"type": "start", "session": session}))
         }
         "item.started" => Reading { entries: started(&object["item"]), is_final: false },
-        "item.completed" => Reading { entries: completed(&object["item"], report), is_final: false },
+        "item.completed" => {
+            Reading { entries: completed(&object["item"], report), is_final: false }
+        }
         "turn.completed" => turn_completed(&object["usage"], report),
         "turn.failed" => turn_failed(&object["error"], now, report),
         "error" => {
@@ -56,18 +58,21 @@ fn started(item: &Value) -> Vec<Value> {
         }
         _ => return Vec::new(),
     };
-    vec![json!({"type": "tool_call", "id": item["id"], "name": name, "input": input})]
+    vec![tool_call(item, &name, input)]
+}
+
+fn tool_call(item: &Value, name: &str, input: String) -> Value {
+    json!({"type": "tool_call", "id": item["id"], "name": name, "input": input})
+}
+
+fn tool_result(item: &Value, ok: bool, text: String) -> Value {
+    json!({"type": "tool_result", "id": item["id"], "ok": ok, "text": text})
 }
 
 /// Returns what an item that is over says; the agent's own words are remembered.
 fn completed(item: &Value, report: &mut Report) -> Vec<Value> {
     let is_ok = item["status"] == "completed";
-    let result = |ok: bool, text: String| {
-        json!({"type": "tool_result", "id": item["id"], "ok": ok, "text": text})
-    };
-    let call = |name: &str, input: String| {
-        json!({"type": "tool_call", "id": item["id"], "name": name, "input": input})
-    };
+    let result = |ok, text| tool_result(item, ok, text);
     match item["type"].as_str().unwrap_or_default() {
         "agent_message" => {
             let words = text(&item["text"]);
@@ -92,9 +97,9 @@ fn completed(item: &Value, report: &mut Report) -> Vec<Value> {
             let changes = item["changes"].as_array().into_iter().flatten().take(PATHS_MAX);
             let paths: Vec<String> =
                 changes.map(|it| format!("{} {}", text(&it["kind"]), text(&it["path"]))).collect();
-            vec![call("file_change", paths.join("\n")), result(is_ok, String::new())]
+            vec![tool_call(item, "file_change", paths.join("\n")), result(is_ok, String::new())]
         }
-        "web_search" => vec![call("web_search", text(&item["query"]))],
+        "web_search" => vec![tool_call(item, "web_search", text(&item["query"]))],
         // A warning of the program: the run goes on.
         "error" => vec![json!({"type": "text", "text": text(&item["message"])})],
         _ => Vec::new(),
@@ -159,8 +164,7 @@ mod tests {
 
     #[test]
     fn a_recorded_run_is_read_whole_and_once() {
-        let (report, entries, ends) =
-            run(include_str!("../../../tests/data/codex-exec.jsonl"));
+        let (report, entries, ends) = run(include_str!("../../../tests/data/codex-exec.jsonl"));
         assert_eq!(ends, 1);
         let session = report.session_ref.unwrap();
         assert_eq!(session, "01a1ffb7-7be2-7b23-8e5a-df0f1a1c0fe9");
@@ -178,11 +182,13 @@ mod tests {
 
     #[test]
     fn what_came_from_the_cache_is_counted_apart_and_the_last_turn_counts() {
-        let (report, ..) = run(concat!(
-            r#"{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens":60,"output_tokens":5}}"#,
-            "\n",
-            r#"{"type":"turn.completed","usage":{"input_tokens":300,"cached_input_tokens":200,"cache_write_input_tokens":40,"output_tokens":9}}"#,
-        ));
+        let first = json!({"input_tokens": 100, "cached_input_tokens": 60, "output_tokens": 5});
+        let last = json!({
+            "input_tokens": 300, "cached_input_tokens": 200, "cache_write_input_tokens": 40,
+            "output_tokens": 9,
+        });
+        let turn = |usage| json!({"type": "turn.completed", "usage": usage});
+        let (report, ..) = run(&format!("{}\n{}", turn(first), turn(last)));
         let usage = report.usage.unwrap();
         assert_eq!(usage["input_tokens"], 60);
         assert_eq!(usage["cache_read_input_tokens"], 200);
@@ -192,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_told_with_its_time_and_an_attempt_is_not_the_end() {
-        let said = "You've hit your usage limit. Try again at Nov 30th, 2026 10:15 PM.";
+        let said = "You've hit your usage limit. Try again at Nov 28th, 2026 10:15 PM.";
         let lines = format!(
             "{}\n{}\n{}\n",
             r#"{"type":"error","message":"Reconnecting... 1/5"}"#,
@@ -205,8 +211,9 @@ mod tests {
         assert_eq!(report.summary.as_deref(), Some(said));
         assert!(report.limit.unwrap().retry_at.is_some());
         assert_eq!(entries[0]["type"], "reset");
-        let retry = r#"{"type":"turn.failed","error":{"message":"exceeded retry limit, last status: 429 Too Many Requests, request id: x"}}"#;
-        assert_eq!(run(retry).0.limit.unwrap().retry_at, None);
+        let retry = "exceeded retry limit, last status: 429 Too Many Requests, request id: x";
+        let retry = json!({"type": "turn.failed", "error": {"message": retry}}).to_string();
+        assert_eq!(run(&retry).0.limit.unwrap().retry_at, None);
         assert!(run(r#"{"type":"turn.failed","error":{"message":"boom"}}"#).0.limit.is_none());
     }
 
@@ -227,7 +234,10 @@ mod tests {
         ] {
             assert!(!run(line).0.is_error, "{}", &line[..line.len().min(60)]);
         }
-        let usage = r#"{"type":"turn.completed","usage":{"input_tokens":-1,"cached_input_tokens":18446744073709551615,"output_tokens":"many"}}"#;
+        let usage = json!({
+            "input_tokens": -1, "cached_input_tokens": u64::MAX, "output_tokens": "many",
+        });
+        let usage = &json!({"type": "turn.completed", "usage": usage}).to_string();
         let (report, ..) = run(usage);
         assert_eq!(report.usage.unwrap()["input_tokens"], Value::Null);
         let long = json!({"type": "thread.started", "thread_id": "x".repeat(5_000)}).to_string();

@@ -1,7 +1,7 @@
 //! What agents say when their provider takes no more: that it is so, and when it is over.
 //!
-//! Only the words of a run that failed are looked at. A time of day without a zone is in the zone of
-//! this machine, as the agents mean it.
+//! Only the words of a run that failed are looked at. A time of day without a zone is in the zone
+//! of this machine, as the agents mean it.
 
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
@@ -224,14 +224,18 @@ mod tests {
             ("Claude AI usage limit reached|1795361400", "2026-11-22T15:30:00.000Z"),
             ("You've hit your limit · resets 3pm (UTC)", "2026-11-22T15:00:00.000Z"),
             ("You've hit your session limit · resets 1pm (UTC)", "2026-11-23T13:00:00.000Z"),
-            ("You\u{2019}ve hit your weekly limit · resets Mon 12:00am (UTC)",
-             "2026-11-23T00:00:00.000Z"),
+            (
+                "You\u{2019}ve hit your weekly limit · resets Mon 12:00am (UTC)",
+                "2026-11-23T00:00:00.000Z",
+            ),
             ("5-hour limit reached · resets 3:05am (Asia/Shanghai)", "2026-11-22T19:05:00.000Z"),
             ("You've hit your limit · resets Nov 25, 10am (Etc/UTC)", "2026-11-25T10:00:00.000Z"),
             ("429 Too Many Requests. Please try again in 11.054s.", "2026-11-22T13:30:11.054Z"),
             ("Rate limit reached. Try again in 1h30m", "2026-11-22T15:00:00.000Z"),
-            ("You've hit your usage limit. Try again in 3 days 4 hours 5 minutes.",
-             "2026-11-25T17:35:00.000Z"),
+            (
+                "You've hit your usage limit. Try again in 3 days 4 hours 5 minutes.",
+                "2026-11-25T17:35:00.000Z",
+            ),
         ] {
             assert_eq!(at(text).as_deref(), Some(expected), "{text}");
         }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use crate::script::tests::{Site, check};
 
 fn script(limits: &str, engine: &str, kind: &str) -> String {
+    let engine = format!("type = \"process\", command = {{ \"x\" }}, prompt = \"stdin\"{engine}");
+    let about = "about = \"a\", engine = \"e\", timeout = \"5m\", prompt = 'p'";
     format!(
-        "wb.limits {{ {limits} }}\n\
-         wb.engine \"e\" {{ type = \"process\", command = {{ \"x\" }}, prompt = \"stdin\"{engine} }}\n\
-         wb.kind \"k\" {{ about = \"a\", engine = \"e\", timeout = \"5m\", prompt = 'p',\n{kind}\n}}\n"
+        "wb.limits {{ {limits} }}\nwb.engine \"e\" {{ {engine} }}\n\
+         wb.kind \"k\" {{ {about},\n{kind}\n}}\n"
     )
 }
 

@@ -4,13 +4,11 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::base::limit::{PRIORITY_MAX, TEXT_INPUT_BYTES_MAX};
-use crate::base::{
-    Actor, Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
-};
+use crate::base::limit::TEXT_INPUT_BYTES_MAX;
+use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result, SourcePath, TopicId};
 use crate::documents;
 use crate::flows::inputs::{self, Checked};
-use crate::flows::{Site, kept_answer, page_limit, prepare};
+use crate::flows::{Site, kept_answer, order, page_limit, prepare};
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting, job_dir};
 use crate::people::{self, Caller, Person, Role};
 use crate::process::{self, Stream};
@@ -80,28 +78,9 @@ pub async fn create(
         }
     }
     let mut new = new_job(site, kind, checked, person);
-    new.priority = priority(kind, person, request.priority)?;
-    new.not_before = request.not_before.as_deref().map(parse_time).transpose()?;
+    new.priority = order::priority(kind, person, request.priority)?;
+    new.not_before = request.not_before.as_deref().map(order::parse_time).transpose()?;
     accept(site, new, key).await
-}
-
-/// Everybody may let a job wait behind others; only an admin may put it before what its kind says.
-fn priority(kind: &Kind, person: &Person, asked: Option<i64>) -> Result<i64> {
-    let Some(asked) = asked else { return Ok(kind.priority) };
-    if !(-PRIORITY_MAX..=PRIORITY_MAX).contains(&asked) {
-        let message = format!("a priority is between -{PRIORITY_MAX} and {PRIORITY_MAX}");
-        return Err(Error::invalid(message));
-    }
-    if asked > kind.priority && person.role != Role::Admin {
-        let message = format!(
-            "{asked} is above the priority of kind \"{}\", which is {}",
-            kind.name, kind.priority
-        );
-        return Err(Error::new(ErrorKind::Forbidden, message)
-            .code("priority_not_allowed")
-            .hint("only an admin may put a job before others; ask without a priority"));
-    }
-    Ok(asked)
 }
 
 fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
@@ -147,13 +126,6 @@ fn lane_of(input: &str, values: &Map<String, Value>) -> Option<String> {
         Value::String(text) => Some(format!("{input}={text}")),
         other => Some(format!("{input}={other}")),
     }
-}
-
-fn parse_time(text: &str) -> Result<Millis> {
-    let at: jiff::Timestamp = text.parse().map_err(|_| {
-        Error::invalid("not_before is not a time like 2026-01-02T03:04:05Z").code("bad_time")
-    })?;
-    Ok(Millis(at.as_millisecond()))
 }
 
 /// The body of `POST /api/agent/jobs/{id}/retry`; it may be empty.
@@ -203,21 +175,13 @@ pub async fn retry(
     // What an admin had put before others is repeated like any other job by anybody else.
     let is_admin = person.role == Role::Admin;
     new.priority = if is_admin { old.priority } else { old.priority.min(kind.priority) };
-    new.not_before = request.not_before.as_deref().map(parse_time).transpose()?;
+    new.not_before = request.not_before.as_deref().map(order::parse_time).transpose()?;
     if request.when_allowed {
-        let allowed = allowed_at(site, &old, &kind.engine).await?;
+        let allowed = order::allowed_at(site, &old, &kind.engine).await?;
         new.not_before = new.not_before.max(allowed);
     }
     new.retry_of = Some(old.id);
     accept(site, new, key).await
-}
-
-/// Returns when a job of an engine may be tried again; nothing if it may be now.
-async fn allowed_at(site: &Site, old: &Job, engine: &str) -> Result<Option<Millis>> {
-    let (now, engine) = (site.store.clock().now(), engine.to_owned());
-    let holds = site.store.read(move |c| jobs::holds(c, now)).await?;
-    let hold = holds.into_iter().find(|it| it.engine == engine).map(|it| it.until);
-    Ok(old.retry_at.filter(|it| *it > now).max(hold))
 }
 
 /// Cancels a job: at once if it waits, otherwise its agent gets the grace.

@@ -13,6 +13,7 @@ pub mod incorporate;
 pub mod inputs;
 pub mod jobs;
 pub mod names;
+mod order;
 pub mod place;
 pub mod prepare;
 pub mod proposals;

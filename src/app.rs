@@ -173,7 +173,6 @@ async fn serve_site(
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
     let life = site.store.begin_life().await?;
-    let told = site.store.subscribe();
     let left = tokio::select! {
         left = flows::recover::recover(&site) => left?,
         name = stops.next() => {
@@ -211,7 +210,7 @@ async fn serve_site(
     let limits = ServeLimits::default();
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
     tracker.spawn(process::reap_orphans(site.queue.children(), stop.clone()));
-    tracker.spawn(flows::relay::serve(site.works.clone(), told, stop.clone()));
+    tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
     tracker.spawn(site.store.clone().check(stop.clone()));
     tracker.spawn(site.queue.clone().serve(left, stop.clone()));

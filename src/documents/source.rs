@@ -60,6 +60,15 @@ pub struct Source {
     pub links: u64,
 }
 
+/// A Source that an approval may write.
+#[derive(Clone, Debug)]
+pub(in crate::documents) struct Writable {
+    /// What the working file holds: the text of HEAD.
+    pub(in crate::documents) bytes: Option<Vec<u8>>,
+    /// What its attributes say.
+    pub(in crate::documents) conversion: Conversion,
+}
+
 impl Repo {
     /// Keeps the text of a Source readable by its version, also when it is not committed: a Topic
     /// that was opened on it is placed from it later. Index, tree and branches are not touched.
@@ -80,6 +89,11 @@ impl Repo {
     /// # Errors
     /// `unavailable` if git cannot say.
     pub async fn list_sources(&self) -> Result<Vec<SourceEntry>> {
+        let settled = self.settled().await?;
+        settled.list_settled().await
+    }
+
+    async fn list_settled(&self) -> Result<Vec<SourceEntry>> {
         let tracked = self.tracked().await?;
         let changes = self.changes(None).await?;
         let paths: Vec<SourcePath> = tracked.iter().map(|(path, _)| path.clone()).collect();
@@ -102,6 +116,10 @@ impl Repo {
     /// `not_found` with code `source_gone` or `not_a_source`; `too_large`; `invalid` with code
     /// `not_text`, `path_is_link` or `not_a_file`; `forbidden` with code `not_readable`.
     pub async fn source(&self, path: &SourcePath) -> Result<Source> {
+        self.settled().await?.source_settled(path).await
+    }
+
+    async fn source_settled(&self, path: &SourcePath) -> Result<Source> {
         let (entry, bytes, links) = self.read_tracked(path).await?;
         let blob = self.hash(&bytes);
         let changes = self.changes(Some(path)).await?;
@@ -127,8 +145,13 @@ impl Repo {
     /// As [`Repo::source`]; `conflict` with code `source_dirty`, `content_filter`, `hard_link` or
     /// `merge_in_progress`.
     pub async fn refuse_unwritable(&self, path: &SourcePath) -> Result<()> {
+        self.settled().await?.writable(path).await.map(drop)
+    }
+
+    /// Returns a Source as an approval needs it, or refuses it as [`Repo::refuse_unwritable`].
+    pub(in crate::documents) async fn writable(&self, path: &SourcePath) -> Result<Writable> {
         if fault::is_off("approval_dirty") {
-            return Ok(());
+            return self.unguarded(path).await;
         }
         let (entry, bytes, links) = self.read_tracked(path).await?;
         if entry.is_unmerged {
@@ -152,21 +175,24 @@ impl Repo {
             )
             .hint("replace it by a copy: writing it would break the link"));
         }
-        self.refuse_filtered(path).await?;
-        let changes = self.changes(Some(path)).await?;
-        if !changes.is_empty() {
+        let conversion = self.conversion(path).await?;
+        conversion.refuse_always(path)?;
+        if !self.changes(Some(path)).await?.is_empty() {
             return Err(dirty(path));
         }
         let blob = self.hash(&bytes);
+        self.refuse_converted(path, &conversion, (&bytes, &blob)).await?;
         if blob != entry.blob {
-            // Either line ends are converted, or git's memory of the file deceives.
-            let stored = self.stored(path, &bytes).await?;
-            if stored.as_ref() == Some(&blob) {
-                return Err(dirty(path));
-            }
+            // Git's memory of the file deceives.
+            return Err(dirty(path));
         }
         text_of(path, bytes.clone())?;
-        self.refuse_converted(path, &bytes, &blob).await
+        Ok(Writable { bytes: Some(bytes), conversion })
+    }
+
+    /// For the switch that shows what the checks are for: nothing is looked at.
+    async fn unguarded(&self, path: &SourcePath) -> Result<Writable> {
+        Ok(Writable { bytes: None, conversion: self.conversion(path).await? })
     }
 
     /// Refuses a path that no glob of the site names, whether there is such a file or not.
@@ -204,7 +230,16 @@ impl Repo {
             }
             _ => {}
         }
-        let (bytes, links) = read?;
+        let (bytes, links) = read.map_err(|cause| {
+            let is_sparse =
+                cause.code_str() == "source_gone" && entry.unwatched == Some("skip-worktree");
+            match is_sparse {
+                true => cause.hint(
+                    "the checkout is sparse: `git sparse-checkout add FOLDER`, or in the patterns",
+                ),
+                false => cause,
+            }
+        })?;
         Ok((entry, bytes, links))
     }
 

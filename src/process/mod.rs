@@ -10,6 +10,7 @@ mod launch;
 mod lock;
 mod output;
 mod probe;
+mod replace;
 mod root;
 mod run;
 mod spawn;
@@ -25,6 +26,7 @@ pub use launch::{
 pub use lock::FileLock;
 pub use output::{OutputChunk, output_tail, read_output};
 pub use probe::{free_bytes, is_root, owner_and_mode, probe};
+pub use replace::{Replacement, Spare, private_folder};
 pub use root::{FileFacts, Root};
 pub use run::{Output, Run, run, which};
 pub use spawn::{Guard, GuardEnd, GuardSpec, GuardStopper, spawn_guard};

@@ -103,7 +103,8 @@ impl Repo {
             "--no-ahead-behind",
         ]);
         let call = if below.is_empty() { call } else { call.arg("--").arg(below) };
-        call.output_max(LISTING_BYTES_MAX).defused().await?.output().await
+        let call = call.output_max(LISTING_BYTES_MAX).on_files(&*self.settings().await?);
+        call.output().await
     }
 
     /// Returns the Source that git's name means, if it is one.

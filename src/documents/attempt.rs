@@ -1,8 +1,8 @@
 //! The table `incorporation_attempts`: the journal of approvals.
 //!
 //! A row is `prepared` before anything of the user's is touched, and settled after: `committed`
-//! together with what it decides, or `dropped`; of a refusal that left all as it was, no row stays. One row is one approval, also when it is built
-//! again on a newer commit.
+//! together with what it decides, or `dropped`; of a refusal that left all as it was, none stays.
+//! One row is one approval, also when it is built again on a newer commit.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 

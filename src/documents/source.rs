@@ -83,19 +83,47 @@ impl Repo {
         }
     }
 
-    /// Returns all Sources in order of their paths. Files that are gone, links, and files above
-    /// the limit are passed over. The number of git calls does not grow with changed files.
+    /// Returns all Sources in order of their paths' bytes. Files that are gone, links, and files
+    /// above the limit are passed over. The number of git calls does not grow with changed files.
     ///
     /// # Errors
     /// `unavailable` if git cannot say.
     pub async fn list_sources(&self) -> Result<Vec<SourceEntry>> {
         let settled = self.settled().await?;
-        settled.list_settled().await
+        let tracked = settled.tracked().await?;
+        settled.list_tracked(tracked, None).await
     }
 
-    async fn list_settled(&self) -> Result<Vec<SourceEntry>> {
-        let tracked = self.tracked().await?;
-        let changes = self.changes(None).await?;
+    /// Returns the first Sources that are wanted, at most `limit`, and whether there may be more.
+    /// Only these are looked at closely, however many there are.
+    ///
+    /// # Errors
+    /// As [`Repo::list_sources`].
+    pub async fn page_of_sources(
+        &self,
+        wanted: impl Fn(&SourcePath) -> bool,
+        limit: usize,
+    ) -> Result<(Vec<SourceEntry>, bool)> {
+        let settled = self.settled().await?;
+        let mut tracked = settled.tracked().await?;
+        tracked.retain(|(path, _)| wanted(path));
+        let mut found = Vec::new();
+        let mut rest = tracked.into_iter().peekable();
+        // Some may be passed over: then the next ones are looked at.
+        while found.len() < limit && rest.peek().is_some() {
+            let some: Vec<_> = rest.by_ref().take(limit - found.len()).collect();
+            let paths: Vec<SourcePath> = some.iter().map(|(path, _)| path.clone()).collect();
+            found.extend(settled.list_tracked(some, Some(&paths)).await?);
+        }
+        Ok((found, rest.peek().is_some()))
+    }
+
+    async fn list_tracked(
+        &self,
+        tracked: Vec<(SourcePath, IndexEntry)>,
+        only: Option<&[SourcePath]>,
+    ) -> Result<Vec<SourceEntry>> {
+        let changes = self.changes(only).await?;
         let paths: Vec<SourcePath> = tracked.iter().map(|(path, _)| path.clone()).collect();
         let conversions = self.conversions(&paths).await?;
         let repo = self.clone();
@@ -122,7 +150,7 @@ impl Repo {
     async fn source_settled(&self, path: &SourcePath) -> Result<Source> {
         let (entry, bytes, links) = self.read_tracked(path).await?;
         let blob = self.hash(&bytes);
-        let changes = self.changes(Some(path)).await?;
+        let changes = self.changes(Some(std::slice::from_ref(path))).await?;
         let change = changes.get(self.git_path(path).as_bytes());
         let state = match change {
             Some(_) => SourceState::Modified,
@@ -177,7 +205,7 @@ impl Repo {
         }
         let conversion = self.conversion(path).await?;
         conversion.refuse_always(path)?;
-        if !self.changes(Some(path)).await?.is_empty() {
+        if !self.changes(Some(std::slice::from_ref(path))).await?.is_empty() {
             return Err(dirty(path));
         }
         let blob = self.hash(&bytes);

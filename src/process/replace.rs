@@ -186,11 +186,8 @@ fn write_spare(
     it: &Replacement<'_>,
     old: &std::fs::Metadata,
 ) -> std::io::Result<()> {
-    let flags = OFlag::O_WRONLY
-        | OFlag::O_CREAT
-        | OFlag::O_EXCL
-        | OFlag::O_NOFOLLOW
-        | OFlag::O_CLOEXEC;
+    let flags =
+        OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let file = nix::fcntl::openat(folder, it.spare, flags, Mode::from_bits_truncate(0o600))?;
     let mut file = File::from(file);
     file.write_all(it.to)?;
@@ -287,7 +284,7 @@ pub fn private_folder(prefix: &str) -> Result<camino::Utf8PathBuf> {
     };
     let place = std::env::temp_dir();
     let place = Utf8Path::from_path(&place).ok_or_else(|| cannot("its path is no text".into()))?;
-    let made = nix::unistd::mkdtemp(place.join(format!("{prefix}XXXXXX")).as_std_path());
+    let made = nix::unistd::mkdtemp(place.join(format!("{prefix}{}", "X".repeat(6))).as_std_path());
     let made = made.map_err(|cause| cannot(cause.into()))?;
     camino::Utf8PathBuf::from_path_buf(made).map_err(|_| cannot("its path is no text".into()))
 }

@@ -1,8 +1,8 @@
 //! The one place from which git is started: what it may read, run and print, and for how long.
 //!
-//! **Invariant:** nothing that the repository's configuration names is run: no hook, monitor, helper,
-//! pager, signer or transport, because settings of ours win; no filter, because a call that could
-//! start one reads no configuration but ours (`settings.rs`), whenever it is changed.
+//! **Invariant:** nothing that the repository's configuration names is run: no hook, monitor,
+//! helper, pager, signer or transport, because settings of ours win; no filter, because a call that
+//! could start one reads no configuration but ours (`settings.rs`), whenever it is changed.
 //! **Invariant:** nothing of this program's environment that begins with `GIT_` reaches git.
 
 use std::sync::Arc;

@@ -43,11 +43,12 @@ fn meaning(what: &str, said: &str) -> Error {
             words.iter().any(|it| line.ends_with(it))
         })
     };
-    let starts = |words: &[&str]| said.lines().any(|line| words.iter().any(|it| line.starts_with(it)));
+    let starts =
+        |words: &[&str]| said.lines().any(|line| words.iter().any(|it| line.starts_with(it)));
     // Checking a file out, git keeps the system's words to itself.
-    let is_unwritten = starts(&["error: unable to write file "]);
-    if is_unwritten
-        || ends(&["No space left on device", "Disk quota exceeded", "Out of diskspace"])
+    let is_unwritten = starts(&["error: unable to write file "])
+        || (said.contains("': couldn't write '") && ends(&[".lock'"]));
+    if is_unwritten || ends(&["No space left on device", "Disk quota exceeded", "Out of diskspace"])
     {
         return disk_full();
     }
@@ -129,6 +130,10 @@ mod tests {
             ("fatal: unable to write loose object file: No space left on device", "disk_full"),
             ("fatal: sha1 file '/w/.git/index.lock' write error. Out of diskspace", "disk_full"),
             ("error: unable to write file a.md", "disk_full"),
+            (
+                "fatal: prepare: cannot update ref 'refs/x': couldn't write '/w/refs/x.lock'",
+                "disk_full",
+            ),
             (
                 "error: unable to create temporary file: Read-only file system\nfatal: x",
                 "read_only",

@@ -9,6 +9,8 @@
 //!
 //! **Invariant:** no setting that is let through names a program.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
@@ -16,7 +18,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::documents::git::{Git, ObjectFormat, Repo, blocking};
-use crate::process::private_folder;
+use crate::process::{private_folder, read_small};
 
 /// Settings that say how working files and the index are to be read and written.
 const LET_THROUGH: &[&str] = &[
@@ -54,6 +56,8 @@ const LET_THROUGH: &[&str] = &[
 const LINKED: &[&str] = &["refs", "packed-refs", "reftable", "objects", "info", "shallow"];
 /// Longest listing of a configuration.
 const LISTING_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest configuration of the stand-in.
+const CONFIG_BYTES_MAX: u64 = 4_096;
 /// Longest value that is let through.
 const VALUE_BYTES_MAX: usize = 4_096;
 
@@ -114,12 +118,16 @@ impl StandIn {
                     done => done?,
                 }
             }
-            let (config, wanted) = (self.folder.join("config"), self.config(is_reftable));
-            if std::fs::read_to_string(&config).is_ok_and(|it| it == wanted) {
+            let config = self.folder.join("config");
+            let wanted = self.config(is_reftable).into_bytes();
+            if read_small(&config, CONFIG_BYTES_MAX).is_ok_and(|it| it == Some(wanted.clone())) {
                 return Ok(());
             }
             let new = self.folder.join(format!("config.{:?}", std::thread::current().id()));
-            std::fs::write(&new, wanted)?;
+            if new.symlink_metadata().is_ok() {
+                std::fs::remove_file(&new)?;
+            }
+            File::create_new(&new)?.write_all(&wanted)?;
             std::fs::rename(&new, &config)
         };
         make().context(ErrorKind::Unavailable, cannot)
@@ -242,7 +250,10 @@ fn numbered(settings: Vec<(String, String)>) -> Vec<(String, String)> {
 }
 
 /// Returns the folder that holds what all worktrees of a repository share.
-pub(in crate::documents::git) fn common_folder(git_dir: &Utf8Path, told: &str) -> Result<Utf8PathBuf> {
+pub(in crate::documents::git) fn common_folder(
+    git_dir: &Utf8Path,
+    told: &str,
+) -> Result<Utf8PathBuf> {
     let common = git_dir.join(told);
     common.canonicalize_utf8().map_err(|cause| {
         Error::unavailable(format!("cannot find {common}")).code("not_a_repository").source(cause)

@@ -3,7 +3,6 @@
 //! touched; or it is refused with its code and a hint, and then not a byte is different.
 
 mod kinds;
-mod places;
 mod refused;
 mod snapshot;
 mod storage;
@@ -25,6 +24,9 @@ export GIT_CONFIG_NOSYSTEM=1 HOME=/nonexistent GIT_EDITOR=true
 export GIT_AUTHOR_NAME=U GIT_AUTHOR_EMAIL=u@example.org
 export GIT_COMMITTER_NAME=U GIT_COMMITTER_EMAIL=u@example.org
 say() { printf '%s\n' "$*"; }
+look() { # at the repository, without writing to it or starting what it names
+  GIT_OPTIONAL_LOCKS=0 git -c core.hooksPath=/dev/null -c core.fsmonitor=false \
+    -c filter.x.clean= -c filter.x.smudge= -c filter.x.process= -c filter.x.required=false "$@"; }
 both() { # a branch `side` and `main` that disagree about notes.md
   git switch -q -c side; say side > notes.md; git commit -qam side
   git switch -q main; say main > notes.md; git commit -qam main; }
@@ -55,23 +57,28 @@ pub(super) fn bench() -> Bench {
 impl Stand {
     /// A stand on the usual repository.
     pub(super) fn new() -> Stand {
-        Stand::on(bench())
+        let stand = Stand::on(bench());
+        stand.keep();
+        stand
     }
 
     /// Serves a repository that is made already, and has a proposal made.
     #[track_caller]
     pub(super) fn on(bench: Bench) -> Stand {
-        let server = bench.serve();
+        Stand::with(bench, &[])
+    }
+
+    /// The same with variables for the server.
+    #[track_caller]
+    pub(super) fn with(bench: Bench, env: &[(&str, &str)]) -> Stand {
+        let server = bench.serve_with(env);
         let topic = bench.topic("guide.md", "The first line.", "Say it better.");
         let shown = bench.proposal("better", &topic);
-        let dirs = bench.git(&["rev-parse", "--absolute-git-dir", "--git-common-dir"]);
-        let mut git_dirs: Vec<Utf8PathBuf> =
-            dirs.lines().map(|it| bench.top.join(it)).collect();
+        let dirs = user(&bench, "git rev-parse --absolute-git-dir --git-common-dir");
+        let mut git_dirs: Vec<Utf8PathBuf> = dirs.lines().map(|it| bench.top.join(it)).collect();
         git_dirs.dedup();
         let copy = bench.base.join("copy");
-        let stand = Stand { bench, server: Some(server), topic, shown, git_dirs, copy };
-        stand.keep();
-        stand
+        Stand { bench, server: Some(server), topic, shown, git_dirs, copy }
     }
 
     /// Keeps the repository as it is for [`Stand::put_back`].
@@ -135,7 +142,8 @@ impl Stand {
         let commit = answer.body["commit"].as_str().unwrap();
         assert_eq!(git(&["rev-parse", "HEAD"]), commit, "{what}");
         assert_eq!(git(&["rev-parse", "HEAD^@"]), tip, "{what}");
-        assert_eq!(git(&["show", "--format=", "--name-only", "HEAD"]), "guide.md", "{what}");
+        let changed = git(&["show", "--format=", "--name-only", "--relative", "HEAD"]);
+        assert_eq!(changed, "guide.md", "{what}");
         let blob = self.shown["proposal"]["proposed_sha"].as_str().unwrap();
         assert_eq!(git(&["rev-parse", "HEAD:./guide.md"]), blob, "{what}");
         assert_eq!(self.bench.read("guide.md"), text, "{what}");
@@ -147,18 +155,14 @@ impl Stand {
     /// What git prints on its standard output, whatever it thinks of the configuration.
     fn git(&self, args: &[&str]) -> String {
         let words: Vec<String> = args.iter().map(|it| format!("'{it}'")).collect();
-        self.user(&format!("git -c core.fsmonitor=false {} 2>/dev/null", words.join(" ")))
+        self.user(&format!("look {} 2>/dev/null", words.join(" ")))
     }
 
     /// All that is not the Source: in the index, in the tree, in the stash.
     fn theirs(&self) -> String {
         self.user(
-            "export GIT_OPTIONAL_LOCKS=0 GIT_CONFIG_COUNT=1
-             export GIT_CONFIG_KEY_0=core.fsmonitor GIT_CONFIG_VALUE_0=false
-             git -c filter.x.clean= -c filter.x.process= \
-               -c filter.x.required=false status --porcelain=v1 -uall --ignored \
-               -- . ':!guide.md' ':!data'
-             git ls-files -s -v -- . ':!guide.md'; git stash list; ls .git/*.lock 2>/dev/null || :
+            "look status --porcelain=v1 -uall --ignored -- . ':!guide.md' ':!data'
+             look ls-files -s -v -- . ':!guide.md'; look stash list; ls .git/*.lock 2>/dev/null || :
              find . \\( -name .git -o -path ./data -o -path ./guide.md \\) -prune \
                -o -printf '%P %y %m %T@ %l\\n' | grep -v '^ ' | sort
              find . \\( -name .git -o -path ./data -o -path ./guide.md \\) -prune \
@@ -183,8 +187,5 @@ impl Stand {
 /// Does what a person does in a terminal; returns what that printed.
 #[track_caller]
 pub(super) fn user(bench: &Bench, script: &str) -> String {
-    crate::support::shell(&format!(
-        "TOP='{}' BASE='{}'\n{USER}\n{script}",
-        bench.top, bench.base
-    ))
+    crate::support::shell(&format!("TOP='{}' BASE='{}'\n{USER}\n{script}", bench.top, bench.base))
 }

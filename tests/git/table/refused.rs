@@ -41,12 +41,7 @@ const HEADS: &[Case] = &[
     ),
     ("the index locked", "touch .git/index.lock", "index_locked", "remove that file"),
     ("HEAD locked", "touch .git/HEAD.lock", "index_locked", "remove that file"),
-    (
-        "the branch locked",
-        "touch .git/refs/heads/main.lock",
-        "index_locked",
-        "remove that file",
-    ),
+    ("the branch locked", "touch .git/refs/heads/main.lock", "index_locked", "remove that file"),
 ];
 
 const SOURCES: &[Case] = &[
@@ -86,12 +81,7 @@ const SOURCES: &[Case] = &[
         "merge_in_progress",
         "esolve",
     ),
-    (
-        "taken from the index",
-        "git rm -q --cached guide.md",
-        "source_gone",
-        "bring it back",
-    ),
+    ("taken from the index", "git rm -q --cached guide.md", "source_gone", "bring it back"),
     (
         "an intention to add",
         "git rm -q --cached guide.md; git add -N guide.md",
@@ -120,12 +110,7 @@ const SOURCES: &[Case] = &[
         "reject",
     ),
     ("made executable", "chmod +x guide.md", "source_dirty", "commit, stash"),
-    (
-        "a link",
-        "mv guide.md ../g; ln -s ../g guide.md",
-        "path_is_link",
-        "links are not followed",
-    ),
+    ("a link", "mv guide.md ../g; ln -s ../g guide.md", "path_is_link", "links are not followed"),
     (
         "a link, committed",
         "mv guide.md g.md; ln -s g.md guide.md; git add -A; git commit -qm x",
@@ -142,10 +127,14 @@ const SOURCES: &[Case] = &[
     ),
     ("a pipe", "rm guide.md; mkfifo guide.md", "not_a_file", "regular file"),
     ("a second name", "ln guide.md ../second", "hard_link", "copy"),
-    ("a submodule", "git rm -q guide.md; git init -q guide.md
+    (
+        "a submodule",
+        "git rm -q guide.md; git init -q guide.md
         git -C guide.md commit -q --allow-empty -m x
         git -c advice.addEmbeddedRepo=false add guide.md; git commit -qm x",
-        "source_gone", "reject"),
+        "source_gone",
+        "reject",
+    ),
     ("changed and committed", "say mine >> guide.md; git commit -qam x", "stale_base", "retry"),
     (
         "another branch with another text",

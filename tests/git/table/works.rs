@@ -14,7 +14,8 @@ const STATES: &[Case] = &[
     ),
     (
         "changed and changed back",
-        "cp guide.md ../g; say x >> guide.md; git commit -qam x; cp ../g guide.md; git commit -qam y",
+        "cp guide.md ../g; say x >> guide.md; git commit -qam x
+         cp ../g guide.md; git commit -qam y",
     ),
     ("another branch", "git switch -q -c other/deep"),
     ("executable, committed", "chmod +x guide.md; git commit -qam x"),
@@ -100,7 +101,8 @@ const STATES: &[Case] = &[
         "names of every sort",
         "for n in 'a b.md' \"q'\\\"q.md\" '-v.md' ':(glob)x.md' 'new\nline.md' 'tab\t.md' '*.md' \
            \"$(printf 'caf\\303\\251.md')\" \"$(printf 'cafe\\314\\201.md')\" \
-           \"$(printf 'not-\\377-utf8.md')\"; do say x > \"./$n\"; done; git add -A; git commit -qm x
+           \"$(printf 'not-\\377-utf8.md')\"; do say x > \"./$n\"; done
+         git add -A; git commit -qm x
          say more >> ./-v.md",
     ),
     ("a submodule", "git init -q sub; git -C sub commit -q --allow-empty -m x

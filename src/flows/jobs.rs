@@ -72,8 +72,7 @@ pub async fn create(
     let checked = inputs::check(site, kind, &request.inputs).await?;
     if kind.produces == Some(Produces::Proposal) {
         for path in prepare::sources(kind, &checked.values) {
-            site.repo.head().await?;
-            site.repo.refuse_busy().await?;
+            site.repo.head_at_rest().await?;
             site.repo.refuse_unwritable(&path).await?;
         }
     }

@@ -25,6 +25,8 @@ pub enum EventKind {
     ProposalCreated,
     /// A proposal was approved, rejected, superseded or voided.
     ProposalDecided,
+    /// A person decided about what changed in the repository while a job ran.
+    ChangesDecided,
     /// A Source has another version.
     SourceChanged,
     /// Another generation of the script is in force.
@@ -33,7 +35,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 10] = [
+    pub const ALL: [EventKind; 11] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -42,6 +44,7 @@ impl EventKind {
         EventKind::MessagePosted,
         EventKind::ProposalCreated,
         EventKind::ProposalDecided,
+        EventKind::ChangesDecided,
         EventKind::SourceChanged,
         EventKind::ConfigReloaded,
     ];
@@ -57,6 +60,7 @@ impl EventKind {
             EventKind::MessagePosted => "message_posted",
             EventKind::ProposalCreated => "proposal_created",
             EventKind::ProposalDecided => "proposal_decided",
+            EventKind::ChangesDecided => "changes_decided",
             EventKind::SourceChanged => "source_changed",
             EventKind::ConfigReloaded => "config_reloaded",
         }

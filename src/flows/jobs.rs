@@ -10,7 +10,7 @@ use crate::base::{
 };
 use crate::documents;
 use crate::flows::inputs::{self, Checked};
-use crate::flows::{Site, kept_answer, page_limit, prepare};
+use crate::flows::{Site, changes, kept_answer, page_limit, prepare};
 use crate::jobs::{self, Job, JobFilter, NewJob, Status, job_dir};
 use crate::people::{self, Caller, Person};
 use crate::process::{self, Stream};
@@ -51,6 +51,7 @@ pub struct JobView {
     engine: Option<String>,
     timeout_ms: Option<u64>,
     proposal_id: Option<ProposalId>,
+    changes: Option<Value>,
 }
 
 /// Accepts a job.
@@ -73,9 +74,9 @@ pub async fn create(
     let checked = inputs::check(site, kind, &request.inputs).await?;
     if kind.produces == Some(Produces::Proposal) {
         for path in prepare::sources(kind, &checked.values) {
-            site.repo.head().await?;
-            site.repo.refuse_busy().await?;
-            site.repo.refuse_unwritable(&path).await?;
+            if let Err(refusal) = refuse_unready(site, &path).await {
+                return Err(changes::explain(site, &path, refusal).await);
+            }
         }
     }
     if !(-100..=100).contains(&request.priority) {
@@ -85,6 +86,13 @@ pub async fn create(
     new.priority = request.priority;
     new.not_before = request.not_before.as_deref().map(parse_time).transpose()?;
     accept(site, new, key).await
+}
+
+/// Refuses a Source of which no proposal could be approved now.
+async fn refuse_unready(site: &Site, path: &SourcePath) -> Result<()> {
+    site.repo.head().await?;
+    site.repo.refuse_busy().await?;
+    site.repo.refuse_unwritable(path).await
 }
 
 fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
@@ -198,7 +206,11 @@ pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView>
 pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     require_own(caller, id)?;
     let (asked, works) = (id.clone(), site.works.clone());
-    site.store.read(move |c| view(&works, c, jobs::find(c, &asked)?)).await
+    let shown = site.store.read(move |c| {
+        let shown = view(&works, c, jobs::find(c, &asked)?)?;
+        Ok(JobView { changes: changes::view(c, &asked)?, ..shown })
+    });
+    shown.await
 }
 
 fn require_own(caller: &Caller, id: &JobId) -> Result<()> {
@@ -231,6 +243,7 @@ pub(super) fn view(works: &super::Works, c: &Connection, job: Job) -> Result<Job
         engine: engine.map(|it| it.name.clone()),
         timeout_ms: timeout.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
         proposal_id: proposal.map(|it| it.id),
+        changes: None,
         job,
     })
 }

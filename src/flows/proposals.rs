@@ -13,7 +13,7 @@ use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{
     self, Fate, Placement, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, fate, topic,
 };
-use crate::flows::{Site, names, page_limit, place};
+use crate::flows::{Site, changes, names, page_limit, place};
 use crate::jobs::{self, Job, Status};
 use crate::people::Caller;
 
@@ -226,7 +226,15 @@ pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
         let message = format!("topic {} is closed", dossier.topic.id);
         return Err(Error::conflict("topic_closed", message).hint("reopen it first"));
     }
-    site.repo.head().await?;
+    match ready(site, proposal).await {
+        Ok(()) => Ok(()),
+        Err(refusal) => Err(changes::explain(site, &proposal.source_path, refusal).await),
+    }
+}
+
+/// Refuses if repository or Source could not take the commit now.
+async fn ready(site: &Site, proposal: &Proposal) -> Result<()> {
+    changes::refuse_switched(site).await?;
     site.repo.refuse_busy().await?;
     let source = site.repo.source(&proposal.source_path).await.map_err(gone_is_conflict)?;
     site.repo.refuse_unwritable(&proposal.source_path).await?;

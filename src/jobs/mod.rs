@@ -27,7 +27,7 @@ pub use engine::{Engines, ResolvedEngine};
 pub use enqueue::{NewJob, cancel_queued, enqueue};
 pub use job::{Job, JobFilter, Reason, Status};
 pub use lane::Capacities;
-pub use queue::{Hooks, Prepared, Queue, Setup, Watch, Watched};
+pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
 pub use sentence::sentence;
 pub use settle::{keep_result, request_cancel};
 pub use table::{find, list, recent_of_topic, running_guards};

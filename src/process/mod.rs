@@ -25,7 +25,7 @@ pub use launch::{
 pub use lock::FileLock;
 pub use output::{OutputChunk, output_tail, read_output};
 pub use probe::{free_bytes, is_root, owner_and_mode, probe};
-pub use root::{FileFacts, Root};
+pub use root::{FileFacts, Root, Standing};
 pub use run::{Output, Run, run, which};
 pub use spawn::{Guard, GuardEnd, GuardSpec, GuardStopper, spawn_guard};
 pub use tree::{Children, become_subreaper, end_marked, sweep_orphans};

@@ -26,6 +26,11 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/002_documents.sql"),
     },
     Migration { version: 3, name: "jobs", sql: include_str!("../../migrations/003_jobs.sql") },
+    Migration {
+        version: 6,
+        name: "job_changes",
+        sql: include_str!("../../migrations/006_job_changes.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

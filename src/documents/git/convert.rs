@@ -141,7 +141,7 @@ impl Repo {
         }
     }
 
-    async fn converts_line_ends(&self) -> Result<bool> {
+    pub(in crate::documents) async fn converts_line_ends(&self) -> Result<bool> {
         let call = self.git().call(&["config", "--get-regexp", r"^core\.(autocrlf|eol)$"]);
         let answer = call.run().await?;
         if answer.code == 1 {

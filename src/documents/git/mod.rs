@@ -3,6 +3,7 @@
 //! The root of the site may be a folder inside the working tree. A `SourcePath` is relative to the
 //! root; what git is told is relative to the top of the working tree: `prefix` and path.
 
+mod aside;
 mod call;
 mod convert;
 mod history;
@@ -15,15 +16,17 @@ use camino::{Utf8Path, Utf8PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath};
+use crate::documents::snapshot::Looks;
 use crate::process::{Children, Root};
 
 pub use history::HistoryEntry;
 pub use write::Person;
 
+pub(in crate::documents) use aside::Checkout;
 pub(in crate::documents) use call::{Call, Git};
 pub(in crate::documents) use convert::Conversion;
 pub(in crate::documents) use index::{Change, IndexEntry};
@@ -53,7 +56,8 @@ struct Shared {
     prefix: String,
     sources: GlobSet,
     format: ObjectFormat,
-    approving: Mutex<()>,
+    approving: RwLock<()>,
+    looks: Looks,
     tasks: TaskTracker,
 }
 
@@ -119,7 +123,8 @@ impl Repo {
             prefix,
             sources,
             format,
-            approving: Mutex::new(()),
+            approving: RwLock::new(()),
+            looks: Looks::default(),
             tasks: TaskTracker::new(),
         };
         Ok(Repo { shared: Arc::new(shared) })
@@ -240,7 +245,10 @@ impl Repo {
     }
 
     /// Runs work as a task that goes on when the caller goes away.
-    pub(in crate::documents) async fn run_to_end<T: Send + 'static>(
+    ///
+    /// # Errors
+    /// What the work says.
+    pub async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
@@ -252,19 +260,29 @@ impl Repo {
         &self.shared.git
     }
 
-    /// Waits until no other approval of this program is under way. It is held across `.await`,
+    /// Waits until nothing else of this program changes the repository. It is held across `.await`,
     /// unlike any other lock, because it stands for the one index and working tree there are.
-    pub(in crate::documents) async fn turn(&self) -> MutexGuard<'_, ()> {
-        self.shared.approving.lock().await
+    pub(in crate::documents) async fn turn(&self) -> RwLockWriteGuard<'_, ()> {
+        self.shared.approving.write().await
     }
 
-    /// Returns the root's place below the top of the working tree: empty, or ending in `/`.
-    pub(in crate::documents) fn prefix(&self) -> &str {
-        &self.shared.prefix
+    /// Waits until nothing of this program changes the repository, and holds that up meanwhile.
+    pub(in crate::documents) async fn stillness(&self) -> RwLockReadGuard<'_, ()> {
+        self.shared.approving.read().await
+    }
+
+    /// Returns the jobs that are being watched.
+    pub fn looks(&self) -> &Looks {
+        &self.shared.looks
+    }
+
+    /// Returns the folder of this working tree's own git files.
+    pub(in crate::documents) fn git_dir(&self) -> &Utf8Path {
+        &self.shared.git_dir
     }
 
     /// Returns the path as git knows it, relative to the top of the working tree.
-    pub(in crate::documents) fn git_path(&self, path: &SourcePath) -> String {
+    pub fn git_path(&self, path: &SourcePath) -> String {
         format!("{}{path}", self.shared.prefix)
     }
 

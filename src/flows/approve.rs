@@ -69,7 +69,7 @@ pub async fn approve(
         Ok(done) => done,
         Err(refusal) => {
             let path = &dossier.proposal.source_path;
-            return Err(changes::explain(site, path, refusal).await);
+            return Err(changes::explain(site, Some(path), refusal).await);
         }
     };
     info!(proposal_id = %id, commit = %done.commit, "proposal {id} was committed");

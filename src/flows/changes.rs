@@ -167,7 +167,7 @@ pub(super) async fn refuse_switched(works: &Works) -> Result<()> {
 
 /// Adds to a refusal the job while which its cause came about, if there is one that nobody decided
 /// about, and how to put it back.
-pub(super) async fn explain(works: &Works, path: &SourcePath, refusal: Error) -> Error {
+pub(super) async fn explain(works: &Works, path: Option<&SourcePath>, refusal: Error) -> Error {
     if !matches!(refusal.kind(), ErrorKind::Conflict | ErrorKind::NotFound | ErrorKind::Invalid)
         || fault::is_off("restore_offer")
     {
@@ -180,9 +180,12 @@ pub(super) async fn explain(works: &Works, path: &SourcePath, refusal: Error) ->
             return refusal;
         }
     };
-    let git_path = works.repo.git_path(path);
     let code = refusal.code_str().to_owned();
-    let Some(found) = found.iter().find(|it| is_cause(&it.changes, &git_path, &code)) else {
+    let is_about = |git_path: &str| match path {
+        Some(path) => works.repo.git_path(path) == git_path,
+        None => refusal.message().split(' ').any(|word| git_path.ends_with(word)),
+    };
+    let Some(found) = found.iter().find(|it| is_cause(&it.changes, is_about, &code)) else {
         return refusal;
     };
     let job = &found.job;
@@ -201,7 +204,8 @@ fn offer(job: &JobId) -> String {
 }
 
 /// Returns whether a refusal may come of these changes.
-fn is_cause(changes: &Changes, git_path: &str, code: &str) -> bool {
+fn is_cause(changes: &Changes, is_about: impl Fn(&str) -> bool, code: &str) -> bool {
+    let is_touched = changes.files.iter().any(|it| is_about(&it.path));
     let has_private = |words: &[&str]| {
         let is_one = |name: &str| words.iter().any(|word| name.ends_with(word));
         changes.private.iter().any(|it| is_one(&it.name))
@@ -209,7 +213,7 @@ fn is_cause(changes: &Changes, git_path: &str, code: &str) -> bool {
     match code {
         "index_locked" => has_private(&[".lock"]),
         "merge_in_progress" => {
-            changes.touches(git_path)
+            is_touched
                 || has_private(&[
                     "_HEAD",
                     "rebase-merge",
@@ -222,7 +226,7 @@ fn is_cause(changes: &Changes, git_path: &str, code: &str) -> bool {
         "source_dirty" | "source_gone" | "hard_link" | "path_is_link" | "not_text"
         | "not_a_file" | "not_a_source" | "stale_base" | "content_filter" => {
             let attributes = changes.files.iter().any(|it| it.path.ends_with(".gitattributes"));
-            changes.touches(git_path) || (code == "content_filter" && attributes)
+            is_touched || (code == "content_filter" && attributes)
         }
         _ => false,
     }

@@ -71,11 +71,14 @@ pub async fn create(
         return kept["job_id"].as_str().unwrap_or_default().parse();
     }
     let kind = inputs::kind(site, &request.kind)?;
-    let checked = inputs::check(site, kind, &request.inputs).await?;
+    let checked = match inputs::check(site, kind, &request.inputs).await {
+        Ok(checked) => checked,
+        Err(refusal) => return Err(changes::explain(site, None, refusal).await),
+    };
     if kind.produces == Some(Produces::Proposal) {
         for path in prepare::sources(kind, &checked.values) {
             if let Err(refusal) = refuse_unready(site, &path).await {
-                return Err(changes::explain(site, &path, refusal).await);
+                return Err(changes::explain(site, Some(&path), refusal).await);
             }
         }
     }

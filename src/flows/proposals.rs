@@ -228,7 +228,7 @@ pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
     }
     match ready(site, proposal).await {
         Ok(()) => Ok(()),
-        Err(refusal) => Err(changes::explain(site, &proposal.source_path, refusal).await),
+        Err(refusal) => Err(changes::explain(site, Some(&proposal.source_path), refusal).await),
     }
 }
 

@@ -141,11 +141,6 @@ impl Changes {
         told
     }
 
-    /// Returns whether an approval of a path may be in the way of these changes.
-    pub fn touches(&self, git_path: &str) -> bool {
-        self.files.iter().any(|it| it.path == git_path)
-    }
-
     /// Returns the branch that was checked out before, if another one is since.
     pub fn switched_from(&self) -> Option<(&Tip, &Tip)> {
         self.tip.as_ref().map(|(was, is)| (was, is))
@@ -193,7 +188,9 @@ pub async fn compare(
     let mut before = before.clone();
     forgive_own_commits(repo, store, &mut before, after).await?;
     let between = match (&before.tip.commit, &after.tip.commit) {
-        (Some(was), Some(is)) if was == is => BTreeMap::new(),
+        (Some(was), Some(is)) if was == is => Between::new(),
+        // Git has collected it: what was in it cannot be told any more, only that it is gone.
+        (Some(was), _) if !repo.has_object(was).await? => Between::new(),
         (was, is) => between(repo, was.as_ref(), is.as_ref()).await?,
     };
     let mut changes = Changes {

@@ -112,15 +112,23 @@ impl Present {
         item("HEAD".to_owned(), to, outcome, Some(now))
     }
 
-    pub(super) fn branch(&self, it: &RefChange) -> Item {
+    pub(super) async fn branch(&self, repo: &Repo, it: &RefChange) -> Result<Item> {
         let now = self.refs.get(&it.name);
+        let is_kept = match &it.before {
+            Some(id) => repo.has_object(id).await?,
+            None => true,
+        };
         let to = match &it.before {
             None => "remove it".to_owned(),
             Some(id) => format!("move it to {}", &id.as_str()[..12]),
         };
-        let outcome = outcome(now == it.before.as_ref(), now == it.after.as_ref(), true);
-        let why = now.map_or("it is gone".to_owned(), |id| format!("it is at {id}"));
-        item(it.name.clone(), to, outcome, Some(why))
+        let outcome = outcome(now == it.before.as_ref(), now == it.after.as_ref(), is_kept);
+        let why = match (is_kept, now) {
+            (false, _) => "git has collected where it was".to_owned(),
+            (true, None) => "it is gone".to_owned(),
+            (true, Some(id)) => format!("it is at {id}"),
+        };
+        Ok(item(it.name.clone(), to, outcome, Some(why)))
     }
 
     /// Returns what can be done about a path.

@@ -63,7 +63,9 @@ impl Changes {
             items.push(present.private(repo, it).await?);
         }
         items.extend(self.tip.iter().map(|it| present.head(it)));
-        items.extend(self.refs.iter().map(|it| present.branch(it)));
+        for it in &self.refs {
+            items.push(present.branch(repo, it).await?);
+        }
         for it in &self.files {
             items.push(present.file(repo, it).await?);
         }

@@ -41,6 +41,12 @@ impl Repo {
         }
     }
 
+    /// Returns whether an object is there.
+    pub(in crate::documents) async fn has_object(&self, id: &BlobId) -> Result<bool> {
+        let answer = self.git().call(&["cat-file", "-e", id.as_str()]).run().await?;
+        Ok(answer.code == 0)
+    }
+
     /// Stores the tree of a commit (none is the empty one) with other entries. `lines` are those of
     /// `update-index -z --index-info`, `index` a file that nobody else uses; it is removed again.
     pub(in crate::documents) async fn tree_with(

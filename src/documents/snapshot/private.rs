@@ -31,6 +31,7 @@ const OWN: &[&str] = &[
     "SQUASH_MSG",
     "CHERRY_PICK_HEAD",
     "REVERT_HEAD",
+    "REBASE_HEAD",
     "BISECT_LOG",
     "BISECT_START",
     "rebase-merge",

@@ -40,7 +40,9 @@ pub(super) fn parse(told: &[u8]) -> Result<Status> {
             _ => None,
         };
         let (path, found) = found.ok_or_else(strange)?;
-        status.paths.insert(path, found);
+        // Taken out of the index and still there: git says both, one after the other.
+        let known = status.paths.entry(path).or_insert(found);
+        known.is_work_as_indexed &= !text.starts_with('?');
     }
     Ok(status)
 }
@@ -172,12 +174,14 @@ mod tests {
             &format!("1 D. N... 100644 000000 000000 {a} {zero} gone"),
             &format!("u UU N... 100644 100644 100644 100644 {a} {a} {b} both"),
             "? loose",
+            "? gone",
         ]);
         assert_eq!(told.tip.branch.as_deref(), Some("refs/heads/main"));
         assert_eq!(told.tip.commit.as_ref().unwrap().as_str(), a);
         assert!(!told.paths["my file.md"].is_work_as_indexed);
         assert!(told.paths["new"].head.is_none() && told.paths["new"].is_work_as_indexed);
-        assert!(told.paths["gone"].index.is_empty() && !told.paths["gone"].is_work_as_indexed);
+        assert!(told.paths["gone"].head.is_some() && told.paths["gone"].index.is_empty());
+        assert!(!told.paths["gone"].is_work_as_indexed);
         let stages: Vec<u8> = told.paths["both"].index.iter().map(|it| it.stage).collect();
         assert_eq!(stages, [1, 2, 3]);
         assert!(told.paths["loose"].index.is_empty());

@@ -51,7 +51,13 @@ pub fn sentence(
                 .to_owned()
         }
         (_, Reason::Signal) => match job.signal {
-            Some(signal) => format!("Agent died of signal {signal}. See log."),
+            Some(9) => {
+                "Agent was killed (signal 9): perhaps this machine ran out of memory. See log."
+                    .to_owned()
+            }
+            // ILL, TRAP, ABRT, BUS, FPE, SEGV
+            Some(signal @ (4..=8 | 11)) => format!("Agent crashed (signal {signal}). See log."),
+            Some(signal) => format!("Agent was ended by signal {signal}. See log."),
             None => "Agent was stopped from outside. See log.".to_owned(),
         },
         (_, Reason::Internal) => {

@@ -147,7 +147,7 @@ fn an_agent_that_dies_of_a_signal_has_failed() {
         reason: "signal",
         exit_code: Value::Null,
         error_tail: "last\n",
-        message: "Agent died of signal 11. See log.",
+        message: "Agent crashed (signal 11). See log.",
     };
     assert_row(&server, &job, &row);
     assert_eq!(job["signal"], 11);

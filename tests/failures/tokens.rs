@@ -11,7 +11,7 @@ const CASES: &[(&str, &str, &str, i64)] = &[
     ("malformed", "export WB_TOKEN='wbj_ x\ty'", "not known here", 3),
     ("unknown", "export WB_TOKEN=wbj_0123456789abcdef", "not known here", 3),
     ("stale", "export WB_TOKEN=$(cat \"$OUT/stale\")", "has ended", 5),
-    ("foreign", "export WB_TOKEN=$(cat \"$OUT/foreign\")", "may not propose topic:", 3),
+    ("foreign", "export WB_TOKEN=$(cat \"$OUT/foreign\")", "may not propose for topic ", 3),
     (
         "operators",
         "export WB_TOKEN=$(cat \"$BASE/wiki/data/operator.token\")",

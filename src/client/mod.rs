@@ -22,7 +22,7 @@ pub use events::{Events, Next, ServerEvent};
 pub use site::{Search, Site, find_script, working_folder};
 
 /// Largest answer that is read, in bytes.
-pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const ANSWER_BYTES_MAX: usize = crate::base::limit::ANSWER_BYTES_MAX;
 /// Longest wait for a whole answer; an approval runs git on the server's side.
 pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(120);
 /// Longest wait for a connection.

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, named_params};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::base::limit::{MESSAGE_BYTES_MAX, TOPIC_MESSAGES_MAX};
+use crate::base::limit::{MESSAGE_BYTES_MAX, TOPIC_BYTES_MAX, TOPIC_MESSAGES_MAX};
 use crate::base::{
     Actor, Error, Event, EventKind, Ids, MessageId, Millis, ProposalId, Result, TopicId,
 };
@@ -35,6 +35,8 @@ pub struct Message {
 
 const LAST: &str = "
     SELECT COALESCE(MAX(sequence), 0) FROM topic_messages WHERE topic_id = :topic";
+const BYTES: &str = "
+    SELECT COALESCE(SUM(OCTET_LENGTH(body)), 0) FROM topic_messages WHERE topic_id = :topic";
 const INSERT: &str = "
     INSERT INTO topic_messages (id, topic_id, sequence, author, body, proposal_id, created_ms)
     VALUES (:id, :topic, :sequence, :author, :body, :proposal, :now)";
@@ -48,6 +50,7 @@ const HAS_AUTHOR: &str = "
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("message::last", LAST),
+    ("message::bytes", BYTES),
     ("message::insert", INSERT),
     ("message::list", LIST),
     ("message::has_author", HAS_AUTHOR),
@@ -65,7 +68,7 @@ pub fn has_author(connection: &Connection, topic: &TopicId, author: &Actor) -> R
 /// Adds a message to an open Topic. Its number is taken in this transaction.
 ///
 /// # Errors
-/// `not_found`; `topic_closed`; `too_many_messages`; `invalid` or `too_large` for the text, or for
+/// `not_found`; `topic_closed`; `too_many_messages`, `topic_full`; `invalid` or `too_large` for the text, or for
 /// a proposal of another Topic.
 pub fn post(
     tx: &Tx<'_>,
@@ -114,6 +117,7 @@ pub(in crate::documents) fn insert(
             Error::conflict("too_many_messages", message).hint("close the topic and open another")
         );
     }
+    refuse_full(tx, topic, last, body)?;
     let message = Message {
         id: ids.mint(),
         topic_id: topic.clone(),
@@ -129,6 +133,22 @@ pub(in crate::documents) fn insert(
         ":body": body, ":proposal": proposal, ":now": tx.now(),
     })?;
     Ok(message)
+}
+
+/// A Topic is read whole, so all its messages together have a limit.
+fn refuse_full(tx: &Tx<'_>, topic: &TopicId, count: i64, body: &str) -> Result<()> {
+    let longest = i64::try_from(MESSAGE_BYTES_MAX).unwrap_or(i64::MAX);
+    if (count + 1).saturating_mul(longest) <= TOPIC_BYTES_MAX {
+        // So few cannot be too much: nothing needs to be counted.
+        return Ok(());
+    }
+    let bytes: i64 =
+        tx.prepare_cached(BYTES)?.query_row(named_params! {":topic": topic}, |row| row.get(0))?;
+    if bytes.saturating_add(i64::try_from(body.len()).unwrap_or(i64::MAX)) <= TOPIC_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the messages of topic {topic} have {TOPIC_BYTES_MAX} bytes together");
+    Err(Error::conflict("topic_full", message).hint("close the topic and open another"))
 }
 
 /// Returns the messages of a Topic in order; none for a Topic that does not exist.

@@ -18,11 +18,11 @@ use crate::script::{EngineBody, Kind, OnBusy, Produces};
 use crate::store::idempotency;
 
 /// Most bytes of a log in one answer.
-const LOG_BYTES_MAX: usize = 256 * 1024;
+const LOG_BYTES_MAX: usize = crate::base::limit::LOG_BYTES_MAX;
 /// Largest prompt: a text of the largest size and what stands around it.
 const PROMPT_BYTES_MAX: u64 = TEXT_INPUT_BYTES_MAX as u64 + 2 * 1024 * 1024;
 /// Most entries of a stream in one answer.
-const STREAM_ENTRIES_MAX: usize = 500;
+const STREAM_ENTRIES_MAX: usize = crate::base::limit::STREAM_ENTRIES_MAX;
 
 /// The body of `POST /api/agent/jobs`: the kind, its inputs beside it, and when.
 #[derive(Clone, Debug, Deserialize)]

@@ -7,14 +7,13 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::Result;
-use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
 /// A request with a `text` input of the largest size, some of it escaped.
-const JOB_BODY_BYTES_MAX: usize = 2 * TEXT_INPUT_BYTES_MAX + 1024 * 1024;
+const JOB_BODY_BYTES_MAX: usize = crate::base::limit::JOB_BODY_BYTES_MAX;
 /// A result as JSON in JSON.
-const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
+const RESULT_BODY_BYTES_MAX: usize = crate::base::limit::RESULT_BODY_BYTES_MAX;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]

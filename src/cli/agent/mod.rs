@@ -22,7 +22,7 @@ use crate::cli::{escape, input, usage};
 use crate::client::{Client, Search, query};
 
 /// Largest `--anchors` file, in bytes.
-const ANCHORS_BYTES_MAX: usize = 4 * 1024 * 1024;
+const ANCHORS_BYTES_MAX: usize = crate::base::limit::ANCHORS_BYTES_MAX;
 
 /// Runs `wb-agent` with these arguments, the program's name first.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {

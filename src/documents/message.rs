@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::base::limit::{MESSAGE_BYTES_MAX, TOPIC_BYTES_MAX, TOPIC_MESSAGES_MAX};
 use crate::base::{
-    Actor, Error, Event, EventKind, Ids, MessageId, Millis, ProposalId, Result, TopicId,
+    Actor, Error, Event, EventKind, Ids, MessageId, Millis, ProposalId, Result, TopicId, fault,
 };
 use crate::documents::topic::{self, TopicStatus};
 use crate::documents::word::check_text;
@@ -138,7 +138,7 @@ pub(in crate::documents) fn insert(
 /// A Topic is read whole, so all its messages together have a limit.
 fn refuse_full(tx: &Tx<'_>, topic: &TopicId, count: i64, body: &str) -> Result<()> {
     let longest = i64::try_from(MESSAGE_BYTES_MAX).unwrap_or(i64::MAX);
-    if (count + 1).saturating_mul(longest) <= TOPIC_BYTES_MAX {
+    if (count + 1).saturating_mul(longest) <= TOPIC_BYTES_MAX || fault::is_off("topic_bytes") {
         // So few cannot be too much: nothing needs to be counted.
         return Ok(());
     }
@@ -209,6 +209,29 @@ mod tests {
                 "created_at",
             ]
         );
+    }
+
+    /// Fails with `WB_WITHOUT=topic_bytes`.
+    #[test]
+    fn a_topic_is_full_when_its_messages_together_are() {
+        let mut fixture = Fixture::new();
+        let topic = fixture.topic("a.md", "").id;
+        let first = list_of(&fixture.connection, &topic).unwrap()[0].body.len();
+        let whole = TOPIC_BYTES_MAX / i64::try_from(MESSAGE_BYTES_MAX).unwrap();
+        let body = "x".repeat(MESSAGE_BYTES_MAX);
+        let mut say = |body: &str| {
+            let posted = fixture.write(|tx, ids| post(tx, ids, &topic, &Actor::System, body, None));
+            posted.err().map(|it| (it.code_str().to_owned(), it.message().to_owned()))
+        };
+        for _ in 1..whole {
+            assert_eq!(say(&body), None);
+        }
+        let rest = "x".repeat(MESSAGE_BYTES_MAX - first);
+        let (code, message) = say(&format!("{rest}x")).unwrap();
+        assert_eq!(code, "topic_full");
+        assert!(message.contains(&TOPIC_BYTES_MAX.to_string()), "{message}");
+        assert_eq!(say(&rest), None, "the last byte has room");
+        assert_eq!(say("x").unwrap().0, "topic_full");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::base::limit::TEXT_INPUT_BYTES_MAX;
+use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{
     Actor, Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
 };
@@ -403,6 +403,13 @@ pub async fn finish(
     require_own(caller, id)?;
     if request.result.is_null() {
         return Err(Error::invalid("the result is null").code("no_result"));
+    }
+    let bytes = request.result.to_string().len();
+    if bytes > RESULT_BYTES_MAX {
+        let message =
+            format!("the result has {bytes} bytes as JSON, {RESULT_BYTES_MAX} are allowed");
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .hint("write what is large into a file and hand in where it is"));
     }
     let token = caller.job()?.1.to_owned();
     let id = id.clone();

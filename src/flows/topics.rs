@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::base::{Actor, Error, Result, SourcePath, TopicId};
 use crate::documents::topic::{self, NewTopic, TopicFilter};
-use crate::documents::{self, Message, Selection, Topic, TopicStatus, message};
+use crate::documents::{self, Message, Selection, Topic, TopicStatus, message, placement};
 use crate::flows::{Site, jobs as job_flow, kept_answer, names, page_limit, place};
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
@@ -118,7 +118,7 @@ pub struct TopicQuery {
 }
 
 /// Returns Topics, newest first, as `{items, next}`. With a `source_path` each open one has its
-/// placement in the present text.
+/// placement in the present text, else the last one on record.
 ///
 /// # Errors
 /// `invalid` for a status that is none.
@@ -137,6 +137,9 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Val
             let mut page = topic::list(c, &filter)?;
             page.items =
                 page.items.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<_>>()?;
+            for topic in page.items.iter_mut().filter(|it| it.anchor.is_some()) {
+                topic.placement = placement::latest(c, &topic.id)?;
+            }
             Ok(page)
         })
         .await?;

@@ -23,6 +23,8 @@ pub(super) type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
 const PAUSE_MAX: Duration = Duration::from_millis(BODY_PAUSE_MS_MAX);
 /// Longest time for a whole body.
 const BODY_TIME_MAX: Duration = Duration::from_millis(BODY_TIME_MS_MAX);
+/// How long the rest of a body is read that was refused.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
 /// Longest wait for room.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -124,6 +126,17 @@ fn announced(headers: &HeaderMap) -> Option<usize> {
     headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok())
 }
 
+/// Reads what nobody wants, for a short while: many clients look for the answer only when they have
+/// sent all, and a connection that is closed before looks to them like a fault.
+pub(super) async fn drain<T, E>(mut body: impl Stream<Item = std::result::Result<T, E>> + Unpin) {
+    if fault::is_off("drain") {
+        return;
+    }
+    let all = async { while let Some(Ok(_)) = body.next().await {} };
+    // Who is not through by then is cut off, as anybody was before.
+    let _ = timeout(DRAIN_TIME_MAX, all).await;
+}
+
 /// Reads a whole body.
 pub(super) async fn read(
     mut body: BodyStream,
@@ -132,6 +145,7 @@ pub(super) async fn read(
     room: &Room,
 ) -> Result<Arrived> {
     if announced(headers).is_some_and(|it| it > bytes_max) {
+        drain(body).await;
         return Err(too_large(bytes_max));
     }
     let deadline = Instant::now() + BODY_TIME_MAX;

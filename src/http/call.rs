@@ -103,6 +103,7 @@ impl Call {
         bytes_max: usize,
     ) -> Result<(T, Option<Key>)> {
         if !body::is_of_type(&self.passed.headers, "application/json") {
+            self.drain().await;
             return Err(Error::invalid("the body is not JSON")
                 .code("not_json")
                 .hint("send `Content-Type: application/json`"));
@@ -137,6 +138,7 @@ impl Call {
         bytes_max: usize,
     ) -> Result<(T, String)> {
         if !self.is_form() {
+            self.drain().await;
             return Err(Error::invalid("the body is not a form").code("not_form"));
         }
         let bytes = self.bytes(bytes_max).await?;
@@ -198,6 +200,13 @@ impl Call {
         let (bytes, room) = arrived.split();
         self.taken = room;
         Ok(bytes)
+    }
+
+    /// Reads a body that is refused for another reason than its content.
+    async fn drain(&mut self) {
+        if let Some(body) = self.body.take() {
+            body::drain(body).await;
+        }
     }
 
     fn key_word(&self) -> Result<Option<String>> {

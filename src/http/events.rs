@@ -49,7 +49,7 @@ struct Query {
 }
 
 pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
-    let state = (edge.clone(), Streams::default());
+    let state = (edge.clone(), Streams::new(edge.gate.streams_max));
     get("/api/events", &state, async |(edge, streams): (Edge, Streams), call| {
         let query: Query = call.query()?;
         // A browser that comes back sends the header, and the query that it began with.
@@ -59,7 +59,8 @@ pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
         let place = streams.admit(&caller, credential.as_ref())?;
         let audience = Audience { peer: call.peer(), caller, credential };
         let feed = Feed::open(edge, streams, audience, after).await?;
-        let mut response = reply::stream("text/event-stream", Exclusive::new(feed.into_stream(place)));
+        let mut response =
+            reply::stream("text/event-stream", Exclusive::new(feed.into_stream(place)));
         response
             .headers_mut()
             .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
@@ -398,6 +399,67 @@ mod tests {
         (edge, person, token)
     }
 
+    fn plain(scope: Scope) -> Event {
+        let subject = "config".to_owned();
+        let event = Event::new(EventKind::ConfigReloaded, subject, Actor::System, json!({}));
+        Event { scope, ..event }
+    }
+
+    /// Fails with `WB_WITHOUT=stream_check`.
+    #[tokio::test]
+    async fn a_stream_without_silence_ends_with_its_credential() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tasks = JoinSet::new();
+        let data = Utf8Path::from_path(folder.path()).unwrap();
+        let (edge, person, token) = edge(data, &mut tasks).await;
+        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
+        let credential = Credential::Bearer(token);
+        let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
+        let audience = Audience { peer, caller, credential: Some(credential) };
+        let feed = Feed::open(edge.clone(), Streams::new(1), audience, None).await;
+        let mut feed = feed.unwrap();
+        assert!(feed.next().await.unwrap().is_some(), "the greeting");
+        edge.store.write(move |tx| people::disable(tx, &person.id)).await.unwrap();
+        let happen = || edge.store.write(|tx| tx.emit(plain(Scope::Site)));
+        happen().await.unwrap();
+        assert!(feed.next().await.unwrap().is_some(), "it is not asked at each event");
+        // Much happens all the time: there is always something to send.
+        for _ in 0..3 {
+            happen().await.unwrap();
+        }
+        tokio::time::pause();
+        tokio::time::advance(CHECK).await;
+        tokio::time::resume();
+        assert_eq!(feed.next().await.unwrap(), None);
+    }
+
+    /// Fails with `WB_WITHOUT=replay_limit`.
+    #[tokio::test]
+    async fn who_is_too_far_behind_is_told_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tasks = JoinSet::new();
+        let data = Utf8Path::from_path(folder.path()).unwrap();
+        let (edge, _, token) = edge(data, &mut tasks).await;
+        let many = REPLAY_EVENTS_MAX + 1;
+        let written =
+            edge.store.write(move |tx| (0..many).try_for_each(|_| tx.emit(plain(Scope::Site))));
+        written.await.unwrap();
+        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
+        let credential = Credential::Bearer(token);
+        let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
+        for (number, word) in [(0, "event: reset"), (1, "event: config_reloaded")] {
+            let cursor = Cursor { epoch: edge.store.epoch().to_owned(), number };
+            let audience =
+                Audience { peer, caller: caller.clone(), credential: Some(credential.clone()) };
+            let feed = Feed::open(edge.clone(), Streams::new(2), audience, Some(cursor)).await;
+            let mut feed = feed.unwrap();
+            let first = [feed.next().await.unwrap().unwrap(), feed.next().await.unwrap().unwrap()];
+            let text = String::from_utf8_lossy(&first.concat()).into_owned();
+            assert!(text.contains(word), "{number}: {text:.300}");
+            assert_eq!(text.contains("event: reset"), number == 0);
+        }
+    }
+
     #[tokio::test]
     async fn a_silent_stream_beats_until_its_credential_ends() {
         let folder = tempfile::tempdir().unwrap();
@@ -408,7 +470,7 @@ mod tests {
         let credential = Credential::Bearer(token);
         let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
         let audience = Audience { peer, caller, credential: Some(credential) };
-        let feed = Feed::open(edge.clone(), Streams::default(), audience, None).await;
+        let feed = Feed::open(edge.clone(), Streams::new(1), audience, None).await;
         let mut feed = feed.unwrap();
         let epoch = edge.store.epoch().to_owned();
         let greeting = format!("retry: 1000\nid: {epoch}-0\n\n");

@@ -6,7 +6,7 @@ use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::Result;
+use crate::base::{Result, fault};
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
@@ -57,6 +57,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 async fn create(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_with_key(JOB_BODY_BYTES_MAX).await?;
     let id = flows::jobs::create(&site, &call.caller()?, request, key).await?;
+    fault::crash_point("before_answer");
     reply::json(StatusCode::ACCEPTED, &json!({"job_id": id}))
 }
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
+use hyper::header::EXPECT;
+use hyper::http::request::Parts;
 use hyper::service::Service as _;
 use hyper::{Method, Request, Uri};
 use hyper_util::service::TowerToHyperService;
@@ -15,7 +17,7 @@ use warp::reply::Response;
 
 use crate::base::Error;
 use crate::base::limit::{ANSWERS_BYTES_MAX, BODIES_BYTES_MAX};
-use crate::http::body::{FORM, Room, is_of_type};
+use crate::http::body::{self, FORM, Room, is_of_type};
 use crate::http::gate::{self, Refused};
 use crate::http::listen::Peer;
 use crate::http::origin::is_page;
@@ -75,9 +77,7 @@ impl Site {
                 None => self.or_no_route(response, &path, &shown),
             },
             Ok(Err(Refused::Error(error))) => reply::finish_error(&error, &shown),
-            Ok(Err(Refused::Status(status, error))) => {
-                reply::finish_status(status, &error, &shown)
-            }
+            Ok(Err(Refused::Status(status, error))) => reply::finish_status(status, &error, &shown),
             Ok(Err(Refused::OtherVerbs(verbs))) => reply::other_verbs(&verbs, &shown),
             Err(_) => {
                 let error = Error::internal("a request ended in a fault of the program");
@@ -116,7 +116,17 @@ impl Site {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (mut head, body) = request.into_parts();
-        let passed = gate::check(&self.edge, peer, &head).await?;
+        let passed = match gate::check(&self.edge, peer, &head).await {
+            Ok(passed) => passed,
+            Err(refused) => {
+                // Where a body ends that is framed in a doubtful way is not looked for.
+                if !matches!(refused, Refused::Status(..)) && !body.is_end_stream() && !asks(&head)
+                {
+                    body::drain(Box::pin(http_body_util::BodyStream::new(body))).await;
+                }
+                return Err(refused);
+            }
+        };
         // The line of the table and not the path: a path can hold a login code.
         debug!("{} {}", head.method, passed.route.path);
         if head.method == Method::HEAD {
@@ -140,6 +150,11 @@ impl Site {
         }
         response
     }
+}
+
+/// Returns whether a client waits for a word before it sends its body: it need not be read.
+fn asks(head: &Parts) -> bool {
+    head.headers.contains_key(EXPECT)
 }
 
 /// `GET http://host/path` and `GET /path` are the same request; the host has been checked.

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::base::limit::{CREDENTIAL_STREAMS_MAX, JOB_STREAMS_MAX, STREAMS_MAX};
+use crate::base::limit::{CREDENTIAL_STREAMS_MAX, JOB_STREAMS_MAX};
 use crate::base::{Error, Result, digest_hex, fault};
 use crate::http::who::Credential;
 use crate::people::Caller;
 
 /// A handle to all streams of a site; clones share it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Streams(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
+    most: usize,
     places: Mutex<Places>,
     newest: Mutex<Option<(i64, Bytes)>>,
 }
@@ -33,6 +33,12 @@ pub(super) struct Place {
 }
 
 impl Streams {
+    /// Returns room for so many streams.
+    pub(super) fn new(most: usize) -> Streams {
+        let (places, newest) = (Mutex::default(), Mutex::default());
+        Streams(Arc::new(Shared { most, places, newest }))
+    }
+
     /// Gives a stream its place.
     ///
     /// # Errors
@@ -48,8 +54,9 @@ impl Streams {
         let mut places = self.0.places.lock().unwrap_or_else(PoisonError::into_inner);
         let own = places.by_owner.get(&owner).copied().unwrap_or(0);
         let is_off = fault::is_off("stream_limit");
-        if places.total >= STREAMS_MAX && !is_off {
-            return Err(refusal(format!("{STREAMS_MAX} event streams are open already")));
+        let all = self.0.most;
+        if places.total >= all && !is_off {
+            return Err(refusal(format!("{all} event streams are open already")));
         }
         if own >= most && !is_off {
             let whose = if matches!(caller, Caller::Job { .. }) { "job" } else { "credential" };
@@ -95,6 +102,7 @@ fn refusal(message: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::limit::STREAMS_MAX;
 
     fn job(number: usize) -> Caller {
         let id = format!("018bcfe5-6800-7000-8000-{number:012}").parse().unwrap();
@@ -104,7 +112,7 @@ mod tests {
     /// Fails with `WB_WITHOUT=stream_limit`.
     #[test]
     fn a_place_is_given_back() {
-        let streams = Streams::default();
+        let streams = Streams::new(STREAMS_MAX);
         let mut of_one: Vec<Place> =
             (0..JOB_STREAMS_MAX).map(|_| streams.admit(&job(1), None).unwrap()).collect();
         let refused = streams.admit(&job(1), None).err().unwrap();

@@ -8,6 +8,7 @@ use crate::base::limit::{
 };
 use crate::base::{
     Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Result, SourcePath, TopicId,
+    fault,
 };
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::{BELL, Grant, Reason, table};
@@ -140,6 +141,9 @@ fn refuse_busy(tx: &Tx<'_>, lane: &str, capacities: &Capacities, new: &NewJob) -
 /// Neither one kind nor one person takes all places of the queue. It is only counted when so many
 /// wait in all that it can be so: counting them is work.
 fn refuse_unfair(tx: &Tx<'_>, new: &NewJob, queued: i64) -> Result<()> {
+    if fault::is_off("fair_queue") {
+        return Ok(());
+    }
     if queued >= KIND_QUEUED_MAX {
         let params = named_params! {":kind": new.kind};
         let kind: i64 = tx.prepare_cached(QUEUED_OF_KIND)?.query_row(params, |row| row.get(0))?;

@@ -4,6 +4,7 @@
 //! **Invariant:** no other module uses `nix`, and no other module starts a process.
 //! **Invariant:** nobody waits for "any child" but the guard, which has no other children.
 
+mod descriptors;
 mod guard;
 mod identity;
 mod launch;
@@ -16,6 +17,7 @@ mod spawn;
 mod sys;
 mod tree;
 
+pub use descriptors::raise_descriptors;
 pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use launch::{

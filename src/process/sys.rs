@@ -15,6 +15,8 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd;
 use tokio::io::unix::AsyncFd;
 
+use crate::process::descriptors;
+
 /// Opens a pidfd. It keeps naming this very process, also after its pid is used again.
 pub(in crate::process) fn pidfd_open(pid: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: the call takes two integers and touches no memory of ours.
@@ -99,6 +101,7 @@ fn default_dispositions() {
 /// thread (the death signal follows the thread).
 pub(in crate::process) fn spawn_agent(command: &mut Command) -> io::Result<Child> {
     let parent = unistd::getpid();
+    let descriptors = descriptors::of_agent()?;
     // SAFETY: the closure runs in the forked child of a single-threaded process; it makes system
     // calls only.
     unsafe {
@@ -112,6 +115,7 @@ pub(in crate::process) fn spawn_agent(command: &mut Command) -> io::Result<Child
             // The guard blocks what it reads from its signalfd, and a mask survives `exec`.
             SigSet::empty().thread_set_mask()?;
             default_dispositions();
+            descriptors::set(descriptors)?;
             Ok(())
         });
     }

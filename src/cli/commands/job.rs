@@ -245,7 +245,7 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
     let body = Value::Object(body);
     let answer = match &args.idempotency_key {
         Some(key) => client.post_once("/api/agent/jobs", &body, key)?,
-        None => client.post("/api/agent/jobs", &body)?,
+        None => client.create("/api/agent/jobs", &body)?,
     };
     accepted(desk, &client, &answer, args.wait, args.log)
 }
@@ -253,7 +253,7 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
 fn retry(desk: &Desk, given: &str, wait: bool, log: bool) -> Result<u8> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
-    let answer = client.post(&format!("/api/agent/jobs/{id}/retry"), &json!({}))?;
+    let answer = client.create(&format!("/api/agent/jobs/{id}/retry"), &json!({}))?;
     accepted(desk, &client, &answer, wait, log)
 }
 

@@ -110,6 +110,9 @@ fn a_job_that_finds_no_descriptor_fails_with_the_reason() {
     drop(held);
     shell(&format!("prlimit --pid {pid} --nofile=20000 || prlimit --pid {pid} --nofile={}", left));
     let id = answer.rsplit("\"job_id\":\"").next().unwrap()[..36].to_owned();
+    until("the socket answers", || {
+        Call::get("/readyz").try_socket(&bench.socket()).is_some_and(|it| it.status == 200)
+    });
     let job = bench.ended(&id);
     // Either it found one after all, or it says what was missing.
     let tail = job["error_tail"].as_str().unwrap_or_default();

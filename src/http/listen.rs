@@ -221,6 +221,29 @@ mod tests {
         assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
+    /// Fails with `WB_WITHOUT=write_progress`.
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_of_single_bytes_is_closed_and_a_slow_one_is_not() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        for (bytes_each_time, is_closed) in [(1, true), (32 * 1024, false)] {
+            let (ours, mut theirs) = tokio::io::duplex(bytes_each_time);
+            let mut watched = Watched::new(ours, Duration::from_secs(30));
+            let mut reading = tokio::task::JoinSet::new();
+            reading.spawn(async move {
+                let mut taken = vec![0; bytes_each_time];
+                while theirs.read(&mut taken).await.is_ok_and(|it| it > 0) {
+                    sleep(Duration::from_secs(10)).await;
+                }
+            });
+            let answer = vec![0; 1024 * 1024];
+            let writing = watched.write_all(&answer);
+            let outcome = tokio::time::timeout(Duration::from_secs(600), writing).await;
+            let outcome = outcome.expect("an end").map_err(|it| it.kind());
+            let expected = if is_closed { Err(io::ErrorKind::TimedOut) } else { Ok(()) };
+            assert_eq!(outcome, expected, "{bytes_each_time}");
+        }
+    }
+
     #[tokio::test]
     async fn what_is_no_socket_is_not_removed() {
         let folder = tempfile::tempdir().unwrap();

@@ -22,7 +22,7 @@ fn connections_take_no_descriptor_that_a_job_needs() {
     let bench = Bench::new();
     bench.word_kind("quick", "timeout = \"20s\"", "ulimit -n > \"$OUT/soft\"");
     bench.write_script();
-    let server = Server::spawn_within(&bench, 256).ready();
+    let server = Server::spawn_within(&bench, 256, 256).ready();
     let head = idle(&server);
     let mut held: Vec<_> = (0..300).map(|_| open(server.address(), &head)).collect();
     let answers: Vec<String> = held.iter_mut().map(first_line).collect();
@@ -40,6 +40,25 @@ fn connections_take_no_descriptor_that_a_job_needs() {
     until("a browser is served again", || {
         first_line(&mut open(server.address(), &head)) == "HTTP/1.1 200"
     });
+    server.stop();
+}
+
+/// Fails with `WB_WITHOUT=raise_descriptors`.
+#[test]
+fn the_server_raises_its_limit_and_its_agents_do_not_inherit_that() {
+    let bench = Bench::new();
+    bench.word_kind(
+        "quick",
+        "timeout = \"20s\"",
+        "echo \"$(ulimit -Sn) $(ulimit -Hn)\" > \"$OUT/it\"",
+    );
+    bench.write_script();
+    let server = Server::spawn_within(&bench, 200, 4_096).ready();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
+    let line = limits.lines().find_map(|it| it.strip_prefix("Max open files")).unwrap();
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["4096", "4096", "files"]);
+    assert_eq!(bench.ended(&bench.job("quick", json!({"word": "w"})))["status"], "succeeded");
+    assert_eq!(bench.left("it"), "1024 4096");
     server.stop();
 }
 

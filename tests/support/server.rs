@@ -28,11 +28,11 @@ impl Server {
         Server::run(bench, command, env)
     }
 
-    /// The same with a hard limit of descriptors.
+    /// The same with a soft and a hard limit of descriptors.
     #[allow(clippy::disallowed_methods, reason = "a test plays the operator in a terminal")]
-    pub(crate) fn spawn_within(bench: &Bench, descriptors: u32) -> Server {
+    pub(crate) fn spawn_within(bench: &Bench, soft: u32, hard: u32) -> Server {
         let mut command = Command::new("/bin/sh");
-        let line = format!("ulimit -n {descriptors} && exec \"$0\" serve");
+        let line = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" serve");
         command.args(["-c", &line, env!("CARGO_BIN_EXE_wiki-browser")]);
         Server::run(bench, command, &[])
     }

@@ -306,7 +306,7 @@ fn edge(
         identify_job: Arc::new(move |hash| {
             let store = store.clone();
             Box::pin(async move {
-                let owner = store.read(move |c| jobs::token_owner(c, &hash)).await?;
+                let owner = store.look(|c| jobs::token_owner(c, &hash))?;
                 Ok(owner.map(|it| JobToken {
                     job: it.job,
                     state: match it.state {

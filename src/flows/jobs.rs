@@ -197,8 +197,7 @@ pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView>
 /// `not_found`; a job sees itself only.
 pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     require_own(caller, id)?;
-    let (asked, works) = (id.clone(), site.works.clone());
-    site.store.read(move |c| view(&works, c, jobs::find(c, &asked)?)).await
+    site.store.look(|c| view(&site.works, c, jobs::find(c, id)?))
 }
 
 fn require_own(caller: &Caller, id: &JobId) -> Result<()> {

@@ -12,6 +12,7 @@ pub mod housekeeping;
 pub mod incorporate;
 pub mod inputs;
 pub mod jobs;
+mod known;
 pub mod names;
 pub mod place;
 pub mod prepare;

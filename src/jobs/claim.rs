@@ -41,13 +41,13 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 
 /// How much may run at once.
 #[derive(Clone, Debug)]
-pub(super) struct Caps {
+pub struct Caps {
     /// All jobs together.
-    pub(super) jobs: u32,
+    pub jobs: u32,
     /// Jobs of one kind; none means no limit of its own.
-    pub(super) kinds: BTreeMap<String, u32>,
+    pub kinds: BTreeMap<String, u32>,
     /// Jobs of one lane.
-    pub(super) lanes: Capacities,
+    pub lanes: Capacities,
 }
 
 struct Candidate {
@@ -58,7 +58,10 @@ struct Candidate {
 }
 
 /// Marks the next job as running under a new token, if one may run.
-pub(super) fn claim(
+///
+/// # Errors
+/// As any write.
+pub fn claim(
     tx: &Tx<'_>,
     caps: &Caps,
     token_hash: &str,

@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::{Fuse, FusedFuture as _};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -16,7 +18,8 @@ use crate::jobs::settle::{self, Outcome};
 use crate::jobs::telemetry::{Report, Telemetry};
 use crate::jobs::{Job, Reason, Status, claim, job_dir, launch};
 use crate::process::{
-    self, ExitCause, ExitRecord, Guard, GuardEnd, GuardEvent, GuardSpec, MARK, Stream,
+    self, ExitCause, ExitRecord, Guard, GuardEnd, GuardEvent, GuardSpec, MARK, ProcessIdentity,
+    Stream,
 };
 use crate::script::{Kind, Reads};
 use crate::store::Tx;
@@ -85,11 +88,14 @@ async fn prepare(inner: &Inner, job: &Job, token: String) -> std::result::Result
         };
         failed(reason, cause.message().to_owned())
     })?;
-    let (inputs, grants) = (Value::Object(prepared.inputs), prepared.grants);
-    let id = job.id.clone();
-    let keep = move |tx: &Tx<'_>| settle::keep_start(tx, &id, &inputs, &grants);
-    let kept = inner.setup.store.write(keep).await;
-    kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
+    // A job that computes nothing at its start has it all on record already.
+    if prepared.inputs != job.inputs || prepared.grants != job.grants {
+        let (inputs, grants) = (Value::Object(prepared.inputs), prepared.grants);
+        let id = job.id.clone();
+        let keep = move |tx: &Tx<'_>| settle::keep_start(tx, &id, &inputs, &grants);
+        let kept = inner.setup.store.write(keep).await;
+        kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
+    }
     ready(inner, job, kind, prepared.prompt, token).map_err(|cause| match cause.code_str() {
         "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
         _ => failed(Reason::PromptFailed, cause.message().to_owned()),
@@ -121,15 +127,14 @@ async fn supervise(
         }
     };
     fault::crash_point("after_spawn");
-    let (id, identity) = (job.id.clone(), guard.identity().clone());
-    let kept = inner.setup.store.write(move |tx| settle::keep_guard(tx, &id, &identity)).await;
-    if let Err(cause) = kept {
-        // The guard is ours all the same, and its lock proves it: only the pid is not on record.
-        warn!(job_id = %job.id, "the guard's pid was not recorded: {}", cause.chain());
-    }
+    let identity = guard.identity().clone();
     let clock = inner.setup.store.clock().clone();
     let telemetry = Telemetry::new(&dir, ready.reads, clock);
-    let (end, telemetry) = follow(inner, job, guard, telemetry, cancel, stop).await;
+    // What the guard says is heard while its pid is written down.
+    let ((), (end, telemetry)) = tokio::join!(
+        keep_guard(inner, job, identity),
+        follow(inner, job, guard, telemetry, cancel, stop)
+    );
     let has_survivors = match &end {
         GuardEnd::Lost => true,
         GuardEnd::Recorded(record) => !record.survivors.is_empty(),
@@ -148,6 +153,15 @@ async fn supervise(
     Some(outcome)
 }
 
+async fn keep_guard(inner: &Inner, job: &Job, identity: ProcessIdentity) {
+    let id = job.id.clone();
+    let kept = inner.setup.store.write(move |tx| settle::keep_guard(tx, &id, &identity)).await;
+    if let Err(cause) = kept {
+        // The guard is ours all the same, and its lock proves it: only the pid is not on record.
+        warn!(job_id = %job.id, "the guard's pid was not recorded: {}", cause.chain());
+    }
+}
+
 async fn follow(
     inner: &Inner,
     job: &Job,
@@ -158,11 +172,15 @@ async fn follow(
 ) -> (GuardEnd, Option<Telemetry>) {
     let stopper = guard.stopper();
     let mut telemetry = Some(telemetry);
-    let mut is_told = false;
+    let (mut is_told, mut is_fenced) = (false, false);
+    // The fence is written while the guard brings the end about: neither waits for the other, and
+    // the settlement comes after both.
+    let mut fencing = std::pin::pin!(Fuse::terminated());
     // A guard that stands still is killed by `process` and comes back as lost.
     loop {
         let event = tokio::select! {
             event = guard.next() => event,
+            () = fencing.as_mut(), if !fencing.is_terminated() => continue,
             () = cancel.cancelled(), if !is_told => {
                 is_told = true;
                 stopper.stop(ExitCause::Stopped);
@@ -178,7 +196,10 @@ async fn follow(
         match event {
             None => break,
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
-                fence(inner, job).await;
+                if !is_fenced {
+                    is_fenced = true;
+                    fencing.set(fence(inner, job).fuse());
+                }
             }
             Some(GuardEvent::Output { stream: Stream::Stdout, .. }) => {
                 let (again, is_final) = pump(telemetry.take(), job, false).await;
@@ -191,6 +212,9 @@ async fn follow(
         }
     }
     let end = guard.wait().await;
+    if !fencing.is_terminated() {
+        fencing.await;
+    }
     let (telemetry, _) = pump(telemetry.take(), job, true).await;
     (end, telemetry)
 }

@@ -23,6 +23,7 @@ mod table;
 mod telemetry;
 
 pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
+pub use claim::{Caps, claim};
 pub use engine::{Engines, ResolvedEngine};
 pub use enqueue::{NewJob, cancel_queued, enqueue};
 pub use job::{Job, JobFilter, Reason, Status};

@@ -119,8 +119,8 @@ impl Queue {
 
     /// Tells the executions of cancelled jobs to stop. A job that was left by an earlier server has
     /// none: its guard is ending already.
-    async fn stop_cancelled(&self) {
-        match self.inner.setup.store.read(settle::cancelled).await {
+    fn stop_cancelled(&self) {
+        match self.inner.setup.store.look(settle::cancelled) {
             Ok(ids) => {
                 let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
                 ids.iter().filter_map(|id| running.get(id)).for_each(CancellationToken::cancel);
@@ -147,9 +147,9 @@ impl Queue {
             tasks.spawn(recovery::wait_and_settle(Arc::clone(&self.inner), job, stop.clone()));
         }
         while !stop.is_cancelled() {
-            self.stop_cancelled().await;
+            self.stop_cancelled();
             self.start_all(&mut tasks, &stop).await;
-            let pause = self.pause().await;
+            let pause = self.pause();
             tokio::select! {
                 () = bell.notified() => {}
                 Some(ended) = tasks.join_next() => self.forget(ended),
@@ -163,7 +163,9 @@ impl Queue {
     }
 
     async fn start_all(&self, tasks: &mut JoinSet<JobId>, stop: &CancellationToken) {
-        while !stop.is_cancelled() {
+        // A task ends after its row is settled: the rows that run are never more than the tasks.
+        let most = usize::try_from(self.inner.caps.jobs).unwrap_or(usize::MAX);
+        while !stop.is_cancelled() && tasks.len() < most {
             match self.claim().await {
                 Ok(Some((job, token))) => {
                     let cancel = CancellationToken::new();
@@ -194,8 +196,8 @@ impl Queue {
         Ok(job.map(|job| (job, token)))
     }
 
-    async fn pause(&self) -> Duration {
-        match self.inner.setup.store.read(lane::next_due).await {
+    fn pause(&self) -> Duration {
+        match self.inner.setup.store.look(lane::next_due) {
             Ok(Some(due)) => {
                 // One that is due already waits for a slot: its bell is the end of another job.
                 let ms = due - self.inner.setup.store.clock().now().0;

@@ -14,6 +14,7 @@ mod probe;
 mod root;
 mod run;
 mod spawn;
+mod stamp;
 mod sys;
 mod tree;
 
@@ -30,4 +31,5 @@ pub use probe::{free_bytes, is_root, owner_and_mode, probe};
 pub use root::{FileFacts, Root};
 pub use run::{Output, Run, run, which};
 pub use spawn::{Guard, GuardEnd, GuardSpec, GuardStopper, spawn_guard};
+pub use stamp::Stamp;
 pub use tree::{Children, become_subreaper, end_marked, sweep_orphans};

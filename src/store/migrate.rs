@@ -9,7 +9,7 @@ use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
 /// One file of `migrations/`.
 #[derive(Clone, Copy, Debug)]
 pub struct Migration {
-    /// Its number; they are consecutive from 1.
+    /// Its number; they ascend.
     pub version: i64,
     /// Its file's name without number and ending.
     pub name: &'static str,
@@ -26,6 +26,11 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/002_documents.sql"),
     },
     Migration { version: 3, name: "jobs", sql: include_str!("../../migrations/003_jobs.sql") },
+    Migration {
+        version: 9,
+        name: "job_lists",
+        sql: include_str!("../../migrations/009_job_lists.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

@@ -120,6 +120,16 @@ impl Store {
         self.inner.readers.run(look).await
     }
 
+    /// Runs a look that touches a few rows by their keys, on the calling thread: handing it to
+    /// another one would take longer than the look itself. What may walk through many rows is for
+    /// [`Store::read`].
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.inner.readers.look(look)
+    }
+
     /// Returns whether writes are still taken.
     pub fn is_writing(&self) -> bool {
         !self.inner.writes.is_closed()

@@ -1,4 +1,6 @@
 //! Read-only connections, lent for one short look each.
+//!
+//! **Invariant:** a connection is lent to one look at a time, and given back when that has ended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,6 +34,14 @@ impl Readers {
         Readers { shared: Arc::new(shared) }
     }
 
+    /// Looks on the calling thread.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let connection = self.shared.take()?;
+        let outcome = look(&connection);
+        self.shared.give_back(connection);
+        outcome
+    }
+
     pub(super) async fn run<T, F>(&self, look: F) -> Result<T>
     where
         T: Send + 'static,
@@ -44,7 +54,7 @@ impl Readers {
             let _permit = permit;
             let connection = shared.take()?;
             let outcome = look(&connection);
-            shared.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            shared.give_back(connection);
             outcome
         })
         .await;
@@ -59,6 +69,10 @@ impl Shared {
             Some(connection) => Ok(connection),
             None => open(&self.path),
         }
+    }
+
+    fn give_back(&self, connection: Connection) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod call;
 mod convert;
+mod entries;
 mod history;
 mod index;
 mod write;
@@ -54,6 +55,7 @@ struct Shared {
     sources: GlobSet,
     format: ObjectFormat,
     approving: Mutex<()>,
+    entries: entries::Entries,
     tasks: TaskTracker,
 }
 
@@ -120,6 +122,7 @@ impl Repo {
             sources,
             format,
             approving: Mutex::new(()),
+            entries: entries::Entries::default(),
             tasks: TaskTracker::new(),
         };
         Ok(Repo { shared: Arc::new(shared) })
@@ -128,6 +131,25 @@ impl Repo {
     /// Returns the folder of the Sources.
     pub fn root(&self) -> &Root {
         &self.shared.root
+    }
+
+    /// Returns the folders in which all is that a look at the repository can see: the working tree
+    /// and git's own. Nothing if git keeps some of it elsewhere, as for a linked working tree.
+    pub fn folders(&self) -> Option<Vec<Utf8PathBuf>> {
+        let (top, git_dir) = (self.git().folder(), &self.shared.git_dir);
+        if git_dir.join("commondir").symlink_metadata().is_ok() {
+            return None;
+        }
+        let mut folders = vec![top.to_owned()];
+        if !git_dir.starts_with(top) {
+            folders.push(git_dir.clone());
+        }
+        Some(folders)
+    }
+
+    /// Returns the folder of git's objects, whose names are their contents.
+    pub fn objects(&self) -> Utf8PathBuf {
+        self.shared.git_dir.join("objects")
     }
 
     /// Returns whether a path matches the globs of the site; not whether there is such a file.

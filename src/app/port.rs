@@ -94,10 +94,12 @@ mod tests {
 
     #[test]
     fn only_what_listens_counts() {
-        let table = "  sl  local_address rem_address   st tx_queue tr tm->when retrnsmt uid timeout inode\n\
-            0: 0100007F:1F90 0100007F:0050 01 00000000:00000000 00:00000000 00000000  1000 0 11 1\n\
-            1: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000 0 22 1\n";
-        assert_eq!(inode(table, 8080), Some("22".to_owned()));
-        assert_eq!(inode(table, 80), None);
+        let line = |number: u8, state: &str, inode: u8| {
+            let (here, rest) = ("0100007F:1F90", "00:00000000 00000000 1000 0");
+            format!("{number}: {here} 00000000:0000 {state} 00000000:00000000 {rest} {inode} 1\n")
+        };
+        let table = format!("sl local_address\n{}{}", line(0, "01", 11), line(1, "0A", 22));
+        assert_eq!(inode(&table, 8080), Some("22".to_owned()));
+        assert_eq!(inode(&table, 80), None);
     }
 }

@@ -195,8 +195,8 @@ impl Client {
         answer
     }
 
-    /// A request that reached nobody may be sent again, and one that is the same however often it is
-    /// sent; of a server that was never there nothing is expected.
+    /// A request that reached nobody may be sent again, and one that is the same however often it
+    /// is sent; of a server that was never there nothing is expected.
     fn may_repeat(&self, request: &exchange::Request<'_>, cause: &Error) -> bool {
         let may = match cause.code_str() {
             "no_server" => self.was_there.get(),

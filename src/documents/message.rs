@@ -68,8 +68,8 @@ pub fn has_author(connection: &Connection, topic: &TopicId, author: &Actor) -> R
 /// Adds a message to an open Topic. Its number is taken in this transaction.
 ///
 /// # Errors
-/// `not_found`; `topic_closed`; `too_many_messages`, `topic_full`; `invalid` or `too_large` for the text, or for
-/// a proposal of another Topic.
+/// `not_found`; `topic_closed`; `too_many_messages`, `topic_full`; `invalid` or `too_large` for the
+/// text, or for a proposal of another Topic.
 pub fn post(
     tx: &Tx<'_>,
     ids: &Ids,

@@ -219,7 +219,7 @@ pub fn find(connection: &Connection, topic: &TopicId, blob: &BlobId) -> Result<O
     Ok(found.optional()?)
 }
 
-/// Returns the last decision on where a Topic's words are, in a version that is not merely proposed.
+/// Returns the last decision on where a Topic's words are, in a text that is not merely proposed.
 ///
 /// # Errors
 /// As any read.

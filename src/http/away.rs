@@ -12,7 +12,7 @@ use crate::base::fault;
 
 /// What a client reads that came too much. Its head is not read, so the answer is always JSON.
 const ANSWER: &str = "HTTP/1.1 503 Service Unavailable\r\n\
-    Content-Type: application/json\r\nContent-Length: 145\r\nRetry-After: 2\r\n\
+    Content-Type: application/json\r\nContent-Length: 148\r\nRetry-After: 2\r\n\
     Cache-Control: no-store\r\nConnection: close\r\n\r\n\
     {\"error\":{\"code\":\"too_many_connections\",\"message\":\"this site has as many connections \
     as it can hold\",\"hint\":\"close some, or try again in a moment\"}}";

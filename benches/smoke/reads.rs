@@ -36,13 +36,13 @@ pub(crate) async fn measure(asked: &Asked, site: &Site, report: &mut Report) -> 
     // Far in the future: accepted, durable, and never started.
     let body = json!({"kind": "true", "not_before": "2100-01-01T00:00:00Z"}).to_string();
     let enqueue = Arc::new(vec![server.request("POST", "/api/agent/jobs", Some(&body))]);
-    let mut all: [Vec<(Load, f64)>; 4] = Default::default();
+    let mut all: [Vec<(Load, Load)>; 4] = Default::default();
     for _ in 0..asked.rounds {
         for (place, requests) in [&job, &topic, &me, &enqueue].into_iter().enumerate() {
-            let theirs = load(&server.socket, &empty, CONNECTIONS, asked.seconds).await?.rate;
+            let theirs = load(&server, &empty, CONNECTIONS, asked.seconds).await?;
             // 10,000 jobs may wait in all.
             let seconds = if place == 3 { asked.seconds.min(0.2) } else { asked.seconds };
-            all[place].push((load(&server.socket, requests, CONNECTIONS, seconds).await?, theirs));
+            all[place].push((load(&server, requests, CONNECTIONS, seconds).await?, theirs));
             if place == 3 {
                 cancel_waiting(&server)?;
             }
@@ -56,11 +56,17 @@ pub(crate) async fn measure(asked: &Asked, site: &Site, report: &mut Report) -> 
     ];
     for ((name, aim), samples) in names.into_iter().zip(all) {
         let pairs: Vec<(f64, f64)> =
-            samples.iter().map(|(ours, rest)| (ours.rate, *rest)).collect();
-        let p99: Vec<f64> = samples.iter().map(|(ours, _)| ours.p99_ms).collect();
-        let p99 = crate::report::median(&p99);
+            samples.iter().map(|(ours, empty)| (ours.rate, empty.rate)).collect();
+        let of = |value: fn(&(Load, Load)) -> f64| {
+            crate::report::median(&samples.iter().map(value).collect::<Vec<_>>())
+        };
+        let (p99, cpu, cpu_empty) =
+            (of(|it| it.0.p99_ms), of(|it| it.0.cpu_us), of(|it| it.1.cpu_us));
         report.ratio("read", name, &pairs, aim, |ours, theirs| {
-            format!("{ours:.0}/s (p99 {p99:.1} ms); empty {theirs:.0}/s")
+            format!(
+                "{ours:.0}/s (p99 {p99:.1} ms, {cpu:.0} µs of the server's processor each); \
+                 empty {theirs:.0}/s ({cpu_empty:.0} µs)"
+            )
         });
     }
     server.stop()

@@ -131,6 +131,15 @@ impl Server {
         self.child.id()
     }
 
+    /// Returns the processor time that it has used, in microseconds, to a hundredth of a second.
+    pub(crate) fn cpu_us(&self) -> Outcome<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()))?;
+        let fields = stat.rsplit(')').next().ok_or("no stat")?;
+        let ticks: Vec<f64> =
+            fields.split_ascii_whitespace().skip(11).take(2).flat_map(str::parse).collect();
+        Ok(ticks.iter().sum::<f64>() * 10_000.0)
+    }
+
     /// Returns a request as bytes, as the operator sends it.
     pub(crate) fn request(&self, method: &str, target: &str, body: Option<&str>) -> Vec<u8> {
         let mut text = format!(

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
-use crate::site::Outcome;
+use crate::site::{Outcome, Server};
 
 /// A connection that is kept.
 pub(crate) struct Line {
@@ -64,12 +64,14 @@ pub(crate) struct Load {
     pub(crate) rate: f64,
     /// The 99th of a hundred answers came within this many milliseconds.
     pub(crate) p99_ms: f64,
+    /// Processor time of the server for each answer, in microseconds.
+    pub(crate) cpu_us: f64,
 }
 
 /// Sends `requests` round and round over `connections` for some seconds; every answer must be a
 /// success.
 pub(crate) async fn load(
-    socket: &Utf8Path,
+    server: &Server,
     requests: &Arc<Vec<Vec<u8>>>,
     connections: usize,
     seconds: f64,
@@ -77,8 +79,9 @@ pub(crate) async fn load(
     let next = Arc::new(AtomicU64::new(0));
     let mut lines = Vec::new();
     for _ in 0..connections {
-        lines.push(Line::connect(socket).await?);
+        lines.push(Line::connect(&server.socket).await?);
     }
+    let cpu = server.cpu_us()?;
     let begin = Instant::now();
     let end = begin + Duration::from_secs_f64(seconds);
     let mut tasks = JoinSet::new();
@@ -104,7 +107,12 @@ pub(crate) async fn load(
         all.extend(done??);
     }
     let elapsed = begin.elapsed();
+    let cpu = server.cpu_us()? - cpu;
     all.sort_unstable();
     let p99 = all.get(all.len() * 99 / 100).copied().unwrap_or_default();
-    Ok(Load { rate: all.len() as f64 / elapsed.as_secs_f64(), p99_ms: p99.as_secs_f64() * 1_000.0 })
+    Ok(Load {
+        rate: all.len() as f64 / elapsed.as_secs_f64(),
+        p99_ms: p99.as_secs_f64() * 1_000.0,
+        cpu_us: cpu / all.len().max(1) as f64,
+    })
 }

@@ -77,7 +77,8 @@ is a port of this machine only. WB_LOG=debug logs more.")]
     Check(CheckArgs),
     /// Look at this machine: which guarantees hold here, with advice
     #[command(after_help = "\
-Exits 0 if the site can work here, 1 if something must be mended. Warnings alone are fine.
+Exits 0 if a site can work here, 1 if something must be mended. Warnings alone are fine. It needs no
+server, and outside of a site it looks at the machine only.
 
 Examples:
   wiki-browser doctor

@@ -58,7 +58,7 @@ impl Room {
     /// up. Few bytes need none.
     ///
     /// # Errors
-    /// `unavailable` with code `answers_full` if there is none: nobody waits with an answer in hand.
+    /// `unavailable` with code `answers_full` if there is none: nobody waits with one in hand.
     pub(super) fn hold(&self, bytes: Bytes) -> Result<Bytes> {
         if bytes.len() <= SMALL_BYTES_MAX || fault::is_off("answer_room") {
             return Ok(bytes);

@@ -187,7 +187,7 @@ impl Feed {
         }
         let stop = self.edge.stop.clone();
         loop {
-            // Before anything is sent, and not in the silence only: where much happens there is none.
+            // Before anything is sent: where much happens there is no silence to ask in.
             let is_due = Instant::now() >= self.check_due && !fault::is_off("stream_check");
             if stop.is_cancelled() || (is_due && !self.may_go_on().await) {
                 return Ok(None);

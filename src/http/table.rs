@@ -62,6 +62,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/api/logout", Who::Read),
     on(Verb::Get, "/api/me", Who::Read),
     on_socket(Verb::Post, "/api/login-links", Who::Decide),
+    on(Verb::Get, "/api/health", Who::Read),
     on(Verb::Get, "/api/events", Who::Read),
     on(Verb::Get, "/api/config", Who::Read),
     on(Verb::Get, "/api/sources", Who::Read),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{OptionalExtension as _, named_params};
 use serde_json::json;
 
-use crate::base::{Actor, Error, Event, EventKind, Result};
+use crate::base::{Actor, Error, Event, EventKind, Result, fault};
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::{Job, table};
 use crate::store::Tx;
@@ -26,7 +26,8 @@ const UNCLAIM: &str = "
         ready = :ready
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL AND guard_pid IS NULL";
 const CLAIM: &str = "
-    UPDATE agent_jobs SET status = 'running', ready = 0, started_ms = :now, lane_slot = :slot,
+    UPDATE agent_jobs SET status = 'running', ready = 0, lane_slot = :slot,
+        started_ms = MAX(:now, created_ms),
         token_hash = :token, config_digest = :config
     WHERE seq = :seq AND status = 'queued'";
 
@@ -70,7 +71,7 @@ pub fn claim(
     // Before the cap is looked at: a job that came due must not be found overdue again and again.
     lane::promote_due(tx, &caps.lanes)?;
     let running: u32 = tx.prepare_cached(RUNNING)?.query_row([], |row| row.get(0))?;
-    if running >= caps.jobs {
+    if running >= caps.jobs && !fault::is_off("job_cap") {
         return Ok(None);
     }
     let Some((next, slot)) = next_with_slot(tx, caps)? else { return Ok(None) };
@@ -144,7 +145,7 @@ fn best_candidate(tx: &Tx<'_>, caps: &Caps) -> Result<Option<Candidate>> {
             let running: u32 = tx
                 .prepare_cached(RUNNING_OF_KIND)?
                 .query_row(named_params! {":kind": kind}, |row| row.get(0))?;
-            if running >= *cap {
+            if running >= *cap && !fault::is_off("kind_cap") {
                 continue;
             }
         }
@@ -160,7 +161,10 @@ fn best_candidate(tx: &Tx<'_>, caps: &Caps) -> Result<Option<Candidate>> {
             })
             .optional()?;
         let Some(first) = first else { continue };
-        let order = |it: &Candidate| (-it.priority, it.seq);
+        let order = |it: &Candidate| match fault::is_off("claim_order") {
+            false => (-it.priority, it.seq),
+            true => (0, -it.seq),
+        };
         if best.as_ref().is_none_or(|best| order(&first) < order(best)) {
             best = Some(first);
         }

@@ -30,8 +30,8 @@ const QUEUED_OF_KIND: &str = "
 const QUEUED_OF_PERSON: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued' AND requested_by = :by";
 const CANCEL_QUEUED: &str = "
-    UPDATE agent_jobs SET status = 'cancelled', reason = :reason, completed_ms = :now,
-        cancelled_by = :by, ready = 0
+    UPDATE agent_jobs SET status = 'cancelled', reason = :reason,
+        completed_ms = MAX(:now, created_ms), cancelled_by = :by, ready = 0
     WHERE id = :id AND status = 'queued'";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[

@@ -18,7 +18,7 @@ use crate::jobs::claim::{self, Caps};
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::launch::{self, Ground};
 use crate::jobs::{BELL, Engines, Grant, Job, execution, recovery, settle};
-use crate::process::Children;
+use crate::process::{Cgroups, Children};
 use crate::script::{Config, Produces};
 use crate::store::{Store, Tx};
 
@@ -66,6 +66,8 @@ pub struct Setup {
     pub ids: Ids,
     /// What this server started.
     pub children: Children,
+    /// Where the cgroups of jobs are made.
+    pub cgroups: Cgroups,
     /// The script in force.
     pub config: Arc<Config>,
     /// The engines of this machine.
@@ -108,6 +110,7 @@ impl Queue {
             wb_agent: setup.wb_agent.clone(),
             env: launch::inheritable(std::mem::take(&mut setup.env)),
             grace: config.limits.grace,
+            cgroups: setup.cgroups.clone(),
         };
         Queue { inner: Arc::new(Inner { setup, caps, ground, running: Mutex::default() }) }
     }
@@ -115,6 +118,11 @@ impl Queue {
     /// Returns how many jobs of a lane may run at once.
     pub fn capacities(&self) -> &Capacities {
         &self.inner.caps.lanes
+    }
+
+    /// Returns the processes that this server started.
+    pub fn children(&self) -> Children {
+        self.inner.setup.children.clone()
     }
 
     /// Tells the executions of cancelled jobs to stop. A job that was left by an earlier server has

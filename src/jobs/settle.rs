@@ -11,15 +11,17 @@ use crate::process::ProcessIdentity;
 use crate::script::Produces;
 use crate::store::Tx;
 
+// No job ends before it began, whatever the clock does: durations are never negative.
 const BEGIN_ENDING: &str = "
-    UPDATE agent_jobs SET ending_ms = :now
+    UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms)
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
 const REQUEST_CANCEL: &str = "
-    UPDATE agent_jobs SET ending_ms = :now, cancelled_by = :by
+    UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms), cancelled_by = :by
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
 const SETTLE: &str = "
-    UPDATE agent_jobs SET status = :status, reason = :reason, completed_ms = :now,
-        ending_ms = COALESCE(ending_ms, :now), exit_code = :code, signal = :signal,
+    UPDATE agent_jobs SET status = :status, reason = :reason,
+        completed_ms = MAX(:now, started_ms, COALESCE(ending_ms, 0)),
+        ending_ms = COALESCE(ending_ms, MAX(:now, started_ms)), exit_code = :code, signal = :signal,
         error_tail = :tail, summary = COALESCE(summary, :summary), usage_json = :usage,
         cost_usd = :cost, session_ref = :session, warnings_json = :warnings
     WHERE id = :id AND status = 'running'";

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::base::{Context, Error, ErrorKind, Result};
+use crate::store::keep_plans;
 
 /// Most looks at one time.
 const READERS_MAX: usize = 8;
@@ -80,12 +81,39 @@ fn closed() -> Error {
     Error::unavailable("the server is stopping").code("stopping")
 }
 
-fn open(path: &Utf8Path) -> Result<Connection> {
+pub(super) fn open(path: &Utf8Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let reading = Connection::open_with_flags(path, flags)
         .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;
     reading.busy_timeout(std::time::Duration::from_secs(5))?;
     reading.pragma_update(None, "query_only", true)?;
+    keep_plans(&reading)?;
     reading.set_prepared_statement_cache_capacity(128);
     Ok(reading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::StatementStatus;
+
+    #[test]
+    fn a_prepared_statement_is_not_planned_again_for_other_values() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap().join("x.db");
+        let making = Connection::open(&path).unwrap();
+        let schema = "CREATE TABLE t (a TEXT, b INTEGER);
+            CREATE INDEX t_a ON t (b) WHERE a = 'x'; CREATE INDEX t_b ON t (b);";
+        making.execute_batch(schema).unwrap();
+        let sql = "SELECT COUNT(*) FROM t WHERE a = ?1 AND b > ?2";
+        let planned_again = |connection: &Connection| {
+            let mut statement = connection.prepare(sql).unwrap();
+            for (a, b) in [("x", 1), ("y", 2), ("x", 3)] {
+                statement.query_row((a, b), |row| row.get::<_, i64>(0)).unwrap();
+            }
+            statement.get_status(StatementStatus::RePrepare)
+        };
+        assert!(planned_again(&making) > 0, "SQLite does so if it is not told otherwise");
+        assert_eq!(planned_again(&open(&path).unwrap()), 0);
+    }
 }

@@ -29,6 +29,8 @@ fn all() -> Vec<(&'static str, &'static str)> {
     all.extend(people::STATEMENTS.iter().copied().flatten().copied());
     all.extend(events::STATEMENTS);
     all.extend(idempotency::STATEMENTS);
+    all.extend(wiki_browser::store::STATEMENTS);
+    all.extend(wiki_browser::store::WRITER_STATEMENTS);
     all
 }
 

@@ -2,6 +2,7 @@
 
 mod agent;
 mod desk;
+mod doctor;
 mod follow;
 mod init;
 mod job;

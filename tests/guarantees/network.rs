@@ -103,7 +103,7 @@ fn sign_in(bench: &Bench, address: std::net::SocketAddr) -> String {
     line.split(';').next().unwrap().trim().to_owned()
 }
 
-/// Sends one request on a connection of its own; returns status and code. An endless answer is left.
+/// Sends one request on a connection of its own; returns status and code. A stream is left.
 fn ask(address: SocketAddr, head: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

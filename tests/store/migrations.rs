@@ -153,5 +153,5 @@ fn a_file_that_is_no_database_is_named() {
     let (_folder, path) = temporary("wiki.db");
     std::fs::write(&path, "this is not a database, it only has its name".repeat(100)).unwrap();
     let refused = Store::open(&path, MIGRATIONS, Clock::system()).err().unwrap();
-    assert_eq!(refused.code_str(), "database_damaged");
+    assert_eq!(refused.code_str(), "database_corrupt");
 }

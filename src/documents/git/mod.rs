@@ -8,6 +8,7 @@ mod convert;
 mod entries;
 mod history;
 mod index;
+mod sync;
 mod write;
 
 use std::sync::Arc;
@@ -280,6 +281,11 @@ impl Repo {
         self.shared.approving.lock().await
     }
 
+    /// Returns the folder of the index and of HEAD.
+    pub(in crate::documents) fn git_dir(&self) -> &Utf8Path {
+        &self.shared.git_dir
+    }
+
     /// Returns the root's place below the top of the working tree: empty, or ending in `/`.
     pub(in crate::documents) fn prefix(&self) -> &str {
         &self.shared.prefix
@@ -316,6 +322,20 @@ impl Repo {
         let line = answer.line()?;
         line.lines().last().unwrap_or_default().parse().map(Some)
     }
+}
+
+/// Returns the version of a git program in its own words.
+///
+/// # Errors
+/// `unavailable` with code `git_too_old`, or if it does not answer.
+pub async fn git_version(
+    git: Utf8PathBuf,
+    folder: &Utf8Path,
+    children: Children,
+) -> Result<String> {
+    let answer = Git::new(git, folder, children).call(&["version"]).line().await?;
+    refuse_old(&answer)?;
+    Ok(answer)
 }
 
 fn refuse_old(answer: &str) -> Result<()> {

@@ -184,8 +184,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 /// one that a person made without a job takes the place of all earlier ones at once.
 ///
 /// # Errors
-/// `not_found`, `topic_closed`, `too_many_proposals`; `nothing_changed` if it equals its base; `invalid` or `too_large`
-/// for the text, the summary, the Source or if nobody proposes it.
+/// `not_found`, `topic_closed`, `too_many_proposals`; `nothing_changed` if it equals its base;
+/// `invalid` or `too_large` for the text, the summary, the Source or if nobody proposes it.
 pub fn insert(tx: &Tx<'_>, ids: &Ids, new: NewProposal) -> Result<Proposal> {
     check(tx.connection(), &new)?;
     let actor = match (&new.proposed_by, &new.job_id) {

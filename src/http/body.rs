@@ -129,7 +129,7 @@ fn announced(headers: &HeaderMap) -> Option<usize> {
 /// Reads what nobody wants, for a short while: many clients look for the answer only when they have
 /// sent all, and a connection that is closed before looks to them like a fault.
 pub(super) async fn drain<T, E>(mut body: impl Stream<Item = std::result::Result<T, E>> + Unpin) {
-    if fault::is_off("drain") {
+    if fault::is_off("body_drain") {
         return;
     }
     let all = async { while let Some(Ok(_)) = body.next().await {} };

@@ -111,8 +111,9 @@ fn a_job_that_finds_no_descriptor_fails_with_the_reason() {
     let mut person = std::os::unix::net::UnixStream::connect(bench.socket()).unwrap();
     let ask = |body: &str| {
         format!(
-            "POST /api/agent/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {operator}\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST /api/agent/jobs HTTP/1.1\r\nHost: localhost\r\n\
+             Authorization: Bearer {operator}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
             body.len()
         )
     };

@@ -124,7 +124,8 @@ fn agent(bench: &Bench) -> (Server, String, String, String, String) {
     bench.topic_kind(
         "waits",
         "timeout = \"60s\", produces = \"proposal\", lane = \"source_path\", on_busy = \"reject\"",
-        "echo \"$WB_TOKEN $base\" > \"$OUT/token\"; while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done",
+        "echo \"$WB_TOKEN $base\" > \"$OUT/token\"\n\
+         while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done",
     );
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "More.");

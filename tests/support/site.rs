@@ -53,8 +53,14 @@ pub(crate) struct Topic {
 
 impl Bench {
     pub(crate) fn new() -> Bench {
+        Bench::below("")
+    }
+
+    /// Makes a site in a folder below its temporary one.
+    pub(crate) fn below(path: &str) -> Bench {
         let folder = tempfile::Builder::new().prefix("wb-bench-").tempdir().unwrap();
         let base = Utf8PathBuf::from_path_buf(folder.path().canonicalize().unwrap()).unwrap();
+        let base = if path.is_empty() { base } else { base.join(path) };
         let bench = Bench {
             top: base.join("wiki"),
             data: base.join("wiki/data"),
@@ -174,6 +180,12 @@ wb_agent={{{{wb_agent}}}}
 
     /// Starts a server and does not wait for it.
     pub(crate) fn start(&self, env: &[(&str, &str)]) -> Server {
+        self.write_script();
+        Server::spawn(self, env)
+    }
+
+    /// Writes what was declared into the script.
+    pub(crate) fn write_script(&self) {
         let script = format!(
             r#"local wb = require "wb"
 wb.api(1)
@@ -185,7 +197,6 @@ wb.limits {{ {} }}
             self.declarations.borrow()
         );
         self.write("wiki-browser.lua", &script);
-        Server::spawn(self, env)
     }
 
     /// Returns the file for the log of the next server.

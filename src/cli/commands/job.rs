@@ -291,7 +291,7 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
     let body = Value::Object(body);
     let answer = match &args.idempotency_key {
         Some(key) => client.post_once("/api/agent/jobs", &body, key)?,
-        None => client.post("/api/agent/jobs", &body)?,
+        None => client.create("/api/agent/jobs", &body)?,
     };
     accepted(desk, &client, &answer, args.wait, args.log)
 }
@@ -307,7 +307,7 @@ fn retry(
     let id = desk.id(&client, Noun::Job, given)?;
     let not_before = not_before.map(|it| point_in_time(desk, it)).transpose()?;
     let body = json!({"when_allowed": when_allowed, "not_before": not_before});
-    let answer = client.post(&format!("/api/agent/jobs/{id}/retry"), &body)?;
+    let answer = client.create(&format!("/api/agent/jobs/{id}/retry"), &body)?;
     accepted(desk, &client, &answer, wait, log)
 }
 

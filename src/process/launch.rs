@@ -48,6 +48,9 @@ pub struct Launch {
     pub output: OutputCaps,
     /// What happens when the server is gone.
     pub on_server_loss: OnServerLoss,
+    /// The cgroup in which the agent starts, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<Utf8PathBuf>,
     /// Reserved: a launch that asks for a sandbox is refused, never run without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<serde_json::Value>,
@@ -409,6 +412,7 @@ mod tests {
             grace_ms: 1,
             output: OutputCaps { head_bytes: 1, tail_bytes: 1 },
             on_server_loss: OnServerLoss::Kill,
+            cgroup: None,
             sandbox: None,
         }
     }
@@ -437,8 +441,8 @@ mod tests {
     fn an_unknown_field_is_refused() {
         let mut json = serde_json::to_value(launch()).unwrap();
         assert!(serde_json::from_value::<Launch>(json.clone()).is_ok());
-        json["cgroup"] = serde_json::json!("x");
+        json["jail"] = serde_json::json!("x");
         let refused = serde_json::from_value::<Launch>(json).unwrap_err();
-        assert!(refused.to_string().contains("cgroup"));
+        assert!(refused.to_string().contains("jail"));
     }
 }

@@ -9,7 +9,7 @@ use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
 /// One file of `migrations/`.
 #[derive(Clone, Copy, Debug)]
 pub struct Migration {
-    /// Its number; they are consecutive from 1.
+    /// Its number; they ascend.
     pub version: i64,
     /// Its file's name without number and ending.
     pub name: &'static str,
@@ -27,6 +27,12 @@ pub const MIGRATIONS: &[Migration] = &[
     },
     Migration { version: 3, name: "jobs", sql: include_str!("../../migrations/003_jobs.sql") },
     Migration { version: 5, name: "life", sql: include_str!("../../migrations/005_life.sql") },
+    Migration { version: 8, name: "usage", sql: include_str!("../../migrations/008_usage.sql") },
+    Migration {
+        version: 9,
+        name: "job_lists",
+        sql: include_str!("../../migrations/009_job_lists.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

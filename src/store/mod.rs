@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, named_params};
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -185,6 +186,16 @@ impl Store {
         }
     }
 
+    /// Runs a look that touches a few rows by their keys, on the calling thread: handing it to
+    /// another one would take longer than the look itself. What may walk through many rows is for
+    /// [`Store::read`].
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.inner.readers.look(look)
+    }
+
     /// Returns whether writes are still taken.
     pub fn is_writing(&self) -> bool {
         !self.inner.writes.is_closed()
@@ -266,8 +277,17 @@ fn connect(path: &Utf8Path) -> Result<Connection> {
     let level = if crate::base::fault::is_off("synchronous") { "NORMAL" } else { "FULL" };
     writing.pragma_update(None, "synchronous", level)?;
     writing.pragma_update(None, "foreign_keys", true)?;
+    keep_plans(&writing)?;
     writing.set_prepared_statement_cache_capacity(256);
     Ok(writing)
+}
+
+/// Has SQLite keep the plan of a prepared statement whatever is bound to it. Otherwise a statement
+/// that compares an indexed column with a parameter is parsed and planned again at every call, which
+/// takes several times as long as the call itself; and a plan that was tested could become another.
+fn keep_plans(connection: &Connection) -> Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// Creates the file before SQLite does, so that it is never readable by others, not even briefly.

@@ -306,7 +306,7 @@ impl Round<'_> {
     fn run_together(&mut self, batch: &mut [Box<dyn Work>]) -> Result<Effects> {
         let connection = self.connection;
         let changes = self.changes_if_bad()?;
-        connection.execute_batch("BEGIN IMMEDIATE")?;
+        step(connection, "BEGIN IMMEDIATE")?;
         let tx = Tx::new(connection, self.clock.now());
         let outcome = self.run_savepoints(&tx, batch).and_then(|()| {
             fault::crash_point("before_commit");
@@ -318,7 +318,7 @@ impl Round<'_> {
             if fault::fails("commit") {
                 return Err(Error::unavailable("the disk fails").code("disk_error"));
             }
-            Ok(connection.execute_batch("COMMIT")?)
+            step(connection, "COMMIT")
         });
         if let Err(cause) = outcome {
             // SQLite may have rolled back by itself; a second ROLLBACK would hide the real error.
@@ -347,7 +347,7 @@ impl Round<'_> {
         let connection = self.connection;
         for work in batch {
             let mark = tx.mark();
-            connection.execute_batch("SAVEPOINT one")?;
+            step(connection, "SAVEPOINT one")?;
             let is_ok = work.run(tx);
             if connection.is_autocommit() && !fault::is_off("autocommit_check") {
                 return Err(Error::unavailable("the database dropped a transaction")
@@ -357,9 +357,9 @@ impl Round<'_> {
             if !is_ok {
                 work.note(self.watch);
                 tx.forget_since(mark);
-                connection.execute_batch("ROLLBACK TO one")?;
+                step(connection, "ROLLBACK TO one")?;
             }
-            connection.execute_batch("RELEASE one")?;
+            step(connection, "RELEASE one")?;
         }
         Ok(())
     }
@@ -373,4 +373,10 @@ fn roll_back(connection: &Connection) {
     if let Err(cause) = connection.execute_batch("ROLLBACK") {
         warn!("a transaction cannot be rolled back, the database is opened again: {cause}");
     }
+}
+
+/// Runs a step of every transaction; it is parsed once.
+fn step(connection: &Connection, sql: &'static str) -> Result<()> {
+    connection.prepare_cached(sql)?.execute([])?;
+    Ok(())
 }

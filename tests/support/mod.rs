@@ -11,9 +11,12 @@ mod look;
 mod server;
 mod site;
 mod wire;
+pub(crate) mod zoo;
 
 pub(crate) use disk::{Cut, ForgetfulDisk, SmallDisk, shim};
-pub(crate) use look::{Patience, arguments_with, beats, marked, until, wait_for, within};
+pub(crate) use look::{
+    Patience, arguments_with, beats, marked, processes_of, until, wait_for, within,
+};
 pub(crate) use server::{Server, shell};
 pub(crate) use site::{Bench, Topic};
 pub(crate) use wire::{Answer, Call, raw};

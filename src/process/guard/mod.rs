@@ -62,7 +62,9 @@ fn guard(job_dir: &Utf8Path) -> Result<()> {
     let clock = Clock::system();
     let started_ms = clock.now().0;
     let unavailable = ErrorKind::Unavailable;
-    sys::close_strays_on_exec().context(unavailable, || "cannot mark descriptors".into())?;
+    if !fault::is_off("close_on_exec") {
+        sys::close_strays_on_exec().context(unavailable, || "cannot mark descriptors".into())?;
+    }
     if !fault::is_off("subreaper") {
         prctl::set_child_subreaper(true)
             .context(unavailable, || "cannot become a subreaper".into())?;

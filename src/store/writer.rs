@@ -14,7 +14,7 @@ use tracing::{error, warn};
 
 use crate::base::{Clock, Error, Result, fault};
 use crate::store::tx::{Effects, Tx};
-use crate::store::{Bells, StoredEvent};
+use crate::store::{Bells, StoredEvent, step};
 
 /// Most writes of one commit.
 const BATCH_MAX: usize = 64;
@@ -227,11 +227,5 @@ fn run_savepoints(connection: &Connection, tx: &Tx<'_>, batch: &mut [Box<dyn Wor
         }
         step(connection, "RELEASE one")?;
     }
-    Ok(())
-}
-
-/// Runs a step of every transaction; it is parsed once.
-fn step(connection: &Connection, sql: &'static str) -> Result<()> {
-    connection.prepare_cached(sql)?.execute([])?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 use tokio::task::JoinSet;
-use wiki_browser::process::{Children, GuardEnd, GuardSpec, Launch, spawn_guard};
+use wiki_browser::process::{Cgroups, Children, GuardEnd, GuardSpec, Launch, spawn_guard};
 
 use crate::Asked;
 use crate::report::{Aim, Report, median, percentile};
@@ -71,6 +71,7 @@ impl BareGuards {
             launch: Launch { job, ..self.launch.clone() },
             prompt: Some(self.prompt.clone()),
             secrets: vec![("WB_TOKEN".to_owned(), "wbj_0123456789".to_owned())],
+            cgroups: Cgroups::open(&self.folder).unwrap_or_else(|_| Cgroups::none()),
         };
         match spawn_guard(&self.children, spec).await?.wait().await {
             GuardEnd::Recorded(record) if record.code == Some(0) => Ok(job_dir),

@@ -11,7 +11,7 @@ use crate::documents::commit::{self, Approval, Check, Person, Settle, Settled};
 use crate::documents::placement;
 use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{Placed, Proposal, ProposalStatus, TopicStatus, topic};
-use crate::flows::proposals::{Dossier, dossier, obstacle, stale};
+use crate::flows::proposals::{Dossier, dossier, stale, undecidable};
 use crate::flows::{Site, Works, names};
 use crate::people::Caller;
 use crate::store::Tx;
@@ -61,7 +61,7 @@ pub async fn approve(
     if request.base_source_sha != dossier.proposal.base_source_sha {
         return Err(stale(&dossier.proposal));
     }
-    obstacle(site, &dossier).await?;
+    undecidable(&dossier)?;
     let approval = approval(site, &dossier, &approver, &request).await?;
     let digest = if is_blind { dossier.proposal.text_digest.clone() } else { request.text_digest };
     let check = still_open(id.clone(), digest);

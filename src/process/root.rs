@@ -89,6 +89,23 @@ impl Root {
         self.open_file(path.as_path(), "source_gone").map(|(_, facts)| facts)
     }
 
+    /// Opens the folder of a file, and returns the file's name in it.
+    pub(super) fn folder_of<'a>(&self, path: &'a SourcePath) -> Result<(OwnedFd, &'a str)> {
+        let name = path.as_path().file_name().unwrap_or_default();
+        let parent = path.as_path().parent().filter(|it| !it.as_str().is_empty());
+        let parent = parent.unwrap_or(Utf8Path::new("."));
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let mut opened = Err(Errno::EAGAIN);
+        for _ in 0..RACES_MAX {
+            opened = nix::fcntl::openat2(self.folder.as_fd(), parent.as_std_path(), how(flags));
+            if !matches!(opened, Err(Errno::EAGAIN | Errno::EINTR)) {
+                break;
+            }
+        }
+        let folder = opened.map_err(|cause| refusal(parent, "source_gone", cause))?;
+        Ok((folder, name))
+    }
+
     /// Reads a regular file by a plain relative path, such as `agents/NAME.md` or a skill's.
     ///
     /// # Errors
@@ -103,22 +120,6 @@ impl Root {
             );
         }
         self.read_below(path, bytes_max, "file_gone")
-    }
-
-    /// Writes what the kernel holds of a file's content, and of its name, to the disk.
-    ///
-    /// # Errors
-    /// As [`Root::read`]; `unavailable` if the disk does not take it.
-    pub fn sync(&self, path: &SourcePath) -> Result<()> {
-        let cannot = || format!("cannot sync {path}");
-        let (file, _) = self.open_file(path.as_path(), "source_gone")?;
-        file.sync_all().context(ErrorKind::Unavailable, cannot)?;
-        let parent = path.as_path().parent().filter(|it| !it.as_str().is_empty());
-        let parent = parent.unwrap_or(Utf8Path::new("."));
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let folder = nix::fcntl::openat2(self.folder.as_fd(), parent.as_std_path(), how(flags));
-        let folder = folder.map_err(|cause| refusal(parent, "source_gone", cause))?;
-        File::from(folder).sync_all().context(ErrorKind::Unavailable, cannot)
     }
 
     fn read_below(
@@ -189,7 +190,7 @@ fn how(flags: OFlag) -> OpenHow {
     )
 }
 
-fn refusal(path: &Utf8Path, gone: &'static str, cause: Errno) -> Error {
+pub(super) fn refusal(path: &Utf8Path, gone: &'static str, cause: Errno) -> Error {
     let error = match cause {
         Errno::ENOENT | Errno::ENOTDIR => {
             Error::not_found(format!("{path} is not there")).code(gone)
@@ -216,5 +217,7 @@ fn refusal(path: &Utf8Path, gone: &'static str, cause: Errno) -> Error {
 }
 
 fn not_a_file(path: &Utf8Path) -> Error {
-    Error::invalid(format!("{path} is not a regular file")).code("not_a_file")
+    Error::invalid(format!("{path} is not a regular file"))
+        .code("not_a_file")
+        .hint("put a regular file there, or take it out of `sources`")
 }

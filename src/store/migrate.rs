@@ -26,6 +26,8 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/002_documents.sql"),
     },
     Migration { version: 3, name: "jobs", sql: include_str!("../../migrations/003_jobs.sql") },
+    Migration { version: 5, name: "life", sql: include_str!("../../migrations/005_life.sql") },
+    Migration { version: 8, name: "usage", sql: include_str!("../../migrations/008_usage.sql") },
     Migration {
         version: 9,
         name: "job_lists",
@@ -96,6 +98,17 @@ pub(super) fn epoch(connection: &Connection) -> Result<String> {
     }
     let epoch = connection.query_row("SELECT epoch FROM site", [], |row| row.get(0)).optional()?;
     Ok(epoch.unwrap_or_default())
+}
+
+/// Returns epoch and life of a database that may be older than this program.
+pub(super) fn last_life(connection: &Connection) -> Result<Option<(String, Option<String>)>> {
+    if !connection.column_exists(None, "site", "life")? {
+        return Ok(None);
+    }
+    let found = connection
+        .query_row("SELECT epoch, life FROM site", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(found)
 }
 
 fn record(connection: &Connection, migration: &Migration, clock: &Clock) -> Result<()> {

@@ -83,7 +83,7 @@ fn closed() -> Error {
     Error::unavailable("the server is stopping").code("stopping")
 }
 
-fn open(path: &Utf8Path) -> Result<Connection> {
+pub(super) fn open(path: &Utf8Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let reading = Connection::open_with_flags(path, flags)
         .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;

@@ -11,19 +11,24 @@ use crate::base::{BlobId, Result};
 use crate::documents::attempt;
 use crate::documents::snapshot::{Difference, Snapshot};
 use crate::flows::Works;
+use crate::flows::known::Known;
 use crate::jobs::{Watch, Watched};
 
 /// Returns what looks at the repository before a job's agent starts and after it has ended.
 pub fn watch(works: &Works) -> Watch {
     let works = works.clone();
+    let known = works.repo.folders().map(|folders| {
+        let except = vec![works.config.site.data.clone(), works.repo.objects()];
+        Known::new(folders, except, works.store.clock().clone())
+    });
     Arc::new(move || {
-        let works = works.clone();
+        let (works, known) = (works.clone(), known.clone());
         Box::pin(async move {
-            let before = look(&works).await;
+            let before = look(&works, known.as_ref()).await;
             let after = move || -> futures_util::future::BoxFuture<'static, Vec<String>> {
                 Box::pin(async move {
                     let Some(before) = before else { return Vec::new() };
-                    let Some(after) = look(&works).await else { return Vec::new() };
+                    let Some(after) = look(&works, known.as_ref()).await else { return Vec::new() };
                     name(&works, &before.difference(&after)).await.unwrap_or_else(|cause| {
                         warn!("what a job changed cannot be named: {}", cause.chain());
                         Vec::new()
@@ -35,8 +40,12 @@ pub fn watch(works: &Works) -> Watch {
     })
 }
 
-async fn look(works: &Works) -> Option<Snapshot> {
-    match works.repo.snapshot().await {
+async fn look(works: &Works, known: Option<&Known<Snapshot>>) -> Option<Snapshot> {
+    let looked = match known {
+        Some(known) => known.or_look(works.repo.snapshot()).await,
+        None => works.repo.snapshot().await,
+    };
+    match looked {
         Ok(snapshot) => Some(snapshot),
         Err(cause) => {
             // Git may be in the middle of something; a job is not failed for the want of it.

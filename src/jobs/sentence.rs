@@ -48,6 +48,13 @@ pub fn sentence(
             let why = job.error_tail.as_deref().unwrap_or("what it works on has changed");
             format!("The job could not start: {why}.")
         }
+        (_, Reason::RateLimited) => match job.retry_at {
+            Some(at) => {
+                let until = at.rfc3339().get(..16).unwrap_or_default().replace('T', " ");
+                format!("The agent's provider takes no more until {until} UTC.")
+            }
+            None => "The agent's provider takes no more at present. Try again later.".to_owned(),
+        },
         (_, Reason::GuardLost) => "Agent failed: its guard was killed.".to_owned(),
         (_, Reason::ExitStatus | Reason::Signal | Reason::Internal | Reason::Cancelled) => {
             "Agent failed. See log.".to_owned()

@@ -212,6 +212,7 @@ impl Approving {
             self.give_up(&attempt, &refusal).await?;
             return self.moved_or(head, refusal).await;
         }
+        self.repo.sync_index().await?;
         crash_point("approve_tree");
         if let Err(refusal) = self.refuse_switched(head).await {
             self.give_up(&attempt, &refusal).await?;
@@ -228,6 +229,7 @@ impl Approving {
             }
         }
         crash_point("approve_ref");
+        self.repo.sync_branch(&head.branch).await?;
         let committed = Committed { commit: new, branch: head.branch.clone(), already: false };
         settle_row(&self.store, &self.settle, self.settled(committed.clone())).await?;
         crash_point("approve_committed");
@@ -250,7 +252,9 @@ impl Approving {
         let tree = self.repo.write_trees(&ready.grove, &blob).await?;
         let persons = (&approval.author, &approval.committer);
         let (base, now) = (&ready.head.commit, self.store.clock().now());
-        self.repo.commit_tree((&tree, base), persons, now, &approval.message).await
+        let new = self.repo.commit_tree((&tree, base), persons, now, &approval.message).await?;
+        self.repo.sync_objects(&new, path).await?;
+        Ok(new)
     }
 
     /// Rehearses what is to be written: the branch and the index, with git's own locks and checks.

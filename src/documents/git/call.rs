@@ -128,6 +128,11 @@ impl Git {
         self
     }
 
+    /// Returns the folder in which it runs: the top of the working tree.
+    pub(in crate::documents) fn folder(&self) -> &Utf8Path {
+        &self.folder
+    }
+
     /// Starts to put a call together.
     pub(in crate::documents) fn call(&self, args: &[&str]) -> Call<'_> {
         Call {

@@ -5,11 +5,13 @@
 
 mod call;
 mod convert;
+mod entries;
 mod failure;
 mod head;
 mod history;
 mod index;
 mod settings;
+mod sync;
 mod tree;
 mod write;
 
@@ -58,6 +60,7 @@ struct Shared {
     sources: GlobSet,
     format: ObjectFormat,
     approving: Mutex<()>,
+    entries: entries::Entries,
     tasks: TaskTracker,
 }
 
@@ -122,6 +125,7 @@ impl Repo {
             sources,
             format,
             approving: Mutex::new(()),
+            entries: entries::Entries::default(),
             tasks: TaskTracker::new(),
         };
         Ok(Repo { shared: Arc::new(shared), stand_in, settings: None })
@@ -138,6 +142,25 @@ impl Repo {
     /// Returns the folder of the Sources.
     pub fn root(&self) -> &Root {
         &self.shared.root
+    }
+
+    /// Returns the folders in which all is that a look at the repository can see: the working tree
+    /// and git's own. Nothing if git keeps some of it elsewhere, as for a linked working tree.
+    pub fn folders(&self) -> Option<Vec<Utf8PathBuf>> {
+        let (top, git_dir) = (self.git().folder(), &self.shared.git_dir);
+        if git_dir.join("commondir").symlink_metadata().is_ok() {
+            return None;
+        }
+        let mut folders = vec![top.to_owned()];
+        if !git_dir.starts_with(top) {
+            folders.push(git_dir.clone());
+        }
+        Some(folders)
+    }
+
+    /// Returns the folder of git's objects, whose names are their contents.
+    pub fn objects(&self) -> Utf8PathBuf {
+        self.shared.git_dir.join("objects")
     }
 
     /// Returns whether a path matches the globs of the site; not whether there is such a file.
@@ -204,6 +227,11 @@ impl Repo {
         self.shared.approving.lock().await
     }
 
+    /// Returns the folder of the index and of HEAD.
+    pub(in crate::documents) fn git_dir(&self) -> &Utf8Path {
+        &self.shared.git_dir
+    }
+
     /// Returns the root's place below the top of the working tree: empty, or ending in `/`.
     pub(in crate::documents) fn prefix(&self) -> &str {
         &self.shared.prefix
@@ -217,6 +245,20 @@ impl Repo {
     pub(in crate::documents) fn hash(&self, bytes: &[u8]) -> BlobId {
         hash_object(self.shared.format, "blob", bytes)
     }
+}
+
+/// Returns the version of a git program in its own words.
+///
+/// # Errors
+/// `unavailable` with code `git_too_old`, or if it does not answer.
+pub async fn git_version(
+    git: Utf8PathBuf,
+    folder: &Utf8Path,
+    children: Children,
+) -> Result<String> {
+    let answer = Git::new(git, folder, children).call(&["version"]).line().await?;
+    refuse_old(&answer)?;
+    Ok(answer)
 }
 
 fn refuse_old(answer: &str) -> Result<()> {

@@ -207,8 +207,8 @@ impl Approving {
         crash_point("approve_prepared");
         let from = ready.source.bytes.as_deref().unwrap_or_default();
         let commits = (&head.commit, &new);
-        let step = Step { from, to: self.approval.text.as_bytes(), commits, modified: None };
-        if let Err(refusal) = self.change.step(&self.repo, &self.spare, step).await {
+        let step = Step { from, to: self.approval.text.as_bytes(), commits };
+        if let Err(refusal) = self.change.make(&self.repo, &self.spare, step, false).await {
             self.give_up(&attempt, &refusal).await?;
             return self.moved_or(head, refusal).await;
         }
@@ -257,19 +257,10 @@ impl Approving {
         Ok(new)
     }
 
-    /// Rehearses what is to be written: the index and the branch, with git's own locks. Git
-    /// compares times first, and refuses a file that was only touched; its content was compared
-    /// above, so git is made to look again, once.
+    /// Rehearses what is to be written: the branch and the index, with git's own locks and checks.
     async fn rehearse(&self, head: &Head, new: &BlobId) -> Result<()> {
-        let ends = (&head.commit, new);
-        self.repo.rehearse_move(&head.branch, ends).await?;
-        match self.repo.dry_run(&head.commit, new).await {
-            Err(refusal) if refusal.code_str() == "source_dirty" => {
-                self.repo.refresh(&self.change.path).await?;
-                self.repo.dry_run(&head.commit, new).await
-            }
-            done => done,
-        }
+        self.repo.rehearse_move(&head.branch, (&head.commit, new)).await?;
+        self.repo.dry_run(&head.commit, new).await
     }
 
     async fn prepare(&self, attempt: Attempt) -> Result<()> {
@@ -396,6 +387,9 @@ async fn drop_row(store: &Store, attempt: &Attempt, note: &str) -> Result<()> {
 
 /// Refuses if an earlier approval of the branch that is checked out could not be finished.
 async fn refuse_unfinished(repo: &Repo, recovered: Vec<Recovered>) -> Result<()> {
+    if recovered.is_empty() {
+        return Ok(());
+    }
     let branch = repo.branch().await?;
     for it in recovered {
         if let (Outcome::Waiting { why }, true) = (it.outcome, Some(&it.branch) == branch.as_ref())

@@ -98,6 +98,12 @@ const STATES: &[Case] = &[
         "say other > GUIDE.md; mkdir Docs; say other > Docs/deep.md; git add -A; git commit -qm x",
     ),
     (
+        "case clashes where git does not tell case apart",
+        "say other > GUIDE.md; mkdir Docs; say other > Docs/deep.md; git add -A; git commit -qm x
+         git config core.ignoreCase true",
+    ),
+    ("grafts", "git rev-parse HEAD > .git/info/grafts"),
+    (
         "names of every sort",
         "for n in 'a b.md' \"q'\\\"q.md\" '-v.md' ':(glob)x.md' 'new\nline.md' 'tab\t.md' '*.md' \
            \"$(printf 'caf\\303\\251.md')\" \"$(printf 'cafe\\314\\201.md')\" \

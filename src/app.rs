@@ -22,13 +22,14 @@ use tracing::{error, info, warn};
 
 use crate::base::{Clock, Context, Error, ErrorKind, Finding, Ids, Result, fault};
 use crate::documents::Repo;
+use crate::flows::doctor::{Patient, Surroundings};
 use crate::flows::{self, Site, Works};
 use crate::http::{
     self, Edge, GateConfig, JobToken, JobTokenState, Listeners, ServeLimits, bind_unix, login_link,
 };
 use crate::jobs::{self, Engines, Queue, Setup, TokenState};
 use crate::people::{self, LoginCodes, Person};
-use crate::process::{self, Children, FileLock};
+use crate::process::{self, Cgroups, Children, FileLock};
 use crate::script::{self, Config, Loaded};
 use crate::store::{MIGRATIONS, Store, Writer};
 
@@ -86,11 +87,12 @@ async fn run(loaded: Loaded, say: impl FnOnce(&str)) -> Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
+    // Before the log is closed: without a log and with this file, a log was lost.
+    data::remove_server_file(&config.site.data);
     writer_stop.cancel();
     if let Err(cause) = writer_done.await {
         error!("the writer ended badly: {cause}");
     }
-    data::remove_server_file(&config.site.data);
     drop(lock);
     outcome
 }
@@ -118,12 +120,20 @@ async fn ground(loaded: &Loaded) -> Result<Ground> {
     Ok(Ground { env, wb_agent, engines, children, repo })
 }
 
+fn cgroups(data: &Utf8Path) -> Cgroups {
+    Cgroups::open(data).unwrap_or_else(|why| {
+        info!("jobs get no cgroup, and are swept without: {why}");
+        Cgroups::none()
+    })
+}
+
 fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     let config = &loaded.config;
     let Ground { env, wb_agent, engines, children, repo } = ground;
     let clock = Clock::system();
-    let (store, writer) =
-        Store::open(&config.site.data.join("wiki.db"), MIGRATIONS, clock.clone())?;
+    let database = config.site.data.join("wiki.db");
+    data::refuse_lost_log(&config.site.data, &database)?;
+    let (store, writer) = Store::open(&database, MIGRATIONS, clock.clone())?;
     let ids = Ids::new(clock);
     let works = Works {
         store: store.clone(),
@@ -137,6 +147,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         store,
         ids,
         children,
+        cgroups: cgroups(&config.site.data),
         config: Arc::clone(config),
         engines,
         wb_agent,
@@ -161,7 +172,7 @@ async fn serve_site(
     let config = &loaded.config;
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
-    let told = site.store.subscribe();
+    let life = site.store.begin_life().await?;
     let left = tokio::select! {
         left = flows::recover::recover(&site) => left?,
         name = stops.next() => {
@@ -180,6 +191,7 @@ async fn serve_site(
             "socket": config.site.data.join("wb.sock"), "address": address,
             "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION"),
             "started_at": site.store.clock().now(), "root": config.site.root,
+            "epoch": site.store.epoch(), "life": life,
         }),
     )?;
     let link = login_link(&edge, &operator.id)?;
@@ -197,8 +209,10 @@ async fn serve_site(
     let listeners = Listeners { tcp: Some(tcp), unix };
     let limits = ServeLimits::default();
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
-    tracker.spawn(flows::relay::serve(site.works.clone(), told, stop.clone()));
+    tracker.spawn(process::reap_orphans(site.queue.children(), stop.clone()));
+    tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
+    tracker.spawn(site.store.clone().check(stop.clone()));
     tracker.spawn(site.queue.clone().serve(left, stop.clone()));
     let name = stops.next().await;
     info!("{name}: stopping, running jobs get {}", crate::base::limit::format_duration(grace));
@@ -295,7 +309,7 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
         identify_job: Arc::new(move |hash| {
             let store = store.clone();
             Box::pin(async move {
-                let owner = store.read(move |c| jobs::token_owner(c, &hash)).await?;
+                let owner = store.look(|c| jobs::token_owner(c, &hash))?;
                 Ok(owner.map(|it| JobToken {
                     job: it.job,
                     state: match it.state {
@@ -315,9 +329,14 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
                     .is_some_and(|it| is_own_job(&data, &it))
         }),
         is_ready: Arc::new(move || {
+            let trouble = writing.trouble().map(|it| it.to_error());
             let is_writing = writing.is_writing();
             Box::pin(async move {
-                if is_writing { Ok(()) } else { Err(Error::unavailable("nothing can be written")) }
+                match trouble {
+                    Some(trouble) => Err(trouble),
+                    None if is_writing => Ok(()),
+                    None => Err(Error::unavailable("nothing can be written")),
+                }
             })
         }),
         stop,
@@ -330,14 +349,20 @@ fn is_own_job(data: &Utf8Path, mark: &str) -> bool {
     mark.parse().is_ok_and(|id| jobs::job_dir(data, &id).is_dir())
 }
 
-/// Looks at the machine on behalf of a script that was loaded.
+/// Looks at the machine on behalf of a site, or of a folder that is none.
 ///
 /// # Errors
 /// `unavailable` without a runtime; what is wrong with the machine is in the findings.
-pub fn doctor(loaded: &Loaded) -> Result<Vec<Finding>> {
+pub fn doctor(patient: &Patient<'_>) -> Result<Vec<Finding>> {
+    let wb_agent = match patient {
+        Patient::Site(loaded) => resolve_wb_agent(&loaded.config),
+        Patient::Folder(_) | Patient::Broken(..) => wb_agent_beside(),
+    };
+    let env = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+    let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "IS_SANDBOX"];
     let path = std::env::var("PATH").unwrap_or_default();
-    let wb_agent = resolve_wb_agent(&loaded.config);
-    Ok(small_runtime()?.block_on(flows::doctor::examine(loaded, wb_agent, &path)))
+    let around = Surroundings { wb_agent, path, env: names.into_iter().filter_map(env).collect() };
+    Ok(small_runtime()?.block_on(flows::doctor::examine(patient, &around)))
 }
 
 fn small_runtime() -> Result<tokio::runtime::Runtime> {
@@ -367,17 +392,22 @@ pub fn render(
 /// # Errors
 /// `unavailable` with code `wb_agent_missing`.
 pub fn resolve_wb_agent(config: &Config) -> Result<Utf8PathBuf> {
-    let path = match &config.site.wb_agent {
-        Some(path) => config.folder.join(path),
-        None => {
-            let own = std::env::current_exe()
-                .context(ErrorKind::Unavailable, || "where is this program?".to_owned())?;
-            let own = Utf8PathBuf::from_path_buf(own)
-                .map_err(|_| Error::unavailable("this program's path is not UTF-8"))?;
-            own.with_file_name("wb-agent")
-        }
-    };
-    match process::which(path.as_str(), "", &config.folder) {
+    match &config.site.wb_agent {
+        Some(path) => program_at(&config.folder.join(path)),
+        None => wb_agent_beside(),
+    }
+}
+
+fn wb_agent_beside() -> Result<Utf8PathBuf> {
+    let own = std::env::current_exe()
+        .context(ErrorKind::Unavailable, || "where is this program?".to_owned())?;
+    let own = Utf8PathBuf::from_path_buf(own)
+        .map_err(|_| Error::unavailable("this program's path is not UTF-8"))?;
+    program_at(&own.with_file_name("wb-agent"))
+}
+
+fn program_at(path: &Utf8Path) -> Result<Utf8PathBuf> {
+    match process::which(path.as_str(), "", Utf8Path::new("/")) {
         Some(found) => Ok(found),
         None => Err(Error::unavailable(format!("there is no program {path}"))
             .code("wb_agent_missing")

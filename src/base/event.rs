@@ -31,11 +31,15 @@ pub enum EventKind {
     SourceChanged,
     /// Another generation of the script is in force.
     ConfigReloaded,
+    /// The provider of an engine takes no more: its other jobs wait.
+    EngineHeld,
+    /// A person let an engine go on before its time.
+    EngineReleased,
 }
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 11] = [
+    pub const ALL: [EventKind; 13] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -47,6 +51,8 @@ impl EventKind {
         EventKind::ChangesDecided,
         EventKind::SourceChanged,
         EventKind::ConfigReloaded,
+        EventKind::EngineHeld,
+        EventKind::EngineReleased,
     ];
 
     /// Returns the word of this kind.
@@ -63,6 +69,35 @@ impl EventKind {
             EventKind::ChangesDecided => "changes_decided",
             EventKind::SourceChanged => "source_changed",
             EventKind::ConfigReloaded => "config_reloaded",
+            EventKind::EngineHeld => "engine_held",
+            EventKind::EngineReleased => "engine_released",
+        }
+    }
+
+    /// Returns the names in `data`; one that ends in `?` is there only sometimes.
+    pub fn fields(self) -> &'static [&'static str] {
+        match self {
+            EventKind::JobQueued | EventKind::JobStarted => {
+                &["id", "kind", "status", "source_path", "topic_id"]
+            }
+            EventKind::JobFinished => {
+                &["id", "kind", "status", "reason", "source_path", "topic_id", "retry_at"]
+            }
+            EventKind::TopicCreated => &["topic_id", "source_path", "is_global"],
+            EventKind::TopicChanged => &["topic_id", "from", "to"],
+            EventKind::MessagePosted => &["topic_id", "message_id", "sequence"],
+            EventKind::ProposalCreated => {
+                &["proposal_id", "topic_id", "job_id", "revision_number", "source_path"]
+            }
+            EventKind::ProposalDecided => {
+                &["proposal_id", "topic_id", "status", "source_path", "commit?"]
+            }
+            EventKind::ChangesDecided => &["id", "changes"],
+            EventKind::SourceChanged => &["path", "blob", "commit", "branch", "proposal_id"],
+            // This release has no reload.
+            EventKind::ConfigReloaded => &[],
+            EventKind::EngineHeld => &["engine", "until", "job_id"],
+            EventKind::EngineReleased => &["engine"],
         }
     }
 
@@ -98,7 +133,8 @@ impl Scope {
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
-    /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `config`.
+    /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
+    /// `config`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,

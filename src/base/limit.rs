@@ -34,6 +34,8 @@ pub const SUMMARY_BYTES_MAX: usize = 4 * 1024;
 pub const LANE_QUEUED_MAX: i64 = 1_000;
 /// Most jobs that wait in all.
 pub const QUEUED_MAX: i64 = 10_000;
+/// Farthest place of a job before or behind the others that wait.
+pub const PRIORITY_MAX: i64 = 100;
 /// Most rows of one page of a list.
 pub const PAGE_ROWS_MAX: u32 = 200;
 /// Rows of one page of a list if nothing is asked (document A).

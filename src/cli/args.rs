@@ -8,6 +8,7 @@ use crate::cli::commands::proposal::ProposalCommand;
 use crate::cli::commands::script::{CheckArgs, RenderArgs};
 use crate::cli::commands::source::SourceCommand;
 use crate::cli::commands::topic::TopicCommand;
+use crate::cli::commands::usage::{EngineCommand, UsageArgs};
 use crate::cli::init::InitArgs;
 use crate::cli::screen::Color;
 
@@ -77,7 +78,8 @@ is a port of this machine only. WB_LOG=debug logs more.")]
     Check(CheckArgs),
     /// Look at this machine: which guarantees hold here, with advice
     #[command(after_help = "\
-Exits 0 if the site can work here, 1 if something must be mended. Warnings alone are fine.
+Exits 0 if a site can work here, 1 if something must be mended. Warnings alone are fine. It needs no
+server, and outside of a site it looks at the machine only.
 
 Examples:
   wiki-browser doctor
@@ -97,6 +99,11 @@ Examples:
     /// Look at sources: the documents of the site
     #[command(subcommand)]
     Source(SourceCommand),
+    /// Print what jobs have spent, and how much of each daily cap is used
+    Usage(UsageArgs),
+    /// Look at engines: which are held because their provider takes no more
+    #[command(subcommand)]
+    Engine(EngineCommand),
     /// Print a new one-time link to log in with a browser
     Login,
     /// Print whether the server is well, and what waits; exits 6 if it is not ready

@@ -257,8 +257,9 @@ pub fn place_all(topics: &[TopicOrigin], old: &str, new: &str) -> Vec<(TopicId, 
         return Vec::new();
     }
     let map = PairMap::new(old, new);
-    let place = |it: &TopicOrigin| anchor::place(&map, old, new, it.span.clone());
-    topics.iter().map(|it| (it.id.clone(), place(it))).collect()
+    let spans: Vec<Range<usize>> = topics.iter().map(|it| it.span.clone()).collect();
+    let placed = anchor::place_together(&map, old, new, &spans);
+    topics.iter().map(|it| it.id.clone()).zip(placed).collect()
 }
 
 /// Makes a range of a committed text the baseline of a Topic's anchor. The origin stays.

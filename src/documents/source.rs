@@ -121,6 +121,20 @@ impl Repo {
         Ok(Source { path: path.clone(), text, blob, head_blob, state, bytes: size, links })
     }
 
+    /// Returns the present text of a Source with its version, and does not ask how it differs from
+    /// what is committed.
+    ///
+    /// # Errors
+    /// As [`Repo::source`].
+    pub async fn present(&self, path: &SourcePath) -> Result<(BlobId, String)> {
+        self.require_match(path)?;
+        let read = self.read_working(path, SOURCE_BYTES_MAX).await;
+        let entry = self.known_entry(path).await?;
+        let (_, bytes, _) = tracked_file(path, entry, read)?;
+        let blob = self.hash(&bytes);
+        Ok((blob, text_of(path, bytes)?))
+    }
+
     /// Refuses a Source that an approval could not write, with the reason.
     ///
     /// # Errors
@@ -185,27 +199,7 @@ impl Repo {
     async fn read_tracked(&self, path: &SourcePath) -> Result<(IndexEntry, Vec<u8>, u64)> {
         self.require_match(path)?;
         let read = self.read_working(path, SOURCE_BYTES_MAX).await;
-        let Some(entry) = self.entry(path).await? else {
-            // A file that is not there is gone, one that is there is not ours.
-            return match read {
-                Err(error) if error.code_str() == "source_gone" => Err(error),
-                _ => {
-                    Err(not_a_source(path, "git does not track it")
-                        .hint("run `git add` and commit it"))
-                }
-            };
-        };
-        match entry.mode.as_str() {
-            "160000" => return Err(not_a_source(path, "it is a submodule")),
-            "120000" => {
-                return Err(Error::invalid(format!("{path} is a link"))
-                    .code("path_is_link")
-                    .hint("name the file itself; links are not followed"));
-            }
-            _ => {}
-        }
-        let (bytes, links) = read?;
-        Ok((entry, bytes, links))
+        tracked_file(path, self.entry(path).await?, read)
     }
 
     /// Reads a file of the working tree; returns its number of names too.
@@ -238,6 +232,34 @@ impl Repo {
             false => Ok(SourceState::Modified),
         }
     }
+}
+
+/// Puts together what the index says of a path and what was read there.
+fn tracked_file(
+    path: &SourcePath,
+    entry: Option<IndexEntry>,
+    read: Result<(Vec<u8>, u64)>,
+) -> Result<(IndexEntry, Vec<u8>, u64)> {
+    let Some(entry) = entry else {
+        // A file that is not there is gone, one that is there is not ours.
+        return match read {
+            Err(error) if error.code_str() == "source_gone" => Err(error),
+            _ => {
+                Err(not_a_source(path, "git does not track it").hint("run `git add` and commit it"))
+            }
+        };
+    };
+    match entry.mode.as_str() {
+        "160000" => return Err(not_a_source(path, "it is a submodule")),
+        "120000" => {
+            return Err(Error::invalid(format!("{path} is a link"))
+                .code("path_is_link")
+                .hint("name the file itself; links are not followed"));
+        }
+        _ => {}
+    }
+    let (bytes, links) = read?;
+    Ok((entry, bytes, links))
 }
 
 /// Returns the list's entry of a tracked file; its bytes are read only if the index cannot tell.

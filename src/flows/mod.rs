@@ -13,7 +13,9 @@ pub mod housekeeping;
 pub mod incorporate;
 pub mod inputs;
 pub mod jobs;
+mod known;
 pub mod names;
+mod order;
 pub mod place;
 pub mod prepare;
 pub mod proposals;
@@ -22,6 +24,7 @@ pub mod relay;
 pub mod render;
 pub mod sources;
 pub mod topics;
+pub mod usage;
 pub mod watch;
 
 use std::ops::Deref;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::{Actor, Error, Result, SourcePath, TopicId};
+use crate::documents::placement;
 use crate::documents::topic::{self, NewTopic, TopicFilter};
 use crate::documents::{self, Message, ProposalStatus, Selection, Topic, TopicStatus, message};
 use crate::flows::{Site, jobs as job_flow, kept_answer, names, page_limit, place};
@@ -155,12 +156,20 @@ pub(super) async fn place_in_present(
     path: &SourcePath,
     topics: &mut [Topic],
 ) -> Result<()> {
-    let source = match site.repo.source(path).await {
-        Ok(source) => source,
+    let (blob, text) = match site.repo.present(path).await {
+        Ok(present) => present,
         Err(cause) if cause.kind() == crate::base::ErrorKind::NotFound => return Ok(()),
         Err(cause) => return Err(cause),
     };
-    let placements = place::in_text(site, path, &source.blob, &source.text).await?;
+    if let [topic] = &mut *topics
+        && topic.status == TopicStatus::Open
+        && let Some(kept) = site.store.look(|c| placement::find_kept(c, &topic.id, &blob))?
+    {
+        // One that is on record needs no look at all the others of its Source.
+        topic.placement = Some(kept);
+        return Ok(());
+    }
+    let placements = place::in_text(site, path, &blob, &text).await?;
     for topic in topics {
         if let Some(placement) = placements.get(&topic.id) {
             topic.placement = Some(placement.clone());

@@ -14,8 +14,9 @@ use tracing::warn;
 
 use crate::base::{Context, ErrorKind, JobId, Result};
 use crate::documents::changes::{self, row};
-use crate::documents::snapshot::{Kept, Look, Looks};
+use crate::documents::snapshot::{Kept, Look, Looks, Snapshot};
 use crate::flows::Works;
+use crate::flows::known::Known;
 use crate::jobs::{Recall, Watch, Watched, job_dir};
 use crate::process::{Root, read_small};
 
@@ -27,16 +28,20 @@ const BEFORE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Returns what looks at the repository before a job's agent starts and after it has ended.
 pub fn watch(works: &Works) -> Watch {
     let works = works.clone();
+    let known = works.repo.folders().map(|folders| {
+        let except = vec![works.config.site.data.clone(), works.repo.objects()];
+        Known::new(folders, except, works.store.clock().clone())
+    });
     Arc::new(move |job| {
-        let works = works.clone();
+        let (works, known) = (works.clone(), known.clone());
         Box::pin(async move {
-            let begun = begin(&works, &job).await;
+            let begun = begin(&works, &job, known.as_ref()).await;
             let noted = Noted { looks: works.repo.looks().clone(), job: job.clone() };
             let after = move || -> BoxFuture<'static, Vec<String>> {
                 Box::pin(async move {
                     let look = noted.looks.end(&noted.job);
                     match begun {
-                        Ok(()) => finish(&works, &job, look).await,
+                        Ok(()) => finish(&works, &job, look, known.as_ref()).await,
                         Err(unseen) => vec![unseen],
                     }
                 })
@@ -53,7 +58,7 @@ pub fn recall(works: &Works) -> Recall {
         let works = works.clone();
         Box::pin(async move {
             match remembered(&works, &job).await {
-                Ok(Some(look)) => finish(&works, &job, Some(look)).await,
+                Ok(Some(look)) => finish(&works, &job, Some(look), None).await,
                 // It had not begun.
                 Ok(None) => Vec::new(),
                 Err(cause) => {
@@ -78,10 +83,14 @@ impl Drop for Noted {
 }
 
 /// Looks before the agent starts; what cannot be looked at becomes a warning.
-async fn begin(works: &Works, job: &JobId) -> std::result::Result<(), String> {
+async fn begin(
+    works: &Works,
+    job: &JobId,
+    known: Option<&Known<Snapshot>>,
+) -> std::result::Result<(), String> {
     let begun = async {
         let kept = open_kept(works).await?;
-        let before = works.repo.look(&kept).await?;
+        let before = look(works, &kept, known).await?;
         let look = works.repo.looks().begin(job, before);
         remember(works, job, look).await
     };
@@ -93,9 +102,14 @@ async fn begin(works: &Works, job: &JobId) -> std::result::Result<(), String> {
 }
 
 /// Looks again, writes down what is different and returns the sentences that name it.
-async fn finish(works: &Works, job: &JobId, look: Option<Look>) -> Vec<String> {
+async fn finish(
+    works: &Works,
+    job: &JobId,
+    look: Option<Look>,
+    known: Option<&Known<Snapshot>>,
+) -> Vec<String> {
     let Some(look) = look else { return Vec::new() };
-    match compare(works, job, look).await {
+    match compare(works, job, look, known).await {
         Ok(told) => {
             forget(works, job).await;
             told
@@ -110,15 +124,30 @@ async fn finish(works: &Works, job: &JobId, look: Option<Look>) -> Vec<String> {
     }
 }
 
-async fn compare(works: &Works, job: &JobId, look: Look) -> Result<Vec<String>> {
+async fn look(works: &Works, kept: &Kept, known: Option<&Known<Snapshot>>) -> Result<Snapshot> {
+    match known {
+        Some(known) => known.or_look(works.repo.look(kept)).await,
+        None => works.repo.look(kept).await,
+    }
+}
+
+async fn compare(
+    works: &Works,
+    job: &JobId,
+    begun: Look,
+    known: Option<&Known<Snapshot>>,
+) -> Result<Vec<String>> {
     let kept = open_kept(works).await?;
-    let after = works.repo.look(&kept).await?;
-    let mut found = changes::compare(&works.repo, &works.store, &look.before, &after).await?;
+    let after = look(works, &kept, known).await?;
+    if begun.before == after {
+        return Ok(Vec::new());
+    }
+    let mut found = changes::compare(&works.repo, &works.store, &begun.before, &after).await?;
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    found.others = look.others;
-    let tips = (&look.before.tip, &after.tip);
+    found.others = begun.others;
+    let tips = (&begun.before.tip, &after.tip);
     let held = found.hold(&works.repo, &kept, job, tips).await;
     let mut told = found.sentences();
     if let Err(cause) = held {
@@ -135,8 +164,8 @@ async fn compare(works: &Works, job: &JobId, look: Look) -> Result<Vec<String>> 
 /// # Errors
 /// `unavailable` if it cannot be made.
 pub(super) async fn open_kept(works: &Works) -> Result<Kept> {
-    let (data, clock) = (works.config.site.data.clone(), works.store.clock().clone());
-    blocking(move || Kept::open(&data, &clock)).await
+    let data = works.config.site.data.clone();
+    blocking(move || Kept::open(&data)).await
 }
 
 /// Writes down what there was: a server that is killed cannot compare.

@@ -17,6 +17,8 @@ const JOB_BODY_BYTES_MAX: usize = 2 * TEXT_INPUT_BYTES_MAX + 1024 * 1024;
 const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
 /// A thousand names of the longest sort.
 const RESTORE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// What is said of a repetition.
+const SMALL_BODY_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,9 +76,9 @@ async fn create(site: Site, mut call: Call) -> Result<Response> {
 }
 
 async fn retry(site: Site, mut call: Call) -> Result<Response> {
-    let key = call.nothing_with_key().await?;
+    let (request, key) = call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
-    let id = flows::jobs::retry(&site, &call.caller()?, &id, key).await?;
+    let id = flows::jobs::retry(&site, &call.caller()?, &id, request, key).await?;
     reply::json(StatusCode::ACCEPTED, &json!({"job_id": id}))
 }
 

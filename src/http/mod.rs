@@ -26,6 +26,7 @@ mod site;
 mod sources;
 mod table;
 mod topics;
+mod usage;
 mod who;
 
 use std::net::SocketAddr;
@@ -153,6 +154,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         topics::routes(site),
         proposals::routes(site),
         jobs::routes(site),
+        usage::routes(site),
         settings::routes(site),
         pages::routes(site),
     ])

@@ -99,7 +99,7 @@ pub(super) fn authorize(who: Who, caller: &Caller) -> Result<()> {
 
 async fn by_cookie(edge: &Edge, secret: &str) -> Result<Identified> {
     let (now, wanted) = (edge.store.clock().now(), secret.to_owned());
-    let found = edge.store.read(move |c| people::find_login(c, &wanted, now)).await?;
+    let found = edge.store.look(|c| people::find_login(c, &wanted, now))?;
     let Some(Login { hash, person, is_touch_due }) = found else { return Err(unknown()) };
     if is_touch_due {
         let hash = hash.clone();
@@ -111,7 +111,7 @@ async fn by_cookie(edge: &Edge, secret: &str) -> Result<Identified> {
 
 async fn by_token(edge: &Edge, peer: &Peer, token: &str) -> Result<Caller> {
     let (now, wanted) = (edge.store.clock().now(), token.to_owned());
-    let found = edge.store.read(move |c| people::find_by_secret(c, &wanted, now)).await?;
+    let found = edge.store.look(|c| people::find_by_secret(c, &wanted, now))?;
     if let Some(owner) = found {
         return by_owner(edge, peer, owner).await;
     }

@@ -22,8 +22,8 @@ const QUEUED_IN_LANE: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE lane_key = :lane AND status = 'queued'";
 const QUEUED: &str = "SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued'";
 const CANCEL_QUEUED: &str = "
-    UPDATE agent_jobs SET status = 'cancelled', reason = :reason, completed_ms = :now,
-        cancelled_by = :by, ready = 0
+    UPDATE agent_jobs SET status = 'cancelled', reason = :reason,
+        completed_ms = MAX(:now, created_ms), cancelled_by = :by, ready = 0
     WHERE id = :id AND status = 'queued'";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
@@ -153,7 +153,7 @@ pub fn cancel_queued(tx: &Tx<'_>, id: &JobId, by: &Actor, capacities: &Capacitie
         by.clone(),
         json!({
             "id": id, "kind": job.kind, "status": "cancelled", "reason": "cancelled",
-            "source_path": job.source_path, "topic_id": job.topic_id,
+            "source_path": job.source_path, "topic_id": job.topic_id, "retry_at": null,
         }),
     );
     tx.emit(event)?;

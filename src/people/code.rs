@@ -88,7 +88,9 @@ impl LoginCodes {
 
 impl Codes {
     fn drop_dead(&mut self, now: Millis) {
-        self.alive.retain(|code| code.expires > now);
+        // A clock that went back makes no code live longer than it was to.
+        let longest = now.plus(CODE_TTL_MS);
+        self.alive.retain(|code| code.expires > now && code.expires <= longest);
         // Also when the clock went back: nothing may block for longer than the window.
         self.wrong.retain(|at| (now.0.saturating_sub(at.0)).abs() < WRONG_WINDOW_MS);
     }

@@ -1,10 +1,12 @@
 //! The event log: what was committed, in order, for those who come back.
 
-use rusqlite::{Connection, Row, named_params};
+use camino::Utf8Path;
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::Value;
 
 use crate::base::{EventKind, Millis, Result};
-use crate::store::Tx;
+use crate::store::migrate::refuse_newer;
+use crate::store::{MIGRATIONS, Tx, read};
 
 /// An event as it stands in the table.
 #[derive(Clone, Debug)]
@@ -31,12 +33,14 @@ const AFTER: &str = "
 const EDGES: &str = "
     SELECT (SELECT MIN(id) FROM events),
            (SELECT seq FROM sqlite_sequence WHERE name = 'events')";
+const NEWEST: &str = "SELECT at_ms FROM events WHERE id = (SELECT MAX(id) FROM events)";
 const PRUNE: &str = "DELETE FROM events WHERE audit = 0 AND at_ms < :before";
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("events::after", AFTER),
     ("events::edges", EDGES),
+    ("events::newest", NEWEST),
     ("events::prune", PRUNE),
     ("events::insert", crate::store::tx::INSERT_EVENT),
 ];
@@ -62,6 +66,19 @@ pub fn edges(connection: &Connection) -> Result<(i64, i64)> {
         Ok((row.get::<_, Option<i64>>(0)?.unwrap_or(0), row.get::<_, Option<i64>>(1)?.unwrap_or(0)))
     })?;
     Ok(edges)
+}
+
+/// Returns when the newest event of a database was committed, without a server and without changing
+/// anything; nothing without an event.
+///
+/// # Errors
+/// `unavailable` if the file cannot be opened or is no database of this program; `conflict` with
+/// code `database_newer` if a newer program wrote it.
+pub fn newest(path: &Utf8Path) -> Result<Option<Millis>> {
+    refuse_newer(path, MIGRATIONS)?;
+    let connection = read::open(path)?;
+    let newest = connection.prepare(NEWEST)?.query_row([], |row| row.get(0)).optional()?;
+    Ok(newest)
 }
 
 /// Deletes the events before a time that need not be kept.

@@ -1,4 +1,6 @@
 //! Read-only connections, lent for one short look each.
+//!
+//! **Invariant:** a connection is lent to one look at a time, and given back when that has ended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::base::{Context, Error, ErrorKind, Result};
+use crate::store::keep_plans;
 
 /// Most looks at one time.
 const READERS_MAX: usize = 8;
@@ -32,6 +35,14 @@ impl Readers {
         Readers { shared: Arc::new(shared) }
     }
 
+    /// Looks on the calling thread.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let connection = self.shared.take()?;
+        let outcome = look(&connection);
+        self.shared.give_back(connection);
+        outcome
+    }
+
     pub(super) async fn run<T, F>(&self, look: F) -> Result<T>
     where
         T: Send + 'static,
@@ -44,7 +55,7 @@ impl Readers {
             let _permit = permit;
             let connection = shared.take()?;
             let outcome = look(&connection);
-            shared.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            shared.give_back(connection);
             outcome
         })
         .await;
@@ -60,18 +71,49 @@ impl Shared {
             None => open(&self.path),
         }
     }
+
+    fn give_back(&self, connection: Connection) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+    }
 }
 
 fn closed() -> Error {
     Error::unavailable("the server is stopping").code("stopping")
 }
 
-fn open(path: &Utf8Path) -> Result<Connection> {
+pub(super) fn open(path: &Utf8Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let reading = Connection::open_with_flags(path, flags)
         .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;
     reading.busy_timeout(std::time::Duration::from_secs(5))?;
     reading.pragma_update(None, "query_only", true)?;
+    keep_plans(&reading)?;
     reading.set_prepared_statement_cache_capacity(128);
     Ok(reading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::StatementStatus;
+
+    #[test]
+    fn a_prepared_statement_is_not_planned_again_for_other_values() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap().join("x.db");
+        let making = Connection::open(&path).unwrap();
+        let schema = "CREATE TABLE t (a TEXT, b INTEGER);
+            CREATE INDEX t_a ON t (b) WHERE a = 'x'; CREATE INDEX t_b ON t (b);";
+        making.execute_batch(schema).unwrap();
+        let sql = "SELECT COUNT(*) FROM t WHERE a = ?1 AND b > ?2";
+        let planned_again = |connection: &Connection| {
+            let mut statement = connection.prepare(sql).unwrap();
+            for (a, b) in [("x", 1), ("y", 2), ("x", 3)] {
+                statement.query_row((a, b), |row| row.get::<_, i64>(0)).unwrap();
+            }
+            statement.get_status(StatementStatus::RePrepare)
+        };
+        assert!(planned_again(&making) > 0, "SQLite does so if it is not told otherwise");
+        assert_eq!(planned_again(&open(&path).unwrap()), 0);
+    }
 }

@@ -1,5 +1,8 @@
 //! Engines as they behave: recorded output of Claude Code, printed by agents that are scripts.
 
+mod handlers;
+mod limits;
+
 use serde_json::Value;
 
 use crate::support::{Bench, shell};

@@ -345,6 +345,13 @@ wb.limits {{ {} }}
         serde_json::from_str(&out).unwrap()
     }
 
+    /// Changes rows behind the back of a server, which must not run: what a test forges.
+    #[track_caller]
+    pub(crate) fn sql(&self, statement: &str) {
+        let database = rusqlite::Connection::open(self.data.join("wiki.db")).unwrap();
+        assert_eq!(database.execute(statement, []).unwrap(), 1, "{statement}");
+    }
+
     /// Returns what runs in this site's folders: servers, guards, agents.
     pub(crate) fn alive(&self) -> Vec<(i32, String)> {
         processes_of(&self.base)

@@ -1,6 +1,7 @@
 //! The operator's commands: from arguments to requests, and from answers to words.
 
 mod changes;
+mod doctor;
 mod follow;
 pub(super) mod job;
 pub(super) mod proposal;
@@ -8,6 +9,7 @@ pub(super) mod script;
 mod site;
 pub(super) mod source;
 pub(super) mod topic;
+pub(super) mod usage;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,6 +25,7 @@ use crate::cli::screen::{self, Form, Screen, Style};
 use crate::cli::short_id::{self, Noun};
 use crate::cli::{escape, init, usage, when};
 use crate::client::{Client, Search};
+use crate::flows::doctor::Patient;
 use crate::script::Loaded;
 
 /// What the command line does not do itself.
@@ -30,8 +33,8 @@ use crate::script::Loaded;
 pub struct Seams {
     /// Serves a site until it is told to stop.
     pub serve: fn(ServeArgs) -> ExitCode,
-    /// Looks at the machine on behalf of a script.
-    pub doctor: fn(&Loaded) -> Result<Vec<Finding>>,
+    /// Looks at the machine on behalf of a site, or of a folder that is none.
+    pub doctor: fn(&Patient<'_>) -> Result<Vec<Finding>>,
     /// Makes the prompt of a kind, with nothing started.
     pub render: fn(RenderRequest<'_>) -> Result<String>,
 }
@@ -96,12 +99,14 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Serve => Err(Error::internal("serve is not a request")),
         Command::Init(args) => init::run(&desk.screen, &args).map(|()| 0),
         Command::Check(args) => script::check(desk, &args),
-        Command::Doctor => script::doctor(desk),
+        Command::Doctor => doctor::doctor(desk),
         Command::Render(args) => script::render(desk, &args),
         Command::Job(command) => job::run(desk, command),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command).map(|()| 0),
         Command::Source(command) => source::run(desk, command).map(|()| 0),
+        Command::Usage(args) => usage::run(desk, &args).map(|()| 0),
+        Command::Engine(command) => usage::engine(desk, command).map(|()| 0),
         Command::Login => site::login(desk).map(|()| 0),
         Command::Status => site::status(desk),
         Command::Events { after } => site::events(desk, after),

@@ -208,6 +208,7 @@ impl Approving {
             return self.moved_or(&head, refusal).await;
         }
         self.repo.sync_working_file(&self.change.path).await?;
+        self.repo.sync_index().await?;
         crash_point("approve_tree");
         if let Err(refusal) = self.refuse_switched(&head).await {
             self.give_up(&attempt, &refusal, false).await?;
@@ -225,6 +226,7 @@ impl Approving {
             }
         }
         crash_point("approve_ref");
+        self.repo.sync_branch(&head.branch).await?;
         let committed = Committed { commit: new, branch: head.branch, already: false };
         settle_row(&self.store, &self.settle, self.settled(committed.clone())).await?;
         crash_point("approve_committed");
@@ -242,7 +244,9 @@ impl Approving {
         let tree = self.repo.build_tree(base, path, (mode, &blob), &self.index).await?;
         let persons = (&approval.author, &approval.committer);
         let now = self.store.clock().now();
-        self.repo.commit_tree((&tree, base), persons, now, &approval.message).await
+        let new = self.repo.commit_tree((&tree, base), persons, now, &approval.message).await?;
+        self.repo.sync_objects(&new, path).await?;
+        Ok(new)
     }
 
     /// Rehearses the step. Git compares times first, and refuses a file that was only touched; its

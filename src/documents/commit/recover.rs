@@ -139,6 +139,7 @@ impl Recovery<'_> {
             }
         }
         self.repo.sync_working_file(&self.change.path).await?;
+        self.repo.sync_index().await?;
         let committer = Person { name: "wiki-browser".to_owned(), email: String::new() };
         let subject = format!("proposal {}", attempt.proposal_id);
         match self.repo.move_branch(&attempt.branch, (base, new), &committer, &subject).await? {
@@ -160,6 +161,8 @@ impl Recovery<'_> {
 
     async fn settled(&self, commit: crate::base::BlobId, already: bool) -> Result<Outcome> {
         let attempt = &self.row.attempt;
+        // The life that moved the branch may have ended before it lasted.
+        self.repo.sync_branch(&attempt.branch).await?;
         let committed = Committed { commit, branch: attempt.branch.clone(), already };
         let settled = Settled {
             attempt: attempt.id.clone(),

@@ -6,8 +6,10 @@
 mod aside;
 mod call;
 mod convert;
+mod entries;
 mod history;
 mod index;
+mod sync;
 mod write;
 
 use std::sync::Arc;
@@ -58,6 +60,7 @@ struct Shared {
     format: ObjectFormat,
     approving: RwLock<()>,
     looks: Looks,
+    entries: entries::Entries,
     tasks: TaskTracker,
 }
 
@@ -125,6 +128,7 @@ impl Repo {
             format,
             approving: RwLock::new(()),
             looks: Looks::default(),
+            entries: entries::Entries::default(),
             tasks: TaskTracker::new(),
         };
         Ok(Repo { shared: Arc::new(shared) })
@@ -133,6 +137,25 @@ impl Repo {
     /// Returns the folder of the Sources.
     pub fn root(&self) -> &Root {
         &self.shared.root
+    }
+
+    /// Returns the folders in which all is that a look at the repository can see: the working tree
+    /// and git's own. Nothing if git keeps some of it elsewhere, as for a linked working tree.
+    pub fn folders(&self) -> Option<Vec<Utf8PathBuf>> {
+        let (top, git_dir) = (self.git().folder(), &self.shared.git_dir);
+        if git_dir.join("commondir").symlink_metadata().is_ok() {
+            return None;
+        }
+        let mut folders = vec![top.to_owned()];
+        if !git_dir.starts_with(top) {
+            folders.push(git_dir.clone());
+        }
+        Some(folders)
+    }
+
+    /// Returns the folder of git's objects, whose names are their contents.
+    pub fn objects(&self) -> Utf8PathBuf {
+        self.shared.git_dir.join("objects")
     }
 
     /// Returns whether a path matches the globs of the site; not whether there is such a file.
@@ -312,6 +335,20 @@ impl Repo {
         let line = answer.line()?;
         line.lines().last().unwrap_or_default().parse().map(Some)
     }
+}
+
+/// Returns the version of a git program in its own words.
+///
+/// # Errors
+/// `unavailable` with code `git_too_old`, or if it does not answer.
+pub async fn git_version(
+    git: Utf8PathBuf,
+    folder: &Utf8Path,
+    children: Children,
+) -> Result<String> {
+    let answer = Git::new(git, folder, children).call(&["version"]).line().await?;
+    refuse_old(&answer)?;
+    Ok(answer)
 }
 
 fn refuse_old(answer: &str) -> Result<()> {

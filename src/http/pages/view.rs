@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::base::{Error, Result};
+use crate::base::{Error, JobId, Result};
 use crate::http::pages::time::At;
 
 /// Returns a flow's answer in the shape that a page shows.
@@ -158,7 +158,8 @@ pub(super) struct Job {
     pub(super) started_at: Option<At>,
     pub(super) ending_at: Option<At>,
     pub(super) completed_at: Option<At>,
-    pub(super) not_before: Option<At>,
+    pub(super) waiting: Option<Waiting>,
+    pub(super) retry_at: Option<At>,
     pub(super) timeout_ms: Option<i64>,
     pub(super) exit_code: Option<i32>,
     pub(super) signal: Option<i32>,
@@ -205,6 +206,14 @@ impl ChangedItem {
         };
         Some(format!("{} → {}", word(&self.before)?, word(&self.after)?))
     }
+}
+
+/// Why a job waits.
+#[derive(Debug, Deserialize)]
+pub(super) struct Waiting {
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) job_id: Option<JobId>,
 }
 
 impl Job {

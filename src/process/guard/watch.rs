@@ -12,6 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::WaitStatus;
 
 use crate::base::{Context, ErrorKind, Result, fault, truncate_chars};
+use crate::process::cgroup::Cgroup;
 use crate::process::guard::agent::Agent;
 use crate::process::guard::clocks::ClockState;
 use crate::process::guard::end::{Ending, survivors};
@@ -57,6 +58,7 @@ struct Job<'a> {
     captures: [Capture; 2],
     clocks: ClockState,
     grace: Duration,
+    cgroup: Option<Cgroup>,
     phase: Phase,
     cause: ExitCause,
     /// Nothing that this process would have to wait for is left: no child, so no descendant.
@@ -108,6 +110,7 @@ impl Watch {
             captures,
             clocks: ClockState::new(launch.clocks, now),
             grace: Duration::from_millis(launch.grace_ms),
+            cgroup: launch.cgroup.clone().map(Cgroup::at),
             phase: Phase::Running,
             cause: ExitCause::Exit,
             is_alone: false,
@@ -198,7 +201,7 @@ impl Job<'_> {
             if now < at && self.is_output_open() && !fault::is_off("drain") {
                 return Some(at);
             }
-            self.phase = Phase::Ending(Ending::after_exit(now));
+            self.phase = Phase::Ending(Ending::after_exit(now, self.cgroup.clone()));
         }
         match &mut self.phase {
             Phase::Ending(ending) => {
@@ -215,7 +218,8 @@ impl Job<'_> {
         if matches!(self.phase, Phase::Running) {
             self.cause = cause;
             self.link.tell(&GuardEvent::Ending { cause });
-            let ending = Ending::by_force(Instant::now(), self.grace, &self.agent);
+            let cgroup = self.cgroup.clone();
+            let ending = Ending::by_force(Instant::now(), self.grace, &self.agent, cgroup);
             self.phase = Phase::Ending(ending);
         }
     }

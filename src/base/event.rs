@@ -29,11 +29,13 @@ pub enum EventKind {
     SourceChanged,
     /// Another generation of the script is in force.
     ConfigReloaded,
+    /// A person was added, disabled or enabled, has another role, or has a token more or less.
+    PersonChanged,
 }
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 10] = [
+    pub const ALL: [EventKind; 11] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -44,6 +46,7 @@ impl EventKind {
         EventKind::ProposalDecided,
         EventKind::SourceChanged,
         EventKind::ConfigReloaded,
+        EventKind::PersonChanged,
     ];
 
     /// Returns the word of this kind.
@@ -59,6 +62,7 @@ impl EventKind {
             EventKind::ProposalDecided => "proposal_decided",
             EventKind::SourceChanged => "source_changed",
             EventKind::ConfigReloaded => "config_reloaded",
+            EventKind::PersonChanged => "person_changed",
         }
     }
 
@@ -94,7 +98,8 @@ impl Scope {
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
-    /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `config`.
+    /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `person:ID`,
+    /// `config`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,

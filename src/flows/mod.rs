@@ -6,19 +6,25 @@
 //! transaction.
 
 pub mod approve;
+pub mod backup;
 pub mod config;
 pub mod doctor;
 pub mod housekeeping;
 pub mod incorporate;
 pub mod inputs;
 pub mod jobs;
+pub mod metrics;
 pub mod names;
+pub mod offline;
+pub mod people;
 pub mod place;
 pub mod prepare;
 pub mod proposals;
 pub mod recover;
 pub mod relay;
 pub mod render;
+pub mod restore;
+pub mod retention;
 pub mod sources;
 pub mod topics;
 pub mod watch;
@@ -60,6 +66,8 @@ pub struct Site {
     pub works: Works,
     /// The queue of jobs.
     pub queue: Queue,
+    /// What the program measures of itself.
+    pub meter: metrics::Meter,
     /// What the operator should know: warnings of the script and of the start.
     pub warnings: Arc<Vec<String>>,
 }

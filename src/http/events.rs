@@ -23,8 +23,9 @@ use tracing::warn;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Error, Result, fault};
+use crate::base::{Error, EventKind, Result, fault};
 use crate::http::listen::Peer;
+use crate::http::metrics::OpenStream;
 use crate::http::who::{Credential, identify};
 use crate::http::{Edge, get, reply};
 use crate::people::Caller;
@@ -96,6 +97,8 @@ struct Feed {
     greeting: Option<String>,
     /// Whether the table may have more.
     is_behind: bool,
+    /// Counts this stream while it is open.
+    _open: OpenStream,
 }
 
 impl Feed {
@@ -123,6 +126,7 @@ impl Feed {
         let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut feed = Feed {
+            _open: edge.traffic.stream(),
             edge,
             peer,
             credential,
@@ -185,6 +189,10 @@ impl Feed {
                 () = stop.cancelled() => return Ok(None),
                 event = self.live.recv() => match event {
                     Ok(event) => {
+                        // It may be the one that ends this reader's own right to be here.
+                        if event.kind == EventKind::PersonChanged && !self.is_still_known().await {
+                            return Ok(None);
+                        }
                         if let Some(text) = self.take_live(&event) {
                             return Ok(Some(text));
                         }
@@ -247,9 +255,7 @@ impl Feed {
 
     /// A stream may outlive its right to be: each beat asks again who it is for.
     async fn beat(&mut self) -> Result<Option<String>> {
-        if let Some(credential) = &self.credential
-            && identify(&self.edge, &self.peer, credential).await.is_err()
-        {
+        if !self.is_still_known().await {
             return Ok(None);
         }
         let mut text = ": still here\n".to_owned();
@@ -259,6 +265,13 @@ impl Feed {
         }
         text.push('\n');
         Ok(Some(text))
+    }
+
+    async fn is_still_known(&self) -> bool {
+        match &self.credential {
+            Some(credential) => identify(&self.edge, &self.peer, credential).await.is_ok(),
+            None => true,
+        }
     }
 
     fn id_of(&self, number: i64) -> String {
@@ -311,8 +324,8 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::base::{Actor, Clock, Event, EventKind, Ids, Scope};
-    use crate::http::GateConfig;
+    use crate::base::{Actor, Clock, Event, Ids, Scope};
+    use crate::http::{GateConfig, Traffic};
     use crate::people::{self, LoginCodes, Person, TokenScope};
     use crate::store::{MIGRATIONS, Store};
 
@@ -335,7 +348,7 @@ mod tests {
         let made = store.write(move |tx| {
             let person = people::ensure_operator(tx, &minting, "ada")?;
             let scopes = [TokenScope::Read];
-            let token = people::create_token(tx, &minting, &person.id, "x", &scopes)?.1;
+            let token = people::create_token(tx, &minting, &person.id, "x", &scopes, None)?.1;
             Ok((person, token))
         });
         let (person, token) = made.await.unwrap();
@@ -347,6 +360,7 @@ mod tests {
             identify_job: Arc::new(|_| Box::pin(async { Ok(None) })),
             is_agent_peer: Arc::new(|_| false),
             is_ready: Arc::new(|| Box::pin(async { Ok(()) })),
+            traffic: Traffic::default(),
             stop: CancellationToken::new(),
         };
         (edge, person, token)

@@ -17,7 +17,7 @@ use tracing::error;
 use warp::Reply as _;
 use warp::reply::Response;
 
-use crate::base::{Error, Ids, Result, TokenId};
+use crate::base::{Error, Result, TokenId};
 use crate::http::page::{ErrorPage, SignInPage};
 use crate::http::pages::Frame;
 
@@ -52,7 +52,8 @@ pub(super) struct Ours;
 
 /// How an error is shown.
 pub(super) struct Shown<'a> {
-    pub(super) ids: &'a Ids,
+    /// Under which the log has it.
+    pub(super) request_id: TokenId,
     pub(super) site_name: &'a str,
     pub(super) is_page: bool,
     /// What a form leaves to its error.
@@ -147,12 +148,11 @@ where
 pub(super) fn finish_error(error: &Error, shown: &Shown<'_>) -> Response {
     let status =
         StatusCode::from_u16(error.kind().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let request_id = status.is_server_error().then(|| {
-        let id: TokenId = shown.ids.mint();
+    let id = status.is_server_error().then(|| {
+        let id = shown.request_id.as_str();
         error!(request_id = %id, "request {id} failed: {}", error.chain());
         id
     });
-    let id = request_id.as_ref().map(TokenId::as_str);
     let mut response = envelope(error, status, id, shown);
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

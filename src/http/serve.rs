@@ -22,6 +22,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::listen::{Backoff, Peer, Watched, own_uid};
+use crate::http::metrics::Door;
 use crate::http::{Edge, Site};
 
 /// Where clients come in.
@@ -156,6 +157,7 @@ impl Doors {
         match arrived {
             Arrived::Tcp(stream, address) => {
                 let Ok(permit) = Arc::clone(&self.tcp).try_acquire_owned() else {
+                    self.site.note_turned_away(Door::Tcp);
                     debug!("too many connections: {address} was closed");
                     return;
                 };
@@ -186,6 +188,8 @@ impl Doors {
                 let is_agent = matches!(peer, Peer::Unix { is_agent: true, .. });
                 let pool = if is_agent { &self.agents } else { &self.unix };
                 let Ok(permit) = Arc::clone(pool).try_acquire_owned() else {
+                    let door = if is_agent { Door::Agents } else { Door::Socket };
+                    self.site.note_turned_away(door);
                     debug!("too many connections on the socket: one was closed");
                     return;
                 };

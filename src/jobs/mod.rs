@@ -13,9 +13,11 @@ mod execution;
 mod job;
 mod lane;
 mod launch;
+mod measured;
 #[cfg(test)]
 mod model;
 mod queue;
+mod retained;
 mod recovery;
 mod sentence;
 mod settle;
@@ -27,7 +29,9 @@ pub use engine::{Engines, ResolvedEngine};
 pub use enqueue::{NewJob, cancel_queued, enqueue};
 pub use job::{Job, JobFilter, Reason, Status};
 pub use lane::Capacities;
+pub use measured::{QueueCounts, Spent, queue_counts, spent};
 pub use queue::{Hooks, Prepared, Queue, Setup, Watch, Watched};
+pub use retained::{Files, fence_all, files, give_up_files, queued};
 pub use sentence::sentence;
 pub use settle::{keep_result, request_cancel};
 pub use table::{find, list, recent_of_topic, running_guards};
@@ -53,6 +57,8 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         claim::STATEMENTS,
         settle::STATEMENTS,
         access::STATEMENTS,
+        measured::STATEMENTS,
+        retained::STATEMENTS,
     ]
     .concat()
 }

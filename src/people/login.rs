@@ -38,6 +38,7 @@ const FIND: &str = "
 const TOUCH: &str = "UPDATE logins SET last_seen_ms = :now WHERE hash = :hash";
 const END: &str = "DELETE FROM logins WHERE hash = :hash";
 const END_ALL: &str = "DELETE FROM logins WHERE person_id = :person";
+const PRUNABLE: &str = "SELECT COUNT(*) FROM logins WHERE expires_ms <= :now";
 const PRUNE: &str = "DELETE FROM logins WHERE expires_ms <= :now";
 
 /// The statements of this file, for the schema test.
@@ -47,6 +48,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("login::touch", TOUCH),
     ("login::end", END),
     ("login::end_all", END_ALL),
+    ("login::prunable", PRUNABLE),
     ("login::prune", PRUNE),
 ];
 
@@ -108,6 +110,16 @@ pub fn prune_logins(tx: &Tx<'_>) -> Result<()> {
 pub fn end_login(tx: &Tx<'_>, hash: &str) -> Result<()> {
     tx.prepare_cached(END)?.execute(named_params! {":hash": hash})?;
     Ok(())
+}
+
+/// Returns how many sessions have ended and still have a row.
+///
+/// # Errors
+/// As any read.
+pub fn prunable_logins(connection: &Connection, now: Millis) -> Result<u64> {
+    let params = named_params! {":now": now};
+    let count: i64 = connection.prepare_cached(PRUNABLE)?.query_row(params, |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }
 
 /// Ends all sessions of a person.

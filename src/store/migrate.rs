@@ -28,6 +28,11 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/002_documents.sql"),
     },
     Migration { version: 3, name: "jobs", sql: include_str!("../../migrations/003_jobs.sql") },
+    Migration {
+        version: 4,
+        name: "operations",
+        sql: include_str!("../../migrations/004_operations.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

@@ -3,10 +3,13 @@
 //! **Invariant:** nobody is answered before COMMIT returned, and an event is published after it.
 //! **Invariant:** no noun of the product is known here; other modules own their tables.
 
+pub mod backup;
 pub mod events;
 pub mod idempotency;
 mod migrate;
 mod read;
+pub mod salvage;
+mod stats;
 mod tx;
 mod writer;
 
@@ -21,6 +24,7 @@ use crate::base::{Clock, Context, ErrorKind, Result};
 
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
+pub use stats::WriterStats;
 pub use tx::Tx;
 pub use writer::Writer;
 
@@ -46,6 +50,7 @@ struct Inner {
     readers: Readers,
     published: broadcast::Sender<Arc<StoredEvent>>,
     bells: Bells,
+    stats: Arc<WriterStats>,
 }
 
 /// Named bells that are rung after a commit.
@@ -85,8 +90,10 @@ impl Store {
             readers: Readers::new(path),
             published: published.clone(),
             bells: bells.clone(),
+            stats: Arc::default(),
         };
-        let writer = Writer::new(writing, queue, published, bells, clock);
+        let stats = Arc::clone(&inner.stats);
+        let writer = Writer::new(writing, queue, published, bells, clock, stats);
         Ok((Store { inner: Arc::new(inner) }, writer))
     }
 
@@ -123,6 +130,11 @@ impl Store {
     /// Returns whether writes are still taken.
     pub fn is_writing(&self) -> bool {
         !self.inner.writes.is_closed()
+    }
+
+    /// Returns what the writer has done since the program started.
+    pub fn writer_stats(&self) -> &WriterStats {
+        &self.inner.stats
     }
 
     /// Returns the clock of this site.

@@ -6,6 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rusqlite::Connection;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -14,7 +15,7 @@ use tracing::{error, warn};
 
 use crate::base::{Clock, Error, Result, fault};
 use crate::store::tx::{Effects, Tx};
-use crate::store::{Bells, StoredEvent};
+use crate::store::{Bells, StoredEvent, WriterStats};
 
 /// Most writes of one commit.
 const BATCH_MAX: usize = 64;
@@ -78,6 +79,7 @@ pub struct Writer {
     published: broadcast::Sender<Arc<StoredEvent>>,
     bells: Bells,
     clock: Clock,
+    stats: Arc<WriterStats>,
 }
 
 impl Writer {
@@ -87,8 +89,9 @@ impl Writer {
         published: broadcast::Sender<Arc<StoredEvent>>,
         bells: Bells,
         clock: Clock,
+        stats: Arc<WriterStats>,
     ) -> Writer {
-        Writer { connection: Some(connection), queue, published, bells, clock }
+        Writer { connection: Some(connection), queue, published, bells, clock, stats }
     }
 
     /// Commits what arrives until `stop`, and then what had arrived by then.
@@ -126,6 +129,8 @@ impl Writer {
     async fn commit(&mut self, batch: Vec<Box<dyn Work>>) -> bool {
         let Some(connection) = self.connection.take() else { return false };
         let clock = self.clock.clone();
+        let start = Instant::now();
+        self.stats.batch.note(batch.len() as u64);
         let done = tokio::task::spawn_blocking(move || {
             let mut batch = batch;
             let effects = run_batch(&connection, &mut batch, &clock);
@@ -134,6 +139,7 @@ impl Writer {
         match done.await {
             Ok((connection, mut batch, effects)) => {
                 self.connection = Some(connection);
+                self.stats.time.note_time(start.elapsed());
                 self.publish(effects);
                 batch.iter_mut().for_each(|it| it.answer());
                 true

@@ -1,10 +1,13 @@
 //! Both programs as a person or an agent calls them, as far as no server is needed.
 
 mod agent;
+mod backup;
 mod desk;
 mod follow;
 mod init;
 mod job;
+mod operations;
+mod people;
 mod proposal;
 mod script;
 mod serve;

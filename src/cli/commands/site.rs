@@ -43,10 +43,11 @@ pub(super) fn status(desk: &Desk) -> Result<u8> {
         "topics_open": count(&client, "/api/topics", "open")?,
         "proposals_open": count(&client, "/api/proposals", "open")?,
     });
+    let backups = client.get("/api/backups")?;
     let is_ready = ready["status"] == "ready";
     let value = json!({
         "ready": ready, "site": config["site"], "version": config["version"],
-        "warnings": config["warnings"], "counts": counts,
+        "warnings": config["warnings"], "counts": counts, "backup": backups["items"][0],
     });
     desk.screen.answer(&value, |_, value| words(desk, value))?;
     Ok(if is_ready { 0 } else { ErrorKind::Unavailable.exit_code() })
@@ -70,6 +71,11 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
     desk.detail("jobs", &format!("{} running, {} queued", n("jobs_running"), n("jobs_queued")))?;
     desk.detail("topics", &format!("{} open", n("topics_open")))?;
     desk.detail("proposals", &format!("{} to decide", n("proposals_open")))?;
+    let backup = match value["backup"]["at"].is_null() {
+        true => "none yet: wiki-browser backup".to_owned(),
+        false => format!("{} {}", desk.ago(&value["backup"]["at"]), line(&value["backup"], "path")),
+    };
+    desk.detail("backup", &escape::line(&backup))?;
     for warning in value["warnings"].as_array().into_iter().flatten() {
         let warning = warning.as_str().map_or_else(|| warning.to_string(), str::to_owned);
         desk.detail("warning", &escape::line(&warning))?;

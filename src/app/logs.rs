@@ -107,7 +107,7 @@ struct Words {
 }
 
 impl Words {
-    fn put(&mut self, field: &Field, value: &str) {
+    fn put(&mut self, field: &Field, value: &str, is_text: bool) {
         if field.name() == "message" {
             push_harmless(&mut self.message, value);
             return;
@@ -115,8 +115,9 @@ impl Words {
         self.fields.push(' ');
         self.fields.push_str(field.name());
         self.fields.push('=');
-        let is_word =
-            !value.is_empty() && value.chars().all(|c| !c.is_whitespace() && c != '"' && c != '=');
+        let is_word = !is_text
+            && !value.is_empty()
+            && value.chars().all(|c| !c.is_whitespace() && c != '"' && c != '=');
         if is_word {
             push_harmless(&mut self.fields, value);
         } else {
@@ -129,12 +130,12 @@ impl Words {
 
 impl Visit for Words {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field, value);
+        self.put(field, value, true);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let text = format!("{value:?}");
-        self.put(field, &text);
+        self.put(field, &text, false);
     }
 }
 

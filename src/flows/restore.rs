@@ -1,7 +1,7 @@
 //! Another database in place of the present one: a backup, or what can be read of a damaged one.
 //!
-//! **Invariant:** until the new database is whole, settled and on the disk, the old one is in force;
-//! and the old one is kept, under a name that is told.
+//! **Invariant:** until the new database is whole, settled and on the disk, the old one is in
+//! force; and the old one is kept, under a name that is told.
 //! **Invariant:** nothing that may have been done already is done again: a job whose folder says
 //! that it was started is not started by a database that thinks it waits.
 

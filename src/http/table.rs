@@ -67,7 +67,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/api/login", Who::All),
     on(Verb::Post, "/api/logout", Who::Read),
     on(Verb::Get, "/api/me", Who::Read),
-    on_socket(Verb::Post, "/api/login-links", Who::Session),
+    on_socket(Verb::Post, "/api/login-links", Who::Decide),
     on(Verb::Get, "/metrics", Who::Metrics),
     on(Verb::Get, "/api/persons", Who::Admin),
     on(Verb::Post, "/api/persons", Who::Admin),

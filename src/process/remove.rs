@@ -335,7 +335,7 @@ mod tests {
             std::fs::write(path.join("file"), "x").unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         }
-        std::fs::set_permissions(top.join("a"), std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(top.join("a"), std::fs::Permissions::from_mode(0o000)).unwrap();
         assert!(remove_some(&top, "a", 100).unwrap().is_done);
         assert!(!top.join("a").exists());
     }

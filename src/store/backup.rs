@@ -42,8 +42,10 @@ pub struct Facts {
 /// the copy is what was committed when it began, and nobody waits for it.
 ///
 /// # Errors
-/// `conflict` with code `file_exists`; `unavailable` if the copy cannot be written or is not whole.
+/// `not_found`, or `invalid` with code `not_a_backup`, if there is no database; `conflict` with
+/// code `file_exists`; `unavailable` if the copy cannot be written or is not whole.
 pub fn copy(from: &Utf8Path, to: &Utf8Path, migrations: &[Migration]) -> Result<Facts> {
+    look_at_file(from)?;
     if fs::symlink_metadata(to).is_ok() {
         return Err(taken(to));
     }
@@ -286,8 +288,8 @@ pub fn replace(database: &Utf8Path, ready: &Utf8Path) -> Result<()> {
     put_in_place(database)
 }
 
-/// Does what is left of a decided replacement; nothing if there is none. The log of the old database
-/// goes first: SQLite would take it for the new one's.
+/// Does what is left of a decided replacement; nothing if there is none. The log of the old
+/// database goes first: SQLite would take it for the new one's.
 ///
 /// # Errors
 /// `unavailable` if the files cannot be moved.

@@ -80,6 +80,10 @@ fn version_in_header(path: &Utf8Path) -> Result<i64> {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(0),
         Err(cause) => return Err(cause).context(ErrorKind::Unavailable, cannot),
     }
+    // What is no database has no version; opening it says so.
+    if !header.starts_with(b"SQLite format 3\0") {
+        return Ok(0);
+    }
     let bytes: Option<[u8; 4]> = header.get(60..64).and_then(|it| it.try_into().ok());
     Ok(bytes.map_or(0, |it| i64::from(i32::from_be_bytes(it))))
 }

@@ -324,8 +324,8 @@ fn mend_orphans(writing: &Connection, report: &mut [Salvaged]) -> Result<()> {
     Err(Error::internal("rows go on to refer to rows that are not there"))
 }
 
-/// Empties references to rows that are lost, where the schema lets them be empty; else the rows that
-/// refer go too. Returns how many.
+/// Empties references to rows that are lost, where the schema lets them be empty; else the rows
+/// that refer go too. Returns how many.
 fn mend(writing: &Connection, reference: &Reference) -> Result<u64> {
     let columns = columns(writing, &reference.table)?;
     let optional = reference.pairs.iter().find(|(from, _)| {

@@ -246,6 +246,7 @@ fn the_log_is_text_or_json_and_names_every_request() {
     bench.serve_with(&[("WB_LOG", "debug")]).stop();
     std::fs::remove_dir_all(bench.data.join("backups")).unwrap();
     let log = bench.base.join("json.log");
+    #[allow(clippy::disallowed_methods, reason = "a test plays the operator in a terminal")]
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wiki-browser"));
     command.args(["serve", "--log-format", "json", "--daily-backups", "0"]);
     command.current_dir(&bench.top).env("WB_LOG", "debug");
@@ -274,7 +275,7 @@ fn the_log_is_text_or_json_and_names_every_request() {
     let line = server.log();
     let line = line.lines().find(|it| it.contains("/api/me")).unwrap();
     for part in
-        ["DEBUG GET /api/me 200", "request_id=", "method=GET", "status=200", "actor=person:"]
+        ["DEBUG GET /api/me 200", "request_id=", "method=GET", "status=200", "actor=\"person:"]
     {
         assert!(line.contains(part), "{line}");
     }

@@ -43,6 +43,7 @@ const END_BEYOND: &str = "
     DELETE FROM logins WHERE hash IN (
         SELECT hash FROM logins WHERE person_id = :person
         ORDER BY last_seen_ms DESC, created_ms DESC LIMIT -1 OFFSET :kept)";
+const PRUNABLE: &str = "SELECT COUNT(*) FROM logins WHERE expires_ms <= :now";
 const PRUNE: &str = "DELETE FROM logins WHERE expires_ms <= :now";
 
 /// The statements of this file, for the schema test.
@@ -53,6 +54,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("login::end", END),
     ("login::end_all", END_ALL),
     ("login::end_beyond", END_BEYOND),
+    ("login::prunable", PRUNABLE),
     ("login::prune", PRUNE),
 ];
 
@@ -119,6 +121,16 @@ pub fn prune_logins(tx: &Tx<'_>) -> Result<()> {
 pub fn end_login(tx: &Tx<'_>, hash: &str) -> Result<()> {
     tx.prepare_cached(END)?.execute(named_params! {":hash": hash})?;
     Ok(())
+}
+
+/// Returns how many sessions have ended and still have a row.
+///
+/// # Errors
+/// As any read.
+pub fn prunable_logins(connection: &Connection, now: Millis) -> Result<u64> {
+    let params = named_params! {":now": now};
+    let count: i64 = connection.prepare_cached(PRUNABLE)?.query_row(params, |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }
 
 /// Ends all sessions of a person.

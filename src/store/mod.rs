@@ -3,10 +3,13 @@
 //! **Invariant:** nobody is answered before COMMIT returned, and an event is published after it.
 //! **Invariant:** no noun of the product is known here; other modules own their tables.
 
+pub mod backup;
 pub mod events;
 pub mod idempotency;
 mod migrate;
 mod read;
+pub mod salvage;
+mod stats;
 mod trouble;
 mod tx;
 mod writer;
@@ -25,6 +28,7 @@ use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
 
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
+pub use stats::WriterStats;
 pub use trouble::{CORRUPT, Trouble};
 pub use tx::Tx;
 pub use writer::{STATEMENTS as WRITER_STATEMENTS, Writer};
@@ -62,6 +66,7 @@ struct Inner {
     bells: Bells,
     watch: Watch,
     is_checked: bool,
+    stats: Arc<WriterStats>,
 }
 
 /// Named bells that are rung after a commit.
@@ -114,8 +119,11 @@ impl Store {
             bells: bells.clone(),
             watch: watch.clone(),
             is_checked,
+            stats: Arc::default(),
         };
-        let writer = Writer::new(writing, path, queue, (published, bells), watch, clock);
+        let stats = Arc::clone(&inner.stats);
+        let ends = (published, bells);
+        let writer = Writer::new(writing, path, queue, ends, (watch, stats), clock);
         Ok((Store { inner: Arc::new(inner) }, writer))
     }
 
@@ -200,6 +208,11 @@ impl Store {
     /// Returns whether writes are still taken.
     pub fn is_writing(&self) -> bool {
         !self.inner.writes.is_closed()
+    }
+
+    /// Returns what the writer has done since the program started.
+    pub fn writer_stats(&self) -> &WriterStats {
+        &self.inner.stats
     }
 
     /// Returns the clock of this site.

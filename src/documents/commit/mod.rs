@@ -6,6 +6,7 @@
 //! comes before the branch, so that a crash never leaves the user a staged reversal.
 //! **Invariant:** a refusal changes nothing, and nobody's uncommitted work is overwritten.
 
+mod adopt;
 mod message;
 mod place;
 mod recover;
@@ -26,6 +27,7 @@ use crate::documents::git::{Head, Moved, Repo};
 use crate::store::{Store, Tx};
 
 pub use crate::documents::git::Person;
+pub use adopt::{adopt, commit_of};
 pub use message::commit_message;
 pub use recover::{Outcome, Recovered, recover};
 pub use survey::obstacle;

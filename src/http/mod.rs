@@ -51,9 +51,9 @@ use crate::people::LoginCodes;
 use crate::store::Store;
 
 pub use call::{Call, Page};
-pub use metrics::Traffic;
 pub use listen::{Peer, bind_unix};
 pub use login::login_link;
+pub use metrics::Traffic;
 pub use route::{any_of, delete, get, post};
 pub use serve::{Listeners, ServeLimits, serve};
 pub use site::Site;

@@ -19,8 +19,8 @@ mod measured;
 #[cfg(test)]
 mod model;
 mod queue;
-mod retained;
 mod recovery;
+mod retained;
 mod sentence;
 mod settle;
 #[cfg(test)]

@@ -352,7 +352,8 @@ mod tests {
         let mut calls = 0;
         loop {
             let removal = remove_some(&top, "a", 500).unwrap();
-            assert!(removal.entries <= 500, "{removal:?}");
+            // The folder itself may be one more.
+            assert!(removal.entries <= 501, "{removal:?}");
             calls += 1;
             if removal.is_done {
                 break;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
@@ -22,6 +23,8 @@ const PART: &str = ".part";
 const NEXT: &str = ".next";
 /// Most faults that are told of a damaged database.
 const FAULTS_MAX: usize = 10;
+/// How often a copy is handed to the disk while it is written.
+const SYNC_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
 /// The first bytes of every database.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// How the folder of a database and its copies is made.
@@ -82,8 +85,8 @@ fn copy_to_part(from: &Utf8Path, part: &Utf8Path, migrations: &[Migration]) -> R
     })?;
     let reading = open(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     // One read transaction: writers go on, and what they commit is not in the copy.
-    reading
-        .execute("VACUUM INTO ?1", [part.as_str()])
+    let copied = synced_meanwhile(part, || reading.execute("VACUUM INTO ?1", [part.as_str()]))?;
+    copied
         .map_err(Error::from)
         .context(ErrorKind::Unavailable, || format!("cannot copy {from} to {part}"))
         .map_err(|cause| keep_code(cause, from))?;
@@ -91,6 +94,31 @@ fn copy_to_part(from: &Utf8Path, part: &Utf8Path, migrations: &[Migration]) -> R
     let facts = check(part, migrations)?;
     File::open(part).and_then(|it| it.sync_all()).context(ErrorKind::Unavailable, cannot)?;
     Ok(facts)
+}
+
+/// Does some work that writes a file, and hands the file to the disk all the while. Handed over at
+/// once at the end, a large file would hold up every commit for as long as the disk needs for it.
+fn synced_meanwhile<T>(path: &Utf8Path, work: impl FnOnce() -> T) -> Result<T> {
+    let file =
+        File::open(path).context(ErrorKind::Unavailable, || format!("cannot open {path}"))?;
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let syncing = std::thread::Builder::new().name("wb-backup-sync".to_owned());
+        let syncing = syncing.spawn_scoped(scope, || {
+            while !is_done.load(Ordering::Relaxed) {
+                // The last one, by whoever writes the file, is the one that must succeed.
+                let _ = file.sync_data();
+                std::thread::park_timeout(SYNC_EVERY);
+            }
+        });
+        let worked = work();
+        is_done.store(true, Ordering::Relaxed);
+        // Without that thread the copy is as good, and the pause at its end longer.
+        if let Ok(syncing) = syncing {
+            syncing.thread().unpark();
+        }
+        Ok(worked)
+    })
 }
 
 /// The code of the database's own error (`disk_full`, `database_damaged`) is the one that counts.

@@ -300,6 +300,7 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
     let name = config.site.title().to_owned();
     let hosts = config.site.public_hosts.clone();
     let (store, writing) = (site.store.clone(), site.store.clone());
+    let data = config.site.data.clone();
     let own_pid = i32::try_from(std::process::id()).unwrap_or(0);
     Edge {
         store: site.store.clone(),
@@ -325,7 +326,8 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
             // One that is gone already may have left its connection to an agent.
             process::start_time(pid).is_none()
                 || process::descends_from(pid, &[own_pid])
-                || process::carries_mark(pid, process::MARK).is_some()
+                || process::carries_mark(pid, process::MARK)
+                    .is_some_and(|it| is_own_job(&data, &it))
         }),
         is_ready: Arc::new(move || {
             let trouble = writing.trouble().map(|it| it.to_error());
@@ -340,6 +342,12 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
         }),
         stop,
     }
+}
+
+/// Returns whether a mark is that of a job of this site. An operator who works inside an agent of
+/// another site is an operator here all the same. A job has its folder before it has a process.
+fn is_own_job(data: &Utf8Path, mark: &str) -> bool {
+    mark.parse().is_ok_and(|id| jobs::job_dir(data, &id).is_dir())
 }
 
 /// Looks at the machine on behalf of a site, or of a folder that is none.

@@ -25,6 +25,8 @@ pub enum EventKind {
     ProposalCreated,
     /// A proposal was approved, rejected, superseded or voided.
     ProposalDecided,
+    /// A person decided about what changed in the repository while a job ran.
+    ChangesDecided,
     /// A Source has another version.
     SourceChanged,
     /// Another generation of the script is in force.
@@ -37,7 +39,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 12] = [
+    pub const ALL: [EventKind; 13] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -46,6 +48,7 @@ impl EventKind {
         EventKind::MessagePosted,
         EventKind::ProposalCreated,
         EventKind::ProposalDecided,
+        EventKind::ChangesDecided,
         EventKind::SourceChanged,
         EventKind::ConfigReloaded,
         EventKind::EngineHeld,
@@ -63,6 +66,7 @@ impl EventKind {
             EventKind::MessagePosted => "message_posted",
             EventKind::ProposalCreated => "proposal_created",
             EventKind::ProposalDecided => "proposal_decided",
+            EventKind::ChangesDecided => "changes_decided",
             EventKind::SourceChanged => "source_changed",
             EventKind::ConfigReloaded => "config_reloaded",
             EventKind::EngineHeld => "engine_held",
@@ -88,6 +92,7 @@ impl EventKind {
             EventKind::ProposalDecided => {
                 &["proposal_id", "topic_id", "status", "source_path", "commit?"]
             }
+            EventKind::ChangesDecided => &["id", "changes"],
             EventKind::SourceChanged => &["path", "blob", "commit", "branch", "proposal_id"],
             // This release has no reload.
             EventKind::ConfigReloaded => &[],

@@ -12,6 +12,10 @@ pub const SOURCE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Most messages of one Topic.
 pub const TOPIC_MESSAGES_MAX: i64 = 10_000;
+/// Most messages that one job writes in a Topic: the rest of the room is for people.
+pub const JOB_MESSAGES_MAX: i64 = 20;
+/// Most proposals that one job hands in; the last one counts.
+pub const JOB_PROPOSALS_MAX: i64 = 10;
 /// Longest single-line input of a job, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 * 1024;
 /// Longest `text` input of a job, and so about the longest prompt, in bytes.

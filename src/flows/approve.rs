@@ -12,7 +12,7 @@ use crate::documents::placement;
 use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{Placed, Proposal, ProposalStatus, TopicStatus, topic};
 use crate::flows::proposals::{Dossier, dossier, stale, undecidable};
-use crate::flows::{Site, Works, names};
+use crate::flows::{Site, Works, changes, names};
 use crate::people::Caller;
 use crate::store::Tx;
 
@@ -65,7 +65,17 @@ pub async fn approve(
     let approval = approval(site, &dossier, &approver, &request).await?;
     let digest = if is_blind { dossier.proposal.text_digest.clone() } else { request.text_digest };
     let check = still_open(id.clone(), digest);
-    let done = commit::commit(&site.repo, &site.store, approval, check, settle()).await?;
+    let done = async {
+        changes::refuse_switched(site).await?;
+        commit::commit(&site.repo, &site.store, approval, check, settle()).await
+    };
+    let done = match done.await {
+        Ok(done) => done,
+        Err(refusal) => {
+            let path = &dossier.proposal.source_path;
+            return Err(changes::explain(site, Some(path), refusal).await);
+        }
+    };
     info!(proposal_id = %id, commit = %done.commit, "proposal {id} was committed");
     let asked = id.clone();
     let proposal =

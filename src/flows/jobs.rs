@@ -8,7 +8,7 @@ use crate::base::limit::TEXT_INPUT_BYTES_MAX;
 use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result, SourcePath, TopicId};
 use crate::documents;
 use crate::flows::inputs::{self, Checked};
-use crate::flows::{Site, kept_answer, order, page_limit, prepare};
+use crate::flows::{Site, changes, kept_answer, order, page_limit, prepare};
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting, job_dir};
 use crate::people::{self, Caller, Person, Role};
 use crate::process::{self, Stream};
@@ -50,6 +50,7 @@ pub struct JobView {
     engine: Option<String>,
     timeout_ms: Option<u64>,
     proposal_id: Option<ProposalId>,
+    changes: Option<Value>,
 }
 
 /// Accepts a job.
@@ -69,17 +70,27 @@ pub async fn create(
         return kept["job_id"].as_str().unwrap_or_default().parse();
     }
     let kind = inputs::kind(site, &request.kind)?;
-    let checked = inputs::check(site, kind, &request.inputs).await?;
+    let checked = match inputs::check(site, kind, &request.inputs).await {
+        Ok(checked) => checked,
+        Err(refusal) => return Err(changes::explain(site, None, refusal).await),
+    };
     if kind.produces == Some(Produces::Proposal) {
         for path in prepare::sources(kind, &checked.values) {
-            site.repo.head_at_rest().await?;
-            site.repo.refuse_unwritable(&path).await?;
+            if let Err(refusal) = refuse_unready(site, &path).await {
+                return Err(changes::explain(site, Some(&path), refusal).await);
+            }
         }
     }
     let mut new = new_job(site, kind, checked, person);
     new.priority = order::priority(kind, person, request.priority)?;
     new.not_before = request.not_before.as_deref().map(order::parse_time).transpose()?;
     accept(site, new, key).await
+}
+
+/// Refuses a Source of which no proposal could be approved now.
+async fn refuse_unready(site: &Site, path: &SourcePath) -> Result<()> {
+    site.repo.head_at_rest().await?;
+    site.repo.refuse_unwritable(path).await
 }
 
 fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
@@ -207,7 +218,10 @@ pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView>
 /// `not_found`; a job sees itself only.
 pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     require_own(caller, id)?;
-    site.store.look(|c| view(&site.works, c, jobs::find(c, id)?))
+    site.store.look(|c| {
+        let shown = view(&site.works, c, jobs::find(c, id)?)?;
+        Ok(JobView { changes: changes::view(c, id)?, ..shown })
+    })
 }
 
 fn require_own(caller: &Caller, id: &JobId) -> Result<()> {
@@ -259,6 +273,7 @@ fn view_with(
         waiting,
         timeout_ms: timeout.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
         proposal_id: proposal.map(|it| it.id),
+        changes: None,
         job,
     })
 }

@@ -6,6 +6,7 @@
 //! transaction.
 
 pub mod approve;
+pub mod changes;
 pub mod config;
 pub mod doctor;
 pub mod housekeeping;

@@ -14,7 +14,7 @@ use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{
     self, Fate, Placement, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, fate, topic,
 };
-use crate::flows::{Site, names, page_limit, place};
+use crate::flows::{Site, changes, names, page_limit, place};
 use crate::jobs::{self, Job, Status};
 use crate::people::Caller;
 
@@ -209,7 +209,14 @@ impl Judge {
 pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
     undecidable(dossier)?;
     let it = &dossier.proposal;
-    commit::obstacle(&site.repo, &it.source_path, &it.base_source_sha, &it.proposed_sha).await
+    let now = async {
+        changes::refuse_switched(site).await?;
+        commit::obstacle(&site.repo, &it.source_path, &it.base_source_sha, &it.proposed_sha).await
+    };
+    match now.await {
+        Ok(()) => Ok(()),
+        Err(refusal) => Err(changes::explain(site, Some(&it.source_path), refusal).await),
+    }
 }
 
 /// Refuses what its rows say cannot be approved, whatever the repository says.

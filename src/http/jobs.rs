@@ -17,6 +17,8 @@ const JOB_BODY_BYTES_MAX: usize = 2 * TEXT_INPUT_BYTES_MAX + 1024 * 1024;
 const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
 /// What is said of a repetition.
 const SMALL_BODY_BYTES_MAX: usize = 4 * 1024;
+/// A thousand names of the longest sort.
+const RESTORE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +55,16 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&flows::jobs::cancel(&site, &call.caller()?, &id).await?)
         }),
         post("/api/agent/jobs/{id}/retry", site, retry),
+        post("/api/agent/jobs/{id}/restore", site, async |site: Site, mut call| {
+            let request = call.json(RESTORE_BODY_BYTES_MAX).await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::changes::restore(&site, &call.caller()?, &id, request).await?)
+        }),
+        post("/api/agent/jobs/{id}/keep", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::changes::keep(&site, &call.caller()?, &id).await?)
+        }),
         post("/api/agent/jobs/{id}/result", site, finish),
     ])
 }

@@ -36,7 +36,7 @@ pub use enqueue::{NewJob, cancel_queued, enqueue};
 pub use hold::{Hold, holds, release};
 pub use job::{Job, JobFilter, Reason, Status, Turn};
 pub use lane::Capacities;
-pub use queue::{Hooks, Prepared, Queue, Setup, Watch, Watched};
+pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
 pub use sentence::sentence;
 pub use settle::{keep_result, request_cancel};
 pub use table::{find, find_slim as find_brief, list, recent_of_topic, running_guards};

@@ -47,12 +47,13 @@ impl Bench {
             }),
             produced: Arc::new(|_, _, _| Ok(true)),
             settled: Arc::new(|_, _| Ok(())),
-            watch: Arc::new(|| {
+            watch: Arc::new(|_| {
                 Box::pin(async {
                     let nothing: Watched = Box::new(|| Box::pin(async { Vec::new() }));
                     nothing
                 })
             }),
+            recall: Arc::new(|_| Box::pin(async { Vec::new() })),
         };
         Bench { connection, ids: Ids::new(clock.clone()), clock, caps, hooks }
     }

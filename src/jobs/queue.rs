@@ -43,7 +43,9 @@ type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
 /// Looks again when the job has ended, and names what is different.
 pub type Watched = Box<dyn FnOnce() -> BoxFuture<'static, Vec<String>> + Send>;
 /// Looks at what a job's agent could touch without being asked to, before it starts.
-pub type Watch = Arc<dyn Fn() -> BoxFuture<'static, Watched> + Send + Sync>;
+pub type Watch = Arc<dyn Fn(JobId) -> BoxFuture<'static, Watched> + Send + Sync>;
+/// Looks once more after a job that an earlier server had watched, and names what is different.
+pub type Recall = Arc<dyn Fn(JobId) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
 /// What flows add to a job's life.
 #[derive(Clone)]
@@ -57,6 +59,8 @@ pub struct Hooks {
     pub settled: Arc<Settled>,
     /// Warnings for what the agent changed that it was not to change.
     pub watch: Watch,
+    /// The same for a job of which an earlier server saw only the beginning.
+    pub recall: Recall,
 }
 
 /// What a queue is made of.

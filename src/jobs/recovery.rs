@@ -185,7 +185,7 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
     // Also of an agent that ended because its server did: what it cost was spent.
     let ended = record.as_ref().map(|it| Millis(it.ended_ms));
     let report = read_again(inner, job, ended).await;
-    let outcome = match record {
+    let mut outcome = match record {
         Some(record) if !fault::is_off("exit_record") => {
             // Told to stop by a server that did not live to write it down.
             let is_stopping = record.cause == ExitCause::Stopped;
@@ -201,6 +201,9 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
             ..Outcome::default()
         },
     };
+    if !fault::is_off("watch") {
+        outcome.warnings.extend((inner.setup.hooks.recall)(job.id.clone()).await);
+    }
     fault::crash_point("before_settle");
     let settled = execution::settle_once(inner, job, &outcome).await;
     drop(lock);

@@ -35,7 +35,7 @@ pub use machine::{disk, machine};
 pub use output::{OutputChunk, output_tail, read_output};
 pub use probe::{is_root, owner_and_mode, probe, probe_folder, probe_guard};
 pub use replace::{Replacement, Spare, private_folder};
-pub use root::{FileFacts, Root};
+pub use root::{FileFacts, Root, Standing};
 pub use run::{Output, Run, run, which};
 pub use spawn::{GuardSpec, spawn_guard};
 pub use stamp::Stamp;

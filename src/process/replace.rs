@@ -80,7 +80,7 @@ impl Root {
             return Err(unwritable(it.path, cause));
         }
         crash_point("replace_spare");
-        self.put(&folder, name, &it)?;
+        self.take_place(&folder, name, &it)?;
         crash_point("replace_exchanged");
         // After the exchange the spare name holds the old file; without it there is none.
         match unlink(&folder, it.spare) {
@@ -136,7 +136,7 @@ impl Root {
     }
 
     /// Puts the spare file in the place of the other, or changes nothing.
-    fn put(&self, folder: &OwnedFd, name: &str, it: &Replacement<'_>) -> Result<()> {
+    fn take_place(&self, folder: &OwnedFd, name: &str, it: &Replacement<'_>) -> Result<()> {
         let give_up = |cause: Error| {
             // Ours still: it was never in the other's place, or is not any more.
             let _ = unlink(folder, it.spare);

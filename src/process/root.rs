@@ -3,6 +3,8 @@
 //! **Invariant:** no link is followed, wherever it is in the path; nothing but a regular file is
 //! read, and opening never waits.
 
+mod place;
+
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,6 +16,8 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag};
 
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath, fault};
+
+pub use place::Standing;
 
 /// How often a lookup is repeated when something on the way is renamed meanwhile.
 const RACES_MAX: usize = 32;
@@ -111,14 +115,7 @@ impl Root {
     /// # Errors
     /// As [`Root::read`], with code `file_gone`; `invalid` for a path that is not plain.
     pub fn read_relative(&self, path: &Utf8Path, bytes_max: usize) -> Result<(Vec<u8>, FileFacts)> {
-        let is_plain = path.components().all(|it| matches!(it, Utf8Component::Normal(_)));
-        if !is_plain || path.as_str().is_empty() || path.as_str().contains('\0') {
-            let shown: String =
-                path.as_str().chars().take(120).flat_map(char::escape_debug).collect();
-            return Err(
-                Error::invalid(format!("`{shown}` is not a path below the root")).code("bad_path")
-            );
-        }
+        check_plain(path)?;
         self.read_below(path, bytes_max, "file_gone")
     }
 
@@ -177,6 +174,15 @@ impl Root {
         };
         Ok((file, facts))
     }
+}
+
+fn check_plain(path: &Utf8Path) -> Result<()> {
+    let is_plain = path.components().all(|it| matches!(it, Utf8Component::Normal(_)));
+    if is_plain && !path.as_str().is_empty() && !path.as_str().contains('\0') {
+        return Ok(());
+    }
+    let shown: String = path.as_str().chars().take(120).flat_map(char::escape_debug).collect();
+    Err(Error::invalid(format!("`{shown}` is not a path below the root")).code("bad_path"))
 }
 
 fn how(flags: OFlag) -> OpenHow {

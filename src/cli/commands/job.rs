@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::{TEXT_INPUT_BYTES_MAX, parse_duration};
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
+use crate::cli::commands::changes;
 use crate::cli::commands::follow::{self, Follow};
 use crate::cli::commands::{Desk, Page, line, number, text};
 use crate::cli::input;
@@ -55,6 +56,25 @@ pub(in crate::cli) enum JobCommand {
         /// Also print the agent's output, on standard error
         #[arg(long, requires = "wait")]
         log: bool,
+    },
+    /// Put back what changed in the repository while a job ran, and nobody changed since
+    #[command(after_help = "\
+Without names all of it is put back, or nothing. What the job left stays in the repository, in
+refs/wiki-browser/jobs/ID/after: `git diff` compares with it, `git restore --source` takes from it.")]
+    Restore {
+        /// Id of the job
+        id: String,
+        /// Paths, branches, HEAD or .git/NAME: these only
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Only list what can be put back
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Leave what changed in the repository while a job ran as it is
+    Keep {
+        /// Id of the job
+        id: String,
     },
     /// Print the output of a job's agent
     #[command(after_help = "With --json each piece of at most 256 KiB is an answer of its own.")]
@@ -143,6 +163,8 @@ pub(in crate::cli) fn run(desk: &Desk, command: JobCommand) -> Result<u8> {
             let when = (when_allowed, not_before.as_deref());
             return retry(desk, &id, when, wait, log);
         }
+        JobCommand::Restore { id, names, dry_run } => changes::restore(desk, &id, &names, dry_run),
+        JobCommand::Keep { id } => changes::keep(desk, &id),
         JobCommand::Log { id, stream } => print_log(desk, &id, &stream),
         JobCommand::Prompt { id } => prompt(desk, &id),
     }
@@ -224,6 +246,7 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
     if !job["warnings"].as_array().is_none_or(Vec::is_empty) {
         desk.detail("warnings", &escape::line(&job["warnings"].to_string()))?;
     }
+    changes::describe(desk, job)?;
     for (name, value) in job["inputs"].as_object().into_iter().flatten() {
         desk.detail("input", &escape::line(&format!("{name}={}", scalar(value))))?;
     }

@@ -1,5 +1,6 @@
 //! The operator's commands: from arguments to requests, and from answers to words.
 
+mod changes;
 mod doctor;
 mod follow;
 pub(super) mod job;

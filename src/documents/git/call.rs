@@ -159,6 +159,12 @@ impl Call<'_> {
         self
     }
 
+    /// Overrides a setting of git's, as `name=value`.
+    pub(in crate::documents) fn set(mut self, setting: &str) -> Self {
+        self.args.splice(0..0, ["-c".to_owned(), setting.to_owned()]);
+        self
+    }
+
     /// Sets what git reads.
     pub(in crate::documents) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
@@ -197,7 +203,8 @@ impl Call<'_> {
     pub(in crate::documents) async fn run(self) -> Result<Answer> {
         let slot = Arc::clone(&self.git.slots).acquire_owned().await;
         let _slot = slot.context(ErrorKind::Unavailable, || "the server is stopping".to_owned())?;
-        let what = self.args.first().cloned().unwrap_or_default();
+        let what = self.args.chunks(2).find(|it| it[0] != "-c").map(|it| it[0].clone());
+        let what = what.unwrap_or_default();
         let mut args = vec!["--no-pager".to_owned()];
         for setting in SETTINGS {
             args.extend(["-c".to_owned(), (*setting).to_owned()]);

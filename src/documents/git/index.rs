@@ -81,20 +81,6 @@ impl Repo {
         records.filter_map(|it| change(it).transpose()).collect()
     }
 
-    /// Returns every tracked path that is changed, as git names it, with what git says about it:
-    /// the two states, modes, and the versions in HEAD and in the index.
-    pub(in crate::documents) async fn status_records(&self) -> Result<Vec<(String, String)>> {
-        let told = self.status(Vec::new()).await?;
-        let records = told.split(|byte| *byte == 0).filter(|it| !it.is_empty());
-        let named = records.filter_map(|record| {
-            let (name, _) = change(record).transpose()?.ok()?;
-            let about = &record[..record.len() - name.len()];
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            Some((text(&name), text(about)))
-        });
-        Ok(named.collect())
-    }
-
     async fn status(&self, below: Vec<String>) -> Result<Vec<u8>> {
         let call = self.git().call(&[
             "status",

@@ -3,6 +3,7 @@
 //! The root of the site may be a folder inside the working tree. A `SourcePath` is relative to the
 //! root; what git is told is relative to the top of the working tree: `prefix` and path.
 
+mod aside;
 mod call;
 mod convert;
 mod entries;
@@ -21,10 +22,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath};
+use crate::documents::snapshot::Looks;
 use crate::process::{Children, Root};
 
 use settings::{Settings, StandIn, common_folder};
@@ -33,7 +35,8 @@ pub use head::Head;
 pub use history::HistoryEntry;
 pub use write::Person;
 
-pub(in crate::documents) use call::Git;
+pub(in crate::documents) use aside::Checkout;
+pub(in crate::documents) use call::{Call, Git};
 pub(in crate::documents) use convert::Conversion;
 pub(in crate::documents) use index::{Change, IndexEntry};
 pub(in crate::documents) use tree::{Grove, TreeEntry};
@@ -59,8 +62,9 @@ struct Shared {
     prefix: String,
     sources: GlobSet,
     format: ObjectFormat,
-    approving: Mutex<()>,
+    approving: RwLock<()>,
     entries: entries::Entries,
+    looks: Looks,
     tasks: TaskTracker,
 }
 
@@ -124,8 +128,9 @@ impl Repo {
             prefix,
             sources,
             format,
-            approving: Mutex::new(()),
+            approving: RwLock::new(()),
             entries: entries::Entries::default(),
+            looks: Looks::default(),
             tasks: TaskTracker::new(),
         };
         Ok(Repo { shared: Arc::new(shared), stand_in, settings: None })
@@ -209,7 +214,10 @@ impl Repo {
     }
 
     /// Runs work as a task that goes on when the caller goes away.
-    pub(in crate::documents) async fn run_to_end<T: Send + 'static>(
+    ///
+    /// # Errors
+    /// What the work says.
+    pub async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
@@ -221,10 +229,20 @@ impl Repo {
         &self.shared.git
     }
 
-    /// Waits until no other approval of this program is under way. It is held across `.await`,
+    /// Waits until nothing else of this program changes the repository. It is held across `.await`,
     /// unlike any other lock, because it stands for the one index and working tree there are.
-    pub(in crate::documents) async fn turn(&self) -> MutexGuard<'_, ()> {
-        self.shared.approving.lock().await
+    pub(in crate::documents) async fn turn(&self) -> RwLockWriteGuard<'_, ()> {
+        self.shared.approving.write().await
+    }
+
+    /// Waits until nothing of this program changes the repository, and holds that up meanwhile.
+    pub(in crate::documents) async fn stillness(&self) -> RwLockReadGuard<'_, ()> {
+        self.shared.approving.read().await
+    }
+
+    /// Returns the jobs that are being watched.
+    pub fn looks(&self) -> &Looks {
+        &self.shared.looks
     }
 
     /// Returns the folder of the index and of HEAD.
@@ -232,13 +250,8 @@ impl Repo {
         &self.shared.git_dir
     }
 
-    /// Returns the root's place below the top of the working tree: empty, or ending in `/`.
-    pub(in crate::documents) fn prefix(&self) -> &str {
-        &self.shared.prefix
-    }
-
     /// Returns the path as git knows it, relative to the top of the working tree.
-    pub(in crate::documents) fn git_path(&self, path: &SourcePath) -> String {
+    pub fn git_path(&self, path: &SourcePath) -> String {
         format!("{}{path}", self.shared.prefix)
     }
 

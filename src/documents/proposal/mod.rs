@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::base::limit::{SOURCE_BYTES_MAX, SUMMARY_BYTES_MAX};
+use crate::base::limit::{JOB_PROPOSALS_MAX, SOURCE_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{
     Actor, BlobId, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Page, PersonId,
     ProposalId, Result, SourcePath, TopicId, digest_hex,
@@ -120,6 +120,8 @@ pub struct ProposalFilter {
 const LAST_REVISION: &str = "
     SELECT COALESCE(MAX(revision_number), 0) FROM incorporation_proposals
     WHERE topic_id = :topic";
+const COUNT_OF_JOB: &str = "
+    SELECT COUNT(*) FROM incorporation_proposals WHERE job_id = :job";
 const INSERT: &str = "
     INSERT INTO incorporation_proposals (id, topic_id, revision_number, job_id, proposed_by,
         source_path, base_source_sha, proposed_sha, text_digest, proposed_source, summary, status,
@@ -160,6 +162,7 @@ const OF_TOPIC: &str = "
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("proposal::last_revision", LAST_REVISION),
+    ("proposal::count_of_job", COUNT_OF_JOB),
     ("proposal::insert", INSERT),
     ("proposal::find", FIND),
     ("proposal::text", TEXT),
@@ -183,6 +186,9 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 /// for the text, the summary, the Source or if nobody proposes it.
 pub fn insert(tx: &Tx<'_>, ids: &Ids, new: NewProposal) -> Result<Proposal> {
     check(tx.connection(), &new)?;
+    if let Some(job) = &new.job_id {
+        refuse_flood(tx, job)?;
+    }
     let actor = match (&new.proposed_by, &new.job_id) {
         (Some(person), _) => Actor::Person(person.clone()),
         (None, Some(job)) => Actor::Job(job.clone()),
@@ -285,6 +291,17 @@ pub fn by_job(connection: &Connection, job: &JobId) -> Result<Option<Proposal>> 
 pub fn of_topic(connection: &Connection, topic: &TopicId) -> Result<Vec<Proposal>> {
     let ids = ids_of(connection, OF_TOPIC, named_params! {":topic": topic})?;
     ids.iter().map(|id| find(connection, id)).collect()
+}
+
+/// A job that goes on handing in texts would fill the disk.
+fn refuse_flood(tx: &Tx<'_>, job: &JobId) -> Result<()> {
+    let mut statement = tx.prepare_cached(COUNT_OF_JOB)?;
+    let made: i64 = statement.query_row(named_params! {":job": job}, |row| row.get(0))?;
+    if made < JOB_PROPOSALS_MAX {
+        return Ok(());
+    }
+    let message = format!("job {job} has handed in {JOB_PROPOSALS_MAX} proposals");
+    Err(Error::conflict("too_many_proposals", message).hint("stop: the last one counts"))
 }
 
 fn check(connection: &Connection, new: &NewProposal) -> Result<()> {

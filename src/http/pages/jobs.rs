@@ -6,6 +6,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{ErrorKind, JobId, Millis, Result};
+use crate::flows::changes::RestoreRequest;
 use crate::flows::jobs::{JobQuery, LogQuery, RetryRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::view::{Job, List, Log, read};
@@ -81,6 +82,8 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/jobs/{id}/prompt", site, prompt),
         post("/jobs/{id}/cancel", site, cancel),
         post("/jobs/{id}/retry", site, retry),
+        post("/jobs/{id}/restore", site, restore),
+        post("/jobs/{id}/keep", site, keep),
     ])
 }
 
@@ -195,4 +198,20 @@ async fn retry(site: Site, mut call: Call) -> Result<Response> {
     let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
     let made = flows::jobs::retry(&site, &caller, &id, RetryRequest::default(), Some(key)).await;
     form::answer(made, |it| format!("/jobs/{it}"), format!("/jobs/{id}"), None)
+}
+
+async fn restore(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
+    let done = flows::changes::restore(&site, &caller, &id, RestoreRequest::default()).await;
+    let at = format!("/jobs/{id}");
+    form::answer(done, |_| at.clone(), at.clone(), None)
+}
+
+async fn keep(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
+    let done = flows::changes::keep(&site, &caller, &id).await;
+    let at = format!("/jobs/{id}");
+    form::answer(done, |_| at.clone(), at.clone(), None)
 }

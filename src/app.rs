@@ -6,6 +6,7 @@
 
 mod data;
 mod logs;
+mod port;
 mod signals;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::json;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
@@ -35,6 +36,8 @@ use crate::store::{MIGRATIONS, Store, Writer};
 
 /// How long a second server waits for the first to end.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// How many descriptors a process has that was told nothing else.
+const DESCRIPTORS_DEFAULT: u64 = 1_024;
 /// What a shutdown may take beyond the grace of the jobs.
 const SHUTDOWN_SLACK: Duration = Duration::from_millis(900);
 
@@ -181,11 +184,12 @@ async fn serve_site(
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let tcp = bind_tcp(config).await?;
+    let tcp = port::bind(config).await?;
     let address = tcp.local_addr().context(ErrorKind::Unavailable, || "no address".to_owned())?;
     let unix: UnixListener = bind_unix(&config.site.data, "wb.sock")?;
     let stop = CancellationToken::new();
-    let edge = edge(&site, address, stop.clone());
+    let limits = ServeLimits::within(descriptors());
+    let edge = edge(&site, address, limits.tcp_connections_max, stop.clone());
     data::write_server_file(
         &config.site.data,
         &json!({
@@ -208,7 +212,6 @@ async fn serve_site(
     let tracker = TaskTracker::new();
     let routes = http::site_routes(&edge, &site);
     let listeners = Listeners { tcp: Some(tcp), unix };
-    let limits = ServeLimits::default();
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
     tracker.spawn(process::reap_orphans(site.queue.children(), stop.clone()));
     tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
@@ -221,6 +224,17 @@ async fn serve_site(
         stop.cancel();
     }
     Ok(end(&site, tracker, stops).await)
+}
+
+/// Raises the limit of descriptors as far as it goes, and returns it.
+fn descriptors() -> u64 {
+    match process::raise_descriptors() {
+        Ok(count) => count,
+        Err(cause) => {
+            warn!("the limit of descriptors could not be raised: {cause}");
+            DESCRIPTORS_DEFAULT
+        }
+    }
 }
 
 /// Waits until all that was started has ended, for the grace of the jobs and a little more, or
@@ -271,16 +285,6 @@ async fn take_lock(data: &Utf8Path) -> Result<FileLock> {
     }
 }
 
-async fn bind_tcp(config: &Config) -> Result<TcpListener> {
-    let listen = config.site.listen;
-    TcpListener::bind(listen).await.map_err(|cause| {
-        Error::unavailable(format!("cannot listen on {listen}"))
-            .code("cannot_listen")
-            .hint("another program may have the port: set `listen` in the script, 0 picks one")
-            .source(cause)
-    })
-}
-
 async fn keep_operator(site: &Site) -> Result<Person> {
     let secret = people::keep_operator_token(&site.config.site.data)?;
     let ids = site.ids.clone();
@@ -295,7 +299,12 @@ async fn keep_operator(site: &Site) -> Result<Person> {
         .await
 }
 
-fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> Edge {
+fn edge(
+    site: &Site,
+    address: std::net::SocketAddr,
+    connections: usize,
+    stop: CancellationToken,
+) -> Edge {
     let config = &site.config;
     let name = config.site.title().to_owned();
     let hosts = config.site.public_hosts.clone();
@@ -306,7 +315,10 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
         store: site.store.clone(),
         ids: site.ids.clone(),
         codes: LoginCodes::default(),
-        gate: Arc::new(GateConfig::new(Some(address), hosts, name, &config.site.data)),
+        gate: Arc::new(
+            GateConfig::new(Some(address), hosts, name, &config.site.data)
+                .with_connections(connections),
+        ),
         identify_job: Arc::new(move |hash| {
             let store = store.clone();
             Box::pin(async move {

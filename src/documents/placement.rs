@@ -105,6 +105,14 @@ const FIND_KEPT: &str = "
 const FIND: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by
     FROM placements WHERE topic_id = :topic AND blob = :blob";
+const LATEST: &str = "
+    SELECT blob, state, start, end, confidence, method, decided_by
+    FROM placements WHERE topic_id = :topic
+        AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
+                         WHERE merely.proposed_sha = placements.blob)
+             OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
+                        WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))
+    ORDER BY decided_ms DESC, blob LIMIT 1";
 const HISTORY: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by
     FROM placements WHERE topic_id = :topic ORDER BY decided_ms DESC, blob LIMIT 200";
@@ -134,6 +142,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("placement::put_proposed", PUT_PROPOSED),
     ("placement::find_kept", FIND_KEPT),
     ("placement::find", FIND),
+    ("placement::latest", LATEST),
     ("placement::history", HISTORY),
     ("placement::baselines", BASELINES),
 ];
@@ -208,6 +217,15 @@ pub fn find(connection: &Connection, topic: &TopicId, blob: &BlobId) -> Result<O
     let mut statement = connection.prepare_cached(FIND)?;
     let found = statement.query_row(named_params! {":topic": topic, ":blob": blob}, from_row);
     Ok(found.optional()?)
+}
+
+/// Returns the last decision on where a Topic's words are, in a text that is not merely proposed.
+///
+/// # Errors
+/// As any read.
+pub fn latest(connection: &Connection, topic: &TopicId) -> Result<Option<Placement>> {
+    let mut statement = connection.prepare_cached(LATEST)?;
+    Ok(statement.query_row(named_params! {":topic": topic}, from_row).optional()?)
 }
 
 /// Returns where a Topic's words were decided to be, the latest decision first; at most 200.

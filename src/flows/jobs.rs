@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::base::limit::TEXT_INPUT_BYTES_MAX;
+use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result, SourcePath, TopicId};
 use crate::documents;
 use crate::flows::inputs::{self, Checked};
@@ -16,11 +16,11 @@ use crate::script::{EngineBody, Kind, OnBusy, Produces};
 use crate::store::idempotency;
 
 /// Most bytes of a log in one answer.
-const LOG_BYTES_MAX: usize = 256 * 1024;
+const LOG_BYTES_MAX: usize = crate::base::limit::LOG_BYTES_MAX;
 /// Largest prompt: a text of the largest size and what stands around it.
 const PROMPT_BYTES_MAX: u64 = TEXT_INPUT_BYTES_MAX as u64 + 2 * 1024 * 1024;
 /// Most entries of a stream in one answer.
-const STREAM_ENTRIES_MAX: usize = 500;
+const STREAM_ENTRIES_MAX: usize = crate::base::limit::STREAM_ENTRIES_MAX;
 
 /// The body of `POST /api/agent/jobs`: the kind, its inputs beside it, and when.
 #[derive(Clone, Debug, Deserialize)]
@@ -455,6 +455,13 @@ pub async fn finish(
     require_own(caller, id)?;
     if request.result.is_null() {
         return Err(Error::invalid("the result is null").code("no_result"));
+    }
+    let bytes = request.result.to_string().len();
+    if bytes > RESULT_BYTES_MAX {
+        let message =
+            format!("the result has {bytes} bytes as JSON, {RESULT_BYTES_MAX} are allowed");
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .hint("write what is large into a file and hand in where it is"));
     }
     let token = caller.job()?.1.to_owned();
     let id = id.clone();

@@ -121,7 +121,7 @@ pub struct TopicQuery {
 }
 
 /// Returns Topics, newest first, as `{items, next}`. With a `source_path` each open one has its
-/// placement in the present text.
+/// placement in the present text, else the last one on record.
 ///
 /// # Errors
 /// `invalid` for a status that is none.
@@ -140,6 +140,9 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Val
             let mut page = topic::list(c, &filter)?;
             page.items =
                 page.items.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<_>>()?;
+            for topic in page.items.iter_mut().filter(|it| it.anchor.is_some()) {
+                topic.placement = placement::latest(c, &topic.id)?;
+            }
             Ok(page)
         })
         .await?;

@@ -6,15 +6,14 @@ use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::Result;
-use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
+use crate::base::{Result, fault};
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
 /// A request with a `text` input of the largest size, some of it escaped.
-const JOB_BODY_BYTES_MAX: usize = 2 * TEXT_INPUT_BYTES_MAX + 1024 * 1024;
+const JOB_BODY_BYTES_MAX: usize = crate::base::limit::JOB_BODY_BYTES_MAX;
 /// A result as JSON in JSON.
-const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
+const RESULT_BODY_BYTES_MAX: usize = crate::base::limit::RESULT_BODY_BYTES_MAX;
 /// What is said of a repetition.
 const SMALL_BODY_BYTES_MAX: usize = 4 * 1024;
 /// A thousand names of the longest sort.
@@ -72,6 +71,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 async fn create(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_with_key(JOB_BODY_BYTES_MAX).await?;
     let id = flows::jobs::create(&site, &call.caller()?, request, key).await?;
+    fault::crash_point("before_answer");
     reply::json(StatusCode::ACCEPTED, &json!({"job_id": id}))
 }
 

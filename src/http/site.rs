@@ -4,7 +4,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use http_body_util::BodyExt as _;
 use hyper::body::Body;
+use hyper::header::EXPECT;
+use hyper::http::request::Parts;
 use hyper::service::Service as _;
 use hyper::{Method, Request, Uri};
 use hyper_util::service::TowerToHyperService;
@@ -13,25 +16,35 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::Error;
-use crate::http::body::{FORM, Room, is_of_type};
+use crate::base::limit::{ANSWERS_BYTES_MAX, BODIES_BYTES_MAX};
+use crate::http::body::{self, FORM, Room, is_of_type};
 use crate::http::gate::{self, Refused};
 use crate::http::listen::Peer;
 use crate::http::origin::is_page;
 use crate::http::reply::{self, Failed, Shown};
 use crate::http::{Edge, any_of};
 
+/// Answers up to this long take no room.
+const SMALL_ANSWER_BYTES_MAX: u64 = 64 * 1024;
+
 /// The routes behind their checks; answers requests with or without a socket.
 #[derive(Clone)]
 pub struct Site {
     edge: Edge,
     routes: BoxedFilter<(Response,)>,
-    room: Room,
+    bodies: Room,
+    answers: Room,
 }
 
 impl Site {
     /// Returns the site that `routes` make.
     pub fn new(routes: BoxedFilter<(Response,)>, edge: Edge) -> Site {
-        Site { edge, routes: any_of([routes]), room: Room::new() }
+        Site {
+            edge,
+            routes: any_of([routes]),
+            bodies: Room::new(BODIES_BYTES_MAX),
+            answers: Room::new(ANSWERS_BYTES_MAX),
+        }
     }
 
     /// Returns whether a process belongs to a job.
@@ -55,7 +68,7 @@ impl Site {
         };
         let path = path.to_owned();
         let run = AssertUnwindSafe(self.run(peer, request)).catch_unwind();
-        let mut response = match run.await {
+        let response = match run.await {
             Ok(Ok(response)) => match response.extensions().get::<Failed>() {
                 Some(Failed(error, aside)) => {
                     shown.aside.clone_from(aside);
@@ -64,14 +77,33 @@ impl Site {
                 None => self.or_no_route(response, &path, &shown),
             },
             Ok(Err(Refused::Error(error))) => reply::finish_error(&error, &shown),
+            Ok(Err(Refused::Status(status, error))) => reply::finish_status(status, &error, &shown),
             Ok(Err(Refused::OtherVerbs(verbs))) => reply::other_verbs(&verbs, &shown),
             Err(_) => {
                 let error = Error::internal("a request ended in a fault of the program");
                 reply::finish_error(&error.code("panic"), &shown)
             }
         };
+        let mut response = self.with_room(response, &shown).await;
         reply::finish_headers(&mut response);
         response
+    }
+
+    /// Large answers take room until they have left: clients that do not read cannot fill the
+    /// memory with them.
+    async fn with_room(&self, response: Response, shown: &Shown<'_>) -> Response {
+        if response.body().size_hint().exact().is_none_or(|it| it <= SMALL_ANSWER_BYTES_MAX) {
+            return response;
+        }
+        let (head, body) = response.into_parts();
+        let held = match body.collect().await {
+            Ok(whole) => self.answers.hold(whole.to_bytes()),
+            Err(cause) => Err(Error::internal("an answer cannot be read").source(cause)),
+        };
+        match held {
+            Ok(bytes) => Response::from_parts(head, bytes.into()),
+            Err(error) => reply::finish_error(&error, shown),
+        }
     }
 
     async fn run<B>(
@@ -84,7 +116,17 @@ impl Site {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (mut head, body) = request.into_parts();
-        let passed = gate::check(&self.edge, peer, &head).await?;
+        let passed = match gate::check(&self.edge, peer, &head).await {
+            Ok(passed) => passed,
+            Err(refused) => {
+                // Where a body ends that is framed in a doubtful way is not looked for.
+                if !matches!(refused, Refused::Status(..)) && !body.is_end_stream() && !asks(&head)
+                {
+                    body::drain(Box::pin(http_body_util::BodyStream::new(body))).await;
+                }
+                return Err(refused);
+            }
+        };
         // The line of the table and not the path: a path can hold a login code.
         debug!("{} {}", head.method, passed.route.path);
         if head.method == Method::HEAD {
@@ -92,7 +134,7 @@ impl Site {
         }
         head.uri = origin_form(&head.uri);
         head.extensions.insert(Arc::new(passed));
-        head.extensions.insert(self.room.clone());
+        head.extensions.insert(self.bodies.clone());
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
         match routes.call(Request::from_parts(head, body)).await {
             Ok(response) => Ok(response),
@@ -108,6 +150,11 @@ impl Site {
         }
         response
     }
+}
+
+/// Returns whether a client waits for a word before it sends its body: it need not be read.
+fn asks(head: &Parts) -> bool {
+    head.headers.contains_key(EXPECT)
 }
 
 /// `GET http://host/path` and `GET /path` are the same request; the host has been checked.

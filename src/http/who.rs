@@ -15,7 +15,7 @@ use crate::people::{self, Caller, Login, TokenOwner, TokenScope, Via};
 use crate::store::Tx;
 
 /// Longest token that is looked at, in bytes.
-const TOKEN_BYTES_MAX: usize = 200;
+const TOKEN_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 
 /// What a request brought to prove who sends it.
 #[derive(Clone)]

@@ -14,7 +14,7 @@ use crate::process::{Cgroups, Clocks, GuardSpec, Launch, LaunchStdin, OnServerLo
 use crate::script::{Kind, PromptBy};
 
 /// The longest single argument that Linux takes, without its final zero byte.
-const ARGUMENT_BYTES_MAX: usize = 131_071;
+const ARGUMENT_BYTES_MAX: usize = crate::base::limit::ARGUMENT_BYTES_MAX;
 
 /// Variables by which an agent knows that it runs inside another one. An operator who starts the
 /// server from such an agent would have every job refuse to start; their own settings

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::Map;
 
+use crate::base::limit::{KIND_QUEUED_MAX, QUEUED_MAX};
 use crate::base::{Actor, Clock, Ids, JobId, Millis, Result};
 use crate::jobs::claim::{Caps, claim, unclaim};
 use crate::jobs::lane::{Capacities, refresh_all};
@@ -328,4 +329,45 @@ fn a_full_queue_says_so() {
     let refused =
         bench.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap_err());
     assert_eq!(refused.code_str(), "queue_full");
+}
+
+/// Fails with `WB_WITHOUT=fair_queue`.
+#[test]
+fn neither_a_kind_nor_a_person_fills_the_queue() {
+    let mut bench = Bench::new(1, 1, 1);
+    let person = |digit: u8| {
+        let id = format!("018bcfe5-6800-7000-8000-00000000000{digit}");
+        Actor::Person(id.parse().unwrap())
+    };
+    let mut filled = 0;
+    let mut fill = |bench: &Bench, kind: &str, by: &Actor, count: i64| {
+        let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count)
+            INSERT INTO agent_jobs (id, kind, status, inputs_json, grants_json, requested_by, ready,
+                created_ms, config_digest)
+            SELECT printf('018bcfe5-6800-7000-8000-%012d', i + :filled), :kind, 'queued', '{}',
+                '[]', :by, 1, 0, 'digest' FROM n";
+        let params = rusqlite::named_params! {
+            ":count": count, ":filled": filled, ":kind": kind, ":by": by,
+        };
+        bench.connection.execute(sql, params).unwrap();
+        filled += count;
+    };
+    let ask = |bench: &mut Bench, kind: &str, by: u8| {
+        let new = NewJob { requested_by: person(by), ..bench.request(kind, None, 0, 0) };
+        bench.tx(|bench, tx| {
+            let made = enqueue(tx, &bench.ids, &bench.caps.lanes, &new);
+            made.err().map(|it| format!("{} {}", it.code_str(), it.message()))
+        })
+    };
+    fill(&bench, "a", &person(1), KIND_QUEUED_MAX - 1);
+    assert_eq!(ask(&mut bench, "a", 2), None);
+    let refused = ask(&mut bench, "a", 2).unwrap();
+    assert!(refused.contains("jobs of kind a") && refused.contains("5000"), "{refused}");
+    assert_eq!(ask(&mut bench, "b", 1), None);
+    let refused = ask(&mut bench, "b", 1).unwrap();
+    assert!(refused.contains("same person") && refused.contains("5000"), "{refused}");
+    assert_eq!(ask(&mut bench, "b", 2), None);
+    fill(&bench, "b", &person(2), QUEUED_MAX - KIND_QUEUED_MAX - 2);
+    let refused = ask(&mut bench, "c", 3).unwrap();
+    assert!(refused.starts_with("queue_full") && refused.contains("10000"), "{refused}");
 }

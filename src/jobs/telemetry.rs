@@ -20,11 +20,11 @@ pub(in crate::jobs) mod limit;
 mod plain;
 
 /// Longest line of an agent's output that is read as telemetry.
-const LINE_BYTES_MAX: usize = 1024 * 1024;
+const LINE_BYTES_MAX: usize = crate::base::limit::STREAM_LINE_BYTES_MAX;
 /// Most bytes read from the output at a time.
 const CHUNK_BYTES_MAX: usize = 256 * 1024;
 /// Largest stream file; what comes later is counted, not kept.
-const STREAM_BYTES_MAX: u64 = 16 * 1024 * 1024;
+const STREAM_BYTES_MAX: u64 = crate::base::limit::STREAM_BYTES_MAX;
 /// The same with the last line; a larger file was not written by us.
 const STREAM_FILE_BYTES_MAX: u64 = STREAM_BYTES_MAX + 1024 * 1024;
 /// Longest text of one entry, in characters.

@@ -11,11 +11,11 @@ use crate::base::{Error, ErrorKind, Millis, PersonId, Result, digest_hex, random
 /// How long a code is alive.
 pub const CODE_TTL_MS: i64 = 10 * 60 * 1000;
 /// Most codes that are alive; one more ends the oldest.
-const CODES_MAX: usize = 32;
+const CODES_MAX: usize = crate::base::limit::LOGIN_CODES_MAX;
 /// Longest code that is looked at, in bytes.
-const CODE_BYTES_MAX: usize = 200;
+const CODE_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 /// Most wrong codes within [`WRONG_WINDOW_MS`].
-const WRONG_MAX: usize = 10;
+const WRONG_MAX: usize = crate::base::limit::WRONG_CODES_MAX;
 /// How long a wrong code counts.
 const WRONG_WINDOW_MS: i64 = 60 * 1000;
 

@@ -5,6 +5,7 @@
 //! **Invariant:** nobody waits for "any child" but the guard, which has no other children.
 
 mod cgroup;
+mod descriptors;
 mod guard;
 mod identity;
 mod launch;
@@ -23,6 +24,7 @@ mod tree;
 mod warden;
 
 pub use cgroup::Cgroups;
+pub use descriptors::raise_descriptors;
 pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use launch::{

@@ -16,6 +16,8 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd;
 use tokio::io::unix::AsyncFd;
 
+use crate::process::descriptors;
+
 /// Opens a pidfd. It keeps naming this very process, also after its pid is used again.
 pub(in crate::process) fn pidfd_open(pid: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: the call takes two integers and touches no memory of ours.
@@ -105,6 +107,7 @@ pub(in crate::process) fn spawn_agent(
     entrance: Option<&File>,
 ) -> io::Result<Child> {
     let parent = unistd::getpid();
+    let descriptors = descriptors::of_agent()?;
     let entrance = entrance.map(File::try_clone).transpose()?;
     // SAFETY: the closure runs in the forked child of a single-threaded process; it makes system
     // calls only.
@@ -119,6 +122,7 @@ pub(in crate::process) fn spawn_agent(
             // The guard blocks what it reads from its signalfd, and a mask survives `exec`.
             SigSet::empty().thread_set_mask()?;
             default_dispositions();
+            descriptors::set(descriptors)?;
             if let Some(mut entrance) = entrance.as_ref()
                 && entrance.write_all(b"0").is_err()
             {

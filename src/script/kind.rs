@@ -23,7 +23,7 @@ use crate::script::template::{PROMPT_NAMES, Piece, pieces};
 const REQUEST_NAMES: [&str; 2] = ["priority", "not_before"];
 
 /// Largest SKILL.md that is read, in bytes.
-const SKILL_BYTES_MAX: u64 = 1024 * 1024;
+const SKILL_BYTES_MAX: u64 = crate::base::limit::SKILL_BYTES_MAX;
 
 /// One declaration and what it may refer to.
 pub(crate) struct KindBuilder<'a> {

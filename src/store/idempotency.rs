@@ -3,11 +3,12 @@
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde_json::Value;
 
+use crate::base::limit::KEYS_KEPT_MAX;
 use crate::base::{Actor, Error, Millis, Result, fault};
 use crate::store::Tx;
 
 /// Longest key, in bytes.
-pub const KEY_BYTES_MAX: usize = 200;
+pub const KEY_BYTES_MAX: usize = crate::base::limit::KEY_BYTES_MAX;
 
 const FIND: &str = "
     SELECT route, body_digest, result_json FROM idempotency WHERE actor = :actor AND key = :key";
@@ -15,10 +16,17 @@ const INSERT: &str = "
     INSERT INTO idempotency (actor, key, route, body_digest, result_json, created_ms)
     VALUES (:actor, :key, :route, :digest, :result, :now)";
 const PRUNE: &str = "DELETE FROM idempotency WHERE created_ms < :before";
+const PRUNE_BEYOND: &str = "
+    DELETE FROM idempotency WHERE created_ms < (
+        SELECT created_ms FROM idempotency ORDER BY created_ms DESC LIMIT 1 OFFSET :kept)";
 
 /// The statements of this file, for the schema test.
-pub const STATEMENTS: &[(&str, &str)] =
-    &[("idempotency::find", FIND), ("idempotency::insert", INSERT), ("idempotency::prune", PRUNE)];
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("idempotency::find", FIND),
+    ("idempotency::insert", INSERT),
+    ("idempotency::prune", PRUNE),
+    ("idempotency::prune_beyond", PRUNE_BEYOND),
+];
 
 /// A key that a client sent with a request.
 #[derive(Clone, Debug)]
@@ -74,11 +82,12 @@ pub fn remember(tx: &Tx<'_>, key: &Key, result: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Forgets answers from before a time.
+/// Forgets answers from before a time, and the oldest beyond the number that is kept.
 ///
 /// # Errors
 /// As any write.
 pub fn prune(tx: &Tx<'_>, before: Millis) -> Result<()> {
     tx.prepare_cached(PRUNE)?.execute(named_params! {":before": before})?;
+    tx.prepare_cached(PRUNE_BEYOND)?.execute(named_params! {":kept": KEYS_KEPT_MAX - 1})?;
     Ok(())
 }

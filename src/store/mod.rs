@@ -137,7 +137,8 @@ impl Store {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Runs `look` on a read-only connection, on a blocking thread.
+    /// Runs `look` on a read-only connection, on a blocking thread. All that it reads is of one
+    /// moment.
     ///
     /// # Errors
     /// What `look` returned; `unavailable` if no connection can be opened.
@@ -282,9 +283,15 @@ fn connect(path: &Utf8Path) -> Result<Connection> {
     Ok(writing)
 }
 
+/// Runs a step of every transaction; it is parsed once.
+fn step(connection: &Connection, sql: &'static str) -> Result<()> {
+    connection.prepare_cached(sql)?.execute([])?;
+    Ok(())
+}
+
 /// Has SQLite keep the plan of a prepared statement whatever is bound to it. Otherwise a statement
-/// that compares an indexed column with a parameter is parsed and planned again at every call, which
-/// takes several times as long as the call itself; and a plan that was tested could become another.
+/// that compares an indexed column with a parameter is parsed and planned again at every call, for
+/// several times the cost of the call itself; and a plan that was tested could become another.
 fn keep_plans(connection: &Connection) -> Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())

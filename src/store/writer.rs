@@ -20,7 +20,7 @@ use tracing::{error, warn};
 use crate::base::{Clock, Error, Result, fault};
 use crate::store::trouble::{CORRUPT, Watch};
 use crate::store::tx::{Effects, Tx};
-use crate::store::{Bells, StoredEvent, connect};
+use crate::store::{Bells, StoredEvent, connect, step};
 
 /// Most writes of one commit.
 const BATCH_MAX: usize = 64;
@@ -373,10 +373,4 @@ fn roll_back(connection: &Connection) {
     if let Err(cause) = connection.execute_batch("ROLLBACK") {
         warn!("a transaction cannot be rolled back, the database is opened again: {cause}");
     }
-}
-
-/// Runs a step of every transaction; it is parsed once.
-fn step(connection: &Connection, sql: &'static str) -> Result<()> {
-    connection.prepare_cached(sql)?.execute([])?;
-    Ok(())
 }

@@ -13,6 +13,8 @@ const EXCUSED: &[(&str, &str)] = &[
     ("person::list", "a page of at most as many people as there may be"),
     ("person::first_admin", "people are few"),
     ("jobs::list_all", "it walks back from the newest row until the page is full"),
+    ("idempotency::prune_beyond", "one walk over as many keys as are kept, four times a day"),
+    ("jobs::list_by_source_kind", "it walks six lists of a page at most"),
     ("enqueue::queued", "the index holds queued rows only, at most 10,000"),
     ("claim::running", "the index holds running rows only, as many as the cap"),
     ("settle::cancelled", "the index holds running rows only, as many as the cap"),

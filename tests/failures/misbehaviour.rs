@@ -1,4 +1,4 @@
-//! Agents that misbehave: what each comes to, and what a person reads. docs/engines.md has the table.
+//! Agents that misbehave: what each comes to, and what a person reads (docs/engines.md).
 
 use std::os::unix::net::UnixStream;
 
@@ -99,7 +99,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "proposes_too_late",
-        agent: "late() { printf 'late\\n' | propose; exit 0; }; trap late INT TERM; \
+        agent: "late() { trap '' INT TERM; printf 'late\\n' | propose; exit 0; }; trap late INT TERM; \
                 while :; do sleep 0.02; done",
         tail: "has ended",
         ..SLOW
@@ -207,7 +207,7 @@ fn assert_case(bench: &Bench, case: &Case, id: &str) {
 #[test]
 fn what_each_misbehaviour_comes_to() {
     let bench = Bench::new();
-    bench.limits("jobs = 8, grace = \"1s\"");
+    bench.limits("jobs = 8, grace = \"3s\"");
     for case in CASES {
         let fields = match case.fields.contains("timeout") {
             true => case.fields.to_owned(),

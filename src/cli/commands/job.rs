@@ -59,8 +59,8 @@ pub(in crate::cli) enum JobCommand {
     },
     /// Put back what changed in the repository while a job ran, and nobody changed since
     #[command(after_help = "\
-Without names all of it is put back, or nothing. What the job left stays in the repository, in
-refs/wiki-browser/jobs/ID/after: `git diff` compares with it, `git restore --source` takes from it.")]
+Without names all of it is put back, or nothing. What the job left stays in the repository,
+in refs/wiki-browser/jobs/ID/after: `git restore --source` takes from it.")]
     Restore {
         /// Id of the job
         id: String,
@@ -291,7 +291,7 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
     let body = Value::Object(body);
     let answer = match &args.idempotency_key {
         Some(key) => client.post_once("/api/agent/jobs", &body, key)?,
-        None => client.post("/api/agent/jobs", &body)?,
+        None => client.create("/api/agent/jobs", &body)?,
     };
     accepted(desk, &client, &answer, args.wait, args.log)
 }
@@ -307,7 +307,7 @@ fn retry(
     let id = desk.id(&client, Noun::Job, given)?;
     let not_before = not_before.map(|it| point_in_time(desk, it)).transpose()?;
     let body = json!({"when_allowed": when_allowed, "not_before": not_before});
-    let answer = client.post(&format!("/api/agent/jobs/{id}/retry"), &body)?;
+    let answer = client.create(&format!("/api/agent/jobs/{id}/retry"), &body)?;
     accepted(desk, &client, &answer, wait, log)
 }
 

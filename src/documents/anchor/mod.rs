@@ -31,7 +31,7 @@ pub use selection::{Selection, describe, resolve};
 pub use together::place_together;
 
 /// Longest text that an anchor may point at, in bytes.
-pub const QUOTE_BYTES_MAX: usize = 64 * 1024;
+pub const QUOTE_BYTES_MAX: usize = crate::base::limit::QUOTE_BYTES_MAX;
 /// Bytes of text kept before and after the words, at most.
 pub const CONTEXT_BYTES_MAX: usize = 64;
 

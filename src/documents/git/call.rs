@@ -21,7 +21,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a call that writes may take; it syncs files, and the disk may be slow.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Output of a call whose answer is short.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
+const ANSWER_BYTES_MAX: usize = crate::base::limit::GIT_ANSWER_BYTES_MAX;
 /// Kept part of what git said when it failed, in characters.
 const SAID_CHARS_MAX: usize = 600;
 
@@ -66,7 +66,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 ];
 
 /// Most git processes at one time, whoever asks.
-const CALLS_MAX: usize = 12;
+const CALLS_MAX: usize = crate::base::limit::GIT_CALLS_MAX;
 
 /// Names of this program's environment that git gets too.
 const KEPT: &[&str] = &["HOME", "XDG_CONFIG_HOME", "PATH", "USER", "LOGNAME", "TMPDIR"];

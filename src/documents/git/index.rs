@@ -6,7 +6,7 @@ use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::Repo;
 
 /// Most that a listing of the whole index may print; 100,000 usual paths take some 15 MB.
-const LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
+const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
 
 /// A path in the index.
 #[derive(Clone, Debug)]

@@ -77,7 +77,13 @@ async fn sync_folders(folders: Vec<Utf8PathBuf>) -> Result<()> {
     let synced = blocking(move || {
         for folder in folders {
             match process::sync_folder(&folder) {
-                Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                // Where branches are in tables, a file stands in the place of their folder.
+                Err(cause)
+                    if !matches!(
+                        cause.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                    ) =>
+                {
                     return Err(cause)
                         .context(ErrorKind::Unavailable, || format!("cannot sync {folder}"));
                 }

@@ -117,8 +117,6 @@ pub struct Snapshot {
     pub paths: BTreeMap<String, Unclean>,
     /// Git's own files by which it is steered, and locks: relative to its folder.
     pub private: BTreeMap<String, Work>,
-    /// When it was taken, in milliseconds since 1970.
-    pub taken_ms: i64,
 }
 
 impl PathState {
@@ -193,8 +191,7 @@ impl Repo {
             paths.insert(path, Unclean { head: found.head, state });
         }
         let private = private::look(self, &mut reader, status.tip.branch.as_deref())?;
-        let taken_ms = kept.now().0;
-        Ok(Snapshot { tip: status.tip, refs, paths, private, taken_ms })
+        Ok(Snapshot { tip: status.tip, refs, paths, private })
     }
 
     async fn whole_status(&self) -> Result<Vec<u8>> {

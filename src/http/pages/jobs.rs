@@ -18,7 +18,7 @@ use crate::people::Caller;
 /// Bytes of an agent's output on the page of its job.
 const LOG_BYTES: u64 = 16 * 1024;
 /// Bodies of these forms hold a key at most.
-const SMALL_BODY_BYTES_MAX: usize = 4 * 1024;
+const SMALL_BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 
 /// A job in a list.
 pub(super) struct JobRow {

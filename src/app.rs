@@ -120,6 +120,7 @@ async fn ground(loaded: &Loaded) -> Result<Ground> {
     let children = Children::new();
     let git = resolve_git(path, &config.folder)?;
     let repo = Repo::open(&config.site.root, git, &config.site.sources, children.clone()).await?;
+    let repo = repo.beside(&config.site.data);
     Ok(Ground { env, wb_agent, engines, children, repo })
 }
 
@@ -176,7 +177,6 @@ async fn serve_site(
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
     let life = site.store.begin_life().await?;
-    let told = site.store.subscribe();
     let left = tokio::select! {
         left = flows::recover::recover(&site) => left?,
         name = stops.next() => {
@@ -214,7 +214,7 @@ async fn serve_site(
     let listeners = Listeners { tcp: Some(tcp), unix };
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
     tracker.spawn(process::reap_orphans(site.queue.children(), stop.clone()));
-    tracker.spawn(flows::relay::serve(site.works.clone(), told, stop.clone()));
+    tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
     tracker.spawn(site.store.clone().check(stop.clone()));
     tracker.spawn(site.queue.clone().serve(left, stop.clone()));
@@ -309,6 +309,7 @@ fn edge(
     let name = config.site.title().to_owned();
     let hosts = config.site.public_hosts.clone();
     let (store, writing) = (site.store.clone(), site.store.clone());
+    let data = config.site.data.clone();
     let own_pid = i32::try_from(std::process::id()).unwrap_or(0);
     Edge {
         store: site.store.clone(),
@@ -337,7 +338,8 @@ fn edge(
             // One that is gone already may have left its connection to an agent.
             process::start_time(pid).is_none()
                 || process::descends_from(pid, &[own_pid])
-                || process::carries_mark(pid, process::MARK).is_some()
+                || process::carries_mark(pid, process::MARK)
+                    .is_some_and(|it| is_own_job(&data, &it))
         }),
         is_ready: Arc::new(move || {
             let trouble = writing.trouble().map(|it| it.to_error());
@@ -352,6 +354,12 @@ fn edge(
         }),
         stop,
     }
+}
+
+/// Returns whether a mark is that of a job of this site. An operator who works inside an agent of
+/// another site is an operator here all the same. A job has its folder before it has a process.
+fn is_own_job(data: &Utf8Path, mark: &str) -> bool {
+    mark.parse().is_ok_and(|id| jobs::job_dir(data, &id).is_dir())
 }
 
 /// Looks at the machine on behalf of a site, or of a folder that is none.

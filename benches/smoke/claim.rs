@@ -138,7 +138,7 @@ impl Side {
 
 /// Claims, and undoes it in the same transaction; returns how long the claim took.
 fn one(tx: &Tx<'_>, token: &str) -> Result<Duration> {
-    let caps = Caps { jobs: 4, kinds: BTreeMap::new(), lanes: Capacities::default() };
+    let caps = Caps::new(4, BTreeMap::new(), Capacities::default());
     let begin = Instant::now();
     let claimed = claim(tx, &caps, token, "x")?;
     let took = begin.elapsed();

@@ -12,6 +12,10 @@ pub const SOURCE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Most messages of one Topic.
 pub const TOPIC_MESSAGES_MAX: i64 = 10_000;
+/// Most messages that one job writes in a Topic: the rest of the room is for people.
+pub const JOB_MESSAGES_MAX: i64 = 20;
+/// Most proposals that one job hands in; the last one counts.
+pub const JOB_PROPOSALS_MAX: i64 = 10;
 /// Longest single-line input of a job, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 * 1024;
 /// Longest `text` input of a job, and so about the longest prompt, in bytes.
@@ -30,6 +34,8 @@ pub const SUMMARY_BYTES_MAX: usize = 4 * 1024;
 pub const LANE_QUEUED_MAX: i64 = 1_000;
 /// Most jobs that wait in all.
 pub const QUEUED_MAX: i64 = 10_000;
+/// Farthest place of a job before or behind the others that wait.
+pub const PRIORITY_MAX: i64 = 100;
 /// Most rows of one page of a list.
 pub const PAGE_ROWS_MAX: u32 = 200;
 /// Rows of one page of a list if nothing is asked (document A).
@@ -72,6 +78,8 @@ pub const PROPOSAL_BODY_BYTES_MAX: usize = 2 * SOURCE_BYTES_MAX + 4 * 1024 * 102
 pub const JOB_BODY_BYTES_MAX: usize = 2 * TEXT_INPUT_BYTES_MAX + 1024 * 1024;
 /// Longest body with a result: JSON in JSON, in bytes.
 pub const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
+/// Longest body that asks for changes to be undone: a thousand names of the longest sort, in bytes.
+pub const RESTORE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Largest of all bodies that are held at one time, together, in bytes.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Largest of all answers above 64 KiB that are being written at one time, together, in bytes.
@@ -124,8 +132,6 @@ pub const QUOTE_BYTES_MAX: usize = 64 * 1024;
 pub const GIVEN_CONTEXT_BYTES_MAX: usize = 4 * 1024;
 /// Most anchors that come with a proposal.
 pub const ANCHORS_MAX: usize = 2_000;
-/// Most proposals of one job.
-pub const JOB_PROPOSALS_MAX: i64 = 20;
 /// Most proposals of one Topic.
 pub const TOPIC_PROPOSALS_MAX: i64 = 1_000;
 /// Longest subject of a commit that may be given, in characters.
@@ -223,6 +229,7 @@ limits! {
     PROPOSAL_BODY_BYTES_MAX "bytes" "too_large" "a body with a proposal";
     JOB_BODY_BYTES_MAX "bytes" "too_large" "a body that asks for a job";
     RESULT_BODY_BYTES_MAX "bytes" "too_large" "a body with a result";
+    RESTORE_BODY_BYTES_MAX "bytes" "too_large" "a body that asks for changes to be undone";
     BODIES_BYTES_MAX "bytes" "bodies_full" "all bodies that have arrived and are at work";
     ANSWERS_BYTES_MAX "bytes" "answers_full" "all large answers that are being sent";
     WRITE_STALL_MS_MAX "ms" "(closed)" "time in which a client takes less than 64 KiB";
@@ -247,6 +254,7 @@ limits! {
     TITLE_BYTES_MAX "bytes" "too_large" "the title of a Topic";
     MESSAGE_BYTES_MAX "bytes" "too_large" "a message";
     TOPIC_MESSAGES_MAX "messages" "too_many_messages" "messages of a Topic";
+    JOB_MESSAGES_MAX "messages" "too_many_messages" "messages of a job in one Topic";
     TOPIC_BYTES_MAX "bytes" "topic_full" "all messages of a Topic";
     OPEN_TOPICS_MAX "topics" "too_many_topics" "open Topics of a Source";
     QUOTE_BYTES_MAX "bytes" "selection_too_long" "the words that a Topic points at";

@@ -8,6 +8,7 @@ use crate::cli::commands::proposal::ProposalCommand;
 use crate::cli::commands::script::{CheckArgs, RenderArgs};
 use crate::cli::commands::source::SourceCommand;
 use crate::cli::commands::topic::TopicCommand;
+use crate::cli::commands::usage::{EngineCommand, UsageArgs};
 use crate::cli::init::InitArgs;
 use crate::cli::screen::Color;
 
@@ -98,6 +99,11 @@ Examples:
     /// Look at sources: the documents of the site
     #[command(subcommand)]
     Source(SourceCommand),
+    /// Print what jobs have spent, and how much of each daily cap is used
+    Usage(UsageArgs),
+    /// Look at engines: which are held because their provider takes no more
+    #[command(subcommand)]
+    Engine(EngineCommand),
     /// Print a new one-time link to log in with a browser
     Login,
     /// Print whether the server is well, and what waits; exits 6 if it is not ready

@@ -4,9 +4,12 @@ use rusqlite::{Connection, Row, named_params};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::base::limit::{MESSAGE_BYTES_MAX, TOPIC_BYTES_MAX, TOPIC_MESSAGES_MAX};
+use crate::base::limit::{
+    JOB_MESSAGES_MAX, MESSAGE_BYTES_MAX, TOPIC_BYTES_MAX, TOPIC_MESSAGES_MAX,
+};
 use crate::base::{
-    Actor, Error, Event, EventKind, Ids, MessageId, Millis, ProposalId, Result, TopicId, fault,
+    Actor, Error, Event, EventKind, Ids, JobId, MessageId, Millis, ProposalId, Result, TopicId,
+    fault,
 };
 use crate::documents::topic::{self, TopicStatus};
 use crate::documents::word::check_text;
@@ -43,7 +46,8 @@ const INSERT: &str = "
 const LIST: &str = "
     SELECT id, topic_id, sequence, author, body, proposal_id, created_ms
     FROM topic_messages WHERE topic_id = :topic ORDER BY sequence";
-
+const COUNT_OF_AUTHOR: &str = "
+    SELECT COUNT(*) FROM topic_messages WHERE topic_id = :topic AND author = :author";
 const HAS_AUTHOR: &str = "
     SELECT EXISTS (SELECT 1 FROM topic_messages WHERE topic_id = :topic AND author = :author)";
 
@@ -54,6 +58,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("message::insert", INSERT),
     ("message::list", LIST),
     ("message::has_author", HAS_AUTHOR),
+    ("message::count_of_author", COUNT_OF_AUTHOR),
 ];
 
 /// Returns whether somebody wrote in a Topic.
@@ -84,6 +89,9 @@ pub fn post(
         return Err(Error::conflict("topic_closed", format!("topic {topic} is {status}"))
             .hint("reopen the topic to go on"));
     }
+    if let Actor::Job(job) = author {
+        refuse_flood(tx, topic, author, job)?;
+    }
     if let Some(proposal) = proposal
         && crate::documents::proposal::find(tx.connection(), proposal)?.topic_id != *topic
     {
@@ -98,6 +106,17 @@ pub fn post(
         json!({"topic_id": topic, "message_id": message.id, "sequence": message.sequence}),
     ))?;
     Ok(message)
+}
+
+/// A job that goes on writing would take the room of people, and of the jobs after it.
+fn refuse_flood(tx: &Tx<'_>, topic: &TopicId, author: &Actor, job: &JobId) -> Result<()> {
+    let params = named_params! {":topic": topic, ":author": author};
+    let written: i64 = tx.prepare_cached(COUNT_OF_AUTHOR)?.query_row(params, |row| row.get(0))?;
+    if written < JOB_MESSAGES_MAX || fault::is_off("job_messages") {
+        return Ok(());
+    }
+    let message = format!("job {job} has written {JOB_MESSAGES_MAX} messages in this topic");
+    Err(Error::conflict("too_many_messages", message).hint("stop: say the rest in the proposal"))
 }
 
 /// Adds a message without a word to anybody, for the first one of a Topic.

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::base::Result;
-use crate::flows::Works;
+use crate::flows::{Works, changes};
 use crate::people;
 use crate::store::{events, idempotency};
 
@@ -21,6 +21,9 @@ pub async fn serve(works: Works, stop: CancellationToken) {
         match drop_old(&works).await {
             Ok(()) => debug!("old events, answers and sessions were dropped"),
             Err(cause) => warn!("old rows could not be dropped: {}", cause.chain()),
+        }
+        if let Err(cause) = changes::let_go(&works).await {
+            warn!("what is held of old changes could not be dropped: {}", cause.chain());
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}

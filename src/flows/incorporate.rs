@@ -151,7 +151,9 @@ fn refuse_text(text: &str) -> Result<()> {
             .hint("pipe the whole new source to insert-proposal"));
     }
     if text.contains('\0') {
-        return Err(Error::invalid("the text holds a zero byte").code("not_text"));
+        return Err(Error::invalid("the text holds a zero byte")
+            .code("not_text")
+            .hint("a source is text; send the file itself, not what an archiver made of it"));
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! transaction.
 
 pub mod approve;
+pub mod changes;
 pub mod config;
 pub mod doctor;
 pub mod housekeeping;
@@ -14,6 +15,7 @@ pub mod inputs;
 pub mod jobs;
 mod known;
 pub mod names;
+mod order;
 pub mod place;
 pub mod prepare;
 pub mod proposals;
@@ -22,6 +24,7 @@ pub mod relay;
 pub mod render;
 pub mod sources;
 pub mod topics;
+pub mod usage;
 pub mod watch;
 
 use std::ops::Deref;

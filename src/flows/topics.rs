@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::base::{Actor, Error, Result, SourcePath, TopicId};
 use crate::documents::placement;
 use crate::documents::topic::{self, NewTopic, TopicFilter};
-use crate::documents::{self, Message, Selection, Topic, TopicStatus, message};
+use crate::documents::{self, Message, ProposalStatus, Selection, Topic, TopicStatus, message};
 use crate::flows::{Site, jobs as job_flow, kept_answer, names, page_limit, place};
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
@@ -15,6 +15,8 @@ use crate::store::idempotency;
 
 /// Most jobs that a Topic's page shows.
 const JOBS_SHOWN: u32 = 20;
+/// Most earlier proposals that an agent is shown, each with a reason of 4 KiB at most.
+const PROPOSALS_SHOWN: usize = 10;
 
 /// The body of `POST /api/topics`.
 #[derive(Clone, Debug, Deserialize)]
@@ -340,13 +342,30 @@ pub async fn reopen(
         .await
 }
 
-/// Returns what `wb-agent get-topic` prints: `{topic, anchor, messages}`.
+/// Returns what `wb-agent get-topic` prints: `{topic, anchor, messages, proposals}`. The proposals
+/// are the last ones that are decided, without their texts: why one was sent back.
 ///
 /// # Errors
 /// `not_found`; `forbidden` with code `not_granted`.
 pub async fn for_agent(site: &Site, caller: &Caller, id: &TopicId) -> Result<Value> {
     let page = show(site, caller, id).await?;
-    Ok(json!({"topic": page.topic, "anchor": page.topic.anchor, "messages": page.messages}))
+    let decided = page.proposals.iter().filter(|it| it.status != ProposalStatus::Open);
+    let earlier = decided.clone().count().saturating_sub(PROPOSALS_SHOWN);
+    let proposals: Vec<Value> = decided
+        .skip(earlier)
+        .map(|it| {
+            json!({
+                "revision_number": it.revision_number, "status": it.status,
+                "summary": it.summary, "reason": it.reason,
+                "decided_by_name": it.decided_by_name, "decided_at": it.decided_at,
+                "base_source_sha": it.base_source_sha,
+            })
+        })
+        .collect();
+    Ok(json!({
+        "topic": page.topic, "anchor": page.topic.anchor, "messages": page.messages,
+        "proposals": proposals,
+    }))
 }
 
 /// Returns what `wb-agent list-open-topics` prints: a bare array of `{topic, anchor, placement}`.

@@ -185,6 +185,20 @@ impl Call {
         }))
     }
 
+    /// Reads a small JSON body that may be left out, and the idempotency key.
+    ///
+    /// # Errors
+    /// As [`Call::json_with_key`].
+    pub async fn json_or_nothing_with_key<T: DeserializeOwned + Default>(
+        &mut self,
+        bytes_max: usize,
+    ) -> Result<(T, Option<Key>)> {
+        if body::is_of_type(&self.passed.headers, "application/json") {
+            return self.json_with_key(bytes_max).await;
+        }
+        Ok((T::default(), self.nothing_with_key().await?))
+    }
+
     pub(super) fn login_hash(&self) -> Option<String> {
         self.passed.who.as_ref().and_then(|it| it.login_hash.clone())
     }

@@ -14,6 +14,10 @@ use crate::http::{Call, any_of, get, post, reply};
 const JOB_BODY_BYTES_MAX: usize = crate::base::limit::JOB_BODY_BYTES_MAX;
 /// A result as JSON in JSON.
 const RESULT_BODY_BYTES_MAX: usize = crate::base::limit::RESULT_BODY_BYTES_MAX;
+/// What is said of a repetition.
+const SMALL_BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
+/// A thousand names of the longest sort.
+const RESTORE_BODY_BYTES_MAX: usize = crate::base::limit::RESTORE_BODY_BYTES_MAX;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,6 +54,16 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&flows::jobs::cancel(&site, &call.caller()?, &id).await?)
         }),
         post("/api/agent/jobs/{id}/retry", site, retry),
+        post("/api/agent/jobs/{id}/restore", site, async |site: Site, mut call| {
+            let request = call.json(RESTORE_BODY_BYTES_MAX).await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::changes::restore(&site, &call.caller()?, &id, request).await?)
+        }),
+        post("/api/agent/jobs/{id}/keep", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::changes::keep(&site, &call.caller()?, &id).await?)
+        }),
         post("/api/agent/jobs/{id}/result", site, finish),
     ])
 }
@@ -62,9 +76,9 @@ async fn create(site: Site, mut call: Call) -> Result<Response> {
 }
 
 async fn retry(site: Site, mut call: Call) -> Result<Response> {
-    let key = call.nothing_with_key().await?;
+    let (request, key) = call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
-    let id = flows::jobs::retry(&site, &call.caller()?, &id, key).await?;
+    let id = flows::jobs::retry(&site, &call.caller()?, &id, request, key).await?;
     reply::json(StatusCode::ACCEPTED, &json!({"job_id": id}))
 }
 

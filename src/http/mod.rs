@@ -29,6 +29,7 @@ mod sources;
 mod streams;
 mod table;
 mod topics;
+mod usage;
 mod who;
 
 use std::net::SocketAddr;
@@ -170,6 +171,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         topics::routes(site),
         proposals::routes(site),
         jobs::routes(site),
+        usage::routes(site),
         settings::routes(edge, site),
         pages::routes(site),
     ])

@@ -87,7 +87,12 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/api/agent/jobs/{id}/prompt", Who::Read),
     on(Verb::Post, "/api/agent/jobs/{id}/cancel", Who::Write),
     on(Verb::Post, "/api/agent/jobs/{id}/retry", Who::Write),
+    on(Verb::Post, "/api/agent/jobs/{id}/restore", Who::Decide),
+    on(Verb::Post, "/api/agent/jobs/{id}/keep", Who::Decide),
     on(Verb::Post, "/api/agent/jobs/{id}/result", Who::Job),
+    on(Verb::Get, "/api/usage", Who::Read),
+    on(Verb::Get, "/api/engines", Who::Read),
+    on(Verb::Post, "/api/engines/{name}/release", Who::Write),
     on(Verb::Get, "/api/agent/topic", Who::Read),
     on(Verb::Get, "/api/agent/open-topics", Who::Read),
     on(Verb::Get, "/api/personas", Who::Read),
@@ -111,6 +116,8 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/jobs/{id}/prompt", Who::Read),
     on(Verb::Post, "/jobs/{id}/cancel", Who::Write),
     on(Verb::Post, "/jobs/{id}/retry", Who::Write),
+    on(Verb::Post, "/jobs/{id}/restore", Who::Decide),
+    on(Verb::Post, "/jobs/{id}/keep", Who::Decide),
 ];
 
 const fn on(verb: Verb, path: &'static str, who: Who) -> Route {

@@ -190,7 +190,7 @@ pub fn cancel_queued(tx: &Tx<'_>, id: &JobId, by: &Actor, capacities: &Capacitie
         by.clone(),
         json!({
             "id": id, "kind": job.kind, "status": "cancelled", "reason": "cancelled",
-            "source_path": job.source_path, "topic_id": job.topic_id,
+            "source_path": job.source_path, "topic_id": job.topic_id, "retry_at": null,
         }),
     );
     tx.emit(event)?;

@@ -14,19 +14,25 @@ use tracing::{error, info, warn};
 
 use crate::base::limit::ERROR_TAIL_BYTES_MAX;
 use crate::base::{Error, Result, fault};
-use crate::jobs::queue::Inner;
+use crate::jobs::queue::{Inner, Watched};
 use crate::jobs::settle::{self, Outcome};
+use crate::jobs::telemetry::limit::{self, Limit};
 use crate::jobs::telemetry::{Report, Telemetry};
 use crate::jobs::{Job, Reason, Status, claim, job_dir, launch};
 use crate::process::{
     self, ExitCause, ExitRecord, Guard, GuardEnd, GuardEvent, GuardSpec, MARK, ProcessIdentity,
     Stream,
 };
-use crate::script::{Kind, Reads};
+use crate::script::{Engine, Kind, Reads};
 use crate::store::Tx;
 
 /// How long to wait before a settlement that failed (a full disk) is tried again.
 const SETTLE_RETRY: Duration = Duration::from_secs(2);
+/// How many of the last lines of standard error are looked at for words about a limit.
+const STDERR_LINES: usize = 5;
+
+/// How long the last look at the repository may take once the server stops.
+const LAST_LOOK: Duration = Duration::from_millis(500);
 
 /// Runs a claimed job; returns when its row is settled, or when the server stops and cannot.
 pub(super) async fn execute(
@@ -120,7 +126,7 @@ async fn supervise(
     stop: &CancellationToken,
 ) -> Option<Outcome> {
     let dir = ready.spec.job_dir.clone();
-    let watched = (inner.setup.hooks.watch)().await;
+    let watched = (inner.setup.hooks.watch)(job.id.clone()).await;
     let guard = match process::spawn_guard(&inner.setup.children, ready.spec).await {
         Ok(guard) => guard,
         Err(cause) => {
@@ -151,8 +157,8 @@ async fn supervise(
     }
     let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
     let mut outcome = outcome_of(inner, job, end, &report, stop.is_cancelled());
-    if !stop.is_cancelled() && !fault::is_off("watch") {
-        outcome.warnings.extend(watched().await);
+    if !fault::is_off("watch") {
+        outcome.warnings.extend(look_again(watched, stop).await);
     }
     Some(outcome)
 }
@@ -165,6 +171,18 @@ async fn keep_guard(inner: &Inner, job: &Job, identity: ProcessIdentity) {
         warn!(job_id = %job.id, "the guard's pid was not recorded: {}", cause.chain());
     }
     fault::crash_point("after_guard");
+}
+
+/// Names what is different now. A server that stops has little time: what it cannot look at any
+/// more is said to be unseen.
+async fn look_again(watched: Watched, stop: &CancellationToken) -> Vec<String> {
+    let look = watched();
+    tokio::pin!(look);
+    let told = tokio::select! {
+        told = &mut look => return told,
+        () = stop.cancelled() => tokio::time::timeout(LAST_LOOK, look).await,
+    };
+    told.unwrap_or_else(|_| vec!["unwatched: the server stopped before it could look".to_owned()])
 }
 
 async fn follow(
@@ -327,6 +345,8 @@ pub(super) fn outcome_of(
         usage: report.usage.clone(),
         cost_usd: report.cost_usd,
         session_ref: report.session_ref.clone(),
+        limit: report.limit.or_else(|| limit_in_stderr(inner, job, &stderr)),
+        holds_engine: engine_of(inner, job).is_some_and(|it| it.is_held_by_limits),
         error_tail: stderr,
         ..Outcome::default()
     };
@@ -347,6 +367,21 @@ pub(super) fn outcome_of(
         outcome.error_tail = report.summary.clone().unwrap_or_default();
     }
     outcome
+}
+
+fn engine_of<'i>(inner: &'i Inner, job: &Job) -> Option<&'i Engine> {
+    let config = &inner.setup.config;
+    config.kinds.get(&job.kind).and_then(|kind| config.engines.get(&kind.engine))
+}
+
+/// An agent that prints text for people has its complaints on standard error.
+fn limit_in_stderr(inner: &Inner, job: &Job, stderr: &str) -> Option<Limit> {
+    let reads = engine_of(inner, job).and_then(Engine::reads);
+    let now = inner.setup.store.clock().now();
+    if reads != Some(Reads::Plain) {
+        return None;
+    }
+    stderr.lines().rev().take(STDERR_LINES).find_map(|line| limit::in_words(line, now))
 }
 
 fn judge(outcome: &mut Outcome, record: ExitRecord, is_stopping: bool) {

@@ -12,22 +12,23 @@ use crate::base::{Actor, Clock, Ids, JobId, Millis, Result};
 use crate::jobs::claim::{Caps, claim, unclaim};
 use crate::jobs::lane::{Capacities, refresh_all};
 use crate::jobs::settle::{Outcome, settle};
+use crate::jobs::waiting::Rules;
 use crate::jobs::{
     Hooks, Job, NewJob, Prepared, Status, Watched, cancel_queued, enqueue, fence, table,
 };
 use crate::script::OnBusy;
 use crate::store::{MIGRATIONS, Tx, migrate};
 
-struct Bench {
-    connection: Connection,
-    clock: Clock,
-    ids: Ids,
-    caps: Caps,
-    hooks: Hooks,
+pub(super) struct Bench {
+    pub(super) connection: Connection,
+    pub(super) clock: Clock,
+    pub(super) ids: Ids,
+    pub(super) caps: Caps,
+    pub(super) hooks: Hooks,
 }
 
 impl Bench {
-    fn new(jobs: u32, kind_b: u32, lane: u32) -> Bench {
+    pub(super) fn new(jobs: u32, kind_b: u32, lane: u32) -> Bench {
         let connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "foreign_keys", true).unwrap();
         let clock = Clock::fixed(Millis(1_700_000_000_000));
@@ -36,6 +37,7 @@ impl Bench {
             jobs,
             kinds: BTreeMap::from([("b".to_owned(), kind_b)]),
             lanes: Capacities(BTreeMap::from([("wide".to_owned(), lane)])),
+            rules: Rules::default(),
         };
         let hooks = Hooks {
             prepare: Arc::new(|_| {
@@ -46,17 +48,18 @@ impl Bench {
             }),
             produced: Arc::new(|_, _, _| Ok(true)),
             settled: Arc::new(|_, _| Ok(())),
-            watch: Arc::new(|| {
+            watch: Arc::new(|_| {
                 Box::pin(async {
                     let nothing: Watched = Box::new(|| Box::pin(async { Vec::new() }));
                     nothing
                 })
             }),
+            recall: Arc::new(|_| Box::pin(async { Vec::new() })),
         };
         Bench { connection, ids: Ids::new(clock.clone()), clock, caps, hooks }
     }
 
-    fn tx<T>(&mut self, work: impl Fn(&Bench, &Tx<'_>) -> T) -> T {
+    pub(super) fn tx<T>(&mut self, work: impl Fn(&Bench, &Tx<'_>) -> T) -> T {
         self.clock.advance(1);
         let transaction = self.connection.unchecked_transaction().unwrap();
         let done = work(self, &Tx::for_test(&transaction, self.clock.now()));
@@ -64,7 +67,13 @@ impl Bench {
         done
     }
 
-    fn request(&self, kind: &str, lane: Option<&str>, priority: i64, delay: i64) -> NewJob {
+    pub(super) fn request(
+        &self,
+        kind: &str,
+        lane: Option<&str>,
+        priority: i64,
+        delay: i64,
+    ) -> NewJob {
         NewJob {
             kind: kind.to_owned(),
             lane: lane.map(str::to_owned),
@@ -82,7 +91,7 @@ impl Bench {
         }
     }
 
-    fn add(&mut self, new: NewJob) -> JobId {
+    pub(super) fn add(&mut self, new: NewJob) -> JobId {
         self.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap())
     }
 
@@ -103,11 +112,11 @@ impl Bench {
         self.tx(|bench, tx| refresh_all(tx, &bench.caps.lanes).unwrap());
     }
 
-    fn take(&mut self, token: &str) -> Option<Job> {
+    pub(super) fn take(&mut self, token: &str) -> Option<Job> {
         self.tx(|bench, tx| claim(tx, &bench.caps, token, "digest").unwrap())
     }
 
-    fn end(&mut self, id: &JobId) {
+    pub(super) fn end(&mut self, id: &JobId) {
         self.tx(|bench, tx| {
             settle(tx, id, &Outcome::default(), None, &bench.hooks, &bench.caps.lanes).unwrap()
         });

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
+use crate::base::{Clock, Context, Error, ErrorKind, JobId, Millis, Result, fault};
 use crate::jobs::queue::Inner;
 use crate::jobs::settle::Outcome;
 use crate::jobs::telemetry::Telemetry;
@@ -183,8 +183,9 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
         None
     });
     // Also of an agent that ended because its server did: what it cost was spent.
-    let report = read_again(inner, job).await;
-    let outcome = match record {
+    let ended = record.as_ref().map(|it| Millis(it.ended_ms));
+    let report = read_again(inner, job, ended).await;
+    let mut outcome = match record {
         Some(record) if !fault::is_off("exit_record") => {
             // Told to stop by a server that did not live to write it down.
             let is_stopping = record.cause == ExitCause::Stopped;
@@ -200,6 +201,9 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
             ..Outcome::default()
         },
     };
+    if !fault::is_off("watch") {
+        outcome.warnings.extend((inner.setup.hooks.recall)(job.id.clone()).await);
+    }
     fault::crash_point("before_settle");
     let settled = execution::settle_once(inner, job, &outcome).await;
     drop(lock);
@@ -207,13 +211,18 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
 }
 
 /// Reads the agent's whole output again: the server that followed it is gone.
-async fn read_again(inner: &Inner, job: &Job) -> crate::jobs::telemetry::Report {
+/// What it said of times counts from its end, if that is known.
+async fn read_again(
+    inner: &Inner,
+    job: &Job,
+    ended: Option<Millis>,
+) -> crate::jobs::telemetry::Report {
     let dir = job_dir(&inner.ground.data, &job.id);
     let config = &inner.setup.config;
     let kind = config.kinds.get(&job.kind);
     let engine = kind.and_then(|it| inner.setup.engines.find(&it.engine).ok());
     let reads = engine.and_then(|it| it.reads);
-    let clock = inner.setup.store.clock().clone();
+    let clock = ended.map_or_else(|| inner.setup.store.clock().clone(), Clock::fixed);
     let read = tokio::task::spawn_blocking(move || {
         let mut telemetry = Telemetry::afresh(&dir, reads, clock)?;
         telemetry.finish()?;

@@ -19,7 +19,7 @@ macro_rules! slim {
                      WHEN result_json IS NOT NULL THEN '\"(longer than 64 KiB)\"' END
                     AS result_json,
                 warnings_json, cancelled_by, session_ref, usage_json, cost_usd, config_digest,
-                retry_of, guard_pid, guard_start, boot_id
+                retry_of, engine, retry_at_ms, guard_pid, guard_start, boot_id
              FROM agent_jobs ",
             $rest
         )
@@ -91,6 +91,21 @@ const LIST_BY_KIND_STATUS: &str = slim!(
     "WHERE kind = :kind AND status = :status AND seq < :before
     ORDER BY seq DESC LIMIT :limit"
 );
+const LIST_SCHEDULED: &str = slim!(
+    "WHERE status = 'queued' AND not_before_ms > :now AND seq < :before
+      AND (:kind IS NULL OR kind = :kind)
+      AND (:source IS NULL OR source_path = :source)
+      AND (:topic IS NULL OR topic_id = :topic)
+    ORDER BY seq DESC LIMIT :limit"
+);
+const LIST_WAITING: &str = slim!(
+    "WHERE status = 'queued' AND (not_before_ms IS NULL OR not_before_ms <= :now)
+      AND seq < :before
+      AND (:kind IS NULL OR kind = :kind)
+      AND (:source IS NULL OR source_path = :source)
+      AND (:topic IS NULL OR topic_id = :topic)
+    ORDER BY seq DESC LIMIT :limit"
+);
 const LIST_BY_KIND: &str = slim!(
     "WHERE kind = :kind AND seq < :before
     ORDER BY seq DESC LIMIT :limit"
@@ -110,6 +125,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("jobs::list_by_status", LIST_BY_STATUS),
     ("jobs::list_by_kind", LIST_BY_KIND),
     ("jobs::list_by_kind_status", LIST_BY_KIND_STATUS),
+    ("jobs::list_scheduled", LIST_SCHEDULED),
+    ("jobs::list_waiting", LIST_WAITING),
 ];
 
 /// Returns a job.
@@ -123,7 +140,10 @@ pub fn find(connection: &Connection, id: &JobId) -> Result<Job> {
 }
 
 /// Returns a job without long values of its inputs and its result; that it has a result shows.
-pub(super) fn find_slim(connection: &Connection, id: &JobId) -> Result<Job> {
+///
+/// # Errors
+/// `not_found`.
+pub fn find_slim(connection: &Connection, id: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(FIND_SLIM)?;
     let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
     job.ok_or_else(|| Error::not_found(format!("no job {id}")))
@@ -140,7 +160,17 @@ pub fn list(connection: &Connection, filter: &JobFilter) -> Result<Vec<Job>> {
     };
     let status = filter.status.map(crate::jobs::Status::as_str);
     let (kind, limit) = (filter.kind.as_deref(), filter.limit);
-    let rows = if let Some(topic) = &filter.topic_id {
+    let rows = if let Some(turn) = filter.turn {
+        let sql = match turn {
+            crate::jobs::Turn::Time => LIST_SCHEDULED,
+            crate::jobs::Turn::Turn => LIST_WAITING,
+        };
+        let params = named_params! {
+            ":now": filter.now, ":before": before, ":kind": kind, ":source": filter.source_path,
+            ":topic": filter.topic_id, ":limit": limit,
+        };
+        collect(connection, sql, params)?
+    } else if let Some(topic) = &filter.topic_id {
         let params = named_params! {
             ":topic": topic, ":source": filter.source_path, ":before": before, ":kind": kind,
             ":status": status, ":limit": limit,

@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_zombie_with_threads_is_not_dead() {
         let stat = |state: char, threads: u32| {
-            let text = format!("7 (a) {state} 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 {threads} 8 99 1 2");
+            let text = format!("7 (a) {state} 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 {threads} 9 99 1 2");
             Stat::parse(7, text.as_bytes()).unwrap()
         };
         assert!(stat('Z', 1).is_dead() && stat('X', 0).is_dead());

@@ -28,6 +28,12 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 3, name: "jobs", sql: include_str!("../../migrations/003_jobs.sql") },
     Migration { version: 5, name: "life", sql: include_str!("../../migrations/005_life.sql") },
     Migration {
+        version: 6,
+        name: "job_changes",
+        sql: include_str!("../../migrations/006_job_changes.sql"),
+    },
+    Migration { version: 8, name: "usage", sql: include_str!("../../migrations/008_usage.sql") },
+    Migration {
         version: 9,
         name: "job_lists",
         sql: include_str!("../../migrations/009_job_lists.sql"),

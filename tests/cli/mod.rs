@@ -1,7 +1,7 @@
 //! Both programs as a person or an agent calls them, as far as no server is needed.
 
 mod agent;
-mod desk;
+pub(crate) mod desk;
 mod doctor;
 mod follow;
 mod init;

@@ -7,10 +7,13 @@ use wiki_browser::documents::commit::{Outcome, recover};
 
 use crate::git::support::{folder, init, open_site, read, settle, site_at};
 
-const POINTS: [(&str, bool); 6] = [
+const POINTS: [(&str, bool); 9] = [
     ("approve_built", false),
     ("approve_dry", false),
     ("approve_prepared", true),
+    ("replace_spare", true),
+    ("replace_exchanged", true),
+    ("approve_file", true),
     ("approve_tree", true),
     ("approve_ref", true),
     ("approve_committed", true),

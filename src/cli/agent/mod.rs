@@ -150,7 +150,8 @@ fn finish(
     let client = client(place)?;
     let text = input::file(result, "the result", RESULT_BYTES_MAX)?;
     let value: Value = serde_json::from_str(&text).map_err(|cause| {
-        Error::invalid(format!("the result in {result} is not JSON"))
+        let place = if result == "-" { "standard input" } else { result.as_str() };
+        Error::invalid(format!("the result in {place} is not JSON"))
             .hint("a plain text is JSON when it stands in double quotes")
             .source(cause)
     })?;

@@ -1,5 +1,6 @@
 //! The operator's commands: from arguments to requests, and from answers to words.
 
+mod changes;
 mod doctor;
 mod follow;
 pub(super) mod job;
@@ -8,6 +9,7 @@ pub(super) mod script;
 mod site;
 pub(super) mod source;
 pub(super) mod topic;
+pub(super) mod usage;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -103,6 +105,8 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command).map(|()| 0),
         Command::Source(command) => source::run(desk, command).map(|()| 0),
+        Command::Usage(args) => usage::run(desk, &args).map(|()| 0),
+        Command::Engine(command) => usage::engine(desk, command).map(|()| 0),
         Command::Login => site::login(desk).map(|()| 0),
         Command::Status => site::status(desk),
         Command::Events { after } => site::events(desk, after),

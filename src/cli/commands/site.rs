@@ -147,6 +147,11 @@ impl Absence {
         if since.elapsed() > RESTART_WAIT_MAX { Err(cause) } else { Ok(()) }
     }
 
+    /// Returns whether the server is away.
+    pub(super) fn is_on(&self) -> bool {
+        self.since.is_some()
+    }
+
     /// Notes that the server is there.
     pub(super) fn end(&mut self, desk: &Desk) {
         self.was_there = true;

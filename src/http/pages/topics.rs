@@ -221,7 +221,7 @@ async fn start(site: Site, mut call: Call) -> Result<Response> {
         return Err(Error::invalid(message).code("missing_input"));
     };
     let inputs = Map::from_iter([(input.to_owned(), json!(id))]);
-    let request = JobRequest { kind: sent.kind.clone(), priority: 0, not_before: None, inputs };
+    let request = JobRequest { kind: sent.kind.clone(), priority: None, not_before: None, inputs };
     let made = flows::jobs::create(&site, &caller, request, Some(key)).await;
     form::answer(made, |job| format!("/jobs/{job}"), at(&id), None)
 }

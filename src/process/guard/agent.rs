@@ -41,7 +41,16 @@ pub(in crate::process::guard) fn start(
         }
         started => started,
     };
-    let mut child = started.map_err(|cause| format!("{program}: {cause}"))?;
+    let mut child = started.map_err(|cause| {
+        let is_there = Utf8Path::new(program).exists();
+        match cause.kind() {
+            // The system says the same of both.
+            std::io::ErrorKind::NotFound if is_there => {
+                format!("{program}: the interpreter that its first line names is not there")
+            }
+            _ => format!("{program}: {cause}"),
+        }
+    })?;
     let pid = i32::try_from(child.id()).map_err(|_| "the agent has no pid")?;
     let stdout = child.stdout.take().map(OwnedFd::from);
     let stderr = child.stderr.take().map(OwnedFd::from);

@@ -31,7 +31,7 @@ pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use launch::{
     Clocks, ExitCause, ExitRecord, GuardEvent, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
-    Stream, StreamRecord, append_regular, read_exit_record, read_small, sync_folder,
+    Stream, StreamRecord, append_regular, read_exit_record, read_small, sync_path,
 };
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;

@@ -1,5 +1,5 @@
-//! What makes an approval last through a power cut: git syncs the files that it writes, and not the
-//! folders in which their names stand.
+//! What makes an approval last through a power cut: git syncs most of the files that it writes (not
+//! those of `mktree`, which knows no `core.fsync`), and not the folders in which their names stand.
 //!
 //! **Invariant:** objects last before the branch names them, and the branch before the rows say so.
 
@@ -15,7 +15,7 @@ use crate::process;
 const COMMON_DIR_BYTES_MAX: u64 = 8 * 1024;
 
 impl Repo {
-    /// Makes the names of a commit, its trees down to a path, and the blob there last.
+    /// Makes a commit, its trees down to a path, and the blob there last.
     pub(in crate::documents) async fn sync_objects(
         &self,
         commit: &BlobId,
@@ -29,17 +29,20 @@ impl Repo {
         args.extend(names.iter().map(String::as_str));
         let ids = self.git().call(&args).line().await?;
         let objects = self.common_dir()?.join("objects");
-        let folders = ids.lines().filter_map(|id| id.get(..2)).map(|it| objects.join(it));
-        let mut folders: Vec<Utf8PathBuf> = folders.collect();
+        // Bytes before names: one that is packed has no file of its own.
+        let split = ids.lines().filter_map(|id| Some((id.get(..2)?, id.get(2..)?)));
+        let split: Vec<(&str, &str)> = split.collect();
+        let files = split.iter().map(|(folder, file)| objects.join(folder).join(file));
+        let mut folders: Vec<Utf8PathBuf> = split.iter().map(|it| objects.join(it.0)).collect();
         folders.sort();
         folders.dedup();
-        folders.push(objects);
-        sync_folders(folders).await
+        folders.push(objects.clone());
+        sync_all(files.chain(folders).collect()).await
     }
 
     /// Makes the present index last.
     pub(in crate::documents) async fn sync_index(&self) -> Result<()> {
-        sync_folders(vec![self.git_dir().to_owned()]).await
+        sync_all(vec![self.git_dir().to_owned()]).await
     }
 
     /// Makes the present tip of a branch last.
@@ -54,7 +57,7 @@ impl Repo {
             .collect();
         // Where git keeps branches in tables, their names stand here.
         folders.push(common.join("reftable"));
-        sync_folders(folders).await
+        sync_all(folders).await
     }
 
     /// Returns the folder of objects and branches, which a linked working tree shares with others.
@@ -69,15 +72,14 @@ impl Repo {
     }
 }
 
-/// Syncs folders; those that are not there hold no names.
-async fn sync_folders(folders: Vec<Utf8PathBuf>) -> Result<()> {
+/// Syncs files and folders; what is not there holds nothing.
+async fn sync_all(paths: Vec<Utf8PathBuf>) -> Result<()> {
     if fault::is_off("approval_sync") {
         return Ok(());
     }
     let synced = blocking(move || {
-        for folder in folders {
-            match process::sync_folder(&folder) {
-                // Where branches are in tables, a file stands in the place of their folder.
+        for path in paths {
+            match process::sync_path(&path) {
                 Err(cause)
                     if !matches!(
                         cause.kind(),
@@ -85,7 +87,7 @@ async fn sync_folders(folders: Vec<Utf8PathBuf>) -> Result<()> {
                     ) =>
                 {
                     return Err(cause)
-                        .context(ErrorKind::Unavailable, || format!("cannot sync {folder}"));
+                        .context(ErrorKind::Unavailable, || format!("cannot sync {path}"));
                 }
                 _ => {}
             }

@@ -7,6 +7,7 @@
 mod data;
 mod logs;
 mod offline;
+mod port;
 mod signals;
 
 use std::collections::BTreeMap;
@@ -16,13 +17,14 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::json;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use crate::base::{Clock, Context, Error, ErrorKind, Finding, Ids, Result, fault};
 use crate::documents::Repo;
+use crate::flows::doctor::{Patient, Surroundings};
 use crate::flows::metrics::Meter;
 use crate::flows::{self, Site, Works};
 use crate::http::{
@@ -31,7 +33,7 @@ use crate::http::{
 };
 use crate::jobs::{self, Engines, Queue, Setup, TokenState};
 use crate::people::{self, LoginCodes, Person};
-use crate::process::{self, Children, FileLock};
+use crate::process::{self, Cgroups, Children, FileLock};
 use crate::script::{self, Config, Loaded};
 use crate::store::{self, MIGRATIONS, Store, Writer};
 
@@ -49,6 +51,8 @@ pub struct ServeOptions {
 
 /// How long a second server waits for the first to end.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// How many descriptors a process has that was told nothing else.
+const DESCRIPTORS_DEFAULT: u64 = 1_024;
 /// What a shutdown may take beyond the grace of the jobs.
 const SHUTDOWN_SLACK: Duration = Duration::from_millis(900);
 
@@ -104,11 +108,12 @@ async fn run(loaded: Loaded, options: ServeOptions, say: impl FnOnce(&str)) -> R
             return Ok(ExitCode::FAILURE);
         }
     };
+    // Before the log is closed: without a log and with this file, a log was lost.
+    data::remove_server_file(&config.site.data);
     writer_stop.cancel();
     if let Err(cause) = writer_done.await {
         error!("the writer ended badly: {cause}");
     }
-    data::remove_server_file(&config.site.data);
     drop(lock);
     outcome
 }
@@ -133,7 +138,15 @@ async fn ground(loaded: &Loaded) -> Result<Ground> {
     let children = Children::new();
     let git = resolve_git(path, &config.folder)?;
     let repo = Repo::open(&config.site.root, git, &config.site.sources, children.clone()).await?;
+    let repo = repo.beside(&config.site.data);
     Ok(Ground { env, wb_agent, engines, children, repo })
+}
+
+fn cgroups(data: &Utf8Path) -> Cgroups {
+    Cgroups::open(data).unwrap_or_else(|why| {
+        info!("jobs get no cgroup, and are swept without: {why}");
+        Cgroups::none()
+    })
 }
 
 fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
@@ -143,6 +156,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     let database = config.site.data.join("wiki.db");
     // A restore that was cut off after it was decided.
     store::backup::put_in_place(&database)?;
+    data::refuse_lost_log(&config.site.data, &database)?;
     let (store, writer) = Store::open(&database, MIGRATIONS, clock.clone())?;
     let ids = Ids::new(clock);
     let works = Works {
@@ -157,6 +171,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         store,
         ids,
         children,
+        cgroups: cgroups(&config.site.data),
         config: Arc::clone(config),
         engines,
         wb_agent,
@@ -183,7 +198,8 @@ async fn serve_site(
     let config = &loaded.config;
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
-    let (told, counted) = (site.store.subscribe(), site.store.subscribe());
+    let counted = site.store.subscribe();
+    let life = site.store.begin_life().await?;
     let left = tokio::select! {
         left = flows::recover::recover(&site) => left?,
         name = stops.next() => {
@@ -191,17 +207,19 @@ async fn serve_site(
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let tcp = bind_tcp(config).await?;
+    let tcp = port::bind(config).await?;
     let address = tcp.local_addr().context(ErrorKind::Unavailable, || "no address".to_owned())?;
     let unix: UnixListener = bind_unix(&config.site.data, "wb.sock")?;
     let stop = CancellationToken::new();
-    let edge = edge(&site, address, stop.clone());
+    let limits = ServeLimits::within(descriptors());
+    let edge = edge(&site, address, limits.tcp_connections_max, stop.clone());
     data::write_server_file(
         &config.site.data,
         &json!({
             "socket": config.site.data.join("wb.sock"), "address": address,
             "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION"),
             "started_at": site.store.clock().now(), "root": config.site.root,
+            "epoch": site.store.epoch(), "life": life,
         }),
     )?;
     let link = login_link(&edge, &operator.id)?;
@@ -217,13 +235,14 @@ async fn serve_site(
     let tracker = TaskTracker::new();
     let routes = http::site_routes(&edge, &site);
     let listeners = Listeners { tcp: Some(tcp), unix };
-    let limits = ServeLimits::default();
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
-    tracker.spawn(flows::relay::serve(site.works.clone(), told, stop.clone()));
+    tracker.spawn(process::reap_orphans(site.queue.children(), stop.clone()));
+    tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
     tracker.spawn(site.meter.clone().serve(counted, stop.clone()));
     let kept = options.daily_backups;
     tracker.spawn(flows::backup::serve(site.works.clone(), kept, stop.clone()));
+    tracker.spawn(site.store.clone().check(stop.clone()));
     tracker.spawn(site.queue.clone().serve(left, stop.clone()));
     let name = stops.next().await;
     info!("{name}: stopping, running jobs get {}", crate::base::limit::format_duration(grace));
@@ -231,6 +250,17 @@ async fn serve_site(
         stop.cancel();
     }
     Ok(end(&site, tracker, stops).await)
+}
+
+/// Raises the limit of descriptors as far as it goes, and returns it.
+fn descriptors() -> u64 {
+    match process::raise_descriptors() {
+        Ok(count) => count,
+        Err(cause) => {
+            warn!("the limit of descriptors could not be raised: {cause}");
+            DESCRIPTORS_DEFAULT
+        }
+    }
 }
 
 /// Waits until all that was started has ended, for the grace of the jobs and a little more, or
@@ -281,16 +311,6 @@ async fn take_lock(data: &Utf8Path) -> Result<FileLock> {
     }
 }
 
-async fn bind_tcp(config: &Config) -> Result<TcpListener> {
-    let listen = config.site.listen;
-    TcpListener::bind(listen).await.map_err(|cause| {
-        Error::unavailable(format!("cannot listen on {listen}"))
-            .code("cannot_listen")
-            .hint("another program may have the port: set `listen` in the script, 0 picks one")
-            .source(cause)
-    })
-}
-
 async fn keep_operator(site: &Site) -> Result<Person> {
     let secret = people::keep_operator_token(&site.config.site.data)?;
     let ids = site.ids.clone();
@@ -305,21 +325,30 @@ async fn keep_operator(site: &Site) -> Result<Person> {
         .await
 }
 
-fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> Edge {
+fn edge(
+    site: &Site,
+    address: std::net::SocketAddr,
+    connections: usize,
+    stop: CancellationToken,
+) -> Edge {
     let config = &site.config;
     let name = config.site.title().to_owned();
     let hosts = config.site.public_hosts.clone();
     let (store, writing) = (site.store.clone(), site.store.clone());
+    let data = config.site.data.clone();
     let own_pid = i32::try_from(std::process::id()).unwrap_or(0);
     Edge {
         store: site.store.clone(),
         ids: site.ids.clone(),
         codes: LoginCodes::default(),
-        gate: Arc::new(GateConfig::new(Some(address), hosts, name, &config.site.data)),
+        gate: Arc::new(
+            GateConfig::new(Some(address), hosts, name, &config.site.data)
+                .with_connections(connections),
+        ),
         identify_job: Arc::new(move |hash| {
             let store = store.clone();
             Box::pin(async move {
-                let owner = store.read(move |c| jobs::token_owner(c, &hash)).await?;
+                let owner = store.look(|c| jobs::token_owner(c, &hash))?;
                 Ok(owner.map(|it| JobToken {
                     job: it.job,
                     state: match it.state {
@@ -335,12 +364,18 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
             // One that is gone already may have left its connection to an agent.
             process::start_time(pid).is_none()
                 || process::descends_from(pid, &[own_pid])
-                || process::carries_mark(pid, process::MARK).is_some()
+                || process::carries_mark(pid, process::MARK)
+                    .is_some_and(|it| is_own_job(&data, &it))
         }),
         is_ready: Arc::new(move || {
+            let trouble = writing.trouble().map(|it| it.to_error());
             let is_writing = writing.is_writing();
             Box::pin(async move {
-                if is_writing { Ok(()) } else { Err(Error::unavailable("nothing can be written")) }
+                match trouble {
+                    Some(trouble) => Err(trouble),
+                    None if is_writing => Ok(()),
+                    None => Err(Error::unavailable("nothing can be written")),
+                }
             })
         }),
         traffic: Traffic::default(),
@@ -348,14 +383,26 @@ fn edge(site: &Site, address: std::net::SocketAddr, stop: CancellationToken) -> 
     }
 }
 
-/// Looks at the machine on behalf of a script that was loaded.
+/// Returns whether a mark is that of a job of this site. An operator who works inside an agent of
+/// another site is an operator here all the same. A job has its folder before it has a process.
+fn is_own_job(data: &Utf8Path, mark: &str) -> bool {
+    mark.parse().is_ok_and(|id| jobs::job_dir(data, &id).is_dir())
+}
+
+/// Looks at the machine on behalf of a site, or of a folder that is none.
 ///
 /// # Errors
 /// `unavailable` without a runtime; what is wrong with the machine is in the findings.
-pub fn doctor(loaded: &Loaded) -> Result<Vec<Finding>> {
+pub fn doctor(patient: &Patient<'_>) -> Result<Vec<Finding>> {
+    let wb_agent = match patient {
+        Patient::Site(loaded) => resolve_wb_agent(&loaded.config),
+        Patient::Folder(_) | Patient::Broken(..) => wb_agent_beside(),
+    };
+    let env = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+    let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "IS_SANDBOX"];
     let path = std::env::var("PATH").unwrap_or_default();
-    let wb_agent = resolve_wb_agent(&loaded.config);
-    Ok(small_runtime()?.block_on(flows::doctor::examine(loaded, wb_agent, &path)))
+    let around = Surroundings { wb_agent, path, env: names.into_iter().filter_map(env).collect() };
+    Ok(small_runtime()?.block_on(flows::doctor::examine(patient, &around)))
 }
 
 fn small_runtime() -> Result<tokio::runtime::Runtime> {
@@ -385,17 +432,22 @@ pub fn render(
 /// # Errors
 /// `unavailable` with code `wb_agent_missing`.
 pub fn resolve_wb_agent(config: &Config) -> Result<Utf8PathBuf> {
-    let path = match &config.site.wb_agent {
-        Some(path) => config.folder.join(path),
-        None => {
-            let own = std::env::current_exe()
-                .context(ErrorKind::Unavailable, || "where is this program?".to_owned())?;
-            let own = Utf8PathBuf::from_path_buf(own)
-                .map_err(|_| Error::unavailable("this program's path is not UTF-8"))?;
-            own.with_file_name("wb-agent")
-        }
-    };
-    match process::which(path.as_str(), "", &config.folder) {
+    match &config.site.wb_agent {
+        Some(path) => program_at(&config.folder.join(path)),
+        None => wb_agent_beside(),
+    }
+}
+
+fn wb_agent_beside() -> Result<Utf8PathBuf> {
+    let own = std::env::current_exe()
+        .context(ErrorKind::Unavailable, || "where is this program?".to_owned())?;
+    let own = Utf8PathBuf::from_path_buf(own)
+        .map_err(|_| Error::unavailable("this program's path is not UTF-8"))?;
+    program_at(&own.with_file_name("wb-agent"))
+}
+
+fn program_at(path: &Utf8Path) -> Result<Utf8PathBuf> {
+    match process::which(path.as_str(), "", Utf8Path::new("/")) {
         Some(found) => Ok(found),
         None => Err(Error::unavailable(format!("there is no program {path}"))
             .code("wb_agent_missing")

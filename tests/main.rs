@@ -11,4 +11,5 @@ mod http;
 mod pages;
 mod process;
 mod store;
+mod stress;
 mod support;

@@ -1,15 +1,16 @@
 //! The data folder: private, with the loaded script and where the server is.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 use tracing::warn;
 
-use crate::base::{Context, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::script::Config;
+use crate::store::{self, CORRUPT};
 
 const SERVER_FILE: &str = "server.json";
 
@@ -20,7 +21,11 @@ pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(data)
-        .context(ErrorKind::Unavailable, cannot)?;
+        .map_err(|cause| Error::of_disk(cannot(), cause))?;
+    // A database that lasts is of no use in a folder that does not.
+    if let Some(parent) = data.parent().filter(|it| !it.as_str().is_empty()) {
+        File::open(parent).and_then(|it| it.sync_all()).context(ErrorKind::Unavailable, cannot)?;
+    }
     ignore_all(data)
 }
 
@@ -31,7 +36,7 @@ fn ignore_all(data: &Utf8Path) -> Result<()> {
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     match made.and_then(|mut file| file.write_all(b"*\n")) {
         Err(cause) if cause.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(cause).context(ErrorKind::Unavailable, || format!("cannot write {path}"))
+            Err(Error::of_disk(format!("cannot write {path}"), cause))
         }
         _ => Ok(()),
     }
@@ -53,17 +58,17 @@ pub(super) fn keep_script(config: &Config) -> Result<()> {
             .recursive(true)
             .mode(0o700)
             .create(parent)
-            .context(ErrorKind::Unavailable, cannot)?;
+            .map_err(|cause| Error::of_disk(cannot(), cause))?;
         write_private(&path, file.text.as_bytes())?;
     }
-    fs::rename(&aside, &folder).context(ErrorKind::Unavailable, cannot)
+    fs::rename(&aside, &folder).map_err(|cause| Error::of_disk(cannot(), cause))
 }
 
 /// Tells the commands where the server is.
 pub(super) fn write_server_file(data: &Utf8Path, facts: &Value) -> Result<()> {
     let (path, aside) = (data.join(SERVER_FILE), data.join(format!("{SERVER_FILE}.new")));
     write_private(&aside, format!("{facts:#}\n").as_bytes())?;
-    fs::rename(&aside, &path).context(ErrorKind::Unavailable, || format!("cannot write {path}"))
+    fs::rename(&aside, &path).map_err(|cause| Error::of_disk(format!("cannot write {path}"), cause))
 }
 
 /// Takes that back.
@@ -77,6 +82,32 @@ pub(super) fn remove_server_file(data: &Utf8Path) {
     }
 }
 
+/// Refuses to serve a database whose log is gone although its last server did not end well: what
+/// was acknowledged last stood in the log only. Whoever looks at the database with another program
+/// works the log in, which is no loss; and one that was restored needs none.
+pub(super) fn refuse_lost_log(data: &Utf8Path, database: &Utf8Path) -> Result<()> {
+    let text = fs::read_to_string(data.join(SERVER_FILE)).unwrap_or_default();
+    let facts: Value = serde_json::from_str(&text).unwrap_or_default();
+    let log = Utf8PathBuf::from(format!("{database}-wal"));
+    let (Some(epoch), Some(life)) = (facts["epoch"].as_str(), facts["life"].as_str()) else {
+        return Ok(());
+    };
+    // An empty one is left by whoever looked.
+    let has_log = log.metadata().is_ok_and(|it| it.len() > 0);
+    if has_log || !database.exists() || fault::is_off("lost_log") {
+        return Ok(());
+    }
+    if !store::has_lost(database, epoch, life)? {
+        return Ok(());
+    }
+    Err(Error::unavailable(format!("{log} is gone, and what it held of the database with it"))
+        .code(CORRUPT)
+        .hint(format!(
+            "put it back, or restore a backup (wiki-browser restore); to go on without it, remove \
+             {SERVER_FILE} from the data folder"
+        )))
+}
+
 /// Returns the pid that the server file names, for a message.
 pub(super) fn running_server(data: &Utf8Path) -> Option<u64> {
     let text = fs::read_to_string(data.join(SERVER_FILE)).ok()?;
@@ -87,6 +118,6 @@ fn write_private(path: &Utf8Path, bytes: &[u8]) -> Result<()> {
     let cannot = || format!("cannot write {path}");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(path).context(ErrorKind::Unavailable, cannot)?;
-    file.write_all(bytes).context(ErrorKind::Unavailable, cannot)
+    let written = options.open(path).and_then(|mut file| file.write_all(bytes));
+    written.map_err(|cause| Error::of_disk(cannot(), cause))
 }

@@ -9,6 +9,8 @@ use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 use serde::{Serialize, Serializer};
 
+use crate::base::fault;
+
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z. In JSON it is RFC 3339 in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub i64);
@@ -87,7 +89,7 @@ impl Clock {
 #[allow(clippy::disallowed_methods, reason = "the one place that asks the system for the time")]
 fn system_now() -> Millis {
     let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)).plus(fault::clock_shift_ms())
 }
 
 #[cfg(test)]

@@ -145,6 +145,24 @@ impl Error {
         Error::new(ErrorKind::Unavailable, message)
     }
 
+    /// Returns a 503 of a file that the disk did not take: `disk_full` or `read_only` where that is
+    /// the reason.
+    pub fn of_disk(message: impl Into<String>, cause: std::io::Error) -> Error {
+        use std::io::ErrorKind as Kind;
+        let error = Error::unavailable(message);
+        let error = match cause.kind() {
+            Kind::StorageFull | Kind::QuotaExceeded => {
+                error.code("disk_full").hint("the disk is full: free some space")
+            }
+            Kind::ReadOnlyFilesystem => error
+                .code("read_only")
+                .hint("the disk is read-only: look why (dmesg), and mount it for writing"),
+            Kind::PermissionDenied => error.hint("whose is it? run the server as its owner"),
+            _ => error,
+        };
+        error.source(cause)
+    }
+
     /// Returns a 500: a fault of this program.
     pub fn internal(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Internal, message)
@@ -251,7 +269,7 @@ impl From<rusqlite::Error> for Error {
                 Error::unavailable("the database cannot be read or written").code("disk_error")
             }
             Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
-                Error::unavailable("the database is damaged").code("database_damaged")
+                Error::unavailable("the database is damaged").code("database_corrupt")
             }
             _ => Error::internal("a statement failed"),
         };

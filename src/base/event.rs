@@ -25,17 +25,23 @@ pub enum EventKind {
     ProposalCreated,
     /// A proposal was approved, rejected, superseded or voided.
     ProposalDecided,
+    /// A person decided about what changed in the repository while a job ran.
+    ChangesDecided,
     /// A Source has another version.
     SourceChanged,
     /// Another generation of the script is in force.
     ConfigReloaded,
     /// A person was added, disabled or enabled, has another role, or has a token more or less.
     PersonChanged,
+    /// The provider of an engine takes no more: its other jobs wait.
+    EngineHeld,
+    /// A person let an engine go on before its time.
+    EngineReleased,
 }
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 11] = [
+    pub const ALL: [EventKind; 14] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -44,9 +50,12 @@ impl EventKind {
         EventKind::MessagePosted,
         EventKind::ProposalCreated,
         EventKind::ProposalDecided,
+        EventKind::ChangesDecided,
         EventKind::SourceChanged,
         EventKind::ConfigReloaded,
         EventKind::PersonChanged,
+        EventKind::EngineHeld,
+        EventKind::EngineReleased,
     ];
 
     /// Returns the word of this kind.
@@ -60,9 +69,40 @@ impl EventKind {
             EventKind::MessagePosted => "message_posted",
             EventKind::ProposalCreated => "proposal_created",
             EventKind::ProposalDecided => "proposal_decided",
+            EventKind::ChangesDecided => "changes_decided",
             EventKind::SourceChanged => "source_changed",
             EventKind::ConfigReloaded => "config_reloaded",
+            EventKind::EngineHeld => "engine_held",
+            EventKind::EngineReleased => "engine_released",
             EventKind::PersonChanged => "person_changed",
+        }
+    }
+
+    /// Returns the names in `data`; one that ends in `?` is there only sometimes.
+    pub fn fields(self) -> &'static [&'static str] {
+        match self {
+            EventKind::JobQueued | EventKind::JobStarted => {
+                &["id", "kind", "status", "source_path", "topic_id"]
+            }
+            EventKind::JobFinished => {
+                &["id", "kind", "status", "reason", "source_path", "topic_id", "retry_at"]
+            }
+            EventKind::TopicCreated => &["topic_id", "source_path", "is_global"],
+            EventKind::TopicChanged => &["topic_id", "from", "to"],
+            EventKind::MessagePosted => &["topic_id", "message_id", "sequence"],
+            EventKind::ProposalCreated => {
+                &["proposal_id", "topic_id", "job_id", "revision_number", "source_path"]
+            }
+            EventKind::ProposalDecided => {
+                &["proposal_id", "topic_id", "status", "source_path", "commit?"]
+            }
+            EventKind::ChangesDecided => &["id", "changes"],
+            EventKind::SourceChanged => &["path", "blob", "commit", "branch", "proposal_id"],
+            // This release has no reload.
+            EventKind::ConfigReloaded => &[],
+            EventKind::EngineHeld => &["engine", "until", "job_id"],
+            EventKind::EngineReleased => &["engine"],
+            EventKind::PersonChanged => &["id", "change"],
         }
     }
 
@@ -99,6 +139,7 @@ pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `person:ID`,
+    /// `engine:NAME`,
     /// `config`.
     pub subject: String,
     /// Who did it.

@@ -45,3 +45,36 @@ pub fn is_absent(layer: &str) -> bool {
         false
     }
 }
+
+/// Returns whether a step is to fail: `WB_FAIL_AT` names it, and the file is there that
+/// `WB_CRASH_WHEN` names.
+#[inline]
+pub fn fails(step: &str) -> bool {
+    #[cfg(feature = "faults")]
+    {
+        std::env::var("WB_FAIL_AT").is_ok_and(|at| at.split(',').any(|it| it == step))
+            && std::env::var_os("WB_CRASH_WHEN")
+                .is_some_and(|it| std::path::Path::new(&it).exists())
+    }
+    #[cfg(not(feature = "faults"))]
+    {
+        let _: &str = step;
+        false
+    }
+}
+
+/// Returns how far the clock is to be from the system's, in milliseconds: what the file says that
+/// `WB_CLOCK` names. A test moves the time of a running server with it.
+#[inline]
+pub fn clock_shift_ms() -> i64 {
+    #[cfg(feature = "faults")]
+    {
+        let file = std::env::var_os("WB_CLOCK");
+        let text = file.and_then(|it| std::fs::read_to_string(it).ok());
+        text.and_then(|it| it.trim().parse().ok()).unwrap_or(0)
+    }
+    #[cfg(not(feature = "faults"))]
+    {
+        0
+    }
+}

@@ -12,6 +12,10 @@ pub const SOURCE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Most messages of one Topic.
 pub const TOPIC_MESSAGES_MAX: i64 = 10_000;
+/// Most messages that one job writes in a Topic: the rest of the room is for people.
+pub const JOB_MESSAGES_MAX: i64 = 20;
+/// Most proposals that one job hands in; the last one counts.
+pub const JOB_PROPOSALS_MAX: i64 = 10;
 /// Longest single-line input of a job, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 * 1024;
 /// Longest `text` input of a job, and so about the longest prompt, in bytes.
@@ -30,10 +34,270 @@ pub const SUMMARY_BYTES_MAX: usize = 4 * 1024;
 pub const LANE_QUEUED_MAX: i64 = 1_000;
 /// Most jobs that wait in all.
 pub const QUEUED_MAX: i64 = 10_000;
+/// Farthest place of a job before or behind the others that wait.
+pub const PRIORITY_MAX: i64 = 100;
 /// Most rows of one page of a list.
 pub const PAGE_ROWS_MAX: u32 = 200;
 /// Rows of one page of a list if nothing is asked (document A).
 pub const PAGE_ROWS_DEFAULT: u32 = 20;
+
+/// Most waiting jobs that one person asked for: the rest of the places are for others.
+pub const PERSON_QUEUED_MAX: i64 = 5_000;
+/// Most waiting jobs of one kind.
+pub const KIND_QUEUED_MAX: i64 = 5_000;
+
+/// Longest line of a request's head (a header's value), in bytes.
+pub const HEADER_LINE_BYTES_MAX: usize = 8 * 1024;
+/// Most header lines of a request.
+pub const HEADERS_MAX: usize = 100;
+/// Largest head of a request, all lines together, in bytes.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Longest path of a request as it is sent, in bytes: a Source's path with every byte escaped.
+pub const PATH_BYTES_MAX: usize = 4 * 1024;
+/// Longest query of a request as it is sent, in bytes.
+pub const QUERY_BYTES_MAX: usize = 8 * 1024;
+/// Most parameters of a query.
+pub const QUERY_PARAMETERS_MAX: usize = 32;
+/// Longest time for the head of a request, and between two requests, in milliseconds.
+pub const HEAD_READ_MS_MAX: u64 = 10_000;
+/// Longest pause within a body, in milliseconds.
+pub const BODY_PAUSE_MS_MAX: u64 = 15_000;
+/// Longest time for a whole body (16 MiB from a slow phone), in milliseconds.
+pub const BODY_TIME_MS_MAX: u64 = 120_000;
+/// Longest body where none is wanted, in bytes.
+pub const NO_BODY_BYTES_MAX: usize = 1024;
+/// Longest body of a login, in bytes.
+pub const LOGIN_BODY_BYTES_MAX: usize = 4 * 1024;
+/// Longest body with a message or a reason: every character may be escaped by six bytes.
+pub const MESSAGE_BODY_BYTES_MAX: usize = 6 * MESSAGE_BYTES_MAX + 256 * 1024;
+/// Longest body with a decision: a reason or a commit's message, in bytes.
+pub const DECISION_BODY_BYTES_MAX: usize = 512 * 1024;
+/// Longest body with a proposed text and its anchors, in bytes. Documents are seldom escaped.
+pub const PROPOSAL_BODY_BYTES_MAX: usize = 2 * SOURCE_BYTES_MAX + 4 * 1024 * 1024;
+/// Longest body that asks for a job: a `text` input of the largest size, some of it escaped.
+pub const JOB_BODY_BYTES_MAX: usize = 2 * TEXT_INPUT_BYTES_MAX + 1024 * 1024;
+/// Longest body with a result: JSON in JSON, in bytes.
+pub const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
+/// Largest of all bodies that are held at one time, together, in bytes.
+pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Largest of all answers above 64 KiB that are being written at one time, together, in bytes.
+pub const ANSWERS_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Longest time in which a client takes less than 64 KiB of its answer, in milliseconds.
+pub const WRITE_STALL_MS_MAX: u64 = 30_000;
+/// Most TCP connections; fewer if the machine gives few descriptors.
+pub const TCP_CONNECTIONS_MAX: usize = 2_048;
+/// Most connections on the socket of all but agents; fewer if there are few descriptors.
+pub const SOCKET_CONNECTIONS_MAX: usize = 256;
+/// Most connections on the socket of agents; fewer if there are few descriptors.
+pub const AGENT_CONNECTIONS_MAX: usize = 256;
+/// Most event streams.
+pub const STREAMS_MAX: usize = 1_500;
+/// Most event streams of one person's token or session.
+pub const CREDENTIAL_STREAMS_MAX: usize = 64;
+/// Most event streams of one job.
+pub const JOB_STREAMS_MAX: usize = 8;
+/// Most events that a stream repeats; who is further behind is told `reset`.
+pub const REPLAY_EVENTS_MAX: i64 = 10_000;
+/// Longest time that a stream outlives its credential, in milliseconds.
+pub const STREAM_CHECK_MS_MAX: u64 = 10_000;
+
+/// Longest credential (token, cookie, login code) that is looked at, in bytes.
+pub const CREDENTIAL_BYTES_MAX: usize = 200;
+/// Most sessions of one person; one more ends the one that was used longest ago.
+pub const SESSIONS_MAX: i64 = 50;
+/// Most login codes that are alive; one more ends the oldest.
+pub const LOGIN_CODES_MAX: usize = 32;
+/// Most wrong login codes within a minute.
+pub const WRONG_CODES_MAX: usize = 10;
+/// Most tokens of one person.
+pub const TOKENS_MAX: usize = 100;
+/// Longest name of a person or a token, display name or address, in bytes.
+pub const NAME_BYTES_MAX: usize = 100;
+/// Longest `Idempotency-Key`, in bytes; visible ASCII only.
+pub const KEY_BYTES_MAX: usize = 200;
+/// Most answers that are kept under an `Idempotency-Key`; the oldest are forgotten first.
+pub const KEYS_KEPT_MAX: i64 = 100_000;
+
+/// Most bytes of all messages of one Topic together.
+pub const TOPIC_BYTES_MAX: i64 = 16 * 1024 * 1024;
+/// Most open Topics of one Source.
+pub const OPEN_TOPICS_MAX: i64 = 2_000;
+/// Longest title that may be given, in bytes.
+pub const TITLE_BYTES_MAX: usize = 400;
+/// Longest quote that a Topic points at, in bytes.
+pub const QUOTE_BYTES_MAX: usize = 64 * 1024;
+/// Longest prefix or suffix that a selection may give, in bytes.
+pub const GIVEN_CONTEXT_BYTES_MAX: usize = 4 * 1024;
+/// Most anchors that come with a proposal.
+pub const ANCHORS_MAX: usize = 2_000;
+/// Most proposals of one Topic.
+pub const TOPIC_PROPOSALS_MAX: i64 = 1_000;
+/// Longest subject of a commit that may be given, in characters.
+pub const SUBJECT_CHARS_MAX: usize = 200;
+/// Longest body of a commit that may be given, in bytes.
+pub const COMMIT_BODY_BYTES_MAX: usize = 16 * 1024;
+/// Longest name of a persona, in bytes.
+pub const PERSONA_NAME_BYTES_MAX: usize = 64;
+/// Largest file of a persona, in bytes.
+pub const PERSONA_BYTES_MAX: usize = 256 * 1024;
+/// Most bytes of a log in one answer.
+pub const LOG_BYTES_MAX: usize = 256 * 1024;
+/// Most entries of a job's stream in one answer.
+pub const STREAM_ENTRIES_MAX: usize = 500;
+
+/// Largest prompt: a text of the largest size and what stands around it, in bytes.
+pub const PROMPT_BYTES_MAX: usize = TEXT_INPUT_BYTES_MAX + 1024 * 1024;
+/// Longest argument of a program, in bytes (Linux's MAX_ARG_STRLEN without its end).
+pub const ARGUMENT_BYTES_MAX: usize = 131_071;
+/// Largest file of the script, in bytes.
+pub const SCRIPT_FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Most files of the script.
+pub const SCRIPT_FILES_MAX: usize = 64;
+/// Largest memory of the script, in bytes.
+pub const SCRIPT_MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most things (kinds, engines, handlers) that the script declares.
+pub const SCRIPT_DECLARED_MAX: usize = 1_000;
+/// Most lines that one call of the script writes into the log.
+pub const SCRIPT_LOG_LINES_MAX: u32 = 100;
+/// Longest of these lines, in characters.
+pub const SCRIPT_LOG_CHARS_MAX: usize = 4_000;
+/// Largest file of a skill, in bytes.
+pub const SKILL_BYTES_MAX: u64 = 1024 * 1024;
+/// Longest line of an agent's stream that is read as telemetry, in bytes.
+pub const STREAM_LINE_BYTES_MAX: usize = 1024 * 1024;
+/// Largest telemetry of one job, in bytes.
+pub const STREAM_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Longest short answer of git, in bytes.
+pub const GIT_ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Longest listing of git, in bytes: about a million paths.
+pub const GIT_LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Most calls of git at one time.
+pub const GIT_CALLS_MAX: usize = 12;
+/// Most commits of a Source's history in one answer.
+pub const HISTORY_ENTRIES_MAX: usize = 1_000;
+/// Longest unified diff in an answer, in bytes.
+pub const DIFF_BYTES_MAX: usize = 1024 * 1024;
+/// Most headings of a Source.
+pub const HEADINGS_MAX: usize = 10_000;
+/// Longest answer that a command reads, in bytes.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Longest event that a command reads, in bytes.
+pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
+/// Largest file of anchors that `wb-agent` reads, in bytes.
+pub const ANCHORS_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// One limit as docs/limits.md tells of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// The name of the constant.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// What is counted: `bytes`, `characters`, `ms`, or what it is the most of.
+    pub unit: &'static str,
+    /// What happens beyond it: the `code` of the error, or what is done in brackets.
+    pub code: &'static str,
+    /// What it limits.
+    pub what: &'static str,
+}
+
+macro_rules! limits {
+    ($($name:ident $unit:literal $code:literal $what:literal;)*) => {
+        /// All limits of the program. docs/limits.md is held to this table by a test.
+        pub const LIMITS: &[Limit] = &[$(Limit {
+            name: stringify!($name), value: $name as u64, unit: $unit, code: $code, what: $what,
+        },)*];
+    };
+}
+
+limits! {
+    HEADER_LINE_BYTES_MAX "bytes" "header_too_long" "one header of a request";
+    HEADERS_MAX "headers" "too_many_headers" "headers of a request";
+    HEAD_BYTES_MAX "bytes" "head_too_long" "the whole head of a request";
+    PATH_BYTES_MAX "bytes" "path_too_long" "the path of a request, as it is sent";
+    QUERY_BYTES_MAX "bytes" "query_too_long" "the query of a request, as it is sent";
+    QUERY_PARAMETERS_MAX "parameters" "too_many_parameters" "parameters of a query";
+    HEAD_READ_MS_MAX "ms" "(closed)" "time for a head, and between two requests";
+    BODY_PAUSE_MS_MAX "ms" "body_timeout" "a pause within a body";
+    BODY_TIME_MS_MAX "ms" "body_timeout" "time for a whole body";
+    NO_BODY_BYTES_MAX "bytes" "too_large" "a body where none is wanted";
+    LOGIN_BODY_BYTES_MAX "bytes" "too_large" "the body of a login, and of small forms";
+    MESSAGE_BODY_BYTES_MAX "bytes" "too_large" "a body with a message or a reason";
+    DECISION_BODY_BYTES_MAX "bytes" "too_large" "a body with a decision";
+    PROPOSAL_BODY_BYTES_MAX "bytes" "too_large" "a body with a proposal";
+    JOB_BODY_BYTES_MAX "bytes" "too_large" "a body that asks for a job";
+    RESULT_BODY_BYTES_MAX "bytes" "too_large" "a body with a result";
+    BODIES_BYTES_MAX "bytes" "bodies_full" "all bodies that have arrived and are at work";
+    ANSWERS_BYTES_MAX "bytes" "answers_full" "all large answers that are being sent";
+    WRITE_STALL_MS_MAX "ms" "(closed)" "time in which a client takes less than 64 KiB";
+    TCP_CONNECTIONS_MAX "connections" "too_many_connections" "connections over TCP";
+    SOCKET_CONNECTIONS_MAX "connections" "too_many_connections" "connections of commands";
+    AGENT_CONNECTIONS_MAX "connections" "too_many_connections" "connections of agents";
+    STREAMS_MAX "streams" "too_many_streams" "event streams";
+    CREDENTIAL_STREAMS_MAX "streams" "too_many_streams" "event streams of a token or session";
+    JOB_STREAMS_MAX "streams" "too_many_streams" "event streams of a job";
+    REPLAY_EVENTS_MAX "events" "(reset)" "events that a stream repeats";
+    STREAM_CHECK_MS_MAX "ms" "(ends)" "time that a stream outlives its credential";
+    CREDENTIAL_BYTES_MAX "bytes" "unauthenticated" "a token, cookie or login code";
+    SESSIONS_MAX "sessions" "(oldest ends)" "sessions of a person";
+    LOGIN_CODES_MAX "codes" "(oldest ends)" "login links that are alive";
+    WRONG_CODES_MAX "codes" "too_many_attempts" "wrong login codes within a minute";
+    TOKENS_MAX "tokens" "too_many_tokens" "tokens of a person";
+    NAME_BYTES_MAX "bytes" "bad_name" "the name of a person or a token";
+    KEY_BYTES_MAX "bytes" "bad_idempotency_key" "an Idempotency-Key";
+    KEYS_KEPT_MAX "answers" "(oldest forgotten)" "answers kept under an Idempotency-Key";
+    SOURCE_PATH_BYTES_MAX "bytes" "bad_path" "the path of a Source";
+    SOURCE_BYTES_MAX "bytes" "too_large" "a Source, also a proposed one";
+    TITLE_BYTES_MAX "bytes" "too_large" "the title of a Topic";
+    MESSAGE_BYTES_MAX "bytes" "too_large" "a message";
+    JOB_MESSAGES_MAX "messages" "too_many_messages" "messages of a job in a Topic";
+    TOPIC_MESSAGES_MAX "messages" "too_many_messages" "messages of a Topic";
+    TOPIC_BYTES_MAX "bytes" "topic_full" "all messages of a Topic";
+    OPEN_TOPICS_MAX "topics" "too_many_topics" "open Topics of a Source";
+    QUOTE_BYTES_MAX "bytes" "selection_too_long" "the words that a Topic points at";
+    GIVEN_CONTEXT_BYTES_MAX "bytes" "selection_too_long" "the words given around a quote";
+    ANCHORS_MAX "anchors" "too_many_anchors" "anchors of a proposal";
+    JOB_PROPOSALS_MAX "proposals" "too_many_proposals" "proposals of a job";
+    TOPIC_PROPOSALS_MAX "proposals" "too_many_proposals" "proposals of a Topic";
+    SUMMARY_BYTES_MAX "bytes" "too_large" "a summary or a reason";
+    SUBJECT_CHARS_MAX "characters" "bad_message" "the subject of a commit";
+    COMMIT_BODY_BYTES_MAX "bytes" "bad_message" "the body of a commit";
+    PERSONA_NAME_BYTES_MAX "bytes" "bad_input" "the name of a persona";
+    PERSONA_BYTES_MAX "bytes" "too_large" "the file of a persona";
+    LINE_BYTES_MAX "bytes" "bad_input" "an input of one line";
+    TEXT_INPUT_BYTES_MAX "bytes" "bad_input" "an input of text";
+    PROMPT_BYTES_MAX "bytes" "prompt_failed" "a prompt";
+    ARGUMENT_BYTES_MAX "bytes" "prompt_failed" "an argument of an agent";
+    LANE_QUEUED_MAX "jobs" "queue_full" "jobs that wait in one lane";
+    KIND_QUEUED_MAX "jobs" "queue_full" "jobs of one kind that wait";
+    PERSON_QUEUED_MAX "jobs" "queue_full" "jobs that one person has waiting";
+    QUEUED_MAX "jobs" "queue_full" "jobs that wait in all";
+    RESULT_BYTES_MAX "bytes" "too_large" "the result of a job";
+    ERROR_TAIL_BYTES_MAX "bytes" "(cut)" "the end of stderr in a job's row";
+    OUTPUT_HEAD_BYTES_MAX "bytes" "(cut)" "the beginning of an output that is kept";
+    OUTPUT_TAIL_BYTES_MAX "bytes" "(cut)" "the end of an output that is kept";
+    STREAM_LINE_BYTES_MAX "bytes" "(passed over)" "a line of an agent's stream";
+    STREAM_BYTES_MAX "bytes" "(cut)" "the telemetry of a job";
+    PAGE_ROWS_MAX "rows" "bad_parameter" "rows of a page of a list";
+    LOG_BYTES_MAX "bytes" "(pages)" "a log in one answer";
+    STREAM_ENTRIES_MAX "entries" "(pages)" "a job's stream in one answer";
+    HISTORY_ENTRIES_MAX "commits" "(cut)" "a Source's history in one answer";
+    DIFF_BYTES_MAX "bytes" "(cut)" "a diff in an answer";
+    HEADINGS_MAX "headings" "(cut)" "headings of a Source";
+    GIT_ANSWER_BYTES_MAX "bytes" "git_failed" "a short answer of git";
+    GIT_LISTING_BYTES_MAX "bytes" "git_failed" "a listing of git";
+    GIT_CALLS_MAX "calls" "(wait)" "calls of git at one time";
+    SCRIPT_FILES_MAX "files" "(the script is refused)" "files of the script";
+    SCRIPT_FILE_BYTES_MAX "bytes" "(the script is refused)" "a file of the script";
+    SCRIPT_MEMORY_BYTES_MAX "bytes" "(the call fails)" "memory of the script";
+    SCRIPT_DECLARED_MAX "declarations" "(the script is refused)" "what the script declares";
+    SCRIPT_LOG_LINES_MAX "lines" "(passed over)" "lines logged by a call of the script";
+    SCRIPT_LOG_CHARS_MAX "characters" "(cut)" "a line logged by the script";
+    SKILL_BYTES_MAX "bytes" "(the script is refused)" "the file of a skill";
+    ANSWER_BYTES_MAX "bytes" "too_large" "an answer that a command reads";
+    EVENT_BYTES_MAX "bytes" "too_large" "an event that a command reads";
+    ANCHORS_BYTES_MAX "bytes" "too_large" "a file of anchors";
+}
 
 /// Reads a duration with a unit: `500ms`, `30s`, `5m`, `2h`, `7d`.
 ///
@@ -80,6 +344,53 @@ pub fn format_duration(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the table of docs/limits.md.
+    fn table() -> String {
+        let mut text = String::from("| limit | of | beyond it | name |\n|---|---|---|---|\n");
+        for it in LIMITS {
+            let value = match it.unit {
+                "bytes" if it.value.is_multiple_of(1024 * 1024) => {
+                    format!("{} MiB", it.value >> 20)
+                }
+                "bytes" if it.value.is_multiple_of(1024) => format!("{} KiB", it.value >> 10),
+                "ms" => format_duration(Duration::from_millis(it.value)),
+                unit => format!("{} {unit}", it.value),
+            };
+            let beyond = match it.code.starts_with('(') {
+                true => it.code.trim_matches(['(', ')']).to_owned(),
+                false => format!("`{}`", it.code),
+            };
+            text += &format!("| {value} | {} | {beyond} | `{}` |\n", it.what, it.name);
+        }
+        text
+    }
+
+    /// `UPDATE_DOCS=1` writes the table anew.
+    #[test]
+    fn the_document_has_every_limit() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/limits.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (start, end) = ("<!-- limits -->\n", "<!-- end of limits -->\n");
+        let (before, rest) = text.split_once(start).unwrap();
+        let (shown, after) = rest.split_once(end).unwrap();
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, format!("{before}{start}{}{end}{after}", table())).unwrap();
+            return;
+        }
+        assert_eq!(shown, table(), "docs/limits.md: run this test once with UPDATE_DOCS=1");
+    }
+
+    #[test]
+    fn every_constant_is_in_the_table_once() {
+        let source = include_str!("limit.rs");
+        let names = source.lines().filter_map(|it| it.strip_prefix("pub const ")?.split_once(':'));
+        let names =
+            names.map(|(name, _)| name).filter(|it| !["LIMITS", "PAGE_ROWS_DEFAULT"].contains(it));
+        for name in names {
+            assert_eq!(LIMITS.iter().filter(|it| it.name == name).count(), 1, "{name}");
+        }
+    }
 
     #[test]
     fn durations_need_a_unit() {

@@ -42,7 +42,7 @@ impl TryFrom<String> for SourcePath {
             return refuse("it is empty");
         }
         if text.len() > SOURCE_PATH_BYTES_MAX {
-            return refuse("it is too long");
+            return refuse(&format!("it has more than {SOURCE_PATH_BYTES_MAX} bytes"));
         }
         if text.chars().any(char::is_control) {
             return refuse("it holds a control character");

@@ -12,6 +12,7 @@ use crate::cli::commands::script::{CheckArgs, RenderArgs};
 use crate::cli::commands::source::SourceCommand;
 use crate::cli::commands::token::TokenCommand;
 use crate::cli::commands::topic::TopicCommand;
+use crate::cli::commands::usage::{EngineCommand, UsageArgs};
 use crate::cli::init::InitArgs;
 use crate::cli::screen::Color;
 
@@ -82,7 +83,8 @@ says how to run it as a service.")]
     Check(CheckArgs),
     /// Look at this machine: which guarantees hold here, with advice
     #[command(after_help = "\
-Exits 0 if the site can work here, 1 if something must be mended. Warnings alone are fine.
+Exits 0 if a site can work here, 1 if something must be mended. Warnings alone are fine. It needs no
+server, and outside of a site it looks at the machine only.
 
 Examples:
   wiki-browser doctor
@@ -102,6 +104,11 @@ Examples:
     /// Look at sources: the documents of the site
     #[command(subcommand)]
     Source(SourceCommand),
+    /// Print what jobs have spent, and how much of each daily cap is used
+    Usage(UsageArgs),
+    /// Look at engines: which are held because their provider takes no more
+    #[command(subcommand)]
+    Engine(EngineCommand),
     /// Say who may use the site, and as what
     #[command(subcommand)]
     Person(PersonCommand),

@@ -46,17 +46,19 @@ fn text(from: impl Read, what: &str, bytes_max: usize) -> Result<String> {
         .read_to_end(&mut bytes)
         .context(ErrorKind::Invalid, || format!("cannot read {what}"))?;
     if bytes.len() > bytes_max {
-        return Err(Error::new(
-            ErrorKind::TooLarge,
-            format!("{what} is longer than {bytes_max} bytes"),
-        ));
+        let message = format!("{what} is longer than {bytes_max} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .hint("nothing was sent; this is the limit of the site"));
     }
     if bytes.is_empty() {
-        return Err(Error::invalid(format!("{what} is empty")));
+        return Err(Error::invalid(format!("{what} is empty"))
+            .hint("give the whole text, from a file: `… < FILE`"));
     }
     String::from_utf8(bytes).map_err(|cause| {
         let at = cause.utf8_error().valid_up_to();
-        Error::invalid(format!("{what} is not UTF-8 at byte {at}")).code("not_utf8")
+        Error::invalid(format!("{what} is not UTF-8 at byte {at}"))
+            .code("not_utf8")
+            .hint("texts are UTF-8: convert it, for example with iconv")
     })
 }
 

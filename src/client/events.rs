@@ -128,7 +128,7 @@ impl<'c> Events<'c> {
     async fn connect(&mut self) -> Result<Open> {
         let token = self.client.token()?;
         let request = Request::events("/api/events", self.after.as_deref());
-        let opening = exchange::open(&self.client.socket, token.as_deref(), request);
+        let opening = exchange::open(&self.client.socket, token.as_deref(), &request);
         let answer = match tokio::time::timeout(CONNECT_WAIT_MAX * 2, opening).await {
             Ok(answer) => answer?,
             Err(_) => return Err(ended("the server does not open its stream of events")),

@@ -51,6 +51,11 @@ impl<'a> Request<'a> {
         Request { last_event_id, accept: "text/event-stream", ..Request::get(path) }
     }
 
+    /// Returns whether the same request again does nothing more: it reads, or has a key.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.method == Method::GET || self.key.is_some()
+    }
+
     fn build(&self, token: Option<&str>) -> Result<hyper::Request<Full<Bytes>>> {
         let mut request = hyper::Request::builder()
             .method(self.method.clone())
@@ -95,7 +100,7 @@ pub(super) struct Answer {
 pub(super) async fn send(
     socket: &Utf8Path,
     token: Option<&str>,
-    request: Request<'_>,
+    request: &Request<'_>,
 ) -> Result<Value> {
     let answer = open(socket, token, request).await?;
     let bytes = read(answer.body).await?;
@@ -110,7 +115,7 @@ pub(super) async fn send(
 pub(super) async fn open(
     socket: &Utf8Path,
     token: Option<&str>,
-    request: Request<'_>,
+    request: &Request<'_>,
 ) -> Result<Answer> {
     let request = request.build(token)?;
     let stream = socket::connect(socket).await?;

@@ -3,7 +3,7 @@
 use crate::base::{Error, Result};
 
 /// Longest event, in bytes; an event holds ids and states only.
-const EVENT_BYTES_MAX: usize = 1024 * 1024;
+const EVENT_BYTES_MAX: usize = crate::base::limit::EVENT_BYTES_MAX;
 
 /// One event as it stands in the stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

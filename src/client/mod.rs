@@ -11,22 +11,30 @@ mod protocol;
 mod site;
 mod socket;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
+use tokio::time::Instant;
 
-use crate::base::{Context, Error, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Result, fault};
 
 pub use events::{Events, Next, ServerEvent};
 pub use site::{Search, Site, find_script, working_folder};
 
 /// Largest answer that is read, in bytes.
-pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const ANSWER_BYTES_MAX: usize = crate::base::limit::ANSWER_BYTES_MAX;
 /// Longest wait for a whole answer; an approval runs git on the server's side.
 pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(120);
+/// Longest wait for a server that was there and went away: it may be starting again.
+pub const RESTART_WAIT_MAX: Duration = Duration::from_secs(15);
 /// Longest wait for a connection.
 pub const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Shortest and longest pause before a request is sent again.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// A blocking client of one server. Each call is one connection; it must not be used inside of an
 /// asynchronous task.
@@ -36,6 +44,8 @@ pub struct Client {
     socket: Utf8PathBuf,
     credential: Credential,
     wait_max: Duration,
+    /// Whether a server was heard on this socket; one that never was is not waited for.
+    was_there: Cell<bool>,
 }
 
 /// Where the bearer token comes from.
@@ -94,7 +104,13 @@ impl Client {
             .enable_time()
             .build()
             .context(ErrorKind::Unavailable, || "cannot start the client".to_owned())?;
-        Ok(Client { runtime, socket: socket.to_owned(), credential, wait_max: ANSWER_WAIT_MAX })
+        Ok(Client {
+            runtime,
+            socket: socket.to_owned(),
+            credential,
+            wait_max: ANSWER_WAIT_MAX,
+            was_there: Cell::new(false),
+        })
     }
 
     /// Sets the longest wait for an answer.
@@ -120,12 +136,14 @@ impl Client {
     /// Posts a body and returns the JSON of the answer.
     ///
     /// # Errors
-    /// As [`Client::get`]. After `timeout` or `connection_lost` it is not known what was done.
+    /// As [`Client::get`]. After `timeout` or `connection_lost` it is not known what was done: this
+    /// request is sent once.
     pub fn post(&self, path_and_query: &str, body: &Value) -> Result<Value> {
         self.send(exchange::Request::post(path_and_query, body, None))
     }
 
-    /// Posts a body under an idempotency key: the same request again gets the same answer.
+    /// Posts a body under an idempotency key: the same request again gets the same answer, so it is
+    /// sent again if the server is restarted meanwhile.
     ///
     /// # Errors
     /// As [`Client::post`].
@@ -141,6 +159,15 @@ impl Client {
         self.send(exchange::Request::delete(path))
     }
 
+    /// Posts a body under a key of its own, for what a server makes once.
+    ///
+    /// # Errors
+    /// As [`Client::post_once`]; `unavailable` without random bytes.
+    pub fn create(&self, path_and_query: &str, body: &Value) -> Result<Value> {
+        let key = crate::base::random_token("cli-")?;
+        self.post_once(path_and_query, body, &key)
+    }
+
     /// Returns the server's events after an id, or from now on. Nothing is opened before the first
     /// [`Events::next`].
     pub fn events(&self, after: Option<String>) -> Events<'_> {
@@ -148,14 +175,43 @@ impl Client {
     }
 
     fn send(&self, request: exchange::Request<'_>) -> Result<Value> {
-        let token = self.token()?;
-        let answer = exchange::send(&self.socket, token.as_deref(), request);
         self.runtime.block_on(async {
-            match tokio::time::timeout(self.wait_max, answer).await {
-                Ok(answer) => answer,
-                Err(_) => Err(timeout(self.wait_max)),
+            let give_up = Instant::now() + RESTART_WAIT_MAX.min(self.wait_max);
+            let mut pause = PAUSE_MIN;
+            loop {
+                let outcome = self.send_once(&request).await;
+                let Err(cause) = &outcome else { return outcome };
+                if !self.may_repeat(&request, cause) || Instant::now() >= give_up {
+                    return outcome;
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
             }
         })
+    }
+
+    async fn send_once(&self, request: &exchange::Request<'_>) -> Result<Value> {
+        // Read each time: a restarted server may have written it anew.
+        let token = self.token()?;
+        let answer = exchange::send(&self.socket, token.as_deref(), request);
+        let answer = match tokio::time::timeout(self.wait_max, answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(timeout(self.wait_max)),
+        };
+        let is_heard = answer.as_ref().err().is_none_or(|it| it.code_str() != "no_server");
+        self.was_there.set(self.was_there.get() || is_heard);
+        answer
+    }
+
+    /// A request that reached nobody may be sent again, and one that is the same however often it
+    /// is sent; of a server that was never there nothing is expected.
+    fn may_repeat(&self, request: &exchange::Request<'_>, cause: &Error) -> bool {
+        let may = match cause.code_str() {
+            "no_server" => self.was_there.get(),
+            "connection_lost" => request.is_repeatable(),
+            _ => false,
+        };
+        may && !fault::is_off("client_retry")
     }
 
     fn token(&self) -> Result<Option<String>> {

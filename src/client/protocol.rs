@@ -154,7 +154,8 @@ fn an_answer_that_breaks_off_is_no_answer() {
     ] {
         let fake = Fake::new();
         let served = fake.say(bytes);
-        let error = fake.client().get("/api/x").unwrap_err();
+        // Sent once: what was done is not known.
+        let error = fake.client().post("/api/x", &json!({})).unwrap_err();
         assert_eq!(error.code_str(), "connection_lost", "{bytes:?} {}", error.chain());
         served.join().unwrap();
     }
@@ -162,6 +163,22 @@ fn an_answer_that_breaks_off_is_no_answer() {
     let served = fake.say(ok("<html>"));
     assert_eq!(fake.client().get("/api/x").unwrap_err().kind(), ErrorKind::Internal);
     served.join().unwrap();
+}
+
+/// Fails with `WB_WITHOUT=client_retry`.
+#[test]
+fn what_may_be_sent_twice_is_sent_until_it_is_answered() {
+    let lost = || -> Answer { Box::new(|_| ()) };
+    let answer = || -> Answer { Box::new(|stream| stream.write_all(&ok("{\"a\":1}")).unwrap()) };
+    let fake = Fake::new();
+    let served = fake.serve(vec![lost(), lost(), answer()]);
+    assert_eq!(fake.client().get("/api/x").unwrap(), json!({"a": 1}));
+    assert_eq!(served.join().unwrap().len(), 3);
+    let served = fake.serve(vec![lost(), answer()]);
+    assert_eq!(fake.client().create("/api/x", &json!({"b": 2})).unwrap(), json!({"a": 1}));
+    let requests = served.join().unwrap();
+    assert_eq!(requests[0], requests[1], "the same request under the same key");
+    assert!(requests[0].contains("idempotency-key: cli-"), "{}", requests[0]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The table `incorporation_attempts`: the journal of approvals.
 //!
 //! A row is `prepared` before anything of the user's is touched, and settled after: `committed`
-//! together with what it decides, or `dropped`. One row is one approval, also when it is built
-//! again on a newer commit.
+//! together with what it decides, or `dropped`; of a refusal that left all as it was, none stays.
+//! One row is one approval, also when it is built again on a newer commit.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
@@ -63,6 +63,8 @@ const COMPLETE: &str = "
 const DROP: &str = "
     UPDATE incorporation_attempts SET state = 'dropped', note = :note, ended_ms = :now
     WHERE id = :id AND state = 'prepared'";
+const FORGET: &str = "
+    DELETE FROM incorporation_attempts WHERE id = :id AND state = 'prepared'";
 // `branch > ''` is always true: it lets the partial index be searched.
 const PREPARED: &str = "
     SELECT a.id, a.proposal_id, a.topic_id, a.approver, a.text_digest, a.base_commit, a.branch,
@@ -90,6 +92,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::prepare", PREPARE),
     ("attempt::complete", COMPLETE),
     ("attempt::drop", DROP),
+    ("attempt::forget", FORGET),
     ("attempt::prepared", PREPARED),
     ("attempt::is_prepared", IS_PREPARED),
     ("attempt::is_topic_prepared", IS_TOPIC_PREPARED),
@@ -135,6 +138,15 @@ pub fn drop_row(tx: &Tx<'_>, id: &AttemptId, note: &str) -> Result<()> {
     let note = truncate_chars(note, NOTE_CHARS_MAX);
     let params = named_params! {":id": id, ":note": note, ":now": tx.now()};
     one_row(tx.prepare_cached(DROP)?.execute(params)?, id, "not under way")
+}
+
+/// Takes back the row of an approval that was refused after it, with all else as it was before.
+///
+/// # Errors
+/// `conflict` if it is not under way.
+pub fn forget(tx: &Tx<'_>, id: &AttemptId) -> Result<()> {
+    let params = named_params! {":id": id};
+    one_row(tx.prepare_cached(FORGET)?.execute(params)?, id, "not under way")
 }
 
 /// Returns the approvals that are under way.
@@ -265,6 +277,9 @@ mod tests {
     #[test]
     fn a_dropped_row_can_be_prepared_again_and_a_committed_one_cannot() {
         with_proposal(|tx, attempt| {
+            prepare(tx, &attempt).unwrap();
+            forget(tx, &attempt.id).unwrap();
+            assert!(forget(tx, &attempt.id).is_err());
             prepare(tx, &attempt).unwrap();
             drop_row(tx, &attempt.id, "the branch moved").unwrap();
             assert!(prepared(tx.connection()).unwrap().is_empty());

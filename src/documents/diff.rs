@@ -10,7 +10,7 @@ use crate::documents::compare::{Run, WHOLE_TOKENS_MAX, kept_runs};
 /// Lines shown around a change.
 const CONTEXT_LINES: usize = 3;
 /// Longest diff that is made, in bytes.
-pub const DIFF_BYTES_MAX: usize = 1024 * 1024;
+pub const DIFF_BYTES_MAX: usize = crate::base::limit::DIFF_BYTES_MAX;
 
 /// Returns the unified diff of two texts, empty if they are the same. A diff that would be longer
 /// than [`DIFF_BYTES_MAX`] ends before that, with a last line that says so.

@@ -1,9 +1,11 @@
 //! What a proposed text does to the open Topics of its Source: shown before anybody approves it.
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 use crate::base::{Actor, BlobId, TopicId};
-use crate::documents::anchor::{self, PairMap, Placed};
+use crate::documents::anchor::{self, Anchor, PairMap, Placed};
 use crate::documents::placement::Placement;
 use crate::documents::topic::Topic;
 
@@ -42,32 +44,42 @@ pub fn fates(
     base: Version<'_>,
     proposed: Version<'_>,
 ) -> Vec<Fate> {
-    let map = PairMap::new(base.text, proposed.text);
     let others = topics.iter().filter(|it| it.id != *settled);
-    others.map(|topic| fate(topic, &map, base, proposed)).collect()
+    let mut fates: Vec<(Fate, Option<&Anchor>)> =
+        others.map(|topic| (before(topic, base), topic.anchor.as_ref())).collect();
+    let ranges = fates.iter().filter_map(|(fate, _)| fate.before.as_ref()?.range());
+    let spans: Vec<Range<usize>> = ranges.collect();
+    let map = PairMap::new(base.text, proposed.text);
+    let mut placed = anchor::place_together(&map, base.text, proposed.text, &spans).into_iter();
+    for (fate, anchor) in &mut fates {
+        let (Some(anchor), Some(before)) = (anchor, &fate.before) else { continue };
+        let after = match before.range() {
+            Some(_) => placed.next().unwrap_or_else(Placed::orphaned),
+            None => by_quote(anchor, proposed.text),
+        };
+        fate.after = Some(decided(proposed.blob, &after));
+    }
+    fates.into_iter().map(|(fate, _)| fate).collect()
 }
 
-fn fate(topic: &Topic, map: &PairMap, base: Version<'_>, proposed: Version<'_>) -> Fate {
-    let mut fate = Fate {
+/// Returns where a Topic is in the base; what follows is not known yet.
+fn before(topic: &Topic, base: Version<'_>) -> Fate {
+    let known = topic.placement.clone().filter(|it| it.blob == *base.blob);
+    let before = topic
+        .anchor
+        .as_ref()
+        .map(|anchor| known.unwrap_or_else(|| decided(base.blob, &by_quote(anchor, base.text))));
+    Fate {
         topic_id: topic.id.clone(),
         title: topic.title.clone(),
-        quote: String::new(),
-        before: None,
+        quote: topic.anchor.as_ref().map_or_else(String::new, |it| it.quote.clone()),
+        before,
         after: None,
-    };
-    let Some(anchor) = &topic.anchor else { return fate };
-    fate.quote.clone_from(&anchor.quote);
-    let by_quote =
-        |text: &str| anchor::place_by_quote(text, &anchor.quote, &anchor.prefix, &anchor.suffix);
-    let known = topic.placement.clone().filter(|it| it.blob == *base.blob);
-    let before = known.unwrap_or_else(|| decided(base.blob, &by_quote(base.text)));
-    let after = match before.range() {
-        Some(range) => anchor::place(map, base.text, proposed.text, range),
-        None => by_quote(proposed.text),
-    };
-    fate.before = Some(before);
-    fate.after = Some(decided(proposed.blob, &after));
-    fate
+    }
+}
+
+fn by_quote(anchor: &Anchor, text: &str) -> Placed {
+    anchor::place_by_quote(text, &anchor.quote, &anchor.prefix, &anchor.suffix)
 }
 
 fn decided(blob: &BlobId, placed: &Placed) -> Placement {

@@ -9,7 +9,7 @@ use crate::base::truncate_chars;
 use crate::documents::word::word_enum;
 
 /// Most headings that are kept of one text.
-pub const HEADINGS_MAX: usize = 10_000;
+pub const HEADINGS_MAX: usize = crate::base::limit::HEADINGS_MAX;
 /// Longest text of a heading that is kept, in characters.
 const HEADING_CHARS_MAX: usize = 200;
 

@@ -4,9 +4,12 @@ use rusqlite::{Connection, Row, named_params};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::base::limit::{MESSAGE_BYTES_MAX, TOPIC_MESSAGES_MAX};
+use crate::base::limit::{
+    JOB_MESSAGES_MAX, MESSAGE_BYTES_MAX, TOPIC_BYTES_MAX, TOPIC_MESSAGES_MAX,
+};
 use crate::base::{
-    Actor, Error, Event, EventKind, Ids, MessageId, Millis, ProposalId, Result, TopicId,
+    Actor, Error, Event, EventKind, Ids, JobId, MessageId, Millis, ProposalId, Result, TopicId,
+    fault,
 };
 use crate::documents::topic::{self, TopicStatus};
 use crate::documents::word::check_text;
@@ -35,22 +38,27 @@ pub struct Message {
 
 const LAST: &str = "
     SELECT COALESCE(MAX(sequence), 0) FROM topic_messages WHERE topic_id = :topic";
+const BYTES: &str = "
+    SELECT COALESCE(SUM(OCTET_LENGTH(body)), 0) FROM topic_messages WHERE topic_id = :topic";
 const INSERT: &str = "
     INSERT INTO topic_messages (id, topic_id, sequence, author, body, proposal_id, created_ms)
     VALUES (:id, :topic, :sequence, :author, :body, :proposal, :now)";
 const LIST: &str = "
     SELECT id, topic_id, sequence, author, body, proposal_id, created_ms
     FROM topic_messages WHERE topic_id = :topic ORDER BY sequence";
-
+const COUNT_OF_AUTHOR: &str = "
+    SELECT COUNT(*) FROM topic_messages WHERE topic_id = :topic AND author = :author";
 const HAS_AUTHOR: &str = "
     SELECT EXISTS (SELECT 1 FROM topic_messages WHERE topic_id = :topic AND author = :author)";
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("message::last", LAST),
+    ("message::bytes", BYTES),
     ("message::insert", INSERT),
     ("message::list", LIST),
     ("message::has_author", HAS_AUTHOR),
+    ("message::count_of_author", COUNT_OF_AUTHOR),
 ];
 
 /// Returns whether somebody wrote in a Topic.
@@ -65,8 +73,8 @@ pub fn has_author(connection: &Connection, topic: &TopicId, author: &Actor) -> R
 /// Adds a message to an open Topic. Its number is taken in this transaction.
 ///
 /// # Errors
-/// `not_found`; `topic_closed`; `too_many_messages`; `invalid` or `too_large` for the text, or for
-/// a proposal of another Topic.
+/// `not_found`; `topic_closed`; `too_many_messages`, `topic_full`; `invalid` or `too_large` for the
+/// text, or for a proposal of another Topic.
 pub fn post(
     tx: &Tx<'_>,
     ids: &Ids,
@@ -80,6 +88,9 @@ pub fn post(
     if status != TopicStatus::Open {
         return Err(Error::conflict("topic_closed", format!("topic {topic} is {status}"))
             .hint("reopen the topic to go on"));
+    }
+    if let Actor::Job(job) = author {
+        refuse_flood(tx, topic, author, job)?;
     }
     if let Some(proposal) = proposal
         && crate::documents::proposal::find(tx.connection(), proposal)?.topic_id != *topic
@@ -95,6 +106,17 @@ pub fn post(
         json!({"topic_id": topic, "message_id": message.id, "sequence": message.sequence}),
     ))?;
     Ok(message)
+}
+
+/// A job that goes on writing would take the room of people, and of the jobs after it.
+fn refuse_flood(tx: &Tx<'_>, topic: &TopicId, author: &Actor, job: &JobId) -> Result<()> {
+    let params = named_params! {":topic": topic, ":author": author};
+    let written: i64 = tx.prepare_cached(COUNT_OF_AUTHOR)?.query_row(params, |row| row.get(0))?;
+    if written < JOB_MESSAGES_MAX || fault::is_off("job_messages") {
+        return Ok(());
+    }
+    let message = format!("job {job} has written {JOB_MESSAGES_MAX} messages in this topic");
+    Err(Error::conflict("too_many_messages", message).hint("stop: say the rest in the proposal"))
 }
 
 /// Adds a message without a word to anybody, for the first one of a Topic.
@@ -114,6 +136,7 @@ pub(in crate::documents) fn insert(
             Error::conflict("too_many_messages", message).hint("close the topic and open another")
         );
     }
+    refuse_full(tx, topic, last, body)?;
     let message = Message {
         id: ids.mint(),
         topic_id: topic.clone(),
@@ -129,6 +152,22 @@ pub(in crate::documents) fn insert(
         ":body": body, ":proposal": proposal, ":now": tx.now(),
     })?;
     Ok(message)
+}
+
+/// A Topic is read whole, so all its messages together have a limit.
+fn refuse_full(tx: &Tx<'_>, topic: &TopicId, count: i64, body: &str) -> Result<()> {
+    let longest = i64::try_from(MESSAGE_BYTES_MAX).unwrap_or(i64::MAX);
+    if (count + 1).saturating_mul(longest) <= TOPIC_BYTES_MAX || fault::is_off("topic_bytes") {
+        // So few cannot be too much: nothing needs to be counted.
+        return Ok(());
+    }
+    let bytes: i64 =
+        tx.prepare_cached(BYTES)?.query_row(named_params! {":topic": topic}, |row| row.get(0))?;
+    if bytes.saturating_add(i64::try_from(body.len()).unwrap_or(i64::MAX)) <= TOPIC_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the messages of topic {topic} have {TOPIC_BYTES_MAX} bytes together");
+    Err(Error::conflict("topic_full", message).hint("close the topic and open another"))
 }
 
 /// Returns the messages of a Topic in order; none for a Topic that does not exist.
@@ -189,6 +228,29 @@ mod tests {
                 "created_at",
             ]
         );
+    }
+
+    /// Fails with `WB_WITHOUT=topic_bytes`.
+    #[test]
+    fn a_topic_is_full_when_its_messages_together_are() {
+        let mut fixture = Fixture::new();
+        let topic = fixture.topic("a.md", "").id;
+        let first = list_of(&fixture.connection, &topic).unwrap()[0].body.len();
+        let whole = TOPIC_BYTES_MAX / i64::try_from(MESSAGE_BYTES_MAX).unwrap();
+        let body = "x".repeat(MESSAGE_BYTES_MAX);
+        let mut say = |body: &str| {
+            let posted = fixture.write(|tx, ids| post(tx, ids, &topic, &Actor::System, body, None));
+            posted.err().map(|it| (it.code_str().to_owned(), it.message().to_owned()))
+        };
+        for _ in 1..whole {
+            assert_eq!(say(&body), None);
+        }
+        let rest = "x".repeat(MESSAGE_BYTES_MAX - first);
+        let (code, message) = say(&format!("{rest}x")).unwrap();
+        assert_eq!(code, "topic_full");
+        assert!(message.contains(&TOPIC_BYTES_MAX.to_string()), "{message}");
+        assert_eq!(say(&rest), None, "the last byte has room");
+        assert_eq!(say("x").unwrap().0, "topic_full");
     }
 
     #[test]

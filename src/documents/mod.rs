@@ -1,10 +1,11 @@
 //! Documents: what git holds, and what people and agents say and propose about it.
 //!
-//! **Invariant:** every call of git goes through `git::call`, and only `commit` writes to the
-//! user's index, working tree and branch.
+//! **Invariant:** every call of git goes through `git::call`, and only `commit` and
+//! `changes::restore` write to the user's index, working tree and branch.
 
 pub mod anchor;
 pub mod attempt;
+pub mod changes;
 pub mod commit;
 mod compare;
 pub mod diff;
@@ -24,7 +25,7 @@ mod word;
 pub use anchor::{NewAnchor, Placed, PlacementState, Selection, resolve};
 pub use diff::unified;
 pub use fate::Fate;
-pub use git::Repo;
+pub use git::{Repo, git_version};
 pub use message::Message;
 pub use placement::Placement;
 pub use proposal::{Proposal, ProposalStatus};
@@ -36,6 +37,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
     [
         anchor::row::STATEMENTS,
         attempt::STATEMENTS,
+        changes::row::STATEMENTS,
         message::STATEMENTS,
         placement::STATEMENTS,
         proposal::STATEMENTS,

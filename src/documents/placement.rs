@@ -105,6 +105,14 @@ const FIND_KEPT: &str = "
 const FIND: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by
     FROM placements WHERE topic_id = :topic AND blob = :blob";
+const LATEST: &str = "
+    SELECT blob, state, start, end, confidence, method, decided_by
+    FROM placements WHERE topic_id = :topic
+        AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
+                         WHERE merely.proposed_sha = placements.blob)
+             OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
+                        WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))
+    ORDER BY decided_ms DESC, blob LIMIT 1";
 const HISTORY: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by
     FROM placements WHERE topic_id = :topic ORDER BY decided_ms DESC, blob LIMIT 200";
@@ -134,6 +142,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("placement::put_proposed", PUT_PROPOSED),
     ("placement::find_kept", FIND_KEPT),
     ("placement::find", FIND),
+    ("placement::latest", LATEST),
     ("placement::history", HISTORY),
     ("placement::baselines", BASELINES),
 ];
@@ -210,6 +219,15 @@ pub fn find(connection: &Connection, topic: &TopicId, blob: &BlobId) -> Result<O
     Ok(found.optional()?)
 }
 
+/// Returns the last decision on where a Topic's words are, in a text that is not merely proposed.
+///
+/// # Errors
+/// As any read.
+pub fn latest(connection: &Connection, topic: &TopicId) -> Result<Option<Placement>> {
+    let mut statement = connection.prepare_cached(LATEST)?;
+    Ok(statement.query_row(named_params! {":topic": topic}, from_row).optional()?)
+}
+
 /// Returns where a Topic's words were decided to be, the latest decision first; at most 200.
 ///
 /// # Errors
@@ -257,8 +275,9 @@ pub fn place_all(topics: &[TopicOrigin], old: &str, new: &str) -> Vec<(TopicId, 
         return Vec::new();
     }
     let map = PairMap::new(old, new);
-    let place = |it: &TopicOrigin| anchor::place(&map, old, new, it.span.clone());
-    topics.iter().map(|it| (it.id.clone(), place(it))).collect()
+    let spans: Vec<Range<usize>> = topics.iter().map(|it| it.span.clone()).collect();
+    let placed = anchor::place_together(&map, old, new, &spans);
+    topics.iter().map(|it| it.id.clone()).zip(placed).collect()
 }
 
 /// Makes a range of a committed text the baseline of a Topic's anchor. The origin stays.

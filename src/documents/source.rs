@@ -60,6 +60,15 @@ pub struct Source {
     pub links: u64,
 }
 
+/// A Source that an approval may write.
+#[derive(Clone, Debug)]
+pub(in crate::documents) struct Writable {
+    /// What the working file holds: the text of HEAD.
+    pub(in crate::documents) bytes: Option<Vec<u8>>,
+    /// What its attributes say.
+    pub(in crate::documents) conversion: Conversion,
+}
+
 impl Repo {
     /// Keeps the text of a Source readable by its version, also when it is not committed: a Topic
     /// that was opened on it is placed from it later. Index, tree and branches are not touched.
@@ -74,14 +83,47 @@ impl Repo {
         }
     }
 
-    /// Returns all Sources in order of their paths. Files that are gone, links, and files above
-    /// the limit are passed over. The number of git calls does not grow with changed files.
+    /// Returns all Sources in order of their paths' bytes. Files that are gone, links, and files
+    /// above the limit are passed over. The number of git calls does not grow with changed files.
     ///
     /// # Errors
     /// `unavailable` if git cannot say.
     pub async fn list_sources(&self) -> Result<Vec<SourceEntry>> {
-        let tracked = self.tracked().await?;
-        let changes = self.changes(None).await?;
+        let settled = self.settled().await?;
+        let tracked = settled.tracked().await?;
+        settled.list_tracked(tracked, None).await
+    }
+
+    /// Returns the first Sources that are wanted, at most `limit`, and whether there may be more.
+    /// Only these are looked at closely, however many there are.
+    ///
+    /// # Errors
+    /// As [`Repo::list_sources`].
+    pub async fn page_of_sources(
+        &self,
+        wanted: impl Fn(&SourcePath) -> bool,
+        limit: usize,
+    ) -> Result<(Vec<SourceEntry>, bool)> {
+        let settled = self.settled().await?;
+        let mut tracked = settled.tracked().await?;
+        tracked.retain(|(path, _)| wanted(path));
+        let mut found = Vec::new();
+        let mut rest = tracked.into_iter().peekable();
+        // Some may be passed over: then the next ones are looked at.
+        while found.len() < limit && rest.peek().is_some() {
+            let some: Vec<_> = rest.by_ref().take(limit - found.len()).collect();
+            let paths: Vec<SourcePath> = some.iter().map(|(path, _)| path.clone()).collect();
+            found.extend(settled.list_tracked(some, Some(&paths)).await?);
+        }
+        Ok((found, rest.peek().is_some()))
+    }
+
+    async fn list_tracked(
+        &self,
+        tracked: Vec<(SourcePath, IndexEntry)>,
+        only: Option<&[SourcePath]>,
+    ) -> Result<Vec<SourceEntry>> {
+        let changes = self.changes(only).await?;
         let paths: Vec<SourcePath> = tracked.iter().map(|(path, _)| path.clone()).collect();
         let conversions = self.conversions(&paths).await?;
         let repo = self.clone();
@@ -102,9 +144,13 @@ impl Repo {
     /// `not_found` with code `source_gone` or `not_a_source`; `too_large`; `invalid` with code
     /// `not_text`, `path_is_link` or `not_a_file`; `forbidden` with code `not_readable`.
     pub async fn source(&self, path: &SourcePath) -> Result<Source> {
+        self.settled().await?.source_settled(path).await
+    }
+
+    async fn source_settled(&self, path: &SourcePath) -> Result<Source> {
         let (entry, bytes, links) = self.read_tracked(path).await?;
         let blob = self.hash(&bytes);
-        let changes = self.changes(Some(path)).await?;
+        let changes = self.changes(Some(std::slice::from_ref(path))).await?;
         let change = changes.get(self.git_path(path).as_bytes());
         let state = match change {
             Some(_) => SourceState::Modified,
@@ -121,14 +167,33 @@ impl Repo {
         Ok(Source { path: path.clone(), text, blob, head_blob, state, bytes: size, links })
     }
 
+    /// Returns the present text of a Source with its version, and does not ask how it differs from
+    /// what is committed.
+    ///
+    /// # Errors
+    /// As [`Repo::source`].
+    pub async fn present(&self, path: &SourcePath) -> Result<(BlobId, String)> {
+        self.require_match(path)?;
+        let read = self.read_working(path, SOURCE_BYTES_MAX).await;
+        let entry = self.known_entry(path).await?;
+        let (_, bytes, _) = tracked_file(path, entry, read)?;
+        let blob = self.hash(&bytes);
+        Ok((blob, text_of(path, bytes)?))
+    }
+
     /// Refuses a Source that an approval could not write, with the reason.
     ///
     /// # Errors
     /// As [`Repo::source`]; `conflict` with code `source_dirty`, `content_filter`, `hard_link` or
     /// `merge_in_progress`.
     pub async fn refuse_unwritable(&self, path: &SourcePath) -> Result<()> {
+        self.settled().await?.writable(path).await.map(drop)
+    }
+
+    /// Returns a Source as an approval needs it, or refuses it as [`Repo::refuse_unwritable`].
+    pub(in crate::documents) async fn writable(&self, path: &SourcePath) -> Result<Writable> {
         if fault::is_off("approval_dirty") {
-            return Ok(());
+            return self.unguarded(path).await;
         }
         let (entry, bytes, links) = self.read_tracked(path).await?;
         if entry.is_unmerged {
@@ -152,21 +217,24 @@ impl Repo {
             )
             .hint("replace it by a copy: writing it would break the link"));
         }
-        self.refuse_filtered(path).await?;
-        let changes = self.changes(Some(path)).await?;
-        if !changes.is_empty() {
+        let conversion = self.conversion(path).await?;
+        conversion.refuse_always(path)?;
+        if !self.changes(Some(std::slice::from_ref(path))).await?.is_empty() {
             return Err(dirty(path));
         }
         let blob = self.hash(&bytes);
+        self.refuse_converted(path, &conversion, (&bytes, &blob)).await?;
         if blob != entry.blob {
-            // Either line ends are converted, or git's memory of the file deceives.
-            let stored = self.stored(path, &bytes).await?;
-            if stored.as_ref() == Some(&blob) {
-                return Err(dirty(path));
-            }
+            // Git's memory of the file deceives.
+            return Err(dirty(path));
         }
         text_of(path, bytes.clone())?;
-        self.refuse_converted(path, &bytes, &blob).await
+        Ok(Writable { bytes: Some(bytes), conversion })
+    }
+
+    /// For the switch that shows what the checks are for: nothing is looked at.
+    async fn unguarded(&self, path: &SourcePath) -> Result<Writable> {
+        Ok(Writable { bytes: None, conversion: self.conversion(path).await? })
     }
 
     /// Refuses a path that no glob of the site names, whether there is such a file or not.
@@ -185,27 +253,7 @@ impl Repo {
     async fn read_tracked(&self, path: &SourcePath) -> Result<(IndexEntry, Vec<u8>, u64)> {
         self.require_match(path)?;
         let read = self.read_working(path, SOURCE_BYTES_MAX).await;
-        let Some(entry) = self.entry(path).await? else {
-            // A file that is not there is gone, one that is there is not ours.
-            return match read {
-                Err(error) if error.code_str() == "source_gone" => Err(error),
-                _ => {
-                    Err(not_a_source(path, "git does not track it")
-                        .hint("run `git add` and commit it"))
-                }
-            };
-        };
-        match entry.mode.as_str() {
-            "160000" => return Err(not_a_source(path, "it is a submodule")),
-            "120000" => {
-                return Err(Error::invalid(format!("{path} is a link"))
-                    .code("path_is_link")
-                    .hint("name the file itself; links are not followed"));
-            }
-            _ => {}
-        }
-        let (bytes, links) = read?;
-        Ok((entry, bytes, links))
+        tracked_file(path, self.entry(path).await?, read)
     }
 
     /// Reads a file of the working tree; returns its number of names too.
@@ -238,6 +286,43 @@ impl Repo {
             false => Ok(SourceState::Modified),
         }
     }
+}
+
+/// Puts together what the index says of a path and what was read there.
+fn tracked_file(
+    path: &SourcePath,
+    entry: Option<IndexEntry>,
+    read: Result<(Vec<u8>, u64)>,
+) -> Result<(IndexEntry, Vec<u8>, u64)> {
+    let Some(entry) = entry else {
+        // A file that is not there is gone, one that is there is not ours.
+        return match read {
+            Err(error) if error.code_str() == "source_gone" => Err(error),
+            _ => {
+                Err(not_a_source(path, "git does not track it").hint("run `git add` and commit it"))
+            }
+        };
+    };
+    match entry.mode.as_str() {
+        "160000" => return Err(not_a_source(path, "it is a submodule")),
+        "120000" => {
+            return Err(Error::invalid(format!("{path} is a link"))
+                .code("path_is_link")
+                .hint("name the file itself; links are not followed"));
+        }
+        _ => {}
+    }
+    let (bytes, links) = read.map_err(|cause| {
+        let is_sparse =
+            cause.code_str() == "source_gone" && entry.unwatched == Some("skip-worktree");
+        match is_sparse {
+            true => cause.hint(
+                "the checkout is sparse: `git sparse-checkout add FOLDER`, or in the patterns",
+            ),
+            false => cause,
+        }
+    })?;
+    Ok((entry, bytes, links))
 }
 
 /// Returns the list's entry of a tracked file; its bytes are read only if the index cannot tell.

@@ -17,11 +17,11 @@ use crate::documents::word::{check_line, check_text, word_enum};
 use crate::store::Tx;
 
 /// Longest title that may be given, in bytes.
-pub const TITLE_BYTES_MAX: usize = 400;
+pub const TITLE_BYTES_MAX: usize = crate::base::limit::TITLE_BYTES_MAX;
 /// Where a title that is taken from the first message is cut, in characters.
 const TITLE_CHARS_MAX: usize = 120;
 /// Most open Topics of one Source.
-pub const OPEN_TOPICS_MAX: i64 = 2_000;
+pub const OPEN_TOPICS_MAX: i64 = crate::base::limit::OPEN_TOPICS_MAX;
 /// Greater than every id.
 const PAST_EVERY_ID: &str = "~";
 

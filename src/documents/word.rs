@@ -81,7 +81,7 @@ pub(in crate::documents) use word_enum;
 pub(in crate::documents) fn check_text(what: &str, text: &str, bytes_max: usize) -> Result<()> {
     if text.len() > bytes_max {
         let message = format!("the {what} has {} bytes, {bytes_max} are allowed", text.len());
-        return Err(Error::new(ErrorKind::TooLarge, message));
+        return Err(Error::new(ErrorKind::TooLarge, message).hint("say it in fewer words"));
     }
     if text.trim().is_empty() {
         return Err(Error::invalid(format!("the {what} is empty")));

@@ -11,8 +11,8 @@ use crate::documents::commit::{self, Approval, Check, Person, Settle, Settled};
 use crate::documents::placement;
 use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{Placed, Proposal, ProposalStatus, TopicStatus, topic};
-use crate::flows::proposals::{Dossier, dossier, obstacle, stale};
-use crate::flows::{Site, Works, names};
+use crate::flows::proposals::{Dossier, dossier, stale, undecidable};
+use crate::flows::{Site, Works, changes, names};
 use crate::people::Caller;
 use crate::store::Tx;
 
@@ -61,11 +61,21 @@ pub async fn approve(
     if request.base_source_sha != dossier.proposal.base_source_sha {
         return Err(stale(&dossier.proposal));
     }
-    obstacle(site, &dossier).await?;
+    undecidable(&dossier)?;
     let approval = approval(site, &dossier, &approver, &request).await?;
     let digest = if is_blind { dossier.proposal.text_digest.clone() } else { request.text_digest };
     let check = still_open(id.clone(), digest);
-    let done = commit::commit(&site.repo, &site.store, approval, check, settle()).await?;
+    let done = async {
+        changes::refuse_switched(site).await?;
+        commit::commit(&site.repo, &site.store, approval, check, settle()).await
+    };
+    let done = match done.await {
+        Ok(done) => done,
+        Err(refusal) => {
+            let path = &dossier.proposal.source_path;
+            return Err(changes::explain(site, Some(path), refusal).await);
+        }
+    };
     info!(proposal_id = %id, commit = %done.commit, "proposal {id} was committed");
     let asked = id.clone();
     let proposal =

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::base::Result;
-use crate::flows::Works;
 use crate::flows::retention::{self, Report, Sizes};
+use crate::flows::{Works, changes};
 use crate::people;
 use crate::store::{Store, Tx, events, idempotency};
 
@@ -53,6 +53,9 @@ pub async fn serve(works: Works, stop: CancellationToken) {
                 "what is old was dropped"
             ),
             Err(cause) => warn!("what is old could not be dropped: {}", cause.chain()),
+        }
+        if let Err(cause) = changes::let_go(&works).await {
+            warn!("what is held of old changes could not be dropped: {}", cause.chain());
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::limit::{ANCHORS_MAX, SOURCE_BYTES_MAX};
 use crate::base::{Actor, BlobId, Error, ErrorKind, ProposalId, Result, TopicId};
 use crate::documents::placement;
 use crate::documents::proposal::{self, NewProposal};
@@ -151,7 +151,9 @@ fn refuse_text(text: &str) -> Result<()> {
             .hint("pipe the whole new source to insert-proposal"));
     }
     if text.contains('\0') {
-        return Err(Error::invalid("the text holds a zero byte").code("not_text"));
+        return Err(Error::invalid("the text holds a zero byte")
+            .code("not_text")
+            .hint("a source is text; send the file itself, not what an archiver made of it"));
     }
     Ok(())
 }
@@ -207,6 +209,12 @@ fn verify_anchors(
     request: &ProposalRequest,
     open: &[topic::Topic],
 ) -> Result<Vec<(TopicId, Placed)>> {
+    if request.anchors.len() > ANCHORS_MAX {
+        let message = format!("a proposal comes with at most {ANCHORS_MAX} anchors");
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .code("too_many_anchors")
+            .hint("send one for each open topic, or leave them to the server"));
+    }
     let mut given = Vec::new();
     for anchor in &request.anchors {
         let refuse = |why: &str| {

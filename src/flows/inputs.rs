@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use serde_json::{Map, Value};
 
-use crate::base::limit::{LINE_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
+use crate::base::limit::{LINE_BYTES_MAX, PERSONA_NAME_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
 use crate::documents::{self, Repo, TopicStatus};
 use crate::flows::Works;
@@ -11,7 +11,7 @@ use crate::jobs::{Grant, Verb};
 use crate::script::{Input, InputType, Kind, Produces};
 
 /// Largest file of a persona, in bytes.
-const PERSONA_BYTES_MAX: usize = 256 * 1024;
+const PERSONA_BYTES_MAX: usize = crate::base::limit::PERSONA_BYTES_MAX;
 
 /// The checked inputs of a job, without those that are computed at its start.
 #[derive(Clone, Debug, Default)]
@@ -236,10 +236,10 @@ pub async fn require_open(works: &Works, id: &TopicId) -> Result<()> {
 /// `invalid` for a name that is no file name; `not_found` with code `no_persona`.
 pub async fn persona_version(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<BlobId> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
-        return Err(Error::invalid(
-            "the name of a persona holds letters, digits, `-` and `_` only",
-        )
+    if name.is_empty() || name.len() > PERSONA_NAME_BYTES_MAX || !name.chars().all(is_plain) {
+        return Err(Error::invalid(format!(
+            "the name of a persona is 1 to {PERSONA_NAME_BYTES_MAX} letters, digits, `-` and `_`"
+        ))
         .code("bad_input"));
     }
     let root = crate::process::Root::open(folder)?;

@@ -4,34 +4,32 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::base::limit::TEXT_INPUT_BYTES_MAX;
-use crate::base::{
-    Actor, Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
-};
+use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
+use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result, SourcePath, TopicId};
 use crate::documents;
 use crate::flows::inputs::{self, Checked};
-use crate::flows::{Site, kept_answer, page_limit, prepare};
-use crate::jobs::{self, Job, JobFilter, NewJob, Status, job_dir};
-use crate::people::{self, Caller, Person};
+use crate::flows::{Site, changes, kept_answer, order, page_limit, prepare};
+use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting, job_dir};
+use crate::people::{self, Caller, Person, Role};
 use crate::process::{self, Stream};
 use crate::script::{EngineBody, Kind, OnBusy, Produces};
 use crate::store::idempotency;
 
 /// Most bytes of a log in one answer.
-const LOG_BYTES_MAX: usize = 256 * 1024;
+const LOG_BYTES_MAX: usize = crate::base::limit::LOG_BYTES_MAX;
 /// Largest prompt: a text of the largest size and what stands around it.
 const PROMPT_BYTES_MAX: u64 = TEXT_INPUT_BYTES_MAX as u64 + 2 * 1024 * 1024;
 /// Most entries of a stream in one answer.
-const STREAM_ENTRIES_MAX: usize = 500;
+const STREAM_ENTRIES_MAX: usize = crate::base::limit::STREAM_ENTRIES_MAX;
 
 /// The body of `POST /api/agent/jobs`: the kind, its inputs beside it, and when.
 #[derive(Clone, Debug, Deserialize)]
 pub struct JobRequest {
     /// The kind.
     pub kind: String,
-    /// Larger goes first; between -100 and 100.
+    /// Larger goes first; between -100 and 100; the kind's own if it is not given.
     #[serde(default)]
-    pub priority: i64,
+    pub priority: Option<i64>,
     /// RFC 3339; the job does not start earlier.
     #[serde(default)]
     pub not_before: Option<String>,
@@ -46,11 +44,13 @@ pub struct JobView {
     #[serde(flatten)]
     job: Job,
     message: Option<String>,
+    waiting: Option<Waiting>,
     requested_by_name: String,
     cancelled_by_name: Option<String>,
     engine: Option<String>,
     timeout_ms: Option<u64>,
     proposal_id: Option<ProposalId>,
+    changes: Option<Value>,
 }
 
 /// Accepts a job.
@@ -70,21 +70,27 @@ pub async fn create(
         return kept["job_id"].as_str().unwrap_or_default().parse();
     }
     let kind = inputs::kind(site, &request.kind)?;
-    let checked = inputs::check(site, kind, &request.inputs).await?;
+    let checked = match inputs::check(site, kind, &request.inputs).await {
+        Ok(checked) => checked,
+        Err(refusal) => return Err(changes::explain(site, None, refusal).await),
+    };
     if kind.produces == Some(Produces::Proposal) {
         for path in prepare::sources(kind, &checked.values) {
-            site.repo.head().await?;
-            site.repo.refuse_busy().await?;
-            site.repo.refuse_unwritable(&path).await?;
+            if let Err(refusal) = refuse_unready(site, &path).await {
+                return Err(changes::explain(site, Some(&path), refusal).await);
+            }
         }
     }
-    if !(-100..=100).contains(&request.priority) {
-        return Err(Error::invalid("a priority is between -100 and 100"));
-    }
     let mut new = new_job(site, kind, checked, person);
-    new.priority = request.priority;
-    new.not_before = request.not_before.as_deref().map(parse_time).transpose()?;
+    new.priority = order::priority(kind, person, request.priority)?;
+    new.not_before = request.not_before.as_deref().map(order::parse_time).transpose()?;
     accept(site, new, key).await
+}
+
+/// Refuses a Source of which no proposal could be approved now.
+async fn refuse_unready(site: &Site, path: &SourcePath) -> Result<()> {
+    site.repo.head_at_rest().await?;
+    site.repo.refuse_unwritable(path).await
 }
 
 fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
@@ -98,7 +104,7 @@ fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
         persona_name: checked.persona_name,
         inputs: checked.values,
         requested_by: Actor::Person(by.id.clone()),
-        priority: 0,
+        priority: kind.priority,
         not_before: None,
         config_digest: site.config.digest.clone(),
         retry_of: None,
@@ -106,7 +112,7 @@ fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
 }
 
 async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Result<JobId> {
-    let (ids, lanes) = (site.ids.clone(), site.queue.capacities().clone());
+    let (ids, queue) = (site.ids.clone(), site.queue.clone());
     site.store
         .write(move |tx| {
             if let Some(key) = &key
@@ -114,7 +120,8 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
             {
                 return kept["job_id"].as_str().unwrap_or_default().parse();
             }
-            let id = jobs::enqueue(tx, &ids, &lanes, &new)?;
+            queue.admit(tx, &new)?;
+            let id = jobs::enqueue(tx, &ids, queue.capacities(), &new)?;
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"job_id": id}))?;
             }
@@ -131,21 +138,28 @@ fn lane_of(input: &str, values: &Map<String, Value>) -> Option<String> {
     }
 }
 
-fn parse_time(text: &str) -> Result<Millis> {
-    let at: jiff::Timestamp = text.parse().map_err(|_| {
-        Error::invalid("not_before is not a time like 2026-01-02T03:04:05Z").code("bad_time")
-    })?;
-    Ok(Millis(at.as_millisecond()))
+/// The body of `POST /api/agent/jobs/{id}/retry`; it may be empty.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryRequest {
+    /// RFC 3339; the new job does not start earlier.
+    #[serde(default)]
+    pub not_before: Option<String>,
+    /// Not before the provider of the engine takes more: `retry_at` of the job, or the end of the
+    /// engine's hold.
+    #[serde(default)]
+    pub when_allowed: bool,
 }
 
 /// Repeats a job that has ended, as a new one that always queues.
 ///
 /// # Errors
-/// `conflict` with code `job_active` if it has not ended.
+/// `conflict` with code `job_active` if it has not ended; `daily_cap`.
 pub async fn retry(
     site: &Site,
     caller: &Caller,
     id: &JobId,
+    request: RetryRequest,
     key: Option<idempotency::Key>,
 ) -> Result<JobId> {
     let person = caller.may_write()?;
@@ -168,7 +182,14 @@ pub async fn retry(
     let checked = inputs::check(site, kind, &sent).await?;
     let mut new = new_job(site, kind, checked, person);
     new.on_busy = OnBusy::Queue;
-    new.priority = old.priority;
+    // What an admin had put before others is repeated like any other job by anybody else.
+    let is_admin = person.role == Role::Admin;
+    new.priority = if is_admin { old.priority } else { old.priority.min(kind.priority) };
+    new.not_before = request.not_before.as_deref().map(order::parse_time).transpose()?;
+    if request.when_allowed {
+        let allowed = order::allowed_at(site, &old, &kind.engine).await?;
+        new.not_before = new.not_before.max(allowed);
+    }
     new.retry_of = Some(old.id);
     accept(site, new, key).await
 }
@@ -197,8 +218,10 @@ pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView>
 /// `not_found`; a job sees itself only.
 pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     require_own(caller, id)?;
-    let (asked, works) = (id.clone(), site.works.clone());
-    site.store.read(move |c| view(&works, c, jobs::find(c, &asked)?)).await
+    site.store.look(|c| {
+        let shown = view(&site.works, c, jobs::find(c, id)?)?;
+        Ok(JobView { changes: changes::view(c, id)?, ..shown })
+    })
 }
 
 fn require_own(caller: &Caller, id: &JobId) -> Result<()> {
@@ -212,6 +235,24 @@ fn require_own(caller: &Caller, id: &JobId) -> Result<()> {
 }
 
 pub(super) fn view(works: &super::Works, c: &Connection, job: Job) -> Result<JobView> {
+    view_with(works, c, job, &mut None)
+}
+
+/// The same for one of several: they share one look at the queue.
+fn view_with(
+    works: &super::Works,
+    c: &Connection,
+    job: Job,
+    outlook: &mut Option<Outlook>,
+) -> Result<JobView> {
+    let waiting = match (job.status, &mut *outlook) {
+        (Status::Queued, Some(outlook)) => outlook.why(c, &job)?,
+        (Status::Queued, none) => {
+            let now = works.store.clock().now();
+            none.insert(Outlook::load(c, &works.config, now)?).why(c, &job)?
+        }
+        _ => None,
+    };
     let kind = works.config.kinds.get(&job.kind);
     let engine = kind.and_then(|it| works.config.engines.get(&it.engine));
     let program = match engine.map(|it| &it.body) {
@@ -228,9 +269,11 @@ pub(super) fn view(works: &super::Works, c: &Connection, job: Job) -> Result<Job
         message: jobs::sentence(&job, program, timeout, canceller.as_deref()),
         requested_by_name: people::display_name(c, &job.requested_by)?,
         cancelled_by_name: canceller,
-        engine: engine.map(|it| it.name.clone()),
+        engine: job.engine.clone().or_else(|| engine.map(|it| it.name.clone())),
+        waiting,
         timeout_ms: timeout.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
         proposal_id: proposal.map(|it| it.id),
+        changes: None,
         job,
     })
 }
@@ -241,7 +284,7 @@ pub(super) fn view(works: &super::Works, c: &Connection, job: Job) -> Result<Job
 pub struct JobQuery {
     /// Only of this Source.
     pub source_path: Option<SourcePath>,
-    /// Only in this state.
+    /// Only in this state; `waiting` and `scheduled` are parts of `queued`.
     pub status: Option<String>,
     /// Only of this kind.
     pub kind: Option<String>,
@@ -260,11 +303,19 @@ pub struct JobQuery {
 pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Value> {
     caller.person()?;
     let limit = page_limit(query.limit)?;
+    let (status, turn) = match query.status.as_deref() {
+        Some("waiting") => (None, Some(Turn::Turn)),
+        Some("scheduled") => (None, Some(Turn::Time)),
+        Some(word) => (Some(Status::parse(word)?), None),
+        None => (None, None),
+    };
     let filter = JobFilter {
         source_path: query.source_path,
         topic_id: query.topic_id,
         kind: query.kind,
-        status: query.status.as_deref().map(Status::parse).transpose()?,
+        status,
+        turn,
+        now: site.store.clock().now(),
         before: query.after,
         limit: limit + 1,
     };
@@ -275,8 +326,9 @@ pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Value
             let has_more = found.len() > limit as usize;
             found.truncate(limit as usize);
             let next = if has_more { found.last().map(|it| it.id.clone()) } else { None };
-            let items: Vec<JobView> =
-                found.into_iter().map(|job| view(&works, c, job)).collect::<Result<_>>()?;
+            let mut outlook = None;
+            let views = found.into_iter().map(|job| view_with(&works, c, job, &mut outlook));
+            let items: Vec<JobView> = views.collect::<Result<_>>()?;
             Ok(json!({"items": items, "next": next}))
         })
         .await
@@ -419,6 +471,13 @@ pub async fn finish(
     require_own(caller, id)?;
     if request.result.is_null() {
         return Err(Error::invalid("the result is null").code("no_result"));
+    }
+    let bytes = request.result.to_string().len();
+    if bytes > RESULT_BYTES_MAX {
+        let message =
+            format!("the result has {bytes} bytes as JSON, {RESULT_BYTES_MAX} are allowed");
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .hint("write what is large into a file and hand in where it is"));
     }
     let token = caller.job()?.1.to_owned();
     let id = id.clone();

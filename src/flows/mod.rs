@@ -7,15 +7,18 @@
 
 pub mod approve;
 pub mod backup;
+pub mod changes;
 pub mod config;
 pub mod doctor;
 pub mod housekeeping;
 pub mod incorporate;
 pub mod inputs;
 pub mod jobs;
+mod known;
 pub mod metrics;
 pub mod names;
 pub mod offline;
+mod order;
 pub mod people;
 pub mod place;
 pub mod prepare;
@@ -27,6 +30,7 @@ pub mod restore;
 pub mod retention;
 pub mod sources;
 pub mod topics;
+pub mod usage;
 pub mod watch;
 
 use std::ops::Deref;
@@ -99,6 +103,8 @@ pub(in crate::flows) async fn kept_answer(
 pub fn page_limit(asked: Option<u32>) -> Result<u32> {
     match asked.unwrap_or(PAGE_ROWS_DEFAULT) {
         limit @ 1..=PAGE_ROWS_MAX => Ok(limit),
-        limit => Err(Error::invalid(format!("limit {limit} is not between 1 and {PAGE_ROWS_MAX}"))),
+        limit => Err(Error::invalid(format!("limit {limit} is not between 1 and {PAGE_ROWS_MAX}"))
+            .code("bad_parameter")
+            .hint("ask for the next page with `after`")),
     }
 }

@@ -36,6 +36,7 @@ pub fn hooks(works: &Works) -> Hooks {
             documents::proposal::settle_job(tx, &job.id, succeeded, &crate::base::Actor::System)
         }),
         watch: watch::watch(works),
+        recall: watch::recall(works),
     }
 }
 

@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{Actor, BlobId, Error, ProposalId, Result, SourcePath, TopicId, fault};
+use crate::base::{Actor, BlobId, Error, ProposalId, Result, SourcePath, TopicId};
+use crate::documents::commit;
 use crate::documents::fate::Version;
 use crate::documents::placement;
 use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{
     self, Fate, Placement, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, fate, topic,
 };
-use crate::flows::{Site, names, page_limit, place};
+use crate::flows::{Site, changes, names, page_limit, place};
 use crate::jobs::{self, Job, Status};
 use crate::people::Caller;
 
@@ -204,10 +205,22 @@ impl Judge {
     }
 }
 
-/// Refuses what cannot be approved now, with the reason. The same check serves the page and the
-/// approval itself.
+/// Refuses what cannot be approved now, with the reason: what the approval itself would say.
 pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
-    let proposal = &dossier.proposal;
+    undecidable(dossier)?;
+    let it = &dossier.proposal;
+    let now = async {
+        changes::refuse_switched(site).await?;
+        commit::obstacle(&site.repo, &it.source_path, &it.base_source_sha, &it.proposed_sha).await
+    };
+    match now.await {
+        Ok(()) => Ok(()),
+        Err(refusal) => Err(changes::explain(site, Some(&it.source_path), refusal).await),
+    }
+}
+
+/// Refuses what its rows say cannot be approved, whatever the repository says.
+pub(super) fn undecidable(dossier: &Dossier) -> Result<()> {
     decidable(dossier)?;
     if let Some(job) = &dossier.job {
         match job.status {
@@ -226,25 +239,7 @@ pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
         let message = format!("topic {} is closed", dossier.topic.id);
         return Err(Error::conflict("topic_closed", message).hint("reopen it first"));
     }
-    site.repo.head().await?;
-    site.repo.refuse_busy().await?;
-    let source = site.repo.source(&proposal.source_path).await.map_err(gone_is_conflict)?;
-    site.repo.refuse_unwritable(&proposal.source_path).await?;
-    let head = source.head_blob.as_ref();
-    // A tip that holds the proposed text already is settled as such by the commit.
-    let is_known = head == Some(&proposal.base_source_sha) || head == Some(&proposal.proposed_sha);
-    if !is_known && !fault::is_off("approval_base") {
-        return Err(stale(proposal));
-    }
     Ok(())
-}
-
-fn gone_is_conflict(cause: Error) -> Error {
-    if cause.kind() != crate::base::ErrorKind::NotFound {
-        return cause;
-    }
-    Error::conflict("source_gone", cause.message().to_owned())
-        .hint("the source was deleted or renamed; bring it back, or reject the proposal")
 }
 
 pub(super) fn stale(proposal: &Proposal) -> Error {

@@ -30,15 +30,13 @@ pub struct SourceQuery {
 pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Value> {
     caller.person()?;
     let limit = page_limit(query.limit)? as usize;
-    let wanted = query.query.unwrap_or_default().to_lowercase();
-    let mut entries = site.repo.list_sources().await?;
-    entries.sort_by(|a, b| a.path.cmp(&b.path));
-    entries.retain(|it| {
-        it.path.as_str().to_lowercase().contains(&wanted)
-            && query.after.as_deref().is_none_or(|after| it.path.as_str() > after)
-    });
-    let next = entries.get(limit).and_then(|_| entries.get(limit - 1)).map(|it| it.path.clone());
-    entries.truncate(limit);
+    let wanted = query.query.as_deref().unwrap_or_default().to_lowercase();
+    let is_wanted = |path: &SourcePath| {
+        query.after.as_deref().is_none_or(|after| path.as_str() > after)
+            && (wanted.is_empty() || path.as_str().to_lowercase().contains(&wanted))
+    };
+    let (entries, is_more) = site.repo.page_of_sources(is_wanted, limit).await?;
+    let next = entries.last().filter(|_| is_more).map(|it| it.path.clone());
     let paths: Vec<SourcePath> = entries.iter().map(|it| it.path.clone()).collect();
     let counts: BTreeMap<SourcePath, i64> = site
         .store

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::{Actor, Error, Result, SourcePath, TopicId};
+use crate::documents::placement;
 use crate::documents::topic::{self, NewTopic, TopicFilter};
-use crate::documents::{self, Message, Selection, Topic, TopicStatus, message};
+use crate::documents::{self, Message, ProposalStatus, Selection, Topic, TopicStatus, message};
 use crate::flows::{Site, jobs as job_flow, kept_answer, names, page_limit, place};
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
@@ -14,6 +15,8 @@ use crate::store::idempotency;
 
 /// Most jobs that a Topic's page shows.
 const JOBS_SHOWN: u32 = 20;
+/// Most earlier proposals that an agent is shown, each with a reason of 4 KiB at most.
+const PROPOSALS_SHOWN: usize = 10;
 
 /// The body of `POST /api/topics`.
 #[derive(Clone, Debug, Deserialize)]
@@ -118,7 +121,7 @@ pub struct TopicQuery {
 }
 
 /// Returns Topics, newest first, as `{items, next}`. With a `source_path` each open one has its
-/// placement in the present text.
+/// placement in the present text, else the last one on record.
 ///
 /// # Errors
 /// `invalid` for a status that is none.
@@ -137,6 +140,9 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Val
             let mut page = topic::list(c, &filter)?;
             page.items =
                 page.items.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<_>>()?;
+            for topic in page.items.iter_mut().filter(|it| it.anchor.is_some()) {
+                topic.placement = placement::latest(c, &topic.id)?;
+            }
             Ok(page)
         })
         .await?;
@@ -153,12 +159,20 @@ pub(super) async fn place_in_present(
     path: &SourcePath,
     topics: &mut [Topic],
 ) -> Result<()> {
-    let source = match site.repo.source(path).await {
-        Ok(source) => source,
+    let (blob, text) = match site.repo.present(path).await {
+        Ok(present) => present,
         Err(cause) if cause.kind() == crate::base::ErrorKind::NotFound => return Ok(()),
         Err(cause) => return Err(cause),
     };
-    let placements = place::in_text(site, path, &source.blob, &source.text).await?;
+    if let [topic] = &mut *topics
+        && topic.status == TopicStatus::Open
+        && let Some(kept) = site.store.look(|c| placement::find_kept(c, &topic.id, &blob))?
+    {
+        // One that is on record needs no look at all the others of its Source.
+        topic.placement = Some(kept);
+        return Ok(());
+    }
+    let placements = place::in_text(site, path, &blob, &text).await?;
     for topic in topics {
         if let Some(placement) = placements.get(&topic.id) {
             topic.placement = Some(placement.clone());
@@ -328,13 +342,30 @@ pub async fn reopen(
         .await
 }
 
-/// Returns what `wb-agent get-topic` prints: `{topic, anchor, messages}`.
+/// Returns what `wb-agent get-topic` prints: `{topic, anchor, messages, proposals}`. The proposals
+/// are the last ones that are decided, without their texts: why one was sent back.
 ///
 /// # Errors
 /// `not_found`; `forbidden` with code `not_granted`.
 pub async fn for_agent(site: &Site, caller: &Caller, id: &TopicId) -> Result<Value> {
     let page = show(site, caller, id).await?;
-    Ok(json!({"topic": page.topic, "anchor": page.topic.anchor, "messages": page.messages}))
+    let decided = page.proposals.iter().filter(|it| it.status != ProposalStatus::Open);
+    let earlier = decided.clone().count().saturating_sub(PROPOSALS_SHOWN);
+    let proposals: Vec<Value> = decided
+        .skip(earlier)
+        .map(|it| {
+            json!({
+                "revision_number": it.revision_number, "status": it.status,
+                "summary": it.summary, "reason": it.reason,
+                "decided_by_name": it.decided_by_name, "decided_at": it.decided_at,
+                "base_source_sha": it.base_source_sha,
+            })
+        })
+        .collect();
+    Ok(json!({
+        "topic": page.topic, "anchor": page.topic.anchor, "messages": page.messages,
+        "proposals": proposals,
+    }))
 }
 
 /// Returns what `wb-agent list-open-topics` prints: a bare array of `{topic, anchor, placement}`.

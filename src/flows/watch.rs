@@ -1,33 +1,49 @@
-//! G31: what an agent did to the user's branch, index and working tree is noticed and named.
+//! G31: what changes in the user's repository while a job runs is noticed, named, and held so that
+//! it can be put back.
 //!
 //! An agent is to propose, not to edit. Where it edits, stages, commits or resets all the same, its
-//! job is settled by its result as ever, and carries a warning that names what is different.
+//! job is settled by its result as ever, and carries warnings that name what is different; a person
+//! decides about it (`flows::changes`).
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 
+use camino::Utf8Path;
+use futures_util::future::BoxFuture;
 use tracing::warn;
 
-use crate::base::{BlobId, Result};
-use crate::documents::attempt;
-use crate::documents::snapshot::{Difference, Snapshot};
+use crate::base::{Context, ErrorKind, JobId, Result};
+use crate::documents::changes::{self, row};
+use crate::documents::snapshot::{Kept, Look, Looks, Snapshot};
 use crate::flows::Works;
-use crate::jobs::{Watch, Watched};
+use crate::flows::known::Known;
+use crate::jobs::{Recall, Watch, Watched, job_dir};
+use crate::process::{Root, read_small};
+
+/// File of a job's folder that says what there was before its agent started.
+const BEFORE: &str = "before.json";
+/// Largest such file: some thousands of files with changes of the user's own.
+const BEFORE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Returns what looks at the repository before a job's agent starts and after it has ended.
 pub fn watch(works: &Works) -> Watch {
     let works = works.clone();
-    Arc::new(move || {
-        let works = works.clone();
+    let known = works.repo.folders().map(|folders| {
+        let except = vec![works.config.site.data.clone(), works.repo.objects()];
+        Known::new(folders, except, works.store.clock().clone())
+    });
+    Arc::new(move |job| {
+        let (works, known) = (works.clone(), known.clone());
         Box::pin(async move {
-            let before = look(&works).await;
-            let after = move || -> futures_util::future::BoxFuture<'static, Vec<String>> {
+            let begun = begin(&works, &job, known.as_ref()).await;
+            let noted = Noted { looks: works.repo.looks().clone(), job: job.clone() };
+            let after = move || -> BoxFuture<'static, Vec<String>> {
                 Box::pin(async move {
-                    let Some(before) = before else { return Vec::new() };
-                    let Some(after) = look(&works).await else { return Vec::new() };
-                    name(&works, &before.difference(&after)).await.unwrap_or_else(|cause| {
-                        warn!("what a job changed cannot be named: {}", cause.chain());
-                        Vec::new()
-                    })
+                    let look = noted.looks.end(&noted.job);
+                    match begun {
+                        Ok(()) => finish(&works, &job, look, known.as_ref()).await,
+                        Err(unseen) => vec![unseen],
+                    }
                 })
             };
             Box::new(after) as Watched
@@ -35,44 +51,165 @@ pub fn watch(works: &Works) -> Watch {
     })
 }
 
-async fn look(works: &Works) -> Option<Snapshot> {
-    match works.repo.snapshot().await {
-        Ok(snapshot) => Some(snapshot),
+/// Returns what looks after a job that an earlier server had begun to watch.
+pub fn recall(works: &Works) -> Recall {
+    let works = works.clone();
+    Arc::new(move |job| {
+        let works = works.clone();
+        Box::pin(async move {
+            match remembered(&works, &job).await {
+                Ok(Some(look)) => finish(&works, &job, Some(look), None).await,
+                // It had not begun.
+                Ok(None) => Vec::new(),
+                Err(cause) => {
+                    warn!(job_id = %job, "what there was before is lost: {}", cause.chain());
+                    vec![format!("unwatched: what there was before is lost: {}", cause.message())]
+                }
+            }
+        })
+    })
+}
+
+/// A job that is being watched; it is forgotten also if its agent could not be started.
+struct Noted {
+    looks: Looks,
+    job: JobId,
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.looks.end(&self.job);
+    }
+}
+
+/// Looks before the agent starts; what cannot be looked at becomes a warning.
+async fn begin(
+    works: &Works,
+    job: &JobId,
+    known: Option<&Known<Snapshot>>,
+) -> std::result::Result<(), String> {
+    let begun = async {
+        let kept = open_kept(works).await?;
+        let before = look(works, &kept, known).await?;
+        let look = works.repo.looks().begin(job, before);
+        remember(works, job, look).await
+    };
+    begun.await.map_err(|cause| {
+        // Git may be in the middle of something; a job is not failed for the want of it.
+        warn!(job_id = %job, "the repository cannot be looked at: {}", cause.chain());
+        format!("unwatched: git could not look before the job: {}", cause.message())
+    })
+}
+
+/// Looks again, writes down what is different and returns the sentences that name it.
+async fn finish(
+    works: &Works,
+    job: &JobId,
+    look: Option<Look>,
+    known: Option<&Known<Snapshot>>,
+) -> Vec<String> {
+    let Some(look) = look else { return Vec::new() };
+    match compare(works, job, look, known).await {
+        Ok(told) => {
+            forget(works, job).await;
+            told
+        }
         Err(cause) => {
-            // Git may be in the middle of something; a job is not failed for the want of it.
-            warn!("the repository cannot be looked at: {}", cause.chain());
-            None
+            warn!(job_id = %job, "what changed cannot be named: {}", cause.chain());
+            vec![format!(
+                "touched_git: git could look before the job, and cannot now: {}",
+                cause.message()
+            )]
         }
     }
 }
 
-async fn name(works: &Works, difference: &Difference) -> Result<Vec<String>> {
-    let mut warnings = Vec::new();
-    if let Some((was, is)) = &difference.branch {
-        warnings.push(format!("moved_head: {is} is checked out instead of {was}"));
+async fn look(works: &Works, kept: &Kept, known: Option<&Known<Snapshot>>) -> Result<Snapshot> {
+    match known {
+        Some(known) => known.or_look(works.repo.look(kept)).await,
+        None => works.repo.look(kept).await,
     }
-    if let Some((was, is)) = &difference.commit
-        && !is_our_commit(works, is.as_ref()).await?
-    {
-        let short = |it: &Option<BlobId>| {
-            it.as_ref().map_or("nothing".to_owned(), |it| it.as_str()[..12].to_owned())
-        };
-        let (was, is) = (short(was), short(is));
-        warnings.push(format!("moved_head: HEAD was {was} and is {is} (see git reflog)"));
-    }
-    if !difference.files.is_empty() {
-        let more = match difference.files_more {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let files = difference.files.join(", ");
-        warnings.push(format!("touched_tree: {files}{more} changed while the job ran"));
-    }
-    Ok(warnings)
 }
 
-/// An approval of another Source may commit while a job runs: that is no agent's doing.
-async fn is_our_commit(works: &Works, commit: Option<&BlobId>) -> Result<bool> {
-    let Some(commit) = commit.cloned() else { return Ok(false) };
-    works.store.read(move |c| attempt::is_commit(c, &commit)).await
+async fn compare(
+    works: &Works,
+    job: &JobId,
+    begun: Look,
+    known: Option<&Known<Snapshot>>,
+) -> Result<Vec<String>> {
+    let kept = open_kept(works).await?;
+    let after = look(works, &kept, known).await?;
+    if begun.before == after {
+        return Ok(Vec::new());
+    }
+    let mut found = changes::compare(&works.repo, &works.store, &begun.before, &after).await?;
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    found.others = begun.others;
+    let tips = (&begun.before.tip, &after.tip);
+    let held = found.hold(&works.repo, &kept, job, tips).await;
+    let mut told = found.sentences();
+    if let Err(cause) = held {
+        warn!(job_id = %job, "what changed cannot be held: {}", cause.chain());
+        told.push(format!("not_held: what there was may be lost: {}", cause.message()));
+    }
+    let id = job.clone();
+    works.store.write(move |tx| row::insert(tx, &id, &found)).await?;
+    Ok(told)
+}
+
+/// Opens the folder of kept content.
+///
+/// # Errors
+/// `unavailable` if it cannot be made.
+pub(super) async fn open_kept(works: &Works) -> Result<Kept> {
+    let data = works.config.site.data.clone();
+    blocking(move || Kept::open(&data)).await
+}
+
+/// Writes down what there was: a server that is killed cannot compare.
+async fn remember(works: &Works, job: &JobId, look: Look) -> Result<()> {
+    let folder = job_dir(&works.config.site.data, job);
+    blocking(move || {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)
+            .context(ErrorKind::Unavailable, || format!("cannot create {folder}"))?;
+        let text = serde_json::to_vec(&look)
+            .context(ErrorKind::Internal, || "a snapshot is not JSON".to_owned())?;
+        Root::open(&folder)?.put(Utf8Path::new(BEFORE), &text)
+    })
+    .await
+}
+
+async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look>> {
+    let path = job_dir(&works.config.site.data, job).join(BEFORE);
+    blocking(move || {
+        let Some(text) = read_small(&path, BEFORE_BYTES_MAX)? else { return Ok(None) };
+        let look = serde_json::from_slice(&text);
+        look.map(Some).context(ErrorKind::Unavailable, || format!("{path} is damaged"))
+    })
+    .await
+}
+
+async fn forget(works: &Works, job: &JobId) {
+    let path = job_dir(&works.config.site.data, job).join(BEFORE);
+    let removed = blocking(move || match std::fs::remove_file(&path) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+            Err(cause).context(ErrorKind::Unavailable, || format!("cannot remove {path}"))
+        }
+        _ => Ok(()),
+    });
+    if let Err(cause) = removed.await {
+        warn!(job_id = %job, "{}", cause.chain());
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.context(ErrorKind::Internal, || "a look at the disk panicked".to_owned())?
 }

@@ -11,75 +11,166 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::base::{Error, ErrorKind, Result, truncate_chars};
+use crate::base::limit::{
+    ANSWERS_BYTES_MAX, BODIES_BYTES_MAX, BODY_PAUSE_MS_MAX, BODY_TIME_MS_MAX, format_duration,
+};
+use crate::base::{Error, ErrorKind, Result, fault, truncate_chars};
 
 /// A body that nobody has read yet.
 pub(super) type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
 
 /// Longest pause within a body.
-const PAUSE_MAX: Duration = Duration::from_secs(15);
-/// Longest time for a whole body (16 MiB from a slow phone).
-const BODY_TIME_MAX: Duration = Duration::from_secs(120);
+const PAUSE_MAX: Duration = Duration::from_millis(BODY_PAUSE_MS_MAX);
+/// Longest time for a whole body.
+const BODY_TIME_MAX: Duration = Duration::from_millis(BODY_TIME_MS_MAX);
+/// How long the rest of a body is read that was refused.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
+/// Longest wait for room.
+const ROOM_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Bodies up to this long are read without asking for room.
+/// The first bytes of each body need no room, nor do short answers.
 const SMALL_BYTES_MAX: usize = 64 * 1024;
-/// Room for all larger bodies that are held at one time, in KiB.
-const ROOM_KIB: usize = 256 * 1024;
+/// Room is taken in pieces of this size.
+const PIECE_KIB: u32 = 1024;
 
-/// The memory that bodies may take: many clients that send much at once wait for each other.
+/// Memory that is shared by many: what arrives of large bodies, or large answers on their way.
 #[derive(Clone)]
 pub(super) struct Room(Arc<Semaphore>);
 
 impl Room {
-    pub(super) fn new() -> Room {
-        Room(Arc::new(Semaphore::new(ROOM_KIB)))
+    pub(super) fn new(bytes: usize) -> Room {
+        Room(Arc::new(Semaphore::new(bytes / 1024)))
     }
 
-    /// Takes the room that a body may need; it is given back when the permit is dropped.
-    pub(super) async fn take(
-        &self,
-        headers: &HeaderMap,
-        bytes_max: usize,
-    ) -> Result<Option<OwnedSemaphorePermit>> {
-        let length = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
-        let bytes: usize = length.unwrap_or(bytes_max);
-        if bytes > bytes_max {
-            return Err(too_large(bytes_max));
+    async fn take(&self, kib: u32) -> Result<OwnedSemaphorePermit> {
+        match timeout(ROOM_WAIT_MAX, Arc::clone(&self.0).acquire_many_owned(kib)).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(Error::new(
+                ErrorKind::Busy,
+                format!("bodies of {BODIES_BYTES_MAX} bytes are at work already"),
+            )
+            .code("bodies_full")
+            .hint("try again in a moment")),
         }
-        if bytes <= SMALL_BYTES_MAX {
-            return Ok(None);
+    }
+
+    /// Returns the bytes in a form that holds room until the last of them has been written or given
+    /// up. Few bytes need none.
+    ///
+    /// # Errors
+    /// `unavailable` with code `answers_full` if there is none: nobody waits with one in hand.
+    pub(super) fn hold(&self, bytes: Bytes) -> Result<Bytes> {
+        if bytes.len() <= SMALL_BYTES_MAX || fault::is_off("answer_room") {
+            return Ok(bytes);
         }
-        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-        match timeout(PAUSE_MAX, Arc::clone(&self.0).acquire_many_owned(kib)).await {
-            Ok(Ok(permit)) => Ok(Some(permit)),
-            _ => Err(Error::new(ErrorKind::Busy, "too many large bodies arrive at once")
-                .hint("try again in a moment")),
+        let kib = u32::try_from(bytes.len().div_ceil(1024)).unwrap_or(u32::MAX);
+        match Arc::clone(&self.0).try_acquire_many_owned(kib) {
+            Ok(permit) => Ok(Bytes::from_owner(Held { bytes, _permit: permit })),
+            Err(_) => Err(Error::unavailable(format!(
+                "answers of {ANSWERS_BYTES_MAX} bytes are being sent already"
+            ))
+            .code("answers_full")
+            .hint("try again in a moment")),
         }
+    }
+}
+
+struct Held {
+    bytes: Bytes,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A whole body, and the room that it holds.
+pub(super) struct Arrived {
+    pub(super) bytes: Vec<u8>,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl Arrived {
+    /// Takes more room for what has arrived; what was only announced takes none.
+    async fn make_room(&mut self, room: &Room) -> Result<()> {
+        let held = self.room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * 1024;
+        if self.bytes.len() <= SMALL_BYTES_MAX + held {
+            return Ok(());
+        }
+        let more = room.take(PIECE_KIB).await?;
+        match &mut self.room {
+            Some(permit) => permit.merge(more),
+            None => self.room = Some(more),
+        }
+        Ok(())
+    }
+
+    /// Gives the bytes and the room apart.
+    pub(super) fn split(self) -> (Vec<u8>, Option<OwnedSemaphorePermit>) {
+        (self.bytes, self.room)
     }
 }
 
 fn too_large(bytes_max: usize) -> Error {
     Error::new(ErrorKind::TooLarge, format!("the body is longer than {bytes_max} bytes"))
+        .hint("docs/limits.md has the limits of every part of a request")
 }
 
 /// The type of a form.
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
+/// Returns the length that a request announces.
+fn announced(headers: &HeaderMap) -> Option<usize> {
+    headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok())
+}
+
+/// Reads what nobody wants, for a short while: many clients look for the answer only when they have
+/// sent all, and a connection that is closed before looks to them like a fault.
+pub(super) async fn drain<T, E>(mut body: impl Stream<Item = std::result::Result<T, E>> + Unpin) {
+    if fault::is_off("body_drain") {
+        return;
+    }
+    let all = async { while let Some(Ok(_)) = body.next().await {} };
+    // Who is not through by then is cut off, as anybody was before.
+    let _ = timeout(DRAIN_TIME_MAX, all).await;
+}
+
 /// Reads a whole body.
-pub(super) async fn read(mut body: BodyStream, bytes_max: usize) -> Result<Vec<u8>> {
+pub(super) async fn read(
+    mut body: BodyStream,
+    headers: &HeaderMap,
+    bytes_max: usize,
+    room: &Room,
+) -> Result<Arrived> {
+    if announced(headers).is_some_and(|it| it > bytes_max) {
+        drain(body).await;
+        return Err(too_large(bytes_max));
+    }
     let deadline = Instant::now() + BODY_TIME_MAX;
-    let mut bytes = Vec::new();
+    let mut arrived = Arrived { bytes: Vec::new(), room: None };
+    if fault::is_off("body_arrival") {
+        let kib = u32::try_from(announced(headers).unwrap_or(0) / 1024).unwrap_or(u32::MAX);
+        arrived.room = Some(room.take(kib).await?);
+    }
     loop {
         let next = timeout(PAUSE_MAX, timeout_at(deadline, body.next())).await;
         let Ok(Ok(next)) = next else {
-            return Err(Error::invalid("the body did not arrive in time").code("body_timeout"));
+            let message = format!(
+                "the body did not arrive in time: at most {} of silence, {} in all",
+                format_duration(PAUSE_MAX),
+                format_duration(BODY_TIME_MAX)
+            );
+            return Err(Error::invalid(message).code("body_timeout").hint("send it in one go"));
         };
-        let Some(part) = next else { return Ok(bytes) };
+        let Some(part) = next else { return Ok(arrived) };
         let part = part?;
-        if bytes.len() + part.len() > bytes_max {
+        if arrived.bytes.len() + part.len() > bytes_max {
             return Err(too_large(bytes_max));
         }
-        bytes.extend_from_slice(&part);
+        arrived.bytes.extend_from_slice(&part);
+        arrived.make_room(room).await?;
     }
 }
 
@@ -186,31 +277,74 @@ mod tests {
         assert!(!is_json(&["application/json", "text/plain"]));
     }
 
+    fn of(length: usize) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_LENGTH, length.into());
+        headers
+    }
+
+    fn body(parts: Vec<usize>) -> BodyStream {
+        let parts = parts.into_iter().map(|it| Ok(Bytes::from(vec![b'x'; it])));
+        Box::pin(futures_util::stream::iter(parts))
+    }
+
+    /// Fails with `WB_WITHOUT=body_arrival`.
     #[tokio::test(start_paused = true)]
-    async fn large_bodies_wait_for_room() {
-        let room = Room::new();
-        let of = |length: usize| {
-            let mut headers = HeaderMap::new();
-            headers.insert(CONTENT_LENGTH, length.into());
-            headers
-        };
+    async fn room_is_taken_by_what_arrives_and_not_by_what_is_announced() {
         let mib = 1024 * 1024;
-        let whole = room.take(&of(ROOM_KIB * 1024), ROOM_KIB * 1024).await.unwrap();
-        assert_eq!(room.take(&of(mib), mib).await.unwrap_err().kind(), ErrorKind::Busy);
-        assert!(room.take(&of(100), mib).await.unwrap().is_none(), "small ones do not wait");
-        let unsaid = room.take(&HeaderMap::new(), mib).await;
-        assert_eq!(unsaid.unwrap_err().kind(), ErrorKind::Busy);
-        drop(whole);
-        assert!(room.take(&of(mib), mib).await.unwrap().is_some());
-        let long = room.take(&of(mib + 1), mib).await;
-        assert_eq!(long.unwrap_err().kind(), ErrorKind::TooLarge);
+        let room = Room::new(4 * mib);
+        let silent = || Box::pin(futures_util::stream::pending()) as BodyStream;
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let (room, body) = (room.clone(), silent());
+            waiting.spawn(async move { read(body, &of(4 * mib), 4 * mib, &room).await.err() });
+        }
+        tokio::task::yield_now().await;
+        let fine = read(body(vec![mib; 3]), &of(3 * mib), 3 * mib, &room).await.unwrap();
+        assert_eq!(fine.bytes.len(), 3 * mib);
+        // One that is held takes its room from others, until it is dropped.
+        let full = read(body(vec![mib; 3]), &of(3 * mib), 3 * mib, &room).await;
+        let full = full.err().unwrap();
+        assert_eq!((full.kind(), full.code_str()), (ErrorKind::Busy, "bodies_full"));
+        assert!(full.message().contains(&BODIES_BYTES_MAX.to_string()));
+        let small = read(body(vec![100]), &of(100), mib, &room).await.unwrap();
+        assert!(small.room.is_none(), "small ones need none");
+        drop(fine);
+        assert!(read(body(vec![mib; 3]), &of(3 * mib), 3 * mib, &room).await.is_ok());
+        while let Some(ended) = waiting.join_next().await {
+            assert_eq!(ended.unwrap().unwrap().code_str(), "body_timeout");
+        }
+    }
+
+    /// Fails with `WB_WITHOUT=answer_room`.
+    #[test]
+    fn an_answer_holds_room_until_it_is_dropped() {
+        let room = Room::new(1024 * 1024);
+        let large = || Bytes::from(vec![b'x'; 700 * 1024]);
+        let held = room.hold(large()).unwrap();
+        let part = held.slice(10..20);
+        let refused = room.hold(large()).unwrap_err();
+        assert_eq!(refused.code_str(), "answers_full");
+        assert!(room.hold(Bytes::from_static(b"short")).is_ok());
+        drop(held);
+        assert!(room.hold(large()).is_err(), "a part of it is still on its way");
+        drop(part);
+        assert!(room.hold(large()).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stops_is_given_up() {
-        let body: BodyStream = Box::pin(futures_util::stream::pending());
-        assert_eq!(read(body, 10).await.unwrap_err().code_str(), "body_timeout");
-        let long = futures_util::stream::iter([Ok(Bytes::from_static(&[0; 8])), Ok(Bytes::new())]);
-        assert_eq!(read(Box::pin(long), 7).await.unwrap_err().kind(), ErrorKind::TooLarge);
+        let room = Room::new(BODIES_BYTES_MAX);
+        let silent: BodyStream = Box::pin(futures_util::stream::pending());
+        let cause = read(silent, &of(9), 10, &room).await.err().unwrap();
+        assert_eq!(cause.code_str(), "body_timeout");
+        assert!(cause.message().contains("15s") && cause.message().contains("2m"), "{cause}");
+        for (announced, parts, max) in [(8, vec![8], 8), (8, vec![4, 4], 8), (0, vec![], 0)] {
+            assert!(read(body(parts), &of(announced), max, &room).await.is_ok());
+        }
+        for (announced, parts) in [(8, vec![8]), (7, vec![7, 1]), (0, vec![8])] {
+            let cause = read(body(parts), &of(announced), 7, &room).await.err().unwrap();
+            assert_eq!(cause.kind(), ErrorKind::TooLarge);
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::store::idempotency::{KEY_BYTES_MAX, Key};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Longest body where none is wanted, in bytes.
-const NOTHING_BYTES_MAX: usize = 1024;
+const NOTHING_BYTES_MAX: usize = crate::base::limit::NO_BODY_BYTES_MAX;
 
 /// A request that has passed all checks. Only leaves see it; handlers take plain values.
 pub struct Call {
@@ -108,6 +108,7 @@ impl Call {
         bytes_max: usize,
     ) -> Result<(T, Option<Key>)> {
         if !self.is_json() {
+            self.drain().await;
             return Err(Error::invalid("the body is not JSON")
                 .code("not_json")
                 .hint("send `Content-Type: application/json`"));
@@ -142,6 +143,7 @@ impl Call {
         bytes_max: usize,
     ) -> Result<(T, String)> {
         if !self.is_form() {
+            self.drain().await;
             return Err(Error::invalid("the body is not a form").code("not_form"));
         }
         let bytes = self.bytes(bytes_max).await?;
@@ -188,6 +190,20 @@ impl Call {
         }))
     }
 
+    /// Reads a small JSON body that may be left out, and the idempotency key.
+    ///
+    /// # Errors
+    /// As [`Call::json_with_key`].
+    pub async fn json_or_nothing_with_key<T: DeserializeOwned + Default>(
+        &mut self,
+        bytes_max: usize,
+    ) -> Result<(T, Option<Key>)> {
+        if body::is_of_type(&self.passed.headers, "application/json") {
+            return self.json_with_key(bytes_max).await;
+        }
+        Ok((T::default(), self.nothing_with_key().await?))
+    }
+
     pub(super) fn login_hash(&self) -> Option<String> {
         self.passed.who.as_ref().and_then(|it| it.login_hash.clone())
     }
@@ -198,9 +214,18 @@ impl Call {
 
     async fn bytes(&mut self, bytes_max: usize) -> Result<Vec<u8>> {
         let body = self.body.take().ok_or_else(|| Error::internal("a body was read twice"))?;
+        let arrived = body::read(body, &self.passed.headers, bytes_max, &self.room).await?;
         // Held until the call is over: what was read lives as long.
-        self.taken = self.room.take(&self.passed.headers, bytes_max).await?;
-        body::read(body, bytes_max).await
+        let (bytes, room) = arrived.split();
+        self.taken = room;
+        Ok(bytes)
+    }
+
+    /// Reads a body that is refused for another reason than its content.
+    async fn drain(&mut self) {
+        if let Some(body) = self.body.take() {
+            body::drain(body).await;
+        }
     }
 
     fn key_word(&self) -> Result<Option<String>> {
@@ -220,8 +245,10 @@ fn is_key_word(word: &str) -> bool {
 }
 
 fn bad_key() -> Error {
-    Error::invalid("the Idempotency-Key is not one word of at most 200 bytes")
+    let message = format!("the Idempotency-Key is not one word of at most {KEY_BYTES_MAX} bytes");
+    Error::invalid(message)
         .code("bad_idempotency_key")
+        .hint("send one header with 1 to 200 visible ASCII characters")
 }
 
 /// Which rows of a list are wanted.

@@ -3,7 +3,8 @@
 //! **Invariant:** numbers are given without gaps (AUTOINCREMENT in the transaction of the change),
 //! so a number that is missing in the table was pruned, and only then `reset` is said.
 //! **Invariant:** a reader is subscribed before the table is read; what comes twice is dropped by
-//! its number. A reader that lags costs nothing: it reads the table again.
+//! its number. A reader that lags costs nothing: it reads the table again, or, too far behind, is
+//! told `reset`.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,9 +24,11 @@ use tracing::warn;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::base::limit::{REPLAY_EVENTS_MAX, STREAM_CHECK_MS_MAX};
 use crate::base::{Error, EventKind, Result, fault};
 use crate::http::listen::Peer;
 use crate::http::metrics::OpenStream;
+use crate::http::streams::{Place, Streams};
 use crate::http::who::{Credential, identify};
 use crate::http::{Edge, get, reply};
 use crate::people::Caller;
@@ -33,6 +36,8 @@ use crate::store::{StoredEvent, events};
 
 /// How often a comment shows both sides that the stream is alive.
 const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How often it is asked whether a stream may go on, however much happens.
+const CHECK: Duration = Duration::from_millis(STREAM_CHECK_MS_MAX);
 /// How many events are read from the table, and written, at one time.
 const PAGE_EVENTS_MAX: u32 = 200;
 /// How long a browser waits before it comes back.
@@ -45,13 +50,18 @@ struct Query {
 }
 
 pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
-    get("/api/events", edge, async |edge, call| {
+    let state = (edge.clone(), Streams::new(edge.gate.streams_max));
+    get("/api/events", &state, async |(edge, streams): (Edge, Streams), call| {
         let query: Query = call.query()?;
         // A browser that comes back sends the header, and the query that it began with.
         let last = call.header("last-event-id").filter(|it| !it.is_empty());
         let after = last.or(query.after.as_deref()).map(Cursor::parse).transpose()?;
-        let feed = Feed::open(edge, call.peer(), call.caller()?, call.credential(), after).await?;
-        let mut response = reply::stream("text/event-stream", Exclusive::new(feed.into_stream()));
+        let (caller, credential) = (call.caller()?, call.credential());
+        let place = streams.admit(&caller, credential.as_ref())?;
+        let audience = Audience { peer: call.peer(), caller, credential };
+        let feed = Feed::open(edge, streams, audience, after).await?;
+        let mut response =
+            reply::stream("text/event-stream", Exclusive::new(feed.into_stream(place)));
         response
             .headers_mut()
             .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
@@ -80,11 +90,21 @@ impl Cursor {
     }
 }
 
+/// Who reads.
+struct Audience {
+    peer: Peer,
+    caller: Caller,
+    credential: Option<Credential>,
+}
+
 /// One reader of the stream.
 struct Feed {
     edge: Edge,
+    streams: Streams,
     peer: Peer,
     credential: Option<Credential>,
+    /// When it is asked again who this is for.
+    check_due: Instant,
     /// The scope that this reader sees besides `site`.
     own_scope: Option<String>,
     live: Receiver<Arc<StoredEvent>>,
@@ -104,9 +124,8 @@ struct Feed {
 impl Feed {
     async fn open(
         edge: Edge,
-        peer: Peer,
-        caller: Caller,
-        credential: Option<Credential>,
+        streams: Streams,
+        audience: Audience,
         after: Option<Cursor>,
     ) -> Result<Feed> {
         // First the subscription, then the look: an event between the two is seen twice, not never.
@@ -115,11 +134,11 @@ impl Feed {
         let is_known =
             |it: &Cursor| it.epoch == edge.store.epoch() && (0..=largest).contains(&it.number);
         let (position, is_past_gone) = match &after {
-            Some(cursor) if is_known(cursor) => (cursor.number, false),
+            Some(it) if is_known(it) && !is_far(it.number, largest) => (it.number, false),
             Some(_) => (largest, true),
             None => (largest, false),
         };
-        let own_scope = match &caller {
+        let own_scope = match &audience.caller {
             Caller::Person { person, .. } => Some(format!("person:{}", person.id)),
             Caller::Job { .. } => None,
         };
@@ -128,8 +147,10 @@ impl Feed {
         let mut feed = Feed {
             _open: edge.traffic.stream(),
             edge,
-            peer,
-            credential,
+            streams,
+            peer: audience.peer,
+            credential: audience.credential,
+            check_due: Instant::now() + CHECK,
             own_scope,
             live,
             heartbeat,
@@ -149,11 +170,11 @@ impl Feed {
         Ok(feed)
     }
 
-    fn into_stream(self) -> BoxStream<'static, Result<Bytes>> {
-        Box::pin(stream::unfold(Some(self), async |feed| {
-            let mut feed = feed?;
+    fn into_stream(self, place: Place) -> BoxStream<'static, Result<Bytes>> {
+        Box::pin(stream::unfold(Some((self, place)), async |feed| {
+            let (mut feed, place) = feed?;
             match feed.next().await {
-                Ok(Some(text)) => Some((Ok(Bytes::from(text)), Some(feed))),
+                Ok(Some(text)) => Some((Ok(text), Some((feed, place)))),
                 Ok(None) => None,
                 Err(cause) => {
                     warn!("an event stream ended: {}", cause.chain());
@@ -164,13 +185,15 @@ impl Feed {
     }
 
     /// Returns what is to be written next; nothing at the end of the stream.
-    async fn next(&mut self) -> Result<Option<String>> {
+    async fn next(&mut self) -> Result<Option<Bytes>> {
         if let Some(greeting) = self.greeting.take() {
-            return Ok(Some(greeting));
+            return Ok(Some(greeting.into()));
         }
         let stop = self.edge.stop.clone();
         loop {
-            if stop.is_cancelled() {
+            // Before anything is sent: where much happens there is no silence to ask in.
+            let is_due = Instant::now() >= self.check_due && !fault::is_off("stream_check");
+            if stop.is_cancelled() || (is_due && !self.may_go_on().await) {
                 return Ok(None);
             }
             if self.is_behind {
@@ -180,7 +203,7 @@ impl Feed {
                     text = self.catch_up() => text?,
                 };
                 if !text.is_empty() {
-                    return Ok(Some(text));
+                    return Ok(Some(text.into()));
                 }
                 continue;
             }
@@ -190,7 +213,7 @@ impl Feed {
                 event = self.live.recv() => match event {
                     Ok(event) => {
                         // It may be the one that ends this reader's own right to be here.
-                        if event.kind == EventKind::PersonChanged && !self.is_still_known().await {
+                        if event.kind == EventKind::PersonChanged && !self.may_go_on().await {
                             return Ok(None);
                         }
                         if let Some(text) = self.take_live(&event) {
@@ -200,7 +223,9 @@ impl Feed {
                     Err(RecvError::Lagged(_)) => self.is_behind = true,
                     Err(RecvError::Closed) => return Ok(None),
                 },
-                _ = self.heartbeat.tick() => return self.beat().await,
+                _ = self.heartbeat.tick() => {
+                    return Ok(self.may_go_on().await.then(|| self.beat().into()));
+                }
             }
         }
     }
@@ -218,6 +243,11 @@ impl Feed {
             })
             .await?;
         let mut text = String::new();
+        if is_far(self.position, largest) {
+            self.position = largest;
+            self.write_reset(&mut text);
+            return Ok(text);
+        }
         if page.is_empty() {
             self.is_behind = false;
             if largest > self.position {
@@ -239,7 +269,7 @@ impl Feed {
         Ok(text)
     }
 
-    fn take_live(&mut self, event: &StoredEvent) -> Option<String> {
+    fn take_live(&mut self, event: &StoredEvent) -> Option<Bytes> {
         if event.id <= self.position {
             return None;
         }
@@ -248,48 +278,55 @@ impl Feed {
             return None;
         }
         self.position = event.id;
-        let mut text = String::new();
-        self.write_event(&mut text, event);
-        (!text.is_empty()).then_some(text)
+        if !self.may_see(event) {
+            return None;
+        }
+        self.told = event.id;
+        Some(self.streams.text_of(event.id, || self.text_of(event)))
     }
 
-    /// A stream may outlive its right to be: each beat asks again who it is for.
-    async fn beat(&mut self) -> Result<Option<String>> {
-        if !self.is_still_known().await {
-            return Ok(None);
-        }
-        let mut text = ": still here\n".to_owned();
-        if self.told != self.position {
-            text.push_str(&format!("id: {}\n", self.id_of(self.position)));
-            self.told = self.position;
-        }
-        text.push('\n');
-        Ok(Some(text))
-    }
-
-    async fn is_still_known(&self) -> bool {
+    /// A stream may outlive its right to be: it is asked again and again who it is for.
+    async fn may_go_on(&mut self) -> bool {
+        self.check_due = Instant::now() + CHECK;
         match &self.credential {
             Some(credential) => identify(&self.edge, &self.peer, credential).await.is_ok(),
             None => true,
         }
     }
 
+    fn beat(&mut self) -> String {
+        let mut text = ": still here\n".to_owned();
+        if self.told != self.position {
+            text.push_str(&format!("id: {}\n", self.id_of(self.position)));
+            self.told = self.position;
+        }
+        text.push('\n');
+        text
+    }
+
     fn id_of(&self, number: i64) -> String {
         format!("{}-{number}", self.edge.store.epoch())
     }
 
-    fn write_event(&mut self, text: &mut String, event: &StoredEvent) {
-        if event.scope != "site" && Some(&event.scope) != self.own_scope.as_ref() {
-            return;
-        }
+    fn may_see(&self, event: &StoredEvent) -> bool {
+        event.scope == "site" || Some(&event.scope) == self.own_scope.as_ref()
+    }
+
+    fn text_of(&self, event: &StoredEvent) -> String {
         let id = self.id_of(event.id);
         let kind = event.kind.as_str();
         let data = json!({
             "id": id, "at": event.at, "kind": kind, "subject": event.subject,
             "actor": event.actor, "data": event.data,
         });
-        text.push_str(&format!("id: {id}\nevent: {kind}\ndata: {data}\n\n"));
-        self.told = event.id;
+        format!("id: {id}\nevent: {kind}\ndata: {data}\n\n")
+    }
+
+    fn write_event(&mut self, text: &mut String, event: &StoredEvent) {
+        if self.may_see(event) {
+            text.push_str(&self.text_of(event));
+            self.told = event.id;
+        }
     }
 
     fn write_reset(&mut self, text: &mut String) {
@@ -298,6 +335,11 @@ impl Feed {
         text.push_str(&format!("id: {id}\nevent: reset\ndata: {data}\n\n"));
         self.told = self.position;
     }
+}
+
+/// Whether a reader is so far behind that it reads the site anew instead of all that happened.
+fn is_far(position: i64, largest: i64) -> bool {
+    largest - position > REPLAY_EVENTS_MAX && !fault::is_off("replay_limit")
 }
 
 /// A stream that is `Sync` because nobody can reach it through a shared reference: warp demands it.
@@ -366,6 +408,67 @@ mod tests {
         (edge, person, token)
     }
 
+    fn plain(scope: Scope) -> Event {
+        let subject = "config".to_owned();
+        let event = Event::new(EventKind::ConfigReloaded, subject, Actor::System, json!({}));
+        Event { scope, ..event }
+    }
+
+    /// Fails with `WB_WITHOUT=stream_check`.
+    #[tokio::test]
+    async fn a_stream_without_silence_ends_with_its_credential() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tasks = JoinSet::new();
+        let data = Utf8Path::from_path(folder.path()).unwrap();
+        let (edge, person, token) = edge(data, &mut tasks).await;
+        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
+        let credential = Credential::Bearer(token);
+        let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
+        let audience = Audience { peer, caller, credential: Some(credential) };
+        let feed = Feed::open(edge.clone(), Streams::new(1), audience, None).await;
+        let mut feed = feed.unwrap();
+        assert!(feed.next().await.unwrap().is_some(), "the greeting");
+        edge.store.write(move |tx| people::disable(tx, &person.id)).await.unwrap();
+        let happen = || edge.store.write(|tx| tx.emit(plain(Scope::Site)));
+        happen().await.unwrap();
+        assert!(feed.next().await.unwrap().is_some(), "it is not asked at each event");
+        // Much happens all the time: there is always something to send.
+        for _ in 0..3 {
+            happen().await.unwrap();
+        }
+        tokio::time::pause();
+        tokio::time::advance(CHECK).await;
+        tokio::time::resume();
+        assert_eq!(feed.next().await.unwrap(), None);
+    }
+
+    /// Fails with `WB_WITHOUT=replay_limit`.
+    #[tokio::test]
+    async fn who_is_too_far_behind_is_told_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tasks = JoinSet::new();
+        let data = Utf8Path::from_path(folder.path()).unwrap();
+        let (edge, _, token) = edge(data, &mut tasks).await;
+        let many = REPLAY_EVENTS_MAX + 1;
+        let written =
+            edge.store.write(move |tx| (0..many).try_for_each(|_| tx.emit(plain(Scope::Site))));
+        written.await.unwrap();
+        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
+        let credential = Credential::Bearer(token);
+        let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
+        for (number, word) in [(0, "event: reset"), (1, "event: config_reloaded")] {
+            let cursor = Cursor { epoch: edge.store.epoch().to_owned(), number };
+            let audience =
+                Audience { peer, caller: caller.clone(), credential: Some(credential.clone()) };
+            let feed = Feed::open(edge.clone(), Streams::new(2), audience, Some(cursor)).await;
+            let mut feed = feed.unwrap();
+            let first = [feed.next().await.unwrap().unwrap(), feed.next().await.unwrap().unwrap()];
+            let text = String::from_utf8_lossy(&first.concat()).into_owned();
+            assert!(text.contains(word), "{number}: {text:.300}");
+            assert_eq!(text.contains("event: reset"), number == 0);
+        }
+    }
+
     #[tokio::test]
     async fn a_silent_stream_beats_until_its_credential_ends() {
         let folder = tempfile::tempdir().unwrap();
@@ -375,13 +478,15 @@ mod tests {
         let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
         let credential = Credential::Bearer(token);
         let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
-        let mut feed =
-            Feed::open(edge.clone(), peer, caller, Some(credential), None).await.unwrap();
+        let audience = Audience { peer, caller, credential: Some(credential) };
+        let feed = Feed::open(edge.clone(), Streams::new(1), audience, None).await;
+        let mut feed = feed.unwrap();
         let epoch = edge.store.epoch().to_owned();
         let greeting = format!("retry: 1000\nid: {epoch}-0\n\n");
-        assert_eq!(feed.next().await.unwrap(), Some(greeting));
+        assert_eq!(feed.next().await.unwrap(), Some(greeting.into()));
         tokio::time::pause();
-        assert_eq!(feed.next().await.unwrap().as_deref(), Some(": still here\n\n"));
+        let silent = feed.next().await.unwrap();
+        assert_eq!(silent.as_deref(), Some(&b": still here\n\n"[..]));
         // An event that this reader may not see moves its cursor all the same.
         edge.store
             .write(|tx| {
@@ -397,7 +502,7 @@ mod tests {
             .await
             .unwrap();
         let beat = format!(": still here\nid: {epoch}-1\n\n");
-        assert_eq!(feed.next().await.unwrap(), Some(beat));
+        assert_eq!(feed.next().await.unwrap(), Some(beat.into()));
         edge.store.write(move |tx| people::disable(tx, &person.id)).await.unwrap();
         assert_eq!(feed.next().await.unwrap(), None);
     }

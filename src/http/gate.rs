@@ -1,10 +1,12 @@
-//! The order of checks on every request: host, origin, who, and only then what it asks for.
+//! The order of checks on every request: size, host, origin, who, and only then what it asks for.
 
+use hyper::StatusCode;
 use hyper::http::request::Parts;
 use warp::http::HeaderMap;
 
 use crate::base::{Error, ErrorKind, Result, fault};
 use crate::http::Edge;
+use crate::http::head::{check_framing, check_size};
 use crate::http::listen::Peer;
 use crate::http::origin::{check_host, check_origin};
 use crate::http::table::{Found, Params, Route, Who, find};
@@ -27,6 +29,8 @@ pub(super) struct Passed {
 pub(super) enum Refused {
     /// With this error.
     Error(Error),
+    /// With this error under a status that no kind of error has.
+    Status(StatusCode, Error),
     /// The path exists with these methods only.
     OtherVerbs(Vec<&'static str>),
 }
@@ -43,6 +47,8 @@ pub(super) async fn check(
     peer: Peer,
     head: &Parts,
 ) -> std::result::Result<Passed, Refused> {
+    check_size(head).map_err(|(status, error)| Refused::Status(status, error))?;
+    check_framing(&head.headers).map_err(|(status, error)| Refused::Status(status, error))?;
     let host = check_host(&edge.gate, &peer, head)?;
     if !fault::is_off("origin_check") {
         check_origin(&host, head)?;

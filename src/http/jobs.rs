@@ -6,15 +6,18 @@ use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::Result;
-use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
+use crate::base::{Result, fault};
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
 /// A request with a `text` input of the largest size, some of it escaped.
-const JOB_BODY_BYTES_MAX: usize = 2 * TEXT_INPUT_BYTES_MAX + 1024 * 1024;
+const JOB_BODY_BYTES_MAX: usize = crate::base::limit::JOB_BODY_BYTES_MAX;
 /// A result as JSON in JSON.
-const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
+const RESULT_BODY_BYTES_MAX: usize = crate::base::limit::RESULT_BODY_BYTES_MAX;
+/// What is said of a repetition.
+const SMALL_BODY_BYTES_MAX: usize = 4 * 1024;
+/// A thousand names of the longest sort.
+const RESTORE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,6 +54,16 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&flows::jobs::cancel(&site, &call.caller()?, &id).await?)
         }),
         post("/api/agent/jobs/{id}/retry", site, retry),
+        post("/api/agent/jobs/{id}/restore", site, async |site: Site, mut call| {
+            let request = call.json(RESTORE_BODY_BYTES_MAX).await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::changes::restore(&site, &call.caller()?, &id, request).await?)
+        }),
+        post("/api/agent/jobs/{id}/keep", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::changes::keep(&site, &call.caller()?, &id).await?)
+        }),
         post("/api/agent/jobs/{id}/result", site, finish),
     ])
 }
@@ -58,13 +71,14 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 async fn create(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_with_key(JOB_BODY_BYTES_MAX).await?;
     let id = flows::jobs::create(&site, &call.caller()?, request, key).await?;
+    fault::crash_point("before_answer");
     reply::json(StatusCode::ACCEPTED, &json!({"job_id": id}))
 }
 
 async fn retry(site: Site, mut call: Call) -> Result<Response> {
-    let key = call.nothing_with_key().await?;
+    let (request, key) = call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
-    let id = flows::jobs::retry(&site, &call.caller()?, &id, key).await?;
+    let id = flows::jobs::retry(&site, &call.caller()?, &id, request, key).await?;
     reply::json(StatusCode::ACCEPTED, &json!({"job_id": id}))
 }
 

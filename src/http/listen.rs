@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::base::{Context, Error, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Result, fault};
 
 /// Who sent a request, as the kernel sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,26 +79,35 @@ pub(super) fn own_uid() -> io::Result<u32> {
     Ok(one.peer_cred()?.uid())
 }
 
-/// A stream whose writes may not stall: a client that stops reading is closed, and so cannot hold
-/// a reply, its memory and a connection for ever.
+/// How much a client must take of an answer within the time for it.
+const PROGRESS_BYTES_MIN: usize = 64 * 1024;
+
+/// A stream whose writes may not stall: a client that stops reading, or that reads a byte now and
+/// then, is closed, and so cannot hold a reply, its memory and a connection for ever.
 pub(super) struct Watched<S> {
     stream: S,
     stall: Duration,
+    /// Since a write had to wait, until all is written or enough was taken.
     deadline: Option<Pin<Box<Sleep>>>,
+    /// What was taken since then.
+    taken: usize,
 }
 
 impl<S> Watched<S> {
     pub(super) fn new(stream: S, stall: Duration) -> Watched<S> {
-        Watched { stream, stall, deadline: None }
+        Watched { stream, stall, deadline: None, taken: 0 }
     }
 
-    fn watch<T>(
+    fn watch(
         &mut self,
         context: &mut TaskContext<'_>,
-        outcome: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if outcome.is_ready() {
-            self.deadline = None;
+        outcome: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(done) = &outcome {
+            self.taken = self.taken.saturating_add(*done.as_ref().unwrap_or(&0));
+            if self.taken >= PROGRESS_BYTES_MIN || fault::is_off("write_progress") {
+                self.is_fine();
+            }
             return outcome;
         }
         let stall = self.stall;
@@ -107,6 +116,13 @@ impl<S> Watched<S> {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
         }
+    }
+}
+
+impl<S> Watched<S> {
+    fn is_fine(&mut self) {
+        self.deadline = None;
+        self.taken = 0;
     }
 }
 
@@ -144,6 +160,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        // Only what has been written as a whole is flushed.
+        self.is_fine();
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
@@ -201,6 +219,29 @@ mod tests {
         let mut watched = Watched::new(ours, Duration::from_secs(30));
         let outcome = watched.write_all(&[0; 64]).await;
         assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    /// Fails with `WB_WITHOUT=write_progress`.
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_of_single_bytes_is_closed_and_a_slow_one_is_not() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        for (bytes_each_time, is_closed) in [(1, true), (32 * 1024, false)] {
+            let (ours, mut theirs) = tokio::io::duplex(bytes_each_time);
+            let mut watched = Watched::new(ours, Duration::from_secs(30));
+            let mut reading = tokio::task::JoinSet::new();
+            reading.spawn(async move {
+                let mut taken = vec![0; bytes_each_time];
+                while theirs.read(&mut taken).await.is_ok_and(|it| it > 0) {
+                    sleep(Duration::from_secs(10)).await;
+                }
+            });
+            let answer = vec![0; 1024 * 1024];
+            let writing = watched.write_all(&answer);
+            let outcome = tokio::time::timeout(Duration::from_secs(600), writing).await;
+            let outcome = outcome.expect("an end").map_err(|it| it.kind());
+            let expected = if is_closed { Err(io::ErrorKind::TimedOut) } else { Ok(()) };
+            assert_eq!(outcome, expected, "{bytes_each_time}");
+        }
     }
 
     #[tokio::test]

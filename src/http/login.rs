@@ -18,7 +18,7 @@ use crate::http::{Edge, any_of, get, post, reply};
 use crate::people::{self, Caller, LOGIN_TTL_MS, Person};
 
 /// Largest body of these routes, in bytes.
-const BODY_BYTES_MAX: usize = 4 * 1024;
+const BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

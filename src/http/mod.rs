@@ -5,10 +5,12 @@
 //! **Invariant:** no static state; what handlers need is in [`Edge`].
 
 mod assets;
+mod away;
 mod body;
 mod call;
 mod events;
 mod gate;
+mod head;
 mod health;
 mod jobs;
 mod listen;
@@ -27,8 +29,10 @@ mod serve;
 mod settings;
 mod site;
 mod sources;
+mod streams;
 mod table;
 mod topics;
+mod usage;
 mod who;
 
 use std::net::SocketAddr;
@@ -40,7 +44,8 @@ use tokio_util::sync::CancellationToken;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Ids, JobId, Result, digest_hex};
+use crate::base::limit::STREAMS_MAX;
+use crate::base::{Ids, JobId, Result, digest_hex, fault};
 use crate::flows;
 use crate::people::LoginCodes;
 use crate::store::Store;
@@ -93,6 +98,8 @@ pub struct GateConfig {
     pub cookie_name: String,
     /// Where a login link leads, for example `http://127.0.0.1:8080`.
     pub login_base: Option<String>,
+    /// Most event streams; they must leave connections to requests.
+    pub streams_max: usize,
 }
 
 impl GateConfig {
@@ -108,12 +115,23 @@ impl GateConfig {
             tcp_port: address.map(|it| it.port()),
             public_hosts: public_hosts.iter().map(|it| it.to_ascii_lowercase()).collect(),
             site_name,
-            cookie_name: format!("wb_{}", &digest[..8]),
+            cookie_name: match fault::is_off("cookie_name") {
+                true => "wb_session".to_owned(),
+                false => format!("wb_{}", &digest[..8]),
+            },
             login_base: address.map(|it| {
                 let host = if it.is_ipv6() { "[::1]" } else { "127.0.0.1" };
                 format!("http://{host}:{}", it.port())
             }),
+            streams_max: STREAMS_MAX,
         }
+    }
+
+    /// Sets the number of event streams that a number of connections allows.
+    #[must_use]
+    pub fn with_connections(mut self, connections: usize) -> GateConfig {
+        self.streams_max = STREAMS_MAX.min(connections / 4 * 3);
+        self
     }
 }
 
@@ -161,7 +179,8 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         topics::routes(site),
         proposals::routes(site),
         jobs::routes(site),
-        settings::routes(site),
+        usage::routes(site),
+        settings::routes(edge, site),
         operations::routes(site),
         metrics::routes(edge, site),
         pages::routes(site),

@@ -160,6 +160,7 @@ mod tests {
             site_name: String::new(),
             cookie_name: String::new(),
             login_base: None,
+            streams_max: 0,
         };
         for good in ["wiki.example.org", "wiki.example.org:8080", "b.org:8443", "[fd00::1]:8080"] {
             assert!(is_public(&config, good), "{good}");

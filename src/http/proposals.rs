@@ -9,7 +9,7 @@ use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
 /// A decision with a reason or a commit's message.
-const DECISION_BODY_BYTES_MAX: usize = 512 * 1024;
+const DECISION_BODY_BYTES_MAX: usize = crate::base::limit::DECISION_BODY_BYTES_MAX;
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([

@@ -7,17 +7,17 @@ use bytes::Bytes;
 use futures_util::Stream;
 use hyper::StatusCode;
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
-    HeaderValue, LOCATION, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
+    HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
 use serde::Serialize;
 use serde_json::json;
-use tracing::error;
+use tracing::{debug, error};
 use warp::Reply as _;
 use warp::reply::Response;
 
-use crate::base::{Error, Result, TokenId};
+use crate::base::{Error, ErrorKind, Result, TokenId};
 use crate::http::page::{ErrorPage, SignInPage};
 use crate::http::pages::Frame;
 
@@ -28,6 +28,9 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
     require-trusted-types-for 'script'; trusted-types wb";
 /// What anything else may load, should a browser show it: nothing.
 const OTHER_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
+
+/// When what is too busy or not there should be asked for again.
+const RETRY_AFTER_S: &str = "2";
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
@@ -150,13 +153,30 @@ pub(super) fn finish_error(error: &Error, shown: &Shown<'_>) -> Response {
         StatusCode::from_u16(error.kind().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let id = status.is_server_error().then(|| {
         let id = shown.request_id.as_str();
-        error!(request_id = %id, "request {id} failed: {}", error.chain());
+        // Limits that are met say so to the client; a line of the log for each would be another way
+        // to fill the disk.
+        if matches!(error.code_str(), "answers_full" | "too_many_streams") {
+            debug!(request_id = %id, "request {id} was refused: {}", error.chain());
+        } else {
+            error!(request_id = %id, "request {id} failed: {}", error.chain());
+        }
         id
     });
     let mut response = envelope(error, status, id, shown);
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+    }
+    response
+}
+
+/// Writes an error that is found in the head alone, under a status of its own. The connection ends:
+/// where the next request would begin is not certain.
+pub(super) fn finish_status(status: StatusCode, error: &Error, shown: &Shown<'_>) -> Response {
+    let mut response = envelope(error, status, None, shown);
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 

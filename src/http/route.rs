@@ -6,10 +6,11 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use futures_util::future::ready;
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use warp::Filter as _;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
+use warp::{Filter, Rejection};
 
 use crate::base::{Error, Result};
 use crate::http::body::{BodyStream, Room};
@@ -74,7 +75,6 @@ where
     );
     let state = state.clone();
     on(verb, path)
-        .and(warp::ext::get::<Arc<Passed>>())
         .and(warp::ext::get::<Room>())
         .and(warp::body::stream())
         .then(move |passed, room, body| {
@@ -100,24 +100,15 @@ fn warp_body<B: bytes::Buf>(
     body.map_ok(|mut part| part.copy_to_bytes(part.remaining())).map_err(lost).boxed()
 }
 
-/// The gate has looked the request up already and has decoded the parts of its path; here warp
-/// takes the same decision again, from the same line of the table.
-fn on(verb: Verb, path: &'static str) -> BoxedFilter<()> {
-    let mut filter = match verb {
-        Verb::Get => warp::get().boxed(),
-        Verb::Post => warp::post().boxed(),
-        Verb::Delete => warp::delete().boxed(),
-    };
-    for part in path.split('/').filter(|it| !it.is_empty()) {
-        filter = if part.starts_with("{*") {
-            let tail = warp::path::tail().map(|_| ()).untuple_one();
-            return filter.and(tail).boxed();
-        } else if part.starts_with('{') {
-            let one = warp::path::param::<String>().map(|_| ()).untuple_one();
-            filter.and(one).boxed()
-        } else {
-            filter.and(warp::path(part)).boxed()
-        };
-    }
-    filter.and(warp::path::end()).boxed()
+/// The gate has looked the request up in the table and has decoded the parts of its path. Its
+/// decision is taken as it is: matching all paths again, one after the other, costs more than most
+/// answers.
+fn on(
+    verb: Verb,
+    path: &'static str,
+) -> impl Filter<Extract = (Arc<Passed>,), Error = Rejection> + Clone {
+    warp::ext::get::<Arc<Passed>>().and_then(move |passed: Arc<Passed>| {
+        let is_ours = passed.route.verb == verb && passed.route.path == path;
+        ready(if is_ours { Ok(passed) } else { Err(warp::reject::not_found()) })
+    })
 }

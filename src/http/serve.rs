@@ -21,6 +21,12 @@ use tracing::{debug, error, warn};
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::base::fault;
+use crate::base::limit::{
+    AGENT_CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_READ_MS_MAX, HEADERS_MAX, SOCKET_CONNECTIONS_MAX,
+    TCP_CONNECTIONS_MAX, WRITE_STALL_MS_MAX,
+};
+use crate::http::away::{Spare, turn_away_tcp, turn_away_unix};
 use crate::http::listen::{Backoff, Peer, Watched, own_uid};
 use crate::http::metrics::Door;
 use crate::http::{Edge, Site};
@@ -36,30 +42,61 @@ pub struct Listeners {
 /// Limits on connections.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeLimits {
-    /// Most TCP connections; one more is closed at once.
+    /// Most TCP connections; one more is turned away at once.
     pub tcp_connections_max: usize,
-    /// Most connections on the socket, of agents and of all others each: a job that opens many
-    /// takes none from browsers and none from the operator.
+    /// Most connections on the socket of all but agents.
     pub unix_connections_max: usize,
+    /// Most connections on the socket of agents: a job that opens many takes none from browsers and
+    /// none from the operator.
+    pub agent_connections_max: usize,
     /// Longest time for the head of a request, and between two requests.
     pub header_read: Duration,
-    /// Largest head of a request.
-    pub header_bytes_max: usize,
-    /// Most headers of a request.
-    pub headers_max: usize,
-    /// Longest time in which a client takes nothing of its answer.
+    /// Longest time in which a client takes less than 64 KiB of its answer.
     pub write_stall: Duration,
+}
+
+/// Descriptors that connections leave to jobs, git, the database and the log: a quarter of all, and
+/// no fewer than this.
+const RESERVED_MIN: u64 = 128;
+/// Fewest connections of each sort, however few descriptors there are.
+const CONNECTIONS_MIN: u64 = 8;
+/// What the parser takes of a head: more than a request may have, so that what is too long is
+/// refused with a word and not by a bare status.
+const PARSED_BYTES_MAX: usize = 4 * HEAD_BYTES_MAX;
+const PARSED_HEADERS_MAX: usize = 4 * HEADERS_MAX;
+/// What a connection holds of what was read or is to be written, besides one piece of an answer.
+const BUFFER_BYTES_MAX: usize = 2 * PARSED_BYTES_MAX;
+/// How long a client may take to be turned away that was there when the descriptors ran out.
+const TURN_AWAY_MAX: Duration = Duration::from_millis(50);
+
+impl ServeLimits {
+    /// Returns the limits for a process that may hold so many descriptors.
+    pub fn within(descriptors: u64) -> ServeLimits {
+        if fault::is_off("descriptor_reserve") {
+            return ServeLimits::default();
+        }
+        let free = descriptors.saturating_sub((descriptors / 4).max(RESERVED_MIN));
+        let part = |eighths: u64, most: usize| {
+            let count = (free / 8 * eighths).max(CONNECTIONS_MIN);
+            usize::try_from(count).unwrap_or(usize::MAX).min(most)
+        };
+        ServeLimits {
+            tcp_connections_max: part(6, TCP_CONNECTIONS_MAX),
+            unix_connections_max: part(1, SOCKET_CONNECTIONS_MAX),
+            agent_connections_max: part(1, AGENT_CONNECTIONS_MAX),
+            ..ServeLimits::default()
+        }
+    }
 }
 
 impl Default for ServeLimits {
     fn default() -> ServeLimits {
         ServeLimits {
-            tcp_connections_max: 512,
-            unix_connections_max: 256,
-            header_read: Duration::from_secs(10),
-            header_bytes_max: 16 * 1024,
-            headers_max: 100,
-            write_stall: Duration::from_secs(30),
+            tcp_connections_max: TCP_CONNECTIONS_MAX,
+            unix_connections_max: SOCKET_CONNECTIONS_MAX,
+            agent_connections_max: AGENT_CONNECTIONS_MAX,
+            header_read: Duration::from_millis(HEAD_READ_MS_MAX),
+            write_stall: Duration::from_millis(WRITE_STALL_MS_MAX),
         }
     }
 }
@@ -89,10 +126,11 @@ pub async fn serve(
         stop: stop.clone(),
         tcp: Arc::new(Semaphore::new(limits.tcp_connections_max)),
         unix: Arc::new(Semaphore::new(limits.unix_connections_max)),
-        agents: Arc::new(Semaphore::new(limits.unix_connections_max)),
+        agents: Arc::new(Semaphore::new(limits.agent_connections_max)),
         connections: JoinSet::new(),
+        full: Backoff::default(),
     };
-    let mut backoff = Backoff::default();
+    let (mut backoff, mut spare) = (Backoff::default(), Spare::new());
     loop {
         let accepted = tokio::select! {
             biased;
@@ -110,8 +148,17 @@ pub async fn serve(
                 if is_news {
                     warn!("a connection could not be accepted: {cause}");
                 }
+                if spare.release() && !fault::is_off("spare_descriptor") {
+                    turn_one_away(&listeners).await;
+                }
+                if spare.restore() && !fault::is_off("spare_descriptor") {
+                    // Somebody was turned away: the next one is accepted in the same way.
+                    continue;
+                }
+                // Until a connection gives its descriptor back, or for a moment.
                 tokio::select! {
                     () = sleep(pause) => {}
+                    Some(ended) = doors.connections.join_next() => note_end(ended),
                     () = stop.cancelled() => break,
                 }
             }
@@ -119,6 +166,16 @@ pub async fn serve(
     }
     drop(listeners);
     doors.close(grace).await;
+}
+
+/// Tells one who waits to be accepted that there is no room. Somebody else may have taken the
+/// descriptor that was given up for it: then nobody is told.
+async fn turn_one_away(listeners: &Listeners) {
+    match timeout(TURN_AWAY_MAX, accept(listeners)).await {
+        Ok(Ok(Arrived::Tcp(stream, _))) => turn_away_tcp(stream),
+        Ok(Ok(Arrived::Unix(stream))) => turn_away_unix(stream),
+        Ok(Err(_)) | Err(_) => {}
+    }
 }
 
 enum Arrived {
@@ -149,17 +206,25 @@ struct Doors {
     unix: Arc<Semaphore>,
     agents: Arc<Semaphore>,
     connections: JoinSet<()>,
+    full: Backoff,
 }
 
 impl Doors {
-    /// Starts a connection, or closes it at once by dropping it.
+    /// Says once a minute that there is no room.
+    fn note_full(&mut self, whose: &str, most: usize) {
+        if self.full.failed().1 {
+            warn!("more than {most} connections {whose}: some are turned away");
+        }
+    }
+
+    /// Starts a connection, or turns it away at once.
     fn admit(&mut self, arrived: Arrived) {
         match arrived {
             Arrived::Tcp(stream, address) => {
                 let Ok(permit) = Arc::clone(&self.tcp).try_acquire_owned() else {
                     self.site.note_turned_away(Door::Tcp);
-                    debug!("too many connections: {address} was closed");
-                    return;
+                    self.note_full("over TCP", self.limits.tcp_connections_max);
+                    return turn_away_tcp(stream);
                 };
                 if let Err(cause) = stream.set_nodelay(true) {
                     debug!("{address} was gone before it was served: {cause}");
@@ -186,12 +251,15 @@ impl Doors {
                 };
                 // Agents that hold many connections take none from the operator.
                 let is_agent = matches!(peer, Peer::Unix { is_agent: true, .. });
-                let pool = if is_agent { &self.agents } else { &self.unix };
+                let (pool, most, whose) = match is_agent {
+                    true => (&self.agents, self.limits.agent_connections_max, "of agents"),
+                    false => (&self.unix, self.limits.unix_connections_max, "on the socket"),
+                };
                 let Ok(permit) = Arc::clone(pool).try_acquire_owned() else {
                     let door = if is_agent { Door::Agents } else { Door::Socket };
                     self.site.note_turned_away(door);
-                    debug!("too many connections on the socket: one was closed");
-                    return;
+                    self.note_full(whose, most);
+                    return turn_away_unix(stream);
                 };
                 self.start(stream, peer, permit);
             }
@@ -238,9 +306,9 @@ async fn serve_connection<S>(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_read)
-        .max_header_size(limits.header_bytes_max)
-        .max_headers(limits.headers_max)
-        .max_buf_size(limits.header_bytes_max.saturating_mul(4).max(64 * 1024))
+        .max_header_size(PARSED_BYTES_MAX)
+        .max_headers(PARSED_HEADERS_MAX)
+        .max_buf_size(BUFFER_BYTES_MAX)
         .serve_connection(TokioIo::new(Watched::new(stream, limits.write_stall)), answer);
     tokio::pin!(connection);
     let outcome = tokio::select! {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
+use http_body_util::BodyExt as _;
 use hyper::body::Body;
+use hyper::header::EXPECT;
+use hyper::http::request::Parts;
 use hyper::service::Service as _;
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::service::TowerToHyperService;
@@ -13,8 +16,9 @@ use tracing::debug;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::base::limit::{ANSWERS_BYTES_MAX, BODIES_BYTES_MAX};
 use crate::base::{Actor, Error, TokenId};
-use crate::http::body::{FORM, Room, is_of_type};
+use crate::http::body::{self, FORM, Room, is_of_type};
 use crate::http::gate::{self, Refused};
 use crate::http::listen::Peer;
 use crate::http::metrics::{Class, Door};
@@ -23,18 +27,27 @@ use crate::http::reply::{self, Failed, Shown};
 use crate::http::table::Route;
 use crate::http::{Edge, any_of};
 
+/// Answers up to this long take no room.
+const SMALL_ANSWER_BYTES_MAX: u64 = 64 * 1024;
+
 /// The routes behind their checks; answers requests with or without a socket.
 #[derive(Clone)]
 pub struct Site {
     edge: Edge,
     routes: BoxedFilter<(Response,)>,
-    room: Room,
+    bodies: Room,
+    answers: Room,
 }
 
 impl Site {
     /// Returns the site that `routes` make.
     pub fn new(routes: BoxedFilter<(Response,)>, edge: Edge) -> Site {
-        Site { edge, routes: any_of([routes]), room: Room::new() }
+        Site {
+            edge,
+            routes: any_of([routes]),
+            bodies: Room::new(BODIES_BYTES_MAX),
+            answers: Room::new(ANSWERS_BYTES_MAX),
+        }
     }
 
     /// Returns whether a process belongs to a job.
@@ -65,7 +78,7 @@ impl Site {
         let path = path.to_owned();
         let mut seen = Seen { method: request.method().clone(), route: None, actor: None };
         let run = AssertUnwindSafe(self.run(peer, request, &mut seen)).catch_unwind();
-        let mut response = match run.await {
+        let response = match run.await {
             Ok(Ok(response)) => match response.extensions().get::<Failed>() {
                 Some(Failed(error, aside)) => {
                     shown.aside.clone_from(aside);
@@ -74,12 +87,17 @@ impl Site {
                 None => self.or_no_route(response, &path, &shown),
             },
             Ok(Err(Refused::Error(error))) => self.refuse(&error, &shown),
+            Ok(Err(Refused::Status(status, error))) => {
+                self.edge.traffic.note_refusal(error.code_str());
+                reply::finish_status(status, &error, &shown)
+            }
             Ok(Err(Refused::OtherVerbs(verbs))) => reply::other_verbs(&verbs, &shown),
             Err(_) => {
                 let error = Error::internal("a request ended in a fault of the program");
                 self.refuse(&error.code("panic"), &shown)
             }
         };
+        let mut response = self.with_room(response, &shown).await;
         reply::finish_headers(&mut response);
         self.note(&seen, &shown.request_id, response.status(), start.elapsed());
         response
@@ -111,6 +129,23 @@ impl Site {
         );
     }
 
+    /// Large answers take room until they have left: clients that do not read cannot fill the
+    /// memory with them.
+    async fn with_room(&self, response: Response, shown: &Shown<'_>) -> Response {
+        if response.body().size_hint().exact().is_none_or(|it| it <= SMALL_ANSWER_BYTES_MAX) {
+            return response;
+        }
+        let (head, body) = response.into_parts();
+        let held = match body.collect().await {
+            Ok(whole) => self.answers.hold(whole.to_bytes()),
+            Err(cause) => Err(Error::internal("an answer cannot be read").source(cause)),
+        };
+        match held {
+            Ok(bytes) => Response::from_parts(head, bytes.into()),
+            Err(error) => self.refuse(&error, shown),
+        }
+    }
+
     async fn run<B>(
         &self,
         peer: Peer,
@@ -122,7 +157,17 @@ impl Site {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (mut head, body) = request.into_parts();
-        let passed = gate::check(&self.edge, peer, &head).await?;
+        let passed = match gate::check(&self.edge, peer, &head).await {
+            Ok(passed) => passed,
+            Err(refused) => {
+                // Where a body ends that is framed in a doubtful way is not looked for.
+                if !matches!(refused, Refused::Status(..)) && !body.is_end_stream() && !asks(&head)
+                {
+                    body::drain(Box::pin(http_body_util::BodyStream::new(body))).await;
+                }
+                return Err(refused);
+            }
+        };
         seen.route = Some(passed.route);
         seen.actor = passed.who.as_ref().map(|it| it.caller.actor());
         if head.method == Method::HEAD {
@@ -130,7 +175,7 @@ impl Site {
         }
         head.uri = origin_form(&head.uri);
         head.extensions.insert(Arc::new(passed));
-        head.extensions.insert(self.room.clone());
+        head.extensions.insert(self.bodies.clone());
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
         match routes.call(Request::from_parts(head, body)).await {
             Ok(response) => Ok(response),
@@ -153,6 +198,11 @@ struct Seen {
     method: Method,
     route: Option<&'static Route>,
     actor: Option<Actor>,
+}
+
+/// Returns whether a client waits for a word before it sends its body: it need not be read.
+fn asks(head: &Parts) -> bool {
+    head.headers.contains_key(EXPECT)
 }
 
 /// `GET http://host/path` and `GET /path` are the same request; the host has been checked.

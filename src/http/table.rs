@@ -80,6 +80,7 @@ pub const ROUTES: &[Route] = &[
     on_socket(Verb::Get, "/api/backups", Who::Admin),
     on_socket(Verb::Post, "/api/backups", Who::Admin),
     on_socket(Verb::Post, "/api/cleanup", Who::Admin),
+    on(Verb::Get, "/api/health", Who::Read),
     on(Verb::Get, "/api/events", Who::Read),
     on(Verb::Get, "/api/config", Who::Read),
     on(Verb::Get, "/api/sources", Who::Read),
@@ -104,7 +105,12 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/api/agent/jobs/{id}/prompt", Who::Read),
     on(Verb::Post, "/api/agent/jobs/{id}/cancel", Who::Write),
     on(Verb::Post, "/api/agent/jobs/{id}/retry", Who::Write),
+    on(Verb::Post, "/api/agent/jobs/{id}/restore", Who::Decide),
+    on(Verb::Post, "/api/agent/jobs/{id}/keep", Who::Decide),
     on(Verb::Post, "/api/agent/jobs/{id}/result", Who::Job),
+    on(Verb::Get, "/api/usage", Who::Read),
+    on(Verb::Get, "/api/engines", Who::Read),
+    on(Verb::Post, "/api/engines/{name}/release", Who::Write),
     on(Verb::Get, "/api/agent/topic", Who::Read),
     on(Verb::Get, "/api/agent/open-topics", Who::Read),
     on(Verb::Get, "/api/personas", Who::Read),
@@ -128,6 +134,8 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/jobs/{id}/prompt", Who::Read),
     on(Verb::Post, "/jobs/{id}/cancel", Who::Write),
     on(Verb::Post, "/jobs/{id}/retry", Who::Write),
+    on(Verb::Post, "/jobs/{id}/restore", Who::Decide),
+    on(Verb::Post, "/jobs/{id}/keep", Who::Decide),
 ];
 
 const fn on(verb: Verb, path: &'static str, who: Who) -> Route {

@@ -5,15 +5,14 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::limit::{MESSAGE_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{Result, SourcePath, TopicId};
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
 /// A message in JSON: every character may be escaped by six bytes.
-const MESSAGE_BODY_BYTES_MAX: usize = 6 * MESSAGE_BYTES_MAX + 256 * 1024;
+const MESSAGE_BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
 /// A proposed text in JSON with its anchors. Text of documents is seldom escaped.
-const PROPOSAL_BODY_BYTES_MAX: usize = 2 * SOURCE_BYTES_MAX + 4 * 1024 * 1024;
+const PROPOSAL_BODY_BYTES_MAX: usize = crate::base::limit::PROPOSAL_BODY_BYTES_MAX;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -15,7 +15,7 @@ use crate::people::{self, Caller, Login, TokenOwner, TokenScope, Via};
 use crate::store::Tx;
 
 /// Longest token that is looked at, in bytes.
-const TOKEN_BYTES_MAX: usize = 200;
+const TOKEN_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 
 /// What a request brought to prove who sends it.
 #[derive(Clone)]
@@ -103,7 +103,7 @@ pub(super) fn authorize(who: Who, caller: &Caller) -> Result<()> {
 
 async fn by_cookie(edge: &Edge, secret: &str) -> Result<Identified> {
     let (now, wanted) = (edge.store.clock().now(), secret.to_owned());
-    let found = edge.store.read(move |c| people::find_login(c, &wanted, now)).await?;
+    let found = edge.store.look(|c| people::find_login(c, &wanted, now))?;
     let Some(Login { hash, person, is_touch_due }) = found else { return Err(unknown()) };
     if is_touch_due {
         let hash = hash.clone();
@@ -115,7 +115,7 @@ async fn by_cookie(edge: &Edge, secret: &str) -> Result<Identified> {
 
 async fn by_token(edge: &Edge, peer: &Peer, token: &str) -> Result<Caller> {
     let (now, wanted) = (edge.store.clock().now(), token.to_owned());
-    let found = edge.store.read(move |c| people::find_by_secret(c, &wanted, now)).await?;
+    let found = edge.store.look(|c| people::find_by_secret(c, &wanted, now))?;
     if let Some(owner) = found {
         return by_owner(edge, peer, owner).await;
     }

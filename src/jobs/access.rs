@@ -115,7 +115,12 @@ impl Job {
         if self.grants.iter().any(allowed) {
             return Ok(());
         }
-        let message = format!("job {} may not {} {subject}", self.id, verb.as_str());
+        let does = match verb {
+            Verb::Read => "read",
+            Verb::Message => "write in",
+            Verb::Propose => "propose for",
+        };
+        let message = format!("job {} may not {does} {}", self.id, subject.replacen(':', " ", 1));
         Err(Error::new(ErrorKind::Forbidden, message)
             .code("not_granted")
             .hint("a job works on the topic and the source that it was started for"))

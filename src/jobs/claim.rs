@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use rusqlite::{OptionalExtension as _, named_params};
 use serde_json::json;
 
-use crate::base::{Actor, Error, Event, EventKind, Result};
+use crate::base::{Actor, Error, Event, EventKind, Result, fault};
 use crate::jobs::lane::{self, Capacities};
+use crate::jobs::waiting::{Gate, Rules};
 use crate::jobs::{Job, table};
+use crate::script::Config;
 use crate::store::Tx;
 
 const RUNNING: &str = "SELECT COUNT(*) FROM agent_jobs WHERE status = 'running'";
@@ -21,13 +23,22 @@ const FIRST_OF_KIND: &str = "
     SELECT seq, priority, id, lane_key FROM agent_jobs INDEXED BY jobs_claim
     WHERE kind = :kind AND status = 'queued' AND ready = 1
     ORDER BY priority DESC, seq LIMIT 1";
+// The same for each person, when the jobs of some have to wait.
+const NEXT_PERSON: &str = "
+    SELECT MIN(requested_by) FROM agent_jobs INDEXED BY jobs_claim_person
+    WHERE kind = :kind AND status = 'queued' AND ready = 1 AND requested_by > :person";
+const FIRST_OF_PERSON: &str = "
+    SELECT seq, priority, id, lane_key FROM agent_jobs INDEXED BY jobs_claim_person
+    WHERE kind = :kind AND requested_by = :person AND status = 'queued' AND ready = 1
+    ORDER BY priority DESC, seq LIMIT 1";
 const UNCLAIM: &str = "
     UPDATE agent_jobs SET status = 'queued', started_ms = NULL, lane_slot = NULL, token_hash = NULL,
         ready = :ready
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL AND guard_pid IS NULL";
 const CLAIM: &str = "
-    UPDATE agent_jobs SET status = 'running', ready = 0, started_ms = :now, lane_slot = :slot,
-        token_hash = :token, config_digest = :config
+    UPDATE agent_jobs SET status = 'running', ready = 0, lane_slot = :slot,
+        started_ms = MAX(:now, created_ms),
+        token_hash = :token, config_digest = :config, engine = :engine
     WHERE seq = :seq AND status = 'queued'";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
@@ -35,22 +46,45 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("claim::running_of_kind", RUNNING_OF_KIND),
     ("claim::next_kind", NEXT_KIND),
     ("claim::first_of_kind", FIRST_OF_KIND),
+    ("claim::next_person", NEXT_PERSON),
+    ("claim::first_of_person", FIRST_OF_PERSON),
     ("claim::claim", CLAIM),
     ("claim::unclaim", UNCLAIM),
 ];
 
 /// How much may run at once.
 #[derive(Clone, Debug)]
-pub(super) struct Caps {
+pub struct Caps {
     /// All jobs together.
-    pub(super) jobs: u32,
+    pub jobs: u32,
     /// Jobs of one kind; none means no limit of its own.
-    pub(super) kinds: BTreeMap<String, u32>,
+    pub kinds: BTreeMap<String, u32>,
     /// Jobs of one lane.
-    pub(super) lanes: Capacities,
+    pub lanes: Capacities,
+    /// Daily caps and engines.
+    pub(super) rules: Rules,
+}
+
+impl Caps {
+    /// Returns caps without a daily one, and without engines that could be held.
+    pub fn new(jobs: u32, kinds: BTreeMap<String, u32>, lanes: Capacities) -> Caps {
+        Caps { jobs, kinds, lanes, rules: Rules::default() }
+    }
+
+    /// Returns the caps of a script.
+    pub(super) fn of(config: &Config) -> Caps {
+        let kinds = config.kinds.values();
+        Caps {
+            jobs: config.limits.jobs,
+            kinds: kinds.filter_map(|it| Some((it.name.clone(), it.max_running?))).collect(),
+            lanes: Capacities(config.limits.lanes.clone()),
+            rules: Rules::of(config),
+        }
+    }
 }
 
 struct Candidate {
+    kind: String,
     seq: i64,
     priority: i64,
     id: crate::base::JobId,
@@ -58,7 +92,10 @@ struct Candidate {
 }
 
 /// Marks the next job as running under a new token, if one may run.
-pub(super) fn claim(
+///
+/// # Errors
+/// As any write.
+pub fn claim(
     tx: &Tx<'_>,
     caps: &Caps,
     token_hash: &str,
@@ -67,13 +104,17 @@ pub(super) fn claim(
     // Before the cap is looked at: a job that came due must not be found overdue again and again.
     lane::promote_due(tx, &caps.lanes)?;
     let running: u32 = tx.prepare_cached(RUNNING)?.query_row([], |row| row.get(0))?;
-    if running >= caps.jobs {
+    if running >= caps.jobs && !fault::is_off("job_cap") {
         return Ok(None);
     }
-    let Some((next, slot)) = next_with_slot(tx, caps)? else { return Ok(None) };
+    let gate = caps.rules.gate(tx.connection(), tx.now())?;
+    if gate.spent.is_all() {
+        return Ok(None);
+    }
+    let Some((next, slot)) = next_with_slot(tx, caps, &gate)? else { return Ok(None) };
     let changed = tx.prepare_cached(CLAIM)?.execute(named_params! {
         ":seq": next.seq, ":now": tx.now(), ":slot": slot, ":token": token_hash,
-        ":config": config_digest,
+        ":config": config_digest, ":engine": caps.rules.engine(&next.kind),
     })?;
     if changed == 0 {
         return Err(Error::internal(format!("job {} was claimed twice", next.id)));
@@ -116,8 +157,12 @@ pub(super) fn unclaim(tx: &Tx<'_>, job: &Job, lanes: &Capacities) -> Result<()> 
     ))
 }
 
-fn next_with_slot(tx: &Tx<'_>, caps: &Caps) -> Result<Option<(Candidate, Option<u32>)>> {
-    while let Some(next) = best_candidate(tx, caps)? {
+fn next_with_slot(
+    tx: &Tx<'_>,
+    caps: &Caps,
+    gate: &Gate,
+) -> Result<Option<(Candidate, Option<u32>)>> {
+    while let Some(next) = best_candidate(tx, caps, gate)? {
         let Some(lane) = &next.lane else { return Ok(Some((next, None))) };
         if let Some(slot) = lane::free_slot(tx, lane, &caps.lanes)? {
             return Ok(Some((next, Some(slot))));
@@ -128,7 +173,7 @@ fn next_with_slot(tx: &Tx<'_>, caps: &Caps) -> Result<Option<(Candidate, Option<
     Ok(None)
 }
 
-fn best_candidate(tx: &Tx<'_>, caps: &Caps) -> Result<Option<Candidate>> {
+fn best_candidate(tx: &Tx<'_>, caps: &Caps, gate: &Gate) -> Result<Option<Candidate>> {
     let mut best: Option<Candidate> = None;
     let mut kind = String::new();
     loop {
@@ -137,29 +182,75 @@ fn best_candidate(tx: &Tx<'_>, caps: &Caps) -> Result<Option<Candidate>> {
             .query_row(named_params! {":kind": kind}, |row| row.get(0))?;
         let Some(next) = next else { return Ok(best) };
         kind = next;
+        if caps.rules.is_closed(gate, &kind) {
+            continue;
+        }
         if let Some(cap) = caps.kinds.get(&kind) {
             let running: u32 = tx
                 .prepare_cached(RUNNING_OF_KIND)?
                 .query_row(named_params! {":kind": kind}, |row| row.get(0))?;
-            if running >= *cap {
+            if running >= *cap && !fault::is_off("kind_cap") {
                 continue;
             }
         }
-        let first = tx
-            .prepare_cached(FIRST_OF_KIND)?
-            .query_row(named_params! {":kind": kind}, |row| {
-                Ok(Candidate {
-                    seq: row.get(0)?,
-                    priority: row.get(1)?,
-                    id: row.get(2)?,
-                    lane: row.get(3)?,
-                })
-            })
-            .optional()?;
-        let Some(first) = first else { continue };
-        let order = |it: &Candidate| (-it.priority, it.seq);
-        if best.as_ref().is_none_or(|best| order(&first) < order(best)) {
-            best = Some(first);
+        let persons = gate.spent.persons();
+        if persons.is_empty() {
+            let first = tx
+                .prepare_cached(FIRST_OF_KIND)?
+                .query_row(named_params! {":kind": kind}, |row| candidate(row, &kind))
+                .optional()?;
+            keep_better(&mut best, first);
+        } else {
+            first_of_others(tx, &kind, &persons, &mut best)?;
         }
+    }
+}
+
+/// Looks at the first job of everybody whose jobs may start: one seek for each person.
+fn first_of_others(
+    tx: &Tx<'_>,
+    kind: &str,
+    waiting: &[&str],
+    best: &mut Option<Candidate>,
+) -> Result<()> {
+    let mut person = String::new();
+    loop {
+        let next: Option<String> = tx
+            .prepare_cached(NEXT_PERSON)?
+            .query_row(named_params! {":kind": kind, ":person": person}, |row| row.get(0))?;
+        let Some(next) = next else { return Ok(()) };
+        person = next;
+        if waiting.contains(&person.as_str()) {
+            continue;
+        }
+        let params = named_params! {":kind": kind, ":person": person};
+        let first = tx
+            .prepare_cached(FIRST_OF_PERSON)?
+            .query_row(params, |row| candidate(row, kind))
+            .optional()?;
+        keep_better(best, first);
+    }
+}
+
+fn candidate(row: &rusqlite::Row<'_>, kind: &str) -> rusqlite::Result<Candidate> {
+    Ok(Candidate {
+        kind: kind.to_owned(),
+        seq: row.get(0)?,
+        priority: row.get(1)?,
+        id: row.get(2)?,
+        lane: row.get(3)?,
+    })
+}
+
+/// The higher priority goes first, and then what was accepted earlier.
+fn keep_better(best: &mut Option<Candidate>, other: Option<Candidate>) {
+    let order = |it: &Candidate| match fault::is_off("claim_order") {
+        false => (-it.priority, it.seq),
+        true => (0, -it.seq),
+    };
+    if let Some(other) = other
+        && best.as_ref().is_none_or(|best| order(&other) < order(best))
+    {
+        *best = Some(other);
     }
 }

@@ -47,12 +47,9 @@ impl Engines {
         Ok(Engines(engines))
     }
 
-    /// Returns each engine's name with its absolute program.
-    pub fn programs(&self) -> Vec<String> {
-        let show = |it: &ResolvedEngine| {
-            format!("{} ({})", it.name, it.argv.first().map_or("", String::as_str))
-        };
-        self.0.values().map(show).collect()
+    /// Returns the engines by name.
+    pub fn iter(&self) -> impl Iterator<Item = &ResolvedEngine> {
+        self.0.values()
     }
 
     /// Returns an engine.

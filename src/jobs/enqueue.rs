@@ -3,9 +3,10 @@
 use rusqlite::named_params;
 use serde_json::{Map, Value, json};
 
-use crate::base::limit::{LANE_QUEUED_MAX, QUEUED_MAX};
+use crate::base::limit::{KIND_QUEUED_MAX, LANE_QUEUED_MAX, PERSON_QUEUED_MAX, QUEUED_MAX};
 use crate::base::{
     Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Result, SourcePath, TopicId,
+    fault,
 };
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::{BELL, Grant, Reason, table};
@@ -21,15 +22,22 @@ const INSERT: &str = "
 const QUEUED_IN_LANE: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE lane_key = :lane AND status = 'queued'";
 const QUEUED: &str = "SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued'";
+const QUEUED_OF_KIND: &str = "
+    SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_by_status
+    WHERE status = 'queued' AND kind = :kind";
+const QUEUED_OF_PERSON: &str = "
+    SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued' AND requested_by = :by";
 const CANCEL_QUEUED: &str = "
-    UPDATE agent_jobs SET status = 'cancelled', reason = :reason, completed_ms = :now,
-        cancelled_by = :by, ready = 0
+    UPDATE agent_jobs SET status = 'cancelled', reason = :reason,
+        completed_ms = MAX(:now, created_ms), cancelled_by = :by, ready = 0
     WHERE id = :id AND status = 'queued'";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("enqueue::insert", INSERT),
     ("enqueue::queued_in_lane", QUEUED_IN_LANE),
     ("enqueue::queued", QUEUED),
+    ("enqueue::queued_of_kind", QUEUED_OF_KIND),
+    ("enqueue::queued_of_person", QUEUED_OF_PERSON),
     ("enqueue::cancel_queued", CANCEL_QUEUED),
 ];
 
@@ -74,8 +82,9 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
     }
     let queued: i64 = tx.prepare_cached(QUEUED)?.query_row([], |row| row.get(0))?;
     if queued >= QUEUED_MAX {
-        return Err(full(format!("{queued} jobs are waiting already")));
+        return Err(full(format!("{queued} jobs are waiting already, the limit is {QUEUED_MAX}")));
     }
+    refuse_unfair(tx, new, queued)?;
     let id: JobId = ids.mint();
     let is_later = new.not_before.is_some_and(|at| at > tx.now());
     let ready = match (&new.lane, is_later) {
@@ -121,7 +130,33 @@ fn refuse_busy(tx: &Tx<'_>, lane: &str, capacities: &Capacities, new: &NewJob) -
         .prepare_cached(QUEUED_IN_LANE)?
         .query_row(named_params! {":lane": lane}, |row| row.get(0))?;
     if waiting >= LANE_QUEUED_MAX {
-        return Err(full(format!("{waiting} jobs are waiting for {lane} already")));
+        let most = format!("the limit is {LANE_QUEUED_MAX}");
+        return Err(full(format!("{waiting} jobs are waiting for {lane} already, {most}")));
+    }
+    Ok(())
+}
+
+/// Neither one kind nor one person takes all places of the queue. It is only counted when so many
+/// wait in all that it can be so: counting them is work.
+fn refuse_unfair(tx: &Tx<'_>, new: &NewJob, queued: i64) -> Result<()> {
+    if fault::is_off("fair_queue") {
+        return Ok(());
+    }
+    if queued >= KIND_QUEUED_MAX {
+        let params = named_params! {":kind": new.kind};
+        let kind: i64 = tx.prepare_cached(QUEUED_OF_KIND)?.query_row(params, |row| row.get(0))?;
+        if kind >= KIND_QUEUED_MAX {
+            let what = format!("{kind} jobs of kind {} are waiting already", new.kind);
+            return Err(full(format!("{what}, the limit is {KIND_QUEUED_MAX}")));
+        }
+    }
+    if queued >= PERSON_QUEUED_MAX {
+        let params = named_params! {":by": new.requested_by};
+        let own: i64 = tx.prepare_cached(QUEUED_OF_PERSON)?.query_row(params, |row| row.get(0))?;
+        if own >= PERSON_QUEUED_MAX {
+            let what = format!("{own} jobs of the same person are waiting already");
+            return Err(full(format!("{what}, the limit is {PERSON_QUEUED_MAX}")));
+        }
     }
     Ok(())
 }
@@ -153,7 +188,7 @@ pub fn cancel_queued(tx: &Tx<'_>, id: &JobId, by: &Actor, capacities: &Capacitie
         by.clone(),
         json!({
             "id": id, "kind": job.kind, "status": "cancelled", "reason": "cancelled",
-            "source_path": job.source_path, "topic_id": job.topic_id,
+            "source_path": job.source_path, "topic_id": job.topic_id, "retry_at": null,
         }),
     );
     tx.emit(event)?;

@@ -5,24 +5,34 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::{Fuse, FusedFuture as _};
 use serde_json::Value;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::base::limit::ERROR_TAIL_BYTES_MAX;
 use crate::base::{Error, Result, fault};
-use crate::jobs::queue::Inner;
+use crate::jobs::queue::{Inner, Watched};
 use crate::jobs::settle::{self, Outcome};
+use crate::jobs::telemetry::limit::{self, Limit};
 use crate::jobs::telemetry::{Report, Telemetry};
 use crate::jobs::{Job, Reason, Status, claim, job_dir, launch};
 use crate::process::{
-    self, ExitCause, ExitRecord, Guard, GuardEnd, GuardEvent, GuardSpec, MARK, Stream,
+    self, ExitCause, ExitRecord, Guard, GuardEnd, GuardEvent, GuardSpec, MARK, ProcessIdentity,
+    Stream,
 };
-use crate::script::{Kind, Reads};
+use crate::script::{Engine, Kind, Reads};
 use crate::store::Tx;
 
 /// How long to wait before a settlement that failed (a full disk) is tried again.
 const SETTLE_RETRY: Duration = Duration::from_secs(2);
+/// How many of the last lines of standard error are looked at for words about a limit.
+const STDERR_LINES: usize = 5;
+
+/// How long the last look at the repository may take once the server stops.
+const LAST_LOOK: Duration = Duration::from_millis(500);
 
 /// Runs a claimed job; returns when its row is settled, or when the server stops and cannot.
 pub(super) async fn execute(
@@ -85,11 +95,15 @@ async fn prepare(inner: &Inner, job: &Job, token: String) -> std::result::Result
         };
         failed(reason, cause.message().to_owned())
     })?;
-    let (inputs, grants) = (Value::Object(prepared.inputs), prepared.grants);
-    let id = job.id.clone();
-    let keep = move |tx: &Tx<'_>| settle::keep_start(tx, &id, &inputs, &grants);
-    let kept = inner.setup.store.write(keep).await;
-    kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
+    // A job that computes nothing at its start has it all on record already.
+    if prepared.inputs != job.inputs || prepared.grants != job.grants {
+        let (inputs, grants) = (Value::Object(prepared.inputs), prepared.grants);
+        let id = job.id.clone();
+        let keep = move |tx: &Tx<'_>| settle::keep_start(tx, &id, &inputs, &grants);
+        let kept = inner.setup.store.write(keep).await;
+        kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
+    }
+    fault::crash_point("after_prepare");
     ready(inner, job, kind, prepared.prompt, token).map_err(|cause| match cause.code_str() {
         "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
         _ => failed(Reason::PromptFailed, cause.message().to_owned()),
@@ -112,7 +126,7 @@ async fn supervise(
     stop: &CancellationToken,
 ) -> Option<Outcome> {
     let dir = ready.spec.job_dir.clone();
-    let watched = (inner.setup.hooks.watch)().await;
+    let watched = (inner.setup.hooks.watch)(job.id.clone()).await;
     let guard = match process::spawn_guard(&inner.setup.children, ready.spec).await {
         Ok(guard) => guard,
         Err(cause) => {
@@ -121,31 +135,54 @@ async fn supervise(
         }
     };
     fault::crash_point("after_spawn");
-    let (id, identity) = (job.id.clone(), guard.identity().clone());
-    let kept = inner.setup.store.write(move |tx| settle::keep_guard(tx, &id, &identity)).await;
-    if let Err(cause) = kept {
-        // The guard is ours all the same, and its lock proves it: only the pid is not on record.
-        warn!(job_id = %job.id, "the guard's pid was not recorded: {}", cause.chain());
-    }
+    let identity = guard.identity().clone();
     let clock = inner.setup.store.clock().clone();
     let telemetry = Telemetry::new(&dir, ready.reads, clock);
-    let (end, telemetry) = follow(inner, job, guard, telemetry, cancel, stop).await;
+    // What the guard says is heard while its pid is written down.
+    let ((), (end, telemetry, ending)) = tokio::join!(
+        keep_guard(inner, job, identity),
+        follow(inner, job, guard, telemetry, cancel, stop)
+    );
     let has_survivors = match &end {
         GuardEnd::Lost => true,
         GuardEnd::Recorded(record) => !record.survivors.is_empty(),
     };
     if has_survivors {
         fence(inner, job).await;
-        if !end_all_strays(inner, job, stop).await {
-            return None;
-        }
+    }
+    // What the agent's tree had of its grace already, what it leaves has not again.
+    let kill_at = ending.unwrap_or_else(Instant::now) + inner.ground.grace;
+    if !end_all_strays(inner, job, has_survivors.then_some(kill_at), stop).await {
+        return None;
     }
     let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
     let mut outcome = outcome_of(inner, job, end, &report, stop.is_cancelled());
-    if !stop.is_cancelled() && !fault::is_off("watch") {
-        outcome.warnings.extend(watched().await);
+    if !fault::is_off("watch") {
+        outcome.warnings.extend(look_again(watched, stop).await);
     }
     Some(outcome)
+}
+
+/// Names what is different now. A server that stops has little time: what it cannot look at any
+/// more is said to be unseen.
+async fn look_again(watched: Watched, stop: &CancellationToken) -> Vec<String> {
+    let look = watched();
+    tokio::pin!(look);
+    let told = tokio::select! {
+        told = &mut look => return told,
+        () = stop.cancelled() => tokio::time::timeout(LAST_LOOK, look).await,
+    };
+    told.unwrap_or_else(|_| vec!["unwatched: the server stopped before it could look".to_owned()])
+}
+
+async fn keep_guard(inner: &Inner, job: &Job, identity: ProcessIdentity) {
+    let id = job.id.clone();
+    let kept = inner.setup.store.write(move |tx| settle::keep_guard(tx, &id, &identity)).await;
+    if let Err(cause) = kept {
+        // The guard is ours all the same, and its lock proves it: only the pid is not on record.
+        warn!(job_id = %job.id, "the guard's pid was not recorded: {}", cause.chain());
+    }
+    fault::crash_point("after_guard");
 }
 
 async fn follow(
@@ -155,21 +192,28 @@ async fn follow(
     telemetry: Telemetry,
     cancel: CancellationToken,
     stop: &CancellationToken,
-) -> (GuardEnd, Option<Telemetry>) {
+) -> (GuardEnd, Option<Telemetry>, Option<Instant>) {
+    let mut ending = None;
     let stopper = guard.stopper();
     let mut telemetry = Some(telemetry);
-    let mut is_told = false;
+    let (mut is_told, mut is_fenced) = (false, false);
+    // The fence is written while the guard brings the end about: neither waits for the other, and
+    // the settlement comes after both.
+    let mut fencing = std::pin::pin!(Fuse::terminated());
     // A guard that stands still is killed by `process` and comes back as lost.
     loop {
         let event = tokio::select! {
             event = guard.next() => event,
+            () = fencing.as_mut(), if !fencing.is_terminated() => continue,
             () = cancel.cancelled(), if !is_told => {
                 is_told = true;
+                ending.get_or_insert_with(Instant::now);
                 stopper.stop(ExitCause::Stopped);
                 continue;
             }
             () = stop.cancelled(), if !is_told => {
                 is_told = true;
+                ending.get_or_insert_with(Instant::now);
                 fence(inner, job).await;
                 stopper.stop(ExitCause::Stopped);
                 continue;
@@ -178,7 +222,11 @@ async fn follow(
         match event {
             None => break,
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
-                fence(inner, job).await;
+                ending.get_or_insert_with(Instant::now);
+                if !is_fenced {
+                    is_fenced = true;
+                    fencing.set(fence(inner, job).fuse());
+                }
             }
             Some(GuardEvent::Output { stream: Stream::Stdout, .. }) => {
                 let (again, is_final) = pump(telemetry.take(), job, false).await;
@@ -191,8 +239,12 @@ async fn follow(
         }
     }
     let end = guard.wait().await;
+    if !fencing.is_terminated() {
+        fencing.await;
+    }
+    fault::crash_point("after_exit");
     let (telemetry, _) = pump(telemetry.take(), job, true).await;
-    (end, telemetry)
+    (end, telemetry, ending)
 }
 
 async fn pump(telemetry: Option<Telemetry>, job: &Job, is_last: bool) -> (Option<Telemetry>, bool) {
@@ -223,12 +275,19 @@ async fn fence(inner: &Inner, job: &Job) {
         // The settlement sets the same column, so a token outlives this failure by moments only.
         error!(job_id = %job.id, "the job could not be fenced: {}", cause.chain());
     }
+    fault::crash_point("after_fence");
 }
 
-/// Ends what a killed guard left behind, until nothing is left: the lane is held until then.
-/// Whether nothing is; false only if the server stops meanwhile.
-pub(super) async fn end_all_strays(inner: &Inner, job: &Job, stop: &CancellationToken) -> bool {
-    while !end_strays(inner, job).await {
+/// Ends what a guard left behind, until nothing is left: the lane is held until then. With
+/// `kill_at` the guard was killed, and what it started is looked for everywhere; otherwise in the
+/// job's cgroup only. Whether nothing is; false only if the server stops meanwhile.
+async fn end_all_strays(
+    inner: &Inner,
+    job: &Job,
+    kill_at: Option<Instant>,
+    stop: &CancellationToken,
+) -> bool {
+    while !end_strays(inner, job, kill_at).await {
         tokio::select! {
             () = tokio::time::sleep(SETTLE_RETRY) => {}
             () = stop.cancelled() => return false,
@@ -238,19 +297,30 @@ pub(super) async fn end_all_strays(inner: &Inner, job: &Job, stop: &Cancellation
 }
 
 /// The second subreaper: what a killed guard left behind came to this process.
-async fn end_strays(inner: &Inner, job: &Job) -> bool {
-    let grace = inner.ground.grace;
-    let by_parent = process::sweep_orphans(&inner.setup.children, grace).await;
-    let by_mark = process::end_marked(MARK, job.id.as_str(), grace).await;
+async fn end_strays(inner: &Inner, job: &Job, kill_at: Option<Instant>) -> bool {
     let mut are_gone = true;
-    for ended in [by_parent, by_mark] {
-        match ended {
-            Ok(0) => {}
-            Ok(count) => warn!(job_id = %job.id, "ended {count} processes that a guard left"),
-            Err(cause) => {
-                error!(job_id = %job.id, "strays: {}", cause.chain());
-                are_gone = false;
+    if let Some(kill_at) = kill_at {
+        let left = || kill_at.saturating_duration_since(Instant::now());
+        let by_parent = process::sweep_orphans(&inner.setup.children, left()).await;
+        let by_mark = process::end_marked(MARK, job.id.as_str(), left()).await;
+        for ended in [by_parent, by_mark] {
+            match ended {
+                Ok(0) => {}
+                Ok(count) => warn!(job_id = %job.id, "ended {count} processes that a guard left"),
+                Err(cause) => {
+                    error!(job_id = %job.id, "strays: {}", cause.chain());
+                    are_gone = false;
+                }
             }
+        }
+    }
+    let dir = job_dir(&inner.ground.data, &job.id);
+    match inner.ground.cgroups.end(job.id.as_str(), &inner.ground.data, &dir).await {
+        Ok(false) => {}
+        Ok(true) => warn!(job_id = %job.id, "ended what was left in the job's cgroup"),
+        Err(cause) => {
+            error!(job_id = %job.id, "strays: {}", cause.chain());
+            are_gone = false;
         }
     }
     are_gone
@@ -275,6 +345,8 @@ pub(super) fn outcome_of(
         usage: report.usage.clone(),
         cost_usd: report.cost_usd,
         session_ref: report.session_ref.clone(),
+        limit: report.limit.or_else(|| limit_in_stderr(inner, job, &stderr)),
+        holds_engine: engine_of(inner, job).is_some_and(|it| it.is_held_by_limits),
         error_tail: stderr,
         ..Outcome::default()
     };
@@ -295,6 +367,21 @@ pub(super) fn outcome_of(
         outcome.error_tail = report.summary.clone().unwrap_or_default();
     }
     outcome
+}
+
+fn engine_of<'i>(inner: &'i Inner, job: &Job) -> Option<&'i Engine> {
+    let config = &inner.setup.config;
+    config.kinds.get(&job.kind).and_then(|kind| config.engines.get(&kind.engine))
+}
+
+/// An agent that prints text for people has its complaints on standard error.
+fn limit_in_stderr(inner: &Inner, job: &Job, stderr: &str) -> Option<Limit> {
+    let reads = engine_of(inner, job).and_then(Engine::reads);
+    let now = inner.setup.store.clock().now();
+    if reads != Some(Reads::Plain) {
+        return None;
+    }
+    stderr.lines().rev().take(STDERR_LINES).find_map(|line| limit::in_words(line, now))
 }
 
 fn judge(outcome: &mut Outcome, record: ExitRecord, is_stopping: bool) {

@@ -105,6 +105,8 @@ pub enum Reason {
     GuardLost,
     /// The server ended while the job ran.
     ServerRestarted,
+    /// The agent's provider takes no more at present.
+    RateLimited,
     /// A person cancelled it.
     Cancelled,
     /// A fault of this program.
@@ -112,7 +114,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    const ALL: [Reason; 14] = [
+    const ALL: [Reason; 15] = [
         Reason::SpawnFailed,
         Reason::ExitStatus,
         Reason::Signal,
@@ -125,6 +127,7 @@ impl Reason {
         Reason::InputsChanged,
         Reason::GuardLost,
         Reason::ServerRestarted,
+        Reason::RateLimited,
         Reason::Cancelled,
         Reason::Internal,
     ];
@@ -144,6 +147,7 @@ impl Reason {
             Reason::InputsChanged => "inputs_changed",
             Reason::GuardLost => "guard_lost",
             Reason::ServerRestarted => "server_restarted",
+            Reason::RateLimited => "rate_limited",
             Reason::Cancelled => "cancelled",
             Reason::Internal => "internal",
         }
@@ -209,6 +213,8 @@ pub struct Job {
     pub priority: i64,
     /// Not before this time.
     pub not_before: Option<Millis>,
+    /// When it can be tried again, if its agent's provider took no more and said so.
+    pub retry_at: Option<Millis>,
     /// The values of its inputs.
     pub inputs: Map<String, Value>,
     /// The agent's last words, or what it said of its result.
@@ -226,9 +232,21 @@ pub struct Job {
     /// What its token may do.
     #[serde(skip)]
     pub grants: Vec<crate::jobs::Grant>,
+    /// The engine that ran it.
+    #[serde(skip)]
+    pub engine: Option<String>,
     /// The guard, once it was started.
     #[serde(skip)]
     pub guard: Option<crate::process::ProcessIdentity>,
+}
+
+/// What a queued job waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Its time: its `not_before` is still to come.
+    Time,
+    /// Anything else.
+    Turn,
 }
 
 /// Which jobs to list.
@@ -242,6 +260,10 @@ pub struct JobFilter {
     pub kind: Option<String>,
     /// Only in this state.
     pub status: Option<Status>,
+    /// Of those that are queued, only these.
+    pub turn: Option<Turn>,
+    /// The present time, for [`JobFilter::turn`].
+    pub now: Millis,
     /// Only accepted before this job.
     pub before: Option<JobId>,
     /// At most so many.
@@ -288,6 +310,7 @@ impl Job {
             requested_by: row.get("requested_by")?,
             priority: row.get("priority")?,
             not_before: row.get("not_before_ms")?,
+            retry_at: row.get("retry_at_ms")?,
             inputs: json(row, "inputs_json")?.unwrap_or_default(),
             summary: row.get("summary")?,
             result: json(row, "result_json")?,
@@ -296,6 +319,7 @@ impl Job {
             session_ref: row.get("session_ref")?,
             config_digest: row.get("config_digest")?,
             grants: json(row, "grants_json")?.unwrap_or_default(),
+            engine: row.get("engine")?,
             guard,
         })
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::named_params;
 
-use crate::base::Result;
+use crate::base::{Result, fault};
 use crate::store::Tx;
 
 const RUNNING_SLOTS: &str = "
@@ -58,6 +58,9 @@ impl Capacities {
     /// Returns the capacity of a lane, at least 1.
     pub fn of(&self, lane: &str) -> u32 {
         let input = lane.split_once('=').map_or(lane, |(input, _)| input);
+        if fault::is_off("lane_cap") {
+            return u32::from(u16::MAX);
+        }
         self.0.get(input).copied().unwrap_or(1).max(1)
     }
 }

@@ -10,11 +10,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::{ResolvedEngine, job_dir};
-use crate::process::{Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps};
+use crate::process::{Cgroups, Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps};
 use crate::script::{Kind, PromptBy};
 
 /// The longest single argument that Linux takes, without its final zero byte.
-const ARGUMENT_BYTES_MAX: usize = 131_071;
+const ARGUMENT_BYTES_MAX: usize = crate::base::limit::ARGUMENT_BYTES_MAX;
 
 /// Variables by which an agent knows that it runs inside another one. An operator who starts the
 /// server from such an agent would have every job refuse to start; their own settings
@@ -67,6 +67,7 @@ pub(super) struct Ground {
     /// The server's environment, already without what agents must not inherit.
     pub(super) env: Vec<(String, String)>,
     pub(super) grace: Duration,
+    pub(super) cgroups: Cgroups,
 }
 
 /// Returns the server's environment as agents may inherit it.
@@ -128,6 +129,7 @@ pub(super) fn guard_spec(
         grace_ms: ms(ground.grace),
         output: OutputCaps { head_bytes: OUTPUT_HEAD_BYTES_MAX, tail_bytes: OUTPUT_TAIL_BYTES_MAX },
         on_server_loss: OnServerLoss::Kill,
+        cgroup: None,
         sandbox: None,
     };
     Ok(GuardSpec {
@@ -136,6 +138,7 @@ pub(super) fn guard_spec(
         launch,
         prompt: Some(prompt.into_bytes()),
         secrets: private,
+        cgroups: ground.cgroups.clone(),
     })
 }
 

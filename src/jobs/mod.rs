@@ -6,10 +6,12 @@
 //! **Invariant:** a row is claimed before anything is started, and settled after everything ended.
 
 mod access;
+mod cap;
 mod claim;
 mod engine;
 mod enqueue;
 mod execution;
+mod hold;
 mod job;
 mod lane;
 mod launch;
@@ -21,21 +23,30 @@ mod recovery;
 mod retained;
 mod sentence;
 mod settle;
+#[cfg(test)]
+mod spending;
 mod table;
 mod telemetry;
+mod usage;
+mod waiting;
 
 pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
+pub use cap::{CapOf, CapState, DailyCaps};
+pub use claim::{Caps, claim};
 pub use engine::{Engines, ResolvedEngine};
 pub use enqueue::{NewJob, cancel_queued, enqueue};
-pub use job::{Job, JobFilter, Reason, Status};
+pub use hold::{Hold, holds, release};
+pub use job::{Job, JobFilter, Reason, Status, Turn};
 pub use lane::Capacities;
 pub use measured::{QueueCounts, Spent, queue_counts, spent};
-pub use queue::{Hooks, Prepared, Queue, Setup, Watch, Watched};
+pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
 pub use retained::{Files, fence_all, files, give_up_files, queued};
 pub use sentence::sentence;
 pub use settle::{keep_result, request_cancel};
-pub use table::{find, list, recent_of_topic, running_guards};
+pub use table::{find, find_slim as find_brief, list, recent_of_topic, running_guards};
 pub use telemetry::read_stream;
+pub use usage::{Usage, UsageBy, usage};
+pub use waiting::{Outlook, Waiting};
 
 use crate::base::JobId;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -59,6 +70,9 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         access::STATEMENTS,
         measured::STATEMENTS,
         retained::STATEMENTS,
+        usage::STATEMENTS,
+        hold::STATEMENTS,
+        waiting::STATEMENTS,
     ]
     .concat()
 }

@@ -7,26 +7,28 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::Map;
 
-use crate::base::{Actor, Clock, Ids, JobId, Millis};
-use crate::jobs::claim::{Caps, claim};
-use crate::jobs::lane::Capacities;
+use crate::base::limit::{KIND_QUEUED_MAX, QUEUED_MAX};
+use crate::base::{Actor, Clock, Ids, JobId, Millis, Result};
+use crate::jobs::claim::{Caps, claim, unclaim};
+use crate::jobs::lane::{Capacities, refresh_all};
 use crate::jobs::settle::{Outcome, settle};
+use crate::jobs::waiting::Rules;
 use crate::jobs::{
     Hooks, Job, NewJob, Prepared, Status, Watched, cancel_queued, enqueue, fence, table,
 };
 use crate::script::OnBusy;
 use crate::store::{MIGRATIONS, Tx, migrate};
 
-struct Bench {
-    connection: Connection,
-    clock: Clock,
-    ids: Ids,
-    caps: Caps,
-    hooks: Hooks,
+pub(super) struct Bench {
+    pub(super) connection: Connection,
+    pub(super) clock: Clock,
+    pub(super) ids: Ids,
+    pub(super) caps: Caps,
+    pub(super) hooks: Hooks,
 }
 
 impl Bench {
-    fn new(jobs: u32, kind_b: u32, lane: u32) -> Bench {
+    pub(super) fn new(jobs: u32, kind_b: u32, lane: u32) -> Bench {
         let connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "foreign_keys", true).unwrap();
         let clock = Clock::fixed(Millis(1_700_000_000_000));
@@ -35,6 +37,7 @@ impl Bench {
             jobs,
             kinds: BTreeMap::from([("b".to_owned(), kind_b)]),
             lanes: Capacities(BTreeMap::from([("wide".to_owned(), lane)])),
+            rules: Rules::default(),
         };
         let hooks = Hooks {
             prepare: Arc::new(|_| {
@@ -45,17 +48,18 @@ impl Bench {
             }),
             produced: Arc::new(|_, _, _| Ok(true)),
             settled: Arc::new(|_, _| Ok(())),
-            watch: Arc::new(|| {
+            watch: Arc::new(|_| {
                 Box::pin(async {
                     let nothing: Watched = Box::new(|| Box::pin(async { Vec::new() }));
                     nothing
                 })
             }),
+            recall: Arc::new(|_| Box::pin(async { Vec::new() })),
         };
         Bench { connection, ids: Ids::new(clock.clone()), clock, caps, hooks }
     }
 
-    fn tx<T>(&mut self, work: impl Fn(&Bench, &Tx<'_>) -> T) -> T {
+    pub(super) fn tx<T>(&mut self, work: impl Fn(&Bench, &Tx<'_>) -> T) -> T {
         self.clock.advance(1);
         let transaction = self.connection.unchecked_transaction().unwrap();
         let done = work(self, &Tx::for_test(&transaction, self.clock.now()));
@@ -63,7 +67,13 @@ impl Bench {
         done
     }
 
-    fn request(&self, kind: &str, lane: Option<&str>, priority: i64, delay: i64) -> NewJob {
+    pub(super) fn request(
+        &self,
+        kind: &str,
+        lane: Option<&str>,
+        priority: i64,
+        delay: i64,
+    ) -> NewJob {
         NewJob {
             kind: kind.to_owned(),
             lane: lane.map(str::to_owned),
@@ -81,15 +91,32 @@ impl Bench {
         }
     }
 
-    fn add(&mut self, new: NewJob) -> JobId {
+    pub(super) fn add(&mut self, new: NewJob) -> JobId {
         self.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap())
     }
 
-    fn take(&mut self, token: &str) -> Option<Job> {
+    fn try_add(&mut self, new: &NewJob) -> Result<JobId> {
+        self.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, new))
+    }
+
+    fn give_back(&mut self, id: &JobId) {
+        let job = table::find(&self.connection, id).unwrap();
+        self.tx(|bench, tx| unclaim(tx, &job, &bench.caps.lanes).unwrap());
+    }
+
+    /// As a start with another script does.
+    fn set_caps(&mut self, jobs: u32, kind_b: u32, lane: u32) {
+        self.caps.jobs = jobs;
+        self.caps.kinds.insert("b".to_owned(), kind_b);
+        self.caps.lanes.0.insert("wide".to_owned(), lane);
+        self.tx(|bench, tx| refresh_all(tx, &bench.caps.lanes).unwrap());
+    }
+
+    pub(super) fn take(&mut self, token: &str) -> Option<Job> {
         self.tx(|bench, tx| claim(tx, &bench.caps, token, "digest").unwrap())
     }
 
-    fn end(&mut self, id: &JobId) {
+    pub(super) fn end(&mut self, id: &JobId) {
         self.tx(|bench, tx| {
             settle(tx, id, &Outcome::default(), None, &bench.hooks, &bench.caps.lanes).unwrap()
         });
@@ -138,11 +165,15 @@ fn next<'a>(
 
 #[derive(Clone, Debug)]
 enum Step {
-    Add(&'static str, Option<&'static str>, i64, i64),
+    Add(&'static str, Option<&'static str>, i64, i64, OnBusy),
     Take,
     End(usize),
     Cancel(usize),
     Wait(i64),
+    /// The server stops before a claimed job was started.
+    GiveBack(usize),
+    /// The script in force gives other caps: of all jobs, of kind b, of the wide lane.
+    Caps(u32, u32, u32),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -152,20 +183,30 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(Some("source_path=b.md")),
         Just(Some("wide=x")),
     ];
-    let add = (prop_oneof![Just("a"), Just("b")], lanes, -1..2i64, prop_oneof![Just(0), 1..50i64])
-        .prop_map(|(kind, lane, priority, delay)| Step::Add(kind, lane, priority, delay));
+    let busy = prop_oneof![3 => Just(OnBusy::Queue), 1 => Just(OnBusy::Reject)];
+    let delay = prop_oneof![Just(0), 1..50i64];
+    let add = (prop_oneof![Just("a"), Just("b")], lanes, -1..2i64, delay, busy).prop_map(
+        |(kind, lane, priority, delay, busy)| Step::Add(kind, lane, priority, delay, busy),
+    );
     let step = prop_oneof![
         4 => add,
         4 => Just(Step::Take),
         3 => (0..8usize).prop_map(Step::End),
         1 => (0..8usize).prop_map(Step::Cancel),
         1 => (1..60i64).prop_map(Step::Wait),
+        1 => (0..8usize).prop_map(Step::GiveBack),
+        1 => (1..4u32, 1..4u32, 1..4u32).prop_map(|(a, b, c)| Step::Caps(a, b, c)),
     ];
     prop::collection::vec(step, 1..60)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 128,
+        // A run without a mechanism fails on purpose, and must leave nothing behind.
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// G6 and half of G3: the next job is the one that the model names, and no cap is passed.
     #[test]
@@ -176,11 +217,21 @@ proptest! {
         let (mut waiting, mut running): (Vec<Waiting>, Vec<Waiting>) = Default::default();
         for (seq, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Add(kind, lane, priority, delay) => {
-                    let new = bench.request(kind, lane, priority, delay);
+                Step::Add(kind, lane, priority, delay, on_busy) => {
+                    let mut new = bench.request(kind, lane, priority, delay);
+                    new.on_busy = on_busy;
                     let due = new.not_before.map_or(0, |it| it.0);
-                    let id = bench.add(new);
-                    waiting.push(Waiting { id, kind, lane, priority, seq, due });
+                    let held = |it: &&Waiting| lane.is_some() && it.lane == lane;
+                    let held = waiting.iter().filter(held).count()
+                        + running.iter().filter(held).count();
+                    let is_busy = lane.is_some_and(|it| held as u32 >= bench.caps.lanes.of(it));
+                    let made = bench.try_add(&new);
+                    if is_busy && on_busy == OnBusy::Reject {
+                        let refused = made.unwrap_err();
+                        prop_assert_eq!(refused.code_str(), "lane_busy");
+                        continue;
+                    }
+                    waiting.push(Waiting { id: made.unwrap(), kind, lane, priority, seq, due });
                 }
                 Step::Take => {
                     let taken = bench.take(&format!("token-{seq}")).map(|it| it.id);
@@ -206,7 +257,15 @@ proptest! {
                     prop_assert!(did);
                 }
                 Step::Wait(ms) => bench.clock.advance(ms),
-                Step::End(_) | Step::Cancel(_) => {}
+                Step::GiveBack(which) if !running.is_empty() => {
+                    let back = running.remove(which % running.len());
+                    bench.give_back(&back.id);
+                    // Its time has come already, and its place in the order is the old one.
+                    waiting.push(back);
+                    waiting.sort_by_key(|it| it.seq);
+                }
+                Step::Caps(jobs, kind_b, lane) => bench.set_caps(jobs, kind_b, lane),
+                Step::End(_) | Step::Cancel(_) | Step::GiveBack(_) => {}
             }
         }
     }
@@ -270,4 +329,45 @@ fn a_full_queue_says_so() {
     let refused =
         bench.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap_err());
     assert_eq!(refused.code_str(), "queue_full");
+}
+
+/// Fails with `WB_WITHOUT=fair_queue`.
+#[test]
+fn neither_a_kind_nor_a_person_fills_the_queue() {
+    let mut bench = Bench::new(1, 1, 1);
+    let person = |digit: u8| {
+        let id = format!("018bcfe5-6800-7000-8000-00000000000{digit}");
+        Actor::Person(id.parse().unwrap())
+    };
+    let mut filled = 0;
+    let mut fill = |bench: &Bench, kind: &str, by: &Actor, count: i64| {
+        let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count)
+            INSERT INTO agent_jobs (id, kind, status, inputs_json, grants_json, requested_by, ready,
+                created_ms, config_digest)
+            SELECT printf('018bcfe5-6800-7000-8000-%012d', i + :filled), :kind, 'queued', '{}',
+                '[]', :by, 1, 0, 'digest' FROM n";
+        let params = rusqlite::named_params! {
+            ":count": count, ":filled": filled, ":kind": kind, ":by": by,
+        };
+        bench.connection.execute(sql, params).unwrap();
+        filled += count;
+    };
+    let ask = |bench: &mut Bench, kind: &str, by: u8| {
+        let new = NewJob { requested_by: person(by), ..bench.request(kind, None, 0, 0) };
+        bench.tx(|bench, tx| {
+            let made = enqueue(tx, &bench.ids, &bench.caps.lanes, &new);
+            made.err().map(|it| format!("{} {}", it.code_str(), it.message()))
+        })
+    };
+    fill(&bench, "a", &person(1), KIND_QUEUED_MAX - 1);
+    assert_eq!(ask(&mut bench, "a", 2), None);
+    let refused = ask(&mut bench, "a", 2).unwrap();
+    assert!(refused.contains("jobs of kind a") && refused.contains("5000"), "{refused}");
+    assert_eq!(ask(&mut bench, "b", 1), None);
+    let refused = ask(&mut bench, "b", 1).unwrap();
+    assert!(refused.contains("same person") && refused.contains("5000"), "{refused}");
+    assert_eq!(ask(&mut bench, "b", 2), None);
+    fill(&bench, "b", &person(2), QUEUED_MAX - KIND_QUEUED_MAX - 2);
+    let refused = ask(&mut bench, "c", 3).unwrap();
+    assert!(refused.starts_with("queue_full") && refused.contains("10000"), "{refused}");
 }

@@ -8,17 +8,18 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use rusqlite::Connection;
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::{Ids, JobId, Result, digest_hex, random_token};
+use crate::base::{Ids, JobId, Millis, Result, digest_hex, random_token};
 use crate::jobs::claim::{self, Caps};
-use crate::jobs::lane::{self, Capacities};
+use crate::jobs::lane::Capacities;
 use crate::jobs::launch::{self, Ground};
-use crate::jobs::{BELL, Engines, Grant, Job, execution, recovery, settle};
-use crate::process::Children;
+use crate::jobs::{BELL, CapState, Engines, Grant, Job, NewJob, execution, recovery, settle};
+use crate::process::{Cgroups, Children};
 use crate::script::{Config, Produces};
 use crate::store::{Store, Tx};
 
@@ -42,7 +43,9 @@ type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
 /// Looks again when the job has ended, and names what is different.
 pub type Watched = Box<dyn FnOnce() -> BoxFuture<'static, Vec<String>> + Send>;
 /// Looks at what a job's agent could touch without being asked to, before it starts.
-pub type Watch = Arc<dyn Fn() -> BoxFuture<'static, Watched> + Send + Sync>;
+pub type Watch = Arc<dyn Fn(JobId) -> BoxFuture<'static, Watched> + Send + Sync>;
+/// Looks once more after a job that an earlier server had watched, and names what is different.
+pub type Recall = Arc<dyn Fn(JobId) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
 /// What flows add to a job's life.
 #[derive(Clone)]
@@ -56,6 +59,8 @@ pub struct Hooks {
     pub settled: Arc<Settled>,
     /// Warnings for what the agent changed that it was not to change.
     pub watch: Watch,
+    /// The same for a job of which an earlier server saw only the beginning.
+    pub recall: Recall,
 }
 
 /// What a queue is made of.
@@ -66,6 +71,8 @@ pub struct Setup {
     pub ids: Ids,
     /// What this server started.
     pub children: Children,
+    /// Where the cgroups of jobs are made.
+    pub cgroups: Cgroups,
     /// The script in force.
     pub config: Arc<Config>,
     /// The engines of this machine.
@@ -95,12 +102,7 @@ impl Queue {
     /// Returns a queue that starts nothing until [`Queue::serve`].
     pub fn new(mut setup: Setup) -> Queue {
         let config = &setup.config;
-        let kinds = config.kinds.values();
-        let caps = Caps {
-            jobs: config.limits.jobs,
-            kinds: kinds.filter_map(|it| Some((it.name.clone(), it.max_running?))).collect(),
-            lanes: Capacities(config.limits.lanes.clone()),
-        };
+        let caps = Caps::of(config);
         let ground = Ground {
             data: config.site.data.clone(),
             folder: config.folder.clone(),
@@ -108,6 +110,7 @@ impl Queue {
             wb_agent: setup.wb_agent.clone(),
             env: launch::inheritable(std::mem::take(&mut setup.env)),
             grace: config.limits.grace,
+            cgroups: setup.cgroups.clone(),
         };
         Queue { inner: Arc::new(Inner { setup, caps, ground, running: Mutex::default() }) }
     }
@@ -117,10 +120,31 @@ impl Queue {
         &self.inner.caps.lanes
     }
 
+    /// Returns the processes that this server started.
+    pub fn children(&self) -> Children {
+        self.inner.setup.children.clone()
+    }
+
+    /// Returns every daily cap of the script with what is used of it today.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn caps(&self, connection: &Connection, now: Millis) -> Result<Vec<CapState>> {
+        self.inner.caps.rules.daily.states(connection, now)
+    }
+
+    /// Refuses a job that could not start today because a daily cap is used up.
+    ///
+    /// # Errors
+    /// `busy` with code `daily_cap`.
+    pub fn admit(&self, tx: &Tx<'_>, new: &NewJob) -> Result<()> {
+        self.inner.caps.rules.daily.admit(tx.connection(), new, tx.now())
+    }
+
     /// Tells the executions of cancelled jobs to stop. A job that was left by an earlier server has
     /// none: its guard is ending already.
-    async fn stop_cancelled(&self) {
-        match self.inner.setup.store.read(settle::cancelled).await {
+    fn stop_cancelled(&self) {
+        match self.inner.setup.store.look(settle::cancelled) {
             Ok(ids) => {
                 let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
                 ids.iter().filter_map(|id| running.get(id)).for_each(CancellationToken::cancel);
@@ -147,9 +171,9 @@ impl Queue {
             tasks.spawn(recovery::wait_and_settle(Arc::clone(&self.inner), job, stop.clone()));
         }
         while !stop.is_cancelled() {
-            self.stop_cancelled().await;
+            self.stop_cancelled();
             self.start_all(&mut tasks, &stop).await;
-            let pause = self.pause().await;
+            let pause = self.pause();
             tokio::select! {
                 () = bell.notified() => {}
                 Some(ended) = tasks.join_next() => self.forget(ended),
@@ -163,7 +187,9 @@ impl Queue {
     }
 
     async fn start_all(&self, tasks: &mut JoinSet<JobId>, stop: &CancellationToken) {
-        while !stop.is_cancelled() {
+        // A task ends after its row is settled: the rows that run are never more than the tasks.
+        let most = usize::try_from(self.inner.caps.jobs).unwrap_or(usize::MAX);
+        while !stop.is_cancelled() && tasks.len() < most {
             match self.claim().await {
                 Ok(Some((job, token))) => {
                     let cancel = CancellationToken::new();
@@ -194,16 +220,12 @@ impl Queue {
         Ok(job.map(|job| (job, token)))
     }
 
-    async fn pause(&self) -> Duration {
-        match self.inner.setup.store.read(lane::next_due).await {
-            Ok(Some(due)) => {
-                // One that is due already waits for a slot: its bell is the end of another job.
-                let ms = due - self.inner.setup.store.clock().now().0;
-                if ms <= 0 {
-                    FALLBACK
-                } else {
-                    Duration::from_millis(ms.unsigned_abs()).min(FALLBACK)
-                }
+    fn pause(&self) -> Duration {
+        let now = self.inner.setup.store.clock().now();
+        match self.inner.setup.store.look(|c| self.inner.caps.rules.next_opening(c, now)) {
+            Ok(Some(at)) => {
+                let ms = at.0.saturating_sub(self.inner.setup.store.clock().now().0).max(0);
+                Duration::from_millis(ms.unsigned_abs()).min(FALLBACK)
             }
             Ok(None) => FALLBACK,
             Err(cause) => {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
+use crate::base::{Clock, Context, Error, ErrorKind, JobId, Millis, Result, fault};
 use crate::jobs::queue::Inner;
 use crate::jobs::settle::Outcome;
 use crate::jobs::telemetry::Telemetry;
@@ -23,8 +24,10 @@ use crate::process::{
 const LOCK_RETRY: Duration = Duration::from_millis(50);
 /// The same for a guard that should have ended long ago, and for a row that cannot be written.
 const LOCK_RETRY_SLOW: Duration = Duration::from_secs(2);
-/// How long a guard may take beyond its grace before it is taken for stopped.
-const GUARD_SLACK: Duration = Duration::from_secs(5);
+/// How long a guard may take beyond its grace before its job is ended for it.
+const GUARD_LATE: Duration = Duration::from_millis(200);
+/// How long before it is killed.
+const GUARD_SLACK: Duration = Duration::from_secs(2);
 
 /// Settles every running job whose lock is free; returns the others. What cannot be settled now (a
 /// full disk) is among them: a start never waits for it.
@@ -36,6 +39,13 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
         return Ok(left);
     }
     let running = inner.setup.store.read(table::running).await?;
+    let is_running = |name: &str| running.iter().any(|it| it.id.as_str() == name);
+    match inner.ground.cgroups.end_leftovers(is_running).await {
+        Ok(0) => {}
+        Ok(count) => warn!("{count} cgroups of jobs that are over were left, and are removed"),
+        // A start waits for nothing that it does not need.
+        Err(cause) => error!("cgroups of jobs that are over: {}", cause.chain()),
+    }
     for job in running {
         if !try_to_settle(inner, &job).await {
             left.push(job);
@@ -46,12 +56,15 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
 
 /// Waits for the guard of one job to end, and settles it; its lane is held until then.
 pub(super) async fn wait_and_settle(inner: Arc<Inner>, job: Job, stop: CancellationToken) -> JobId {
-    let kill_at = tokio::time::Instant::now() + inner.ground.grace + GUARD_SLACK;
+    let late_at = Instant::now() + inner.ground.grace + GUARD_LATE;
+    let kill_at = Instant::now() + inner.ground.grace + GUARD_SLACK;
     let mut pause = LOCK_RETRY;
     while !stop.is_cancelled() && !try_to_settle(&inner, &job).await {
-        if tokio::time::Instant::now() > kill_at {
+        if Instant::now() > kill_at {
             kill_guard(&job);
             pause = LOCK_RETRY_SLOW;
+        } else if Instant::now() > late_at {
+            end_below_guard(&job).await;
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -59,6 +72,18 @@ pub(super) async fn wait_and_settle(inner: Arc<Inner>, job: Job, stop: Cancellat
         }
     }
     job.id
+}
+
+/// A guard that its agent keeps stopped cannot end its job: it is ended for it.
+async fn end_below_guard(job: &Job) {
+    let (Some(guard), id) = (job.guard.clone(), job.id.clone()) else { return };
+    let ended =
+        tokio::task::spawn_blocking(move || process::end_below(&guard, (MARK, id.as_str())));
+    match ended.await {
+        Ok(Ok(())) => {}
+        Ok(Err(cause)) => error!(job_id = %job.id, "below the guard: {}", cause.chain()),
+        Err(cause) => error!(job_id = %job.id, "below the guard: {cause}"),
+    }
 }
 
 /// A guard whose lifeline is closed ends within its grace, unless its agent stopped it.
@@ -148,14 +173,19 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
         if ended > 0 {
             warn!(job_id = %job.id, "ended {ended} processes of a job whose guard is gone");
         }
+        // Those without the mark, if the job had a cgroup.
+        if inner.ground.cgroups.end(job.id.as_str(), &inner.ground.data, &dir).await? {
+            warn!(job_id = %job.id, "ended what was left in the cgroup of a job");
+        }
     }
     let record = process::read_exit_record(&dir).unwrap_or_else(|cause| {
         warn!(job_id = %job.id, "{}", cause.chain());
         None
     });
     // Also of an agent that ended because its server did: what it cost was spent.
-    let report = read_again(inner, job).await;
-    let outcome = match record {
+    let ended = record.as_ref().map(|it| Millis(it.ended_ms));
+    let report = read_again(inner, job, ended).await;
+    let mut outcome = match record {
         Some(record) if !fault::is_off("exit_record") => {
             // Told to stop by a server that did not live to write it down.
             let is_stopping = record.cause == ExitCause::Stopped;
@@ -171,6 +201,9 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
             ..Outcome::default()
         },
     };
+    if !fault::is_off("watch") {
+        outcome.warnings.extend((inner.setup.hooks.recall)(job.id.clone()).await);
+    }
     fault::crash_point("before_settle");
     let settled = execution::settle_once(inner, job, &outcome).await;
     drop(lock);
@@ -178,13 +211,18 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
 }
 
 /// Reads the agent's whole output again: the server that followed it is gone.
-async fn read_again(inner: &Inner, job: &Job) -> crate::jobs::telemetry::Report {
+/// What it said of times counts from its end, if that is known.
+async fn read_again(
+    inner: &Inner,
+    job: &Job,
+    ended: Option<Millis>,
+) -> crate::jobs::telemetry::Report {
     let dir = job_dir(&inner.ground.data, &job.id);
     let config = &inner.setup.config;
     let kind = config.kinds.get(&job.kind);
     let engine = kind.and_then(|it| inner.setup.engines.find(&it.engine).ok());
     let reads = engine.and_then(|it| it.reads);
-    let clock = inner.setup.store.clock().clone();
+    let clock = ended.map_or_else(|| inner.setup.store.clock().clone(), Clock::fixed);
     let read = tokio::task::spawn_blocking(move || {
         let mut telemetry = Telemetry::afresh(&dir, reads, clock)?;
         telemetry.finish()?;

@@ -6,22 +6,26 @@ use serde_json::{Value, json};
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{Actor, Error, Event, EventKind, JobId, Result, tail_of};
 use crate::jobs::lane::{self, Capacities};
-use crate::jobs::{BELL, Grant, Hooks, Job, Reason, Status, table};
+use crate::jobs::telemetry::limit::Limit;
+use crate::jobs::{BELL, Grant, Hooks, Job, Reason, Status, hold, table, usage};
 use crate::process::ProcessIdentity;
 use crate::script::Produces;
 use crate::store::Tx;
 
+// No job ends before it began, whatever the clock does: durations are never negative.
 const BEGIN_ENDING: &str = "
-    UPDATE agent_jobs SET ending_ms = :now
+    UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms)
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
 const REQUEST_CANCEL: &str = "
-    UPDATE agent_jobs SET ending_ms = :now, cancelled_by = :by
+    UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms), cancelled_by = :by
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
 const SETTLE: &str = "
-    UPDATE agent_jobs SET status = :status, reason = :reason, completed_ms = :now,
-        ending_ms = COALESCE(ending_ms, :now), exit_code = :code, signal = :signal,
+    UPDATE agent_jobs SET status = :status, reason = :reason,
+        completed_ms = MAX(:now, started_ms, COALESCE(ending_ms, 0)),
+        ending_ms = COALESCE(ending_ms, MAX(:now, started_ms)), exit_code = :code, signal = :signal,
         error_tail = :tail, summary = COALESCE(summary, :summary), usage_json = :usage,
-        cost_usd = :cost, session_ref = :session, warnings_json = :warnings
+        cost_usd = :cost, session_ref = :session, warnings_json = :warnings,
+        retry_at_ms = :retry_at
     WHERE id = :id AND status = 'running'";
 const CANCELLED: &str = "
     SELECT id FROM agent_jobs INDEXED BY jobs_running
@@ -67,6 +71,10 @@ pub(super) struct Outcome {
     pub(super) session_ref: Option<String>,
     /// What should be known although the result counts.
     pub(super) warnings: Vec<String>,
+    /// The limit of the provider that the agent met.
+    pub(super) limit: Option<Limit>,
+    /// Whether the engine's other jobs wait until such a limit is over.
+    pub(super) holds_engine: bool,
 }
 
 /// Fences a running job: from this commit on its token is refused. Whether it was not yet.
@@ -148,6 +156,7 @@ pub(super) fn settle(
 ) -> Result<Job> {
     let job = table::find_slim(tx.connection(), id)?;
     let (status, reason, tail) = decide(tx, &job, outcome, produces, hooks)?;
+    let (reason, limit) = with_limit(reason, outcome.limit);
     let tail = tail.map(|it| tail_of(it.as_bytes(), ERROR_TAIL_BYTES_MAX));
     let summary = outcome.summary.as_deref();
     let changed = tx.prepare_cached(SETTLE)?.execute(named_params! {
@@ -156,6 +165,7 @@ pub(super) fn settle(
         ":summary": summary.map(|it| crate::base::truncate_chars(it, SUMMARY_BYTES_MAX / 4)),
         ":usage": outcome.usage.as_ref().map(Value::to_string), ":cost": outcome.cost_usd,
         ":session": outcome.session_ref, ":warnings": json!(outcome.warnings).to_string(),
+        ":retry_at": limit.and_then(|it| it.retry_at),
     })?;
     one(changed, id)?;
     if let Some(lane) = &job.lane {
@@ -163,6 +173,14 @@ pub(super) fn settle(
     }
     let job = table::find_slim(tx.connection(), id)?;
     (hooks.settled)(tx, &job)?;
+    usage::add(tx, &job)?;
+    match (limit, &job.engine) {
+        (Some(limit), Some(engine)) if outcome.holds_engine => {
+            hold::hold(tx, engine, &job, limit)?;
+        }
+        (None, Some(engine)) if status == Status::Succeeded => hold::well(tx, engine)?,
+        _ => {}
+    }
     tx.emit(Event::new(
         EventKind::JobFinished,
         format!("job:{id}"),
@@ -170,10 +188,22 @@ pub(super) fn settle(
         json!({
             "id": id, "kind": job.kind, "status": job.status, "reason": job.reason,
             "source_path": job.source_path, "topic_id": job.topic_id,
+            "retry_at": job.retry_at,
         }),
     ))?;
     tx.ring(BELL);
     Ok(job)
+}
+
+/// A job that failed because its agent's provider takes no more has a reason of its own. A job that
+/// left what it promised has succeeded, whatever its agent met on the way.
+fn with_limit(reason: Option<Reason>, limit: Option<Limit>) -> (Option<Reason>, Option<Limit>) {
+    match (reason, limit) {
+        (Some(Reason::ExitStatus | Reason::NoResult), Some(limit)) => {
+            (Some(Reason::RateLimited), Some(limit))
+        }
+        (reason, _) => (reason, None),
+    }
 }
 
 type Decision = (Status, Option<Reason>, Option<String>);

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
-use crate::base::{Error, JobId, Result, TopicId};
+use crate::base::{Error, JobId, Result, SourcePath, TopicId};
 use crate::jobs::{Job, JobFilter};
 
 /// All columns, but long values of inputs and results left out: a list of jobs must not carry what
@@ -19,7 +19,7 @@ macro_rules! slim {
                      WHEN result_json IS NOT NULL THEN '\"(longer than 64 KiB)\"' END
                     AS result_json,
                 warnings_json, cancelled_by, session_ref, usage_json, cost_usd, config_digest,
-                retry_of, guard_pid, guard_start, boot_id
+                retry_of, engine, retry_at_ms, guard_pid, guard_start, boot_id
              FROM agent_jobs ",
             $rest
         )
@@ -32,17 +32,50 @@ const FIND_SLIM: &str = slim!("WHERE id = :id");
 const RUNNING: &str = "SELECT * FROM agent_jobs WHERE status = 'running' ORDER BY seq";
 const GUARDS: &str = "
     SELECT guard_pid FROM agent_jobs WHERE status = 'running' AND guard_pid IS NOT NULL";
-// One statement a filter, so that each has its index; the rest of the filter is checked per row of
-// that index. A `:x IS NULL OR …` for all of them in one statement would scan the whole table.
+// One statement a filter, so that each has its index: a `:x IS NULL OR …` for all of them in one
+// would scan the whole table. Of a Topic there are few jobs; there the rest is checked row by row.
 const LIST_ALL: &str = slim!(
     "WHERE seq < :before
-      AND (:kind IS NULL OR kind = :kind) AND (:status IS NULL OR status = :status)
     ORDER BY seq DESC LIMIT :limit"
 );
 const LIST_BY_SOURCE: &str = slim!(
     "WHERE source_path = :source AND seq < :before
-      AND (:kind IS NULL OR kind = :kind) AND (:status IS NULL OR status = :status)
     ORDER BY seq DESC LIMIT :limit"
+);
+const LIST_BY_SOURCE_STATUS: &str = slim!(
+    "WHERE source_path = :source AND status = :status AND seq < :before
+    ORDER BY seq DESC LIMIT :limit"
+);
+const LIST_BY_SOURCE_KIND_STATUS: &str = slim!(
+    "WHERE source_path = :source AND kind = :kind AND status = :status AND seq < :before
+    ORDER BY seq DESC LIMIT :limit"
+);
+/// The newest of one state, of a Source and a kind.
+macro_rules! of_status {
+    ($status:literal) => {
+        concat!(
+            "SELECT seq FROM (SELECT seq FROM agent_jobs WHERE source_path = :source
+                AND kind = :kind AND status = '",
+            $status,
+            "' AND seq < :before ORDER BY seq DESC LIMIT :limit)"
+        )
+    };
+}
+// The same index as with a state: the newest of each of the six, and of those the newest.
+const LIST_BY_SOURCE_KIND: &str = concat!(
+    slim!("WHERE seq IN ("),
+    of_status!("queued"),
+    " UNION ALL ",
+    of_status!("running"),
+    " UNION ALL ",
+    of_status!("succeeded"),
+    " UNION ALL ",
+    of_status!("failed"),
+    " UNION ALL ",
+    of_status!("timed_out"),
+    " UNION ALL ",
+    of_status!("cancelled"),
+    ") ORDER BY seq DESC LIMIT :limit"
 );
 const LIST_BY_TOPIC: &str = slim!(
     "WHERE topic_id = :topic AND seq < :before
@@ -52,7 +85,25 @@ const LIST_BY_TOPIC: &str = slim!(
 );
 const LIST_BY_STATUS: &str = slim!(
     "WHERE status = :status AND seq < :before
+    ORDER BY seq DESC LIMIT :limit"
+);
+const LIST_BY_KIND_STATUS: &str = slim!(
+    "WHERE kind = :kind AND status = :status AND seq < :before
+    ORDER BY seq DESC LIMIT :limit"
+);
+const LIST_SCHEDULED: &str = slim!(
+    "WHERE status = 'queued' AND not_before_ms > :now AND seq < :before
       AND (:kind IS NULL OR kind = :kind)
+      AND (:source IS NULL OR source_path = :source)
+      AND (:topic IS NULL OR topic_id = :topic)
+    ORDER BY seq DESC LIMIT :limit"
+);
+const LIST_WAITING: &str = slim!(
+    "WHERE status = 'queued' AND (not_before_ms IS NULL OR not_before_ms <= :now)
+      AND seq < :before
+      AND (:kind IS NULL OR kind = :kind)
+      AND (:source IS NULL OR source_path = :source)
+      AND (:topic IS NULL OR topic_id = :topic)
     ORDER BY seq DESC LIMIT :limit"
 );
 const LIST_BY_KIND: &str = slim!(
@@ -67,9 +118,15 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("jobs::guards", GUARDS),
     ("jobs::list_all", LIST_ALL),
     ("jobs::list_by_source", LIST_BY_SOURCE),
+    ("jobs::list_by_source_status", LIST_BY_SOURCE_STATUS),
+    ("jobs::list_by_source_kind", LIST_BY_SOURCE_KIND),
+    ("jobs::list_by_source_kind_status", LIST_BY_SOURCE_KIND_STATUS),
     ("jobs::list_by_topic", LIST_BY_TOPIC),
     ("jobs::list_by_status", LIST_BY_STATUS),
     ("jobs::list_by_kind", LIST_BY_KIND),
+    ("jobs::list_by_kind_status", LIST_BY_KIND_STATUS),
+    ("jobs::list_scheduled", LIST_SCHEDULED),
+    ("jobs::list_waiting", LIST_WAITING),
 ];
 
 /// Returns a job.
@@ -83,7 +140,10 @@ pub fn find(connection: &Connection, id: &JobId) -> Result<Job> {
 }
 
 /// Returns a job without long values of its inputs and its result; that it has a result shows.
-pub(super) fn find_slim(connection: &Connection, id: &JobId) -> Result<Job> {
+///
+/// # Errors
+/// `not_found`.
+pub fn find_slim(connection: &Connection, id: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(FIND_SLIM)?;
     let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
     job.ok_or_else(|| Error::not_found(format!("no job {id}")))
@@ -100,32 +160,82 @@ pub fn list(connection: &Connection, filter: &JobFilter) -> Result<Vec<Job>> {
     };
     let status = filter.status.map(crate::jobs::Status::as_str);
     let (kind, limit) = (filter.kind.as_deref(), filter.limit);
-    let rows = if let Some(topic) = &filter.topic_id {
+    let rows = if let Some(turn) = filter.turn {
+        let sql = match turn {
+            crate::jobs::Turn::Time => LIST_SCHEDULED,
+            crate::jobs::Turn::Turn => LIST_WAITING,
+        };
+        let params = named_params! {
+            ":now": filter.now, ":before": before, ":kind": kind, ":source": filter.source_path,
+            ":topic": filter.topic_id, ":limit": limit,
+        };
+        collect(connection, sql, params)?
+    } else if let Some(topic) = &filter.topic_id {
         let params = named_params! {
             ":topic": topic, ":source": filter.source_path, ":before": before, ":kind": kind,
             ":status": status, ":limit": limit,
         };
         collect(connection, LIST_BY_TOPIC, params)?
     } else if let Some(source) = &filter.source_path {
-        let params = named_params! {
-            ":source": source, ":before": before, ":kind": kind, ":status": status, ":limit": limit,
-        };
-        collect(connection, LIST_BY_SOURCE, params)?
-    } else if let Some(status) = status {
-        let params = named_params! {
-            ":status": status, ":before": before, ":kind": kind, ":limit": limit,
-        };
-        collect(connection, LIST_BY_STATUS, params)?
-    } else if let Some(kind) = kind {
-        let params = named_params! {":kind": kind, ":before": before, ":limit": limit};
-        collect(connection, LIST_BY_KIND, params)?
+        list_of_source(connection, source, kind, status, before, limit)?
     } else {
-        let params = named_params! {
-            ":before": before, ":kind": kind, ":status": status, ":limit": limit,
-        };
-        collect(connection, LIST_ALL, params)?
+        match (kind, status) {
+            (Some(kind), Some(status)) => {
+                let params = named_params! {
+                    ":kind": kind, ":status": status, ":before": before, ":limit": limit,
+                };
+                collect(connection, LIST_BY_KIND_STATUS, params)?
+            }
+            (None, Some(status)) => {
+                let params = named_params! {":status": status, ":before": before, ":limit": limit};
+                collect(connection, LIST_BY_STATUS, params)?
+            }
+            (Some(kind), None) => {
+                let params = named_params! {":kind": kind, ":before": before, ":limit": limit};
+                collect(connection, LIST_BY_KIND, params)?
+            }
+            (None, None) => {
+                let params = named_params! {":before": before, ":limit": limit};
+                collect(connection, LIST_ALL, params)?
+            }
+        }
     };
     Ok(rows)
+}
+
+fn list_of_source(
+    connection: &Connection,
+    source: &SourcePath,
+    kind: Option<&str>,
+    status: Option<&str>,
+    before: i64,
+    limit: u32,
+) -> Result<Vec<Job>> {
+    match (kind, status) {
+        (Some(kind), Some(status)) => {
+            let params = named_params! {
+                ":source": source, ":kind": kind, ":status": status, ":before": before,
+                ":limit": limit,
+            };
+            collect(connection, LIST_BY_SOURCE_KIND_STATUS, params)
+        }
+        (Some(kind), None) => {
+            let params = named_params! {
+                ":source": source, ":kind": kind, ":before": before, ":limit": limit,
+            };
+            collect(connection, LIST_BY_SOURCE_KIND, params)
+        }
+        (None, Some(status)) => {
+            let params = named_params! {
+                ":source": source, ":status": status, ":before": before, ":limit": limit,
+            };
+            collect(connection, LIST_BY_SOURCE_STATUS, params)
+        }
+        (None, None) => {
+            let params = named_params! {":source": source, ":before": before, ":limit": limit};
+            collect(connection, LIST_BY_SOURCE, params)
+        }
+    }
 }
 
 /// Returns the newest jobs of a Topic.
@@ -159,4 +269,43 @@ fn collect(
     let mut statement = connection.prepare_cached(sql)?;
     let jobs = statement.query_map(params, Job::from_row)?.collect::<rusqlite::Result<_>>()?;
     Ok(jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Clock;
+    use crate::store::{MIGRATIONS, migrate};
+
+    /// Returns the steps of a statement's plan.
+    fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        statement.raw_query().mapped(|row| row.get(3)).map(std::result::Result::unwrap).collect()
+    }
+
+    #[test]
+    fn each_list_walks_one_index_from_its_newest_row() {
+        let connection = Connection::open_in_memory().unwrap();
+        migrate(&connection, MIGRATIONS, &Clock::system()).unwrap();
+        let lists = [
+            (LIST_BY_SOURCE, "jobs_by_source (source_path=? AND "),
+            (LIST_BY_SOURCE_STATUS, "jobs_by_source_status (source_path=? AND status=? AND "),
+            (
+                LIST_BY_SOURCE_KIND_STATUS,
+                "jobs_by_source_kind (source_path=? AND kind=? AND status=? AND ",
+            ),
+            (LIST_BY_TOPIC, "jobs_by_topic (topic_id=? AND "),
+            (LIST_BY_STATUS, "jobs_by_status (status=? AND "),
+            (LIST_BY_KIND, "jobs_by_kind (kind=? AND "),
+            (LIST_BY_KIND_STATUS, "jobs_by_kind_status (kind=? AND status=? AND "),
+        ];
+        for (sql, index) in lists {
+            let steps = plan(&connection, sql);
+            assert!(steps.len() == 1 && steps[0].contains(index), "{index}: {steps:?}");
+        }
+        let steps = plan(&connection, LIST_BY_SOURCE_KIND);
+        let index =
+            "COVERING INDEX jobs_by_source_kind (source_path=? AND kind=? AND status=? AND ";
+        assert_eq!(steps.iter().filter(|it| it.contains(index)).count(), 6, "{steps:?}");
+    }
 }

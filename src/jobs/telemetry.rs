@@ -10,22 +10,27 @@ use std::io::Write as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
-use crate::base::{Clock, Context, ErrorKind, Result, truncate_chars};
+use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
 use crate::process::{self, Stream, read_output};
 use crate::script::Reads;
 
 mod claude;
+mod codex;
+pub(in crate::jobs) mod limit;
+mod plain;
 
 /// Longest line of an agent's output that is read as telemetry.
-const LINE_BYTES_MAX: usize = 1024 * 1024;
+const LINE_BYTES_MAX: usize = crate::base::limit::STREAM_LINE_BYTES_MAX;
 /// Most bytes read from the output at a time.
 const CHUNK_BYTES_MAX: usize = 256 * 1024;
 /// Largest stream file; what comes later is counted, not kept.
-const STREAM_BYTES_MAX: u64 = 16 * 1024 * 1024;
+const STREAM_BYTES_MAX: u64 = crate::base::limit::STREAM_BYTES_MAX;
 /// The same with the last line; a larger file was not written by us.
 const STREAM_FILE_BYTES_MAX: u64 = STREAM_BYTES_MAX + 1024 * 1024;
 /// Longest text of one entry, in characters.
 const TEXT_CHARS_MAX: usize = 16 * 1024;
+/// Longest name of a model or of a session.
+const NAME_CHARS_MAX: usize = 100;
 
 /// What a reader found in one line.
 #[derive(Debug, Default)]
@@ -34,6 +39,12 @@ pub(super) struct Reading {
     pub(super) entries: Vec<Value>,
     /// Whether this was the agent's final result.
     pub(super) is_final: bool,
+}
+
+impl Reading {
+    fn one(entry: Value) -> Reading {
+        Reading { entries: vec![entry], is_final: false }
+    }
 }
 
 /// What is known of the agent's run.
@@ -49,6 +60,8 @@ pub(super) struct Report {
     pub(super) session_ref: Option<String>,
     /// Whether the agent itself called its result an error.
     pub(super) is_error: bool,
+    /// The limit of its provider that stopped it, if nothing came after that.
+    pub(super) limit: Option<limit::Limit>,
 }
 
 /// Follows the output of one job.
@@ -159,8 +172,11 @@ impl Telemetry {
         if text.is_empty() {
             return Ok(false);
         }
+        let now: Millis = self.clock.now();
         let reading = match self.reads {
-            Some(Reads::ClaudeStreamJson) => claude::read_line(text, &mut self.report),
+            Some(Reads::ClaudeStreamJson) => claude::read_line(text, now, &mut self.report),
+            Some(Reads::CodexJsonl) => codex::read_line(text, now, &mut self.report),
+            Some(Reads::Plain) => plain::read_line(text, now, &mut self.report),
             None => return Ok(false),
         };
         for entry in reading.entries {

@@ -11,11 +11,11 @@ use crate::base::{Error, ErrorKind, Millis, PersonId, Result, digest_hex, random
 /// How long a code is alive.
 pub const CODE_TTL_MS: i64 = 10 * 60 * 1000;
 /// Most codes that are alive; one more ends the oldest.
-const CODES_MAX: usize = 32;
+const CODES_MAX: usize = crate::base::limit::LOGIN_CODES_MAX;
 /// Longest code that is looked at, in bytes.
-const CODE_BYTES_MAX: usize = 200;
+const CODE_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 /// Most wrong codes within [`WRONG_WINDOW_MS`].
-const WRONG_MAX: usize = 10;
+const WRONG_MAX: usize = crate::base::limit::WRONG_CODES_MAX;
 /// How long a wrong code counts.
 const WRONG_WINDOW_MS: i64 = 60 * 1000;
 
@@ -88,7 +88,9 @@ impl LoginCodes {
 
 impl Codes {
     fn drop_dead(&mut self, now: Millis) {
-        self.alive.retain(|code| code.expires > now);
+        // A clock that went back makes no code live longer than it was to.
+        let longest = now.plus(CODE_TTL_MS);
+        self.alive.retain(|code| code.expires > now && code.expires <= longest);
         // Also when the clock went back: nothing may block for longer than the window.
         self.wrong.retain(|at| (now.0.saturating_sub(at.0)).abs() < WRONG_WINDOW_MS);
     }

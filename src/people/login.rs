@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
-use crate::base::{Millis, PersonId, Result, digest_hex, random_token};
+use crate::base::limit::SESSIONS_MAX;
+use crate::base::{Millis, PersonId, Result, digest_hex, fault, random_token};
 use crate::people::person::{self, Person};
 use crate::store::Tx;
 
@@ -13,7 +14,7 @@ const LOGIN_IDLE_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 /// How exact `last_seen_ms` is.
 const TOUCH_EVERY_MS: i64 = 60 * 60 * 1000;
 /// Longest cookie that is looked at, in bytes.
-const SECRET_BYTES_MAX: usize = 200;
+const SECRET_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 
 /// A session that is alive.
 #[derive(Clone, Debug)]
@@ -39,6 +40,10 @@ const TOUCH: &str = "UPDATE logins SET last_seen_ms = :now WHERE hash = :hash";
 const END: &str = "DELETE FROM logins WHERE hash = :hash";
 const END_ALL: &str = "DELETE FROM logins WHERE person_id = :person";
 const PRUNABLE: &str = "SELECT COUNT(*) FROM logins WHERE expires_ms <= :now";
+const END_BEYOND: &str = "
+    DELETE FROM logins WHERE hash IN (
+        SELECT hash FROM logins WHERE person_id = :person
+        ORDER BY last_seen_ms DESC, created_ms DESC LIMIT -1 OFFSET :kept)";
 const PRUNE: &str = "DELETE FROM logins WHERE expires_ms <= :now";
 
 /// The statements of this file, for the schema test.
@@ -49,15 +54,21 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("login::end", END),
     ("login::end_all", END_ALL),
     ("login::prunable", PRUNABLE),
+    ("login::end_beyond", END_BEYOND),
     ("login::prune", PRUNE),
 ];
 
-/// Makes a session; returns the secret for the cookie, this once.
+/// Makes a session; returns the secret for the cookie, this once. Of very many sessions of one
+/// person the one that was used longest ago ends.
 ///
 /// # Errors
 /// As any write; `unavailable` without random bytes.
 pub fn create_login(tx: &Tx<'_>, person: &PersonId) -> Result<String> {
     tx.prepare_cached(PRUNE)?.execute(named_params! {":now": tx.now()})?;
+    if !fault::is_off("session_limit") {
+        let params = named_params! {":person": person, ":kept": SESSIONS_MAX - 1};
+        tx.prepare_cached(END_BEYOND)?.execute(params)?;
+    }
     let secret = random_token("")?;
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":hash": digest_hex(&secret), ":person": person, ":now": tx.now(),
@@ -156,6 +167,26 @@ mod tests {
         assert!(at(LOGIN_TTL_MS - 1).is_some());
         assert!(at(LOGIN_TTL_MS).is_none(), "absolute");
         assert!(find_login(tx.connection(), &"x".repeat(10_000), START).unwrap().is_none());
+    }
+
+    /// Fails with `WB_WITHOUT=session_limit`.
+    #[test]
+    fn the_session_that_was_used_longest_ago_makes_room() {
+        let mut connection = database();
+        let transaction = connection.transaction().unwrap();
+        let at = |ms: i64| Tx::for_test(&transaction, START.plus(ms));
+        let ids = Ids::new(Clock::fixed(START));
+        let ada = ensure_operator(&at(0), &ids, "ada").unwrap();
+        let all: Vec<String> =
+            (0..SESSIONS_MAX).map(|it| create_login(&at(it), &ada.id).unwrap()).collect();
+        let tx = at(1_000);
+        let is_alive = |secret: &str| find_login(tx.connection(), secret, START).unwrap().is_some();
+        assert!(all.iter().all(|it| is_alive(it)), "as many as the limit");
+        // The first one was used after all others.
+        touch_login(&tx, &digest_hex(&all[0])).unwrap();
+        let more = create_login(&tx, &ada.id).unwrap();
+        assert!(is_alive(&all[0]) && is_alive(&more) && !is_alive(&all[1]));
+        assert_eq!(all.iter().filter(|it| is_alive(it)).count(), all.len() - 1);
     }
 
     #[test]

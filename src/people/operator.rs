@@ -62,10 +62,13 @@ fn write_new(data: &Utf8Path, path: &Utf8Path) -> Result<String> {
         _ => {}
     }
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside);
-    let mut file = opened.context(ErrorKind::Unavailable, cannot)?;
-    file.write_all(format!("{token}\n").as_bytes()).context(ErrorKind::Unavailable, cannot)?;
-    file.sync_all().context(ErrorKind::Unavailable, cannot)?;
-    std::fs::rename(&aside, path).context(ErrorKind::Unavailable, cannot)?;
+    let written = opened.and_then(|mut file| {
+        file.write_all(format!("{token}\n").as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&aside, path)?;
+        File::open(data)?.sync_all()
+    });
+    written.map_err(|cause| Error::of_disk(cannot(), cause))?;
     Ok(token)
 }
 

@@ -12,7 +12,7 @@ use crate::base::{Actor, Error, Ids, JobId, Millis, PersonId, Result};
 use crate::store::Tx;
 
 /// Longest name, display name or address, in bytes.
-const NAME_BYTES_MAX: usize = 100;
+const NAME_BYTES_MAX: usize = crate::base::limit::NAME_BYTES_MAX;
 
 /// What a person may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -10,11 +10,11 @@ use crate::store::Tx;
 /// The name of the token whose secret stands in `data/operator.token`.
 pub const OPERATOR_TOKEN_NAME: &str = "operator";
 /// Longest name of a token, in bytes.
-const NAME_BYTES_MAX: usize = 100;
+const NAME_BYTES_MAX: usize = crate::base::limit::NAME_BYTES_MAX;
 /// Most tokens that one person has and that are not revoked.
-const TOKENS_MAX: usize = 100;
+const TOKENS_MAX: usize = crate::base::limit::TOKENS_MAX;
 /// Longest secret that is looked at, in bytes.
-const SECRET_BYTES_MAX: usize = 200;
+const SECRET_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 /// How exact `last_used_ms` is.
 const TOUCH_EVERY_MS: i64 = 60 * 60 * 1000;
 

@@ -17,6 +17,8 @@ use crate::process::sys;
 const STAT_BYTES_MAX: u64 = 4 * 1024;
 /// Longest environment that is searched for a mark.
 const ENVIRON_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Most threads of a process whose first one ended that are looked at.
+const THREADS_MAX: usize = 16;
 /// Most ancestors that are followed; a chain of processes that is deeper proves nothing.
 const ANCESTORS_MAX: usize = 1_024;
 
@@ -84,14 +86,19 @@ impl ProcessIdentity {
         if !is_trusted && (self.start == 0 || !self.is_of_this_boot()) {
             return Ok(false);
         }
-        let sent = signal_verified(self.pid, signal, || {
-            is_trusted
-                || Stat::of(self.pid).is_some_and(|it| it.start == self.start && !it.is_dead())
-                    && mark.is_none_or(|(name, value)| {
-                        carries_mark(self.pid, name).as_deref() == Some(value)
-                    })
-        });
+        let sent = signal_verified(self.pid, signal, || is_trusted || self.is_there(mark));
         sent.context(ErrorKind::Unavailable, || format!("process {} takes no {signal:?}", self.pid))
+    }
+
+    /// Returns whether the process with this pid is proven to be this one.
+    pub(in crate::process) fn is_proven(&self, mark: Option<(&str, &str)>) -> bool {
+        self.pid > 1 && self.start != 0 && self.is_of_this_boot() && self.is_there(mark)
+    }
+
+    fn is_there(&self, mark: Option<(&str, &str)>) -> bool {
+        Stat::of(self.pid).is_some_and(|it| it.start == self.start && !it.is_dead())
+            && mark
+                .is_none_or(|(name, value)| carries_mark(self.pid, name).as_deref() == Some(value))
     }
 
     fn is_of_this_boot(&self) -> bool {
@@ -135,7 +142,20 @@ pub fn descends_from(pid: i32, ancestors: &[i32]) -> bool {
 /// Returns the value of a variable in the environment with which a process was started, or `None`
 /// if it has none, is gone, or may not be looked at.
 pub fn carries_mark(pid: i32, name: &str) -> Option<String> {
-    let environ = read_proc(&format!("/proc/{pid}/environ"), ENVIRON_BYTES_MAX)?;
+    let own = read_proc(&format!("/proc/{pid}/environ"), ENVIRON_BYTES_MAX)?;
+    let found = value_in(&own, name);
+    if found.is_some() || !own.is_empty() {
+        return found;
+    }
+    // The first thread of a process may end before the others: then only they have the memory.
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    tasks.take(THREADS_MAX).find_map(|task| {
+        let environ = read_proc(task.path().join("environ").to_str()?, ENVIRON_BYTES_MAX)?;
+        value_in(&environ, name)
+    })
+}
+
+fn value_in(environ: &[u8], name: &str) -> Option<String> {
     let found = environ.split(|byte| *byte == 0).find_map(|entry| {
         entry.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
     })?;
@@ -172,6 +192,7 @@ pub(in crate::process) struct Stat {
     pub(in crate::process) ppid: i32,
     pub(in crate::process) pgid: i32,
     pub(in crate::process) session: i32,
+    pub(in crate::process) threads: u32,
     pub(in crate::process) start: u64,
 }
 
@@ -183,8 +204,15 @@ impl Stat {
         Stat::parse(pid, &read_proc(&format!("/proc/{pid}/stat"), STAT_BYTES_MAX)?)
     }
 
+    /// Returns whether nothing of it runs. A process whose first thread ended looks like a zombie
+    /// while the other threads run on.
     pub(in crate::process) fn is_dead(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x')
+        matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
+    }
+
+    /// Returns whether somebody stopped or traces it.
+    pub(in crate::process) fn is_stopped(&self) -> bool {
+        matches!(self.state, b'T' | b't')
     }
 
     fn parse(pid: i32, text: &[u8]) -> Option<Stat> {
@@ -198,6 +226,7 @@ impl Stat {
             ppid: fields.get(1)?.parse().ok()?,
             pgid: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
+            threads: fields.get(17)?.parse().ok()?,
             start: fields.get(19)?.parse().ok()?,
         })
     }
@@ -219,8 +248,21 @@ mod tests {
         let text = b"7 (a) Z 1 1 (x) S 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 99 1 2";
         let stat = Stat::parse(7, text).unwrap();
         assert_eq!((stat.state, stat.ppid, stat.pgid, stat.session), (b'S', 2, 3, 4));
-        assert_eq!(stat.start, 99);
+        assert_eq!((stat.start, stat.threads), (99, 8));
         assert!(Stat::parse(7, b"7 (sh) S 1").is_none());
+    }
+
+    #[test]
+    fn a_zombie_with_threads_is_not_dead() {
+        let stat = |state: char, threads: u32| {
+            let text = format!("7 (a) {state} 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 {threads} 9 99 1 2");
+            Stat::parse(7, text.as_bytes()).unwrap()
+        };
+        assert!(stat('Z', 1).is_dead() && stat('X', 0).is_dead());
+        assert!(!stat('Z', 2).is_dead() && !stat('S', 1).is_dead());
+        assert!(
+            stat('T', 1).is_stopped() && stat('t', 1).is_stopped() && !stat('S', 1).is_stopped()
+        );
     }
 
     #[test]

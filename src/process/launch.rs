@@ -48,6 +48,9 @@ pub struct Launch {
     pub output: OutputCaps,
     /// What happens when the server is gone.
     pub on_server_loss: OnServerLoss,
+    /// The cgroup in which the agent starts, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<Utf8PathBuf>,
     /// Reserved: a launch that asks for a sandbox is refused, never run without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<serde_json::Value>,
@@ -325,6 +328,15 @@ pub(in crate::process) fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Res
     write().context(ErrorKind::Unavailable, || format!("cannot write {path}"))
 }
 
+/// Makes the names in a folder last. Nothing but a folder is opened, and nothing waits.
+///
+/// # Errors
+/// As the disk; `NotFound` if there is none.
+pub fn sync_folder(path: &Utf8Path) -> std::io::Result<()> {
+    let flags = nix::fcntl::OFlag::O_DIRECTORY.bits();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)?.sync_all()
+}
+
 /// Creates a file that only this user can read, which must not be there yet.
 pub(in crate::process) fn create_private(path: &Utf8Path) -> std::io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
@@ -400,6 +412,7 @@ mod tests {
             grace_ms: 1,
             output: OutputCaps { head_bytes: 1, tail_bytes: 1 },
             on_server_loss: OnServerLoss::Kill,
+            cgroup: None,
             sandbox: None,
         }
     }
@@ -428,8 +441,8 @@ mod tests {
     fn an_unknown_field_is_refused() {
         let mut json = serde_json::to_value(launch()).unwrap();
         assert!(serde_json::from_value::<Launch>(json.clone()).is_ok());
-        json["cgroup"] = serde_json::json!("x");
+        json["jail"] = serde_json::json!("x");
         let refused = serde_json::from_value::<Launch>(json).unwrap_err();
-        assert!(refused.to_string().contains("cgroup"));
+        assert!(refused.to_string().contains("jail"));
     }
 }

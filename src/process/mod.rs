@@ -4,32 +4,46 @@
 //! **Invariant:** no other module uses `nix`, and no other module starts a process.
 //! **Invariant:** nobody waits for "any child" but the guard, which has no other children.
 
+mod cgroup;
+mod descriptors;
 mod guard;
 mod identity;
 mod launch;
+mod lifeline;
 mod lock;
+mod machine;
 mod output;
 mod own;
 mod probe;
 mod remove;
+mod replace;
 mod root;
 mod run;
 mod spawn;
+mod stamp;
 mod sys;
 mod tree;
+mod warden;
 
+pub use cgroup::Cgroups;
+pub use descriptors::raise_descriptors;
 pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use launch::{
     Clocks, ExitCause, ExitRecord, GuardEvent, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
-    Stream, StreamRecord, append_regular, read_exit_record, read_small,
+    Stream, StreamRecord, append_regular, read_exit_record, read_small, sync_folder,
 };
+pub use lifeline::GuardStopper;
 pub use lock::FileLock;
+pub use machine::{disk, machine};
 pub use output::{OutputChunk, output_tail, read_output};
-pub use own::{OwnUsage, own_usage};
-pub use probe::{free_bytes, is_root, owner_and_mode, probe};
+pub use own::{OwnUsage, free_bytes, own_usage};
+pub use probe::{is_root, owner_and_mode, probe, probe_folder, probe_guard};
 pub use remove::{Removal, Size, measure, remove_some};
-pub use root::{FileFacts, Root};
+pub use replace::{Replacement, Spare, private_folder};
+pub use root::{FileFacts, Root, Standing};
 pub use run::{Output, Run, run, which};
-pub use spawn::{Guard, GuardEnd, GuardSpec, GuardStopper, spawn_guard};
-pub use tree::{Children, become_subreaper, end_marked, sweep_orphans};
+pub use spawn::{GuardSpec, spawn_guard};
+pub use stamp::Stamp;
+pub use tree::{Children, become_subreaper, end_marked, reap_orphans, sweep_orphans};
+pub use warden::{Guard, GuardEnd, end_below};

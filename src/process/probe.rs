@@ -5,35 +5,29 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use nix::sys::statvfs::statvfs;
-use nix::unistd::{AccessFlags, access};
 
-use crate::base::{Context, Error, ErrorKind, Finding, Result, random_token};
+use crate::base::{Context, Error, ErrorKind, Finding, Result, fault, random_token};
 use crate::process::{
-    Children, Clocks, GuardEnd, GuardSpec, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
-    ProcessIdentity, Root, carries_mark, spawn_guard, sys,
+    Cgroups, Children, Clocks, GuardEnd, GuardSpec, Launch, LaunchStdin, MARK, OnServerLoss,
+    OutputCaps, ProcessIdentity, Root, Run, become_subreaper, carries_mark, run, spawn_guard,
+    sweep_orphans, sys,
 };
 
 /// How long the guard of the trial may take.
 const TRIAL_MAX: Duration = Duration::from_secs(20);
 
-/// Tries the layers: the guard with an agent that escapes, pidfds, `openat2`, cgroups, Landlock.
-pub async fn probe(wb_agent: &Utf8Path, folder: &Utf8Path) -> Vec<Finding> {
-    vec![guard(wb_agent).await, mark(), pidfd(), openat2(folder), cgroup(), landlock()]
+/// Tries the layers that need no site: subreaper, mark, pidfds, Landlock, the user.
+pub async fn probe() -> Vec<Finding> {
+    vec![subreaper().await, mark(), pidfd(), landlock(), user(is_root())]
 }
 
-/// Returns how many bytes an unprivileged program may still write where this folder is.
-///
-/// # Errors
-/// `unavailable` if the system does not say.
-pub fn free_bytes(folder: &Utf8Path) -> Result<u64> {
-    let facts = statvfs(folder.as_std_path())
-        .context(ErrorKind::Unavailable, || format!("cannot ask for the space at {folder}"))?;
-    Ok(facts.blocks_available().saturating_mul(facts.fragment_size()))
+/// Tries the layers that need a folder: `openat2`, and a cgroup for a site with its data there.
+pub fn probe_folder(folder: &Utf8Path) -> Vec<Finding> {
+    vec![openat2(folder), cgroup(Cgroups::open(folder))]
 }
 
 /// Runs a real guard over an agent that leaves a process in a session of its own.
-async fn guard(wb_agent: &Utf8Path) -> Finding {
+pub async fn probe_guard(wb_agent: &Utf8Path) -> Finding {
     const WHAT: &str = "guard";
     let advice = "jobs cannot be contained here; tell us about this system";
     match tokio::time::timeout(TRIAL_MAX, trial(wb_agent)).await {
@@ -72,6 +66,7 @@ async fn run_trial(wb_agent: &Utf8Path, folder: &Utf8Path) -> Result<u32> {
         grace_ms: 1_000,
         output: OutputCaps { head_bytes: 65_536, tail_bytes: 65_536 },
         on_server_loss: OnServerLoss::Kill,
+        cgroup: None,
         sandbox: None,
     };
     let spec = GuardSpec {
@@ -80,6 +75,7 @@ async fn run_trial(wb_agent: &Utf8Path, folder: &Utf8Path) -> Result<u32> {
         launch,
         prompt: None,
         secrets: Vec::new(),
+        cgroups: Cgroups::none(),
     };
     let mut guard = spawn_guard(&Children::new(), spec).await?;
     while guard.next().await.is_some() {}
@@ -132,22 +128,66 @@ fn openat2(folder: &Utf8Path) -> Finding {
     }
 }
 
-fn cgroup() -> Finding {
+fn cgroup(tried: std::result::Result<Cgroups, String>) -> Finding {
     const WHAT: &str = "cgroup v2";
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"));
-    let folder = path.map(|it| Utf8PathBuf::from(format!("/sys/fs/cgroup{it}")));
-    let can_write = |it: &Utf8PathBuf| {
-        it.join("cgroup.procs").exists() && access(it.as_std_path(), AccessFlags::W_OK).is_ok()
+    let advice = "jobs are swept without; but if an agent kills server and guard together, a \
+        process that cleared its environment may stay. With systemd: Delegate=yes in the unit";
+    match tried {
+        Ok(cgroups) => {
+            let folder = cgroups.folder().map_or("", Utf8Path::as_str);
+            Finding::ok(WHAT, format!("each job gets one in {folder}"))
+        }
+        Err(why) => Finding::warn(WHAT, format!("not to be had: {why}"), advice),
+    }
+}
+
+/// Lets a real orphan fall to this process, as it would to a server whose guard was killed.
+async fn subreaper() -> Finding {
+    const WHAT: &str = "second subreaper";
+    let advice = "what a killed guard leaves is found by its mark only; tell us about this system";
+    match tokio::time::timeout(TRIAL_MAX, orphan()).await {
+        Ok(Ok(0)) => Finding::warn(WHAT, "an orphan did not come to this process", advice),
+        Ok(Ok(_)) => Finding::ok(WHAT, "an orphan came to this process and was ended"),
+        Ok(Err(cause)) => Finding::warn(WHAT, cause.chain(), advice),
+        Err(_) => Finding::warn(WHAT, "a trial did not end", advice),
+    }
+}
+
+async fn orphan() -> Result<u32> {
+    become_subreaper()?;
+    let children = Children::new();
+    // The shell ends once what it leaves runs in a session of its own; that ends by itself.
+    let script = "(setsid sh -c 'echo; exec sleep 5 > /dev/null 2>&1' &) | read line";
+    let command = Run {
+        program: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
+        cwd: "/".into(),
+        env: vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())],
+        stdin: Vec::new(),
+        timeout: TRIAL_MAX,
+        output_bytes_max: 4_096,
     };
-    match folder.filter(can_write) {
-        Some(folder) => Finding::ok(WHAT, format!("{folder} could be used (it is not needed)")),
-        None => Finding::ok(WHAT, "not writable; it is not needed, the guard sweeps without it"),
+    run(&children, command).await?;
+    sweep_orphans(&children, Duration::from_millis(200)).await
+}
+
+fn user(is_root: bool) -> Finding {
+    match is_root {
+        false => Finding::ok("user", "not root"),
+        true => Finding::warn(
+            "user",
+            "this user is root: so would be every agent",
+            "run the server as a user of its own, who owns the repository",
+        ),
     }
 }
 
 fn landlock() -> Finding {
-    match sys::landlock_version() {
+    let version = match fault::is_absent("landlock") {
+        true => Err(nix::errno::Errno::EOPNOTSUPP),
+        false => sys::landlock_version(),
+    };
+    match version {
         Ok(version) => Finding::ok("landlock", format!("version {version}")),
         Err(cause) => Finding::warn(
             "landlock",
@@ -167,7 +207,21 @@ pub fn is_root() -> bool {
 /// # Errors
 /// `not_found`.
 pub fn owner_and_mode(path: &Utf8Path) -> Result<(bool, u32)> {
-    let facts = fs::symlink_metadata(path)
-        .map_err(|cause| Error::not_found(format!("no {path}")).source(cause))?;
+    // Of what it leads to: a link has no bits of its own.
+    let facts =
+        fs::metadata(path).map_err(|cause| Error::not_found(format!("no {path}")).source(cause))?;
     Ok((facts.uid() == nix::unistd::geteuid().as_raw(), facts.mode() & 0o7777))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Level;
+
+    #[test]
+    fn what_is_missing_comes_with_advice() {
+        let bad = cgroup(Err("no cgroup v2 is mounted".to_owned()));
+        assert_eq!((bad.level, bad.advice.is_some()), (Level::Warn, true));
+        assert_eq!((user(true).level, user(false).level), (Level::Warn, Level::Ok));
+    }
 }

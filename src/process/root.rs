@@ -3,6 +3,8 @@
 //! **Invariant:** no link is followed, wherever it is in the path; nothing but a regular file is
 //! read, and opening never waits.
 
+mod place;
+
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,6 +16,8 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag};
 
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath, fault};
+
+pub use place::Standing;
 
 /// How often a lookup is repeated when something on the way is renamed meanwhile.
 const RACES_MAX: usize = 32;
@@ -89,36 +93,30 @@ impl Root {
         self.open_file(path.as_path(), "source_gone").map(|(_, facts)| facts)
     }
 
+    /// Opens the folder of a file, and returns the file's name in it.
+    pub(super) fn folder_of<'a>(&self, path: &'a SourcePath) -> Result<(OwnedFd, &'a str)> {
+        let name = path.as_path().file_name().unwrap_or_default();
+        let parent = path.as_path().parent().filter(|it| !it.as_str().is_empty());
+        let parent = parent.unwrap_or(Utf8Path::new("."));
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let mut opened = Err(Errno::EAGAIN);
+        for _ in 0..RACES_MAX {
+            opened = nix::fcntl::openat2(self.folder.as_fd(), parent.as_std_path(), how(flags));
+            if !matches!(opened, Err(Errno::EAGAIN | Errno::EINTR)) {
+                break;
+            }
+        }
+        let folder = opened.map_err(|cause| refusal(parent, "source_gone", cause))?;
+        Ok((folder, name))
+    }
+
     /// Reads a regular file by a plain relative path, such as `agents/NAME.md` or a skill's.
     ///
     /// # Errors
     /// As [`Root::read`], with code `file_gone`; `invalid` for a path that is not plain.
     pub fn read_relative(&self, path: &Utf8Path, bytes_max: usize) -> Result<(Vec<u8>, FileFacts)> {
-        let is_plain = path.components().all(|it| matches!(it, Utf8Component::Normal(_)));
-        if !is_plain || path.as_str().is_empty() || path.as_str().contains('\0') {
-            let shown: String =
-                path.as_str().chars().take(120).flat_map(char::escape_debug).collect();
-            return Err(
-                Error::invalid(format!("`{shown}` is not a path below the root")).code("bad_path")
-            );
-        }
+        check_plain(path)?;
         self.read_below(path, bytes_max, "file_gone")
-    }
-
-    /// Writes what the kernel holds of a file's content, and of its name, to the disk.
-    ///
-    /// # Errors
-    /// As [`Root::read`]; `unavailable` if the disk does not take it.
-    pub fn sync(&self, path: &SourcePath) -> Result<()> {
-        let cannot = || format!("cannot sync {path}");
-        let (file, _) = self.open_file(path.as_path(), "source_gone")?;
-        file.sync_all().context(ErrorKind::Unavailable, cannot)?;
-        let parent = path.as_path().parent().filter(|it| !it.as_str().is_empty());
-        let parent = parent.unwrap_or(Utf8Path::new("."));
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let folder = nix::fcntl::openat2(self.folder.as_fd(), parent.as_std_path(), how(flags));
-        let folder = folder.map_err(|cause| refusal(parent, "source_gone", cause))?;
-        File::from(folder).sync_all().context(ErrorKind::Unavailable, cannot)
     }
 
     fn read_below(
@@ -178,6 +176,15 @@ impl Root {
     }
 }
 
+fn check_plain(path: &Utf8Path) -> Result<()> {
+    let is_plain = path.components().all(|it| matches!(it, Utf8Component::Normal(_)));
+    if is_plain && !path.as_str().is_empty() && !path.as_str().contains('\0') {
+        return Ok(());
+    }
+    let shown: String = path.as_str().chars().take(120).flat_map(char::escape_debug).collect();
+    Err(Error::invalid(format!("`{shown}` is not a path below the root")).code("bad_path"))
+}
+
 fn how(flags: OFlag) -> OpenHow {
     if fault::is_off("beneath") {
         return OpenHow::new().flags(flags);
@@ -189,7 +196,7 @@ fn how(flags: OFlag) -> OpenHow {
     )
 }
 
-fn refusal(path: &Utf8Path, gone: &'static str, cause: Errno) -> Error {
+pub(super) fn refusal(path: &Utf8Path, gone: &'static str, cause: Errno) -> Error {
     let error = match cause {
         Errno::ENOENT | Errno::ENOTDIR => {
             Error::not_found(format!("{path} is not there")).code(gone)
@@ -216,5 +223,7 @@ fn refusal(path: &Utf8Path, gone: &'static str, cause: Errno) -> Error {
 }
 
 fn not_a_file(path: &Utf8Path) -> Error {
-    Error::invalid(format!("{path} is not a regular file")).code("not_a_file")
+    Error::invalid(format!("{path} is not a regular file"))
+        .code("not_a_file")
+        .hint("put a regular file there, or take it out of `sources`")
 }

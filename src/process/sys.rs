@@ -3,7 +3,8 @@
 //! **Invariant:** `unsafe` occurs in no other file of the program.
 #![allow(unsafe_code)]
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -14,6 +15,8 @@ use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd;
 use tokio::io::unix::AsyncFd;
+
+use crate::process::descriptors;
 
 /// Opens a pidfd. It keeps naming this very process, also after its pid is used again.
 pub(in crate::process) fn pidfd_open(pid: i32) -> Result<OwnedFd, Errno> {
@@ -97,8 +100,15 @@ fn default_dispositions() {
 /// Starts a command in a session of its own that dies with the calling *thread*, with no
 /// signal blocked or ignored. Only the guard may use it: it is small (`pre_exec` forks) and has one
 /// thread (the death signal follows the thread).
-pub(in crate::process) fn spawn_agent(command: &mut Command) -> io::Result<Child> {
+///
+/// `entrance` is the `cgroup.procs` of the cgroup into which the command goes before it runs.
+pub(in crate::process) fn spawn_agent(
+    command: &mut Command,
+    entrance: Option<&File>,
+) -> io::Result<Child> {
     let parent = unistd::getpid();
+    let descriptors = descriptors::of_agent()?;
+    let entrance = entrance.map(File::try_clone).transpose()?;
     // SAFETY: the closure runs in the forked child of a single-threaded process; it makes system
     // calls only.
     unsafe {
@@ -112,10 +122,25 @@ pub(in crate::process) fn spawn_agent(command: &mut Command) -> io::Result<Child
             // The guard blocks what it reads from its signalfd, and a mask survives `exec`.
             SigSet::empty().thread_set_mask()?;
             default_dispositions();
+            descriptors::set(descriptors)?;
+            if let Some(mut entrance) = entrance.as_ref()
+                && entrance.write_all(b"0").is_err()
+            {
+                return Err(io::Error::from(REFUSED_ENTRANCE));
+            }
             Ok(())
         });
     }
     command.spawn()
+}
+
+/// What the child says when its cgroup does not take it. No `exec` fails with this.
+const REFUSED_ENTRANCE: Errno = Errno::EBADE;
+
+/// Returns whether [`spawn_agent`] failed because the cgroup did not take the agent: nothing of the
+/// command has run then.
+pub(in crate::process) fn is_refused_entrance(cause: &io::Error) -> bool {
+    cause.raw_os_error() == Some(REFUSED_ENTRANCE as i32)
 }
 
 /// Returns the version of Landlock that the kernel offers.

@@ -13,7 +13,9 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::sys::{prctl, signal};
 use nix::unistd::{self, Pid};
 use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal as signal_stream};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::process::identity::{Signal, Stat, carries_mark, signal_verified};
@@ -22,6 +24,8 @@ use crate::process::identity::{Signal, Stat, carries_mark, signal_verified};
 const KILL_MAX: Duration = Duration::from_millis(900);
 /// How often the server looks again while it ends processes.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How long orphans may be zombies.
+const REAP_PAUSE: Duration = Duration::from_millis(500);
 /// Most processes that are told apart in counting; more are ended, but not counted.
 const SEEN_MAX: usize = 100_000;
 
@@ -88,9 +92,7 @@ pub async fn sweep_orphans(children: &Children, grace: Duration) -> Result<u32> 
         let listing = Listing::new();
         for stray in children.strays() {
             if stray.is_dead() {
-                // It is a child of this process that nobody else waits for. ECHILD: a second
-                // sweep was quicker.
-                let _ = waitpid(Pid::from_raw(stray.pid), Some(WaitPidFlag::WNOHANG));
+                reap(&stray);
             } else {
                 found.push(stray);
                 found.extend(listing.descendants(stray.pid));
@@ -101,12 +103,54 @@ pub async fn sweep_orphans(children: &Children, grace: Duration) -> Result<u32> 
     .await
 }
 
+/// Takes the exit status of orphans that fell to this process, as long as it is the one to which
+/// they fall, until `stop`. Those that run are left alone: only a sweep ends them.
+pub async fn reap_orphans(children: Children, stop: CancellationToken) {
+    if fault::is_off("reap_orphans") {
+        return;
+    }
+    let mut bell = match signal_stream(SignalKind::child()) {
+        Ok(bell) => bell,
+        Err(cause) => {
+            tracing::error!("orphans are not reaped: {cause}");
+            return;
+        }
+    };
+    loop {
+        // The signal of a child rings; after that there is a pause, so that a server that starts
+        // many processes does not look at all of them each time.
+        tokio::select! {
+            _ = bell.recv() => {}
+            () = stop.cancelled() => return,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(REAP_PAUSE) => {}
+            () = stop.cancelled() => return,
+        }
+        let children = children.clone();
+        let reaped = tokio::task::spawn_blocking(move || {
+            children.strays().into_iter().filter(Stat::is_dead).for_each(|it| reap(&it));
+        });
+        if let Err(cause) = reaped.await {
+            tracing::error!("orphans are not reaped: {cause}");
+        }
+    }
+}
+
+fn reap(stray: &Stat) {
+    // It is a child of this process that nobody else waits for. ECHILD: a sweep was quicker.
+    let _ = waitpid(Pid::from_raw(stray.pid), Some(WaitPidFlag::WNOHANG));
+}
+
 /// Ends every process whose environment holds `name=value`: TERM at once, KILL after `grace`, until
 /// none is left. Returns how many were ended. The job's guard must be gone: it has the mark too.
 ///
 /// # Errors
 /// `unavailable` with code `survivors` if some cannot be ended.
 pub async fn end_marked(name: &str, value: &str, grace: Duration) -> Result<u32> {
+    if fault::is_off("mark") {
+        return Ok(0);
+    }
     let (name, value) = (name.to_owned(), value.to_owned());
     end_found(grace, move || {
         let me = unistd::getpid().as_raw();

@@ -14,7 +14,7 @@ use mlua::{HookTriggers, Lua, VmState};
 use crate::base::fault;
 
 /// Most memory of one VM, in bytes.
-pub(crate) const MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const MEMORY_BYTES_MAX: usize = crate::base::limit::SCRIPT_MEMORY_BYTES_MAX;
 /// Instructions between two looks at the clock; about 20 µs.
 const STRIDE: u32 = 1_000;
 

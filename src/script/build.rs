@@ -11,11 +11,12 @@ use crate::script::config::{
     Builtin, Config, Engine, EngineBody, Handler, Identity, Kind, Limits, PromptBy, Reads,
     ScriptFile, Site,
 };
+use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected};
 use crate::script::extract::{Checked, Given, check};
 use crate::script::kind::KindBuilder;
 use crate::script::node::{Declared, Draft};
-use crate::script::schema::{self, API_VERSION, BUILTINS, PROMPT_BY, READS};
+use crate::script::schema::{self, API_VERSION, BUILTINS, PROMPT_BY};
 
 /// What is judged, and what was found.
 pub(crate) struct Builder<'a> {
@@ -53,6 +54,7 @@ impl<'a> Builder<'a> {
         let kinds = self.kinds(&engines);
         self.check_lanes(&lane_spots, &kinds);
         self.check_use(&engines, &kinds);
+        self.check_caps(&limits, &engines, &kinds);
         let handlers = self.draft.handlers.iter();
         let handlers =
             handlers.map(|(event, slot)| Handler { event: *event, slot: slot.clone() }).collect();
@@ -229,7 +231,9 @@ impl<'a> Builder<'a> {
         }
         let jobs = limits.count("jobs").unwrap_or(1);
         let grace = limits.duration("grace").unwrap_or(Duration::from_secs(5));
-        (Limits { jobs, grace, lanes }, spots)
+        let mut cap = |name| daily::build("limits", name, &limits, &mut self.findings);
+        let (daily, daily_person) = (cap("daily"), cap("daily_person"));
+        (Limits { jobs, grace, lanes, daily, daily_person }, spots)
     }
 
     fn engines(&mut self) -> BTreeMap<String, Engine> {
@@ -238,7 +242,9 @@ impl<'a> Builder<'a> {
             let checked = self.judge(declared);
             let Some(name) = declared.name.clone() else { continue };
             if let Some(body) = self.engine_body(declared, &name, &checked) {
-                let engine = Engine { name: name.clone(), body, at: declared.spot.at.clone() };
+                let is_held_by_limits = checked.text("on_rate_limit") != Some("go_on");
+                let at = declared.spot.at.clone();
+                let engine = Engine { name: name.clone(), body, is_held_by_limits, at };
                 engines.entry(name).or_insert(engine);
             }
         }
@@ -253,7 +259,7 @@ impl<'a> Builder<'a> {
     ) -> Option<EngineBody> {
         let title = declared.title();
         if checked.text("type")? == "builtin" {
-            for field in ["command", "prompt", "reads", "env"] {
+            for field in ["command", "prompt", "reads", "env", "on_rate_limit"] {
                 if checked.has(field) {
                     let message = format!("{title} is builtin and has no `{field}`");
                     let note = "only an engine of type \"process\" has it";
@@ -285,15 +291,8 @@ impl<'a> Builder<'a> {
             Some(word) if word == PROMPT_BY[1] => PromptBy::Argument,
             _ => PromptBy::Stdin,
         };
-        let reads = checked.text("reads").and_then(|word| {
-            if word == READS[0] {
-                return Some(Reads::ClaudeStreamJson);
-            }
-            let message = format!("`reads = \"{word}\"` of {title} is not built yet");
-            let note = format!("only \"{}\" is; leave `reads` out for any other program", READS[0]);
-            self.error("not-built-yet", message, checked.spot("reads"), &note);
-            None
-        });
+        let reads = checked.text("reads");
+        let reads = reads.and_then(|word| Reads::ALL.into_iter().find(|it| it.as_str() == word));
         let env = self.env(&title, checked);
         Some(EngineBody::Process { command, prompt, reads, env })
     }
@@ -345,6 +344,37 @@ impl<'a> Builder<'a> {
                 let message = format!("no kind has the lane `{}`", name.escape_debug());
                 let note = crate::script::diagnostic::suggestion(name, lanes.iter().copied());
                 self.findings.add(Diagnostic::warning("unused", message).at(spot).note(note));
+            }
+        }
+    }
+
+    /// A cap that does not see what is spent is hardly meant.
+    fn check_caps(
+        &mut self,
+        limits: &Limits,
+        engines: &BTreeMap<String, Engine>,
+        kinds: &BTreeMap<String, Kind>,
+    ) {
+        let find = |word: &str, name: Option<&str>| {
+            let mut declared = self.draft.declared.iter();
+            declared.find(|it| it.word == word && it.name.as_deref() == name).map(|it| &it.spot)
+        };
+        for kind in kinds.values() {
+            let (Some(engine), Some(spot)) =
+                (engines.get(&kind.engine), find("kind", Some(&kind.name)))
+            else {
+                continue;
+            };
+            let title = format!("daily of kind \"{}\"", kind.name);
+            daily::warn_unseen(&title, kind.daily.as_ref(), engine, spot, &mut self.findings);
+        }
+        let used = engines.values().filter(|it| kinds.values().any(|kind| kind.engine == it.name));
+        for engine in used {
+            let Some(spot) = find("limits", None) else { return };
+            for (title, cap) in
+                [("limits.daily", &limits.daily), ("limits.daily_person", &limits.daily_person)]
+            {
+                daily::warn_unseen(title, cap.as_ref(), engine, spot, &mut self.findings);
             }
         }
     }

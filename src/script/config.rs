@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 
 use crate::base::EventKind;
 use crate::base::limit::format_duration;
+use crate::script::daily::Daily;
 
 /// One loaded generation of the script.
 #[derive(Clone, Debug, Serialize)]
@@ -96,6 +97,10 @@ pub struct Limits {
     pub grace: Duration,
     /// Capacity of a lane by the name of its input; a lane that is not named has one place.
     pub lanes: BTreeMap<String, u32>,
+    /// What all jobs together may spend on a day.
+    pub daily: Option<Daily>,
+    /// What the jobs of each person may spend on a day.
+    pub daily_person: Option<Daily>,
 }
 
 /// How an agent is run.
@@ -105,6 +110,8 @@ pub struct Engine {
     pub name: String,
     /// What is run.
     pub body: EngineBody,
+    /// Whether its other jobs wait when its provider takes no more.
+    pub is_held_by_limits: bool,
     /// Where it is declared.
     pub at: Location,
 }
@@ -125,9 +132,17 @@ impl Engine {
         matches!(&self.body, EngineBody::Process { env, .. } if env.contains_key(name))
     }
 
-    /// Returns whether the output of the engine is read, so that silence can be noticed.
-    pub fn has_reads(&self) -> bool {
-        matches!(self.body, EngineBody::Process { reads: Some(_), .. })
+    /// Returns whether it is a part of this program.
+    pub fn is_builtin(&self) -> bool {
+        matches!(self.body, EngineBody::Builtin(_))
+    }
+
+    /// Returns the form of its output, if it is read.
+    pub fn reads(&self) -> Option<Reads> {
+        match &self.body {
+            EngineBody::Process { reads, .. } => *reads,
+            EngineBody::Builtin(_) => None,
+        }
     }
 }
 
@@ -166,6 +181,42 @@ pub enum Reads {
     /// One JSON object a line, as `claude --output-format stream-json` writes.
     #[serde(rename = "claude-stream-json")]
     ClaudeStreamJson,
+    /// One JSON object a line, as `codex exec --json` writes.
+    #[serde(rename = "codex-jsonl")]
+    CodexJsonl,
+    /// Lines of text.
+    #[serde(rename = "plain")]
+    Plain,
+}
+
+impl Reads {
+    /// All forms, in the order of the schema's words.
+    pub const ALL: [Reads; 3] = [Reads::ClaudeStreamJson, Reads::CodexJsonl, Reads::Plain];
+
+    /// Returns the word in the script.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reads::ClaudeStreamJson => "claude-stream-json",
+            Reads::CodexJsonl => "codex-jsonl",
+            Reads::Plain => "plain",
+        }
+    }
+
+    /// Returns whether an agent that works prints all the while, so that its silence means
+    /// something.
+    pub fn is_steady(self) -> bool {
+        self != Reads::Plain
+    }
+
+    /// Returns whether tokens are told.
+    pub fn tells_tokens(self) -> bool {
+        self != Reads::Plain
+    }
+
+    /// Returns whether the cost is told.
+    pub fn tells_cost(self) -> bool {
+        self == Reads::ClaudeStreamJson
+    }
 }
 
 /// An engine that is a part of this program.
@@ -197,6 +248,10 @@ pub struct Kind {
     pub on_busy: OnBusy,
     /// Most jobs of this kind that run at once.
     pub max_running: Option<u32>,
+    /// Place of its jobs among those that wait, from -100 to 100: higher is earlier.
+    pub priority: i64,
+    /// What its jobs may spend on a day.
+    pub daily: Option<Daily>,
     /// What a job must leave behind to be a success.
     pub produces: Option<Produces>,
     /// Longest run.

@@ -37,6 +37,8 @@ pub(crate) enum Given {
     Function(Slot),
     /// Inputs.
     Inputs(Vec<GivenInput>),
+    /// A table with fields of its own.
+    Fields(Checked),
     /// It was wrong, and that was reported.
     Wrong,
 }
@@ -58,10 +60,16 @@ pub(crate) struct GivenInput {
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     spot: Spot,
+    is_empty: bool,
     values: BTreeMap<&'static str, (Given, Option<Spot>)>,
 }
 
 impl Checked {
+    /// Returns whether no field was given at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
     /// Returns whether the field was given, rightly or wrongly.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.values.get(name).is_some_and(|(_, spot)| spot.is_some())
@@ -170,7 +178,7 @@ pub(crate) fn check(
             values.insert(field.name, (default(field.shape, text, spot), None));
         }
     }
-    Checked { spot: spot.clone(), values }
+    Checked { spot: spot.clone(), is_empty: table.fields.is_empty(), values }
 }
 
 /// Reads the default of a field. The schema's own tests hold that each can be read.
@@ -226,6 +234,9 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
         (Shape::Prompt, Plain::Function(slot)) => Given::Function(slot.clone()),
         (Shape::Inputs, Plain::Table(table)) if table.items.is_empty() => {
             Given::Inputs(fit_inputs(title, table, findings))
+        }
+        (Shape::Fields(fields), Plain::Table(table)) if table.items.is_empty() => {
+            Given::Fields(check(&label, &node.spot, table, fields, findings))
         }
         (Shape::Scalar, Plain::Text(text)) => Given::Text(text.clone()),
         (Shape::Scalar, Plain::Flag(flag)) => Given::Flag(*flag),

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
+use crate::base::limit::PRIORITY_MAX;
 use crate::base::split_front_matter;
 use crate::script::config::{
-    Engine, EngineBody, Input, InputType, Kind, OnBusy, Produces, Prompt, Skill,
+    Engine, EngineBody, Input, InputType, Kind, OnBusy, Produces, Prompt, Reads, Skill,
 };
+use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings, Spot, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::input;
@@ -21,7 +23,7 @@ use crate::script::template::{PROMPT_NAMES, Piece, pieces};
 const REQUEST_NAMES: [&str; 2] = ["priority", "not_before"];
 
 /// Largest SKILL.md that is read, in bytes.
-const SKILL_BYTES_MAX: u64 = 1024 * 1024;
+const SKILL_BYTES_MAX: u64 = crate::base::limit::SKILL_BYTES_MAX;
 
 /// One declaration and what it may refer to.
 pub(crate) struct KindBuilder<'a> {
@@ -46,7 +48,7 @@ impl KindBuilder<'_> {
     pub(crate) fn build(mut self) -> Kind {
         let checked = self.checked;
         let engine = self.engine();
-        let reads = engine.is_some_and(Engine::has_reads);
+        let is_steady = engine.and_then(Engine::reads).is_some_and(Reads::is_steady);
         let is_builtin = engine.is_some_and(|engine| matches!(engine.body, EngineBody::Builtin(_)));
         let skill = self.skill();
         let inputs = self.inputs();
@@ -70,7 +72,7 @@ impl KindBuilder<'_> {
             self.error("not-built-yet", message, checked.spot("on_server_loss"), note);
         }
         let prompt = self.prompt(is_builtin, skill.is_some());
-        let by_reads = |seconds| reads.then(|| Duration::from_secs(seconds));
+        let by_reads = |seconds| is_steady.then(|| Duration::from_secs(seconds));
         Kind {
             name: self.declared.name.clone().unwrap_or_default(),
             about: checked.text("about").unwrap_or_default().to_owned(),
@@ -81,12 +83,32 @@ impl KindBuilder<'_> {
             lane,
             on_busy,
             max_running: checked.count("max_running"),
+            priority: self.priority(),
+            daily: daily::build(&self.declared.title(), "daily", checked, self.findings),
             produces,
             timeout: checked.duration("timeout").unwrap_or_default(),
             start: checked.duration("start").or(by_reads(30)),
             idle: checked.duration("idle").or(by_reads(120)),
             linger: checked.duration("linger").unwrap_or_default(),
             at: self.declared.spot.at.clone(),
+        }
+    }
+
+    fn priority(&mut self) -> i64 {
+        match self.checked.number("priority") {
+            None => 0,
+            Some(number) if number.fract() == 0.0 && number.abs() <= PRIORITY_MAX as f64 => {
+                number as i64
+            }
+            Some(number) => {
+                let message = format!(
+                    "`priority` of {} is {number}, but must be a whole number from -{PRIORITY_MAX} \
+                     to {PRIORITY_MAX}",
+                    self.title()
+                );
+                self.error("out-of-range", message, self.checked.spot("priority"), "");
+                0
+            }
         }
     }
 

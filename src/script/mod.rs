@@ -7,6 +7,7 @@ mod budget;
 mod build;
 mod config;
 mod convert;
+mod daily;
 mod declare;
 mod diagnostic;
 mod extract;
@@ -34,6 +35,7 @@ pub use config::{
     Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Limits,
     Location, OnBusy, Produces, Prompt, PromptBy, Reads, ScriptFile, Site, Skill, Slot,
 };
+pub use daily::Daily;
 pub use diagnostic::{Diagnostic, Report, Severity};
 pub use schema::{DECLARATIONS, Declaration, Field, Shape, input_fields};
 pub use template::{PROMPT_NAMES, fill_template, prompt};

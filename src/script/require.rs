@@ -12,9 +12,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{Error, Result};
 
 /// Largest file of a script, in bytes.
-pub(crate) const FILE_BYTES_MAX: u64 = 1024 * 1024;
+pub(crate) const FILE_BYTES_MAX: u64 = crate::base::limit::SCRIPT_FILE_BYTES_MAX;
 /// Most files of a script.
-pub(crate) const FILES_MAX: usize = 64;
+pub(crate) const FILES_MAX: usize = crate::base::limit::SCRIPT_FILES_MAX;
 
 /// Where the text of a script comes from.
 #[derive(Clone, Debug)]

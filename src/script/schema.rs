@@ -1,6 +1,6 @@
 //! Every field of every declaration: the only source of names, types, defaults and documentation.
 
-use crate::script::config::InputType;
+use crate::script::config::{InputType, Reads};
 
 /// The version of the script's interface.
 pub(crate) const API_VERSION: i64 = 1;
@@ -36,6 +36,8 @@ pub enum Shape {
     Inputs,
     /// A text, a number or a flag.
     Scalar,
+    /// A table with these fields.
+    Fields(&'static [Field]),
 }
 
 impl Shape {
@@ -59,12 +61,16 @@ impl Shape {
             Shape::Reference(word) => format!("the name or handle of one {word}"),
             Shape::Inputs => "a table of names and wb.input.… values".to_owned(),
             Shape::Scalar => "a text, a number or a flag".to_owned(),
+            Shape::Fields(fields) => {
+                let names: Vec<&str> = fields.iter().map(|it| it.name).collect();
+                format!("a table with {}", names.join(", "))
+            }
         }
     }
 }
 
 /// A field of a declaration.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Its name.
     pub name: &'static str,
@@ -139,27 +145,46 @@ const IDENTITY: [Field; 4] = [
     field("committer_email", Shape::Line, "Committer's mail address; the author's by default."),
 ];
 
-const LIMITS: [Field; 3] = [
+/// What can be capped on a day.
+const DAILY: [Field; 3] = [
+    field("cost_usd", Shape::Number, "US dollars, as the agents tell them."),
+    field("tokens", Shape::Number, "Tokens read and written, those from a cache included."),
+    field("time", Shape::Duration, "Time of jobs from start to end, summed up."),
+];
+
+const LIMITS: [Field; 5] = [
     with("jobs", Shape::Count, "1", "Most agents that run at once."),
     with("grace", Shape::Duration, "5s", "Whole budget from the first signal to KILL."),
     field("lanes", Shape::Counts, "Jobs at once in a lane, by the name of its input."),
+    field("daily", Shape::Fields(&DAILY), "What all jobs may spend on a day (UTC)."),
+    field("daily_person", Shape::Fields(&DAILY), "What each person's jobs may spend on a day."),
 ];
 
 /// Words of `engine.type`.
 pub(crate) const ENGINE_TYPES: [&str; 2] = ["process", "builtin"];
 /// Words of `engine.prompt`.
 pub(crate) const PROMPT_BY: [&str; 2] = ["stdin", "argument"];
-/// Words of `engine.reads`; only the first is built.
-pub(crate) const READS: [&str; 3] = ["claude-stream-json", "codex-jsonl", "plain"];
+/// Words of `engine.reads`.
+pub(crate) const READS: [&str; 3] =
+    [Reads::ALL[0].as_str(), Reads::ALL[1].as_str(), Reads::ALL[2].as_str()];
 /// Engines that are a part of this program.
 pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
 
-const ENGINE: [Field; 5] = [
+/// Words of `engine.on_rate_limit`.
+pub(crate) const ON_RATE_LIMIT: [&str; 2] = ["hold", "go_on"];
+
+const ENGINE: [Field; 6] = [
     needed("type", Shape::Word(&ENGINE_TYPES), "A program, or a part of this one."),
     field("command", Shape::Lines, "Program and arguments of a process."),
     field("prompt", Shape::Word(&PROMPT_BY), "How a process is given its prompt."),
     field("reads", Shape::Word(&READS), "Form of the output, for telemetry."),
     field("env", Shape::Texts, "Variables that are set in its environment."),
+    with(
+        "on_rate_limit",
+        Shape::Word(&ON_RATE_LIMIT),
+        "hold",
+        "Whether its other jobs wait when its provider takes no more.",
+    ),
 ];
 
 /// Words of `kind.on_busy`.
@@ -169,7 +194,7 @@ pub(crate) const PRODUCES: [&str; 4] = ["proposal", "perspective", "message", "r
 /// Words of `kind.on_server_loss`; only the first is built.
 pub(crate) const ON_SERVER_LOSS: [&str; 2] = ["kill", "keep"];
 
-const KIND: [Field; 14] = [
+const KIND: [Field; 16] = [
     needed("about", Shape::Line, "What it does, for people."),
     needed("engine", Shape::Reference("engine"), "How its agent is run."),
     field("skill", Shape::Path, "Folder of the skill, with a SKILL.md."),
@@ -178,10 +203,12 @@ const KIND: [Field; 14] = [
     field("lane", Shape::Line, "Input whose value is not worked on twice at once."),
     with("on_busy", Shape::Word(&ON_BUSY), "queue", "What happens if the lane is taken."),
     field("max_running", Shape::Count, "Most jobs of this kind at once."),
+    field("priority", Shape::Number, "Place among waiting jobs, -100 to 100: higher is earlier."),
+    field("daily", Shape::Fields(&DAILY), "What jobs of this kind may spend on a day (UTC)."),
     field("produces", Shape::Word(&PRODUCES), "What a job must leave behind to be a success."),
     needed("timeout", Shape::Duration, "Longest run."),
-    field("start", Shape::Duration, "Longest wait for output; 30s if the engine has `reads`."),
-    field("idle", Shape::Duration, "Longest silence; 2m if the engine has `reads`."),
+    field("start", Shape::Duration, "Longest wait for output; 30s if the engine reads JSON."),
+    field("idle", Shape::Duration, "Longest silence; 2m if the engine reads JSON."),
     with("linger", Shape::Duration, "10s", "Longest wait for the exit after the final result."),
     with("on_server_loss", Shape::Word(&ON_SERVER_LOSS), "kill", "What a lost server means."),
 ];

@@ -15,13 +15,13 @@ use crate::script::position::{Places, Source};
 use crate::script::require::{FILES_MAX, Origin};
 
 /// Most declarations of one script.
-const DECLARED_MAX: usize = 1_000;
+const DECLARED_MAX: usize = crate::base::limit::SCRIPT_DECLARED_MAX;
 /// Most functions of one script.
 const SLOTS_MAX: usize = 1_000;
 /// Most log lines of one call.
-const LOG_LINES_MAX: u32 = 100;
+const LOG_LINES_MAX: u32 = crate::base::limit::SCRIPT_LOG_LINES_MAX;
 /// Longest log line, in characters.
-const LOG_CHARS_MAX: usize = 4_000;
+const LOG_CHARS_MAX: usize = crate::base::limit::SCRIPT_LOG_CHARS_MAX;
 /// Most frames that are searched for the caller's place.
 const FRAMES_MAX: usize = 16;
 

@@ -15,7 +15,7 @@ use crate::script::vm::Vm;
 /// Names that every prompt can use beside the inputs of its kind.
 pub const PROMPT_NAMES: [&str; 6] = ["job_id", "kind", "skill", "root", "wb_agent", "folder"];
 /// Longest prompt, in bytes.
-const PROMPT_BYTES_MAX: usize = TEXT_INPUT_BYTES_MAX + 1024 * 1024;
+const PROMPT_BYTES_MAX: usize = crate::base::limit::PROMPT_BYTES_MAX;
 
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

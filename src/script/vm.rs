@@ -28,6 +28,8 @@ use crate::script::require::Origin;
 const WAITING_MAX: usize = 1_000;
 /// Threads of one generation that are given up before its functions are switched off.
 const ABANDONED_MAX: u32 = 2;
+/// How long an event waits if too many calls wait already.
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// A handle to the VM of one generation. It ends with its last handle.
 #[derive(Clone, Debug)]
@@ -77,7 +79,13 @@ impl Vm {
     /// are told all the same.
     pub async fn fire(&self, event: EventKind, payload: Value) {
         for handler in self.handlers.iter().filter(|handler| handler.event == event) {
-            if let Err(cause) = self.call(handler.slot.clone(), payload.clone()).await {
+            let mut told = self.call(handler.slot.clone(), payload.clone()).await;
+            while told.as_ref().is_err_and(|it| it.kind() == ErrorKind::Busy) {
+                // Prompts go first; an event can wait.
+                tokio::time::sleep(BUSY_PAUSE).await;
+                told = self.call(handler.slot.clone(), payload.clone()).await;
+            }
+            if let Err(cause) = told {
                 let (word, at) = (event.as_str(), &handler.slot.at);
                 tracing::warn!(
                     file = at.file.as_str(),

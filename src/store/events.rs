@@ -1,10 +1,12 @@
 //! The event log: what was committed, in order, for those who come back.
 
-use rusqlite::{Connection, Row, named_params};
+use camino::Utf8Path;
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::Value;
 
 use crate::base::{EventKind, Millis, Result};
-use crate::store::Tx;
+use crate::store::migrate::refuse_newer;
+use crate::store::{MIGRATIONS, Tx, read};
 
 /// An event as it stands in the table.
 #[derive(Clone, Debug)]
@@ -32,6 +34,7 @@ const EDGES: &str = "
     SELECT (SELECT MIN(id) FROM events),
            (SELECT seq FROM sqlite_sequence WHERE name = 'events')";
 const PRUNABLE: &str = "SELECT COUNT(*) FROM events WHERE audit = 0 AND at_ms < :before";
+const NEWEST: &str = "SELECT at_ms FROM events WHERE id = (SELECT MAX(id) FROM events)";
 const PRUNE: &str = "DELETE FROM events WHERE audit = 0 AND at_ms < :before";
 
 /// The statements of this file, for the schema test.
@@ -39,6 +42,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("events::after", AFTER),
     ("events::edges", EDGES),
     ("events::prunable", PRUNABLE),
+    ("events::newest", NEWEST),
     ("events::prune", PRUNE),
     ("events::insert", crate::store::tx::INSERT_EVENT),
 ];
@@ -74,6 +78,19 @@ pub fn prunable(connection: &Connection, before: Millis) -> Result<u64> {
     let params = named_params! {":before": before};
     let count: i64 = connection.prepare_cached(PRUNABLE)?.query_row(params, |row| row.get(0))?;
     Ok(count.unsigned_abs())
+}
+
+/// Returns when the newest event of a database was committed, without a server and without changing
+/// anything; nothing without an event.
+///
+/// # Errors
+/// `unavailable` if the file cannot be opened or is no database of this program; `conflict` with
+/// code `database_newer` if a newer program wrote it.
+pub fn newest(path: &Utf8Path) -> Result<Option<Millis>> {
+    refuse_newer(path, MIGRATIONS)?;
+    let connection = read::open(path)?;
+    let newest = connection.prepare(NEWEST)?.query_row([], |row| row.get(0)).optional()?;
+    Ok(newest)
 }
 
 /// Deletes the events before a time that need not be kept.

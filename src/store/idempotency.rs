@@ -3,11 +3,12 @@
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde_json::Value;
 
-use crate::base::{Actor, Error, Millis, Result};
+use crate::base::limit::KEYS_KEPT_MAX;
+use crate::base::{Actor, Error, Millis, Result, fault};
 use crate::store::Tx;
 
 /// Longest key, in bytes.
-pub const KEY_BYTES_MAX: usize = 200;
+pub const KEY_BYTES_MAX: usize = crate::base::limit::KEY_BYTES_MAX;
 
 const FIND: &str = "
     SELECT route, body_digest, result_json FROM idempotency WHERE actor = :actor AND key = :key";
@@ -16,6 +17,9 @@ const INSERT: &str = "
     VALUES (:actor, :key, :route, :digest, :result, :now)";
 const PRUNABLE: &str = "SELECT COUNT(*) FROM idempotency WHERE created_ms < :before";
 const PRUNE: &str = "DELETE FROM idempotency WHERE created_ms < :before";
+const PRUNE_BEYOND: &str = "
+    DELETE FROM idempotency WHERE created_ms < (
+        SELECT created_ms FROM idempotency ORDER BY created_ms DESC LIMIT 1 OFFSET :kept)";
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
@@ -23,6 +27,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("idempotency::insert", INSERT),
     ("idempotency::prunable", PRUNABLE),
     ("idempotency::prune", PRUNE),
+    ("idempotency::prune_beyond", PRUNE_BEYOND),
 ];
 
 /// A key that a client sent with a request.
@@ -43,6 +48,9 @@ pub struct Key {
 /// # Errors
 /// `conflict` with code `idempotency_conflict` if the key was used for another request.
 pub fn find(connection: &Connection, key: &Key) -> Result<Option<Value>> {
+    if fault::is_off("idempotency") {
+        return Ok(None);
+    }
     let found = connection
         .prepare_cached(FIND)?
         .query_row(named_params! {":actor": key.actor, ":key": key.key}, |row| {
@@ -66,6 +74,9 @@ pub fn find(connection: &Connection, key: &Key) -> Result<Option<Value>> {
 /// # Errors
 /// As any insert.
 pub fn remember(tx: &Tx<'_>, key: &Key, result: &Value) -> Result<()> {
+    if fault::is_off("idempotency") {
+        return Ok(());
+    }
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":actor": key.actor, ":key": key.key, ":route": key.route, ":digest": key.body_digest,
         ":result": result.to_string(), ":now": tx.now(),
@@ -73,7 +84,7 @@ pub fn remember(tx: &Tx<'_>, key: &Key, result: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Returns how many answers [`prune`] would forget.
+/// Returns how many answers are older than a time.
 ///
 /// # Errors
 /// As any read.
@@ -83,11 +94,12 @@ pub fn prunable(connection: &Connection, before: Millis) -> Result<u64> {
     Ok(count.unsigned_abs())
 }
 
-/// Forgets answers from before a time.
+/// Forgets answers from before a time, and the oldest beyond the number that is kept.
 ///
 /// # Errors
 /// As any write.
 pub fn prune(tx: &Tx<'_>, before: Millis) -> Result<()> {
     tx.prepare_cached(PRUNE)?.execute(named_params! {":before": before})?;
+    tx.prepare_cached(PRUNE_BEYOND)?.execute(named_params! {":kept": KEYS_KEPT_MAX - 1})?;
     Ok(())
 }

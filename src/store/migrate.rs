@@ -11,7 +11,7 @@ use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result, fault};
 /// One file of `migrations/`.
 #[derive(Clone, Copy, Debug)]
 pub struct Migration {
-    /// Its number; they are consecutive from 1.
+    /// Its number; they ascend.
     pub version: i64,
     /// Its file's name without number and ending.
     pub name: &'static str,
@@ -32,6 +32,18 @@ pub const MIGRATIONS: &[Migration] = &[
         version: 4,
         name: "operations",
         sql: include_str!("../../migrations/004_operations.sql"),
+    },
+    Migration { version: 5, name: "life", sql: include_str!("../../migrations/005_life.sql") },
+    Migration {
+        version: 6,
+        name: "job_changes",
+        sql: include_str!("../../migrations/006_job_changes.sql"),
+    },
+    Migration { version: 8, name: "usage", sql: include_str!("../../migrations/008_usage.sql") },
+    Migration {
+        version: 9,
+        name: "job_lists",
+        sql: include_str!("../../migrations/009_job_lists.sql"),
     },
 ];
 
@@ -127,6 +139,17 @@ pub(super) fn epoch(connection: &Connection) -> Result<String> {
     }
     let epoch = connection.query_row("SELECT epoch FROM site", [], |row| row.get(0)).optional()?;
     Ok(epoch.unwrap_or_default())
+}
+
+/// Returns epoch and life of a database that may be older than this program.
+pub(super) fn last_life(connection: &Connection) -> Result<Option<(String, Option<String>)>> {
+    if !connection.column_exists(None, "site", "life")? {
+        return Ok(None);
+    }
+    let found = connection
+        .query_row("SELECT epoch, life FROM site", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(found)
 }
 
 fn record(connection: &Connection, migration: &Migration, clock: &Clock) -> Result<()> {

@@ -10,6 +10,7 @@ mod migrate;
 mod read;
 pub mod salvage;
 mod stats;
+mod trouble;
 mod tx;
 mod writer;
 
@@ -17,22 +18,35 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, named_params};
 use tokio::sync::{Notify, broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
 
-use crate::base::{Clock, Context, ErrorKind, Result};
+use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
 
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
 pub use stats::WriterStats;
+pub use trouble::{CORRUPT, Trouble};
 pub use tx::Tx;
-pub use writer::Writer;
+pub use writer::{STATEMENTS as WRITER_STATEMENTS, Writer};
 
 use read::Readers;
+use trouble::Watch;
 use writer::Work;
+
+const BEGIN_LIFE: &str = "UPDATE site SET life = :life WHERE one = 1";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[("store::begin_life", BEGIN_LIFE)];
 
 /// How many writes may wait before callers wait too.
 const WRITES_QUEUED_MAX: usize = 1_024;
+/// Largest database that is read whole before it is served: some 50 ms. A larger one is read while
+/// it is served.
+const CHECKED_AT_OPEN_BYTES_MAX: i64 = 16 * 1024 * 1024;
 /// How many published events a slow subscriber may lag behind before it must read the table.
 const EVENTS_BUFFERED_MAX: usize = 1_024;
 
@@ -50,6 +64,8 @@ struct Inner {
     readers: Readers,
     published: broadcast::Sender<Arc<StoredEvent>>,
     bells: Bells,
+    watch: Watch,
+    is_checked: bool,
     stats: Arc<WriterStats>,
 }
 
@@ -62,6 +78,11 @@ impl Bells {
         let mut bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(bells.entry(name).or_default())
     }
+
+    fn ring_all(&self) {
+        let bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bells.values().for_each(|it| it.notify_one());
+    }
 }
 
 impl Store {
@@ -71,14 +92,20 @@ impl Store {
     ///
     /// # Errors
     /// `unavailable` if the file cannot be opened; `conflict` with code `database_newer` if a newer
-    /// program wrote it, which then is left untouched.
+    /// program wrote it, which then is left untouched; `unavailable` with code `database_corrupt`,
+    /// naming the newest backup.
     pub fn open(
         path: &Utf8Path,
         migrations: &[Migration],
         clock: Clock,
     ) -> Result<(Store, Writer)> {
-        let writing = open_for_writing(path, migrations, &clock)?;
-        let epoch = migrate::epoch(&writing)?;
+        let named = |cause: Error| match cause.code_str() {
+            CORRUPT if cause.hint_str().is_none() => trouble::damaged(path).source(cause),
+            _ => cause,
+        };
+        let (writing, is_checked) = open_for_writing(path, migrations, &clock).map_err(named)?;
+        let epoch = migrate::epoch(&writing).map_err(named)?;
+        let watch = Watch::new(path, clock.clone());
         let (writes, queue) = mpsc::channel(WRITES_QUEUED_MAX);
         let (published, _) = broadcast::channel(EVENTS_BUFFERED_MAX);
         let bells = Bells::default();
@@ -90,10 +117,13 @@ impl Store {
             readers: Readers::new(path),
             published: published.clone(),
             bells: bells.clone(),
+            watch: watch.clone(),
+            is_checked,
             stats: Arc::default(),
         };
         let stats = Arc::clone(&inner.stats);
-        let writer = Writer::new(writing, queue, published, bells, clock, stats);
+        let told = (published, bells);
+        let writer = Writer::new(writing, path, queue, told, (watch, stats), clock);
         Ok((Store { inner: Arc::new(inner) }, writer))
     }
 
@@ -115,7 +145,8 @@ impl Store {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Runs `look` on a read-only connection, on a blocking thread.
+    /// Runs `look` on a read-only connection, on a blocking thread. All that it reads is of one
+    /// moment.
     ///
     /// # Errors
     /// What `look` returned; `unavailable` if no connection can be opened.
@@ -124,7 +155,54 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        self.inner.readers.run(look).await
+        let outcome = self.inner.readers.run(look).await;
+        outcome.map_err(|cause| match cause.code_str() {
+            CORRUPT => self.inner.watch.note(cause),
+            _ => cause,
+        })
+    }
+
+    /// Returns what stands in the way of writing, if anything does.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.inner.watch.trouble()
+    }
+
+    /// Reads a database that was too large to be checked when it was opened, until `stop`. Damage
+    /// that it finds stops all writing.
+    pub async fn check(self, stop: CancellationToken) {
+        if self.inner.is_checked {
+            return;
+        }
+        let opened = match read::open(&self.inner.path) {
+            Ok(opened) => opened,
+            Err(cause) => return warn!("the database is not checked: {}", cause.chain()),
+        };
+        let (path, interrupt) = (self.inner.path.clone(), opened.get_interrupt_handle());
+        let mut checking = tokio::task::spawn_blocking(move || trouble::check(&opened, &path));
+        let checked = tokio::select! {
+            checked = &mut checking => checked,
+            () = stop.cancelled() => {
+                interrupt.interrupt();
+                return;
+            }
+        };
+        match checked {
+            Ok(Ok(())) => info!("the database was checked and is whole"),
+            Ok(Err(cause)) => {
+                self.inner.watch.note(cause);
+            }
+            Err(cause) => error!("the check of the database: {cause}"),
+        }
+    }
+
+    /// Runs a look that touches a few rows by their keys, on the calling thread: handing it to
+    /// another one would take longer than the look itself. What may walk through many rows is for
+    /// [`Store::read`].
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.inner.readers.look(look)
     }
 
     /// Returns whether writes are still taken.
@@ -152,6 +230,21 @@ impl Store {
         &self.inner.epoch
     }
 
+    /// Writes that a new run of the server begins, and returns its name; see [`has_lost`].
+    ///
+    /// # Errors
+    /// As any write.
+    pub async fn begin_life(&self) -> Result<String> {
+        let life = Ids::new(self.clock().clone()).mint::<JobId>().to_string();
+        let word = life.clone();
+        self.write(move |tx| {
+            tx.prepare_cached(BEGIN_LIFE)?.execute(named_params! {":life": word})?;
+            Ok(())
+        })
+        .await?;
+        Ok(life)
+    }
+
     /// Returns a stream of the events that are committed from now on, in commit order. A receiver
     /// that lags must read the table again.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<StoredEvent>> {
@@ -164,29 +257,57 @@ impl Store {
     }
 }
 
-fn stopped() -> crate::base::Error {
-    crate::base::Error::unavailable("the server is stopping").code("stopping")
+fn stopped() -> Error {
+    Error::unavailable("the server is stopping").code("stopping")
 }
 
 fn open_for_writing(
     path: &Utf8Path,
     migrations: &[Migration],
     clock: &Clock,
-) -> Result<Connection> {
+) -> Result<(Connection, bool)> {
     migrate::refuse_newer(path, migrations)?;
     create_private(path)?;
+    let writing = connect(path)?;
+    let pages: i64 = writing.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let page_bytes: i64 = writing.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let is_small = pages.saturating_mul(page_bytes) <= CHECKED_AT_OPEN_BYTES_MAX
+        && !crate::base::fault::is_absent("check_at_open");
+    if is_small {
+        trouble::check(&writing, path)?;
+    }
+    migrate(&writing, migrations, clock)?;
+    Ok((writing, is_small))
+}
+
+/// Opens the one connection that writes.
+fn connect(path: &Utf8Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let writing = Connection::open_with_flags(path, flags)
         .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;
     writing.busy_timeout(std::time::Duration::from_secs(5))?;
     writing.pragma_update(None, "journal_mode", "WAL")?;
-    // FULL: what was acknowledged survives a power cut. `faults` shows that the tests notice.
-    let level = if crate::base::fault::is_off("synchronous") { "OFF" } else { "FULL" };
+    // FULL: what was acknowledged survives a power cut, which NORMAL in WAL mode does not promise.
+    let level = if crate::base::fault::is_off("synchronous") { "NORMAL" } else { "FULL" };
     writing.pragma_update(None, "synchronous", level)?;
     writing.pragma_update(None, "foreign_keys", true)?;
+    keep_plans(&writing)?;
     writing.set_prepared_statement_cache_capacity(256);
-    migrate(&writing, migrations, clock)?;
     Ok(writing)
+}
+
+/// Runs a step of every transaction; it is parsed once.
+fn step(connection: &Connection, sql: &'static str) -> Result<()> {
+    connection.prepare_cached(sql)?.execute([])?;
+    Ok(())
+}
+
+/// Has SQLite keep the plan of a prepared statement whatever is bound to it. Otherwise a statement
+/// that compares an indexed column with a parameter is parsed and planned again at every call, for
+/// several times the cost of the call itself; and a plan that was tested could become another.
+fn keep_plans(connection: &Connection) -> Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// Creates the file before SQLite does, so that it is never readable by others, not even briefly.
@@ -194,5 +315,23 @@ fn create_private(path: &Utf8Path) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let made = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     made.map(|_| ())
-        .context(ErrorKind::Unavailable, || format!("cannot create the database {path}"))
+        .map_err(|cause| Error::of_disk(format!("cannot create the database {path}"), cause))
+}
+
+/// Returns whether a database has lost what a run of the server wrote: it does not know that run,
+/// and it is no other database, put in its place since. Changes nothing.
+///
+/// # Errors
+/// `unavailable` if it cannot be read.
+pub fn has_lost(path: &Utf8Path, epoch: &str, life: &str) -> Result<bool> {
+    let named = |cause: Error| match cause.code_str() {
+        CORRUPT => trouble::damaged(path).source(cause),
+        _ => cause,
+    };
+    let last = read::open(path).and_then(|it| migrate::last_life(&it)).map_err(named)?;
+    Ok(match last {
+        None => true,
+        Some((other, _)) if other != epoch => false,
+        Some((_, last)) => last.as_deref() != Some(life),
+    })
 }

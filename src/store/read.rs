@@ -1,4 +1,7 @@
 //! Read-only connections, lent for one short look each.
+//!
+//! **Invariant:** a connection is lent to one look at a time, and given back when that has ended.
+//! **Invariant:** a look is one transaction: what its statements read is of one moment.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,6 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::base::{Context, Error, ErrorKind, Result};
+use crate::store::{keep_plans, step};
 
 /// Most looks at one time.
 const READERS_MAX: usize = 8;
@@ -32,6 +36,11 @@ impl Readers {
         Readers { shared: Arc::new(shared) }
     }
 
+    /// Looks on the calling thread.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.shared.look(look)
+    }
+
     pub(super) async fn run<T, F>(&self, look: F) -> Result<T>
     where
         T: Send + 'static,
@@ -42,10 +51,7 @@ impl Readers {
         let looked = tokio::task::spawn_blocking(move || {
             // Held by the look and not by the caller, who may leave earlier.
             let _permit = permit;
-            let connection = shared.take()?;
-            let outcome = look(&connection);
-            shared.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-            outcome
+            shared.look(look)
         })
         .await;
         looked.map_err(|_| Error::internal("a read panicked").code("panic"))?
@@ -53,6 +59,17 @@ impl Readers {
 }
 
 impl Shared {
+    fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let connection = self.take()?;
+        // Also for speed: without it each statement takes and frees the file's lock by itself.
+        step(&connection, "BEGIN")?;
+        let outcome = look(&connection);
+        // One that cannot be ended is not given back, but closed.
+        step(&connection, "COMMIT")?;
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        outcome
+    }
+
     fn take(&self) -> Result<Connection> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match free {
@@ -66,12 +83,62 @@ fn closed() -> Error {
     Error::unavailable("the server is stopping").code("stopping")
 }
 
-fn open(path: &Utf8Path) -> Result<Connection> {
+pub(super) fn open(path: &Utf8Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let reading = Connection::open_with_flags(path, flags)
         .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;
     reading.busy_timeout(std::time::Duration::from_secs(5))?;
     reading.pragma_update(None, "query_only", true)?;
+    keep_plans(&reading)?;
     reading.set_prepared_statement_cache_capacity(128);
     Ok(reading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::StatementStatus;
+
+    #[test]
+    fn a_look_sees_one_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap().join("x.db");
+        let writing = Connection::open(&path).unwrap();
+        writing.pragma_update(None, "journal_mode", "WAL").unwrap();
+        writing.execute_batch("CREATE TABLE t (a INTEGER)").unwrap();
+        let readers = Readers::new(&path);
+        let count = |c: &Connection| c.query_row("SELECT COUNT(*) FROM t", [], |row| row.get(0));
+        let counts: (i64, i64) = readers
+            .look(|c| {
+                let first = count(c)?;
+                writing.execute("INSERT INTO t VALUES (1)", [])?;
+                Ok((first, count(c)?))
+            })
+            .unwrap();
+        assert_eq!(counts, (0, 0));
+        assert_eq!(readers.look(|c| Ok(count(c)?)).unwrap(), 1);
+        // A look that fails leaves nothing behind either.
+        assert!(readers.look(|_| Err::<(), _>(closed())).is_err());
+        assert_eq!(readers.look(|c| Ok(count(c)?)).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_prepared_statement_is_not_planned_again_for_other_values() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap().join("x.db");
+        let making = Connection::open(&path).unwrap();
+        let schema = "CREATE TABLE t (a TEXT, b INTEGER);
+            CREATE INDEX t_a ON t (b) WHERE a = 'x'; CREATE INDEX t_b ON t (b);";
+        making.execute_batch(schema).unwrap();
+        let sql = "SELECT COUNT(*) FROM t WHERE a = ?1 AND b > ?2";
+        let planned_again = |connection: &Connection| {
+            let mut statement = connection.prepare(sql).unwrap();
+            for (a, b) in [("x", 1), ("y", 2), ("x", 3)] {
+                statement.query_row((a, b), |row| row.get::<_, i64>(0)).unwrap();
+            }
+            statement.get_status(StatementStatus::RePrepare)
+        };
+        assert!(planned_again(&making) > 0, "SQLite does so if it is not told otherwise");
+        assert_eq!(planned_again(&open(&path).unwrap()), 0);
+    }
 }

@@ -3,22 +3,35 @@
 //! **Invariant:** a closure runs inside its own savepoint; what it did is kept whole or not at all.
 //! **Invariant:** when SQLite drops the whole transaction (a full disk), no closure of the batch is
 //! answered with success; each is run again in a transaction of its own.
+//! **Invariant:** a connection whose transaction cannot be ended is dropped and opened anew; one of
+//! a damaged database is kept and not used.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::base::{Clock, Error, Result, fault};
+use crate::store::trouble::{CORRUPT, Watch};
 use crate::store::tx::{Effects, Tx};
-use crate::store::{Bells, StoredEvent, WriterStats};
+use crate::store::{Bells, StoredEvent, WriterStats, connect, step};
 
 /// Most writes of one commit.
 const BATCH_MAX: usize = 64;
+/// How often it is tried whether a bad disk is well again, if nobody writes.
+const PROBE_EVERY: Duration = Duration::from_secs(5);
+
+const TOUCH: &str = "UPDATE site SET created_ms = created_ms WHERE one = 1";
+const CHANGES: &str = "SELECT total_changes()";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[("writer::touch", TOUCH), ("writer::changes", CHANGES)];
 
 /// One caller's closure with the way back to it.
 pub(super) trait Work: Send {
@@ -26,6 +39,8 @@ pub(super) trait Work: Send {
     fn run(&mut self, tx: &Tx<'_>) -> bool;
     /// Replaces a success that was not committed.
     fn fail(&mut self, error: Error);
+    /// Lets the watch see the error that the closure returned.
+    fn note(&mut self, watch: &Watch);
     /// Gives the caller its answer; a second call does nothing.
     fn answer(&mut self);
 }
@@ -63,6 +78,12 @@ where
         self.result = Some(Err(error));
     }
 
+    fn note(&mut self, watch: &Watch) {
+        if let Some(Err(error)) = self.result.take_if(|it| it.is_err()) {
+            self.result = Some(Err(watch.note(error)));
+        }
+    }
+
     fn answer(&mut self) {
         let Some(reply) = self.reply.take() else { return };
         let result = self.result.take();
@@ -75,28 +96,43 @@ where
 /// The loop that owns the writing connection.
 pub struct Writer {
     connection: Option<Connection>,
+    path: Utf8PathBuf,
     queue: mpsc::Receiver<Box<dyn Work>>,
     published: broadcast::Sender<Arc<StoredEvent>>,
     bells: Bells,
+    watch: Watch,
     clock: Clock,
     stats: Arc<WriterStats>,
+}
+
+/// What became of one batch.
+struct Done {
+    /// Nothing if the connection cannot be trusted any more.
+    connection: Option<Connection>,
+    batch: Vec<Box<dyn Work>>,
+    effects: Effects,
+    /// Whether a trouble ended.
+    is_well_again: bool,
 }
 
 impl Writer {
     pub(super) fn new(
         connection: Connection,
+        path: &Utf8Path,
         queue: mpsc::Receiver<Box<dyn Work>>,
-        published: broadcast::Sender<Arc<StoredEvent>>,
-        bells: Bells,
+        (published, bells): (broadcast::Sender<Arc<StoredEvent>>, Bells),
+        (watch, stats): (Watch, Arc<WriterStats>),
         clock: Clock,
-        stats: Arc<WriterStats>,
     ) -> Writer {
-        Writer { connection: Some(connection), queue, published, bells, clock, stats }
+        let path = path.to_owned();
+        let connection = Some(connection);
+        Writer { connection, path, queue, published, bells, watch, clock, stats }
     }
 
     /// Commits what arrives until `stop`, and then what had arrived by then.
     pub async fn serve(mut self, stop: CancellationToken) {
         loop {
+            let trouble = self.watch.trouble().filter(|it| it.code != CORRUPT);
             let first = tokio::select! {
                 biased;
                 work = self.queue.recv() => work,
@@ -104,6 +140,7 @@ impl Writer {
                     self.queue.close();
                     self.queue.recv().await
                 }
+                () = tokio::time::sleep(PROBE_EVERY), if trouble.is_some() => Some(probe()),
             };
             let Some(first) = first else { break };
             let mut batch = vec![first];
@@ -113,43 +150,37 @@ impl Writer {
                     Err(_) => break,
                 }
             }
-            if !self.commit(batch).await {
-                break;
-            }
+            self.commit(batch).await;
         }
-        if let Some(connection) = self.connection.take() {
-            // Closing checkpoints the log; a failure leaves the log for the next open.
-            if let Err((_, cause)) = connection.close() {
-                warn!("the database did not close cleanly: {cause}");
-            }
+        match self.connection.take() {
+            Some(connection) if self.watch.damage().is_some() => leave_alone(&connection),
+            Some(connection) => close(connection),
+            None => {}
         }
     }
 
-    /// Runs one batch on a blocking thread; whether the connection is still there.
-    async fn commit(&mut self, batch: Vec<Box<dyn Work>>) -> bool {
-        let Some(connection) = self.connection.take() else { return false };
-        let clock = self.clock.clone();
+    /// Runs one batch on a blocking thread.
+    async fn commit(&mut self, batch: Vec<Box<dyn Work>>) {
+        let connection = self.connection.take();
+        let (path, clock, watch) = (self.path.clone(), self.clock.clone(), self.watch.clone());
         let start = Instant::now();
         self.stats.batch.note(batch.len() as u64);
-        let done = tokio::task::spawn_blocking(move || {
-            let mut batch = batch;
-            let effects = run_batch(&connection, &mut batch, &clock);
-            (connection, batch, effects)
-        });
+        let done =
+            tokio::task::spawn_blocking(move || run(connection, batch, &path, &watch, &clock));
         match done.await {
-            Ok((connection, mut batch, effects)) => {
-                self.connection = Some(connection);
+            Ok(mut done) => {
+                self.connection = done.connection;
                 self.stats.time.note_time(start.elapsed());
-                self.publish(effects);
-                batch.iter_mut().for_each(|it| it.answer());
-                true
+                self.publish(done.effects);
+                done.batch.iter_mut().for_each(|it| it.answer());
+                if done.is_well_again {
+                    // Whoever gave up meanwhile looks again.
+                    self.bells.ring_all();
+                }
             }
-            Err(cause) => {
-                // Callers see a dropped channel: `unavailable`. Only a panic outside of every
-                // closure ends here, and then the state of the connection is unknown.
-                error!("the writer stopped: {cause}");
-                false
-            }
+            // Callers see a dropped channel: `unavailable`. Only a panic outside of every closure
+            // ends here; the next batch opens the database anew.
+            Err(cause) => error!("a batch of writes ended in a fault of the program: {cause}"),
         }
     }
 
@@ -161,77 +192,190 @@ impl Writer {
         let mut bells = effects.bells;
         bells.sort_unstable();
         bells.dedup();
+        if fault::is_off("bell") {
+            bells.clear();
+        }
         for name in bells {
             self.bells.bell(name).notify_one();
         }
     }
 }
 
-/// Runs all in one transaction, or, if that cannot be committed, each in its own.
-fn run_batch(connection: &Connection, batch: &mut [Box<dyn Work>], clock: &Clock) -> Effects {
-    if batch.len() > 1 {
-        match run_together(connection, batch, clock) {
-            Ok(effects) => return effects,
-            Err(cause) => {
-                warn!("a commit of {} writes failed, each is tried alone: {cause}", batch.len())
-            }
-        }
+/// Closes a database so that its one file holds all of it: readers, whose connections are open for
+/// some moments more, would keep SQLite from doing that.
+fn close(connection: Connection) {
+    let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    let closed = connection.close().map_err(|(_, cause)| cause);
+    // The log stays for the next open; nothing is lost.
+    if let Err(cause) = emptied.and(closed) {
+        warn!("the database did not close cleanly: {cause}");
     }
-    let mut all = Effects::default();
-    for work in batch {
-        match run_together(connection, std::slice::from_mut(work), clock) {
-            Ok(effects) => {
-                all.events.extend(effects.events);
-                all.bells.extend(effects.bells);
-            }
-            Err(cause) => work.fail(cause),
-        }
-    }
-    all
 }
 
-fn run_together(
-    connection: &Connection,
-    batch: &mut [Box<dyn Work>],
-    clock: &Clock,
-) -> Result<Effects> {
-    connection.execute_batch("BEGIN IMMEDIATE")?;
-    let tx = Tx::new(connection, clock.now());
-    let outcome = run_savepoints(connection, &tx, batch).and_then(|()| {
-        fault::crash_point("before_commit");
-        if fault::is_off("commit_first") {
-            batch.iter_mut().for_each(|it| it.answer());
-            // A slow disk, so that a kill finds the moment in between.
-            std::thread::park_timeout(std::time::Duration::from_millis(20));
-        }
-        Ok(connection.execute_batch("COMMIT")?)
+/// Returns a write that changes nothing and needs the disk: it shows whether a trouble is over.
+fn probe() -> Box<dyn Work> {
+    let (work, _) = caller(|tx: &Tx<'_>| {
+        let connection = tx.connection();
+        // SQLite leaves out the writing of an equal row, but not that of its own header.
+        tx.prepare_cached(TOUCH)?.execute([])?;
+        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        Ok(connection.pragma_update(None, "user_version", version)?)
     });
-    if let Err(cause) = outcome {
-        // SQLite may have rolled back by itself; a second ROLLBACK would hide the real error.
-        if !connection.is_autocommit() {
-            connection.execute_batch("ROLLBACK")?;
-        }
-        return Err(cause);
-    }
-    fault::crash_point("after_commit");
-    Ok(tx.into_effects())
+    work
 }
 
-fn run_savepoints(connection: &Connection, tx: &Tx<'_>, batch: &mut [Box<dyn Work>]) -> Result<()> {
-    for work in batch {
-        let mark = tx.mark();
-        connection.execute_batch("SAVEPOINT one")?;
-        let is_ok = work.run(tx);
-        if connection.is_autocommit() && !fault::is_off("autocommit_check") {
-            return Err(Error::unavailable("the database dropped a transaction")
-                .code("disk_full")
-                .hint("is the disk full? nothing that was acknowledged is lost"));
+/// Runs a batch on the connection, or on a new one if the last was lost.
+fn run(
+    connection: Option<Connection>,
+    mut batch: Vec<Box<dyn Work>>,
+    path: &Utf8Path,
+    watch: &Watch,
+    clock: &Clock,
+) -> Done {
+    let refuse = |mut batch: Vec<Box<dyn Work>>, connection, cause: &dyn Fn() -> Error| {
+        batch.iter_mut().for_each(|it| it.fail(cause()));
+        let (effects, is_well_again) = Default::default();
+        Done { connection, batch, effects, is_well_again }
+    };
+    if let Some(damage) = watch.damage() {
+        if let Some(connection) = &connection {
+            leave_alone(connection);
         }
-        if !is_ok {
-            tx.forget_since(mark);
-            connection.execute_batch("ROLLBACK TO one")?;
-        }
-        connection.execute_batch("RELEASE one")?;
+        return refuse(batch, connection, &|| damage.to_error());
     }
-    Ok(())
+    let connection = match connection.map_or_else(|| connect(path), Ok) {
+        Ok(connection) => connection,
+        Err(cause) => {
+            let cause = watch.note(cause);
+            return refuse(batch, None, &|| same(&cause));
+        }
+    };
+    let mut round = Round { connection: &connection, watch, clock, is_well_again: false };
+    let effects = round.run_batch(&mut batch);
+    let is_well_again = round.is_well_again;
+    // A transaction that could not be rolled back would take every later write with it.
+    let is_usable = connection.is_autocommit() || fault::is_off("reopen");
+    let connection = is_usable.then_some(connection);
+    Done { connection, batch, effects, is_well_again }
+}
+
+/// Returns an error that says the same.
+fn same(cause: &Error) -> Error {
+    let error = Error::new(cause.kind(), cause.message()).code(cause.code_str().to_owned());
+    match cause.hint_str() {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// Nothing of the log goes into a damaged file any more, also not when it is closed.
+fn leave_alone(connection: &Connection) {
+    if let Err(cause) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
+        warn!("the log may be written into a damaged database: {cause}");
+    }
+}
+
+/// One batch on its way.
+struct Round<'a> {
+    connection: &'a Connection,
+    watch: &'a Watch,
+    clock: &'a Clock,
+    is_well_again: bool,
+}
+
+impl Round<'_> {
+    /// Runs all in one transaction, or, if that cannot be committed, each in its own.
+    fn run_batch(&mut self, batch: &mut [Box<dyn Work>]) -> Effects {
+        if batch.len() > 1 {
+            match self.run_together(batch) {
+                Ok(effects) => return effects,
+                Err(cause) => {
+                    let count = batch.len();
+                    warn!("a commit of {count} writes failed, each is tried alone: {cause}");
+                }
+            }
+        }
+        let mut all = Effects::default();
+        for work in batch {
+            match self.run_together(std::slice::from_mut(work)) {
+                Ok(effects) => {
+                    all.events.extend(effects.events);
+                    all.bells.extend(effects.bells);
+                }
+                Err(cause) => work.fail(self.watch.note(cause)),
+            }
+        }
+        all
+    }
+
+    fn run_together(&mut self, batch: &mut [Box<dyn Work>]) -> Result<Effects> {
+        let connection = self.connection;
+        let changes = self.changes_if_bad()?;
+        step(connection, "BEGIN IMMEDIATE")?;
+        let tx = Tx::new(connection, self.clock.now());
+        let outcome = self.run_savepoints(&tx, batch).and_then(|()| {
+            fault::crash_point("before_commit");
+            if fault::is_off("commit_first") {
+                batch.iter_mut().for_each(|it| it.answer());
+                // A slow disk, so that a kill finds the moment in between.
+                std::thread::park_timeout(std::time::Duration::from_millis(20));
+            }
+            if fault::fails("commit") {
+                return Err(Error::unavailable("the disk fails").code("disk_error"));
+            }
+            step(connection, "COMMIT")
+        });
+        if let Err(cause) = outcome {
+            // SQLite may have rolled back by itself; a second ROLLBACK would hide the real error.
+            if !connection.is_autocommit() {
+                roll_back(connection);
+            }
+            return Err(cause);
+        }
+        fault::crash_point("after_commit");
+        // A commit of nothing needs no disk and proves nothing.
+        if changes.is_some() && changes != self.changes_if_bad()? {
+            self.is_well_again |= self.watch.committed();
+        }
+        Ok(tx.into_effects())
+    }
+
+    /// While there is a trouble: how many rows this connection has changed in its life.
+    fn changes_if_bad(&self) -> Result<Option<i64>> {
+        if self.watch.trouble().is_none() {
+            return Ok(None);
+        }
+        Ok(Some(self.connection.prepare_cached(CHANGES)?.query_row([], |row| row.get(0))?))
+    }
+
+    fn run_savepoints(&self, tx: &Tx<'_>, batch: &mut [Box<dyn Work>]) -> Result<()> {
+        let connection = self.connection;
+        for work in batch {
+            let mark = tx.mark();
+            step(connection, "SAVEPOINT one")?;
+            let is_ok = work.run(tx);
+            if connection.is_autocommit() && !fault::is_off("autocommit_check") {
+                return Err(Error::unavailable("the database dropped a transaction")
+                    .code("disk_full")
+                    .hint("is the disk full? nothing that was acknowledged is lost"));
+            }
+            if !is_ok {
+                work.note(self.watch);
+                tx.forget_since(mark);
+                step(connection, "ROLLBACK TO one")?;
+            }
+            step(connection, "RELEASE one")?;
+        }
+        Ok(())
+    }
+}
+
+/// Rolls back; a failure is noticed by whoever looks whether the transaction is still open.
+fn roll_back(connection: &Connection) {
+    if fault::fails("rollback") {
+        return;
+    }
+    if let Err(cause) = connection.execute_batch("ROLLBACK") {
+        warn!("a transaction cannot be rolled back, the database is opened again: {cause}");
+    }
 }

@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use serde_json::Value;
 
 use super::{envelope, wb_agent, wiki_browser};
-use crate::support::{Bench, Patience, wait_for, within};
+use crate::support::{Bench, Patience, shell, wait_for, within};
 
 /// Fields of a kind that proposes and is alone on its Source.
 pub(crate) const PROPOSES: &str = "timeout = \"20s\", lane = \"source_path\", \
@@ -106,6 +106,11 @@ impl Running {
     pub(crate) fn wait_err(&self, words: &str) {
         let is_said = within(Patience::MAX, || self.err().contains(words));
         assert!(is_said, "never said {words:?}: {}", self.err());
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        shell(&format!("kill -{name} {}", self.child.id()));
     }
 
     /// Waits for its end and returns the exit code.

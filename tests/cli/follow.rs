@@ -22,12 +22,54 @@ fn a_job_is_followed_across_a_kill_of_the_server() {
     assert_eq!(follow.wait(), Some(1), "{}", follow.err());
     assert_eq!(follow.out(), "");
     let said = follow.err();
-    for words in ["the server is back\n", " failed\n", "Agent failed: server restarted.\n"] {
-        assert!(said.contains(words), "{said}");
+    for words in [
+        "the server is back\n",
+        "the job was settled when the server started again\n",
+        " failed\n",
+        "Agent failed: server restarted.\n",
+    ] {
+        assert_eq!(said.matches(words).count(), 1, "{words}: {said}");
     }
+    // What was printed before is not printed again.
+    assert_eq!(json_follow.err().matches("began\n").count(), 1, "{}", json_follow.err());
     assert_eq!(json_follow.wait(), Some(1), "{}", json_follow.err());
     let job: Value = serde_json::from_str(&json_follow.out()).unwrap();
     assert_eq!(job["error_tail"], "server restarted while job in flight");
+    server.stop();
+}
+
+/// A job that waited while the server was killed is followed to its own end, and each line of its
+/// agent is printed once.
+#[test]
+fn a_job_that_outlives_a_kill_of_the_server_is_followed_to_its_own_end() {
+    let bench = Bench::new();
+    bench.limits("jobs = 1, grace = \"1s\"");
+    bench.word_kind("beats", "timeout = \"1m\"", "echo began; beat main");
+    let agent = "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo \"line $i.\"; done; exit 3";
+    bench.word_kind("prints", "timeout = \"20s\"", agent);
+    let server = bench.serve();
+    let first = bench.job("beats", json!({}));
+    bench.wait_status(&first, "running");
+    let id = bench.job("prints", json!({}));
+    let mut follow = Running::new(&bench, &["job", "follow", &id, "--log"]);
+    let mut left = Running::new(&bench, &["job", "follow", &id]);
+    follow.wait_err(&format!("job {id} queued: 1 of at most 1 jobs run\n"));
+    left.wait_err(&format!("job {id} queued"));
+    // Whoever stops watching stops nothing else.
+    left.signal("INT");
+    assert_ne!(left.wait(), Some(0));
+    server.kill();
+    follow.wait_err("the server is away; waiting for it");
+    let server = bench.serve();
+    assert_eq!(follow.wait(), Some(1), "{}", follow.err());
+    let said = follow.err();
+    for number in 1..=200 {
+        assert_eq!(said.matches(&format!("line {number}.\n")).count(), 1, "{number}: {said}");
+    }
+    for words in ["the server is back\n", " running\n", " failed\n", "Agent failed. See log.\n"] {
+        assert_eq!(said.matches(words).count(), 1, "{words}: {said}");
+    }
+    assert_eq!(bench.show(&id)["exit_code"], 3);
     server.stop();
 }
 
@@ -42,7 +84,8 @@ fn a_waiting_job_says_what_it_waits_for() {
     bench.wait_status(&first, "running");
     let second = bench.job_on("waits", &topic);
     let mut follow = Running::new(&bench, &["job", "follow", &second]);
-    follow.wait_err(&format!("job {second} queued: behind job {first}\n"));
+    let why = format!("lane source_path=guide.md is held by job {first}");
+    follow.wait_err(&format!("job {second} queued: {why}\n"));
     std::fs::write(bench.out.join("go"), "").unwrap();
     assert_eq!(follow.wait(), Some(0), "{}", follow.err());
     assert!(follow.err().contains(&format!("job {second} succeeded\n")), "{}", follow.err());

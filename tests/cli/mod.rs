@@ -2,7 +2,8 @@
 
 mod agent;
 mod backup;
-mod desk;
+pub(crate) mod desk;
+mod doctor;
 mod follow;
 mod init;
 mod job;

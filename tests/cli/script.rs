@@ -151,38 +151,3 @@ fn a_running_server_knows_the_source_of_a_topic() {
 fn prompt_of(bench: &Bench, args: &[&str]) -> String {
     bench.json(args)["prompt"].as_str().unwrap().to_owned()
 }
-
-#[test]
-fn the_doctor_looks_at_the_machine_for_a_site() {
-    let folder = repository();
-    let path = folder.path();
-    wiki_browser(path).arg("doctor").assert().code(4);
-    wiki_browser(path).args(["init", "--engine", "suggestions"]).assert().success();
-    let ask = || wiki_browser(path).args(["doctor", "--json"]).assert();
-    let told = |of: &[u8]| serde_json::from_slice::<Value>(of).unwrap();
-    // Without a commit nothing can be approved.
-    let value = told(&ask().code(1).get_output().stdout);
-    assert_eq!(value["ok"], false);
-    git(path, &["add", "-A"]);
-    let who = ["-c", "user.name=U", "-c", "user.email=u@example.org"];
-    git(path, &[&who[..], &["commit", "-qm", "first"]].concat());
-    let value = told(&ask().success().get_output().stdout);
-    let findings = value["findings"].as_array().unwrap();
-    assert!(!findings.is_empty());
-    for finding in findings {
-        assert!(finding["what"].is_string() && finding["says"].is_string(), "{finding}");
-        // What is not well comes with what to do.
-        assert_eq!(finding["level"] == "OK", finding["advice"].is_null(), "{finding}");
-    }
-    assert_eq!(value["ok"], true, "{value:#}");
-    let words = wiki_browser(path).arg("doctor").assert().success();
-    assert!(String::from_utf8_lossy(&words.get_output().stdout).starts_with("OK    "));
-
-    let script = path.join("wiki-browser.lua");
-    let site = fs::read_to_string(&script).unwrap();
-    fs::write(&script, site.replace("type = \"builtin\"", "type = \"nothing\"")).unwrap();
-    let broken = wiki_browser(path).arg("doctor").assert().code(1).stdout("");
-    assert!(String::from_utf8_lossy(&broken.get_output().stderr).contains("wiki-browser.lua:"));
-    let broken = wiki_browser(path).args(["doctor", "--json"]).assert().code(1).stdout("");
-    assert_eq!(envelope(&broken.get_output().stderr)["code"], "bad_script");
-}

@@ -69,7 +69,9 @@ fn a_taken_port_is_said_with_the_way_out() {
     let address = taken.local_addr().unwrap();
     let (_, said) = fails(&bench_with(&address.to_string(), ""), 6);
     assert!(said.contains(&format!("cannot listen on {address}")), "{said}");
-    assert!(said.contains("hint: another program may have the port"), "{said}");
+    let holder = format!("(pid {}, in ", std::process::id());
+    assert!(said.contains(&holder) && said.contains(" has the port"), "{said}");
+    assert!(said.contains("hint: stop it, or set another port"), "{said}");
 }
 
 #[test]

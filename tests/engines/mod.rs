@@ -1,5 +1,8 @@
 //! Engines as they behave: recorded output of Claude Code, printed by agents that are scripts.
 
+mod handlers;
+mod limits;
+
 use serde_json::Value;
 
 use crate::support::{Bench, shell};
@@ -167,5 +170,38 @@ fn an_agent_is_told_who_opened_the_other_topics() {
     assert_eq!(job["status"], "succeeded", "{job:#}");
     let open: Value = serde_json::from_str(&bench.left("open.json")).unwrap();
     assert_eq!(open[0]["topic"]["created_by_name"], "ada", "{open:#}");
+    server.stop();
+}
+
+/// Why a proposal was sent back is for the next agent, as material; of many, the last ten.
+#[test]
+fn a_rejection_reaches_the_next_agent() {
+    let bench = Bench::new();
+    let fields = "timeout = \"20s\", produces = \"proposal\"";
+    let agent = "\"$wb_agent\" get-topic --id \"$topic\" > \"$OUT/topic.json\"\n\
+        printf \"$job\\n\" | propose --summary 'A try'";
+    bench.topic_kind("tries", fields, agent);
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
+    for number in 1..=12 {
+        let shown = bench.proposal("tries", &topic);
+        let seen: Value = serde_json::from_str(&bench.left("topic.json")).unwrap();
+        let earlier = seen["proposals"].as_array().unwrap();
+        // Its own was not handed in yet.
+        assert_eq!(earlier.len(), (number - 1).min(10), "{seen:#}");
+        if let Some(last) = earlier.last() {
+            assert_eq!(last["status"], "rejected");
+            assert_eq!(last["reason"], format!("Not yet: {}.", number - 1));
+            assert_eq!(
+                (&last["summary"], &last["decided_by_name"]),
+                (&"A try".into(), &"ada".into())
+            );
+            assert_eq!(last["revision_number"], number - 1);
+            assert!(last["text"].is_null());
+        }
+        let id = shown["proposal"]["id"].as_str().unwrap();
+        let reason = serde_json::json!({"reason": format!("Not yet: {number}.")});
+        bench.post(&format!("/api/proposals/{id}/reject"), reason).ok();
+    }
     server.stop();
 }

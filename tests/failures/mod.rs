@@ -1,5 +1,8 @@
 //! The failures of document A, row by row: what is stored, what a person is told, what is logged.
 
+mod misbehaviour;
+mod tokens;
+
 use serde_json::{Value, json};
 
 use crate::support::{Bench, Server, shell};
@@ -144,7 +147,7 @@ fn an_agent_that_dies_of_a_signal_has_failed() {
         reason: "signal",
         exit_code: Value::Null,
         error_tail: "last\n",
-        message: "Agent failed. See log.",
+        message: "Agent crashed (signal 11). See log.",
     };
     assert_row(&server, &job, &row);
     assert_eq!(job["signal"], 11);

@@ -1,6 +1,8 @@
 //! A repository whose configuration an agent has written: nothing of it is run.
 
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -153,4 +155,39 @@ async fn variables_of_git_in_the_environment_are_not_inherited() {
     let repo = crate::git::support::open(&inner).await.unwrap();
     assert_eq!(repo.source(&path("a.md")).await.unwrap().text, "inner\n");
     assert_eq!(git(Utf8Path::new(&inner), &["rev-list", "--count", "HEAD"]), "1");
+}
+
+/// A process of the same user may change the configuration at any moment, also between the look of
+/// the server and its call. Fails with `WB_WITHOUT=stand_in`.
+#[tokio::test]
+async fn a_filter_that_comes_and_goes_is_never_run() {
+    let site = site().await;
+    let (trap, mark) = trap(&site);
+    write(&site.top, ".git/info/attributes", "b.md filter=evil\n");
+    let config = site.top.join(".git/config");
+    let plain = std::fs::read_to_string(&config).unwrap();
+    let evil = format!("{plain}[filter \"evil\"]\n\tclean = {trap}\n\tsmudge = {trap}\n");
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, aside) = (Arc::clone(&stop), site.data.join("../config"));
+    let swapper = std::thread::spawn(move || {
+        for turn in 0.. {
+            std::fs::write(&aside, if turn % 2 == 0 { &evil } else { &plain }).unwrap();
+            std::fs::rename(&aside, &config).unwrap();
+            if stopped.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    });
+    for turn in 0..6 {
+        // So that git has to compare the filtered file again, each time.
+        let text = read(&site.top, "b.md");
+        std::fs::remove_file(site.top.join("b.md")).unwrap();
+        write(&site.top, "b.md", text);
+        site.repo.list_sources().await.unwrap();
+        site.repo.source(&path("b.md")).await.unwrap();
+        site.approve(&site.propose("a.md", &format!("{turn}\n")).await).await.unwrap();
+    }
+    stop.store(true, Ordering::Relaxed);
+    swapper.join().unwrap();
+    assert!(!mark.exists(), "{}", read(&site.data, "../mark"));
 }

@@ -10,3 +10,4 @@ mod recovery;
 mod refusals;
 mod sources;
 mod support;
+mod table;

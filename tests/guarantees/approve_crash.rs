@@ -7,10 +7,13 @@ use crate::support::{Bench, Topic, shell};
 const AGENT: &str = "sed 's/The first line/The best line/' \"$root/$path\" | propose";
 
 /// The points of an approval, and whether the commit is made when the server comes back.
-const POINTS: [(&str, bool); 6] = [
+const POINTS: [(&str, bool); 9] = [
     ("approve_built", false),
     ("approve_dry", false),
     ("approve_prepared", true),
+    ("replace_spare", true),
+    ("replace_exchanged", true),
+    ("approve_file", true),
     ("approve_tree", true),
     ("approve_ref", true),
     ("approve_committed", true),

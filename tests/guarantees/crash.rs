@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use serde_json::{Value, json};
 use wiki_browser::base::Clock;
 
-use crate::support::{Bench, Call};
+use crate::support::{Bench, Call, until};
 
 /// Says that it ran, and then does what its word says.
 const AGENT: &str = "echo \"$job\" >> \"$OUT/ran\"
@@ -14,74 +14,119 @@ case $word in
   fail) echo broken >&2; exit 7 ;;
 esac";
 
-/// Crashes at a point of the first job and starts again. Returns the first job, the second one of
-/// the same lane, and how often each has run.
-fn crash(point: &str, word: &str) -> [(Value, usize); 2] {
+/// How long both jobs wait, so that both are accepted before the first is started.
+const BOTH_ACCEPTED_MS: i64 = 1_200;
+
+/// Every point of a job's life, what its agent does, and whether the agent had finished by then.
+/// Where that is open, the record says it: the guard ends by itself when its server is gone.
+const MATRIX: [(&str, &str, Option<bool>); 13] = [
+    ("after_claim", "quick", Some(false)),
+    ("after_prepare", "quick", Some(false)),
+    ("after_spawn", "slow", Some(false)),
+    ("after_spawn", "quick", None),
+    ("after_guard", "slow", Some(false)),
+    ("after_guard", "fail", None),
+    ("after_fence", "quick", Some(true)),
+    ("after_fence", "fail", Some(true)),
+    ("after_exit", "quick", Some(true)),
+    ("before_settle", "quick", Some(true)),
+    ("before_settle", "fail", Some(true)),
+    ("after_settle", "quick", Some(true)),
+    ("after_settle", "fail", Some(true)),
+];
+
+/// Crashes at a point of the first of two jobs of one lane, starts again, and looks at both.
+fn check(point: &str, word: &str, had_finished: Option<bool>) {
     let bench = Bench::new();
     bench.word_kind("work", "timeout = \"20s\", lane = \"lane\"", AGENT);
     // The lane is of an input that both share, not of what they do.
     let lua = "inputs = { lane = wb.input.line(), ";
     bench.edit(|script| script.replace("inputs = { ", lua));
     let mut server = bench.serve_with(&[("WB_CRASH_AT", point)]);
-    // Both are accepted before the first may start; the second follows when the crash is over.
-    let at = |ms: i64| Clock::system().now().plus(ms).rfc3339();
-    let body = |word: &str, ms| json!({"lane": "one", "word": word, "not_before": at(ms)});
-    let first = bench.job("work", body(word, 700));
-    let second = bench.job("work", body("quick", 2_500));
+    let at = Clock::system().now().plus(BOTH_ACCEPTED_MS).rfc3339();
+    let body = |word: &str| json!({"lane": "one", "word": word, "not_before": at});
+    let first = bench.job("work", body(word));
+    let second = bench.job("work", body("quick"));
     let (status, _) = server.wait();
     assert_eq!(status.signal(), Some(6), "{point}: {}", server.log());
+    until("the guard has ended", || bench.alive().is_empty());
+    let record = std::fs::read(bench.data.join(format!("jobs/{first}/exit.json")));
+    let record: Option<Value> = record.ok().map(|it| serde_json::from_slice(&it).unwrap());
+    let has_record = record.is_some_and(|it| it["cause"] == "exit");
+    assert_eq!(has_record, had_finished.unwrap_or(has_record), "{point} {word}");
+
     let server = bench.serve();
-    let rows = [&first, &second].map(|it| bench.ended(it));
+    let [row, next] = [&first, &second].map(|it| bench.ended(it));
+    let seen = (&row["status"], &row["reason"], &row["exit_code"], &row["error_tail"]);
+    match (has_record, word) {
+        (true, "quick") => {
+            assert_eq!(seen, (&json!("succeeded"), &json!(null), &json!(0), &json!(null)));
+        }
+        (true, _) => {
+            let expected = [json!("failed"), json!("exit_status"), json!(7), json!("broken\n")];
+            assert_eq!(seen, (&expected[0], &expected[1], &expected[2], &expected[3]));
+        }
+        (false, _) => {
+            assert_eq!((seen.0, seen.1), (&json!("failed"), &json!("server_restarted")), "{point}");
+            assert_eq!(row["error_tail"], "server restarted while job in flight");
+            assert_eq!(row["message"], "Agent failed: server restarted.");
+        }
+    }
+    // The lane was freed, the one that waited runs once, and the first was not repeated.
+    assert_eq!(next["status"], "succeeded", "{point}: {next:#}");
     let ran = bench.left("ran");
     let times = [&first, &second].map(|it| ran.lines().filter(|line| line == it).count());
+    assert_eq!(times[1], 1, "{point}");
+    match point {
+        "after_claim" | "after_prepare" => assert_eq!(times[0], 0, "{point}"),
+        _ if has_record => assert_eq!(times[0], 1, "{point}"),
+        _ => assert!(times[0] <= 1, "{point}"),
+    }
     server.stop();
-    let [one, two] = rows;
-    [(one, times[0]), (two, times[1])]
 }
 
-fn assert_restarted(row: &Value) {
-    assert_eq!((&row["status"], &row["reason"]), (&json!("failed"), &json!("server_restarted")));
-    assert_eq!(row["error_tail"], "server restarted while job in flight");
-    assert_eq!(row["message"], "Agent failed: server restarted.");
+/// Some at a time: each mostly waits.
+fn check_all(points: &[(&str, &str, Option<bool>)]) {
+    for some in points.chunks(5) {
+        std::thread::scope(|scope| {
+            for (point, word, had_finished) in some {
+                scope.spawn(|| check(point, word, *had_finished));
+            }
+        });
+    }
 }
 
-fn assert_ran((row, times): &(Value, usize)) {
-    assert_eq!((&row["status"], times), (&json!("succeeded"), &1), "{row:#}");
-}
-
+/// Fails with `WB_WITHOUT=job_recovery`.
 #[test]
-fn g05_a_job_that_was_claimed_and_not_started_is_not_started_again() {
-    let [first, second] = crash("after_claim", "quick");
-    assert_restarted(&first.0);
-    assert_eq!(first.1, 0);
-    assert_ran(&second);
+fn g05_a_job_is_settled_wherever_its_server_crashed() {
+    check_all(&MATRIX);
 }
 
-#[test]
-fn g05_a_job_that_was_interrupted_is_not_repeated() {
-    let [first, second] = crash("after_spawn", "slow");
-    assert_restarted(&first.0);
-    assert!(first.1 <= 1);
-    assert_ran(&second);
-}
-
+/// Fails with `WB_WITHOUT=exit_record`.
 #[test]
 fn g05_a_job_that_had_finished_is_settled_by_its_record() {
-    let [first, second] = crash("before_settle", "quick");
-    assert_ran(&first);
-    assert_ran(&second);
-    let [first, second] = crash("before_settle", "fail");
-    assert_eq!((&first.0["status"], &first.0["reason"]), (&json!("failed"), &json!("exit_status")));
-    assert_eq!((&first.0["exit_code"], &first.0["error_tail"]), (&json!(7), &json!("broken\n")));
-    assert_eq!(first.1, 1);
-    assert_ran(&second);
+    check("after_exit", "fail", Some(true));
 }
 
+/// A point that no line of the matrix names would be a crash that nobody has looked at.
 #[test]
-fn g05_a_job_that_was_settled_stays_settled() {
-    let [first, second] = crash("after_settle", "quick");
-    assert_ran(&first);
-    assert_ran(&second);
+fn every_crash_point_is_used() {
+    let mut named = String::new();
+    for (_, text) in crate::architecture::rust_files("tests") {
+        named.push_str(&text);
+    }
+    let mut points = Vec::new();
+    for (path, text) in crate::architecture::rust_files("src") {
+        for rest in text.split("crash_point(\"").skip(1) {
+            let point = rest.split('"').next().unwrap();
+            points.push(point.to_owned());
+            assert!(named.contains(&format!("\"{point}\"")), "{path}: {point} is used nowhere");
+            if path.starts_with("src/jobs") {
+                assert!(MATRIX.iter().any(|it| it.0 == point), "{path}: {point}");
+            }
+        }
+    }
+    assert!(points.len() > 12, "{points:?}");
 }
 
 /// A request that was cut off before its commit has done nothing; after its commit the job is there

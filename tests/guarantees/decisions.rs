@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 use wiki_browser::http::{ROUTES, Verb, Who};
 
-use crate::support::{Bench, Call};
+use crate::support::{Bench, Call, shell};
 
 /// Runs inside of an agent, started by its script; does nothing otherwise. Sends every decision
 /// with a token (none if it is empty) and writes `PATH STATUS CODE` lines into a file.
@@ -32,8 +32,13 @@ fn decisions(bench: &Bench, proposal: &Value, topic: &str) {
     let it = &proposal["proposal"];
     let mut lines = String::new();
     let of_people = [Who::Decide, Who::Session, Who::Admin];
-    for route in ROUTES.iter().filter(|it| it.verb == Verb::Post && of_people.contains(&it.who)) {
-        let id = if route.path.contains("proposals") { it["id"].as_str().unwrap() } else { topic };
+    let of_people = |who: Who| of_people.contains(&who);
+    for route in ROUTES.iter().filter(|it| it.verb == Verb::Post && of_people(it.who)) {
+        let id = match route.path {
+            path if path.contains("proposals") => it["id"].as_str().unwrap(),
+            path if path.contains("jobs") => it["job_id"].as_str().unwrap(),
+            _ => topic,
+        };
         let body = match route.path {
             path if path.ends_with("/approve") => json!({
                 "text_digest": it["text_digest"], "base_source_sha": it["base_source_sha"],
@@ -44,7 +49,7 @@ fn decisions(bench: &Bench, proposal: &Value, topic: &str) {
         let path = route.path.replace("{id}", id).replace("{name}", "ada");
         lines += &format!("{path} {body}\n");
     }
-    assert!(lines.lines().count() >= 4, "{lines}");
+    assert!(lines.lines().count() >= 13, "{lines}");
     std::fs::write(bench.base.join("decisions"), lines).unwrap();
     let exe = std::env::current_exe().unwrap();
     let decide = format!(
@@ -68,6 +73,82 @@ fn all_are(bench: &Bench, file: &str, want: &[(&str, &str)]) {
     }
     let asked = std::fs::read_to_string(bench.base.join("decisions")).unwrap();
     assert_eq!(text.lines().count(), asked.lines().count(), "{text}");
+}
+
+/// A terminal that was there before the server, in which an agent runs commands; it ends with the
+/// test.
+struct Terminal {
+    socket: Utf8PathBuf,
+}
+
+impl Terminal {
+    fn start(bench: &Bench) -> Terminal {
+        let socket = bench.base.join("tmux");
+        // A clean environment: nothing tells it from the terminal of a person.
+        shell(&format!(
+            "env -i PATH=/usr/bin:/bin HOME='{}' OUT='{}' BASE='{}' \
+             tmux -S '{socket}' -f /dev/null new-session -d -s mine -x 80 -y 24 'exec cat'",
+            bench.base, bench.out, bench.base
+        ));
+        Terminal { socket }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It is this test's own, by its own socket.
+        shell(&format!("tmux -S '{}' kill-server || true", self.socket));
+    }
+}
+
+/// Work that is handed to a terminal which was there before is outside of the job: it has neither
+/// mark nor ancestry. Nor has it a token, and so it is nobody.
+#[test]
+fn g32_an_agent_in_a_foreign_terminal_is_nobody() {
+    let bench = Bench::new();
+    let terminal = Terminal::start(&bench);
+    bench.topic_kind(
+        "propose",
+        "timeout = \"20s\", produces = \"proposal\"",
+        "printf 'new\\n' | propose",
+    );
+    let inside = |token: &str, file: &str| {
+        format!(
+            "tmux -S \"$BASE/tmux\" new-window -d \
+             \"exec sh '$BASE/decide.sh' '{token}' '$OUT/{file}'\"; \
+             until [ -e \"$OUT/{file}\" ]; do sleep 0.02; done\n"
+        )
+    };
+    let agent = inside("", "terminal") + &inside("$WB_TOKEN", "terminal-own");
+    bench.topic_kind("terminal", "timeout = \"25s\"", &agent);
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
+    let proposal = bench.proposal("propose", &topic);
+    decisions(&bench, &proposal, &topic.id);
+    let job = bench.ended(&bench.job_on("terminal", &topic));
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    all_are(&bench, "terminal", &[("401", "unauthenticated")]);
+    all_are(&bench, "terminal-own", &[("403", "agent_forbidden")]);
+    assert_eq!(bench.proposal_status(&proposal), "open");
+    assert_eq!(bench.commits().len(), 1);
+    drop(terminal);
+    server.stop();
+}
+
+/// Another site's mark says nothing here: who works in an agent of another site, with the token of
+/// this one, is the operator. (`wb-agent` and `wiki-browser` send what they are given.)
+#[test]
+fn g32_the_mark_of_another_site_takes_nothing_from_its_operator() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let mark = "WB_JOB_ID=018bcfe5-6800-7000-8000-000000000000";
+    let status = shell(&format!(
+        "cd '{}' && env -i PATH=/usr/bin:/bin {mark} '{}' status --json",
+        bench.top,
+        env!("CARGO_BIN_EXE_wiki-browser")
+    ));
+    assert!(serde_json::from_str::<Value>(&status).is_ok(), "{status}");
+    server.stop();
 }
 
 /// The last two fail with `WB_WITHOUT=agent_peer`.

@@ -14,14 +14,14 @@ const ACKNOWLEDGED_MAX: u8 = 60;
 
 /// What was acknowledged: where it must be found again.
 #[derive(Default)]
-struct Ledger {
+pub(super) struct Ledger {
     jobs: Mutex<BTreeSet<String>>,
     topics: Mutex<BTreeSet<String>>,
     messages: Mutex<BTreeSet<String>>,
 }
 
 impl Ledger {
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         [&self.jobs, &self.topics, &self.messages].iter().map(|it| it.lock().unwrap().len()).sum()
     }
 }
@@ -40,34 +40,44 @@ fn g01_what_was_acknowledged_survives_twenty_kills() {
         let before = ledger.count();
         let wanted = before + usize::from(random() % ACKNOWLEDGED_MAX);
         let is_over = AtomicBool::new(false);
-        let socket = bench.socket();
-        let operator = bench.operator();
-        std::thread::scope(|scope| {
-            for writer in 0..4 {
-                let (ledger, topic, is_over) = (&ledger, topic.as_str(), &is_over);
-                let (socket, operator) = (&socket, &operator);
-                scope.spawn(move || {
-                    for number in 0.. {
-                        if is_over.load(Ordering::SeqCst) {
-                            return;
-                        }
-                        let (call, book, field) = next(ledger, topic, writer, round, number);
-                        let answer = call.token(operator).try_socket(socket);
-                        let Some(answer) = answer else { return };
-                        let id = answer.ok()[field].as_str().unwrap().to_owned();
-                        book.lock().unwrap().insert(id);
-                    }
-                });
-            }
+        write_until(&bench, &ledger, &topic, round, &is_over, || {
             until("enough was acknowledged", || ledger.count() > wanted);
             server.signal("KILL");
-            is_over.store(true, Ordering::SeqCst);
         });
         server.wait();
         server = bench.serve();
         assert_all_there(&bench, &ledger, &topic, round);
     }
     assert!(ledger.count() > ROUNDS, "{}", ledger.count());
+}
+
+/// Writes with four clients and notes what was acknowledged, until `end` has returned.
+pub(super) fn write_until(
+    bench: &Bench,
+    ledger: &Ledger,
+    topic: &str,
+    round: usize,
+    is_over: &AtomicBool,
+    end: impl FnOnce(),
+) {
+    let (socket, operator) = (&bench.socket(), &bench.operator());
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            scope.spawn(move || {
+                for number in 0.. {
+                    if is_over.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    let (call, book, field) = next(ledger, topic, writer, round, number);
+                    let Some(answer) = call.token(operator).try_socket(socket) else { return };
+                    let id = answer.ok()[field].as_str().unwrap().to_owned();
+                    book.lock().unwrap().insert(id);
+                }
+            });
+        }
+        end();
+        is_over.store(true, Ordering::SeqCst);
+    });
 }
 
 /// Returns a request, where its answer is kept, and the name of the id in it.
@@ -98,7 +108,7 @@ fn next<'a>(
     }
 }
 
-fn assert_all_there(bench: &Bench, ledger: &Ledger, topic: &str, round: usize) {
+pub(super) fn assert_all_there(bench: &Bench, ledger: &Ledger, topic: &str, round: usize) {
     let jobs = all(bench, "/api/agent/jobs");
     let topics = all(bench, "/api/topics");
     let shown = bench.get(&format!("/api/topics/{topic}")).ok();

@@ -54,6 +54,34 @@ fn g16_a_signal_ends_the_server_within_its_grace_and_leaves_no_agent() {
     }
 }
 
+/// The whole budget: INT at once, TERM at 40 %, KILL at the end.
+#[test]
+fn g16_a_job_gets_its_whole_grace_and_no_more() {
+    const WHOLE_MS: i64 = 2_500;
+    let bench = Bench::new();
+    bench.limits("jobs = 1, grace = \"2500ms\"");
+    let agent = "now() { date +%s%N | cut -c1-13; }
+trap 'now > \"$OUT/INT\"' INT; trap 'now > \"$OUT/TERM\"' TERM
+echo ready > \"$OUT/ready\"; while :; do now > \"$OUT/last.new\"; mv \"$OUT/last.new\" \"$OUT/last\"
+sleep 0.02; done";
+    bench.word_kind("deaf", "timeout = \"60s\"", agent);
+    let mut server = bench.serve();
+    bench.job("deaf", json!({}));
+    bench.wait_left("ready");
+    let told = Clock::system().now().0;
+    server.signal("TERM");
+    let (status, took) = server.wait();
+    assert!(status.success(), "{status:?}: {}", server.log());
+    let after = |name: &str| bench.left(name).parse::<i64>().unwrap() - told;
+    let [int, term, last] = ["INT", "TERM", "last"].map(after);
+    // A busy machine makes them later, never earlier.
+    assert!((-1..WHOLE_MS * 3 / 10).contains(&int), "INT after {int} ms");
+    assert!((WHOLE_MS * 4 / 10 - 1..WHOLE_MS * 7 / 10).contains(&term), "TERM after {term} ms");
+    assert!((WHOLE_MS * 8 / 10..WHOLE_MS + 500).contains(&last), "alive for {last} ms");
+    assert!(took < Duration::from_millis(3_500), "{took:?}");
+    assert_eq!(bench.alive(), []);
+}
+
 #[test]
 fn g16_a_second_signal_ends_it_at_once() {
     let bench = Bench::new();
@@ -80,7 +108,10 @@ fn g17_a_second_server_is_refused_and_touches_nothing() {
     let (bench, server, running, waiting) = busy();
     let facts = server.facts();
     let token = bench.operator();
-    let rows = || [bench.show(&running), bench.show(&waiting)];
+    // What a commit writes stands in the log; the second one writes none, not even of a migration.
+    let file = |name: &str| std::fs::read(bench.data.join(name)).unwrap();
+    let rows =
+        || ([bench.show(&running), bench.show(&waiting)], [file("wiki.db"), file("wiki.db-wal")]);
     let before = rows();
     let mut second = bench.start(&[]);
     let (status, took) = second.wait();
@@ -90,7 +121,7 @@ fn g17_a_second_server_is_refused_and_touches_nothing() {
     let pid = server.pid().to_string();
     assert!(said.contains("another server") && said.contains(&pid), "{said}");
     assert!(said.contains("hint: stop it first"), "{said}");
-    assert_eq!(before, rows());
+    assert!(before == rows());
     assert_eq!((facts, token), (server.facts(), bench.operator()));
     assert_eq!(bench.get("/readyz").status, 200);
 }

@@ -3,17 +3,33 @@
 mod approve;
 #[cfg(feature = "faults")]
 mod approve_crash;
+mod canaries;
+mod cgroup;
+#[cfg(feature = "faults")]
+mod clock;
 #[cfg(feature = "faults")]
 mod crash;
+#[cfg(feature = "faults")]
+mod damage;
 mod decisions;
+#[cfg(feature = "faults")]
+mod disk;
 mod escape;
+mod flood;
 mod hostile;
+mod idle;
+mod keys;
 mod kills;
 mod lanes;
 mod lifecycle;
+mod many;
 mod network;
 mod paths;
+#[cfg(feature = "faults")]
+mod power_cut;
 mod results;
+mod reuse;
+mod stream;
 mod switches;
 mod tokens;
 mod watch;

@@ -3,9 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// `synchronous` needs a disk that forgets what was not synced: no kill shows what it is for.
-const WITHOUT_A_TEST: [&str; 1] = ["synchronous"];
-
 fn collect(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -25,7 +22,7 @@ fn every_switch_is_listed_with_the_tests_that_need_it() {
     let mut found = BTreeSet::new();
     collect(&top.join("src"), &mut found);
     let list = std::fs::read_to_string(top.join("tests/data/switches.tsv")).unwrap();
-    let mut listed = BTreeSet::from(WITHOUT_A_TEST.map(str::to_owned));
+    let mut listed = BTreeSet::new();
     for line in list.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         assert_eq!(fields.len(), 3, "{line}");

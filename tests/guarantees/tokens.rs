@@ -1,9 +1,11 @@
 //! G4: a write of a job that has ended is refused and changes nothing.
 
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use wiki_browser::http::{ROUTES, Verb, Who};
 
-use crate::support::{Bench, Call, Topic};
+use crate::support::{Answer, Bench, Call, Topic};
 
 const FIELDS: &str = "timeout = \"20s\", lane = \"source_path\"";
 
@@ -92,5 +94,117 @@ fn g04_a_job_that_is_being_cancelled_writes_nothing_more() {
         (&after["messages"], &after["proposals"])
     );
     assert_eq!(bench.ended(&job)["status"], "cancelled");
+    server.stop();
+}
+
+/// Returns all rows of all tables, as text.
+fn rows(bench: &Bench) -> String {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let file = bench.data.join("wiki.db");
+    let connection = Connection::open_with_flags(file, flags).unwrap();
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+    let mut tables = connection.prepare(sql).unwrap();
+    let names: Vec<String> =
+        tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let mut all = String::new();
+    for name in names {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {name}")).unwrap();
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let values: Vec<SqlValue> = (0..columns).map(|it| row.get(it).unwrap()).collect();
+            all.push_str(&format!("{name} {values:?}\n"));
+        }
+    }
+    all
+}
+
+/// Sends a token to every route that takes one of a job, reading and writing; returns the answers.
+fn try_all(bench: &Bench, topic: &Topic, job: &str, token: Option<&str>) -> Vec<(String, Answer)> {
+    let base = bench.git(&["rev-parse", &format!("HEAD:{}", topic.path)]);
+    let routes = ROUTES.iter().filter(|it| {
+        let is_page = !it.path.starts_with("/api/");
+        matches!(it.who, Who::Job | Who::WriteOrJob | Who::Read) && !is_page
+    });
+    let sent = routes.filter(|it| it.path != "/api/events").map(|route| {
+        let id = if route.path.contains("/agent/jobs/") { job } else { &topic.id };
+        let target = route.path.replace("{id}", id);
+        let call = match (route.verb, route.who) {
+            (Verb::Post, Who::Read) => Call::post(&target, json!({})),
+            (Verb::Post, _) => Call::post(&target, body(route.path, &base)),
+            (verb, _) => Call::new(verb.as_str(), &target),
+        };
+        let call = token.map_or_else(|| call.clone(), |it| call.clone().token(it));
+        (format!("{:?} {}", route.verb, route.path), bench.send(&call))
+    });
+    sent.collect()
+}
+
+/// Every state that a job can be in, every token that does not count there, every verb.
+#[test]
+fn g04_in_every_state_only_the_running_jobs_own_token_counts() {
+    let bench = Bench::new();
+    bench.limits("jobs = 8, grace = \"20s\"");
+    let leak = "echo \"$WB_TOKEN\" > \"$OUT/token.$job\"; ";
+    let fields = "timeout = \"60s\", produces = \"proposal\"";
+    let wait = "trap '' INT TERM; while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done; exit 0";
+    bench.topic_kind("ends", "timeout = \"60s\"", &format!("{leak} exit 0"));
+    bench.topic_kind("fails", fields, &format!("{leak} exit 3"));
+    bench.topic_kind("slow", "timeout = \"500ms\"", &format!("{leak} exec sleep 30"));
+    bench.topic_kind("waits", "timeout = \"60s\"", &format!("{leak} {wait}"));
+    bench.word_kind("other", "timeout = \"60s\"", &format!("{leak} {wait}"));
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
+    let mut stale = Vec::new();
+    for (kind, status) in [("ends", "succeeded"), ("fails", "failed"), ("slow", "timed_out")] {
+        let job = bench.job_on(kind, &topic);
+        assert_eq!(bench.ended(&job)["status"], status);
+        stale.push((job.clone(), bench.left(&format!("token.{job}"))));
+    }
+    // One that is told to stop and does not, one that runs, and one of something else.
+    let ending = bench.job_on("waits", &topic);
+    let ending_token = bench.wait_left(&format!("token.{ending}"));
+    bench.post(&format!("/api/agent/jobs/{ending}/cancel"), json!({})).ok();
+    stale.push((ending.clone(), ending_token));
+    let running = bench.job_on("waits", &topic);
+    let token = bench.wait_left(&format!("token.{running}"));
+    let other = bench.job("other", json!({}));
+    let foreign = bench.wait_left(&format!("token.{other}"));
+    let queued = bench.job("other", json!({"not_before": "2100-01-01T00:00:00Z"}));
+
+    let before = rows(&bench);
+    for (job, token) in &stale {
+        for (route, answer) in try_all(&bench, &topic, job, Some(token)) {
+            assert_eq!(answer.refusal(), (409, "job_ended"), "{route}");
+        }
+    }
+    for token in [None, Some("wbj_0000"), Some("wbj_"), Some("nothing")] {
+        for job in [&running, &queued, &ending, &stale[0].0] {
+            for (route, answer) in try_all(&bench, &topic, job, token) {
+                // One without any credential may also be taken for a browser's from elsewhere.
+                assert!(matches!(answer.status, 401 | 403), "{route} {token:?} {answer:?}");
+            }
+        }
+    }
+    // A job that works on something else may look, and writes nothing here.
+    for job in [&running, &queued, &stale[0].0] {
+        for (route, answer) in try_all(&bench, &topic, job, Some(&foreign)) {
+            let is_write = route.starts_with("Post") && !route.ends_with("/logout");
+            assert!(
+                !is_write || matches!(answer.status, 400 | 403 | 409 | 503),
+                "{route} {answer:?}"
+            );
+        }
+    }
+    assert_eq!(before, rows(&bench));
+    // The one that counts does.
+    let answers = try_all(&bench, &topic, &running, Some(&token));
+    let said = answers.iter().find(|(route, _)| route.ends_with("/messages")).unwrap();
+    assert_eq!(said.1.status, 201, "{said:?}");
+    assert_ne!(before, rows(&bench));
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    for job in [&running, &other, &ending] {
+        bench.ended(job);
+    }
     server.stop();
 }

@@ -6,7 +6,9 @@ mod connections;
 mod credentials;
 mod events;
 mod guard;
+mod limits;
 mod signing_in;
+mod strange;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

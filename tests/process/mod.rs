@@ -6,6 +6,7 @@ mod commands;
 mod escape;
 mod identity;
 mod output;
+mod replace;
 mod rig;
 mod root;
 mod start;

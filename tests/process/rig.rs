@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use wiki_browser::process::{
-    Children, Clocks, ExitCause, ExitRecord, FileLock, Guard, GuardEnd, GuardEvent, GuardSpec,
-    Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps, carries_mark, spawn_guard,
+    Cgroups, Children, Clocks, ExitCause, ExitRecord, FileLock, Guard, GuardEnd, GuardEvent,
+    GuardSpec, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps, carries_mark, spawn_guard,
 };
 
 /// How long a test waits for what must happen.
@@ -54,6 +54,7 @@ impl Rig {
             grace_ms: 1_000,
             output: OutputCaps { head_bytes: 8 << 20, tail_bytes: 1 << 20 },
             on_server_loss: OnServerLoss::Kill,
+            cgroup: None,
             sandbox: None,
         }
     }
@@ -65,6 +66,7 @@ impl Rig {
             launch,
             prompt: None,
             secrets: vec![("WB_TOKEN".into(), "canary-7d1f".into())],
+            cgroups: Cgroups::none(),
         }
     }
 

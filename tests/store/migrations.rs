@@ -2,7 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
-use wiki_browser::base::{Clock, ErrorKind};
+use wiki_browser::base::{Clock, ErrorKind, Millis};
+use wiki_browser::jobs::{UsageBy, usage};
 use wiki_browser::store::{MIGRATIONS, Migration, Store, migrate};
 
 const OLD: Migration = Migration {
@@ -153,5 +154,44 @@ fn a_file_that_is_no_database_is_named() {
     let (_folder, path) = temporary("wiki.db");
     std::fs::write(&path, "this is not a database, it only has its name".repeat(100)).unwrap();
     let refused = Store::open(&path, MIGRATIONS, Clock::system()).err().unwrap();
-    assert_eq!(refused.code_str(), "database_damaged");
+    assert_eq!(refused.code_str(), "database_corrupt");
+}
+
+/// A database of the first release has the sums of its jobs afterwards, and its handlers are not
+/// told of what happened before.
+#[test]
+fn the_jobs_of_an_older_release_are_summed_up() {
+    let connection = Connection::open_in_memory().unwrap();
+    let clock = Clock::fixed(Millis(1_700_000_000_000));
+    let old: Vec<_> = MIGRATIONS.iter().filter(|it| it.version <= 3).copied().collect();
+    migrate(&connection, &old, &clock).unwrap();
+    let rows = [
+        ("a", "succeeded", Some(r#"{"input_tokens":3,"output_tokens":4,"turns":1}"#), Some(0.5)),
+        ("a", "failed", Some(r#"{"input_tokens":null,"cache_read_input_tokens":9}"#), None),
+        ("b", "cancelled", None, None),
+    ];
+    for (kind, status, usage, cost) in rows {
+        let sql =
+            "INSERT INTO agent_jobs (id, kind, status, inputs_json, grants_json, requested_by,
+            created_ms, started_ms, completed_ms, config_digest, usage_json, cost_usd)
+            VALUES (?1, ?2, ?3, '{}', '[]', 'person:x', 1, 1000, 3000, '', ?4, ?5)";
+        let params = rusqlite::params![format!("{kind}{status}"), kind, status, usage, cost];
+        connection.execute(sql, params).unwrap();
+    }
+    let never = "INSERT INTO agent_jobs (id, kind, status, inputs_json, grants_json, requested_by,
+        created_ms, completed_ms, config_digest)
+        VALUES ('never', 'a', 'cancelled', '{}', '[]', 'person:x', 1, 3000, '')";
+    connection.execute(never, []).unwrap();
+    let event = "INSERT INTO events (at_ms, kind, subject, actor, scope, audit, data_json)
+        VALUES (1, 'job_queued', 'job:x', 'system', 'site', 0, '{}')";
+    connection.execute(event, []).unwrap();
+    migrate(&connection, MIGRATIONS, &clock).unwrap();
+    let (kinds, total) = usage(&connection, UsageBy::Kind, Millis(0)).unwrap();
+    let shown: Vec<_> = kinds.iter().map(|it| (it.name.as_str(), it.jobs, it.failed)).collect();
+    assert_eq!(shown, [("a", 2, 1), ("b", 1, 0)]);
+    assert_eq!((total.input_tokens, total.cached_tokens, total.output_tokens), (3, 9, 4));
+    assert_eq!((total.cost_usd, total.agent_ms, total.succeeded), (0.5, 6_000, 1));
+    let told: i64 =
+        connection.query_row("SELECT event_id FROM handlers_told", [], |row| row.get(0)).unwrap();
+    assert_eq!(told, 1);
 }

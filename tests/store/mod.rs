@@ -1,6 +1,7 @@
 //! The store: migrations, group commit, a full disk in the middle of a batch, reading while
 //! writing.
 
+mod damage;
 mod full_disk;
 mod migrations;
 mod releases;
@@ -40,7 +41,7 @@ impl Served {
     }
 }
 
-fn note(tx: &Tx<'_>, subject: &str) -> Result<()> {
+pub(crate) fn note(tx: &Tx<'_>, subject: &str) -> Result<()> {
     tx.emit(Event::new(EventKind::SourceChanged, subject.to_owned(), Actor::System, json!({})))
 }
 

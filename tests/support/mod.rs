@@ -6,12 +6,17 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
+mod disk;
 mod look;
 mod server;
 mod site;
 mod wire;
+pub(crate) mod zoo;
 
-pub(crate) use look::{Patience, arguments_with, beats, marked, until, wait_for, within};
+pub(crate) use disk::{Cut, ForgetfulDisk, SmallDisk, shim};
+pub(crate) use look::{
+    Patience, arguments_with, beats, marked, processes_of, until, wait_for, within,
+};
 pub(crate) use server::{Server, shell};
 pub(crate) use site::{Bench, Topic};
-pub(crate) use wire::{Call, raw};
+pub(crate) use wire::{Answer, Call, raw};

@@ -23,10 +23,24 @@ impl Server {
     /// Starts a server without waiting for it. Its environment is clean but for what is given.
     #[allow(clippy::disallowed_methods, reason = "a test plays the operator in a terminal")]
     pub(crate) fn spawn(bench: &Bench, env: &[(&str, &str)]) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wiki-browser"));
+        command.arg("serve");
+        Server::run(bench, command, env)
+    }
+
+    /// The same with a soft and a hard limit of descriptors.
+    #[allow(clippy::disallowed_methods, reason = "a test plays the operator in a terminal")]
+    pub(crate) fn spawn_within(bench: &Bench, soft: u32, hard: u32) -> Server {
+        let mut command = Command::new("/bin/sh");
+        let line = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" serve");
+        command.args(["-c", &line, env!("CARGO_BIN_EXE_wiki-browser")]);
+        Server::run(bench, command, &[])
+    }
+
+    fn run(bench: &Bench, mut command: Command, env: &[(&str, &str)]) -> Server {
         let log = bench.next_log();
         let file = File::create(&log).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_wiki-browser"));
-        command.arg("serve").current_dir(&bench.top).env_clear();
+        command.current_dir(&bench.top).env_clear();
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", &bench.base);
         command.env("USER", "ada").env("WB_LOG", "info");
         // So that any of these tests can be run with a mechanism left out.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use wiki_browser::process::Cgroups;
 
 use crate::support::look::{processes_of, until, wait_for, within};
 use crate::support::server::Server;
@@ -53,8 +54,14 @@ pub(crate) struct Topic {
 
 impl Bench {
     pub(crate) fn new() -> Bench {
+        Bench::below("")
+    }
+
+    /// Makes a site in a folder below its temporary one.
+    pub(crate) fn below(path: &str) -> Bench {
         let folder = tempfile::Builder::new().prefix("wb-bench-").tempdir().unwrap();
         let base = Utf8PathBuf::from_path_buf(folder.path().canonicalize().unwrap()).unwrap();
+        let base = if path.is_empty() { base } else { base.join(path) };
         let bench = Bench {
             top: base.join("wiki"),
             data: base.join("wiki/data"),
@@ -174,6 +181,12 @@ wb_agent={{{{wb_agent}}}}
 
     /// Starts a server and does not wait for it.
     pub(crate) fn start(&self, env: &[(&str, &str)]) -> Server {
+        self.write_script();
+        Server::spawn(self, env)
+    }
+
+    /// Writes what was declared into the script.
+    pub(crate) fn write_script(&self) {
         let script = format!(
             r#"local wb = require "wb"
 wb.api(1)
@@ -185,7 +198,6 @@ wb.limits {{ {} }}
             self.declarations.borrow()
         );
         self.write("wiki-browser.lua", &script);
-        Server::spawn(self, env)
     }
 
     /// Returns the file for the log of the next server.
@@ -345,9 +357,29 @@ wb.limits {{ {} }}
         serde_json::from_str(&out).unwrap()
     }
 
+    /// Changes rows behind the back of a server, which must not run: what a test forges.
+    #[track_caller]
+    pub(crate) fn sql(&self, statement: &str) {
+        let database = rusqlite::Connection::open(self.data.join("wiki.db")).unwrap();
+        assert_eq!(database.execute(statement, []).unwrap(), 1, "{statement}");
+    }
+
     /// Returns what runs in this site's folders: servers, guards, agents.
     pub(crate) fn alive(&self) -> Vec<(i32, String)> {
         processes_of(&self.base)
+    }
+
+    /// Removes the cgroups of jobs whose server was killed: no next one will.
+    fn remove_cgroups(&self) {
+        let Ok(jobs) = self.data.join("jobs").read_dir_utf8() else { return };
+        let Ok(place) = Cgroups::open(&self.data) else { return };
+        let jobs: Vec<String> = jobs.flatten().map(|it| it.file_name().to_owned()).collect();
+        for entry in place.folder().unwrap().read_dir_utf8().unwrap().flatten() {
+            if jobs.iter().any(|job| entry.file_name().ends_with(job.as_str())) {
+                // One that still holds a process stays: its test has failed.
+                let _ = std::fs::remove_dir(entry.path());
+            }
+        }
     }
 
     /// Waits until nothing but servers runs.
@@ -361,6 +393,7 @@ impl Drop for Bench {
     fn drop(&mut self) {
         // The guards of a killed server end by themselves; the folder is removed after them.
         within(Duration::from_secs(5), || self.alive().is_empty());
+        self.remove_cgroups();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -95,7 +96,7 @@ impl Call {
 
     /// Sends it over a socket; nothing if the server is not there or dies before it has answered.
     pub(crate) fn try_socket(&self, socket: &Utf8Path) -> Option<Answer> {
-        let mut stream = UnixStream::connect(socket).ok()?;
+        let mut stream = connect(socket)?;
         stream.set_read_timeout(Some(WAIT)).unwrap();
         stream.write_all(&self.bytes("localhost")).ok()?;
         parse(&read_all(&mut stream))
@@ -107,6 +108,13 @@ impl Call {
         let answer = raw(address, &bytes);
         parse(&answer).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&answer)))
     }
+}
+
+/// Connects to a socket in a folder of any depth: through the folder's descriptor it is short.
+fn connect(socket: &Utf8Path) -> Option<UnixStream> {
+    let folder = std::fs::File::open(socket.parent()?).ok()?;
+    let short = format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), socket.file_name()?);
+    UnixStream::connect(short).ok()
 }
 
 /// Sends bytes over TCP and returns all that comes back.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::base::{Error, Result};
-use crate::cli::agent::suggestion::{Suggestion, last};
+use crate::cli::agent::suggestion::{Suggestion, last, with_line_ends};
 use crate::client::{Client, query};
 
 /// What came of it.
@@ -77,6 +77,7 @@ fn apply(topic_id: &str, base: &str, thread: &Value, source: &Value) -> Outcome 
     let Some((start, end)) = anchored(base, thread, text) else {
         return nothing("the words that the topic is about are not exactly there", REATTACH);
     };
+    let words = with_line_ends(&words, text, start);
     if text[start..end] == words {
         return nothing("the suggestion is what the source says already", SUGGEST);
     }
@@ -175,6 +176,22 @@ mod tests {
         let outcome =
             apply("t", BASE, &thread(&["```suggestion\n```"], Value::Null), &source(text));
         assert_eq!(text_of(outcome), "The , and the old words again.\r\n");
+    }
+
+    #[test]
+    fn a_source_with_crlf_keeps_its_line_ends() {
+        let text = "Begin.\r\nold words\r\nEnd.\r\n";
+        let at = text.find("old").unwrap();
+        let place = json!({"blob": BASE, "state": "exact", "start": at, "end": at + 9});
+        let two_lines = thread(&["```suggestion\none\ntwo\n```"], place.clone());
+        let outcome = apply("t", BASE, &two_lines, &source(text));
+        assert_eq!(text_of(outcome), "Begin.\r\none\r\ntwo\r\nEnd.\r\n");
+        // Words of several lines that are already there are no change.
+        let text = "old\r\nwords\r\n";
+        let mut both = thread(&["```suggestion\nold\nwords\n```"], Value::Null);
+        both["anchor"]["origin"] = json!({"blob": BASE, "start": 0, "end": 10,
+            "quote": "old\r\nwords"});
+        assert!(why(apply("t", BASE, &both, &source(text))).contains("already"));
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) struct Place {
 /// What an agent can do.
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// Print a topic with its anchor and messages
+    /// Print a topic with its anchor, its messages and what became of earlier proposals
     GetTopic {
         /// Id of the topic
         #[arg(long, value_name = "ID")]
@@ -136,7 +136,7 @@ pub(super) struct PutPerspective {
 /// Returns what a verb reads on standard input and prints on standard output.
 pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)> {
     Some(match verb {
-        "get-topic" => (None, "one JSON object {topic, anchor, messages}"),
+        "get-topic" => (None, "one JSON object {topic, anchor, messages, proposals}"),
         "list-open-topics" => (None, "a JSON array of {topic, anchor, placement}"),
         "insert-proposal" => (
             Some("the whole new text, UTF-8, not empty, at most 8 MiB"),

@@ -22,7 +22,7 @@ use crate::cli::{escape, input, usage};
 use crate::client::{Client, Search, query};
 
 /// Largest `--anchors` file, in bytes.
-const ANCHORS_BYTES_MAX: usize = 4 * 1024 * 1024;
+const ANCHORS_BYTES_MAX: usize = crate::base::limit::ANCHORS_BYTES_MAX;
 
 /// Returns the parser, for the completions of shells.
 pub(super) fn command() -> clap::Command {
@@ -115,7 +115,7 @@ fn insert_proposal(screen: &Screen, place: &Place, args: &InsertProposal) -> Res
 
 /// Hands in a proposal: its id goes to standard output, the fates to standard error.
 fn propose(screen: &Screen, client: &Client, topic_id: &str, body: &Value) -> Result<()> {
-    let answer = client.post(&format!("/api/topics/{topic_id}/proposals"), body)?;
+    let answer = client.create(&format!("/api/topics/{topic_id}/proposals"), body)?;
     screen.answer(&answer, |screen, answer| {
         for fate in answer["fate"].as_array().into_iter().flatten() {
             screen.note(&fate_line(fate));
@@ -140,7 +140,7 @@ fn post_message(screen: &Screen, place: &Place, topic_id: &str) -> Result<()> {
     let client = client(place)?;
     let body = input::standard("the message", MESSAGE_BYTES_MAX)?;
     let route = format!("/api/topics/{topic_id}/messages");
-    let answer = client.post(&route, &json!({"body": body}))?;
+    let answer = client.create(&route, &json!({"body": body}))?;
     screen.answer(&answer, |screen, answer| {
         screen.put(&escape::line(answer["id"].as_str().unwrap_or_default()))
     })
@@ -155,7 +155,8 @@ fn finish(
     let client = client(place)?;
     let text = input::file(result, "the result", RESULT_BYTES_MAX)?;
     let value: Value = serde_json::from_str(&text).map_err(|cause| {
-        Error::invalid(format!("the result in {result} is not JSON"))
+        let place = if result == "-" { "standard input" } else { result.as_str() };
+        Error::invalid(format!("the result in {place} is not JSON"))
             .hint("a plain text is JSON when it stands in double quotes")
             .source(cause)
     })?;

@@ -47,6 +47,20 @@ pub(super) fn last(message: &str) -> Option<Suggestion> {
     }
 }
 
+/// Returns a suggestion's words with the line ends that the text has around `at`: a message has
+/// only line feeds, whatever system it was written on.
+pub(super) fn with_line_ends(words: &str, text: &str, at: usize) -> String {
+    let (before, after) = text.split_at(at);
+    let is_crlf = |line: &str| line.ends_with("\r\n");
+    let next = after.split_inclusive('\n').next().filter(|it| it.ends_with('\n'));
+    let last = before.split_inclusive('\n').rfind(|it| it.ends_with('\n'));
+    let plain = words.replace("\r\n", "\n");
+    match next.or(last).is_some_and(is_crlf) {
+        true => plain.replace('\n', "\r\n"),
+        false => plain,
+    }
+}
+
 fn opening(line: &str) -> Option<Fence> {
     let (indent, mark, length, rest) = fence(line)?;
     let info = rest.trim();
@@ -98,6 +112,25 @@ mod tests {
         assert_eq!(last("```suggestion\n\n\n```"), text("\n"));
         assert_eq!(last("```suggestion\r\na\r\nb\r\n```\r\n"), text("a\r\nb"));
         assert_eq!(last("  ```suggestion\n  a\n    b\n c\n  ```"), text("a\n  b\nc"));
+    }
+
+    #[test]
+    fn words_get_the_line_ends_of_their_surroundings() {
+        let crlf = "one\r\ntwo\r\nthree";
+        for (text, at, want) in [
+            (crlf, 0, "a\r\nb"),
+            (crlf, 5, "a\r\nb"),
+            (crlf, crlf.len(), "a\r\nb"),
+            ("one\ntwo\n", 0, "a\nb"),
+            // Of a text with both, the line counts in which the words stand.
+            ("one\ntwo\r\n", 0, "a\nb"),
+            ("one\ntwo\r\n", 4, "a\r\nb"),
+            ("one", 0, "a\nb"),
+            ("", 0, "a\nb"),
+        ] {
+            assert_eq!(with_line_ends("a\nb", text, at), want, "{text:?} at {at}");
+            assert_eq!(with_line_ends("a\r\nb", text, at), want, "{text:?} at {at}");
+        }
     }
 
     #[test]

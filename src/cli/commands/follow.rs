@@ -11,7 +11,7 @@ use crate::cli::commands::site::Absence;
 use crate::cli::commands::{Desk, line, text};
 use crate::cli::screen::{Form, Style};
 use crate::cli::{escape, table, when};
-use crate::client::{Client, Events, Next, query};
+use crate::client::{Client, Events, Next};
 
 /// Between two looks while the agent's output or a line of progress is shown.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -65,7 +65,11 @@ pub(super) fn run(desk: &Desk, client: &Client, follow: &Follow) -> Result<u8> {
     loop {
         match watch.look() {
             Ok(Some(job)) => {
+                let was_away = absence.is_on();
                 absence.end(desk);
+                if was_away {
+                    watch.say_when_it_ended(&job);
+                }
                 return watch.end(&job);
             }
             Ok(None) => absence.end(desk),
@@ -102,11 +106,13 @@ impl Watch<'_> {
         let status = text(&job, "status");
         if status != self.status {
             self.clear();
-            status.clone_into(&mut self.status);
-            if *self.desk.screen.form() == Form::Words {
-                let (state, id) = (self.desk.screen.state(status), line(&job, "id"));
-                self.desk.screen.note(&format!("job {id} {state}{}", self.reason(&job)?));
+            // It may have started and ended between two looks, or while the server was away.
+            let has_ended = !matches!(status, "queued" | "running");
+            if has_ended && self.status != "running" && !job["started_at"].is_null() {
+                self.say_state("running", &job);
             }
+            status.clone_into(&mut self.status);
+            self.say_state(status, &job);
         }
         if self.follow.log {
             self.print_output()?;
@@ -118,18 +124,28 @@ impl Watch<'_> {
         Ok(has_ended.then_some(job))
     }
 
-    /// Returns why a queued job waits: the job before it in its lane, as the server lists it.
-    fn reason(&self, job: &Value) -> Result<String> {
-        let lane = text(job, "lane");
-        if text(job, "status") != "queued" || lane.is_empty() {
-            return Ok(String::new());
+    fn say_state(&self, status: &str, job: &Value) {
+        if *self.desk.screen.form() != Form::Words {
+            return;
         }
-        let pairs = [("status", Some("running")), ("source_path", job["source_path"].as_str())];
-        let page = self.client.get(&query("/api/agent/jobs", &pairs))?;
-        // It may have started between the two questions: it is not behind itself.
-        let is_before = |it: &&Value| it["lane"] == lane && it["id"] != job["id"];
-        let before = page["items"].as_array().into_iter().flatten().find(is_before);
-        Ok(before.map_or_else(String::new, |it| format!(": behind job {}", line(it, "id"))))
+        let (state, id) = (self.desk.screen.state(status), line(job, "id"));
+        let waiting = &job["waiting"];
+        let why = match (status, text(waiting, "code")) {
+            ("queued", code) if !matches!(code, "" | "turn") => {
+                format!(": {}", line(waiting, "message"))
+            }
+            _ => String::new(),
+        };
+        self.desk.screen.note(&format!("job {id} {state}{why}"));
+    }
+
+    /// Says that the end was not seen: what is printed now happened before.
+    fn say_when_it_ended(&self, job: &Value) {
+        let how = match text(job, "reason") {
+            "server_restarted" => "the job was settled when the server started again",
+            _ => "the job ended while the server was away",
+        };
+        self.desk.screen.note(how);
     }
 
     fn wait(&self, events: &mut Events<'_>) -> Result<()> {
@@ -164,6 +180,10 @@ impl Watch<'_> {
                 let next = page["next_offset"].as_u64().unwrap_or(*offset);
                 if next <= *offset {
                     break;
+                }
+                let begins = page["offset"].as_u64().unwrap_or(*offset);
+                if begins > *offset {
+                    pieces.push(format!("[{} bytes were not kept]\n", begins - *offset));
                 }
                 *offset = next;
                 pieces.push(text(&page, "text").to_owned());

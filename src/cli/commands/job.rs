@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::{TEXT_INPUT_BYTES_MAX, parse_duration};
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
+use crate::cli::commands::changes;
 use crate::cli::commands::follow::{self, Follow};
 use crate::cli::commands::{Desk, Page, line, number, text};
 use crate::cli::input;
@@ -43,12 +44,37 @@ pub(in crate::cli) enum JobCommand {
     Retry {
         /// Id of the job
         id: String,
+        /// Not before the provider of its engine takes more again, if it took no more
+        #[arg(long)]
+        when_allowed: bool,
+        /// Start it at this time at the earliest (2026-01-02T03:04:05Z), or after a wait (+10m, 2h)
+        #[arg(long, value_name = "WHEN")]
+        not_before: Option<String>,
         /// Watch the new job until it ends
         #[arg(long)]
         wait: bool,
         /// Also print the agent's output, on standard error
         #[arg(long, requires = "wait")]
         log: bool,
+    },
+    /// Put back what changed in the repository while a job ran, and nobody changed since
+    #[command(after_help = "\
+Without names all of it is put back, or nothing. What the job left stays in the repository,
+in refs/wiki-browser/jobs/ID/after: `git restore --source` takes from it.")]
+    Restore {
+        /// Id of the job
+        id: String,
+        /// Paths, branches, HEAD or .git/NAME: these only
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Only list what can be put back
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Leave what changed in the repository while a job ran as it is
+    Keep {
+        /// Id of the job
+        id: String,
     },
     /// Print the output of a job's agent
     #[command(after_help = "With --json each piece of at most 256 KiB is an answer of its own.")]
@@ -72,7 +98,8 @@ pub(in crate::cli) enum JobCommand {
 pub(in crate::cli) struct ListArgs {
     /// With this status only
     #[arg(long, value_name = "STATUS",
-          value_parser = ["queued", "running", "succeeded", "failed", "timed_out", "cancelled"])]
+          value_parser = ["queued", "waiting", "scheduled", "running", "succeeded", "failed",
+                          "timed_out", "cancelled"])]
     status: Option<String>,
     /// Of this kind only
     #[arg(long, value_name = "KIND")]
@@ -103,10 +130,10 @@ pub(in crate::cli) struct CreateArgs {
     /// Inputs of the kind
     #[arg(value_name = "NAME=VALUE")]
     inputs: Vec<String>,
-    /// Place in the queue, from -100 to 100: higher is earlier, 0 is usual
+    /// Place in the queue, from -100 to 100: higher is earlier; above its kind's for admins only
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
-    /// Start it at this time at the earliest (2026-01-02T03:04:05Z), or after a wait (30s, 2h)
+    /// Start it at this time at the earliest (2026-01-02T03:04:05Z), or after a wait (+10m, 2h)
     #[arg(long, value_name = "WHEN")]
     not_before: Option<String>,
     /// Watch the job until it ends; exits 0 if it succeeded, 1 otherwise
@@ -132,7 +159,12 @@ pub(in crate::cli) fn run(desk: &Desk, command: JobCommand) -> Result<u8> {
         }
         JobCommand::Create(args) => return create(desk, &args),
         JobCommand::Cancel { id } => cancel(desk, &id),
-        JobCommand::Retry { id, wait, log } => return retry(desk, &id, wait, log),
+        JobCommand::Retry { id, when_allowed, not_before, wait, log } => {
+            let when = (when_allowed, not_before.as_deref());
+            return retry(desk, &id, when, wait, log);
+        }
+        JobCommand::Restore { id, names, dry_run } => changes::restore(desk, &id, &names, dry_run),
+        JobCommand::Keep { id } => changes::keep(desk, &id),
         JobCommand::Log { id, stream } => print_log(desk, &id, &stream),
         JobCommand::Prompt { id } => prompt(desk, &id),
     }
@@ -163,13 +195,21 @@ fn list(desk: &Desk, args: &ListArgs) -> Result<()> {
                 &desk.ago(&it["created_at"]),
                 text(it, "requested_by_name"),
                 text(it, "source_path"),
-                text(it, "message"),
+                message(it),
             ]);
         }
         screen.table(&table, "no jobs")?;
         desk.more(answer);
         Ok(())
     })
+}
+
+/// Returns what is to be said about a job: what went wrong, or why it waits.
+fn message(job: &Value) -> &str {
+    match text(&job["waiting"], "message") {
+        "" => text(job, "message"),
+        waiting => waiting,
+    }
 }
 
 fn show(desk: &Desk, given: &str) -> Result<()> {
@@ -188,10 +228,15 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
     {
         desk.detail(name, &line(job, name))?;
     }
+    desk.detail("waits", &line(&job["waiting"], "message"))?;
     desk.detail("by", &line(job, "requested_by_name"))?;
-    for (name, at) in
-        [("asked", "created_at"), ("started", "started_at"), ("ended", "completed_at")]
-    {
+    for (name, at) in [
+        ("asked", "created_at"),
+        ("not before", "not_before"),
+        ("started", "started_at"),
+        ("ended", "completed_at"),
+        ("try again", "retry_at"),
+    ] {
         desk.detail(name, &escape::line(&desk.ago(&job[at])))?;
     }
     desk.detail("exit code", &number(job, "exit_code"))?;
@@ -201,6 +246,7 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
     if !job["warnings"].as_array().is_none_or(Vec::is_empty) {
         desk.detail("warnings", &escape::line(&job["warnings"].to_string()))?;
     }
+    changes::describe(desk, job)?;
     for (name, value) in job["inputs"].as_object().into_iter().flatten() {
         desk.detail("input", &escape::line(&format!("{name}={}", scalar(value))))?;
     }
@@ -245,15 +291,23 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
     let body = Value::Object(body);
     let answer = match &args.idempotency_key {
         Some(key) => client.post_once("/api/agent/jobs", &body, key)?,
-        None => client.post("/api/agent/jobs", &body)?,
+        None => client.create("/api/agent/jobs", &body)?,
     };
     accepted(desk, &client, &answer, args.wait, args.log)
 }
 
-fn retry(desk: &Desk, given: &str, wait: bool, log: bool) -> Result<u8> {
+fn retry(
+    desk: &Desk,
+    given: &str,
+    (when_allowed, not_before): (bool, Option<&str>),
+    wait: bool,
+    log: bool,
+) -> Result<u8> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
-    let answer = client.post(&format!("/api/agent/jobs/{id}/retry"), &json!({}))?;
+    let not_before = not_before.map(|it| point_in_time(desk, it)).transpose()?;
+    let body = json!({"when_allowed": when_allowed, "not_before": not_before});
+    let answer = client.create(&format!("/api/agent/jobs/{id}/retry"), &body)?;
     accepted(desk, &client, &answer, wait, log)
 }
 
@@ -413,8 +467,8 @@ fn point_in_time(desk: &Desk, given: &str) -> Result<String> {
     if let Some(at) = when::parse(given) {
         return Ok(at.rfc3339());
     }
-    let wait = parse_duration(given).map_err(|cause| {
-        cause.hint("a time is written 2026-01-02T03:04:05Z, a wait is written 30s, 5m or 2h")
+    let wait = parse_duration(given.strip_prefix('+').unwrap_or(given)).map_err(|cause| {
+        cause.hint("a time is written 2026-01-02T03:04:05Z, a wait is written +30s, 5m or 2h")
     })?;
     let ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
     Ok(desk.now().plus(ms).rfc3339())

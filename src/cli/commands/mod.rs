@@ -1,7 +1,9 @@
 //! The operator's commands: from arguments to requests, and from answers to words.
 
 pub(super) mod backup;
+mod changes;
 pub(super) mod completions;
+mod doctor;
 mod follow;
 pub(super) mod job;
 pub(super) mod person;
@@ -11,6 +13,7 @@ mod site;
 pub(super) mod source;
 pub(super) mod token;
 pub(super) mod topic;
+pub(super) mod usage;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,6 +29,7 @@ use crate::cli::screen::{self, Form, Screen, Style};
 use crate::cli::short_id::{self, Noun};
 use crate::cli::{escape, init, usage, when};
 use crate::client::{Client, Search};
+use crate::flows::doctor::Patient;
 use crate::flows::offline::OfflineRequest;
 use crate::script::Loaded;
 
@@ -34,8 +38,8 @@ use crate::script::Loaded;
 pub struct Seams {
     /// Serves a site until it is told to stop.
     pub serve: fn(ServeArgs) -> ExitCode,
-    /// Looks at the machine on behalf of a script.
-    pub doctor: fn(&Loaded) -> Result<Vec<Finding>>,
+    /// Looks at the machine on behalf of a site, or of a folder that is none.
+    pub doctor: fn(&Patient<'_>) -> Result<Vec<Finding>>,
     /// Works on a site that no server serves.
     pub offline: fn(&Loaded, OfflineRequest) -> Result<Value>,
     /// Makes the prompt of a kind, with nothing started.
@@ -102,12 +106,14 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Serve(_) => Err(Error::internal("serve is not a request")),
         Command::Init(args) => init::run(&desk.screen, &args).map(|()| 0),
         Command::Check(args) => script::check(desk, &args),
-        Command::Doctor => script::doctor(desk),
+        Command::Doctor => doctor::doctor(desk),
         Command::Render(args) => script::render(desk, &args),
         Command::Job(command) => job::run(desk, command),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command).map(|()| 0),
         Command::Source(command) => source::run(desk, command).map(|()| 0),
+        Command::Usage(args) => usage::run(desk, &args).map(|()| 0),
+        Command::Engine(command) => usage::engine(desk, command).map(|()| 0),
         Command::Person(command) => person::run(desk, command).map(|()| 0),
         Command::Token(command) => token::run(desk, command).map(|()| 0),
         Command::Backup(args) => backup::backup(desk, &args).map(|()| 0),

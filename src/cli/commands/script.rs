@@ -6,7 +6,7 @@ use camino::Utf8Path;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::base::{Context, Error, ErrorKind, Level, Result, TopicId};
+use crate::base::{Context, Error, ErrorKind, Result, TopicId};
 use crate::cli::commands::job::{input_text, split_input};
 use crate::cli::commands::{Desk, RenderRequest};
 use crate::cli::screen::{Form, Style};
@@ -108,37 +108,6 @@ fn report_json(path: &Utf8Path, errors: &[Diagnostic], warnings: &[Diagnostic]) 
 
 fn json_of(value: &(impl serde::Serialize + ?Sized)) -> Result<Value> {
     serde_json::to_value(value).context(ErrorKind::Internal, || "cannot write JSON".to_owned())
-}
-
-/// Looks at the machine; returns 0 or 1.
-pub(in crate::cli) fn doctor(desk: &Desk) -> Result<u8> {
-    let path = desk.script()?;
-    let loaded = match script::load(&path) {
-        Ok(loaded) => loaded,
-        Err(report) => return refused(desk, &path, &report),
-    };
-    let findings = (desk.seams.doctor)(&loaded)?;
-    let worst = findings.iter().map(|it| it.level).max().unwrap_or(Level::Ok);
-    let value = json!({"ok": worst != Level::Error, "findings": json_of(&findings)?});
-    desk.screen.answer(&value, |screen, _| {
-        let width = findings.iter().map(|it| it.what.len()).max().unwrap_or(0);
-        for finding in &findings {
-            let style = match finding.level {
-                Level::Ok => Style::Green,
-                Level::Warn => Style::Yellow,
-                Level::Error => Style::Red,
-            };
-            let word = screen.paint(style, &format!("{:5}", finding.level.as_str()));
-            let says = crate::cli::escape::line(&finding.says);
-            screen.put(&format!("{word} {:width$}  {says}", finding.what))?;
-            if let Some(advice) = &finding.advice {
-                let advice = crate::cli::escape::line(advice);
-                screen.put(&format!("      {:width$}  {advice}", ""))?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(u8::from(worst == Level::Error))
 }
 
 /// Prints the exact prompt of a job, with nothing started.

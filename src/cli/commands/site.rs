@@ -62,7 +62,9 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
     let site = &value["site"];
     desk.detail("site", &line(site, "name"))?;
     desk.detail("root", &line(site, "root"))?;
-    desk.detail("listens on", &line(site, "listen"))?;
+    // A server of an earlier release says only what the script says.
+    let address = [line(site, "address"), line(site, "listen")];
+    desk.detail("listens on", address.iter().find(|it| !it.is_empty()).map_or("", |it| it))?;
     desk.detail("version", &line(value, "version"))?;
     let ready = &value["ready"];
     let style = if ready["status"] == "ready" { Style::Green } else { Style::Red };
@@ -154,6 +156,11 @@ impl Absence {
             }
         };
         if since.elapsed() > RESTART_WAIT_MAX { Err(cause) } else { Ok(()) }
+    }
+
+    /// Returns whether the server is away.
+    pub(super) fn is_on(&self) -> bool {
+        self.since.is_some()
     }
 
     /// Notes that the server is there.

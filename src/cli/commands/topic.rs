@@ -209,7 +209,7 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<()> {
     }
     let answer = match &args.idempotency_key {
         Some(key) => client.post_once("/api/topics", &body, key)?,
-        None => client.post("/api/topics", &body)?,
+        None => client.create("/api/topics", &body)?,
     };
     desk.screen.answer(&answer, |screen, topic| screen.put(&line(topic, "id")))
 }
@@ -218,7 +218,7 @@ fn message(desk: &Desk, given: &str, body: Option<String>) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Topic, given)?;
     let body = json!({"body": body_of(desk, body)?});
-    let answer = client.post(&format!("/api/topics/{id}/messages"), &body)?;
+    let answer = client.create(&format!("/api/topics/{id}/messages"), &body)?;
     desk.screen.answer(&answer, |screen, message| {
         screen.put(&format!("message {} of topic {id}", number(message, "sequence")))
     })

@@ -18,6 +18,7 @@ wb.identity {                        -- author of every commit that an agent's t
 wb.limits {
   jobs  = 1,                         -- agents running at once
   grace = "5s",                      -- what an agent has to end in when it is stopped
+  -- daily = { cost_usd = 20 },      -- what all jobs may spend on a day (UTC); also tokens, time
 }
 
 -- How agents are run --------------------------------------------------------------------------

@@ -3,9 +3,12 @@
 //! **Invariant:** the map is one to one and rising, and it joins equal tokens only.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use imara_diff::{InternedInput, Token};
 
+use crate::documents::anchor::blocks::Side;
+use crate::documents::anchor::moves::Moves;
 use crate::documents::anchor::token::{Sort, Tokens};
 use crate::documents::compare::kept_runs;
 
@@ -13,7 +16,7 @@ use crate::documents::compare::kept_runs;
 const SLIDE_TOKENS_MAX: usize = 400;
 
 /// No partner.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// The map between two texts.
 #[derive(Debug)]
@@ -24,6 +27,7 @@ pub struct PairMap {
     keys: Keys,
     to_new: Vec<u32>,
     to_old: Vec<u32>,
+    moves: OnceLock<Moves>,
 }
 
 /// The tokens as numbers: equal numbers are equal tokens.
@@ -50,6 +54,7 @@ impl PairMap {
             to_old: vec![NONE; new.count()],
             is_identity: old_text == new_text,
             keys: Keys { old: input.before, new: input.after, counts },
+            moves: OnceLock::new(),
             old,
             new,
         };
@@ -80,6 +85,45 @@ impl PairMap {
         self.keys.counts[self.keys.old[old_token].0 as usize] == (1, 1)
     }
 
+    /// Returns what became of the blocks that did not stay; found out when it is first asked for.
+    pub(super) fn moves(&self) -> &Moves {
+        self.moves.get_or_init(|| Moves::of(self))
+    }
+
+    /// Returns the tokens of one side.
+    pub(super) fn tokens(&self, side: Side) -> &Tokens {
+        match side {
+            Side::Old => &self.old,
+            Side::New => &self.new,
+        }
+    }
+
+    /// Returns the number of a token: equal tokens of either side have equal numbers.
+    pub(super) fn key(&self, side: Side, token: usize) -> u32 {
+        match side {
+            Side::Old => self.keys.old[token].0,
+            Side::New => self.keys.new[token].0,
+        }
+    }
+
+    /// Returns where each old token that stays in place is in the new text.
+    pub(super) fn to_new(&self) -> &[u32] {
+        &self.to_new
+    }
+
+    /// Compares a part of the old text with one of the new one; returns pairs of equal tokens.
+    pub(super) fn kept_between(
+        &self,
+        old: &Range<usize>,
+        new: &Range<usize>,
+    ) -> impl Iterator<Item = (usize, usize)> {
+        let runs = kept_runs(&self.keys.old[old.clone()], &self.keys.new[new.clone()]);
+        let (old, new) = (old.start, new.start);
+        runs.into_iter().flat_map(move |run| {
+            (0..run.count).map(move |step| (old + run.old + step, new + run.new + step))
+        })
+    }
+
     fn join(&mut self, old: usize, new: usize, count: usize) {
         for step in 0..count {
             self.to_new[old + step] = u32::try_from(new + step).unwrap_or(NONE);
@@ -96,7 +140,8 @@ impl PairMap {
     }
 }
 
-fn partner(map: &[u32], token: usize) -> Option<usize> {
+/// Returns the partner of a token in one direction of a map.
+pub(super) fn partner(map: &[u32], token: usize) -> Option<usize> {
     map.get(token).filter(|it| **it != NONE).map(|it| *it as usize)
 }
 

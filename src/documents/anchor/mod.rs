@@ -4,11 +4,16 @@
 //! none.
 //! **Invariant:** an anchor is never silently wrong: without evidence a placement is `orphaned`.
 
+mod blocks;
+mod carried;
 mod ladder;
 mod map;
+mod moves;
 mod quote;
+mod rewritten;
 pub mod row;
 mod selection;
+mod together;
 mod token;
 
 use std::ops::Range;
@@ -23,9 +28,10 @@ pub use ladder::place;
 pub use map::PairMap;
 pub use quote::place_by_quote;
 pub use selection::{Selection, describe, resolve};
+pub use together::place_together;
 
 /// Longest text that an anchor may point at, in bytes.
-pub const QUOTE_BYTES_MAX: usize = 64 * 1024;
+pub const QUOTE_BYTES_MAX: usize = crate::base::limit::QUOTE_BYTES_MAX;
 /// Bytes of text kept before and after the words, at most.
 pub const CONTEXT_BYTES_MAX: usize = 64;
 

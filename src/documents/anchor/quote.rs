@@ -1,6 +1,6 @@
 //! Finds words by their text and surroundings where the text that they were taken from is gone.
 
-use crate::documents::anchor::ladder::trim;
+use crate::documents::anchor::carried::trim;
 use crate::documents::anchor::{Placed, PlacementState};
 
 /// Bytes that must agree around a quote, both sides together, unless a whole side agrees.

@@ -10,7 +10,7 @@ use crate::documents::anchor::{CONTEXT_BYTES_MAX, NewAnchor, QUOTE_BYTES_MAX};
 use crate::documents::headings::Outline;
 
 /// Longest prefix or suffix that a selection may give, in bytes.
-const GIVEN_CONTEXT_BYTES_MAX: usize = 4 * 1024;
+const GIVEN_CONTEXT_BYTES_MAX: usize = crate::base::limit::GIVEN_CONTEXT_BYTES_MAX;
 
 /// What is pointed at: bytes of a named version, or words of the present one.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -111,7 +111,7 @@ pub fn describe(text: &str, blob: &BlobId, range: Range<usize>) -> Result<NewAnc
         return refuse("they cut a character in two");
     };
     if quote.len() > QUOTE_BYTES_MAX {
-        return refuse("they are more than 64 KiB");
+        return Err(too_long("selection", QUOTE_BYTES_MAX));
     }
     if quote.trim().is_empty() {
         return refuse("they are only white space");
@@ -129,11 +129,21 @@ pub fn describe(text: &str, blob: &BlobId, range: Range<usize>) -> Result<NewAnc
     })
 }
 
+fn too_long(what: &str, bytes_max: usize) -> Error {
+    let message = format!("the {what} has more than {bytes_max} bytes");
+    Error::new(ErrorKind::TooLarge, message)
+        .code("selection_too_long")
+        .hint("point at fewer words, or open a topic on the whole source")
+}
+
 fn find_words(text: &str, quote: &str, prefix: &str, suffix: &str) -> Result<Range<usize>> {
-    let has_room = |it: &str| it.len() <= GIVEN_CONTEXT_BYTES_MAX;
-    if quote.len() > QUOTE_BYTES_MAX || !has_room(prefix) || !has_room(suffix) {
-        let message = "the quote, the prefix or the suffix of the selection is too long";
-        return Err(Error::new(ErrorKind::TooLarge, message));
+    let parts = [
+        ("quote", quote, QUOTE_BYTES_MAX),
+        ("prefix", prefix, GIVEN_CONTEXT_BYTES_MAX),
+        ("suffix", suffix, GIVEN_CONTEXT_BYTES_MAX),
+    ];
+    if let Some((what, _, max)) = parts.iter().find(|(_, text, max)| text.len() > *max) {
+        return Err(too_long(what, *max));
     }
     if quote.trim().is_empty() {
         let error = Error::invalid("the quote of the selection is empty").code("bad_selection");

@@ -5,9 +5,9 @@ use crate::base::{Error, Result, TopicId, truncate_chars};
 /// Longest subject that is made here, in characters.
 const SUBJECT_CHARS: usize = 72;
 /// Longest subject that is accepted, in characters.
-const SUBJECT_CHARS_MAX: usize = 200;
+const SUBJECT_CHARS_MAX: usize = crate::base::limit::SUBJECT_CHARS_MAX;
 /// Longest body, in bytes.
-const BODY_BYTES_MAX: usize = 16 * 1024;
+const BODY_BYTES_MAX: usize = crate::base::limit::COMMIT_BODY_BYTES_MAX;
 /// Longest approver, in characters.
 const APPROVER_CHARS_MAX: usize = 300;
 /// The trailers, without their colon, in lower case.

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the commit's text is byte for byte what was approved, on the version it was
 //! approved for.
-//! **Invariant:** the order is commit aside, journal row, index and tree, branch, rows. The tree
+//! **Invariant:** the order is commit aside, journal row, file and index, branch, rows. The file
 //! comes before the branch, so that a crash never leaves the user a staged reversal.
 //! **Invariant:** a refusal changes nothing, and nobody's uncommitted work is overwritten.
 
@@ -10,6 +10,7 @@ mod adopt;
 mod message;
 mod place;
 mod recover;
+mod survey;
 
 use std::sync::Arc;
 
@@ -29,8 +30,10 @@ pub use crate::documents::git::Person;
 pub use adopt::{adopt, commit_of};
 pub use message::commit_message;
 pub use recover::{Outcome, Recovered, recover};
+pub use survey::obstacle;
 
-use place::{Change, Place, Undone};
+use place::{Change, Place, Step, Undone};
+use survey::{Ready, Survey, stale, survey};
 
 /// How often a commit is built again because the branch moved without touching the Source.
 const REBUILDS_MAX: usize = 3;
@@ -126,9 +129,9 @@ pub async fn commit(
         base_blob: approval.base_blob.clone(),
         proposed_blob: approval.proposed_blob.clone(),
     };
-    let index = aside_index(store, &approval.attempt)?;
+    let spare = spare_of(&approval.attempt);
     let (at, store) = (repo.clone(), store.clone());
-    let approving = Approving { repo: at, store, approval, change, check, settle, index };
+    let approving = Approving { repo: at, store, approval, change, check, settle, spare };
     repo.run_to_end(async move { approving.run().await }).await
 }
 
@@ -140,7 +143,7 @@ struct Approving {
     change: Change,
     check: Check,
     settle: Settle,
-    index: Utf8PathBuf,
+    spare: String,
 }
 
 impl Approval {
@@ -173,11 +176,13 @@ impl Approval {
 }
 
 impl Approving {
-    async fn run(self) -> Result<Committed> {
-        let _turn = self.repo.turn().await;
+    async fn run(mut self) -> Result<Committed> {
+        let repo = self.repo.clone();
+        let _turn = repo.turn().await;
         let left = recover::recover_all(&self.repo, &self.store, &self.settle).await?;
         refuse_unfinished(&self.repo, left).await?;
         for _ in 0..=REBUILDS_MAX {
+            self.repo = repo.settled().await?;
             if let Some(committed) = self.round().await? {
                 return Ok(committed);
             }
@@ -188,75 +193,76 @@ impl Approving {
 
     /// Tries once; returns nothing if the branch moved meanwhile, and all is as it was before.
     async fn round(&self) -> Result<Option<Committed>> {
-        let head = self.repo.head().await?;
-        self.repo.refuse_busy().await?;
-        let mode = match self.change.place(&self.repo, &head.commit).await? {
-            Place::Proposed => return self.settle_already(&head).await.map(Some),
-            Place::Other => return Err(stale(&self.change.path)),
-            Place::Base { mode } => mode,
+        let ready = match survey(&self.repo, &self.change).await? {
+            Survey::Already(head) => return self.settle_already(&head).await.map(Some),
+            Survey::Ready(ready) => ready,
         };
-        self.repo.refuse_unwritable(&self.change.path).await?;
-        let new = self.build(&head.commit, &mode).await?;
+        let head = &ready.head;
+        let new = self.build(&ready).await?;
         crash_point("approve_built");
-        if let Err(refusal) = self.rehearse(&head.commit, &new).await {
-            return self.moved_or(&head, refusal).await;
+        if let Err(refusal) = self.rehearse(head, &new).await {
+            return self.moved_or(head, refusal).await;
         }
         crash_point("approve_dry");
-        let attempt = self.attempt(&head, &new);
+        let attempt = self.attempt(head, &new);
         self.prepare(attempt.clone()).await?;
         crash_point("approve_prepared");
-        if let Err(refusal) = self.repo.step(&head.commit, &new).await {
-            self.give_up(&attempt, &refusal, place::may_be_torn(&refusal)).await?;
-            return self.moved_or(&head, refusal).await;
+        let from = ready.source.bytes.as_deref().unwrap_or_default();
+        let commits = (&head.commit, &new);
+        let step = Step { from, to: self.approval.text.as_bytes(), commits };
+        if let Err(refusal) = self.change.make(&self.repo, &self.spare, step, false).await {
+            self.give_up(&attempt, &refusal).await?;
+            return self.moved_or(head, refusal).await;
         }
-        self.repo.sync_working_file(&self.change.path).await?;
+        self.repo.sync_index().await?;
         crash_point("approve_tree");
-        if let Err(refusal) = self.refuse_switched(&head).await {
-            self.give_up(&attempt, &refusal, false).await?;
+        if let Err(refusal) = self.refuse_switched(head).await {
+            self.give_up(&attempt, &refusal).await?;
             return Err(refusal);
         }
         let ends = (&head.commit, &new);
         let committer = &self.approval.committer;
-        let subject = self.approval.message.lines().next().unwrap_or_default();
-        match self.repo.move_branch(&head.branch, ends, committer, subject).await {
+        match self.repo.move_branch(&head.branch, ends, committer, self.subject()).await {
             Ok(Moved::Done) => {}
             Ok(Moved::Lost) => return self.lost(&attempt).await,
             Err(refusal) => {
-                self.give_up(&attempt, &refusal, false).await?;
+                self.give_up(&attempt, &refusal).await?;
                 return Err(refusal);
             }
         }
         crash_point("approve_ref");
-        let committed = Committed { commit: new, branch: head.branch, already: false };
+        self.repo.sync_branch(&head.branch).await?;
+        let committed = Committed { commit: new, branch: head.branch.clone(), already: false };
         settle_row(&self.store, &self.settle, self.settled(committed.clone())).await?;
         crash_point("approve_committed");
         Ok(Some(committed))
     }
 
-    /// Stores blob, tree and commit; nothing refers to them yet.
-    async fn build(&self, base: &BlobId, mode: &str) -> Result<BlobId> {
+    fn subject(&self) -> &str {
+        self.approval.message.lines().next().unwrap_or_default()
+    }
+
+    /// Stores blob, trees and commit; nothing refers to them yet.
+    async fn build(&self, ready: &Ready) -> Result<BlobId> {
         let (approval, path) = (&self.approval, &self.change.path);
         let blob = self.repo.write_blob(&approval.text).await?;
         if blob != approval.proposed_blob {
             return Err(Error::internal(format!("git stored {blob} for the text of {path}")));
         }
-        self.repo.refuse_converted(path, approval.text.as_bytes(), &blob).await?;
-        let tree = self.repo.build_tree(base, path, (mode, &blob), &self.index).await?;
+        let text = (approval.text.as_bytes(), &blob);
+        self.repo.refuse_converted(path, &ready.source.conversion, text).await?;
+        let tree = self.repo.write_trees(&ready.grove, &blob).await?;
         let persons = (&approval.author, &approval.committer);
-        let now = self.store.clock().now();
-        self.repo.commit_tree((&tree, base), persons, now, &approval.message).await
+        let (base, now) = (&ready.head.commit, self.store.clock().now());
+        let new = self.repo.commit_tree((&tree, base), persons, now, &approval.message).await?;
+        self.repo.sync_objects(&new, path).await?;
+        Ok(new)
     }
 
-    /// Rehearses the step. Git compares times first, and refuses a file that was only touched; its
-    /// content was compared above, so git is made to look again, once.
-    async fn rehearse(&self, base: &BlobId, new: &BlobId) -> Result<()> {
-        match self.repo.dry_run(base, new).await {
-            Err(refusal) if refusal.code_str() == "source_dirty" => {
-                self.repo.refresh(&self.change.path).await?;
-                self.repo.dry_run(base, new).await
-            }
-            done => done,
-        }
+    /// Rehearses what is to be written: the branch and the index, with git's own locks and checks.
+    async fn rehearse(&self, head: &Head, new: &BlobId) -> Result<()> {
+        self.repo.rehearse_move(&head.branch, (&head.commit, new)).await?;
+        self.repo.dry_run(&head.commit, new).await
     }
 
     async fn prepare(&self, attempt: Attempt) -> Result<()> {
@@ -276,14 +282,14 @@ impl Approving {
             settle_row(&self.store, &self.settle, self.settled(committed.clone())).await?;
             return Ok(Some(committed));
         }
-        self.give_up(attempt, &stale(&self.change.path), false).await?;
+        self.give_up(attempt, &stale(&self.change.path)).await?;
         Ok(None)
     }
 
-    /// Undoes the step where it was made, and drops the row. If that cannot be, the row stays and
-    /// recovery decides: the refusal would be a promise that it may not keep.
-    async fn give_up(&self, attempt: &Attempt, why: &Error, is_torn: bool) -> Result<()> {
-        let given_up = self.put_back(attempt, why, is_torn).await;
+    /// Undoes the step where it was made, and takes the row back. If that cannot be, the row stays
+    /// and recovery decides: the refusal would be a promise that it may not keep.
+    async fn give_up(&self, attempt: &Attempt, why: &Error) -> Result<()> {
+        let given_up = self.put_back(attempt, why).await;
         given_up.map_err(|cause| {
             tracing::error!(attempt_id = %attempt.id, "an approval is half-way: {}", cause.chain());
             let code = cause.code_str().to_owned();
@@ -294,17 +300,17 @@ impl Approving {
         })
     }
 
-    async fn put_back(&self, attempt: &Attempt, why: &Error, is_torn: bool) -> Result<()> {
+    async fn put_back(&self, attempt: &Attempt, why: &Error) -> Result<()> {
         let ends = (&attempt.base_commit, &attempt.commit);
-        if is_torn {
-            self.change.mend(&self.repo).await?;
-        }
-        let undone = self.change.undo(&self.repo, ends).await?;
-        drop_row(&self.store, attempt, &format!("{}{}", why.chain(), undone.note())).await?;
+        let undone = self.change.undo(&self.repo, &self.spare, ends).await?;
         if undone == Undone::Left {
             tracing::warn!(attempt_id = %attempt.id, "{} is left as it is", self.change.path);
+            let note = format!("{}{}", why.chain(), undone.note());
+            return drop_row(&self.store, attempt, &note).await;
         }
-        Ok(())
+        tracing::info!(attempt_id = %attempt.id, "an approval was refused: {}", why.chain());
+        let id = attempt.id.clone();
+        self.store.write(move |tx| attempt::forget(tx, &id)).await
     }
 
     /// Says whether a refusal came of a branch that moved meanwhile; then the round is repeated.
@@ -383,6 +389,9 @@ async fn drop_row(store: &Store, attempt: &Attempt, note: &str) -> Result<()> {
 
 /// Refuses if an earlier approval of the branch that is checked out could not be finished.
 async fn refuse_unfinished(repo: &Repo, recovered: Vec<Recovered>) -> Result<()> {
+    if recovered.is_empty() {
+        return Ok(());
+    }
     let branch = repo.branch().await?;
     for it in recovered {
         if let (Outcome::Waiting { why }, true) = (it.outcome, Some(&it.branch) == branch.as_ref())
@@ -394,14 +403,14 @@ async fn refuse_unfinished(repo: &Repo, recovered: Vec<Recovered>) -> Result<()>
     Ok(())
 }
 
-/// Returns the index file in which a tree is built, in the data folder.
+/// Returns the name of the file beside the Source while there are two.
+fn spare_of(attempt: &AttemptId) -> String {
+    format!(".wb-{attempt}.tmp")
+}
+
+/// Returns the index file in which release 0.1 built a tree, in the data folder.
 fn aside_index(store: &Store, attempt: &AttemptId) -> Result<Utf8PathBuf> {
     let data = store.path().parent().unwrap_or(store.path());
     let index = data.join(format!("approve-{attempt}.index"));
     camino::absolute_utf8(&index).context(ErrorKind::Unavailable, || format!("no way to {index}"))
-}
-
-fn stale(path: &SourcePath) -> Error {
-    Error::conflict("stale_base", format!("{path} is not the version that the proposal is for"))
-        .hint("incorporate the Topic again, on the present version")
 }

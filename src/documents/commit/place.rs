@@ -1,8 +1,13 @@
 //! One change of one Source, and where it stands: in a commit, in the index, in the working tree.
 
+use std::time::SystemTime;
+
+use crate::base::fault::{self, crash_point};
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Error, Result, SourcePath, fault};
-use crate::documents::git::Repo;
+use crate::base::{BlobId, Result, SourcePath};
+use crate::documents::git::{Repo, TreeEntry, blocking};
+use crate::documents::source::dirty;
+use crate::process::{Replacement, Spare};
 
 /// A Source, the version it had and the version it gets.
 #[derive(Clone, Debug)]
@@ -15,12 +20,22 @@ pub(super) struct Change {
 /// What a commit holds at the change's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The version that the proposal was made for, with this mode.
-    Base { mode: String },
+    /// The version that the proposal was made for.
+    Base,
     /// The proposed version.
     Proposed,
     /// Anything else.
     Other,
+}
+
+/// One step of working file and index, forth or back.
+pub(super) struct Step<'a> {
+    /// What the file holds.
+    pub(super) from: &'a [u8],
+    /// What it gets.
+    pub(super) to: &'a [u8],
+    /// The commits that hold the two.
+    pub(super) commits: (&'a BlobId, &'a BlobId),
 }
 
 /// How the undoing of a step ended.
@@ -51,26 +66,94 @@ impl Undone {
 impl Change {
     /// Returns what a commit holds.
     pub(super) async fn place(&self, repo: &Repo, commit: &BlobId) -> Result<Place> {
-        let Some(entry) = repo.blob_at(commit, &self.path).await? else { return Ok(Place::Other) };
-        let is_file = matches!(entry.mode.as_str(), "100644" | "100755");
-        Ok(match entry {
-            _ if !is_file => Place::Other,
-            it if it.blob == self.proposed_blob => Place::Proposed,
-            it if it.blob == self.base_blob || fault::is_off("approval_base") => {
-                Place::Base { mode: it.mode }
-            }
-            _ => Place::Other,
-        })
+        Ok(self.place_of(repo.blob_at(commit, &self.path).await?))
     }
 
-    /// Takes the step back, if it is in the index and the file is still exactly as we wrote it.
+    /// Returns what that is that a commit holds.
+    pub(super) fn place_of(&self, entry: Option<TreeEntry>) -> Place {
+        let is_file = |it: &TreeEntry| matches!(it.mode.as_str(), "100644" | "100755" | "100664");
+        match entry.filter(is_file) {
+            None => Place::Other,
+            Some(it) if it.blob == self.proposed_blob => Place::Proposed,
+            Some(it) if it.blob == self.base_blob || fault::is_off("approval_base") => Place::Base,
+            Some(_) => Place::Other,
+        }
+    }
+
+    /// Takes working file and index from one of the two texts to the other. What of it is done
+    /// already stays done; if it cannot be done whole, it is as before.
+    pub(super) async fn step(&self, repo: &Repo, spare: &str, step: Step<'_>) -> Result<()> {
+        let entry = repo.entry(&self.path).await?;
+        let entry = entry.filter(|it| !it.is_unmerged).ok_or_else(|| dirty(&self.path))?;
+        let (from, to) = (repo.hash(step.from), repo.hash(step.to));
+        if entry.blob != from && entry.blob != to {
+            return Err(dirty(&self.path));
+        }
+        let is_written = entry.blob == to || self.working_blob(repo).await?.as_ref() == Some(&to);
+        self.make(repo, spare, step, is_written).await
+    }
+
+    /// The same where it is known how things stand: first the file, which may be refused, then the
+    /// index.
+    pub(super) async fn make(
+        &self,
+        repo: &Repo,
+        spare: &str,
+        step: Step<'_>,
+        is_written: bool,
+    ) -> Result<()> {
+        let expected = if fault::is_off("approval_dirty") { None } else { Some(step.from) };
+        let mut was = None;
+        if !is_written {
+            was = Some(self.write(repo, spare, (expected, step.to), None).await?);
+        }
+        crash_point("approve_file");
+        let (old, new) = step.commits;
+        if let Err(refusal) = repo.step_index(old, new).await {
+            if let Some(was) = was {
+                // Ours for a moment only: whoever changed it meanwhile keeps what they made.
+                let back = (Some(step.to), step.from);
+                if let Err(cause) = self.write(repo, spare, back, Some(was)).await {
+                    tracing::warn!("{} is not put back: {}", self.path, cause.chain());
+                }
+            }
+            return Err(refusal);
+        }
+        if let Err(cause) = repo.refresh(&self.path).await {
+            // Git will look at the file once more; another git may hold the index.
+            tracing::debug!("{} is not refreshed: {}", self.path, cause.chain());
+        }
+        Ok(())
+    }
+
+    async fn write(
+        &self,
+        repo: &Repo,
+        spare: &str,
+        (from, to): (Option<&[u8]>, &[u8]),
+        modified: Option<SystemTime>,
+    ) -> Result<SystemTime> {
+        let (root, path, spare) = (repo.root().clone(), self.path.clone(), spare.to_owned());
+        let (from, to) = (from.map(<[u8]>::to_vec), to.to_vec());
+        blocking(move || {
+            let (path, spare) = (&path, spare.as_str());
+            root.replace(Replacement { path, spare, from: from.as_deref(), to: &to, modified })
+        })
+        .await?
+    }
+
+    /// Takes the step back, if it was made and the file is still exactly as we wrote it.
     pub(super) async fn undo(
         &self,
         repo: &Repo,
+        spare: &str,
         (base, new): (&BlobId, &BlobId),
     ) -> Result<Undone> {
-        let entry = repo.entry(&self.path).await?;
-        if entry.is_none_or(|it| it.is_unmerged || it.blob != self.proposed_blob) {
+        let entry = repo.entry(&self.path).await?.filter(|it| !it.is_unmerged);
+        let is_staged = entry.as_ref().is_some_and(|it| it.blob == self.proposed_blob);
+        let is_ours = self.working_blob(repo).await?.as_ref() == Some(&self.proposed_blob);
+        let is_base = entry.is_some_and(|it| it.blob == self.base_blob);
+        if !(is_staged || (is_base && is_ours)) {
             return Ok(Undone::Needless);
         }
         if let Some(head) = repo.tip("HEAD").await?
@@ -79,18 +162,35 @@ impl Change {
             // What is checked out holds the text itself: the index is right as it is.
             return Ok(Undone::Needless);
         }
-        if self.working_blob(repo).await?.as_ref() != Some(&self.proposed_blob) {
+        if !is_ours {
             return Ok(Undone::Left);
         }
-        match repo.step(new, base).await {
+        let from = repo.read_blob(&self.proposed_blob, SOURCE_BYTES_MAX).await?;
+        let to = repo.read_blob(&self.base_blob, SOURCE_BYTES_MAX).await?;
+        let step = Step { from: &from, to: &to, commits: (new, base) };
+        match self.step(repo, spare, step).await {
             Ok(()) => Ok(Undone::Done),
             Err(refusal) if refusal.code_str() == "source_dirty" => Ok(Undone::Left),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Mends what git leaves if it is ended, or fails, between removing the old working file and
-    /// writing the index: no file, or the beginning of the proposed text. Returns whether the
+    /// Settles the spare file that a crash may have left beside the Source.
+    pub(super) async fn settle_spare(&self, repo: &Repo, spare: &str) -> Result<Spare> {
+        let (root, path, spare) = (repo.root().clone(), self.path.clone(), spare.to_owned());
+        let (at, beside) = (root.clone(), path.clone());
+        let name = spare.clone();
+        if !blocking(move || at.has_spare(&beside, &name)).await? {
+            return Ok(Spare::None);
+        }
+        let ours = repo.read_blob(&self.proposed_blob, SOURCE_BYTES_MAX).await?;
+        let base = repo.read_blob(&self.base_blob, SOURCE_BYTES_MAX).await?;
+        let settled = blocking(move || root.settle_spare(&path, &spare, (&ours, &[&base])));
+        settled.await?
+    }
+
+    /// Mends what release 0.1 may have left, whose git wrote the working file: no file, or the
+    /// beginning of the proposed text. Returns whether the
     /// step can be made now. Nothing is lost by it: every byte is in the repository.
     pub(super) async fn mend(&self, repo: &Repo) -> Result<bool> {
         let entry = repo.entry(&self.path).await?;
@@ -124,10 +224,4 @@ impl Change {
             Err(_) => Ok(None),
         }
     }
-}
-
-/// Returns whether a failed step may have been made in part: git checks all before it begins, so
-/// its own refusals never are.
-pub(super) fn may_be_torn(failure: &Error) -> bool {
-    !matches!(failure.code_str(), "source_dirty" | "index_locked" | "merge_in_progress")
 }

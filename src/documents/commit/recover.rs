@@ -1,10 +1,14 @@
 //! Finishing or undoing approvals that a crash left half-way.
 
+use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{AttemptId, ProposalId, Result, fault};
 use crate::documents::attempt::{self, Prepared};
-use crate::documents::commit::place::{Change, Place};
-use crate::documents::commit::{Committed, Settle, Settled, aside_index, drop_row, settle_row};
+use crate::documents::commit::place::{Change, Place, Step};
+use crate::documents::commit::{
+    Committed, Settle, Settled, aside_index, drop_row, settle_row, spare_of,
+};
 use crate::documents::git::{Moved, Person, Repo};
+use crate::process::Spare;
 use crate::store::Store;
 
 /// What became of an approval that was half-way.
@@ -57,6 +61,10 @@ pub(super) async fn recover_all(
         return Ok(Vec::new());
     }
     let prepared = store.read(attempt::prepared).await?;
+    if prepared.is_empty() {
+        return Ok(Vec::new());
+    }
+    let repo = &repo.settled().await?;
     let mut recovered = Vec::with_capacity(prepared.len());
     for row in prepared {
         let (attempt, proposal_id) = (row.attempt.id.clone(), row.attempt.proposal_id.clone());
@@ -66,7 +74,8 @@ pub(super) async fn recover_all(
             base_blob: row.base_blob.clone(),
             proposed_blob: row.proposed_blob.clone(),
         };
-        let outcome = Recovery { repo, store, settle, row, change }.run().await;
+        let spare = spare_of(&attempt);
+        let outcome = Recovery { repo, store, settle, row, change, spare }.run().await;
         let outcome = outcome.unwrap_or_else(|error| Outcome::Waiting {
             why: match error.hint_str() {
                 Some(hint) => format!("{}; {hint}", error.chain()),
@@ -96,12 +105,16 @@ struct Recovery<'a> {
     settle: &'a Settle,
     row: Prepared,
     change: Change,
+    spare: String,
 }
 
 impl Recovery<'_> {
     async fn run(&self) -> Result<Outcome> {
         let index = aside_index(self.store, &self.row.attempt.id)?;
         self.repo.remove_aside(&index).await?;
+        if self.change.settle_spare(self.repo, &self.spare).await? == Spare::Left {
+            tracing::warn!("{} beside {} is nobody's", self.spare, self.change.path);
+        }
         let attempt = &self.row.attempt;
         let tip = self.repo.tip(&attempt.branch).await?;
         let Some(tip) = tip else {
@@ -126,25 +139,34 @@ impl Recovery<'_> {
             return self.drop(&format!("{} is not checked out", attempt.branch)).await;
         }
         let (base, new) = (&attempt.base_commit, &attempt.commit);
-        if let Err(refusal) = self.repo.step(base, new).await {
-            if refusal.code_str() != "source_dirty" {
+        if let Err(refusal) = self.step().await {
+            if !matches!(refusal.code_str(), "source_dirty" | "source_gone") {
                 return Err(refusal);
             }
             if !self.change.mend(self.repo).await? {
                 return self.drop(&refusal.chain()).await;
             }
             self.repo.refresh(&self.change.path).await?;
-            if let Err(refusal) = self.repo.step(base, new).await {
+            if let Err(refusal) = self.step().await {
                 return self.drop(&refusal.chain()).await;
             }
         }
-        self.repo.sync_working_file(&self.change.path).await?;
+        self.repo.sync_index().await?;
         let committer = Person { name: "wiki-browser".to_owned(), email: String::new() };
         let subject = format!("proposal {}", attempt.proposal_id);
         match self.repo.move_branch(&attempt.branch, (base, new), &committer, &subject).await? {
             Moved::Done => self.settled(new.clone(), false).await,
             Moved::Lost => self.after_a_move().await,
         }
+    }
+
+    async fn step(&self) -> Result<()> {
+        let (change, attempt) = (&self.change, &self.row.attempt);
+        let from = self.repo.read_blob(&change.base_blob, SOURCE_BYTES_MAX).await?;
+        let to = self.repo.read_blob(&change.proposed_blob, SOURCE_BYTES_MAX).await?;
+        let commits = (&attempt.base_commit, &attempt.commit);
+        let step = Step { from: &from, to: &to, commits };
+        change.step(self.repo, &self.spare, step).await
     }
 
     /// Somebody else moved the branch.
@@ -160,6 +182,8 @@ impl Recovery<'_> {
 
     async fn settled(&self, commit: crate::base::BlobId, already: bool) -> Result<Outcome> {
         let attempt = &self.row.attempt;
+        // The life that moved the branch may have ended before it lasted.
+        self.repo.sync_branch(&attempt.branch).await?;
         let committed = Committed { commit, branch: attempt.branch.clone(), already };
         let settled = Settled {
             attempt: attempt.id.clone(),
@@ -177,7 +201,7 @@ impl Recovery<'_> {
     async fn drop(&self, why: &str) -> Result<Outcome> {
         let attempt = &self.row.attempt;
         let ends = (&attempt.base_commit, &attempt.commit);
-        let undone = self.change.undo(self.repo, ends).await?;
+        let undone = self.change.undo(self.repo, &self.spare, ends).await?;
         let note = format!("after a crash: {why}{}", undone.note());
         drop_row(self.store, attempt, &note).await?;
         Ok(Outcome::Dropped { note })

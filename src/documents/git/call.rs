@@ -1,9 +1,8 @@
 //! The one place from which git is started: what it may read, run and print, and for how long.
 //!
-//! **Invariant:** nothing that the repository's configuration names when a call begins is run: no
-//! hook, monitor, filter, helper, pager, signer or transport. (Filters are switched off by name: a
-//! process of our own uid that changes the configuration between the look and the call wins that
-//! race. Only the sandbox, which makes `.git` read-only for agents, can close it.)
+//! **Invariant:** nothing that the repository's configuration names is run: no hook, monitor,
+//! helper, pager, signer or transport, because settings of ours win; no filter, because a call that
+//! could start one reads no configuration but ours (`settings.rs`), whenever it is changed.
 //! **Invariant:** nothing of this program's environment that begins with `GIT_` reaches git.
 
 use std::sync::Arc;
@@ -13,6 +12,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::Semaphore;
 
 use crate::base::{Context, Error, ErrorKind, Result, truncate_chars};
+use crate::documents::git::failure::failure;
+use crate::documents::git::settings::Settings;
 use crate::process::{Children, Run, run};
 
 /// How long a call that only reads may take.
@@ -20,7 +21,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a call that writes may take; it syncs files, and the disk may be slow.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Output of a call whose answer is short.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
+const ANSWER_BYTES_MAX: usize = crate::base::limit::GIT_ANSWER_BYTES_MAX;
 /// Kept part of what git said when it failed, in characters.
 const SAID_CHARS_MAX: usize = 600;
 
@@ -65,7 +66,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 ];
 
 /// Most git processes at one time, whoever asks.
-const CALLS_MAX: usize = 12;
+const CALLS_MAX: usize = crate::base::limit::GIT_CALLS_MAX;
 
 /// Names of this program's environment that git gets too.
 const KEPT: &[&str] = &["HOME", "XDG_CONFIG_HOME", "PATH", "USER", "LOGNAME", "TMPDIR"];
@@ -84,7 +85,6 @@ pub(in crate::documents) struct Git {
 pub(in crate::documents) struct Call<'a> {
     git: &'a Git,
     args: Vec<String>,
-    settings: Vec<&'static str>,
     environment: Vec<(String, String)>,
     stdin: Vec<u8>,
     writes: bool,
@@ -128,12 +128,16 @@ impl Git {
         self
     }
 
+    /// Returns the folder in which it runs: the top of the working tree.
+    pub(in crate::documents) fn folder(&self) -> &Utf8Path {
+        &self.folder
+    }
+
     /// Starts to put a call together.
     pub(in crate::documents) fn call(&self, args: &[&str]) -> Call<'_> {
         Call {
             git: self,
             args: args.iter().map(|it| (*it).to_owned()).collect(),
-            settings: SETTINGS.to_vec(),
             environment: Vec::new(),
             stdin: Vec::new(),
             writes: false,
@@ -141,48 +145,11 @@ impl Git {
         }
     }
 
-    /// Returns the settings that take out every content filter and configured hook, for calls that
-    /// could otherwise start one. Git has no switch for all of them, so they are named one by one.
-    async fn defused(&self) -> Result<Vec<(String, String)>> {
-        let asked = self
-            .call(&["config", "--null", "--name-only", "--get-regexp", r"^(filter|hook)\."])
-            .output_max(1024 * 1024);
-        let answer = asked.run().await?;
-        if answer.code == 1 {
-            return Ok(Vec::new());
-        }
-        let mut settings = Vec::new();
-        for key in answer.ok()?.split(|byte| *byte == 0).filter(|it| !it.is_empty()) {
-            let Ok(key) = std::str::from_utf8(key) else {
-                return Err(Error::conflict(
-                    "content_filter",
-                    "git's configuration names a filter that is not UTF-8",
-                ));
-            };
-            let Some((section, _)) = key.rsplit_once('.') else { continue };
-            let values: &[(&str, &str)] = if section.starts_with("filter.") {
-                &[("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")]
-            } else {
-                &[("enabled", "false")]
-            };
-            for (name, value) in values {
-                settings.push((format!("{section}.{name}"), (*value).to_owned()));
-            }
-        }
-        settings.sort();
-        settings.dedup();
-        Ok(numbered(settings))
+    /// Returns a variable that every call gets.
+    pub(in crate::documents::git) fn variable(&self, name: &str) -> Option<&str> {
+        let found = self.environment.iter().find(|(it, _)| it == name);
+        found.map(|(_, value)| value.as_str())
     }
-}
-
-/// Writes settings as environment: a name may hold `=`, which `-c` could not say.
-fn numbered(settings: Vec<(String, String)>) -> Vec<(String, String)> {
-    let mut environment = vec![("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string())];
-    for (at, (key, value)) in settings.into_iter().enumerate() {
-        environment.push((format!("GIT_CONFIG_KEY_{at}"), key));
-        environment.push((format!("GIT_CONFIG_VALUE_{at}"), value));
-    }
-    environment
 }
 
 impl Call<'_> {
@@ -192,15 +159,15 @@ impl Call<'_> {
         self
     }
 
-    /// Sets what git reads.
-    pub(in crate::documents) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.stdin = bytes.into();
+    /// Overrides a setting of git's, as `name=value`.
+    pub(in crate::documents) fn set(mut self, setting: &str) -> Self {
+        self.args.splice(0..0, ["-c".to_owned(), setting.to_owned()]);
         self
     }
 
-    /// Adds a setting that wins over every file of configuration.
-    pub(in crate::documents) fn set(mut self, setting: &'static str) -> Self {
-        self.settings.push(setting);
+    /// Sets what git reads.
+    pub(in crate::documents) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
         self
     }
 
@@ -222,11 +189,11 @@ impl Call<'_> {
         self
     }
 
-    /// Takes out content filters first: for every call that reads or writes working files.
-    pub(in crate::documents) async fn defused(mut self) -> Result<Self> {
-        let settings = self.git.defused().await?;
-        self.environment.extend(settings);
-        Ok(self)
+    /// Makes the call see these settings and no configuration else: for every call that reads,
+    /// writes or compares working files, and so could start a filter.
+    pub(in crate::documents) fn on_files(mut self, settings: &Settings) -> Self {
+        self.environment.extend_from_slice(settings.environment());
+        self
     }
 
     /// Runs the call to its end.
@@ -236,10 +203,11 @@ impl Call<'_> {
     pub(in crate::documents) async fn run(self) -> Result<Answer> {
         let slot = Arc::clone(&self.git.slots).acquire_owned().await;
         let _slot = slot.context(ErrorKind::Unavailable, || "the server is stopping".to_owned())?;
-        let what = self.args.first().cloned().unwrap_or_default();
+        let what = self.args.chunks(2).find(|it| it[0] != "-c").map(|it| it[0].clone());
+        let what = what.unwrap_or_default();
         let mut args = vec!["--no-pager".to_owned()];
-        for setting in self.settings {
-            args.extend(["-c".to_owned(), setting.to_owned()]);
+        for setting in SETTINGS {
+            args.extend(["-c".to_owned(), (*setting).to_owned()]);
         }
         args.extend(self.args);
         let mut env = self.git.environment.clone();
@@ -259,7 +227,14 @@ impl Call<'_> {
                 output_bytes_max: self.bytes_max,
             },
         )
-        .await?;
+        .await
+        .map_err(|cause| match cause.code_str() {
+            "command_not_started" => Error::unavailable("git cannot be started")
+                .code("git_missing")
+                .hint("install git, or put it back where it was when the server started")
+                .source(cause),
+            _ => cause,
+        })?;
         let said = truncate_chars(&String::from_utf8_lossy(&output.stderr), SAID_CHARS_MAX);
         Ok(Answer { code: output.code, stdout: output.stdout, said, what })
     }
@@ -305,90 +280,8 @@ impl Answer {
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }
 
-    /// Returns what the failure of this call means. Only whole ends of lines are recognised, where
-    /// git writes the system's words: a file's name cannot stand there.
+    /// Returns what the failure of this call means.
     pub(in crate::documents) fn failure(&self) -> Error {
-        let ends = |words: &[&str]| {
-            self.said.lines().any(|line| {
-                let line = line.trim_end().trim_end_matches('.');
-                words.iter().any(|it| line.ends_with(it))
-            })
-        };
-        // Checking a file out, git keeps the system's words to itself.
-        let is_unwritten =
-            self.said.lines().any(|it| it.starts_with("error: unable to write file "));
-        let error = if is_unwritten
-            || ends(&["No space left on device", "Disk quota exceeded", "Out of diskspace"])
-        {
-            Error::unavailable("the disk is full")
-                .code("disk_full")
-                .hint("free some space and try again; nothing was committed")
-        } else if ends(&["Read-only file system", "Permission denied"])
-            || self.said.contains("insufficient permission for adding an object")
-        {
-            Error::unavailable("the repository cannot be written")
-                .code("read_only")
-                .hint("give the server's user the right to write to the repository")
-        } else if ends(&[".lock': File exists"]) {
-            let lock = self.said.split('\'').find(|it| it.ends_with(".lock")).unwrap_or("a file");
-            Error::conflict("index_locked", format!("another git holds {lock}"))
-                .hint("try again when it has ended; if none is running, remove that file")
-        } else if ends(&["Cannot merge", "Cannot update sparse checkout"]) {
-            Error::conflict("source_dirty", "git refuses to overwrite changes in the working tree")
-                .hint("commit, stash or undo those changes first")
-        } else if ends(&["need to resolve your current index first"]) {
-            Error::conflict("merge_in_progress", "the index holds conflicts of a merge")
-                .hint("resolve them first")
-        } else if self.said.contains("detected dubious ownership") {
-            Error::unavailable("the repository belongs to another user")
-                .code("unsafe_repository")
-                .hint("run `git config --global --add safe.directory FOLDER` as the server's user")
-        } else {
-            Error::new(ErrorKind::Unavailable, format!("git {} failed", self.what))
-                .code("git_failed")
-        };
-        error.source(format!("git {} (exit {}): {}", self.what, self.code, self.said.trim_end()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_git_says_is_recognised_by_the_ends_of_its_lines() {
-        let code = |said: &str| {
-            let answer = Answer {
-                code: 128,
-                stdout: Vec::new(),
-                said: said.to_owned(),
-                what: "read-tree".to_owned(),
-            };
-            answer.failure().code_str().to_owned()
-        };
-        for (said, expected) in [
-            ("fatal: unable to write loose object file: No space left on device", "disk_full"),
-            ("fatal: sha1 file '/w/.git/index.lock' write error. Out of diskspace", "disk_full"),
-            ("error: unable to write file a.md", "disk_full"),
-            (
-                "error: unable to create temporary file: Read-only file system\nfatal: x",
-                "read_only",
-            ),
-            ("fatal: Unable to create '/w/.git/index.lock': Permission denied", "read_only"),
-            (
-                "error: insufficient permission for adding an object to repository database .git",
-                "read_only",
-            ),
-            (
-                "fatal: Unable to create '/w/.git/index.lock': File exists.\n\nAnother git process",
-                "index_locked",
-            ),
-            ("error: Entry 'a.md' not uptodate. Cannot merge.", "source_dirty"),
-            ("fatal: You need to resolve your current index first", "merge_in_progress"),
-            ("error: Entry 'No space left on device' is odd", "git_failed"),
-            ("fatal: bad object", "git_failed"),
-        ] {
-            assert_eq!(code(said), expected, "{said}");
-        }
+        failure(&self.what, self.code, &self.said)
     }
 }

@@ -38,6 +38,17 @@ impl Conversion {
         }
     }
 
+    /// Refuses a path whose conversion never leaves the bytes alone.
+    ///
+    /// # Errors
+    /// `conflict` with code `content_filter`.
+    pub(in crate::documents) fn refuse_always(&self, path: &SourcePath) -> Result<()> {
+        match &self.always {
+            None => Ok(()),
+            Some(attribute) => Err(filtered(path, &format!("has the attribute {attribute}"))),
+        }
+    }
+
     /// Returns whether the working file's bytes may differ from the blob's though git calls it
     /// unchanged.
     pub(in crate::documents) fn is_possible(&self) -> bool {
@@ -51,7 +62,8 @@ impl Repo {
         &self,
         paths: &[SourcePath],
     ) -> Result<HashMap<SourcePath, Conversion>> {
-        let everywhere = self.converts_line_ends().await?;
+        let settings = self.settings().await?;
+        let everywhere = settings.converts_line_ends;
         let mut found = HashMap::new();
         for some in paths.chunks(PATHS_MAX) {
             let mut asked = Vec::new();
@@ -62,7 +74,7 @@ impl Repo {
             let call = self.git().call(&["check-attr", "-z", "--stdin"]);
             let call = ATTRIBUTES.iter().fold(call, |call, it| call.arg(*it)).stdin(asked);
             let limit = (some.len() + 10) * ANSWER_BYTES_MAX;
-            let told = call.output_max(limit).output().await?;
+            let told = call.output_max(limit).on_files(&settings).output().await?;
             let told = String::from_utf8_lossy(&told);
             let words: Vec<&str> = told.split_terminator('\0').collect();
             let records = words.chunks_exact(3 * ATTRIBUTES.len());
@@ -99,23 +111,12 @@ impl Repo {
     ) -> Result<Option<BlobId>> {
         let path = format!("--path={}", self.git_path(path));
         let call = self.git().call(&["hash-object", "--stdin", &path]).stdin(bytes);
-        let answer = call.defused().await?.run().await?;
+        let answer = call.on_files(&*self.settings().await?).run().await?;
         // `core.safecrlf` makes it fail: then it would convert.
         if answer.code != 0 && answer.said.contains("would be replaced") {
             return Ok(None);
         }
         answer.line()?.parse().map(Some)
-    }
-
-    /// Refuses a path whose conversion never leaves the bytes alone.
-    ///
-    /// # Errors
-    /// `conflict` with code `content_filter`.
-    pub(in crate::documents) async fn refuse_filtered(&self, path: &SourcePath) -> Result<()> {
-        match self.conversion(path).await?.always {
-            None => Ok(()),
-            Some(attribute) => Err(filtered(path, &format!("has the attribute {attribute}"))),
-        }
     }
 
     /// Refuses a text that git would change on its way between a working file and its blob.
@@ -125,32 +126,25 @@ impl Repo {
     pub(in crate::documents) async fn refuse_converted(
         &self,
         path: &SourcePath,
-        bytes: &[u8],
-        blob: &BlobId,
+        conversion: &Conversion,
+        (bytes, blob): (&[u8], &BlobId),
     ) -> Result<()> {
+        conversion.refuse_always(path)?;
+        if !conversion.is_possible() {
+            return Ok(());
+        }
         let why = "has line ends that git converts (`text`, `eol`, `core.autocrlf`)";
         if self.stored(path, bytes).await?.as_ref() != Some(blob) {
             return Err(filtered(path, why));
         }
         let name = format!("--path={}", self.git_path(path));
         let call = self.git().call(&["cat-file", "--filters", &name, blob.as_str()]);
-        let written = call.output_max(4 * SOURCE_BYTES_MAX).defused().await?.output().await?;
+        let call = call.output_max(4 * SOURCE_BYTES_MAX).on_files(&*self.settings().await?);
+        let written = call.output().await?;
         match written == bytes {
             true => Ok(()),
             false => Err(filtered(path, why)),
         }
-    }
-
-    async fn converts_line_ends(&self) -> Result<bool> {
-        let call = self.git().call(&["config", "--get-regexp", r"^core\.(autocrlf|eol)$"]);
-        let answer = call.run().await?;
-        if answer.code == 1 {
-            return Ok(false);
-        }
-        let values = answer.line()?;
-        Ok(values.lines().any(|it| {
-            !matches!(it.split_once(' '), Some(("core.autocrlf", "false") | ("core.eol", "lf")))
-        }))
     }
 }
 

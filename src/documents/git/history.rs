@@ -7,7 +7,7 @@ use crate::documents::git::Repo;
 use crate::documents::source::not_a_source;
 
 /// Most commits of one answer.
-const ENTRIES_MAX: usize = 1_000;
+const ENTRIES_MAX: usize = crate::base::limit::HISTORY_ENTRIES_MAX;
 /// Bytes that are read for one commit at most, on average.
 const ENTRY_BYTES_MAX: usize = 8 * 1024;
 /// Kept length of a name or subject, in characters.

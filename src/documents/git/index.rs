@@ -6,7 +6,7 @@ use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::Repo;
 
 /// Most that a listing of the whole index may print; 100,000 usual paths take some 15 MB.
-const LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
+const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
 
 /// A path in the index.
 #[derive(Clone, Debug)]
@@ -67,32 +67,21 @@ impl Repo {
         Ok(tracked)
     }
 
-    /// Returns what is changed in the index or the working tree: of one path, or below the root.
+    /// Returns what is changed in the index or the working tree: of some paths, or below the root.
     pub(in crate::documents) async fn changes(
         &self,
-        path: Option<&SourcePath>,
+        paths: Option<&[SourcePath]>,
     ) -> Result<HashMap<Vec<u8>, Change>> {
-        let below = path.map_or(self.shared.prefix.clone(), |it| self.git_path(it));
+        let below = match paths {
+            Some(paths) => paths.iter().map(|it| self.git_path(it)).collect(),
+            None => Vec::from_iter(Some(self.shared.prefix.clone()).filter(|it| !it.is_empty())),
+        };
         let told = self.status(below).await?;
         let records = told.split(|byte| *byte == 0).filter(|it| !it.is_empty());
         records.filter_map(|it| change(it).transpose()).collect()
     }
 
-    /// Returns every tracked path that is changed, as git names it, with what git says about it:
-    /// the two states, modes, and the versions in HEAD and in the index.
-    pub(in crate::documents) async fn status_records(&self) -> Result<Vec<(String, String)>> {
-        let told = self.status(String::new()).await?;
-        let records = told.split(|byte| *byte == 0).filter(|it| !it.is_empty());
-        let named = records.filter_map(|record| {
-            let (name, _) = change(record).transpose()?.ok()?;
-            let about = &record[..record.len() - name.len()];
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            Some((text(&name), text(about)))
-        });
-        Ok(named.collect())
-    }
-
-    async fn status(&self, below: String) -> Result<Vec<u8>> {
+    async fn status(&self, below: Vec<String>) -> Result<Vec<u8>> {
         let call = self.git().call(&[
             "status",
             "--porcelain=v2",
@@ -102,8 +91,9 @@ impl Repo {
             "--ignore-submodules=all",
             "--no-ahead-behind",
         ]);
-        let call = if below.is_empty() { call } else { call.arg("--").arg(below) };
-        call.output_max(LISTING_BYTES_MAX).defused().await?.output().await
+        let call = below.into_iter().fold(call.arg("--"), |call, it| call.arg(it));
+        let call = call.output_max(LISTING_BYTES_MAX).on_files(&*self.settings().await?);
+        call.output().await
     }
 
     /// Returns the Source that git's name means, if it is one.

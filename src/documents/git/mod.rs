@@ -3,10 +3,17 @@
 //! The root of the site may be a folder inside the working tree. A `SourcePath` is relative to the
 //! root; what git is told is relative to the top of the working tree: `prefix` and path.
 
+mod aside;
 mod call;
 mod convert;
+mod entries;
+mod failure;
+mod head;
 mod history;
 mod index;
+mod settings;
+mod sync;
+mod tree;
 mod write;
 
 use std::sync::Arc;
@@ -15,45 +22,49 @@ use camino::{Utf8Path, Utf8PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath};
+use crate::documents::snapshot::Looks;
 use crate::process::{Children, Root};
 
+use settings::{Settings, StandIn, common_folder};
+
+pub use head::Head;
 pub use history::HistoryEntry;
 pub use write::Person;
 
+pub(in crate::documents) use aside::Checkout;
 pub(in crate::documents) use call::{Call, Git};
 pub(in crate::documents) use convert::Conversion;
 pub(in crate::documents) use index::{Change, IndexEntry};
+pub(in crate::documents) use tree::{Grove, TreeEntry};
 pub(in crate::documents) use write::Moved;
 
 /// Oldest git whose words and switches are known to suffice (`GIT_CONFIG_COUNT`).
 const VERSION_MIN: (u32, u32) = (2, 31);
-/// Files and folders of the git folder that say that an operation has stopped half-way.
-const BUSY: &[(&str, &str)] = &[
-    ("MERGE_HEAD", "a merge"),
-    ("BISECT_LOG", "a bisect"),
-    ("rebase-merge", "a rebase"),
-    ("rebase-apply", "a rebase or `git am`"),
-    ("sequencer", "a cherry-pick or revert"),
-];
 
 /// A handle to the repository of the Sources; cheap to clone.
 #[derive(Clone)]
 pub struct Repo {
     shared: Arc<Shared>,
+    stand_in: Arc<StandIn>,
+    /// The configuration that all calls of this handle see; else each operation reads it.
+    settings: Option<Arc<Settings>>,
 }
 
 struct Shared {
     git: Git,
     git_dir: Utf8PathBuf,
+    common: Utf8PathBuf,
     root: Root,
     prefix: String,
     sources: GlobSet,
     format: ObjectFormat,
-    approving: Mutex<()>,
+    approving: RwLock<()>,
+    entries: entries::Entries,
+    looks: Looks,
     tasks: TaskTracker,
 }
 
@@ -64,22 +75,14 @@ enum ObjectFormat {
     Sha256,
 }
 
-/// The branch that is checked out, and its newest commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// The branch's full name, `refs/heads/…`.
-    pub branch: String,
-    /// Its newest commit.
-    pub commit: BlobId,
-}
-
-/// A file as a commit holds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreeEntry {
-    /// Its content.
-    pub blob: BlobId,
-    /// Its mode in git's words: `100644`, `100755`, `120000` (a link), `160000` (a submodule).
-    pub mode: String,
+impl ObjectFormat {
+    /// Returns the length of an id as trees hold it.
+    fn id_bytes(self) -> usize {
+        match self {
+            ObjectFormat::Sha1 => 20,
+            ObjectFormat::Sha256 => 32,
+        }
+    }
 }
 
 impl Repo {
@@ -100,29 +103,45 @@ impl Repo {
         let git = Git::new(git, root, children);
         refuse_old(&git.call(&["version"]).line().await?)?;
         let format = refuse_foreign(&git, root).await?;
-        let found =
-            git.call(&["rev-parse", "--absolute-git-dir", "--show-toplevel"]).line().await?;
+        let asked = ["rev-parse", "--absolute-git-dir", "--show-toplevel", "--git-common-dir"];
+        let found = git.call(&asked).line().await?;
         // Asked alone: it is the one answer that may be empty.
         let prefix = git.call(&["rev-parse", "--show-prefix"]).line().await?;
         let mut lines = found.lines();
-        let (Some(git_dir), Some(top), None) = (lines.next(), lines.next(), lines.next()) else {
+        let (Some(git_dir), Some(top), Some(common), None) =
+            (lines.next(), lines.next(), lines.next(), lines.next())
+        else {
             return Err(Error::unavailable(format!("the repository of {root} has a strange path"))
                 .code("not_a_repository")
                 .hint("a folder's name may not hold a line break"));
         };
         let (git_dir, work_tree) = (Utf8PathBuf::from(git_dir), Utf8PathBuf::from(top));
         let git = git.within(git_dir.as_str(), &work_tree);
+        // It is told as seen from the root.
+        let common = common_folder(root, common)?;
+        let stand_in = Arc::new(StandIn::temporary(common.clone(), format)?);
         let shared = Shared {
             git,
             git_dir,
+            common,
             root: folder,
             prefix,
             sources,
             format,
-            approving: Mutex::new(()),
+            approving: RwLock::new(()),
+            entries: entries::Entries::default(),
+            looks: Looks::default(),
             tasks: TaskTracker::new(),
         };
-        Ok(Repo { shared: Arc::new(shared) })
+        Ok(Repo { shared: Arc::new(shared), stand_in, settings: None })
+    }
+
+    /// Returns the same repository, with what it needs beside it kept in the data folder and not
+    /// where the system may clean up.
+    #[must_use]
+    pub fn beside(mut self, data: &Utf8Path) -> Repo {
+        self.stand_in = Arc::new(self.stand_in.moved(data.join("git")));
+        self
     }
 
     /// Returns the folder of the Sources.
@@ -130,50 +149,28 @@ impl Repo {
         &self.shared.root
     }
 
+    /// Returns the folders in which all is that a look at the repository can see: the working tree
+    /// and git's own. Nothing if git keeps some of it elsewhere, as for a linked working tree.
+    pub fn folders(&self) -> Option<Vec<Utf8PathBuf>> {
+        let (top, git_dir) = (self.git().folder(), &self.shared.git_dir);
+        if git_dir.join("commondir").symlink_metadata().is_ok() {
+            return None;
+        }
+        let mut folders = vec![top.to_owned()];
+        if !git_dir.starts_with(top) {
+            folders.push(git_dir.clone());
+        }
+        Some(folders)
+    }
+
+    /// Returns the folder of git's objects, whose names are their contents.
+    pub fn objects(&self) -> Utf8PathBuf {
+        self.shared.git_dir.join("objects")
+    }
+
     /// Returns whether a path matches the globs of the site; not whether there is such a file.
     pub fn matches(&self, path: &SourcePath) -> bool {
         self.shared.sources.is_match(path.as_str())
-    }
-
-    /// Returns the branch that is checked out and its newest commit.
-    ///
-    /// # Errors
-    /// `conflict` with code `detached_head` or `unborn_head`.
-    pub async fn head(&self) -> Result<Head> {
-        let Some(branch) = self.branch().await? else {
-            return Err(Error::conflict("detached_head", "no branch is checked out")
-                .hint("check out the branch that should get the commits: `git switch BRANCH`"));
-        };
-        match self.tip(&branch).await? {
-            Some(commit) => Ok(Head { branch, commit }),
-            None => Err(Error::conflict("unborn_head", format!("{branch} has no commit yet"))
-                .hint("make a first commit")),
-        }
-    }
-
-    /// Refuses while a merge, rebase, cherry-pick, revert or bisect is under way.
-    ///
-    /// # Errors
-    /// `conflict` with code `merge_in_progress`.
-    pub async fn refuse_busy(&self) -> Result<()> {
-        let git_dir = self.shared.git_dir.clone();
-        let busy = blocking(move || {
-            BUSY.iter().find(|(name, _)| git_dir.join(name).symlink_metadata().is_ok())
-        });
-        let mut what = busy.await?.map(|(_, what)| *what);
-        // Some ways of keeping refs have no files for these.
-        for (name, operation) in
-            [("CHERRY_PICK_HEAD", "a cherry-pick"), ("REVERT_HEAD", "a revert")]
-        {
-            if what.is_none() && self.tip(name).await?.is_some() {
-                what = Some(operation);
-            }
-        }
-        if let Some(what) = what {
-            return Err(Error::conflict("merge_in_progress", format!("{what} is in progress"))
-                .hint("finish or abort it first; `git status` says how"));
-        }
-        Ok(())
     }
 
     /// Returns the id that git gives a text, without filters (`git hash-object`).
@@ -209,29 +206,6 @@ impl Repo {
         call.output_max(size.saturating_add(64 * 1024)).output().await
     }
 
-    /// Returns what a commit holds at a path; nothing if there is no file.
-    ///
-    /// # Errors
-    /// `unavailable` if git cannot say, for example because there is no such commit.
-    pub async fn blob_at(&self, commit: &BlobId, path: &SourcePath) -> Result<Option<TreeEntry>> {
-        let path = self.git_path(path);
-        let call = self.git().call(&["ls-tree", "-z", "--full-tree", commit.as_str(), "--", &path]);
-        let listed = call.output().await?;
-        let listed = String::from_utf8_lossy(&listed);
-        let Some((about, name)) = listed.split('\0').next().and_then(|it| it.split_once('\t'))
-        else {
-            return Ok(None);
-        };
-        let mut words = about.split(' ');
-        match (words.next(), words.next(), words.next()) {
-            (Some(_), Some("tree"), _) => Ok(None),
-            (Some(mode), Some(_), Some(blob)) if name == path => {
-                Ok(Some(TreeEntry { blob: blob.parse()?, mode: mode.to_owned() }))
-            }
-            _ => Err(Error::internal(format!("git ls-tree answered `{about}`"))),
-        }
-    }
-
     /// Waits until every approval under way has come to its end; call it when no more can begin.
     /// The database must be served until then.
     pub async fn close(&self) {
@@ -240,7 +214,10 @@ impl Repo {
     }
 
     /// Runs work as a task that goes on when the caller goes away.
-    pub(in crate::documents) async fn run_to_end<T: Send + 'static>(
+    ///
+    /// # Errors
+    /// What the work says.
+    pub async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
@@ -252,48 +229,49 @@ impl Repo {
         &self.shared.git
     }
 
-    /// Waits until no other approval of this program is under way. It is held across `.await`,
+    /// Waits until nothing else of this program changes the repository. It is held across `.await`,
     /// unlike any other lock, because it stands for the one index and working tree there are.
-    pub(in crate::documents) async fn turn(&self) -> MutexGuard<'_, ()> {
-        self.shared.approving.lock().await
+    pub(in crate::documents) async fn turn(&self) -> RwLockWriteGuard<'_, ()> {
+        self.shared.approving.write().await
     }
 
-    /// Returns the root's place below the top of the working tree: empty, or ending in `/`.
-    pub(in crate::documents) fn prefix(&self) -> &str {
-        &self.shared.prefix
+    /// Waits until nothing of this program changes the repository, and holds that up meanwhile.
+    pub(in crate::documents) async fn stillness(&self) -> RwLockReadGuard<'_, ()> {
+        self.shared.approving.read().await
+    }
+
+    /// Returns the jobs that are being watched.
+    pub fn looks(&self) -> &Looks {
+        &self.shared.looks
+    }
+
+    /// Returns the folder of the index and of HEAD.
+    pub(in crate::documents) fn git_dir(&self) -> &Utf8Path {
+        &self.shared.git_dir
     }
 
     /// Returns the path as git knows it, relative to the top of the working tree.
-    pub(in crate::documents) fn git_path(&self, path: &SourcePath) -> String {
+    pub fn git_path(&self, path: &SourcePath) -> String {
         format!("{}{path}", self.shared.prefix)
     }
 
     pub(in crate::documents) fn hash(&self, bytes: &[u8]) -> BlobId {
-        hash_blob(self.shared.format, bytes)
+        hash_object(self.shared.format, "blob", bytes)
     }
+}
 
-    /// Returns the full name of the branch that is checked out, if one is.
-    pub(in crate::documents) async fn branch(&self) -> Result<Option<String>> {
-        let answer = self.git().call(&["symbolic-ref", "--quiet", "HEAD"]).run().await?;
-        if answer.code == 1 {
-            return Ok(None);
-        }
-        let branch = answer.line()?;
-        Ok(Some(branch).filter(|it| it.starts_with("refs/heads/")))
-    }
-
-    /// Returns the newest commit of a branch, if it has one.
-    pub(in crate::documents) async fn tip(&self, branch: &str) -> Result<Option<BlobId>> {
-        let commit = format!("{branch}^{{commit}}");
-        let call = self.git().call(&["rev-parse", "--verify", "--quiet", "--end-of-options"]);
-        let answer = call.arg(commit).run().await?;
-        if answer.code == 1 {
-            return Ok(None);
-        }
-        // `--end-of-options` itself is printed by some versions.
-        let line = answer.line()?;
-        line.lines().last().unwrap_or_default().parse().map(Some)
-    }
+/// Returns the version of a git program in its own words.
+///
+/// # Errors
+/// `unavailable` with code `git_too_old`, or if it does not answer.
+pub async fn git_version(
+    git: Utf8PathBuf,
+    folder: &Utf8Path,
+    children: Children,
+) -> Result<String> {
+    let answer = Git::new(git, folder, children).call(&["version"]).line().await?;
+    refuse_old(&answer)?;
+    Ok(answer)
 }
 
 fn refuse_old(answer: &str) -> Result<()> {
@@ -352,8 +330,8 @@ fn globs(sources: &[String]) -> Result<GlobSet> {
     set.build().context(ErrorKind::Invalid, || "the globs of the sources are too large".to_owned())
 }
 
-fn hash_blob(format: ObjectFormat, bytes: &[u8]) -> BlobId {
-    let head = format!("blob {}\0", bytes.len());
+fn hash_object(format: ObjectFormat, kind: &str, bytes: &[u8]) -> BlobId {
+    let head = format!("{kind} {}\0", bytes.len());
     let hex = match format {
         ObjectFormat::Sha1 => {
             hex(&Sha1::new().chain_update(head.as_bytes()).chain_update(bytes).finalize())
@@ -389,9 +367,9 @@ mod tests {
 
     #[test]
     fn a_text_has_the_id_that_git_gives_it() {
-        let id = hash_blob(ObjectFormat::Sha1, b"hello\n");
+        let id = hash_object(ObjectFormat::Sha1, "blob", b"hello\n");
         assert_eq!(id.as_str(), "ce013625030ba8dba906f756967f9e9ca394464a");
-        let id = hash_blob(ObjectFormat::Sha256, b"hello\n");
+        let id = hash_object(ObjectFormat::Sha256, "blob", b"hello\n");
         let known = "2cf8d83d9ee29543b34a87727421fdecb7e3f3a183d337639025de576db9ebb4";
         assert_eq!(id.as_str(), known);
     }

@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 
 use crate::base::{BlobId, Context, Error, ErrorKind, Millis, Result, SourcePath, fault};
-use crate::documents::git::{Call, Repo, blocking};
+use crate::documents::git::{Repo, blocking};
 
 /// How often a locked index is tried again: editors ask for `git status` all the time.
 const LOCK_TRIES: u32 = 10;
@@ -59,36 +59,9 @@ impl Repo {
         call.stdin(text).writing().line().await?.parse()
     }
 
-    /// Stores the tree of `base` with one file's content replaced. `index` is a file that nobody
-    /// else uses; it is removed again.
-    pub(in crate::documents) async fn build_tree(
-        &self,
-        base: &BlobId,
-        path: &SourcePath,
-        (mode, blob): (&str, &BlobId),
-        index: &Utf8Path,
-    ) -> Result<BlobId> {
-        remove_index(index).await?;
-        let call = |args: &[&str]| self.aside(args, index);
-        call(&["read-tree", base.as_str()]).output().await?;
-        // Without `--add`: a path that is not there is an error, not a new file.
-        let entry = format!("{mode},{blob},{}", self.git_path(path));
-        call(&["update-index", "--cacheinfo", &entry]).output().await?;
-        let tree = call(&["write-tree"]).line().await?;
-        remove_index(index).await?;
-        tree.parse()
-    }
-
     /// Removes what a crash may have left of an index that was built aside.
     pub(in crate::documents) async fn remove_aside(&self, index: &Utf8Path) -> Result<()> {
         remove_index(index).await
-    }
-
-    /// Puts a call together that works on an index of its own, with the whole tree: a sparse
-    /// checkout is about working files, and this index has none.
-    fn aside(&self, args: &[&str], index: &Utf8Path) -> Call<'_> {
-        let call = self.git().call(args).set("core.sparseCheckout=false");
-        call.set("core.splitIndex=false").env("GIT_INDEX_FILE", index.as_str()).writing()
     }
 
     /// Stores a commit. Dates are in UTC and the message is kept byte for byte.
@@ -114,28 +87,30 @@ impl Repo {
             .parse()
     }
 
-    /// Says whether git would let the index and the working tree go from one commit to another.
+    /// Says whether git would let the index go from one commit to another. The working file is not
+    /// asked about: its content is compared, byte for byte, where it is replaced.
     pub(in crate::documents) async fn dry_run(&self, from: &BlobId, to: &BlobId) -> Result<()> {
         match fault::is_off("approval_dirty") {
             true => Ok(()),
-            false => self.read_tree(&["read-tree", "-n", "-m", "-u"], from, to).await,
+            false => self.read_tree(&["read-tree", "-n", "-m", "-i"], from, to).await,
         }
     }
 
-    /// Takes the index and the working tree from one commit to another. Git refuses, and changes
-    /// nothing, if a file that differs between the two was changed.
-    pub(in crate::documents) async fn step(&self, from: &BlobId, to: &BlobId) -> Result<()> {
+    /// Takes the index from one commit to another. Git refuses, and changes nothing, if an entry
+    /// that differs between the two is not as in either.
+    pub(in crate::documents) async fn step_index(&self, from: &BlobId, to: &BlobId) -> Result<()> {
         let merge = if fault::is_off("approval_dirty") { "--reset" } else { "-m" };
-        self.read_tree(&["read-tree", merge, "-u"], from, to).await
+        self.read_tree(&["read-tree", merge, "-i"], from, to).await
     }
 
     async fn read_tree(&self, args: &[&str], from: &BlobId, to: &BlobId) -> Result<()> {
+        let settings = self.settings().await?;
         let mut tries = 0;
         loop {
             // A sparse checkout stays as it is; only the files that differ are touched.
             let call = self.git().call(args).arg("--no-sparse-checkout");
             let call = call.arg(from.as_str()).arg(to.as_str());
-            let answer = call.writing().defused().await?.run().await?;
+            let answer = call.writing().on_files(&settings).run().await?;
             if answer.code == 0 {
                 return Ok(());
             }
@@ -153,7 +128,7 @@ impl Repo {
     pub(in crate::documents) async fn refresh(&self, path: &SourcePath) -> Result<()> {
         let path = self.git_path(path);
         let call = self.git().call(&["add", "--refresh", "--", &path]).writing();
-        call.defused().await?.output().await.map(drop)
+        call.on_files(&*self.settings().await?).output().await.map(drop)
     }
 
     /// Sets one entry of the user's index, whose working file already holds that blob.
@@ -174,7 +149,34 @@ impl Repo {
     pub(in crate::documents) async fn restore(&self, path: &SourcePath) -> Result<()> {
         let path = self.git_path(path);
         let call = self.git().call(&["checkout-index", "-f", "--", &path]).writing();
-        call.defused().await?.output().await.map(drop)
+        call.on_files(&*self.settings().await?).output().await.map(drop)
+    }
+
+    /// Says whether a branch could be moved: git takes its locks, compares, writes the new value
+    /// beside the old one, and throws it away.
+    pub(in crate::documents) async fn rehearse_move(
+        &self,
+        branch: &str,
+        (base, new): (&BlobId, &BlobId),
+    ) -> Result<()> {
+        if fault::is_off("approval_swap") {
+            return Ok(());
+        }
+        let words = format!("start\nupdate {branch} {new} {base}\nprepare\nabort\n");
+        let mut tries = 0;
+        loop {
+            let call = self.git().call(&["update-ref", "--no-deref", "--stdin"]);
+            let answer = call.stdin(words.clone()).writing().run().await?;
+            if answer.code == 0 {
+                return Ok(());
+            }
+            let failure = answer.failure();
+            tries += 1;
+            if failure.code_str() != "index_locked" || tries == LOCK_TRIES {
+                return Err(failure);
+            }
+            tokio::time::sleep(LOCK_WAIT).await;
+        }
     }
 
     /// Moves a branch from one commit to the next, if it is still there.
@@ -230,16 +232,6 @@ impl Repo {
         let tree = format!("{commit}^{{tree}}");
         let answer = self.git().call(&["cat-file", "-e", &tree]).run().await?;
         Ok(answer.code == 0)
-    }
-
-    /// Syncs a working file and its folder to the disk: git does that for all but working files.
-    /// A failure is logged: the text is in the repository already.
-    pub(in crate::documents) async fn sync_working_file(&self, path: &SourcePath) -> Result<()> {
-        let (root, file) = (self.root().clone(), path.clone());
-        if let Err(cause) = blocking(move || root.sync(&file)).await {
-            tracing::warn!(source_path = %path, "{}", cause.chain());
-        }
-        Ok(())
     }
 }
 

@@ -8,10 +8,12 @@ use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::base::limit::{SOURCE_BYTES_MAX, SUMMARY_BYTES_MAX};
+use crate::base::limit::{
+    JOB_PROPOSALS_MAX, SOURCE_BYTES_MAX, SUMMARY_BYTES_MAX, TOPIC_PROPOSALS_MAX,
+};
 use crate::base::{
     Actor, BlobId, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Page, PersonId,
-    ProposalId, Result, SourcePath, TopicId, digest_hex,
+    ProposalId, Result, SourcePath, TopicId, digest_hex, fault,
 };
 use crate::documents::topic::{self, TopicStatus};
 use crate::documents::word::{check_text, word_enum};
@@ -137,6 +139,8 @@ const FIND: &str = "
 const TEXT: &str = "SELECT proposed_source FROM incorporation_proposals WHERE id = :id";
 const LAST_OF_JOB: &str = "
     SELECT id FROM incorporation_proposals WHERE job_id = :job ORDER BY id DESC LIMIT 1";
+const COUNT_OF_JOB: &str = "
+    SELECT COUNT(*) FROM incorporation_proposals WHERE job_id = :job";
 const IDS: &str = "
     SELECT id FROM incorporation_proposals WHERE id < :after ORDER BY id DESC LIMIT :limit";
 const IDS_BY_STATUS: &str = "
@@ -164,6 +168,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("proposal::find", FIND),
     ("proposal::text", TEXT),
     ("proposal::last_of_job", LAST_OF_JOB),
+    ("proposal::count_of_job", COUNT_OF_JOB),
     ("proposal::ids", IDS),
     ("proposal::ids_by_status", IDS_BY_STATUS),
     ("proposal::ids_by_source", IDS_BY_SOURCE),
@@ -179,8 +184,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 /// one that a person made without a job takes the place of all earlier ones at once.
 ///
 /// # Errors
-/// `not_found`, `topic_closed`; `nothing_changed` if it equals its base; `invalid` or `too_large`
-/// for the text, the summary, the Source or if nobody proposes it.
+/// `not_found`, `topic_closed`, `too_many_proposals`; `nothing_changed` if it equals its base;
+/// `invalid` or `too_large` for the text, the summary, the Source or if nobody proposes it.
 pub fn insert(tx: &Tx<'_>, ids: &Ids, new: NewProposal) -> Result<Proposal> {
     check(tx.connection(), &new)?;
     let actor = match (&new.proposed_by, &new.job_id) {
@@ -191,6 +196,7 @@ pub fn insert(tx: &Tx<'_>, ids: &Ids, new: NewProposal) -> Result<Proposal> {
     let last: i64 = tx
         .prepare_cached(LAST_REVISION)?
         .query_row(named_params! {":topic": new.topic_id}, |row| row.get(0))?;
+    refuse_many(tx, &new, last)?;
     let (id, revision) = (ids.mint::<ProposalId>(), last + 1);
     match &new.job_id {
         Some(job) => settle::supersede_of_job(tx, job, &actor)?,
@@ -208,6 +214,26 @@ pub fn insert(tx: &Tx<'_>, ids: &Ids, new: NewProposal) -> Result<Proposal> {
     });
     tx.emit(Event::new(EventKind::ProposalCreated, format!("proposal:{id}"), actor, data))?;
     find(tx.connection(), &id)
+}
+
+/// Each proposal is a whole text: neither a job nor a Topic collects them without end.
+fn refuse_many(tx: &Tx<'_>, new: &NewProposal, of_topic: i64) -> Result<()> {
+    let refuse = |message: String, hint: &str| {
+        Err(Error::conflict("too_many_proposals", message).hint(hint.to_owned()))
+    };
+    if let Some(job) = &new.job_id {
+        let params = named_params! {":job": job};
+        let count: i64 = tx.prepare_cached(COUNT_OF_JOB)?.query_row(params, |row| row.get(0))?;
+        if count >= JOB_PROPOSALS_MAX && !fault::is_off("proposal_count") {
+            let message = format!("job {job} has handed in {JOB_PROPOSALS_MAX} proposals");
+            return refuse(message, "its last one counts; end the job");
+        }
+    }
+    if of_topic >= TOPIC_PROPOSALS_MAX {
+        let message = format!("topic {} has {TOPIC_PROPOSALS_MAX} proposals", new.topic_id);
+        return refuse(message, "close the topic and open another");
+    }
+    Ok(())
 }
 
 /// Returns a proposal.

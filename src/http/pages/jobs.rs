@@ -6,7 +6,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{ErrorKind, JobId, Millis, Result};
-use crate::flows::jobs::{JobQuery, LogQuery};
+use crate::flows::changes::RestoreRequest;
+use crate::flows::jobs::{JobQuery, LogQuery, RetryRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::view::{Job, List, Log, read};
 use crate::http::pages::visible::Visible;
@@ -17,7 +18,7 @@ use crate::people::Caller;
 /// Bytes of an agent's output on the page of its job.
 const LOG_BYTES: u64 = 16 * 1024;
 /// Bodies of these forms hold a key at most.
-const SMALL_BODY_BYTES_MAX: usize = 4 * 1024;
+const SMALL_BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 
 /// A job in a list.
 pub(super) struct JobRow {
@@ -81,6 +82,8 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/jobs/{id}/prompt", site, prompt),
         post("/jobs/{id}/cancel", site, cancel),
         post("/jobs/{id}/retry", site, retry),
+        post("/jobs/{id}/restore", site, restore),
+        post("/jobs/{id}/keep", site, keep),
     ])
 }
 
@@ -142,13 +145,11 @@ async fn show(site: Site, call: Call) -> Result<Response> {
 
 /// Returns the running job that holds the lane of a waiting one.
 async fn in_the_way(site: &Site, caller: &Caller, job: &Job) -> Result<Option<Job>> {
-    if job.status != "queued" || job.lane.is_none() {
+    let Some(waiting) = job.waiting.as_ref().filter(|it| it.code == "lane_busy") else {
         return Ok(None);
-    }
-    let query = JobQuery { status: Some("running".to_owned()), ..Default::default() };
-    let running: List<Job> = read(flows::jobs::list(site, caller, query).await?)?;
-    // It may have started between the two questions: it is not in its own way.
-    Ok(running.items.into_iter().find(|it| it.lane == job.lane && it.id != job.id))
+    };
+    let Some(id) = &waiting.job_id else { return Ok(None) };
+    Ok(Some(read(flows::jobs::show(site, caller, id).await?)?))
 }
 
 /// Returns the end of one stream of an agent's output, or nothing if there is none.
@@ -195,6 +196,22 @@ async fn retry(site: Site, mut call: Call) -> Result<Response> {
     let (sent, digest): (Again, _) = call.form_with_digest(SMALL_BODY_BYTES_MAX).await?;
     let key = call.key_of_form(sent.key, digest)?;
     let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
-    let made = flows::jobs::retry(&site, &caller, &id, Some(key)).await;
+    let made = flows::jobs::retry(&site, &caller, &id, RetryRequest::default(), Some(key)).await;
     form::answer(made, |it| format!("/jobs/{it}"), format!("/jobs/{id}"), None)
+}
+
+async fn restore(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
+    let done = flows::changes::restore(&site, &caller, &id, RestoreRequest::default()).await;
+    let at = format!("/jobs/{id}");
+    form::answer(done, |_| at.clone(), at.clone(), None)
+}
+
+async fn keep(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
+    let done = flows::changes::keep(&site, &caller, &id).await;
+    let at = format!("/jobs/{id}");
+    form::answer(done, |_| at.clone(), at.clone(), None)
 }

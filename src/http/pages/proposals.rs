@@ -19,7 +19,7 @@ use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, post, reply};
 
 /// A decision with a reason or a commit's subject.
-const DECISION_BODY_BYTES_MAX: usize = 64 * 1024;
+const DECISION_BODY_BYTES_MAX: usize = crate::base::limit::DECISION_BODY_BYTES_MAX;
 /// Characters of a passage in the list of fates.
 const PASSAGE_CHARS_MAX: usize = 240;
 

@@ -6,7 +6,6 @@ use serde_json::{Map, json};
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::limit::MESSAGE_BYTES_MAX;
 use crate::base::{BlobId, Error, Result, SourcePath, TopicId};
 use crate::documents::{Selection, Topic as OpenedTopic, TopicStatus};
 use crate::flows::jobs::JobRequest;
@@ -22,7 +21,7 @@ use crate::script::{InputType, Kind};
 use crate::store::idempotency::Key;
 
 /// A message, a quote and its surroundings as a form: every byte may be escaped by three.
-const TOPIC_BODY_BYTES_MAX: usize = 6 * MESSAGE_BYTES_MAX + 256 * 1024;
+const TOPIC_BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
 const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Template)]
@@ -222,7 +221,7 @@ async fn start(site: Site, mut call: Call) -> Result<Response> {
         return Err(Error::invalid(message).code("missing_input"));
     };
     let inputs = Map::from_iter([(input.to_owned(), json!(id))]);
-    let request = JobRequest { kind: sent.kind.clone(), priority: 0, not_before: None, inputs };
+    let request = JobRequest { kind: sent.kind.clone(), priority: None, not_before: None, inputs };
     let made = flows::jobs::create(&site, &caller, request, Some(key)).await;
     form::answer(made, |job| format!("/jobs/{job}"), at(&id), None)
 }

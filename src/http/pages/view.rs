@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::base::{Error, Result};
+use crate::base::{Error, JobId, Result};
 use crate::http::pages::time::At;
 
 /// Returns a flow's answer in the shape that a page shows.
@@ -158,7 +158,8 @@ pub(super) struct Job {
     pub(super) started_at: Option<At>,
     pub(super) ending_at: Option<At>,
     pub(super) completed_at: Option<At>,
-    pub(super) not_before: Option<At>,
+    pub(super) waiting: Option<Waiting>,
+    pub(super) retry_at: Option<At>,
     pub(super) timeout_ms: Option<i64>,
     pub(super) exit_code: Option<i32>,
     pub(super) signal: Option<i32>,
@@ -172,6 +173,47 @@ pub(super) struct Job {
     pub(super) proposal_id: Option<String>,
     pub(super) engine: Option<String>,
     pub(super) cost_usd: Option<f64>,
+    #[serde(default)]
+    pub(super) changes: Option<Changes>,
+}
+
+/// What changed in the repository while a job ran.
+#[derive(Debug, Deserialize)]
+pub(super) struct Changes {
+    pub(super) state: String,
+    pub(super) items: Vec<ChangedItem>,
+    pub(super) more: i64,
+    pub(super) also_running: Vec<String>,
+    pub(super) decided_by_name: Option<String>,
+    pub(super) held_at: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ChangedItem {
+    pub(super) name: String,
+    pub(super) how: String,
+    before: Value,
+    after: Value,
+}
+
+impl ChangedItem {
+    /// Returns from where to where it moved, of a branch or of what is checked out.
+    pub(super) fn moved(&self) -> Option<String> {
+        let word = |it: &Value| match it {
+            Value::String(text) => Some(text.clone()),
+            Value::Null => Some("nothing".to_owned()),
+            _ => None,
+        };
+        Some(format!("{} → {}", word(&self.before)?, word(&self.after)?))
+    }
+}
+
+/// Why a job waits.
+#[derive(Debug, Deserialize)]
+pub(super) struct Waiting {
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) job_id: Option<JobId>,
 }
 
 impl Job {

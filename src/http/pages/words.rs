@@ -135,10 +135,8 @@ pub(super) fn job_sentence(job: &Job, now: Millis) -> String {
     let took = elapsed_ms(job, now);
     let within = |before: &str| took.map(|ms| format!("{before}{}", span(ms))).unwrap_or_default();
     match job.status.as_str() {
-        "queued" => match job.not_before {
-            Some(at) if at.0 > now => {
-                format!("Waiting until {} UTC.", minute(at.0))
-            }
+        "queued" => match &job.waiting {
+            Some(waiting) if waiting.code != "turn" => format!("Waiting: {}.", waiting.message),
             _ => "Waiting for its turn.".to_owned(),
         },
         "running" if job.ending_at.is_some() => {
@@ -154,10 +152,6 @@ pub(super) fn job_sentence(job: &Job, now: Millis) -> String {
             None => format!("Ended{}.", within(" after ")),
         },
     }
-}
-
-fn minute(at: Millis) -> String {
-    at.rfc3339().get(..16).unwrap_or_default().replace('T', " ")
 }
 
 /// Returns `1 Topic` or `2 Topics`.

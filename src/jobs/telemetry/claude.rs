@@ -7,17 +7,23 @@
 
 use serde_json::{Value, json};
 
-use crate::base::truncate_chars;
-use crate::jobs::telemetry::{Reading, Report};
+use crate::base::{Millis, truncate_chars};
+use crate::jobs::telemetry::limit::{self, Limit};
+use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report};
 
 /// Most models that are named.
 const MODELS_MAX: usize = 8;
-/// Longest name of a model or of a session.
-const NAME_CHARS_MAX: usize = 100;
+/// How the line begins that some versions write into the middle of another one.
+const LIMIT_LINE: &str = "{\"type\":\"rate_limit_event\"";
+/// HTTP statuses of a provider that takes no more.
+const LIMIT_STATUSES: [u64; 2] = [429, 529];
 
 /// Reads one line; a line that is no JSON object is text.
-pub(super) fn read_line(line: &str, report: &mut Report) -> Reading {
+pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
     let Ok(Value::Object(object)) = serde_json::from_str::<Value>(line) else {
+        if let Some(Ok(inner)) = line.find(LIMIT_LINE).map(|at| first_value(&line[at..])) {
+            limit_event(&inner, now, report);
+        }
         return one(json!({"type": "text", "text": line}));
     };
     let object = Value::Object(object);
@@ -40,18 +46,57 @@ pub(super) fn read_line(line: &str, report: &mut Report) -> Reading {
                 "error_status": object["error_status"],
             }))
         }
+        "rate_limit_event" => {
+            limit_event(&object, now, report);
+            Reading::default()
+        }
         "assistant" => {
             report.summary = None;
+            if object["error"].is_null() {
+                // It answers: whatever was in its way before is over.
+                report.limit = None;
+            }
             Reading { entries: assistant(&object), is_final: false }
         }
         "user" => Reading { entries: tool_results(&object), is_final: false },
-        "result" => result(&object, report),
+        "result" => result(&object, now, report),
         _ => Reading::default(),
     }
 }
 
 fn one(entry: Value) -> Reading {
-    Reading { entries: vec![entry], is_final: false }
+    Reading::one(entry)
+}
+
+fn first_value(text: &str) -> serde_json::Result<Value> {
+    serde_json::Deserializer::from_str(text).into_iter::<Value>().next().unwrap_or(Ok(Value::Null))
+}
+
+/// Notes that the account's window is used up; `allowed` and `allowed_warning` mean nothing, and
+/// whoever pays for more goes on.
+fn limit_event(object: &Value, now: Millis, report: &mut Report) {
+    let info = &object["rate_limit_info"];
+    if info["status"] == "rejected" && info["isUsingOverage"] != true {
+        let retry_at = info["resetsAt"].as_i64().and_then(|it| limit::of_seconds(it, now));
+        report.limit = Some(Limit { retry_at });
+    }
+}
+
+/// Returns the limit that ended the run, if one did: by its status, by its words, or by the line
+/// about the account's window before it.
+fn final_limit(object: &Value, now: Millis, report: &mut Report) -> Option<Limit> {
+    let before = report.limit.take();
+    if !report.is_error {
+        return None;
+    }
+    let in_words = report.summary.as_deref().and_then(|it| limit::in_words(it, now));
+    let has_status =
+        object["api_error_status"].as_u64().is_some_and(|it| LIMIT_STATUSES.contains(&it));
+    let found = in_words.or(has_status.then_some(Limit { retry_at: None }));
+    match (found, before) {
+        (Some(Limit { retry_at: None }), Some(before)) => Some(before),
+        (found, before) => found.or(before),
+    }
 }
 
 fn blocks(object: &Value) -> impl Iterator<Item = &Value> {
@@ -121,10 +166,11 @@ fn cost(object: &Value) -> Option<f64> {
     Some((cost * 1e6).round() / 1e6)
 }
 
-fn result(object: &Value, report: &mut Report) -> Reading {
+fn result(object: &Value, now: Millis, report: &mut Report) -> Reading {
     report.is_error = object["is_error"].as_bool().unwrap_or(false);
     report.cost_usd = cost(object);
     report.summary = last_words(object).or(report.summary.take());
+    report.limit = final_limit(object, now, report);
     let usage = &object["usage"];
     let models = object["modelUsage"].as_object().into_iter().flatten().take(MODELS_MAX);
     let models: Vec<String> = models.map(|(it, _)| truncate_chars(it, NAME_CHARS_MAX)).collect();
@@ -153,13 +199,16 @@ fn result(object: &Value, report: &mut Report) -> Reading {
 mod tests {
     use super::*;
 
+    /// 2026-11-22T13:30:00Z.
+    const NOW: Millis = Millis(1_795_354_200_000);
+
     #[test]
     fn the_result_line_gives_cost_usage_and_the_end() {
         let mut report = Report::default();
         let line = r#"{"type":"result","subtype":"success","is_error":true,"result":"401",
             "session_id":"s-1",
             "total_cost_usd":0.25,"num_turns":2,"usage":{"input_tokens":7,"output_tokens":3}}"#;
-        let reading = read_line(line, &mut report);
+        let reading = read_line(line, NOW, &mut report);
         assert!(reading.is_final);
         assert!(report.is_error);
         assert_eq!(report.cost_usd, Some(0.25));
@@ -172,7 +221,7 @@ mod tests {
         let mut report = Report::default();
         let (mut entries, mut ends) = (Vec::new(), 0);
         for line in lines.lines() {
-            let reading = read_line(line, &mut report);
+            let reading = read_line(line, NOW, &mut report);
             entries.extend(reading.entries);
             ends += usize::from(reading.is_final);
         }
@@ -247,11 +296,11 @@ mod tests {
         let mut report = Report::default();
         let line = r#"{"type":"user","message":{"content":[{"type":"tool_result","content":[
             {"type":"text","text":"one"},{"type":"image","source":{"data":"AAAA"}}]}]}}"#;
-        assert_eq!(read_line(line, &mut report).entries[0]["text"], "one\n[image]");
+        assert_eq!(read_line(line, NOW, &mut report).entries[0]["text"], "one\n[image]");
         let line = r#"{"type":"result","subtype":"error_max_budget_usd","is_error":true,
             "errors":["[ede_diagnostic] x","Reached maximum budget ($0.1)"],
             "total_cost_usd":0.5451550000000001}"#;
-        assert!(read_line(line, &mut report).is_final);
+        assert!(read_line(line, NOW, &mut report).is_final);
         assert_eq!(report.summary.as_deref(), Some("Reached maximum budget ($0.1)"));
         assert_eq!(report.cost_usd, Some(0.545155));
     }
@@ -259,9 +308,45 @@ mod tests {
     #[test]
     fn hostile_lines_are_text_or_nothing() {
         let mut report = Report::default();
-        assert_eq!(read_line("not json", &mut report).entries.len(), 1);
+        assert_eq!(read_line("not json", NOW, &mut report).entries.len(), 1);
         for line in ["{}", r#"{"type":7}"#, r#"{"type":"assistant","message":5}"#, "[]", "null"] {
-            assert!(!read_line(line, &mut report).is_final, "{line}");
+            assert!(!read_line(line, NOW, &mut report).is_final, "{line}");
         }
+    }
+
+    #[test]
+    fn a_limit_is_told_with_its_time() {
+        let event = |status: &str| {
+            let info = json!({
+                "status": status, "resetsAt": 1_795_361_400, "rateLimitType": "five_hour",
+                "isUsingOverage": false,
+            });
+            json!({"type": "rate_limit_event", "rate_limit_info": info}).to_string()
+        };
+        let words = "You've hit your limit";
+        let block = json!([{"type": "text", "text": words}]);
+        let said =
+            json!({"type": "assistant", "error": "rate_limit", "message": {"content": block}});
+        let failed = json!({
+            "type": "result", "subtype": "success", "is_error": true, "api_error_status": 429,
+            "result": words,
+        });
+        let (said, failed) = (&said.to_string(), &failed.to_string());
+        let fine = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
+        let limit = |lines: &[&str]| run(&lines.join("\n")).0.limit;
+        let rejected = event("rejected");
+        let found = limit(&[&rejected, said, failed]).unwrap();
+        assert_eq!(found.retry_at, Some(Millis(1_795_361_400_000)));
+        assert_eq!(limit(&[failed]).unwrap().retry_at, None);
+        assert_eq!(limit(&[&event("allowed_warning"), fine]), None);
+        assert_eq!(limit(&[&rejected, fine]), None);
+        // Broken into the middle of another line, as 2.1.74 did.
+        let torn = format!(r#"{{"type":"assistant","message":{{"content":"par{rejected}"#);
+        assert!(limit(&[&torn]).unwrap().retry_at.is_some());
+        let overloaded =
+            r#"{"type":"result","is_error":true,"result":"API Error: 529 Overloaded"}"#;
+        assert!(limit(&[overloaded]).is_some());
+        let refused = r#"{"type":"result","is_error":true,"api_error_status":401,"result":"no"}"#;
+        assert_eq!(limit(&[refused]), None);
     }
 }

@@ -1,10 +1,13 @@
 //! The start of the agent, and what is known about its exit.
 
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 
 use camino::Utf8Path;
 
+use crate::process::cgroup::Cgroup;
+use crate::process::guard::note;
 use crate::process::launch::{Launch, LaunchStdin, MARK, open_regular};
 use crate::process::sys;
 
@@ -21,6 +24,48 @@ pub(in crate::process::guard) fn start(
     launch: &Launch,
     secrets: &[(String, String)],
 ) -> Result<(Agent, [OwnedFd; 2]), String> {
+    let entrance = launch.cgroup.clone().and_then(|it| match Cgroup::at(it).entrance() {
+        Ok(entrance) => Some(entrance),
+        Err(cause) => {
+            note(&format!("the agent starts without a cgroup: {cause}"));
+            None
+        }
+    });
+    let program = launch.argv.first().ok_or("argv is empty")?;
+    let started = sys::spawn_agent(&mut command(job_dir, launch, secrets)?, entrance.as_ref());
+    let started = match started {
+        Err(cause) if entrance.is_some() && sys::is_refused_entrance(&cause) => {
+            note("the agent starts without a cgroup: it was not let in");
+            let nowhere: Option<&File> = None;
+            sys::spawn_agent(&mut command(job_dir, launch, secrets)?, nowhere)
+        }
+        started => started,
+    };
+    let mut child = started.map_err(|cause| why_not(program, &cause))?;
+    let pid = i32::try_from(child.id()).map_err(|_| "the agent has no pid")?;
+    let stdout = child.stdout.take().map(OwnedFd::from);
+    let stderr = child.stderr.take().map(OwnedFd::from);
+    let pipes = stdout.zip(stderr).ok_or("the agent has no pipes")?;
+    Ok((Agent { pid, exit: None }, [pipes.0, pipes.1]))
+}
+
+/// Returns why a program cannot be started: the system says the same of one that is not there and
+/// of one whose interpreter is not.
+fn why_not(program: &str, cause: &std::io::Error) -> String {
+    let is_there = Utf8Path::new(program).exists();
+    match cause.kind() {
+        std::io::ErrorKind::NotFound if is_there => {
+            format!("{program}: the interpreter that its first line names is not there")
+        }
+        _ => format!("{program}: {cause}"),
+    }
+}
+
+fn command(
+    job_dir: &Utf8Path,
+    launch: &Launch,
+    secrets: &[(String, String)],
+) -> Result<Command, String> {
     let stdin = match launch.stdin {
         LaunchStdin::Null => Stdio::null(),
         LaunchStdin::File => match open_regular(&job_dir.join("prompt")) {
@@ -46,11 +91,5 @@ pub(in crate::process::guard) fn start(
         .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let started = sys::spawn_agent(&mut command);
-    let mut child = started.map_err(|cause| format!("{program}: {cause}"))?;
-    let pid = i32::try_from(child.id()).map_err(|_| "the agent has no pid")?;
-    let stdout = child.stdout.take().map(OwnedFd::from);
-    let stderr = child.stderr.take().map(OwnedFd::from);
-    let pipes = stdout.zip(stderr).ok_or("the agent has no pipes")?;
-    Ok((Agent { pid, exit: None }, [pipes.0, pipes.1]))
+    Ok(command)
 }

@@ -6,14 +6,17 @@ use nix::sys::signal::{Signal as RawSignal, killpg};
 use nix::unistd::{Pid, getpid};
 
 use crate::base::fault;
+use crate::process::cgroup::Cgroup;
 use crate::process::guard::agent::Agent;
+use crate::process::guard::note;
 use crate::process::identity::Stat;
 use crate::process::tree::{Listing, Sweep};
 
 /// What is left after the agent's own exit gets this long between TERM and KILL.
 const AFTER_EXIT: Duration = Duration::from_millis(500);
-/// How long processes may take to vanish once they are killed, before they are survivors.
-const KILL_MAX: Duration = Duration::from_millis(900);
+/// How long processes may take to vanish once they are killed, before they are survivors: on a busy
+/// machine also a killed process needs its turn.
+const KILL_MAX: Duration = Duration::from_secs(3);
 /// How often new descendants are looked for between TERM and KILL.
 const TERM_EVERY: Duration = Duration::from_millis(25);
 /// How often while they are killed: a process that forks all the time must not win the race.
@@ -27,12 +30,14 @@ pub(in crate::process::guard) struct Ending {
     next_look: Instant,
     give_up_at: Option<Instant>,
     sweep: Sweep,
+    /// What ends all at once, where there is one.
+    cgroup: Option<Cgroup>,
 }
 
 impl Ending {
     /// What the agent left behind when it exited by itself.
-    pub(in crate::process::guard) fn after_exit(now: Instant) -> Ending {
-        Ending::new(now + AFTER_EXIT, now)
+    pub(in crate::process::guard) fn after_exit(now: Instant, cgroup: Option<Cgroup>) -> Ending {
+        Ending::new(now + AFTER_EXIT, now, cgroup)
     }
 
     /// The end of an agent that runs: INT now, TERM at 40 % and KILL at 100 % of the grace.
@@ -40,6 +45,7 @@ impl Ending {
         now: Instant,
         grace: Duration,
         agent: &Agent,
+        cgroup: Option<Cgroup>,
     ) -> Ending {
         if agent.exit.is_none() {
             // The agent is not reaped, so its group is still its own. An agent that is asked in
@@ -47,11 +53,11 @@ impl Ending {
             signal_group(agent, RawSignal::SIGINT);
             signal_group(agent, RawSignal::SIGCONT);
         }
-        Ending::new(now + grace, now + grace * 2 / 5)
+        Ending::new(now + grace, now + grace * 2 / 5, cgroup)
     }
 
-    fn new(kill_at: Instant, term_at: Instant) -> Ending {
-        Ending { kill_at, next_look: term_at, give_up_at: None, sweep: Sweep::default() }
+    fn new(kill_at: Instant, term_at: Instant, cgroup: Option<Cgroup>) -> Ending {
+        Ending { kill_at, next_look: term_at, give_up_at: None, sweep: Sweep::default(), cgroup }
     }
 
     /// Sends what is due. Returns when to look again, or `None` once waiting is pointless.
@@ -78,7 +84,10 @@ impl Ending {
                 signal_group(agent, signal);
             }
         } else if is_kill {
-            self.sweep.kill(&descendants(), None);
+            // Listed first, so that they are counted.
+            let found = descendants();
+            self.kill_cgroup();
+            self.sweep.kill(&found, None);
         } else {
             self.sweep.terminate(&descendants(), None);
         }
@@ -88,6 +97,15 @@ impl Ending {
             self.next_look = self.next_look.min(self.kill_at);
         }
         Some(self.next_look)
+    }
+
+    fn kill_cgroup(&mut self) {
+        if let Some(cgroup) = &self.cgroup
+            && let Err(cause) = cgroup.kill()
+        {
+            note(&format!("{} is not killed: {cause}", cgroup.folder()));
+            self.cgroup = None;
+        }
     }
 
     /// Returns how many processes beside the agent were told to end.

@@ -8,6 +8,7 @@ mod agent;
 mod clocks;
 mod end;
 mod link;
+mod mask;
 mod output;
 mod watch;
 
@@ -21,6 +22,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::base::{Clock, Context, Error, ErrorKind, Result, fault};
 use crate::process::guard::link::Link;
+use crate::process::guard::mask::Secrets;
 use crate::process::guard::output::Capture;
 use crate::process::guard::watch::{Watch, Watched};
 use crate::process::launch::{
@@ -60,7 +62,9 @@ fn guard(job_dir: &Utf8Path) -> Result<()> {
     let clock = Clock::system();
     let started_ms = clock.now().0;
     let unavailable = ErrorKind::Unavailable;
-    sys::close_strays_on_exec().context(unavailable, || "cannot mark descriptors".into())?;
+    if !fault::is_off("close_on_exec") {
+        sys::close_strays_on_exec().context(unavailable, || "cannot mark descriptors".into())?;
+    }
     if !fault::is_off("subreaper") {
         prctl::set_child_subreaper(true)
             .context(unavailable, || "cannot become a subreaper".into())?;
@@ -74,14 +78,15 @@ fn guard(job_dir: &Utf8Path) -> Result<()> {
         Ok(watch) => carry_out(job_dir, &mut link, watch),
         Err(cause) => Watched::failed(ExitCause::SpawnFailed, cause.chain()),
     };
-    let record = record(watched, started_ms, clock.now().0);
+    let record = record(watched, started_ms, clock.now().0.max(started_ms));
     let text = serde_json::to_vec_pretty(&record)
         .context(ErrorKind::Internal, || "cannot write the exit record".into())?;
-    write_atomically(&job_dir.join("exit.json"), &text)?;
+    let written = write_atomically(&job_dir.join("exit.json"), &text);
     drop(lock);
+    // Also if the disk did not take the record: the server settles the job by this word.
     link.tell(&GuardEvent::Ended(record));
     link.flush_within(LAST_WORD_MAX);
-    Ok(())
+    written
 }
 
 fn take_lock(job_dir: &Utf8Path) -> Result<Option<FileLock>> {
@@ -135,8 +140,9 @@ fn start(
     secrets: &[(String, String)],
 ) -> std::result::Result<(agent::Agent, [Capture; 2]), String> {
     check_env(secrets).map_err(|it| it.chain())?;
+    let masked = Secrets::of(secrets);
     let capture = |stream| {
-        Capture::new(job_dir, stream, launch.output)
+        Capture::new(job_dir, stream, launch.output, &masked)
             .map_err(|cause| format!("cannot create the output files: {cause}"))
     };
     let mut captures = [capture(Stream::Stdout)?, capture(Stream::Stderr)?];

@@ -13,6 +13,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
+use crate::process::guard::mask::{Mask, Secrets};
 use crate::process::guard::note;
 use crate::process::launch::{OutputCaps, Stream, StreamRecord, create_private};
 use crate::process::output::{head_path, tail_header, tail_path};
@@ -26,6 +27,7 @@ const TAIL_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub(in crate::process::guard) struct Capture {
     pub(in crate::process::guard) stream: Stream,
     pipe: Option<OwnedFd>,
+    mask: Mask,
     head: Option<File>,
     head_max: u64,
     head_bytes: u64,
@@ -49,12 +51,14 @@ impl Capture {
         job_dir: &Utf8Path,
         stream: Stream,
         caps: OutputCaps,
+        secrets: &Secrets,
     ) -> io::Result<Capture> {
         let mut options = OpenOptions::new();
         options.append(true).create_new(true).mode(0o600);
         Ok(Capture {
             stream,
             pipe: None,
+            mask: Mask::new(secrets),
             head: Some(options.open(head_path(job_dir, stream))?),
             head_max: caps.head_bytes,
             head_bytes: 0,
@@ -100,7 +104,8 @@ impl Capture {
             match nix::unistd::read(pipe, buffer) {
                 Ok(0) => self.pipe = None,
                 Ok(count) => {
-                    self.keep(&buffer[..count]);
+                    let printed = self.mask.pass(&buffer[..count]);
+                    self.keep(&printed);
                     taken += count;
                 }
                 Err(Errno::EINTR) => {}
@@ -136,6 +141,10 @@ impl Capture {
     /// Ends the stream: the tail's file holds the last bytes and no more.
     pub(in crate::process::guard) fn finish(&mut self) -> StreamRecord {
         self.pipe = None;
+        let held = self.mask.finish();
+        if !held.is_empty() {
+            self.keep(&held);
+        }
         self.flush();
         let start = self.tail_start();
         if self.tail_file.as_ref().is_some_and(|it| it.from < start) {
@@ -241,7 +250,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let job_dir = Utf8Path::from_path(folder.path()).unwrap();
         let caps = OutputCaps { head_bytes: head, tail_bytes: tail };
-        let mut capture = Capture::new(job_dir, Stream::Stdout, caps).unwrap();
+        let mut capture = Capture::new(job_dir, Stream::Stdout, caps, &Secrets::default()).unwrap();
         let mut all: Vec<u8> = Vec::new();
         for (index, piece) in pieces.iter().enumerate() {
             let start = all.len();
@@ -302,7 +311,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let job_dir = Utf8Path::from_path(folder.path()).unwrap();
         let caps = OutputCaps { head_bytes: 4, tail_bytes: 4 };
-        let mut capture = Capture::new(job_dir, Stream::Stderr, caps).unwrap();
+        let mut capture = Capture::new(job_dir, Stream::Stderr, caps, &Secrets::default()).unwrap();
         capture.keep(b"abcdefghijkl");
         capture.finish();
         let chunk = read_output(job_dir, Stream::Stderr, 5, 100).unwrap();

@@ -12,6 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::WaitStatus;
 
 use crate::base::{Context, ErrorKind, Result, fault, truncate_chars};
+use crate::process::cgroup::Cgroup;
 use crate::process::guard::agent::Agent;
 use crate::process::guard::clocks::ClockState;
 use crate::process::guard::end::{Ending, survivors};
@@ -57,6 +58,7 @@ struct Job<'a> {
     captures: [Capture; 2],
     clocks: ClockState,
     grace: Duration,
+    cgroup: Option<Cgroup>,
     phase: Phase,
     cause: ExitCause,
     /// Nothing that this process would have to wait for is left: no child, so no descendant.
@@ -108,6 +110,7 @@ impl Watch {
             captures,
             clocks: ClockState::new(launch.clocks, now),
             grace: Duration::from_millis(launch.grace_ms),
+            cgroup: launch.cgroup.clone().map(Cgroup::at),
             phase: Phase::Running,
             cause: ExitCause::Exit,
             is_alone: false,
@@ -180,25 +183,25 @@ impl Job<'_> {
             && !self.is_agent_told
         {
             self.is_agent_told = true;
+            if signal == Some(Signal::SIGKILL as i32) {
+                // Perhaps by the server, because this guard was kept from its work: then what made
+                // it do so waits to be heard, and is the cause.
+                self.take_orders();
+                self.end_if_due(now);
+            }
             self.link.tell(&GuardEvent::AgentExited { code, signal });
             if matches!(self.phase, Phase::Running) {
                 self.last_output = now;
                 self.phase = Phase::Draining { until: now + DRAIN_MAX };
             }
         }
-        if matches!(self.phase, Phase::Running) {
-            if let Some(cause) = self.clocks.due(now) {
-                self.end(cause);
-            } else if self.link.is_gone() && !fault::is_off("lifeline") {
-                self.end(ExitCause::Lifeline);
-            }
-        }
+        self.end_if_due(now);
         if let Phase::Draining { until } = self.phase {
             let at = until.min(self.last_output + DRAIN_IDLE);
             if now < at && self.is_output_open() && !fault::is_off("drain") {
                 return Some(at);
             }
-            self.phase = Phase::Ending(Ending::after_exit(now));
+            self.phase = Phase::Ending(Ending::after_exit(now, self.cgroup.clone()));
         }
         match &mut self.phase {
             Phase::Ending(ending) => {
@@ -210,12 +213,24 @@ impl Job<'_> {
         }
     }
 
+    /// Begins to end an agent that runs, if a clock ran out or the server is gone.
+    fn end_if_due(&mut self, now: Instant) {
+        if matches!(self.phase, Phase::Running) {
+            if let Some(cause) = self.clocks.due(now) {
+                self.end(cause);
+            } else if self.link.is_gone() && !fault::is_off("lifeline") {
+                self.end(ExitCause::Lifeline);
+            }
+        }
+    }
+
     /// Begins to end the agent, for the first reason that comes.
     fn end(&mut self, cause: ExitCause) {
         if matches!(self.phase, Phase::Running) {
             self.cause = cause;
             self.link.tell(&GuardEvent::Ending { cause });
-            let ending = Ending::by_force(Instant::now(), self.grace, &self.agent);
+            let cgroup = self.cgroup.clone();
+            let ending = Ending::by_force(Instant::now(), self.grace, &self.agent, cgroup);
             self.phase = Phase::Ending(ending);
         }
     }

@@ -178,10 +178,8 @@ fn an_engine_is_whole() {
     check(&engine(&format!("{process} command = {{}}")), &["4:54 bad-text"]);
     check(&engine(&format!("{process} command = {{ 1 }}")), &["4:66 wrong-type"]);
     let whole = format!("{process} command = {{ \"x\" }}, ");
-    for reads in ["codex-jsonl", "plain"] {
-        let text = check(&engine(&format!("{whole} reads = \"{reads}\"")), &["4:74 not-built-yet"]);
-        assert!(text.contains(reads), "{text}");
-    }
+    let text = check(&engine(&format!("{whole} reads = \"codex\"")), &["4:74 unknown-word"]);
+    assert!(text.contains("codex-jsonl"), "{text}");
     check(&engine(&format!("{whole} env = {{ WB_TOKEN = \"x\" }}")), &["4:82 bad-name"]);
     check(&engine(&format!("{whole} env = {{ [\"a b\"] = \"x\" }}")), &["4:82 bad-name"]);
     check("wb.engine \"other\" { type = \"builtin\" }\n", &["4:1 unknown-engine"]);

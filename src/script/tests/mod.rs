@@ -3,6 +3,7 @@
 mod bombs;
 mod findings;
 mod shipped;
+mod spending;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,7 @@
 //! The ladder, state by state, on texts with the words in brackets.
 
+mod elsewhere;
+
 use proptest::prelude::*;
 
 use crate::documents::anchor::ladder::place;

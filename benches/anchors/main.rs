@@ -1,0 +1,183 @@
+//! How often anchors are placed rightly, wrongly or not at all, beside the quote matching that the
+//! Hypothesis client uses: on made-up edits with exact truth, and on real histories.
+
+mod dice;
+mod doc;
+mod edits;
+mod history;
+mod hypothesis;
+mod score;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use wiki_browser::documents::anchor::{PairMap, PlacementState, place};
+
+use crate::dice::Dice;
+use crate::edits::{CLASSES, Case, Corpus};
+use crate::history::{History, Life};
+use crate::score::{Answer, Score};
+
+const USAGE: &str = "usage: anchors [--cases N] [--seed N] [--show CLASS] REPOSITORY...";
+
+struct Wanted {
+    cases: usize,
+    seed: u64,
+    show: Option<String>,
+    is_alone: bool,
+    only: Option<String>,
+    repos: Vec<PathBuf>,
+}
+
+impl Wanted {
+    fn has(&self, class: &str) -> bool {
+        self.only.as_ref().is_none_or(|it| class.contains(it.as_str()))
+    }
+}
+
+fn main() -> Result<(), String> {
+    let wanted = arguments(std::env::args().skip(1))?;
+    let mut texts = Vec::new();
+    let mut histories = Vec::new();
+    for repo in &wanted.repos {
+        texts.extend(history::newest(repo)?);
+        histories.extend(history::read(repo, 150)?);
+    }
+    let corpus = Corpus::new(&texts);
+    println!("{} texts, {} histories\n", corpus.len(), histories.len());
+    heading();
+    for class in CLASSES.iter().filter(|it| wanted.has(it.name)) {
+        let mut dice = Dice::new(wanted.seed);
+        let draw = || corpus.case(class, &mut dice);
+        row(class.name, cases(wanted.cases, draw), &wanted);
+    }
+    println!();
+    for gap in [2, 10, 30] {
+        for life in [Life::Same, Life::Changed, Life::Dead] {
+            let name = format!("history, {gap} apart, {life:?}").to_lowercase();
+            if !wanted.has(&name) {
+                continue;
+            }
+            let mut dice = Dice::new(wanted.seed);
+            let draw = || drawn(&histories, gap, life, &mut dice);
+            row(&name, cases(wanted.cases, draw), &wanted);
+        }
+    }
+    Ok(())
+}
+
+fn arguments(mut from: impl Iterator<Item = String>) -> Result<Wanted, String> {
+    let mut wanted =
+        Wanted { cases: 400, seed: 1, show: None, is_alone: false, only: None, repos: Vec::new() };
+    while let Some(word) = from.next() {
+        let mut value = || from.next().ok_or_else(|| USAGE.to_owned());
+        match word.as_str() {
+            "--cases" => wanted.cases = value()?.parse().map_err(|_| USAGE.to_owned())?,
+            "--seed" => wanted.seed = value()?.parse().map_err(|_| USAGE.to_owned())?,
+            "--show" => wanted.show = Some(value()?),
+            "--only" => wanted.only = Some(value()?),
+            "--alone" => wanted.is_alone = true,
+            "--bench" => {}
+            _ => wanted.repos.push(PathBuf::from(word)),
+        }
+    }
+    if wanted.repos.is_empty() { Err(USAGE.to_owned()) } else { Ok(wanted) }
+}
+
+/// Draws cases until there are enough, or none can be had.
+fn cases(wanted: usize, mut draw: impl FnMut() -> Option<Case>) -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    let mut seen = HashSet::new();
+    let mut left = wanted * 40;
+    while cases.len() < wanted && left > 0 {
+        let case = draw().filter(|it| seen.insert((it.old.clone(), it.span.clone())));
+        cases.extend(case);
+        left -= 1;
+    }
+    cases
+}
+
+fn drawn(histories: &[History], gap: usize, life: Life, dice: &mut Dice) -> Option<Case> {
+    let (found, case) = dice.pick(histories)?.case(gap, dice)?;
+    (found == life).then_some(case)
+}
+
+fn heading() {
+    println!(
+        "{:38} {:>5} | {:>6} {:>6} {:>6} | {:>6} {:>6} {:>6} {:>6} | {:>6} {:>6} | {:>6} {:>6} {:>6}",
+        "", "", "theirs", "", "", "ours", "", "", "", "review", "", "ms", "", ""
+    );
+    println!(
+        "{:38} {:>5} | {:>6} {:>6} {:>6} | {:>6} {:>6} {:>6} {:>6} | {:>6} {:>6} | {:>6} {:>6} {:>6}",
+        "class",
+        "cases",
+        "right",
+        "wrong",
+        "lost",
+        "right",
+        "wrong",
+        "lost",
+        "border",
+        "right",
+        "wrong",
+        "p50",
+        "p95",
+        "max"
+    );
+}
+
+fn row(name: &str, cases: Vec<Case>, wanted: &Wanted) {
+    let (mut ours, mut theirs) = (Score::default(), Score::default());
+    for case in &cases {
+        let start = Instant::now();
+        if !wanted.is_alone {
+            let found = hypothesis::find(&case.old, &case.new, &case.span);
+            let answer = Answer { range: found, is_review: false };
+            theirs.count(&answer, case.truth.as_ref(), start.elapsed());
+        }
+        let start = Instant::now();
+        let map = PairMap::new(&case.old, &case.new);
+        let placed = place(&map, &case.old, &case.new, case.span.clone());
+        let time = start.elapsed();
+        let answer = Answer {
+            range: placed.range.clone().filter(|_| placed.state.is_placed()),
+            is_review: placed.state == PlacementState::Rewritten,
+        };
+        let before = ours.clone();
+        ours.count(&answer, case.truth.as_ref(), time);
+        let is_shown = wanted.show.as_ref().is_some_and(|it| name.contains(it.as_str()));
+        if is_shown && ours.right == before.right {
+            let new = |range: &Option<_>| range.clone().map(|it| &case.new[it]);
+            println!(
+                "--- {:?} {} wrong:{} lost:{} review_wrong:{}\n old: {:?}\n truth: {:?}\n found: {:?}",
+                placed.state,
+                placed.method,
+                ours.wrong - before.wrong,
+                ours.lost - before.lost,
+                ours.review_wrong - before.review_wrong,
+                &case.old[case.span.clone()],
+                new(&case.truth),
+                new(&placed.range)
+            );
+        }
+    }
+    let all = cases.len();
+    #[allow(clippy::cast_precision_loss, reason = "counts of cases")]
+    let percent = |count: usize| 100.0 * count as f64 / all.max(1) as f64;
+    println!(
+        "{name:38} {all:>5} | {:>6.1} {:>6.1} {:>6.1} | {:>6.1} {:>6.1} {:>6.1} {:>6.1} | {:>6.1} {:>6.1} | {:>6.2} {:>6.2} {:>6.2}",
+        percent(theirs.right),
+        percent(theirs.wrong),
+        percent(theirs.lost),
+        percent(ours.right),
+        percent(ours.wrong),
+        percent(ours.lost),
+        percent(ours.boundary),
+        percent(ours.review_right),
+        percent(ours.review_wrong),
+        ours.time(0.5),
+        ours.time(0.95),
+        ours.time(1.0),
+    );
+}

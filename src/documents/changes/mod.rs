@@ -1,0 +1,392 @@
+//! What became different in the repository while a job ran, and what this program did itself.
+//!
+//! Nobody can tell who changed a file: a person at work looks like an agent. So a change is never
+//! called the agent's; it was made "while the job ran".
+
+mod hold;
+mod plan;
+mod restore;
+pub mod row;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{BlobId, JobId, Result};
+use crate::documents::attempt;
+use crate::documents::git::Repo;
+use crate::documents::snapshot::{PathState, Snapshot, Spot, Tip, Unclean, Work, names_lock};
+use crate::store::Store;
+
+pub use plan::{Item, Outcome, Plan};
+pub use restore::Wish;
+pub use row::{ChangesRow, ChangesState};
+
+/// Most files, and most branches, of which the states are written down.
+const FILES_MAX: usize = 2_000;
+/// Most files that a sentence names.
+const NAMED_MAX: usize = 20;
+/// Most commits that are looked through for our own.
+const COMMITS_MAX: usize = 1_000;
+/// Most that a comparison of two commits may print.
+const LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// A branch, a tag or the stash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefChange {
+    /// Its full name.
+    pub name: String,
+    /// Where it was; nothing if it was not there.
+    pub before: Option<BlobId>,
+    /// Where it is.
+    pub after: Option<BlobId>,
+}
+
+/// A path of the working tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// As git names it: relative to the top of the working tree.
+    pub path: String,
+    /// `created`, `deleted`, `edited` or `staged`.
+    pub how: String,
+    /// Its entries in the index and its content.
+    pub before: PathState,
+    /// The same after it.
+    pub after: PathState,
+    /// Why it cannot be put back, if it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<String>,
+}
+
+/// One of git's own files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrivateChange {
+    /// Relative to git's folder.
+    pub name: String,
+    /// What there was.
+    pub before: Work,
+    /// What there is.
+    pub after: Work,
+}
+
+/// What became different while a job ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// What was checked out, and what is, if it is another branch or a commit by itself.
+    pub tip: Option<(Tip, Tip)>,
+    /// Branches, tags and the stash.
+    pub refs: Vec<RefChange>,
+    /// Files, by index and content.
+    pub files: Vec<FileChange>,
+    /// Git's own files: configuration, hooks, locks, operations under way.
+    pub private: Vec<PrivateChange>,
+    /// How much more there is than is written down; then it cannot be put back by itself.
+    pub more: usize,
+    /// Jobs that ran at some time while this one did.
+    pub others: BTreeSet<JobId>,
+    /// Whether both states are held in the repository, under `refs/wiki-browser/jobs/ID`.
+    pub is_held: bool,
+}
+
+impl Changes {
+    /// Returns whether nothing is different.
+    pub fn is_empty(&self) -> bool {
+        self.tip.is_none()
+            && self.refs.is_empty()
+            && self.files.is_empty()
+            && self.private.is_empty()
+    }
+
+    /// Returns the sentences that name them, each behind its code.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        if let Some((was, is)) = &self.tip {
+            let (was, is) = (name_of(was), name_of(is));
+            told.push(format!("moved_head: {is} is checked out instead of {was}"));
+        }
+        if !self.refs.is_empty() {
+            let refs = self.refs.iter().map(|it| {
+                let name = &it.name;
+                match (&it.before, &it.after) {
+                    (None, Some(is)) => format!("{name} was made at {}", short(is)),
+                    (Some(was), None) => format!("{name}, which was {}, is gone", short(was)),
+                    (was, is) => format!("{name} was {} and is {}", opt(was), opt(is)),
+                }
+            });
+            told.push(format!("moved_head: {} while the job ran", list(refs)));
+        }
+        if !self.files.is_empty() {
+            let names = self.files.iter().map(|it| format!("{} ({})", it.path, it.how));
+            told.push(format!("touched_tree: {} changed while the job ran", list(names)));
+        }
+        if !self.private.is_empty() {
+            let names = self.private.iter().map(|it| {
+                let how = match (&it.before, &it.after) {
+                    (Work::Nothing, _) if names_lock(&it.name) => "left behind",
+                    (Work::Nothing, _) => "made",
+                    (_, Work::Nothing) => "removed",
+                    _ => "changed",
+                };
+                format!(".git/{} ({how})", it.name)
+            });
+            told.push(format!("touched_git: {} while the job ran", list(names)));
+        }
+        if self.more > 0 {
+            told.push(format!("touched_tree: {} more than is written down", self.more));
+        }
+        if !told.is_empty() && !self.others.is_empty() {
+            let others = list(self.others.iter().map(ToString::to_string));
+            told.push(format!("also_running: {others} ran at the same time"));
+        }
+        told
+    }
+
+    /// Returns the branch that was checked out before, if another one is since.
+    pub fn switched_from(&self) -> Option<(&Tip, &Tip)> {
+        self.tip.as_ref().map(|(was, is)| (was, is))
+    }
+}
+
+/// Joins the first of many names.
+fn list(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    let more = names.len().saturating_sub(NAMED_MAX);
+    let mut text = names.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text += &format!(" and {more} more");
+    }
+    text
+}
+
+fn short(id: &BlobId) -> &str {
+    &id.as_str()[..12]
+}
+
+fn opt(id: &Option<BlobId>) -> &str {
+    id.as_ref().map_or("nothing", short)
+}
+
+/// Returns how a tip is called.
+pub fn name_of(tip: &Tip) -> String {
+    match (&tip.branch, &tip.commit) {
+        (Some(branch), _) => branch.clone(),
+        (None, Some(commit)) => format!("commit {} without a branch", short(commit)),
+        (None, None) => "nothing".to_owned(),
+    }
+}
+
+/// Returns what is different in `after`, without what approvals of this site did meanwhile.
+///
+/// # Errors
+/// `unavailable` if git or the database cannot say.
+pub async fn compare(
+    repo: &Repo,
+    store: &Store,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Result<Changes> {
+    let mut before = before.clone();
+    forgive_own_commits(repo, store, &mut before, after).await?;
+    let between = match (&before.tip.commit, &after.tip.commit) {
+        (Some(was), Some(is)) if was == is => Between::new(),
+        // Git has collected it: what was in it cannot be told any more, only that it is gone.
+        (Some(was), _) if !repo.has_object(was).await? => Between::new(),
+        (was, is) => between(repo, was.as_ref(), is.as_ref()).await?,
+    };
+    let mut changes = Changes {
+        tip: is_other_tip(&before.tip, &after.tip).then(|| (before.tip.clone(), after.tip.clone())),
+        refs: refs(&before, after),
+        files: files(&before, after, &between),
+        private: private(&before, after),
+        ..Changes::default()
+    };
+    gone_from_sight(repo, &mut changes).await?;
+    for over in [changes.files.len(), changes.refs.len()] {
+        changes.more += over.saturating_sub(FILES_MAX);
+    }
+    changes.files.truncate(FILES_MAX);
+    changes.refs.truncate(FILES_MAX);
+    Ok(changes)
+}
+
+fn is_other_tip(was: &Tip, is: &Tip) -> bool {
+    was.branch != is.branch || (was.branch.is_none() && was.commit != is.commit)
+}
+
+fn refs(before: &Snapshot, after: &Snapshot) -> Vec<RefChange> {
+    let names: BTreeSet<&String> = before.refs.keys().chain(after.refs.keys()).collect();
+    let changes = names.into_iter().map(|name| RefChange {
+        name: name.clone(),
+        before: before.refs.get(name).cloned(),
+        after: after.refs.get(name).cloned(),
+    });
+    changes.filter(|it| it.before != it.after).collect()
+}
+
+fn private(before: &Snapshot, after: &Snapshot) -> Vec<PrivateChange> {
+    let names: BTreeSet<&String> = before.private.keys().chain(after.private.keys()).collect();
+    let state =
+        |all: &BTreeMap<String, Work>, name: &str| all.get(name).cloned().unwrap_or(Work::Nothing);
+    let changes = names.into_iter().map(|name| PrivateChange {
+        name: name.clone(),
+        before: state(&before.private, name),
+        after: state(&after.private, name),
+    });
+    changes.filter(|it| it.before != it.after).collect()
+}
+
+type Between = BTreeMap<String, (Option<Spot>, Option<Spot>)>;
+
+fn files(before: &Snapshot, after: &Snapshot, between: &Between) -> Vec<FileChange> {
+    let names: BTreeSet<&String> =
+        before.paths.keys().chain(after.paths.keys()).chain(between.keys()).collect();
+    let mut changes = Vec::new();
+    for path in names {
+        let (was, is) = (before.paths.get(path), after.paths.get(path));
+        let head = between.get(path);
+        let state = |own: Option<&Unclean>, other: Option<&Unclean>, head: Option<&Spot>| {
+            match (own, head) {
+                (Some(own), _) => own.state.clone(),
+                (None, Some(head)) => PathState::clean(Some(head)),
+                // Nothing between the commits: what the other moment says of the commit holds.
+                (None, None) => PathState::clean(other.and_then(|it| it.head.as_ref())),
+            }
+        };
+        let between_none = head.is_none();
+        let before = state(was, is.filter(|_| between_none), head.and_then(|it| it.0.as_ref()));
+        let after = state(is, was.filter(|_| between_none), head.and_then(|it| it.1.as_ref()));
+        if before != after {
+            let how = how(&before, &after).to_owned();
+            changes.push(FileChange { path: path.clone(), how, before, after, obstacle: None });
+        }
+    }
+    changes
+}
+
+/// Returns in one word what happened to a path.
+fn how(before: &PathState, after: &PathState) -> &'static str {
+    let content = |state: &PathState| match &state.work {
+        Work::Indexed => state.staged().map(|it| it.spot.blob.to_string()),
+        Work::File { blob, .. } => Some(blob.to_string()),
+        Work::Link { target } => Some(format!("-> {target}")),
+        Work::Seen { facts } => Some(facts.clone()),
+        Work::Nothing => None,
+    };
+    let flag = |state: &PathState| state.staged().and_then(|it| it.flag.clone());
+    match (content(before), content(after)) {
+        (None, Some(_)) => "created",
+        (Some(_), None) => "deleted",
+        (was, is) if was != is => "edited",
+        _ if flag(before) != flag(after) => "hidden from git",
+        _ => "staged",
+    }
+}
+
+/// Looks at what git does not list any more, or lists for the first time, although it was there all
+/// along: what git ignores has changed.
+async fn gone_from_sight(repo: &Repo, changes: &mut Changes) -> Result<()> {
+    let ignores = changes.files.iter().any(|it| it.path.ends_with(".gitignore"))
+        || changes.private.iter().any(|it| matches!(it.name.as_str(), "info/exclude" | "config"));
+    if !ignores {
+        return Ok(());
+    }
+    let root = crate::process::Root::open(repo.git().folder())?;
+    changes.files.retain(|it| {
+        let is_untracked = it.before.index.is_empty() && it.after.index.is_empty();
+        let is_gone = is_untracked && it.after.work == Work::Nothing;
+        // One that is still there was hidden, not deleted.
+        !(is_gone && root.changed_ms(it.path.as_str().into()).is_some())
+    });
+    for it in &mut changes.files {
+        let is_new = it.before.index.is_empty() && it.before.work == Work::Nothing;
+        if is_new && it.after.index.is_empty() && !it.path.ends_with(".gitignore") {
+            it.obstacle = Some("it may have been there before, ignored by git".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Takes for known what approvals of this site committed meanwhile, on any branch.
+async fn forgive_own_commits(
+    repo: &Repo,
+    store: &Store,
+    before: &mut Snapshot,
+    after: &Snapshot,
+) -> Result<()> {
+    let moved: Vec<(String, BlobId, BlobId)> = refs(before, after)
+        .into_iter()
+        .filter_map(|it| Some((it.name, it.before?, it.after?)))
+        .filter(|(name, _, _)| name.starts_with("refs/heads/"))
+        .collect();
+    for (name, was, is) in moved {
+        let own = own_tip(repo, store, &was, &is).await?;
+        if own == was {
+            continue;
+        }
+        if before.tip.branch.as_ref() == Some(&name) {
+            // An approval wants its file clean before, and leaves it clean.
+            for path in between(repo, Some(&was), Some(&own)).await?.keys() {
+                before.paths.remove(path);
+            }
+            before.tip.commit = Some(own.clone());
+        }
+        before.refs.insert(name, own);
+    }
+    Ok(())
+}
+
+/// Returns the last commit after `was` that is on the way to `is` behind approvals of ours only.
+async fn own_tip(repo: &Repo, store: &Store, was: &BlobId, is: &BlobId) -> Result<BlobId> {
+    let range = format!("{was}..{is}");
+    let limit = format!("--max-count={COMMITS_MAX}");
+    let args = ["rev-list", "--first-parent", "--parents", &limit, &range, "--"];
+    let answer = repo.git().call(&args).run().await?;
+    if answer.code != 0 {
+        // One of them is gone: nothing of it is ours.
+        return Ok(was.clone());
+    }
+    let listed = String::from_utf8_lossy(&answer.stdout).into_owned();
+    let mut own = was.clone();
+    for line in listed.lines().rev() {
+        let mut words = line.split(' ');
+        let (Some(commit), Some(parent)) = (words.next(), words.next()) else { break };
+        let commit: BlobId = commit.parse()?;
+        let asked = commit.clone();
+        let is_ours = store.read(move |c| attempt::is_commit(c, &asked)).await?;
+        if parent != own.as_str() || !is_ours {
+            break;
+        }
+        own = commit;
+    }
+    Ok(own)
+}
+
+/// Returns the paths that differ between two commits, with what each of them holds.
+async fn between(repo: &Repo, was: Option<&BlobId>, is: Option<&BlobId>) -> Result<Between> {
+    let empty = repo.empty_tree().await?;
+    let name = |it: Option<&BlobId>| it.map_or_else(|| empty.to_string(), ToString::to_string);
+    let args = ["diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--raw"];
+    let call = repo.git().call(&args).arg(name(was)).arg(name(is)).arg("--");
+    let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
+    let listed = String::from_utf8_lossy(&listed);
+    let mut words = listed.split('\0');
+    let mut found = Between::new();
+    while let (Some(about), Some(path)) = (words.next(), words.next()) {
+        // `:MODE MODE BLOB BLOB HOW`
+        let fields: Vec<&str> = about.trim_start_matches(':').split(' ').collect();
+        let [was_mode, is_mode, was_blob, is_blob, ..] = fields[..] else { continue };
+        let pair = (spot_of(was_mode, was_blob)?, spot_of(is_mode, is_blob)?);
+        found.insert(path.to_owned(), pair);
+    }
+    Ok(found)
+}
+
+fn spot_of(mode: &str, blob: &str) -> Result<Option<Spot>> {
+    match mode.bytes().all(|it| it == b'0') {
+        true => Ok(None),
+        false => Ok(Some(Spot { mode: mode.to_owned(), blob: blob.parse()? })),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! Putting back what changed while a job ran, and nothing else.
+//!
+//! Each change is compared with what stands there now, and once more when it is put back: what
+//! somebody changed since stays. What the job left is held in the repository before anything is
+//! written (`refs/wiki-browser/jobs/ID/after`), so that this too can be taken back. Every step can
+//! be repeated: a crash in the middle leaves changes of which the rest can still be put back.
+
+use std::os::unix::fs::DirBuilderExt as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
+use crate::documents::changes::plan::{Item, Outcome, Plan, Present, Want, plain, want_of};
+use crate::documents::changes::{Changes, FileChange, PrivateChange};
+use crate::documents::git::{Repo, blocking};
+use crate::documents::snapshot::{Kept, Snapshot, Staged, Work, git_root};
+use crate::process::{Root, Standing};
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The job.
+    pub job: JobId,
+    /// Names of changes that are to be put back; none means all of them or nothing.
+    pub names: Vec<String>,
+    /// Whether it is only looked at.
+    pub is_rehearsal: bool,
+}
+
+impl Changes {
+    /// Puts the changes back as far as `wish` says.
+    ///
+    /// # Errors
+    /// `conflict` with code `changed_since` or `not_kept` if all were asked for and one of them
+    /// cannot be: then nothing was touched. `not_found` with code `no_change` for a name that no
+    /// change has. What git or the disk says otherwise: then some of it may have been put back, and
+    /// asking again does the rest.
+    pub async fn restore(&self, repo: &Repo, kept: &Kept, wish: &Wish) -> Result<Plan> {
+        let _turn = repo.turn().await;
+        self.refuse_unknown(&wish.names)?;
+        let present = Present::of(repo, self).await?;
+        let mut plan = self.plan(repo, &present).await?;
+        if !wish.names.is_empty() {
+            plan.items.retain(|it| wish.names.iter().any(|name| is_named(&it.name, name)));
+        }
+        if wish.is_rehearsal {
+            return Ok(plan);
+        }
+        if wish.names.is_empty() && !fault::is_off("restore_compare") {
+            refuse_in_part(&plan, self, &wish.job)?;
+        }
+        let putting = Putting { repo, changes: self, present, job: &wish.job };
+        putting.all(&mut plan).await?;
+        let now = repo.look_within(kept).await?;
+        repo.looks().amend(|before| self.amend(before, &now, &plan));
+        Ok(plan)
+    }
+
+    async fn plan(&self, repo: &Repo, present: &Present) -> Result<Plan> {
+        let mut items = Vec::new();
+        for it in &self.private {
+            items.push(present.private(repo, it).await?);
+        }
+        items.extend(self.tip.iter().map(|it| present.head(it)));
+        for it in &self.refs {
+            items.push(present.branch(repo, it).await?);
+        }
+        for it in &self.files {
+            items.push(present.file(repo, it).await?);
+        }
+        Ok(Plan { items })
+    }
+
+    fn refuse_unknown(&self, names: &[String]) -> Result<()> {
+        let all = self.names();
+        match names.iter().find(|name| !all.iter().any(|it| is_named(it, name))) {
+            None => Ok(()),
+            Some(name) => {
+                let shown = crate::base::truncate_chars(name, 120);
+                Err(Error::not_found(format!("nothing called {shown} changed while the job ran"))
+                    .code("no_change")
+                    .hint("`wiki-browser job show` lists what did"))
+            }
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let private = self.private.iter().map(|it| format!(".git/{}", it.name));
+        let head = self.tip.iter().map(|_| "HEAD".to_owned());
+        let refs = self.refs.iter().map(|it| it.name.clone());
+        let files = self.files.iter().map(|it| it.path.clone());
+        private.chain(head).chain(refs).chain(files).collect()
+    }
+
+    /// Lets a job that runs meanwhile start from what was put back: it is not its doing.
+    fn amend(&self, before: &mut Snapshot, now: &Snapshot, plan: &Plan) {
+        let is_done = |name: &str| {
+            let is = |it: &&Item| it.name == name && it.outcome == Outcome::Restored;
+            plan.items.iter().find(is).is_some()
+        };
+        if is_done("HEAD") {
+            before.tip = now.tip.clone();
+        }
+        for it in self.refs.iter().filter(|it| is_done(&it.name)) {
+            swap(&mut before.refs, &now.refs, &it.name);
+            if before.tip.branch.as_ref() == Some(&it.name) {
+                before.tip.commit = now.refs.get(&it.name).cloned();
+            }
+        }
+        for it in self.files.iter().filter(|it| is_done(&it.path)) {
+            swap(&mut before.paths, &now.paths, &it.path);
+        }
+        for it in self.private.iter().filter(|it| is_done(&format!(".git/{}", it.name))) {
+            swap(&mut before.private, &now.private, &it.name);
+        }
+    }
+}
+
+fn swap<T: Clone>(
+    into: &mut std::collections::BTreeMap<String, T>,
+    from: &std::collections::BTreeMap<String, T>,
+    name: &str,
+) {
+    match from.get(name) {
+        Some(it) => into.insert(name.to_owned(), it.clone()),
+        None => into.remove(name),
+    };
+}
+
+/// A branch may be named as people name it.
+fn is_named(own: &str, asked: &str) -> bool {
+    own == asked || own.strip_prefix("refs/heads/") == Some(asked)
+}
+
+fn refuse_in_part(plan: &Plan, changes: &Changes, job: &JobId) -> Result<()> {
+    if changes.more > 0 {
+        let message = format!("more changed while job {job} ran than can be put back by itself");
+        return Err(Error::conflict("not_kept", message).hint(format!(
+            "all of it is in refs/wiki-browser/jobs/{job}/before; see `git diff` against it"
+        )));
+    }
+    let refused = |it: &&Item| matches!(it.outcome, Outcome::ChangedSince | Outcome::NotKept);
+    let all: Vec<&Item> = plan.items.iter().filter(refused).collect();
+    let Some(first) = all.first() else { return Ok(()) };
+    let more = match all.len() {
+        1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let why = first.why.as_deref().unwrap_or_default();
+    let (code, message) = match first.outcome {
+        Outcome::NotKept => ("not_kept", format!("{} cannot be put back: {why}", first.name)),
+        _ => ("changed_since", format!("{} was changed since the job: {why}", first.name)),
+    };
+    let hint = format!(
+        "nothing was touched; `wiki-browser job restore {job} --dry-run` lists what can be put \
+         back, and names behind the id choose from it"
+    );
+    Err(Error::conflict(code, format!("{message}{more}")).hint(hint))
+}
+
+/// The putting back of one plan.
+struct Putting<'a> {
+    repo: &'a Repo,
+    changes: &'a Changes,
+    present: Present,
+    job: &'a JobId,
+}
+
+impl Putting<'_> {
+    /// Puts back what is ready, in the order of the plan: locks first, files last.
+    async fn all(&self, plan: &mut Plan) -> Result<()> {
+        let is_ready = |plan: &Plan, name: &str| {
+            plan.items.iter().any(|it| it.name == name && it.outcome == Outcome::Ready)
+        };
+        for it in &self.changes.private {
+            let name = format!(".git/{}", it.name);
+            if is_ready(plan, &name) {
+                let done = self.private(it).await?;
+                note(plan, &name, done);
+            }
+        }
+        if let Some((was, _)) = self.changes.tip.as_ref().filter(|_| is_ready(plan, "HEAD")) {
+            let why = self.why();
+            match (&was.branch, &was.commit) {
+                (Some(branch), _) => self.repo.point_head(branch, &why).await?,
+                (None, Some(commit)) => {
+                    self.repo.move_refs(format!("update HEAD {commit}\n"), &why).await?;
+                }
+                (None, None) => {}
+            }
+            note(plan, "HEAD", true);
+        }
+        self.refs(plan, is_ready).await?;
+        let files: Vec<&FileChange> =
+            self.changes.files.iter().filter(|it| is_ready(plan, &it.path)).collect();
+        if files.is_empty() {
+            return Ok(());
+        }
+        self.index(&files).await?;
+        for it in files {
+            let done = self.file(it).await?;
+            note(plan, &it.path, done);
+        }
+        self.repo.refresh_all().await
+    }
+
+    fn why(&self) -> String {
+        format!("wiki-browser: job restore {}", self.job)
+    }
+
+    async fn refs(&self, plan: &mut Plan, is_ready: impl Fn(&Plan, &str) -> bool) -> Result<()> {
+        let mut orders = String::new();
+        let ready: Vec<_> =
+            self.changes.refs.iter().filter(|it| is_ready(plan, &it.name)).collect();
+        for it in &ready {
+            let name = &it.name;
+            orders += &match (&it.before, &it.after) {
+                (Some(was), Some(is)) => format!("update {name} {was} {is}\n"),
+                (Some(was), None) => format!("create {name} {was}\n"),
+                (None, Some(is)) => format!("delete {name} {is}\n"),
+                (None, None) => continue,
+            };
+        }
+        if orders.is_empty() {
+            return Ok(());
+        }
+        self.repo.move_refs(orders, &self.why()).await?;
+        for it in ready {
+            note(plan, &it.name, true);
+        }
+        Ok(())
+    }
+
+    /// Puts the entries of the index back; their files follow.
+    async fn index(&self, files: &[&FileChange]) -> Result<()> {
+        let (mut lines, none) = (Vec::new(), self.repo.no_object());
+        for it in files {
+            // First all entries of the path go, also the sides of a conflict.
+            lines.extend_from_slice(format!("0 {none}\t{}\0", it.path).as_bytes());
+            for Staged { spot, stage, .. } in &it.before.index {
+                let line = format!("{} {} {stage}\t{}\0", spot.mode, spot.blob, it.path);
+                lines.extend_from_slice(line.as_bytes());
+            }
+        }
+        self.repo.write_entries(lines).await?;
+        for flag in ["assume-unchanged", "skip-worktree"] {
+            let is_set = |it: &&&FileChange| {
+                it.before.staged().and_then(|it| it.flag.as_deref()) == Some(flag)
+            };
+            let set: Vec<&str> = files.iter().filter(is_set).map(|it| it.path.as_str()).collect();
+            if !set.is_empty() {
+                self.repo.flag_entries(&format!("--{flag}"), &set).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn file(&self, it: &FileChange) -> Result<bool> {
+        let present = &self.present;
+        let was = present.want(self.repo, &it.path, &it.before).await?;
+        let is = present.want(self.repo, &it.path, &it.after).await?;
+        if was == is {
+            return Ok(true);
+        }
+        let new = match &was {
+            Want::Nothing => Standing::Nothing,
+            Want::Link(target) => Standing::Link { target: target.clone() },
+            Want::File { mode, .. } => {
+                let bytes = present.bytes(self.repo, &it.path, &it.before).await?;
+                let own = match &it.before.work {
+                    Work::File { mode, .. } => Some(*mode),
+                    _ => None,
+                };
+                Standing::File { bytes, mode: own.unwrap_or(*mode) }
+            }
+            Want::Seen(_) | Want::Unknown(_) => return Ok(false),
+        };
+        self.replace(present.top().clone(), &it.path, vec![is, was], new).await
+    }
+
+    async fn private(&self, it: &PrivateChange) -> Result<bool> {
+        let root = git_root(self.repo, &it.name)?;
+        let new = match &it.before {
+            Work::Nothing => return self.put_aside(it, root.path()).await,
+            Work::Link { target } => Standing::Link { target: target.clone() },
+            Work::File { blob, mode } => {
+                let bytes = self.repo.read_blob(blob, SOURCE_BYTES_MAX).await?;
+                Standing::File { bytes, mode: *mode }
+            }
+            Work::Seen { .. } | Work::Indexed => return Ok(false),
+        };
+        self.replace(root, &it.name, vec![plain(&it.after)], new).await
+    }
+
+    async fn replace(
+        &self,
+        root: Root,
+        path: &str,
+        expected: Vec<Want>,
+        new: Standing,
+    ) -> Result<bool> {
+        let (repo, path) = (self.repo.clone(), path.to_owned());
+        let work = move || {
+            let is_off = fault::is_off("restore_compare");
+            let is_expected = |it: &Standing| is_off || expected.contains(&want_of(&repo, it));
+            root.swap(Utf8Path::new(&path), SOURCE_BYTES_MAX, is_expected, &new)
+        };
+        blocking(work).await?
+    }
+
+    /// Moves what was not there before into a folder of git's: a lock, an operation half-way.
+    async fn put_aside(&self, it: &PrivateChange, folder: &Utf8Path) -> Result<bool> {
+        let from = folder.join(&it.name);
+        let aside = self.repo.git_dir().join("wiki-browser").join(self.job.as_str());
+        let to = aside.join(it.name.replace('/', "-"));
+        let work = move || -> Result<()> {
+            let cannot = || format!("cannot put {from} aside");
+            make_private(&aside)?;
+            std::fs::rename(&from, &to).context(ErrorKind::Unavailable, cannot)
+        };
+        blocking(work).await??;
+        Ok(true)
+    }
+}
+
+fn make_private(folder: &Utf8PathBuf) -> Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .context(ErrorKind::Unavailable, || format!("cannot create {folder}"))
+}
+
+fn note(plan: &mut Plan, name: &str, is_done: bool) {
+    let outcome = if is_done { Outcome::Restored } else { Outcome::ChangedSince };
+    for it in plan.items.iter_mut().filter(|it| it.name == name) {
+        it.outcome = outcome;
+    }
+}

@@ -1,0 +1,72 @@
+//! What an approval finds before it begins; the page asks the same.
+
+use crate::base::{BlobId, Error, Result, SourcePath};
+use crate::documents::commit::place::{Change, Place};
+use crate::documents::git::{Grove, Head, Repo};
+use crate::documents::source::Writable;
+
+/// What an approval finds.
+pub(super) enum Survey {
+    /// The branch holds the proposed text.
+    Already(Head),
+    /// It can be made.
+    Ready(Box<Ready>),
+}
+
+/// A repository in which an approval can be made.
+pub(super) struct Ready {
+    pub(super) head: Head,
+    pub(super) grove: Grove,
+    pub(super) source: Writable,
+}
+
+/// Refuses an approval that could not be made now, with the reason, as the approval itself does.
+///
+/// # Errors
+/// `conflict` with one of the codes of a refused approval; as [`Repo::source`].
+pub async fn obstacle(
+    repo: &Repo,
+    path: &SourcePath,
+    base_blob: &BlobId,
+    proposed_blob: &BlobId,
+) -> Result<()> {
+    let change = Change {
+        path: path.clone(),
+        base_blob: base_blob.clone(),
+        proposed_blob: proposed_blob.clone(),
+    };
+    survey(&repo.settled().await?, &change).await.map(drop)
+}
+
+/// Looks at all that an approval stands on.
+pub(super) async fn survey(repo: &Repo, change: &Change) -> Result<Survey> {
+    let head = repo.head_at_rest().await?;
+    let grove = repo.grove(&head.commit, &change.path).await?;
+    let place = change.place_of(grove.entry());
+    if place == Place::Proposed {
+        return Ok(Survey::Already(head));
+    }
+    let source = repo.writable(&change.path).await.map_err(gone_is_conflict)?;
+    match place {
+        Place::Base => Ok(Survey::Ready(Box::new(Ready { head, grove, source }))),
+        _ => Err(stale(&change.path)),
+    }
+}
+
+/// A Source that is gone is no wrong address here: the approval comes too late.
+fn gone_is_conflict(cause: Error) -> Error {
+    if cause.kind() != crate::base::ErrorKind::NotFound {
+        return cause;
+    }
+    let hint = match (cause.code_str(), cause.hint_str()) {
+        ("source_gone", Some(hint)) => hint.to_owned(),
+        _ => "the source was deleted or renamed; bring it back, or reject the proposal".to_owned(),
+    };
+    Error::conflict("source_gone", cause.message().to_owned()).hint(hint)
+}
+
+/// Returns the refusal of a base that is not the newest version any more.
+pub(super) fn stale(path: &SourcePath) -> Error {
+    Error::conflict("stale_base", format!("{path} is not the version that the proposal is for"))
+        .hint("ask for a new proposal: retry the job")
+}

@@ -1,0 +1,201 @@
+//! Trees and commits that are built beside the user's own; writing index and refs piece by piece.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::Utf8Path;
+
+use crate::base::{BlobId, Error, Result};
+use crate::documents::git::{Call, ObjectFormat, Person, Repo};
+
+/// Attributes under which a file's bytes may differ from its blob's.
+const CONVERTING: &[&str] = &["filter", "ident", "working-tree-encoding", "eol", "text", "crlf"];
+/// Most that git may print of one file as it is checked out.
+const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How the bytes of a path come from its blob, if they are not the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::documents) enum Checkout {
+    /// Git converts line ends or encodings.
+    Converted,
+    /// A program of the operator's makes them, which is never run.
+    Filtered,
+}
+
+impl Repo {
+    /// Returns the id of the tree without entries.
+    pub(in crate::documents) async fn empty_tree(&self) -> Result<BlobId> {
+        match self.shared.format {
+            ObjectFormat::Sha1 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+            ObjectFormat::Sha256 => {
+                "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
+            }
+        }
+        .parse()
+    }
+
+    /// Returns the id that stands for no object.
+    pub(in crate::documents) fn no_object(&self) -> String {
+        match self.shared.format {
+            ObjectFormat::Sha1 => "0".repeat(40),
+            ObjectFormat::Sha256 => "0".repeat(64),
+        }
+    }
+
+    /// Returns whether an object is there.
+    pub(in crate::documents) async fn has_object(&self, id: &BlobId) -> Result<bool> {
+        let answer = self.git().call(&["cat-file", "-e", id.as_str()]).run().await?;
+        Ok(answer.code == 0)
+    }
+
+    /// Stores the tree of a commit (none is the empty one) with other entries. `lines` are those of
+    /// `update-index -z --index-info`, `index` a file that nobody else uses; it is removed again.
+    pub(in crate::documents) async fn tree_with(
+        &self,
+        commit: Option<&BlobId>,
+        lines: &[u8],
+        index: &Utf8Path,
+    ) -> Result<BlobId> {
+        self.remove_aside(index).await?;
+        let call = |args: &[&str]| -> Call<'_> {
+            let call = self.git().call(args).set("core.sparseCheckout=false");
+            call.set("core.splitIndex=false").env("GIT_INDEX_FILE", index.as_str()).writing()
+        };
+        call(&["read-tree", commit.map_or("--empty", BlobId::as_str)]).output().await?;
+        call(&["update-index", "-z", "--index-info"]).stdin(lines).output().await?;
+        let tree = call(&["write-tree"]).line().await?;
+        self.remove_aside(index).await?;
+        tree.parse()
+    }
+
+    /// Stores a commit that no branch gets.
+    pub(in crate::documents) async fn commit_aside(
+        &self,
+        tree: &BlobId,
+        parents: &[BlobId],
+        by: &Person,
+        message: &str,
+    ) -> Result<BlobId> {
+        let mut call = self.git().call(&["commit-tree", "--no-gpg-sign", "-F", "-"]);
+        for parent in parents {
+            call = call.arg("-p").arg(parent.as_str());
+        }
+        call.arg(tree.as_str())
+            .stdin(message)
+            .writing()
+            .env("GIT_AUTHOR_NAME", &by.name)
+            .env("GIT_AUTHOR_EMAIL", &by.email)
+            .env("GIT_COMMITTER_NAME", &by.name)
+            .env("GIT_COMMITTER_EMAIL", &by.email)
+            .line()
+            .await?
+            .parse()
+    }
+
+    /// Returns how each of some paths, as git names them, is checked out; plain ones are left out.
+    pub(in crate::documents) async fn checkouts(
+        &self,
+        paths: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, Checkout>> {
+        if paths.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let asked: String = paths.iter().map(|it| format!("{it}\0")).collect();
+        let call = self.git().call(&["check-attr", "-z", "--stdin"]).stdin(asked);
+        let call = CONVERTING.iter().fold(call, |call, it| call.arg(*it));
+        let told = call.output_max(FILE_BYTES_MAX).output().await?;
+        let told = String::from_utf8_lossy(&told);
+        let words: Vec<&str> = told.split_terminator('\0').collect();
+        let mut found = BTreeMap::new();
+        if self.settings().await?.converts_line_ends {
+            found.extend(paths.iter().map(|it| (it.clone(), Checkout::Converted)));
+        }
+        for triple in words.chunks_exact(3) {
+            let (path, attribute, value) = (triple[0], triple[1], triple[2]);
+            if matches!(value, "unspecified" | "unset") {
+                continue;
+            }
+            let how = if attribute == "filter" { Checkout::Filtered } else { Checkout::Converted };
+            let known = found.entry(path.to_owned()).or_insert(how);
+            if how == Checkout::Filtered {
+                *known = how;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the bytes that git would write for a blob at a path, without filters that are
+    /// programs.
+    pub(in crate::documents) async fn checked_out(
+        &self,
+        path: &str,
+        blob: &BlobId,
+    ) -> Result<Vec<u8>> {
+        let name = format!("--path={path}");
+        let call = self.git().call(&["cat-file", "--filters", &name, blob.as_str()]);
+        let settings = self.settings().await?;
+        call.output_max(FILE_BYTES_MAX).on_files(&settings).output().await
+    }
+
+    /// Writes entries into the user's index; `lines` are those of `update-index -z --index-info`.
+    pub(in crate::documents) async fn write_entries(&self, lines: Vec<u8>) -> Result<()> {
+        let call = self.git().call(&["update-index", "-z", "--index-info"]).stdin(lines);
+        call.writing().output().await.map(drop)
+    }
+
+    /// Sets a flag of entries of the user's index.
+    pub(in crate::documents) async fn flag_entries(
+        &self,
+        flag: &str,
+        paths: &[&str],
+    ) -> Result<()> {
+        let told: String = paths.iter().map(|it| format!("{it}\0")).collect();
+        let call = self.git().call(&["update-index", flag, "-z", "--stdin"]).stdin(told);
+        call.writing().output().await.map(drop)
+    }
+
+    /// Makes git look at all files again; what the index remembers of times is written.
+    pub(in crate::documents) async fn refresh_all(&self) -> Result<()> {
+        let call = self.git().call(&["update-index", "-q", "--refresh"]).writing();
+        let answer = call.on_files(&*self.settings().await?).run().await?;
+        // 1: some files differ, which is no failure.
+        if answer.code > 1 { Err(answer.failure()) } else { Ok(()) }
+    }
+
+    /// Moves branches, tags and the stash in one step; `orders` are those of `update-ref --stdin`.
+    ///
+    /// # Errors
+    /// `conflict` with code `changed_since` if one is not where an order says.
+    pub(in crate::documents) async fn move_refs(&self, orders: String, why: &str) -> Result<()> {
+        let args = ["update-ref", "--no-deref", "-m", why, "--stdin"];
+        let call = self.git().call(&args).stdin(orders).writing();
+        let call = call.env("GIT_COMMITTER_NAME", "wiki-browser");
+        let answer = call.env("GIT_COMMITTER_EMAIL", "").run().await?;
+        if answer.code == 0 {
+            return Ok(());
+        }
+        let failure = answer.failure();
+        match failure.code_str() {
+            "git_failed" => Err(Error::conflict("changed_since", "a branch was moved meanwhile")
+                .source(failure.chain())),
+            _ => Err(failure),
+        }
+    }
+
+    /// Removes refs of ours: what they alone held is garbage from then on.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot write.
+    pub async fn let_go(&self, below: &str) -> Result<()> {
+        let listed = self.git().call(&["for-each-ref", "--format=delete %(refname)", below]);
+        let orders = listed.output_max(FILE_BYTES_MAX).output().await?;
+        let call = self.git().call(&["update-ref", "--no-deref", "--stdin"]).stdin(orders);
+        call.writing().output().await.map(drop)
+    }
+
+    /// Checks a branch out without touching index and files.
+    pub(in crate::documents) async fn point_head(&self, branch: &str, why: &str) -> Result<()> {
+        let call = self.git().call(&["symbolic-ref", "-m", why, "HEAD", branch]).writing();
+        let call = call.env("GIT_COMMITTER_NAME", "wiki-browser");
+        call.env("GIT_COMMITTER_EMAIL", "").output().await.map(drop)
+    }
+}

@@ -1,0 +1,88 @@
+//! Entries of the index that were asked for, for as long as git has not written a new index.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::{Mutex, PoisonError};
+
+use crate::base::{Clock, Result, SourcePath};
+use crate::documents::git::{IndexEntry, Repo};
+
+/// Most entries that are kept.
+const KEPT_MAX: usize = 1_000;
+/// How old an index must be: a second one within the same tick of the clock could look like it.
+const SETTLED_MS: i64 = 100;
+
+/// What tells one index from the next: git puts a new file in the place of the old one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// The entries that are known of one index.
+#[derive(Default)]
+pub(super) struct Entries {
+    known: Mutex<Option<(Identity, HashMap<SourcePath, Option<IndexEntry>>)>>,
+}
+
+impl Repo {
+    /// Returns the index's entry of a path as [`Repo::entry`] does, without asking git again while
+    /// the index is the same.
+    pub(in crate::documents) async fn known_entry(
+        &self,
+        path: &SourcePath,
+    ) -> Result<Option<IndexEntry>> {
+        let before = self.index_identity();
+        if let Some(identity) = &before
+            && let Some(entry) = self.shared.entries.find(identity, path)
+        {
+            return Ok(entry);
+        }
+        let entry = self.entry(path).await?;
+        if let Some(identity) = before.filter(|it| it.is_settled())
+            && self.index_identity() == Some(identity)
+        {
+            self.shared.entries.keep(identity, path, &entry);
+        }
+        Ok(entry)
+    }
+
+    fn index_identity(&self) -> Option<Identity> {
+        let meta = self.shared.git_dir.join("index").symlink_metadata().ok()?;
+        Some(Identity {
+            inode: meta.ino(),
+            bytes: meta.size(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        })
+    }
+}
+
+impl Identity {
+    fn is_settled(&self) -> bool {
+        let changed_ms = self.changed.0.saturating_mul(1_000) + self.changed.1 / 1_000_000;
+        changed_ms.saturating_add(SETTLED_MS) <= Clock::system().now().0
+    }
+}
+
+impl Entries {
+    fn find(&self, identity: &Identity, path: &SourcePath) -> Option<Option<IndexEntry>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, entries) = known.as_ref().filter(|(of, _)| of == identity)?;
+        entries.get(path).cloned()
+    }
+
+    fn keep(&self, identity: Identity, path: &SourcePath, entry: &Option<IndexEntry>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same =
+            known.as_ref().is_some_and(|(of, all)| *of == identity && all.len() < KEPT_MAX);
+        if !is_same {
+            *known = Some((identity, HashMap::new()));
+        }
+        if let Some((_, entries)) = known.as_mut() {
+            entries.insert(path.clone(), entry.clone());
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a failure of git means: its words are turned into an error with a code and a hint.
+//!
+//! Only whole ends of lines are recognised, where git writes the system's words, and beginnings
+//! that hold no name: a file's name cannot stand in either.
+
+use crate::base::{Error, ErrorKind};
+
+/// Beginnings of what git says about objects and an index that it cannot read.
+const DAMAGED: &[&str] = &[
+    "error: bad signature 0x",
+    "error: bad index file sha1 signature",
+    "error: bad index version",
+    "error: inflate: ",
+    "error: unable to unpack ",
+    "error: object file ",
+    "error: garbage at end of loose object",
+    "fatal: index file corrupt",
+    "fatal: loose object ",
+    "fatal: bad object ",
+    "fatal: bad tree object ",
+    "fatal: unable to read tree",
+    "fatal: failed to unpack tree object",
+    "fatal: unable to read ",
+    "fatal: Could not read ",
+    "fatal: unordered stage entries",
+    "error: invalid object ",
+    "error: Could not read ",
+    "error: Could not get object info about ",
+    "fatal: No such ref: HEAD",
+];
+/// Ends of the same.
+const DAMAGED_ENDS: &[&str] = &["index file smaller than expected", "index file open failed"];
+
+/// Returns what a failure means. `what` is the command, `said` its standard error.
+pub(in crate::documents::git) fn failure(what: &str, code: i32, said: &str) -> Error {
+    meaning(what, said).source(format!("git {what} (exit {code}): {}", said.trim_end()))
+}
+
+fn meaning(what: &str, said: &str) -> Error {
+    let ends = |words: &[&str]| {
+        said.lines().any(|line| {
+            let line = line.trim_end().trim_end_matches('.');
+            words.iter().any(|it| line.ends_with(it))
+        })
+    };
+    let starts =
+        |words: &[&str]| said.lines().any(|line| words.iter().any(|it| line.starts_with(it)));
+    // Checking a file out, git keeps the system's words to itself.
+    let is_unwritten = starts(&["error: unable to write file "])
+        || (said.contains("': couldn't write '") && ends(&[".lock'"]));
+    if is_unwritten || ends(&["No space left on device", "Disk quota exceeded", "Out of diskspace"])
+    {
+        return disk_full();
+    }
+    if ends(&["Read-only file system", "Permission denied"])
+        || said.contains("insufficient permission for adding an object")
+    {
+        return read_only("the repository");
+    }
+    if ends(&[".lock': File exists"]) {
+        let lock = said.split('\'').find(|it| it.ends_with(".lock")).unwrap_or("a file");
+        return Error::conflict("index_locked", format!("another git holds {lock}"))
+            .hint("try again when it has ended; if none is running, remove that file");
+    }
+    if ends(&["Cannot merge", "Cannot update sparse checkout"]) {
+        return Error::conflict("source_dirty", "git refuses to overwrite changes")
+            .hint("commit, stash or undo those changes first");
+    }
+    if ends(&["need to resolve your current index first"]) {
+        return Error::conflict("merge_in_progress", "the index holds conflicts of a merge")
+            .hint("resolve them first");
+    }
+    if said.contains("detected dubious ownership") {
+        return Error::unavailable("the repository belongs to another user")
+            .code("unsafe_repository")
+            .hint("run `git config --global --add safe.directory FOLDER` as the server's user");
+    }
+    if starts(&["fatal: not a git repository"]) {
+        return Error::unavailable("the repository is not there any more")
+            .code("not_a_repository")
+            .hint("bring `.git` back, or look at it with `git status`; then try again");
+    }
+    if starts(&["fatal: unknown repository extension", "fatal: Expected git repo version"]) {
+        return Error::unavailable("this git does not know the repository's format")
+            .code("not_a_repository")
+            .hint("install a newer git, or take `extensions.…` out of `.git/config`");
+    }
+    if starts(&["fatal: bad config line", "fatal: bad numeric config", "fatal: bad boolean config"])
+    {
+        return Error::unavailable("git cannot read its configuration")
+            .code("not_a_repository")
+            .hint("mend `.git/config`; `git config --list` names the line");
+    }
+    if starts(DAMAGED) || ends(DAMAGED_ENDS) {
+        return damaged("git cannot read all of the repository");
+    }
+    Error::new(ErrorKind::Unavailable, format!("git {what} failed"))
+        .code("git_failed")
+        .hint("the server's log has what git said; `git status` and `git fsck` may say more")
+}
+
+/// Returns the refusal for want of space.
+pub(in crate::documents::git) fn disk_full() -> Error {
+    Error::unavailable("the disk is full")
+        .code("disk_full")
+        .hint("free some space and try again; nothing was committed")
+}
+
+/// Returns the refusal for want of rights.
+pub(in crate::documents::git) fn read_only(what: &str) -> Error {
+    Error::unavailable(format!("{what} cannot be written"))
+        .code("read_only")
+        .hint("give the server's user the right to write to the repository and its files")
+}
+
+/// Returns the refusal of a repository in which something is missing or broken.
+pub(in crate::documents::git) fn damaged(message: impl Into<String>) -> Error {
+    Error::unavailable(message)
+        .code("repository_damaged")
+        .hint("run `git fsck` at the top of the tree, and mend what it names")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_says_is_recognised_by_the_ends_of_its_lines() {
+        for (said, expected) in [
+            ("fatal: unable to write loose object file: No space left on device", "disk_full"),
+            ("fatal: sha1 file '/w/.git/index.lock' write error. Out of diskspace", "disk_full"),
+            ("error: unable to write file a.md", "disk_full"),
+            (
+                "fatal: prepare: cannot update ref 'refs/x': couldn't write '/w/refs/x.lock'",
+                "disk_full",
+            ),
+            (
+                "error: unable to create temporary file: Read-only file system\nfatal: x",
+                "read_only",
+            ),
+            ("fatal: Unable to create '/w/.git/index.lock': Permission denied", "read_only"),
+            (
+                "error: insufficient permission for adding an object to repository database .git",
+                "read_only",
+            ),
+            (
+                "fatal: Unable to create '/w/.git/index.lock': File exists.\n\nAnother git process",
+                "index_locked",
+            ),
+            ("error: Entry 'a.md' not uptodate. Cannot merge.", "source_dirty"),
+            ("fatal: You need to resolve your current index first", "merge_in_progress"),
+            ("error: Entry 'No space left on device' is odd", "git_failed"),
+            ("fatal: bad object 1234", "repository_damaged"),
+            ("fatal: .git/index: index file smaller than expected", "repository_damaged"),
+            ("fatal: not a git repository: '/w/.git'", "not_a_repository"),
+            ("fatal: unknown repository extension found:\n\tx", "not_a_repository"),
+            ("fatal: something new", "git_failed"),
+        ] {
+            let error = failure("read-tree", 128, said);
+            assert_eq!(error.code_str(), expected, "{said}");
+            assert!(error.hint_str().is_some(), "{said}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! What of git's configuration counts where working files are read or compared: read once for an
+//! operation, let through by name, and handed to git again by value.
+//!
+//! Git has no switch that turns its configuration off, and its filters are programs that the
+//! configuration names. So a call that could start one is told of a common folder of ours, the
+//! *stand-in*: links to refs, objects and attributes of the repository, and a configuration that
+//! holds the format alone. Whatever is written into `.git/config`, into the user's own or the
+//! system's configuration, before a call or during it, is not read by it.
+//!
+//! **Invariant:** no setting that is let through names a program.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::{Context, Error, ErrorKind, Result, fault};
+use crate::documents::git::{Git, ObjectFormat, Repo, blocking};
+use crate::process::{private_folder, read_small};
+
+/// Settings that say how working files and the index are to be read and written.
+const LET_THROUGH: &[&str] = &[
+    "core.autocrlf",
+    "core.bigfilethreshold",
+    "core.checkroundtripencoding",
+    "core.compression",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.loosecompression",
+    "core.precomposeunicode",
+    "core.preloadindex",
+    "core.protecthfs",
+    "core.protectntfs",
+    "core.safecrlf",
+    "core.sharedrepository",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+    "core.splitindex",
+    "core.symlinks",
+    "core.trustctime",
+    "core.untrackedcache",
+    "feature.manyfiles",
+    "index.recordendofindexentries",
+    "index.recordoffsettable",
+    "index.skiphash",
+    "index.sparse",
+    "index.threads",
+    "index.version",
+    "splitindex.maxpercentchange",
+    "splitindex.sharedindexexpire",
+];
+/// What of the common folder the stand-in has as links; what is not there leads nowhere.
+const LINKED: &[&str] = &["refs", "packed-refs", "reftable", "objects", "info", "shallow"];
+/// Longest listing of a configuration.
+const LISTING_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest configuration of the stand-in.
+const CONFIG_BYTES_MAX: u64 = 4_096;
+/// Longest value that is let through.
+const VALUE_BYTES_MAX: usize = 4_096;
+
+/// The settings of one moment, for all calls of one operation.
+#[derive(Debug)]
+pub(in crate::documents) struct Settings {
+    environment: Vec<(String, String)>,
+    /// Whether line ends of any text file may be converted, whatever its attributes.
+    pub(in crate::documents) converts_line_ends: bool,
+}
+
+/// The folder that stands in for the repository's common folder.
+pub(in crate::documents::git) struct StandIn {
+    folder: Utf8PathBuf,
+    common: Utf8PathBuf,
+    format: ObjectFormat,
+    is_temporary: bool,
+}
+
+impl Settings {
+    /// Returns what a call's environment is to hold besides the usual.
+    pub(in crate::documents::git) fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+}
+
+impl StandIn {
+    /// Returns a stand-in in a folder of its own that goes with it.
+    pub(in crate::documents::git) fn temporary(
+        common: Utf8PathBuf,
+        format: ObjectFormat,
+    ) -> Result<StandIn> {
+        let folder = private_folder("wiki-browser-git-")?;
+        Ok(StandIn { folder, common, format, is_temporary: true })
+    }
+
+    /// Returns the same in a folder that stays.
+    pub(in crate::documents::git) fn moved(&self, folder: Utf8PathBuf) -> StandIn {
+        StandIn { folder, common: self.common.clone(), format: self.format, is_temporary: false }
+    }
+
+    /// Makes the folder what it must be: it may be new, or somebody cleaned up.
+    fn make(&self, is_reftable: bool) -> Result<()> {
+        let cannot = || format!("cannot write {}", self.folder);
+        let make = || -> std::io::Result<()> {
+            std::fs::create_dir_all(&self.folder)?;
+            for name in LINKED {
+                let (link, target) = (self.folder.join(name), self.common.join(name));
+                if link.read_link_utf8().is_ok_and(|it| it == target) {
+                    continue;
+                }
+                if link.symlink_metadata().is_ok() {
+                    std::fs::remove_file(&link)?;
+                }
+                match symlink(&target, &link) {
+                    // Another call made it at the same time.
+                    Err(cause) if cause.kind() == std::io::ErrorKind::AlreadyExists => {}
+                    done => done?,
+                }
+            }
+            let config = self.folder.join("config");
+            let wanted = self.config(is_reftable).into_bytes();
+            if read_small(&config, CONFIG_BYTES_MAX).is_ok_and(|it| it == Some(wanted.clone())) {
+                return Ok(());
+            }
+            let new = self.folder.join(format!("config.{:?}", std::thread::current().id()));
+            if new.symlink_metadata().is_ok() {
+                std::fs::remove_file(&new)?;
+            }
+            File::create_new(&new)?.write_all(&wanted)?;
+            std::fs::rename(&new, &config)
+        };
+        make().context(ErrorKind::Unavailable, cannot)
+    }
+
+    fn config(&self, is_reftable: bool) -> String {
+        let mut text = "[core]\n\trepositoryFormatVersion = 1\n[extensions]\n".to_owned();
+        if self.format == ObjectFormat::Sha256 {
+            text.push_str("\tobjectFormat = sha256\n");
+        }
+        if is_reftable {
+            text.push_str("\trefStorage = reftable\n");
+        }
+        text
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            // What cannot be removed is a few links in the system's folder for such things.
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+impl Repo {
+    /// Returns a handle whose calls all see the configuration of this moment.
+    pub(in crate::documents) async fn settled(&self) -> Result<Repo> {
+        let settings = Some(self.settings().await?);
+        Ok(Repo { shared: Arc::clone(&self.shared), stand_in: self.stand_in.clone(), settings })
+    }
+
+    /// Returns the settings of this handle, or else those of this moment.
+    pub(in crate::documents) async fn settings(&self) -> Result<Arc<Settings>> {
+        if let Some(settings) = &self.settings {
+            return Ok(Arc::clone(settings));
+        }
+        let call = self.git().call(&["config", "--null", "--list"]);
+        let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
+        let listed = parse(&listed);
+        let is_reftable =
+            listed.iter().any(|(key, value)| key == "extensions.refstorage" && value == "reftable");
+        let stand_in = Arc::clone(&self.stand_in);
+        blocking(move || stand_in.make(is_reftable)).await??;
+        Ok(Arc::new(self.let_through(listed)))
+    }
+
+    fn let_through(&self, listed: Vec<(String, String)>) -> Settings {
+        let attributes = listed.iter().rfind(|(key, _)| key == "core.attributesfile");
+        let attributes = self.git().attributes_file(attributes.map(|(_, value)| value.as_str()));
+        let mut kept: Vec<(String, String)> = listed
+            .into_iter()
+            .filter(|(key, value)| {
+                LET_THROUGH.contains(&key.as_str()) && value.len() <= VALUE_BYTES_MAX
+            })
+            .collect();
+        kept.extend(attributes.map(|it| ("core.attributesFile".to_owned(), it.to_string())));
+        let last = |name: &str| kept.iter().rfind(|(key, _)| key == name).map(|it| it.1.as_str());
+        let converts_line_ends = last("core.autocrlf").is_some_and(|it| !is_false(it))
+            || last("core.eol").is_some_and(|it| !it.eq_ignore_ascii_case("lf"));
+        let mut environment = numbered(kept);
+        // Without this switch the repository's own configuration is read, as git does by itself.
+        if !fault::is_off("stand_in") {
+            let ours = [
+                ("GIT_COMMON_DIR", self.stand_in.folder.as_str()),
+                ("GIT_CONFIG_NOSYSTEM", "1"),
+                ("GIT_CONFIG_GLOBAL", "/dev/null"),
+                ("GIT_GRAFT_FILE", "/dev/null"),
+                ("HOME", "/dev/null"),
+                ("XDG_CONFIG_HOME", "/dev/null"),
+            ];
+            let ours = ours.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            environment.extend(ours);
+        }
+        Settings { environment, converts_line_ends }
+    }
+}
+
+impl Git {
+    /// Returns the user's file of attributes: the one that is set, or the usual one.
+    fn attributes_file(&self, set: Option<&str>) -> Option<Utf8PathBuf> {
+        let home = self.variable("HOME").map(Utf8Path::new);
+        if let Some(set) = set {
+            return match set.strip_prefix("~/") {
+                Some(below) => home.map(|it| it.join(below)),
+                None => Some(Utf8PathBuf::from(set)),
+            };
+        }
+        let usual = self.variable("XDG_CONFIG_HOME").filter(|it| !it.is_empty());
+        let folder = usual.map(Utf8PathBuf::from).or_else(|| home.map(|it| it.join(".config")));
+        folder.map(|it| it.join("git/attributes"))
+    }
+}
+
+/// Parses `KEY\nVALUE\0`; a key without a value is true. What is not UTF-8 is nothing that is let
+/// through.
+fn parse(listed: &[u8]) -> Vec<(String, String)> {
+    let records = listed.split(|byte| *byte == 0).filter(|it| !it.is_empty());
+    let pairs = records.filter_map(|record| {
+        let record = std::str::from_utf8(record).ok()?;
+        let (key, value) = record.split_once('\n').unwrap_or((record, "true"));
+        Some((key.to_owned(), value.to_owned()))
+    });
+    pairs.collect()
+}
+
+fn is_false(value: &str) -> bool {
+    ["false", "no", "off", "0", ""].iter().any(|it| value.eq_ignore_ascii_case(it))
+}
+
+/// Writes settings as environment: a name or value may hold `=`, which `-c` could not say.
+fn numbered(settings: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut environment = vec![("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string())];
+    for (at, (key, value)) in settings.into_iter().enumerate() {
+        environment.push((format!("GIT_CONFIG_KEY_{at}"), key));
+        environment.push((format!("GIT_CONFIG_VALUE_{at}"), value));
+    }
+    environment
+}
+
+/// Returns the folder that holds what all worktrees of a repository share.
+pub(in crate::documents::git) fn common_folder(
+    git_dir: &Utf8Path,
+    told: &str,
+) -> Result<Utf8PathBuf> {
+    let common = git_dir.join(told);
+    common.canonicalize_utf8().map_err(|cause| {
+        Error::unavailable(format!("cannot find {common}")).code("not_a_repository").source(cause)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_setting_that_is_let_through_names_a_program() {
+        for name in LET_THROUGH {
+            assert_eq!(name.to_lowercase(), **name, "git lists names in lower case");
+            let harmful = ["filter", "hook", "command", "pager", "editor", "fsmonitor", "program"];
+            assert!(!harmful.iter().any(|it| name.contains(it)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_listing_is_parsed_by_its_nuls() {
+        let parsed = parse(b"core.bare\nfalse\0core.eol\na=b\nc\0alone\0bad.\xff\nx\0");
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(
+            parsed,
+            [pair("core.bare", "false"), pair("core.eol", "a=b\nc"), pair("alone", "true")]
+        );
+        assert!(is_false("No") && !is_false("input") && !is_false("true"));
+    }
+}

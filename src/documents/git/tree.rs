@@ -1,0 +1,193 @@
+//! Trees of git: what a commit holds on the way to a path, and the same with one file replaced.
+
+use crate::base::{BlobId, Error, Result, SourcePath};
+use crate::documents::git::failure::damaged;
+use crate::documents::git::{Repo, hash_object, hex};
+
+/// Most that the trees on the way to one path may hold; a folder of 100,000 files has some 5 MB.
+const TREES_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// A file as a commit holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeEntry {
+    /// Its content.
+    pub blob: BlobId,
+    /// Its mode in git's words: `100644`, `100755`, `120000` (a link), `160000` (a submodule).
+    pub mode: String,
+}
+
+/// The trees of one commit on the way to a path, the topmost first; the last may be missing.
+#[derive(Clone, Debug)]
+pub(in crate::documents) struct Grove {
+    names: Vec<String>,
+    trees: Vec<Vec<Leaf>>,
+}
+
+/// An entry of a tree as it is stored.
+#[derive(Clone, Debug)]
+struct Leaf {
+    mode: String,
+    name: Vec<u8>,
+    id: BlobId,
+}
+
+impl Grove {
+    /// Returns what the commit holds at the path; nothing if there is no file.
+    pub(in crate::documents) fn entry(&self) -> Option<TreeEntry> {
+        let leaf = self.leaf(self.names.len() - 1)?;
+        let is_tree = leaf.mode == "40000";
+        (!is_tree).then(|| TreeEntry { blob: leaf.id.clone(), mode: leaf.mode.clone() })
+    }
+
+    fn leaf(&self, level: usize) -> Option<&Leaf> {
+        let name = self.names.get(level)?.as_bytes();
+        self.trees.get(level)?.iter().find(|it| it.name == name)
+    }
+}
+
+impl Repo {
+    /// Returns what a commit holds at a path; nothing if there is no file.
+    ///
+    /// # Errors
+    /// `unavailable` with code `repository_damaged` if there is no such commit.
+    pub async fn blob_at(&self, commit: &BlobId, path: &SourcePath) -> Result<Option<TreeEntry>> {
+        Ok(self.grove(commit, path).await?.entry())
+    }
+
+    /// Reads the trees of a commit on the way to a path, all by one call.
+    pub(in crate::documents) async fn grove(
+        &self,
+        commit: &BlobId,
+        path: &SourcePath,
+    ) -> Result<Grove> {
+        let names: Vec<String> = self.git_path(path).split('/').map(str::to_owned).collect();
+        let mut asked = format!("{commit}^{{tree}}\n");
+        for depth in 1..names.len() {
+            asked.push_str(&format!("{commit}:{}\n", names[..depth].join("/")));
+        }
+        let call = self.git().call(&["cat-file", "--batch=%(objecttype) %(objectsize)"]);
+        let told = call.stdin(asked).output_max(TREES_BYTES_MAX).output().await?;
+        let mut rest = told.as_slice();
+        let mut trees = Vec::new();
+        for depth in 0..names.len() {
+            let end = rest.iter().position(|it| *it == b'\n').unwrap_or(rest.len());
+            let head = String::from_utf8_lossy(&rest[..end]).into_owned();
+            rest = rest.get(end + 1..).unwrap_or_default();
+            let (kind, size) = match head.split_once(' ') {
+                Some((kind @ ("tree" | "blob" | "commit" | "tag"), size)) => {
+                    (kind, size.parse::<usize>().ok())
+                }
+                _ => ("missing", None),
+            };
+            let Some(bytes) = size.and_then(|it| rest.get(..it)) else {
+                match depth {
+                    0 => return Err(damaged(format!("the tree of commit {commit} is not there"))),
+                    // No such folder, or a tree of it that is not there.
+                    _ => break,
+                }
+            };
+            if kind != "tree" {
+                break;
+            }
+            trees.push(self.leaves(bytes)?);
+            rest = rest.get(bytes.len() + 1..).unwrap_or_default();
+        }
+        let grove = Grove { names, trees };
+        let level = grove.trees.len();
+        let is_lost = level < grove.names.len()
+            && grove.leaf(level - 1).is_some_and(|leaf| leaf.mode == "40000");
+        match is_lost {
+            true => Err(damaged(format!("a tree of commit {commit} is not there"))),
+            false => Ok(grove),
+        }
+    }
+
+    /// Stores the trees of a commit with one file's content replaced, and returns the topmost.
+    /// What else they hold need not be there: a clone may be partial.
+    pub(in crate::documents) async fn write_trees(
+        &self,
+        grove: &Grove,
+        blob: &BlobId,
+    ) -> Result<BlobId> {
+        let mut id = blob.clone();
+        let mut written = Vec::new();
+        let mut ids = Vec::new();
+        for level in (0..grove.names.len()).rev() {
+            let name = grove.names[level].as_bytes();
+            let mut leaves = grove.trees.get(level).cloned().unwrap_or_default();
+            let Some(leaf) = leaves.iter_mut().find(|it| it.name == name) else {
+                return Err(Error::internal("a file is replaced where none is"));
+            };
+            leaf.id = id;
+            for leaf in &leaves {
+                written.extend_from_slice(&listed(leaf));
+            }
+            // An empty record ends a tree.
+            written.push(0);
+            id = self.tree_id(&leaves);
+            ids.push(id.clone());
+        }
+        let call = self.git().call(&["mktree", "-z", "--batch", "--missing"]).writing();
+        let told = call.stdin(written).line().await?;
+        let is_same = told.lines().eq(ids.iter().map(BlobId::as_str));
+        // A tree that git would write otherwise is not well made.
+        match is_same {
+            true => Ok(id),
+            false => Err(damaged("git would write the folders of the last commit otherwise")),
+        }
+    }
+
+    fn leaves(&self, tree: &[u8]) -> Result<Vec<Leaf>> {
+        let id_bytes = self.shared.format.id_bytes();
+        let mut rest = tree;
+        let mut leaves = Vec::new();
+        while !rest.is_empty() {
+            let leaf = || {
+                let space = rest.iter().position(|it| *it == b' ')?;
+                let nul = rest.iter().position(|it| *it == 0)?;
+                let (mode, name) = (rest.get(..space)?, rest.get(space + 1..nul)?);
+                let id = rest.get(nul + 1..nul + 1 + id_bytes)?;
+                let mode = String::from_utf8(mode.to_vec()).ok()?;
+                let leaf = Leaf { mode, name: name.to_vec(), id: hex(id).parse().ok()? };
+                Some((leaf, nul + 1 + id_bytes))
+            };
+            let Some((leaf, length)) = leaf() else {
+                return Err(damaged("a tree of the last commit is not well made"));
+            };
+            leaves.push(leaf);
+            rest = &rest[length..];
+        }
+        Ok(leaves)
+    }
+
+    fn tree_id(&self, leaves: &[Leaf]) -> BlobId {
+        let mut bytes = Vec::new();
+        for leaf in leaves {
+            bytes.extend_from_slice(leaf.mode.as_bytes());
+            bytes.push(b' ');
+            bytes.extend_from_slice(&leaf.name);
+            bytes.push(0);
+            bytes.extend(raw(leaf.id.as_str()));
+        }
+        hash_object(self.shared.format, "tree", &bytes)
+    }
+}
+
+/// Writes an entry as `git mktree -z` reads it.
+fn listed(leaf: &Leaf) -> Vec<u8> {
+    let kind = match leaf.mode.as_str() {
+        "40000" => "tree",
+        "160000" => "commit",
+        _ => "blob",
+    };
+    let mut record = format!("{:0>6} {kind} {}\t", leaf.mode, leaf.id).into_bytes();
+    record.extend_from_slice(&leaf.name);
+    record.push(0);
+    record
+}
+
+/// Returns the bytes that hexadecimal digits stand for.
+fn raw(hex: &str) -> impl Iterator<Item = u8> + '_ {
+    let digit = |it: u8| char::from(it).to_digit(16).unwrap_or(0) as u8;
+    hex.as_bytes().chunks_exact(2).map(move |pair| digit(pair[0]) * 16 + digit(pair[1]))
+}

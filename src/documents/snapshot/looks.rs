@@ -1,0 +1,75 @@
+//! The jobs that are being watched: what there was before each, and which ran at the same time.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{BlobId, JobId};
+use crate::documents::snapshot::{Snapshot, Staged, Work};
+
+/// What is known of a job that runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Look {
+    /// The repository before its agent was started.
+    pub before: Snapshot,
+    /// Jobs that ran at some time while it did.
+    pub others: BTreeSet<JobId>,
+}
+
+type Flagged = (String, Vec<(String, Staged)>);
+
+/// All of them; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Looks {
+    running: Arc<Mutex<HashMap<JobId, Look>>>,
+    flagged: Arc<Mutex<Option<Flagged>>>,
+}
+
+impl Looks {
+    /// Notes a job that begins.
+    pub fn begin(&self, job: &JobId, before: Snapshot) -> Look {
+        let mut running = self.running();
+        let others = running.keys().cloned().collect();
+        for look in running.values_mut() {
+            look.others.insert(job.clone());
+        }
+        let look = Look { before, others };
+        running.insert(job.clone(), look.clone());
+        look
+    }
+
+    /// Forgets a job that has ended, and returns what was noted.
+    pub fn end(&self, job: &JobId) -> Option<Look> {
+        self.running().remove(job)
+    }
+
+    /// Changes what jobs that run now are compared with: a person has changed it, on record.
+    pub(in crate::documents) fn amend(&self, amend: impl Fn(&mut Snapshot)) {
+        self.running().values_mut().for_each(|it| amend(&mut it.before));
+    }
+
+    /// Returns the content that may have to be put back when a job ends that runs now.
+    pub fn needed(&self) -> BTreeSet<BlobId> {
+        let running = self.running();
+        let befores = running.values().map(|it| &it.before);
+        let works = befores.flat_map(|it| {
+            it.paths.values().map(|path| &path.state.work).chain(it.private.values())
+        });
+        works.filter_map(Work::blob).cloned().collect()
+    }
+
+    pub(super) fn flagged(&self, facts: &str) -> Option<Vec<(String, Staged)>> {
+        let known = self.flagged.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().filter(|it| it.0 == facts).map(|it| it.1.clone())
+    }
+
+    pub(super) fn keep_flagged(&self, facts: String, found: Vec<(String, Staged)>) {
+        let mut known = self.flagged.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some((facts, found));
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<JobId, Look>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

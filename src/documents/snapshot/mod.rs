@@ -1,0 +1,308 @@
+//! What of the user's repository an agent could have changed, at one moment: what is checked out,
+//! branches, tags and stash, index, working tree, and the files by which git itself is steered.
+//!
+//! A path that is clean is not listed: then index and working tree are as the commit that is
+//! checked out says. So a snapshot is as large as the work in progress, not as the repository.
+
+mod kept;
+mod looks;
+mod private;
+mod status;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+
+use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::{BlobId, Error, Result};
+use crate::documents::git::{Repo, blocking};
+use crate::process::{Root, Standing};
+
+pub use kept::Kept;
+pub use looks::{Look, Looks};
+pub(in crate::documents) use private::{git_root, names_lock};
+
+/// Most files of which the content is read and kept; of more, only size and times.
+const READ_MAX: usize = 2_000;
+/// Most bytes of content that are kept of one moment.
+const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Most that the names of branches, tags and the stash may take.
+const REFS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A blob in a commit or in the index, with its mode in git's words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spot {
+    /// `100644`, `100755`, `120000` or `160000`.
+    pub mode: String,
+    /// The content.
+    pub blob: BlobId,
+}
+
+/// An entry of the index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Staged {
+    /// Content and mode.
+    #[serde(flatten)]
+    pub spot: Spot,
+    /// 0, or 1 to 3 for the sides of a conflict.
+    pub stage: u8,
+    /// `assume-unchanged` or `skip-worktree`, if git was told not to look at the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flag: Option<String>,
+}
+
+/// What stands at a place: in the working tree, or among git's own files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Work {
+    /// What the index says, as git checks it out.
+    Indexed,
+    /// Nothing.
+    Nothing,
+    /// A file.
+    File {
+        /// Its bytes as a blob, without filters.
+        blob: BlobId,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it points.
+        target: String,
+    },
+    /// Something that is not read: its facts tell one from another.
+    Seen {
+        /// Size, times, inode.
+        facts: String,
+    },
+}
+
+/// The state of a path, apart from the commit that is checked out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathState {
+    /// Its entries in the index; none if it is not tracked.
+    pub index: Vec<Staged>,
+    /// What stands in the working tree.
+    pub work: Work,
+}
+
+/// A path that is not clean.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unclean {
+    /// What the commit that is checked out holds there.
+    pub head: Option<Spot>,
+    /// What stands there.
+    pub state: PathState,
+}
+
+/// What is checked out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tip {
+    /// The branch, `refs/heads/…`; none if a commit is checked out by itself.
+    pub branch: Option<String>,
+    /// The commit; none on a branch without one.
+    pub commit: Option<BlobId>,
+}
+
+/// The state of the repository at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// What is checked out.
+    pub tip: Tip,
+    /// Branches, tags and the stash.
+    pub refs: BTreeMap<String, BlobId>,
+    /// Paths that are not clean, as git names them.
+    pub paths: BTreeMap<String, Unclean>,
+    /// Git's own files by which it is steered, and locks: relative to its folder.
+    pub private: BTreeMap<String, Work>,
+}
+
+impl PathState {
+    /// Returns the state of a clean path.
+    pub fn clean(spot: Option<&Spot>) -> PathState {
+        match spot {
+            None => PathState { index: Vec::new(), work: Work::Nothing },
+            Some(spot) => {
+                let staged = Staged { spot: spot.clone(), stage: 0, flag: None };
+                PathState { index: vec![staged], work: Work::Indexed }
+            }
+        }
+    }
+
+    /// Returns the entry of the index that is no side of a conflict.
+    pub fn staged(&self) -> Option<&Staged> {
+        self.index.iter().find(|it| it.stage == 0)
+    }
+}
+
+impl Work {
+    /// Returns the content of what stands there, as far as it can be said without git.
+    pub fn blob(&self) -> Option<&BlobId> {
+        match self {
+            Work::File { blob, .. } => Some(blob),
+            _ => None,
+        }
+    }
+}
+
+impl Repo {
+    /// Looks at the repository as it is now, while no approval is under way. Content that is
+    /// nowhere else is put into `kept`.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say, or the content cannot be kept.
+    pub async fn look(&self, kept: &Kept) -> Result<Snapshot> {
+        let _still = self.stillness().await;
+        self.look_within(kept).await
+    }
+
+    /// The same for a caller that holds the turn.
+    pub(in crate::documents) async fn look_within(&self, kept: &Kept) -> Result<Snapshot> {
+        let (told, refs, flagged) =
+            tokio::join!(self.whole_status(), self.named_commits(), self.flagged());
+        let (told, refs, flagged) = (told?, refs?, flagged?);
+        let mut status = status::parse(&told)?;
+        status::add_flagged(&mut status, flagged);
+        let (repo, kept) = (self.clone(), kept.clone());
+        blocking(move || repo.fill(status, refs, &kept)).await?
+    }
+
+    fn fill(
+        &self,
+        status: status::Status,
+        refs: BTreeMap<String, BlobId>,
+        kept: &Kept,
+    ) -> Result<Snapshot> {
+        let top = Root::open(self.git().folder())?;
+        let mut reader = Reader { repo: self, kept, files: 0, bytes: 0 };
+        let own = kept.folder_below(self.git().folder());
+        let mut paths = BTreeMap::new();
+        for (path, found) in status.paths {
+            if own.as_ref().is_some_and(|own| path.starts_with(own.as_str())) {
+                continue;
+            }
+            let work = match found.is_work_as_indexed {
+                true => Work::Indexed,
+                false => reader.work(&top, Utf8Path::new(&path))?,
+            };
+            let state = PathState { index: found.index, work };
+            paths.insert(path, Unclean { head: found.head, state });
+        }
+        let private = private::look(self, &mut reader, status.tip.branch.as_deref())?;
+        Ok(Snapshot { tip: status.tip, refs, paths, private })
+    }
+
+    async fn whole_status(&self) -> Result<Vec<u8>> {
+        let call = self.git().call(&[
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--branch",
+            "--untracked-files=all",
+            "--no-renames",
+            "--ignore-submodules=all",
+            "--no-ahead-behind",
+        ]);
+        let settings = self.settings().await?;
+        call.output_max(status::LISTING_BYTES_MAX).on_files(&settings).output().await
+    }
+
+    /// Returns the entries of the index of some paths.
+    pub(in crate::documents) async fn entries_of(
+        &self,
+        paths: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, Vec<Staged>>> {
+        let call = self.git().call(&["ls-files", "-v", "-s", "-z"]);
+        let listed = call.output_max(status::LISTING_BYTES_MAX).output().await?;
+        let mut found: BTreeMap<String, Vec<Staged>> = BTreeMap::new();
+        for (path, staged) in status::entries(&listed, |path| paths.contains(path))? {
+            found.entry(path).or_default().push(staged);
+        }
+        Ok(found)
+    }
+
+    /// Returns branches, tags and the stash.
+    pub(in crate::documents) async fn named_commits(&self) -> Result<BTreeMap<String, BlobId>> {
+        let call = self.git().call(&[
+            "for-each-ref",
+            "--format=%(objectname) %(refname)",
+            "refs/heads",
+            "refs/tags",
+            "refs/stash",
+        ]);
+        let listed = call.output_max(REFS_BYTES_MAX).output().await?;
+        let listed = String::from_utf8_lossy(&listed);
+        let named = listed.lines().filter_map(|line| line.split_once(' '));
+        named.map(|(id, name)| Ok((name.to_owned(), id.parse()?))).collect()
+    }
+
+    /// Returns the entries of the index at which git was told not to look. They are asked for only
+    /// if the index is another than last time.
+    async fn flagged(&self) -> Result<Vec<(String, Staged)>> {
+        let index = self.git_dir().join("index");
+        let facts = blocking(move || facts_of(&index)).await?;
+        if let Some(known) = self.looks().flagged(&facts) {
+            return Ok(known);
+        }
+        let call = self.git().call(&["ls-files", "-v", "-s", "-z"]);
+        let listed = call.output_max(status::LISTING_BYTES_MAX).output().await?;
+        let found = status::flagged(&listed)?;
+        self.looks().keep_flagged(facts, found.clone());
+        Ok(found)
+    }
+}
+
+/// Returns what tells a file from the one that will replace it.
+fn facts_of(path: &Utf8Path) -> String {
+    use std::os::unix::fs::MetadataExt as _;
+    match path.symlink_metadata() {
+        Err(_) => "nothing".to_owned(),
+        Ok(it) => {
+            format!("{} {} {} {}", it.ino(), it.len(), it.ctime(), it.ctime_nsec())
+        }
+    }
+}
+
+/// Reads what stands at paths, as long as there is room to keep it.
+struct Reader<'a> {
+    repo: &'a Repo,
+    kept: &'a Kept,
+    files: usize,
+    bytes: usize,
+}
+
+impl Reader<'_> {
+    fn work(&mut self, root: &Root, path: &Utf8Path) -> Result<Work> {
+        if path.as_str().ends_with('/') {
+            // A repository of its own in the working tree: git says no more of it.
+            return Ok(Work::Seen { facts: "folder".to_owned() });
+        }
+        let room = READ_BYTES_MAX.saturating_sub(self.bytes).min(SOURCE_BYTES_MAX);
+        let limit = if self.files < READ_MAX { room } else { 0 };
+        self.files += 1;
+        Ok(match root.standing(path, limit)? {
+            Standing::Nothing => Work::Nothing,
+            Standing::Link { target } => {
+                self.kept.put(&self.repo.hash(target.as_bytes()), target.as_bytes())?;
+                Work::Link { target }
+            }
+            Standing::Other { facts } => Work::Seen { facts },
+            Standing::File { bytes, mode } => {
+                self.bytes += bytes.len();
+                let blob = self.repo.hash(&bytes);
+                self.kept.put(&blob, &bytes)?;
+                Work::File { blob, mode }
+            }
+        })
+    }
+}
+
+/// Returns the folder of git's files that all working trees share.
+fn common_dir(git_dir: &Utf8Path) -> Result<Utf8PathBuf> {
+    let told = crate::process::read_small(&git_dir.join("commondir"), 4_096)?;
+    let Some(told) = told else { return Ok(git_dir.to_owned()) };
+    let told = String::from_utf8(told).map_err(|_| Error::unavailable("a strange commondir"))?;
+    Ok(git_dir.join(told.trim_end()))
+}

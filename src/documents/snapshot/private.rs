@@ -1,0 +1,102 @@
+//! Git's own files that steer it: configuration, hooks, operations under way, locks.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::Result;
+use crate::documents::git::Repo;
+use crate::documents::snapshot::{Reader, Work, common_dir};
+use crate::process::Root;
+
+/// Files of the folder that all working trees share.
+const SHARED: &[&str] = &[
+    "config",
+    "info/exclude",
+    "info/attributes",
+    "info/grafts",
+    "shallow",
+    "packed-refs.lock",
+    "config.lock",
+    "shallow.lock",
+];
+/// Files and folders of one working tree.
+const OWN: &[&str] = &[
+    "config.worktree",
+    "info/sparse-checkout",
+    "MERGE_HEAD",
+    "MERGE_MSG",
+    "MERGE_MODE",
+    "SQUASH_MSG",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "REBASE_HEAD",
+    "BISECT_LOG",
+    "BISECT_START",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "index.lock",
+    "HEAD.lock",
+];
+/// Most hooks that are looked at.
+const HOOKS_MAX: usize = 100;
+
+/// Returns whether the name is that of a lock.
+pub(in crate::documents) fn names_lock(name: &str) -> bool {
+    name.ends_with(".lock")
+}
+
+/// Returns the folder in which a file of git's is looked for.
+///
+/// # Errors
+/// `not_found` if it cannot be opened.
+pub(in crate::documents) fn git_root(repo: &Repo, name: &str) -> Result<Root> {
+    let is_shared =
+        SHARED.contains(&name) || name.starts_with("hooks/") || name.starts_with("refs/");
+    let folder = match is_shared {
+        true => common_dir(repo.git_dir())?,
+        false => repo.git_dir().to_owned(),
+    };
+    Root::open(&folder)
+}
+
+/// Looks at them all; what is not there is not listed.
+pub(super) fn look(
+    repo: &Repo,
+    reader: &mut Reader<'_>,
+    branch: Option<&str>,
+) -> Result<BTreeMap<String, Work>> {
+    let shared = common_dir(repo.git_dir())?;
+    let mut names: Vec<String> = SHARED.iter().map(|it| (*it).to_owned()).collect();
+    names.extend(hooks(&shared));
+    names.extend(branch.map(|it| format!("{it}.lock")));
+    let mut found = BTreeMap::new();
+    let places = [(shared, names), (repo.git_dir().to_owned(), OWN.iter().map(own).collect())];
+    for (folder, names) in places {
+        let root = Root::open(&folder)?;
+        for name in names {
+            match reader.work(&root, Utf8Path::new(&name))? {
+                Work::Nothing => {}
+                work => {
+                    found.insert(name, work);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn own(name: &&str) -> String {
+    (*name).to_owned()
+}
+
+/// Returns the hooks that are there but for the samples, which git never runs.
+fn hooks(shared: &Utf8PathBuf) -> Vec<String> {
+    let Ok(listed) = shared.join("hooks").read_dir_utf8() else { return Vec::new() };
+    let names = listed.filter_map(|it| Some(it.ok()?.file_name().to_owned()));
+    let mut names: Vec<String> = names.filter(|it| !it.ends_with(".sample")).collect();
+    names.sort();
+    names.truncate(HOOKS_MAX);
+    names.into_iter().map(|it| format!("hooks/{it}")).collect()
+}

@@ -1,0 +1,93 @@
+//! The doctor's look at engines: whether they are there, and which version of those that are known.
+
+use std::time::Duration;
+
+use crate::base::{Error, Finding, Result};
+use crate::flows::doctor::Surroundings;
+use crate::jobs::{Engines, ResolvedEngine};
+use crate::process::{self, Children, Run};
+use crate::script::Loaded;
+
+const WHAT: &str = "engine";
+/// Programs that answer `--version` at once and do nothing else. What others would do is unknown.
+const KNOWN: [&str; 9] =
+    ["aider", "amp", "claude", "codex", "copilot", "cursor-agent", "gemini", "goose", "opencode"];
+/// How long one may take to tell its version.
+const VERSION_MAX: Duration = Duration::from_secs(5);
+const VERSION_BYTES_MAX: usize = 64 * 1024;
+/// Longest version that is shown.
+const VERSION_CHARS_MAX: usize = 60;
+
+pub(super) async fn engines(loaded: &Loaded, around: &Surroundings) -> Vec<Finding> {
+    let Ok(wb_agent) = &around.wb_agent else { return Vec::new() };
+    let engines = match Engines::resolve(&loaded.config, &around.path, wb_agent) {
+        Ok(engines) => engines,
+        Err(cause) => {
+            let advice = cause.hint_str().unwrap_or("install it");
+            return vec![Finding::error(WHAT, cause.message(), advice)];
+        }
+    };
+    let mut found = Vec::new();
+    for engine in engines.iter() {
+        found.push(look(engine, around).await);
+        found.extend(refusal(loaded, engine, around));
+    }
+    if found.is_empty() {
+        let advice = "declare kinds with wb.kind; wiki-browser init shows some";
+        found.push(Finding::warn(WHAT, "no kind names one: no agent can work here", advice));
+    }
+    found
+}
+
+async fn look(engine: &ResolvedEngine, around: &Surroundings) -> Finding {
+    let name = &engine.name;
+    let program = engine.argv.first().map_or("", String::as_str);
+    let file = program.rsplit('/').next().unwrap_or(program);
+    if !KNOWN.contains(&file) {
+        return Finding::ok(WHAT, format!("\"{name}\" runs {program}"));
+    }
+    match version(program, engine, around).await {
+        Ok(version) => Finding::ok(WHAT, format!("\"{name}\" runs {program}, version {version}")),
+        Err(cause) => Finding::warn(
+            WHAT,
+            format!("\"{name}\" runs {program}, which tells no version: {}", cause.message()),
+            format!("try it in a terminal: {program} --version"),
+        ),
+    }
+}
+
+async fn version(program: &str, engine: &ResolvedEngine, around: &Surroundings) -> Result<String> {
+    let mut env = around.env.clone();
+    env.extend(engine.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let run = Run {
+        program: program.into(),
+        args: vec!["--version".into()],
+        cwd: "/".into(),
+        env,
+        stdin: Vec::new(),
+        timeout: VERSION_MAX,
+        output_bytes_max: VERSION_BYTES_MAX,
+    };
+    let output = process::run(&Children::new(), run).await?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().next().unwrap_or_default().trim();
+    match output.code == 0 && !line.is_empty() {
+        true => Ok(line.chars().take(VERSION_CHARS_MAX).collect()),
+        false => Err(Error::unavailable(format!("it exited with {}", output.code))),
+    }
+}
+
+/// Claude Code runs without its questions for permission as root only where it is told that it may.
+fn refusal(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Option<Finding> {
+    let declared = loaded.config.engines.get(&engine.name)?;
+    let is_told = declared.sets("IS_SANDBOX") || around.env.iter().any(|it| it.0 == "IS_SANDBOX");
+    let is_refused = process::is_root() && declared.skips_permissions() && !is_told;
+    is_refused.then(|| {
+        Finding::warn(
+            WHAT,
+            format!("\"{}\" skips permissions, which Claude Code refuses to root", engine.name),
+            "run the server as another user; or, in a container made for it, set \
+             env = { IS_SANDBOX = \"1\" } in the engine",
+        )
+    })
+}

@@ -1,0 +1,148 @@
+//! The doctor's look at a site: repository, data folder, database, server.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::{Finding, Millis};
+use crate::documents::Repo;
+use crate::process::{self, Children, FileLock};
+use crate::script::Loaded;
+use crate::store::events;
+
+/// Files of the data folder that hold a secret, or all that was ever said.
+const PRIVATE: [&str; 4] = ["operator.token", "wiki.db", "wiki.db-wal", "wiki.db-shm"];
+/// Largest `server.json`.
+const SERVER_BYTES_MAX: u64 = 64 * 1024;
+
+/// What the database says.
+#[derive(Default)]
+pub(super) struct Newest {
+    pub(super) finding: Option<Finding>,
+    /// When its newest event was.
+    pub(super) event: Option<Millis>,
+}
+
+pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
+    const WHAT: &str = "repository";
+    let site = &loaded.config.site;
+    let Some(git) = process::which("git", path, &loaded.config.folder) else {
+        let says = format!("{} was not looked at: there is no git", site.root);
+        return Finding::error(WHAT, says, "install git");
+    };
+    let bad = |cause: crate::base::Error| {
+        let advice = cause.hint_str().unwrap_or("see `git status` there").to_owned();
+        Finding::error(WHAT, cause.message(), advice)
+    };
+    let repo = match Repo::open(&site.root, git, &site.sources, Children::new()).await {
+        Ok(repo) => repo,
+        Err(cause) => return bad(cause),
+    };
+    if let Err(cause) = repo.head().await {
+        return bad(cause);
+    }
+    match repo.list_sources().await {
+        Err(cause) => bad(cause),
+        Ok(sources) if sources.is_empty() => Finding::warn(
+            WHAT,
+            format!("{} has no sources", site.root),
+            "commit some documents, or mend `sources` in wb.site",
+        ),
+        Ok(sources) => Finding::ok(WHAT, format!("{} has {} sources", site.root, sources.len())),
+    }
+}
+
+pub(super) fn data(data: &Utf8Path) -> Finding {
+    const WHAT: &str = "data folder";
+    match process::owner_and_mode(data) {
+        Err(_) => Finding::ok(WHAT, format!("{data} will be made at the first start")),
+        Ok((false, _)) => Finding::error(
+            WHAT,
+            format!("{data} belongs to another user"),
+            "run the server as that user, or choose another `data`",
+        ),
+        Ok((true, mode)) if mode & 0o077 != 0 => Finding::warn(
+            WHAT,
+            format!("{data} can be read by others (mode {mode:03o})"),
+            format!("it holds prompts, logs and the operator's token: chmod 700 {data}"),
+        ),
+        Ok((true, _)) => Finding::ok(WHAT, format!("{data} is private")),
+    }
+}
+
+/// Looks at the files that nobody else may read, once there are any.
+pub(super) fn files(data: &Utf8Path) -> Option<Finding> {
+    const WHAT: &str = "private files";
+    let modes: Vec<(Utf8PathBuf, bool, u32)> = PRIVATE
+        .iter()
+        .map(|it| data.join(it))
+        .filter_map(|path| {
+            let (is_own, mode) = process::owner_and_mode(&path).ok()?;
+            Some((path, is_own, mode))
+        })
+        .collect();
+    if let Some((path, ..)) = modes.iter().find(|it| !it.1) {
+        return Some(Finding::error(
+            WHAT,
+            format!("{path} belongs to another user"),
+            format!("give it to the user of the server: chown USER {path}"),
+        ));
+    }
+    if let Some((path, _, mode)) = modes.iter().find(|it| it.2 & 0o077 != 0) {
+        return Some(Finding::warn(
+            WHAT,
+            format!("{path} is open to others (mode {mode:03o})"),
+            format!("chmod 600 {path}; if others could read it, remove operator.token and restart"),
+        ));
+    }
+    (!modes.is_empty()).then(|| Finding::ok(WHAT, format!("{} files are private", modes.len())))
+}
+
+/// Reads the database as a reader beside its server would.
+pub(super) fn database(data: &Utf8Path) -> Newest {
+    const WHAT: &str = "database";
+    let path = data.join("wiki.db");
+    // A reader of another user would leave files beside it that the server cannot open.
+    match process::owner_and_mode(&path) {
+        Ok((true, _)) => {}
+        Ok((false, _)) | Err(_) => return Newest::default(),
+    }
+    match events::newest(&path) {
+        Ok(event) => {
+            let finding = Some(Finding::ok(WHAT, format!("{path} can be read")));
+            Newest { finding, event }
+        }
+        Err(cause) => {
+            let advice =
+                cause.hint_str().unwrap_or("restore a backup, and keep this file").to_owned();
+            Newest { finding: Some(Finding::error(WHAT, cause.chain(), advice)), event: None }
+        }
+    }
+}
+
+/// Says whether a server runs. Nothing of this is a fault.
+pub(super) fn server(data: &Utf8Path) -> Finding {
+    const WHAT: &str = "server";
+    let lock = data.join("lock");
+    if !lock.exists() {
+        return Finding::ok(WHAT, "none has run here yet");
+    }
+    let facts = process::read_small(&data.join("server.json"), SERVER_BYTES_MAX).ok().flatten();
+    let facts: Option<serde_json::Value> =
+        facts.and_then(|text| serde_json::from_slice(&text).ok());
+    // A server that starts at this moment waits for the lock for longer than this look takes.
+    match FileLock::try_take(&lock) {
+        Ok(Some(_)) if facts.is_some() => {
+            Finding::ok(WHAT, "the last one was killed; the next one settles what it left")
+        }
+        Ok(Some(_)) => Finding::ok(WHAT, "none runs"),
+        Ok(None) => {
+            let facts = facts.unwrap_or_default();
+            let address = facts["address"].as_str().unwrap_or("its socket").to_owned();
+            Finding::ok(WHAT, format!("pid {} serves at {address}", facts["pid"]))
+        }
+        Err(cause) => Finding::error(
+            WHAT,
+            cause.chain(),
+            "the data folder needs a file system with locks, and this user must own it",
+        ),
+    }
+}

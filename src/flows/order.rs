@@ -1,0 +1,104 @@
+//! When the turn of a job comes: its place among those that wait, and its time.
+
+use crate::base::limit::PRIORITY_MAX;
+use crate::base::{Error, ErrorKind, Millis, Result};
+use crate::flows::Site;
+use crate::jobs::{self, Job};
+use crate::people::{Person, Role};
+use crate::script::Kind;
+
+/// Everybody may let a job wait behind others; only an admin may put it before what its kind says.
+pub(in crate::flows) fn priority(kind: &Kind, person: &Person, asked: Option<i64>) -> Result<i64> {
+    let Some(asked) = asked else { return Ok(kind.priority) };
+    if !(-PRIORITY_MAX..=PRIORITY_MAX).contains(&asked) {
+        let message = format!("a priority is between -{PRIORITY_MAX} and {PRIORITY_MAX}");
+        return Err(Error::invalid(message));
+    }
+    if asked > kind.priority && person.role != Role::Admin {
+        let message = format!(
+            "{asked} is above the priority of kind \"{}\", which is {}",
+            kind.name, kind.priority
+        );
+        return Err(Error::new(ErrorKind::Forbidden, message)
+            .code("priority_not_allowed")
+            .hint("only an admin may put a job before others; ask without a priority"));
+    }
+    Ok(asked)
+}
+
+/// Reads a time of a request.
+pub(in crate::flows) fn parse_time(text: &str) -> Result<Millis> {
+    let at: jiff::Timestamp = text.parse().map_err(|_| {
+        Error::invalid("not_before is not a time like 2026-01-02T03:04:05Z").code("bad_time")
+    })?;
+    Ok(Millis(at.as_millisecond()))
+}
+
+/// Returns when a job of an engine may be tried again; nothing if it may be now.
+pub(in crate::flows) async fn allowed_at(
+    site: &Site,
+    old: &Job,
+    engine: &str,
+) -> Result<Option<Millis>> {
+    let (now, engine) = (site.store.clock().now(), engine.to_owned());
+    let holds = site.store.read(move |c| jobs::holds(c, now)).await?;
+    let hold = holds.into_iter().find(|it| it.engine == engine).map(|it| it.until);
+    Ok(old.retry_at.filter(|it| *it > now).max(hold))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::{Location, OnBusy, Prompt};
+
+    fn kind(priority: i64) -> Kind {
+        Kind {
+            name: "k".to_owned(),
+            about: String::new(),
+            engine: "e".to_owned(),
+            skill: None,
+            prompt: Prompt::Template(String::new()),
+            inputs: Vec::new(),
+            lane: None,
+            on_busy: OnBusy::Queue,
+            max_running: None,
+            priority,
+            daily: None,
+            produces: None,
+            timeout: Default::default(),
+            start: None,
+            idle: None,
+            linger: Default::default(),
+            at: Location { file: "x".into(), line: 1, column: 1 },
+        }
+    }
+
+    fn person(role: Role) -> Person {
+        Person {
+            id: "01a20055-441c-7543-b08c-8b3d2fe49395".parse().unwrap(),
+            name: "ada".to_owned(),
+            display_name: "Ada".to_owned(),
+            email: None,
+            role,
+            created_at: Millis(0),
+            disabled_at: None,
+        }
+    }
+
+    #[test]
+    fn only_an_admin_puts_a_job_before_what_its_kind_says() {
+        let (member, admin) = (person(Role::Member), person(Role::Admin));
+        let kind = kind(5);
+        assert_eq!(priority(&kind, &member, None).unwrap(), 5);
+        for lower in [5, 0, -100] {
+            assert_eq!(priority(&kind, &member, Some(lower)).unwrap(), lower);
+        }
+        let refused = priority(&kind, &member, Some(6)).unwrap_err();
+        assert_eq!(refused.code_str(), "priority_not_allowed");
+        assert_eq!(refused.kind(), ErrorKind::Forbidden);
+        assert_eq!(priority(&kind, &admin, Some(100)).unwrap(), 100);
+        for wrong in [101, -101, i64::MIN] {
+            assert!(priority(&kind, &admin, Some(wrong)).is_err());
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Engines whose provider takes no more: their other jobs wait instead of failing one by one.
+//!
+//! **Invariant:** a hold is written in the transaction that settles the job which met the limit, so
+//! no later claim starts another one of that engine before the hold is over or a person lifts it.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result, fault};
+use crate::jobs::telemetry::limit::{AHEAD_MS_MAX, Limit};
+use crate::jobs::{BELL, Job};
+use crate::store::Tx;
+
+/// The first hold of a limit that has no time of its own.
+const FIRST_MS: i64 = 60_000;
+/// The longest one: each that follows upon the one before is twice as long.
+const LONGEST_MS: i64 = 30 * 60_000;
+
+const FIND: &str = "SELECT * FROM engine_holds WHERE engine = :engine";
+const ACTIVE: &str = "SELECT * FROM engine_holds WHERE until_ms > :now ORDER BY engine";
+const PUT: &str = "
+    INSERT INTO engine_holds (engine, since_ms, until_ms, is_said, strikes, job_id)
+    VALUES (:engine, :since, :until, :said, :strikes, :job)
+    ON CONFLICT (engine) DO UPDATE SET since_ms = :since, until_ms = :until, is_said = :said,
+        strikes = :strikes, job_id = :job";
+const DROP: &str = "DELETE FROM engine_holds WHERE engine = :engine AND until_ms <= :now";
+const RELEASE: &str = "DELETE FROM engine_holds WHERE engine = :engine AND until_ms > :now";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("hold::find", FIND),
+    ("hold::active", ACTIVE),
+    ("hold::put", PUT),
+    ("hold::drop", DROP),
+    ("hold::release", RELEASE),
+];
+
+/// An engine that is held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hold {
+    /// The engine.
+    pub engine: String,
+    /// When it was last written.
+    pub since: Millis,
+    /// When it is over.
+    pub until: Millis,
+    /// Whether the provider said until when; otherwise it is a guess that grows.
+    pub is_said: bool,
+    /// The job that met the limit.
+    pub job_id: JobId,
+    #[serde(skip)]
+    strikes: i64,
+}
+
+/// Holds the engine of a job that met a limit.
+pub(super) fn hold(tx: &Tx<'_>, engine: &str, job: &Job, limit: Limit) -> Result<()> {
+    if fault::is_off("engine_hold") {
+        return Ok(());
+    }
+    let now = tx.now();
+    let before = find(tx.connection(), engine)?;
+    let strikes = match &before {
+        None => 1,
+        // Jobs that ran side by side meet the same limit: it is no other one.
+        Some(before) if job.started_at.is_some_and(|it| it < before.until) => before.strikes,
+        Some(before) => before.strikes.saturating_add(1),
+    };
+    let said = limit.retry_at.filter(|it| *it > now).map(|it| it.min(now.plus(AHEAD_MS_MAX)));
+    let doublings = u32::try_from(strikes - 1).unwrap_or(0).min(16);
+    let guess = now.plus((FIRST_MS << doublings).min(LONGEST_MS));
+    let before = before.filter(|it| it.until > now);
+    let is_said = said.is_some() || before.as_ref().is_some_and(|it| it.is_said);
+    let until = match (said, before) {
+        (Some(said), before) => before.map_or(said, |it| it.until.max(said)),
+        (None, Some(before)) if before.is_said => before.until,
+        (None, before) => before.map_or(guess, |it| it.until.max(guess)),
+    };
+    tx.prepare_cached(PUT)?.execute(named_params! {
+        ":engine": engine, ":since": now, ":until": until, ":said": is_said,
+        ":strikes": strikes, ":job": job.id,
+    })?;
+    tx.emit(Event::new(
+        EventKind::EngineHeld,
+        format!("engine:{engine}"),
+        Actor::System,
+        json!({"engine": engine, "until": until, "job_id": job.id}),
+    ))
+}
+
+/// Forgets a hold that is over, because a job of the engine has succeeded.
+pub(super) fn well(tx: &Tx<'_>, engine: &str) -> Result<()> {
+    tx.prepare_cached(DROP)?.execute(named_params! {":engine": engine, ":now": tx.now()})?;
+    Ok(())
+}
+
+/// Lifts a hold.
+///
+/// # Errors
+/// `conflict` with code `engine_not_held`.
+pub fn release(tx: &Tx<'_>, engine: &str, by: &Actor) -> Result<()> {
+    let params = named_params! {":engine": engine, ":now": tx.now()};
+    if tx.prepare_cached(RELEASE)?.execute(params)? == 0 {
+        let message = format!("the engine \"{engine}\" is not held");
+        return Err(Error::conflict("engine_not_held", message));
+    }
+    tx.ring(BELL);
+    tx.emit(
+        Event::new(
+            EventKind::EngineReleased,
+            format!("engine:{engine}"),
+            by.clone(),
+            json!({"engine": engine}),
+        )
+        .audited(),
+    )
+}
+
+/// Returns the engines that are held now.
+///
+/// # Errors
+/// As any read.
+pub fn holds(connection: &Connection, now: Millis) -> Result<Vec<Hold>> {
+    let mut statement = connection.prepare_cached(ACTIVE)?;
+    let rows = statement.query_map(named_params! {":now": now}, from_row)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn find(connection: &Connection, engine: &str) -> Result<Option<Hold>> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    Ok(statement.query_row(named_params! {":engine": engine}, from_row).optional()?)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Hold> {
+    Ok(Hold {
+        engine: row.get("engine")?,
+        since: row.get("since_ms")?,
+        until: row.get("until_ms")?,
+        is_said: row.get("is_said")?,
+        job_id: row.get("job_id")?,
+        strikes: row.get("strikes")?,
+    })
+}

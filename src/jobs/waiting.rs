@@ -1,0 +1,234 @@
+//! Why a job waits, and until when: one answer for the API, the command line, the page and the
+//! claim itself.
+//!
+//! **Invariant:** the claim asks the same [`Gate`] from which a reader is told why a job waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::{Connection, named_params};
+use serde::Serialize;
+
+use crate::base::{JobId, Millis, Result};
+use crate::jobs::cap::{DailyCaps, Spent};
+use crate::jobs::claim::Caps;
+use crate::jobs::hold::{self, Hold};
+use crate::jobs::{Job, Status, lane};
+use crate::script::Config;
+
+const RUNNING_OF_KINDS: &str = "
+    SELECT kind, COUNT(*) FROM agent_jobs INDEXED BY jobs_running
+    WHERE status = 'running' GROUP BY kind";
+const HOLDERS: &str = "
+    SELECT id FROM agent_jobs INDEXED BY jobs_lane_slot
+    WHERE lane_key = :lane AND status = 'running' ORDER BY lane_slot";
+const FIRST_IN_LANE: &str = "
+    SELECT id FROM agent_jobs INDEXED BY jobs_waiting
+    WHERE lane_key = :lane AND status = 'queued' AND ready >= 0
+    ORDER BY priority DESC, seq LIMIT :free";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("waiting::running_of_kinds", RUNNING_OF_KINDS),
+    ("waiting::holders", HOLDERS),
+    ("waiting::first_in_lane", FIRST_IN_LANE),
+];
+
+/// What besides lanes and numbers decides whether a job may start.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rules {
+    /// What may be spent.
+    pub(super) daily: DailyCaps,
+    /// The engine of each kind.
+    pub(super) engines: BTreeMap<String, String>,
+    /// Engines that go on when their provider takes no more.
+    pub(super) unheld: BTreeSet<String>,
+}
+
+/// What is closed at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gate {
+    holds: BTreeMap<String, Hold>,
+    pub(super) spent: Spent,
+}
+
+impl Rules {
+    pub(super) fn of(config: &Config) -> Rules {
+        let engines = config.kinds.values().map(|it| (it.name.clone(), it.engine.clone()));
+        let unheld = config.engines.values().filter(|it| !it.is_held_by_limits);
+        Rules {
+            daily: DailyCaps::of(config),
+            engines: engines.collect(),
+            unheld: unheld.map(|it| it.name.clone()).collect(),
+        }
+    }
+
+    /// Returns the engine that runs jobs of a kind.
+    pub(super) fn engine(&self, kind: &str) -> Option<&str> {
+        self.engines.get(kind).map(String::as_str)
+    }
+
+    /// Returns whether jobs of an engine wait when its provider takes no more.
+    pub(super) fn is_held(&self, engine: &str) -> bool {
+        !self.unheld.contains(engine)
+    }
+
+    /// Looks what is closed now.
+    pub(super) fn gate(&self, connection: &Connection, now: Millis) -> Result<Gate> {
+        let holds = hold::holds(connection, now)?.into_iter();
+        let holds = holds.filter(|it| self.is_held(&it.engine));
+        Ok(Gate {
+            holds: holds.map(|it| (it.engine.clone(), it)).collect(),
+            spent: self.daily.spent(connection, now)?,
+        })
+    }
+
+    /// Returns whether no job of a kind may start, whoever asked for it.
+    pub(super) fn is_closed(&self, gate: &Gate, kind: &str) -> bool {
+        let engine = self.engine(kind);
+        engine.is_some_and(|it| gate.holds.contains_key(it)) || gate.spent.is_kind(kind)
+    }
+
+    /// Returns when something opens by itself: a job comes due, a hold is over, a day begins.
+    pub(super) fn next_opening(
+        &self,
+        connection: &Connection,
+        now: Millis,
+    ) -> Result<Option<Millis>> {
+        let gate = self.gate(connection, now)?;
+        let due = lane::next_due(connection)?.map(Millis);
+        let holds = gate.holds.values().map(|it| it.until);
+        let times = holds.chain(due).chain(gate.spent.frees_at());
+        // One that is due already waits for a slot: its bell is the end of another job.
+        Ok(times.filter(|it| *it > now).min())
+    }
+}
+
+/// Why a job waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Waiting {
+    /// A stable word: `not_before`, `lane_busy`, `lane_order`, `engine_held`, `daily_cap`,
+    /// `kind_cap`, `jobs_cap` or `turn`.
+    pub code: &'static str,
+    /// The same for a person, without a full stop.
+    pub message: String,
+    /// Until when, if that is known.
+    pub until: Option<Millis>,
+    /// The job that is in the way, if it is one.
+    pub job_id: Option<JobId>,
+}
+
+impl Waiting {
+    fn new(code: &'static str, message: String) -> Waiting {
+        Waiting { code, message, until: None, job_id: None }
+    }
+
+    fn until(mut self, at: Millis) -> Waiting {
+        self.until = Some(at);
+        self
+    }
+
+    fn job(mut self, id: JobId) -> Waiting {
+        self.job_id = Some(id);
+        self
+    }
+}
+
+/// The state of the queue at one moment, from which it is told why each job waits.
+pub struct Outlook {
+    caps: Caps,
+    gate: Gate,
+    running: BTreeMap<String, u32>,
+    now: Millis,
+}
+
+impl Outlook {
+    /// Looks at the queue as it is now, under this script.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn load(connection: &Connection, config: &Config, now: Millis) -> Result<Outlook> {
+        Outlook::of(connection, Caps::of(config), now)
+    }
+
+    pub(super) fn of(connection: &Connection, caps: Caps, now: Millis) -> Result<Outlook> {
+        let gate = caps.rules.gate(connection, now)?;
+        let mut statement = connection.prepare_cached(RUNNING_OF_KINDS)?;
+        let running = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let running = running.collect::<rusqlite::Result<_>>()?;
+        Ok(Outlook { caps, gate, running, now })
+    }
+
+    /// Returns why a job waits; nothing if it does not.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn why(&self, connection: &Connection, job: &Job) -> Result<Option<Waiting>> {
+        if job.status != Status::Queued {
+            return Ok(None);
+        }
+        if let Some(at) = job.not_before.filter(|it| *it > self.now) {
+            let message = format!("not before {} UTC", minute(at));
+            return Ok(Some(Waiting::new("not_before", message).until(at)));
+        }
+        if let Some(waiting) = self.in_lane(connection, job)? {
+            return Ok(Some(waiting));
+        }
+        Ok(Some(self.of_rules(job)))
+    }
+
+    fn in_lane(&self, connection: &Connection, job: &Job) -> Result<Option<Waiting>> {
+        let Some(lane) = &job.lane else { return Ok(None) };
+        let holders: Vec<JobId> = connection
+            .prepare_cached(HOLDERS)?
+            .query_map(named_params! {":lane": lane}, |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let capacity = self.caps.lanes.of(lane) as usize;
+        let free = capacity.saturating_sub(holders.len());
+        if let (0, Some(holder)) = (free, holders.into_iter().next()) {
+            let message = format!("lane {lane} is held by job {holder}");
+            return Ok(Some(Waiting::new("lane_busy", message).job(holder)));
+        }
+        let first: Vec<JobId> = connection
+            .prepare_cached(FIRST_IN_LANE)?
+            .query_map(named_params! {":lane": lane, ":free": free as i64}, |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        if first.contains(&job.id) {
+            return Ok(None);
+        }
+        Ok(first.into_iter().next().map(|before| {
+            let message = format!("job {before} is before it in lane {lane}");
+            Waiting::new("lane_order", message).job(before)
+        }))
+    }
+
+    fn of_rules(&self, job: &Job) -> Waiting {
+        let engine = self.caps.rules.engine(&job.kind);
+        if let Some(hold) = engine.and_then(|it| self.gate.holds.get(it)) {
+            let message = format!(
+                "engine \"{}\" is held until {} UTC: its provider takes no more (job {})",
+                hold.engine,
+                minute(hold.until),
+                hold.job_id
+            );
+            let waiting = Waiting::new("engine_held", message).until(hold.until);
+            return waiting.job(hold.job_id.clone());
+        }
+        if let Some(state) = self.gate.spent.of(&job.kind, &job.requested_by) {
+            return Waiting::new("daily_cap", state.sentence()).until(state.frees_at);
+        }
+        let of_kind = self.running.get(&job.kind).copied().unwrap_or(0);
+        if let Some(cap) = self.caps.kinds.get(&job.kind).filter(|it| of_kind >= **it) {
+            let kind = &job.kind;
+            let message = format!("{of_kind} of at most {cap} jobs of kind \"{kind}\" run");
+            return Waiting::new("kind_cap", message);
+        }
+        let (running, cap): (u32, u32) = (self.running.values().sum(), self.caps.jobs);
+        if running >= cap {
+            return Waiting::new("jobs_cap", format!("{running} of at most {cap} jobs run"));
+        }
+        Waiting::new("turn", "it starts when the queue comes to it".to_owned())
+    }
+}
+
+fn minute(at: Millis) -> String {
+    at.rfc3339().get(..16).unwrap_or_default().replace('T', " ")
+}

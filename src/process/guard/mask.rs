@@ -1,0 +1,180 @@
+//! Secrets that an agent prints are masked before they reach a file.
+//!
+//! **Invariant:** a value is found however the output is cut into pieces: what may be the beginning
+//! of one is held back until it is known. Lengths stay as they are, so that offsets do.
+
+use std::io::BufRead as _;
+use std::mem;
+use std::ops::Range;
+
+/// The mark over a masked byte.
+const STAR: u8 = b'*';
+/// Shortest value that is masked: a shorter one would be found where it is not meant.
+const VALUE_BYTES_MIN: usize = 8;
+/// Longest value that is masked, which is also the most that is held back.
+const VALUE_BYTES_MAX: usize = 16 * 1024;
+/// What the name of a variable says if its value is a secret.
+const SECRET_WORDS: [&str; 8] =
+    ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY"];
+
+/// The values that are masked in the output of one agent.
+#[derive(Clone, Debug, Default)]
+pub(in crate::process::guard) struct Secrets {
+    values: Vec<Vec<u8>>,
+}
+
+/// One stream on its way through the mask.
+pub(in crate::process::guard) struct Mask {
+    values: Vec<Vec<u8>>,
+    /// What may be the beginning of a value, and where in it another one was found.
+    held: Vec<u8>,
+    found: Vec<Range<usize>>,
+}
+
+impl Secrets {
+    /// Returns the values that are secrets by the names of their variables.
+    pub(in crate::process::guard) fn of(variables: &[(String, String)]) -> Secrets {
+        let mut values: Vec<Vec<u8>> = variables
+            .iter()
+            .filter(|(name, _)| is_secret(name))
+            .map(|(_, value)| value.trim().as_bytes().to_vec())
+            .filter(|it| (VALUE_BYTES_MIN..=VALUE_BYTES_MAX).contains(&it.len()))
+            .collect();
+        values.sort();
+        values.dedup();
+        if crate::base::fault::is_off("masking") {
+            values.clear();
+        }
+        Secrets { values }
+    }
+}
+
+/// Returns whether a variable of this name holds a secret.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_WORDS.iter().any(|it| name.contains(it)) || name.ends_with("_KEY")
+}
+
+impl Mask {
+    pub(in crate::process::guard) fn new(secrets: &Secrets) -> Mask {
+        let (held, found) = Default::default();
+        Mask { values: secrets.values.clone(), held, found }
+    }
+
+    /// Takes what was printed; returns what may be kept of it and of what was held back.
+    pub(in crate::process::guard) fn pass(&mut self, printed: &[u8]) -> Vec<u8> {
+        if self.values.is_empty() {
+            return printed.to_vec();
+        }
+        let mut bytes = mem::take(&mut self.held);
+        bytes.extend_from_slice(printed);
+        let mut found = mem::take(&mut self.found);
+        let mut hold = bytes.len();
+        for value in &self.values {
+            let mut from = 0;
+            while let Some(at) = place_of(&bytes, value[0], from) {
+                let rest = &bytes[at..];
+                if rest.starts_with(value) {
+                    found.push(at..at + value.len());
+                } else if value.starts_with(rest) {
+                    hold = hold.min(at);
+                }
+                from = at + 1;
+            }
+        }
+        self.held = bytes.split_off(hold);
+        // What is masked already of that which is held back: it may be the beginning of more.
+        let beyond = found.iter().filter(|it| it.end > hold);
+        self.found = beyond.map(|it| it.start.saturating_sub(hold)..it.end - hold).collect();
+        cover(bytes, &found)
+    }
+
+    /// Returns what was held back: nothing more is printed.
+    pub(in crate::process::guard) fn finish(&mut self) -> Vec<u8> {
+        cover(mem::take(&mut self.held), &mem::take(&mut self.found))
+    }
+}
+
+/// Returns where a byte is next. A flood is searched as fast as the standard library can.
+fn place_of(bytes: &[u8], byte: u8, from: usize) -> Option<usize> {
+    let mut rest = &bytes[from..];
+    // Reading from memory cannot fail.
+    let passed = rest.skip_until(byte).unwrap_or(0);
+    let last = from + passed.checked_sub(1)?;
+    (bytes[last] == byte).then_some(last)
+}
+
+fn cover(mut bytes: Vec<u8>, found: &[Range<usize>]) -> Vec<u8> {
+    for it in found {
+        let (start, end) = (it.start.min(bytes.len()), it.end.min(bytes.len()));
+        bytes[start..end].fill(STAR);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn secrets(values: &[&str]) -> Secrets {
+        let variables: Vec<(String, String)> =
+            values.iter().map(|it| ("A_TOKEN".to_owned(), (*it).to_owned())).collect();
+        Secrets::of(&variables)
+    }
+
+    fn masked(secrets: &Secrets, pieces: &[&[u8]]) -> String {
+        let mut mask = Mask::new(secrets);
+        let mut all: Vec<u8> = pieces.iter().flat_map(|it| mask.pass(it)).collect();
+        all.extend(mask.finish());
+        String::from_utf8(all).unwrap()
+    }
+
+    #[test]
+    fn a_value_is_masked_however_it_comes() {
+        let secrets = secrets(&["abcabcabd", "wbj_0123456789"]);
+        let check = |pieces: &[&str], want: &str| {
+            let pieces: Vec<&[u8]> = pieces.iter().map(|it| it.as_bytes()).collect();
+            assert_eq!(masked(&secrets, &pieces), want);
+        };
+        check(&["x wbj_0123456789 y"], "x ************** y");
+        check(&["x wbj_01", "234567", "89 y"], "x ************** y");
+        // What was the beginning of a value and went on otherwise is not lost.
+        check(&["wbj_01", "x", "wbj_"], "wbj_01xwbj_");
+        // A value that begins inside a beginning of itself.
+        check(&["abcabc", "abcabd"], "abc*********");
+        check(&["abcabcabdabcabcabd"], &"*".repeat(18));
+    }
+
+    #[test]
+    fn the_name_says_whether_a_value_is_a_secret() {
+        let all = ["ANTHROPIC_API_KEY", "WB_TOKEN", "db_password", "SSH_KEY"];
+        assert!(all.iter().all(|it| is_secret(it)));
+        assert!(!["HOME", "KEYBOARD", "EDITOR"].iter().any(|it| is_secret(it)));
+        assert!(secrets(&["short"]).values.is_empty());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Any text, cut anywhere, is masked as it is in one piece, and holds no secret then.
+        #[test]
+        fn g28_pieces_make_no_difference(
+            text in "[ab]{0,60}", cuts in prop::collection::vec(0..60usize, 0..8),
+        ) {
+            let secrets = secrets(&["abababab", "aabbaabba", "bbbbbbbb"]);
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|it| it.min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> =
+                cuts.windows(2).map(|it| &text.as_bytes()[it[0]..it[1]]).collect();
+            let cut = masked(&secrets, &pieces);
+            prop_assert_eq!(&cut, &masked(&secrets, &[text.as_bytes()]));
+            prop_assert_eq!(cut.len(), text.len());
+            for value in &secrets.values {
+                prop_assert!(!cut.contains(std::str::from_utf8(value).unwrap()));
+            }
+        }
+    }
+}

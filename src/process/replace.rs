@@ -1,0 +1,290 @@
+//! Replacing a file below a root, so that no race leads out of it and nobody's work is lost.
+//!
+//! The new text is written beside the file and takes its place in one step, in a folder that is
+//! held open: there is never half a file. What stood there is looked at *after* it was taken out,
+//! and put back if it is not what it should be.
+//!
+//! **Invariant:** a file is removed only after its content was compared, byte for byte.
+
+use std::fs::{File, Permissions};
+use std::io::{ErrorKind as IoKind, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::time::SystemTime;
+
+use camino::Utf8Path;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
+use nix::unistd::UnlinkatFlags;
+
+use crate::base::fault::{self, crash_point};
+use crate::base::{Error, ErrorKind, Result, SourcePath};
+use crate::process::root::{Root, refusal};
+
+/// One replacement of a file's content.
+#[derive(Clone, Copy, Debug)]
+pub struct Replacement<'a> {
+    /// The file.
+    pub path: &'a SourcePath,
+    /// A name for the file beside it, while there are two; nobody else uses it.
+    pub spare: &'a str,
+    /// What the file must hold; nothing means that it does not matter.
+    pub from: Option<&'a [u8]>,
+    /// What it gets.
+    pub to: &'a [u8],
+    /// The time of change that it gets; now otherwise.
+    pub modified: Option<SystemTime>,
+}
+
+/// How a spare file that a crash left was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spare {
+    /// There was none.
+    None,
+    /// It held nothing of its own, and is gone.
+    Removed,
+    /// It held work that was taken out just before the crash: that is in its place again.
+    PutBack,
+    /// It holds what nobody knows, and stays.
+    Left,
+}
+
+impl Root {
+    /// Replaces a file's content in one step and returns when it was changed last before. The
+    /// file keeps its permissions.
+    ///
+    /// # Errors
+    /// As [`Root::read`]; `conflict` with code `source_dirty` if it does not hold `from`, and
+    /// `hard_link` if it has a second name; `unavailable` with `disk_full` or `read_only`. The
+    /// file is as it was then.
+    pub fn replace(&self, it: Replacement<'_>) -> Result<SystemTime> {
+        let (folder, name) = self.folder_of(it.path)?;
+        let mut old = open_at(&folder, name).map_err(|cause| gone(it.path, cause))?;
+        let meta = old.metadata().map_err(|cause| unwritable(it.path, cause))?;
+        if !meta.is_file() {
+            return Err(dirty(it.path));
+        }
+        if meta.nlink() > 1 {
+            let message = format!("{} has {} names (hard links)", it.path, meta.nlink());
+            return Err(Error::conflict("hard_link", message)
+                .hint("replace it by a copy: writing it would break the link"));
+        }
+        if !it.from.is_none_or(|from| holds(&mut old, from)) {
+            return Err(dirty(it.path));
+        }
+        let was = meta.modified().map_err(|cause| unwritable(it.path, cause))?;
+        if let Err(cause) = write_spare(&folder, &it, &meta) {
+            // What is left of it is ours alone.
+            let _ = unlink(&folder, it.spare);
+            return Err(unwritable(it.path, cause));
+        }
+        crash_point("replace_spare");
+        self.take_place(&folder, name, &it)?;
+        crash_point("replace_exchanged");
+        // After the exchange the spare name holds the old file; without it there is none.
+        match unlink(&folder, it.spare) {
+            Ok(()) | Err(Errno::ENOENT) => {}
+            Err(cause) => tracing::warn!("{} stays beside {}: {cause}", it.spare, it.path),
+        }
+        if let Err(cause) = nix::unistd::fsync(&folder) {
+            // The text is in the repository; only the folder's entry may be lost by a power cut.
+            tracing::warn!("the folder of {} is not synced: {cause}", it.path);
+        }
+        Ok(was)
+    }
+
+    /// Returns whether there is something of a spare file's name beside a file.
+    pub fn has_spare(&self, path: &SourcePath, spare: &str) -> bool {
+        let found = self.folder_of(path).map(|(folder, _)| open_at(&folder, spare));
+        !matches!(found, Err(_) | Ok(Err(Errno::ENOENT)))
+    }
+
+    /// Settles what a crash may have left beside a file: `known` are the contents that are kept
+    /// elsewhere, `ours` the one that was being written.
+    ///
+    /// # Errors
+    /// As [`Root::replace`].
+    pub fn settle_spare(
+        &self,
+        path: &SourcePath,
+        spare: &str,
+        (ours, known): (&[u8], &[&[u8]]),
+    ) -> Result<Spare> {
+        let folder = match self.folder_of(path) {
+            Ok((folder, _)) => folder,
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Spare::None),
+            Err(cause) => return Err(cause),
+        };
+        let name = path.as_path().file_name().unwrap_or_default();
+        let mut file = match open_at(&folder, spare) {
+            Ok(file) => file,
+            Err(Errno::ENOENT) => return Ok(Spare::None),
+            Err(_) => return Ok(Spare::Left),
+        };
+        let limit = known.iter().map(|it| it.len()).max().unwrap_or(0).max(ours.len());
+        let held = read_up_to(&mut file, limit).unwrap_or_default();
+        let is_known = known.iter().any(|it| held == *it) || ours.starts_with(&held);
+        if !is_known {
+            let is_ours = open_at(&folder, name).is_ok_and(|mut it| holds(&mut it, ours));
+            if !is_ours || exchange(&folder, spare, name).is_err() {
+                return Ok(Spare::Left);
+            }
+        }
+        unlink(&folder, spare).map_err(|cause| unwritable(path, cause.into()))?;
+        Ok(if is_known { Spare::Removed } else { Spare::PutBack })
+    }
+
+    /// Puts the spare file in the place of the other, or changes nothing.
+    fn take_place(&self, folder: &OwnedFd, name: &str, it: &Replacement<'_>) -> Result<()> {
+        let give_up = |cause: Error| {
+            // Ours still: it was never in the other's place, or is not any more.
+            let _ = unlink(folder, it.spare);
+            cause
+        };
+        match exchange(folder, it.spare, name) {
+            Ok(()) => {}
+            // Some file systems cannot exchange: then as git does it, look once more and rename.
+            Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+                let is_same = it.from.is_none_or(|from| {
+                    open_at(folder, name).is_ok_and(|mut file| holds(&mut file, from))
+                });
+                if !is_same {
+                    return Err(give_up(dirty(it.path)));
+                }
+                return nix::fcntl::renameat(folder, it.spare, folder, name)
+                    .map_err(|cause| give_up(unwritable(it.path, cause.into())));
+            }
+            Err(cause @ (Errno::ENOENT | Errno::ENOTDIR)) => {
+                return Err(give_up(gone(it.path, cause)));
+            }
+            Err(cause) => return Err(give_up(unwritable(it.path, cause.into()))),
+        }
+        let is_expected = fault::is_off("swap_compare")
+            || it.from.is_none_or(|from| {
+                open_at(folder, it.spare).is_ok_and(|mut file| {
+                    let is_plain = file.metadata().is_ok_and(|it| it.is_file() && it.nlink() == 1);
+                    is_plain && holds(&mut file, from)
+                })
+            });
+        if is_expected {
+            return Ok(());
+        }
+        // Somebody was quicker: theirs goes back, and what then comes out is ours, or stays.
+        let back = exchange(folder, it.spare, name);
+        let is_ours = open_at(folder, it.spare).is_ok_and(|mut file| holds(&mut file, it.to));
+        if back.is_err() || !is_ours {
+            tracing::warn!("{} was changed twice meanwhile: {} is left", it.path, it.spare);
+            return Err(dirty(it.path));
+        }
+        Err(give_up(dirty(it.path)))
+    }
+}
+
+fn write_spare(
+    folder: &OwnedFd,
+    it: &Replacement<'_>,
+    old: &std::fs::Metadata,
+) -> std::io::Result<()> {
+    let flags =
+        OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = nix::fcntl::openat(folder, it.spare, flags, Mode::from_bits_truncate(0o600))?;
+    let mut file = File::from(file);
+    file.write_all(it.to)?;
+    // Only root may give a file away; for anyone else it is theirs, as when git writes it.
+    let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
+    file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))?;
+    if let Some(modified) = it.modified {
+        file.set_modified(modified)?;
+    }
+    file.sync_all()
+}
+
+/// Opens what has a name in a folder for reading; a link is not followed.
+fn open_at(folder: &OwnedFd, name: &str) -> nix::Result<File> {
+    let flags = OFlag::O_RDONLY
+        | OFlag::O_NOFOLLOW
+        | OFlag::O_NONBLOCK
+        | OFlag::O_NOCTTY
+        | OFlag::O_CLOEXEC;
+    nix::fcntl::openat(folder, name, flags, Mode::empty()).map(File::from)
+}
+
+/// Returns whether a file holds exactly these bytes.
+fn holds(file: &mut File, bytes: &[u8]) -> bool {
+    read_up_to(file, bytes.len()).is_ok_and(|held| held == bytes)
+}
+
+/// Reads a file from its beginning, and one byte more than asked if it has more.
+fn read_up_to(file: &mut File, limit: usize) -> std::io::Result<Vec<u8>> {
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::from(IoKind::InvalidInput));
+    }
+    let mut held = Vec::new();
+    let limit = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    std::io::Seek::rewind(file)?;
+    file.take(limit).read_to_end(&mut held)?;
+    Ok(held)
+}
+
+#[cfg(target_env = "gnu")]
+fn exchange(folder: &OwnedFd, one: &str, other: &str) -> nix::Result<()> {
+    if fault::is_absent("rename_exchange") {
+        return Err(Errno::EINVAL);
+    }
+    let flags = nix::fcntl::RenameFlags::RENAME_EXCHANGE;
+    nix::fcntl::renameat2(folder, one, folder, other, flags)
+}
+
+/// Other C libraries have no word for it.
+#[cfg(not(target_env = "gnu"))]
+fn exchange(_: &OwnedFd, _: &str, _: &str) -> nix::Result<()> {
+    Err(Errno::ENOSYS)
+}
+
+fn unlink(folder: &OwnedFd, name: &str) -> nix::Result<()> {
+    nix::unistd::unlinkat(folder.as_fd(), name, UnlinkatFlags::NoRemoveDir)
+}
+
+fn gone(path: &SourcePath, cause: Errno) -> Error {
+    refusal(path.as_path(), "source_gone", cause)
+}
+
+fn dirty(path: &SourcePath) -> Error {
+    Error::conflict("source_dirty", format!("{path} has changes that are not committed"))
+        .hint("commit, stash or undo them first")
+}
+
+fn unwritable(path: &SourcePath, cause: std::io::Error) -> Error {
+    let error = match cause.kind() {
+        IoKind::StorageFull | IoKind::QuotaExceeded => Error::unavailable("the disk is full")
+            .code("disk_full")
+            .hint("free some space and try again; nothing was committed"),
+        IoKind::ReadOnlyFilesystem | IoKind::PermissionDenied => {
+            Error::unavailable(format!("{path} cannot be written"))
+                .code("read_only")
+                .hint("give the server's user the right to write to the file and its folder")
+        }
+        _ => Error::unavailable(format!("cannot write {path}"))
+            .code("write_failed")
+            .hint("look at the folder of that file; the server's log has the cause"),
+    };
+    error.source(cause)
+}
+
+/// Makes a folder that only this user can enter, where the system keeps what is temporary.
+///
+/// # Errors
+/// `unavailable` if it cannot be made.
+pub fn private_folder(prefix: &str) -> Result<camino::Utf8PathBuf> {
+    let cannot = |cause: Box<dyn std::error::Error + Send + Sync>| {
+        Error::unavailable("cannot make a temporary folder")
+            .hint("look at `TMPDIR`, and at the space and the rights there")
+            .source(cause)
+    };
+    let place = std::env::temp_dir();
+    let place = Utf8Path::from_path(&place).ok_or_else(|| cannot("its path is no text".into()))?;
+    let made = nix::unistd::mkdtemp(place.join(format!("{prefix}{}", "X".repeat(6))).as_std_path());
+    let made = made.map_err(|cause| cannot(cause.into()))?;
+    camino::Utf8PathBuf::from_path_buf(made).map_err(|_| cannot("its path is no text".into()))
+}

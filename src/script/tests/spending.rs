@@ -1,0 +1,69 @@
+//! What a script says about reading an agent's output, about what may be spent, and about order.
+
+use std::time::Duration;
+
+use crate::script::tests::{Site, check};
+
+fn script(limits: &str, engine: &str, kind: &str) -> String {
+    let engine = format!("type = \"process\", command = {{ \"x\" }}, prompt = \"stdin\"{engine}");
+    let about = "about = \"a\", engine = \"e\", timeout = \"5m\", prompt = 'p'";
+    format!(
+        "wb.limits {{ {limits} }}\nwb.engine \"e\" {{ {engine} }}\n\
+         wb.kind \"k\" {{ {about},\n{kind}\n}}\n"
+    )
+}
+
+#[test]
+fn an_agent_that_prints_at_its_end_only_is_not_idle() {
+    for (reads, idle) in [("claude-stream-json", 120), ("codex-jsonl", 120), ("plain", 0)] {
+        let rest = script("", &format!(", reads = \"{reads}\""), "");
+        let loaded = Site::with_head(&rest).loaded();
+        assert_eq!(loaded.config.engines["e"].reads().unwrap().as_str(), reads);
+        let expected = (idle > 0).then(|| Duration::from_secs(idle));
+        assert_eq!(loaded.config.kinds["k"].idle, expected, "{reads}");
+    }
+}
+
+#[test]
+fn daily_caps_have_measures_that_are_more_than_nothing() {
+    let limits = |fields: &str, place: &str, code: &str| {
+        let rest = script(&format!("daily = {fields}"), "", "");
+        check(&rest, &[&format!("4:{place} {code}")]);
+    };
+    limits("{ cost = 5 }", "23", "unknown-field");
+    limits("{ cost_usd = 0 }", "23", "out-of-range");
+    limits("{ tokens = 1.5 }", "23", "out-of-range");
+    limits("{ tokens = -1 }", "23", "out-of-range");
+    limits("{ cost_usd = \"5\" }", "23", "wrong-type");
+    limits("{ time = 5 }", "23", "bad-duration");
+    limits("{}", "13", "bad-text");
+    limits("5", "13", "wrong-type");
+    check(&script("", "", "daily = { tokens = 0 }"), &["7:11 out-of-range"]);
+    check(&script("", "", "priority = 101"), &["7:1 out-of-range"]);
+    check(&script("", "", "priority = 0.5"), &["7:1 out-of-range"]);
+}
+
+#[test]
+fn caps_priority_and_holds_are_taken_as_written() {
+    let rest = script(
+        "daily = { cost_usd = 5 }, daily_person = { cost_usd = 1.25 }",
+        ", reads = \"codex-jsonl\", on_rate_limit = \"go_on\"",
+        "daily = { tokens = 2e6, time = \"2h\" }, priority = -3",
+    );
+    let loaded = Site::with_head(&rest).loaded();
+    let config = &loaded.config;
+    assert_eq!(config.limits.daily.as_ref().unwrap().cost_usd, Some(5.0));
+    assert_eq!(config.limits.daily_person.as_ref().unwrap().cost_usd, Some(1.25));
+    let daily = config.kinds["k"].daily.as_ref().unwrap();
+    assert_eq!((daily.tokens, daily.time), (Some(2_000_000), Some(Duration::from_secs(7_200))));
+    assert_eq!(config.kinds["k"].priority, -3);
+    assert!(!config.engines["e"].is_held_by_limits);
+    // Codex tells no cost, so what it spends is not seen by these caps.
+    let unseen = loaded.warnings.iter().filter(|it| it.code == "cap-unseen").count();
+    assert_eq!(unseen, 2, "{:?}", loaded.warnings);
+    let rest = script("daily = { cost_usd = 5 }", ", reads = \"claude-stream-json\"", "");
+    let loaded = Site::with_head(&rest).loaded();
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    assert!(loaded.config.engines["e"].is_held_by_limits);
+    assert_eq!(loaded.config.kinds["k"].priority, 0);
+}

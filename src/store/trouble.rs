@@ -1,0 +1,181 @@
+//! What stands in the way of writing: a full, read-only or failing disk, a damaged database.
+//!
+//! **Invariant:** every write is tried while the disk is bad, and the first that is committed ends
+//! the trouble. Damage never ends by itself: from then on nothing is written.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::Connection;
+use tracing::{error, info};
+
+use crate::base::{Clock, Error, Millis, Result, fault};
+
+/// Code of a database that does not hold together any more.
+pub const CORRUPT: &str = "database_corrupt";
+/// Codes of a disk that does not take what is written.
+const DISK: [&str; 4] = ["disk_full", "read_only", "disk_error", "database_locked"];
+/// As many bytes are written to see what is wrong with a disk: more than a page.
+const PROBE_BYTES: usize = 16 * 1024;
+/// The folder of backups below the data folder.
+const BACKUPS: &str = "backups";
+
+/// Why nothing, or not everything, can be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The stable word: `disk_full`, `read_only`, `disk_error`, `database_locked` or
+    /// `database_corrupt`.
+    pub code: String,
+    /// What is wrong.
+    pub message: String,
+    /// What the operator does next.
+    pub hint: Option<String>,
+    /// When it was first seen.
+    pub since: Millis,
+}
+
+impl Trouble {
+    /// Returns the refusal of a write.
+    pub fn to_error(&self) -> Error {
+        let error = Error::unavailable(self.message.clone()).code(self.code.clone());
+        match &self.hint {
+            Some(hint) => error.hint(hint.clone()),
+            None => error,
+        }
+    }
+}
+
+/// The present trouble of a database, shared by its writer, its readers, and who asks.
+#[derive(Clone)]
+pub(super) struct Watch {
+    path: Utf8PathBuf,
+    clock: Clock,
+    now: Arc<Mutex<Option<Trouble>>>,
+}
+
+impl Watch {
+    pub(super) fn new(path: &Utf8Path, clock: Clock) -> Watch {
+        Watch { path: path.to_owned(), clock, now: Arc::default() }
+    }
+
+    pub(super) fn trouble(&self) -> Option<Trouble> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the damage, if there is any: then no write is tried.
+    pub(super) fn damage(&self) -> Option<Trouble> {
+        self.trouble().filter(|it| it.code == CORRUPT && !fault::is_off("damage_stop"))
+    }
+
+    /// Takes note of an error of the database; returns it as the caller is to see it.
+    pub(super) fn note(&self, cause: Error) -> Error {
+        let cause = self.named(cause);
+        let is_damage = cause.code_str() == CORRUPT;
+        if !is_damage && !DISK.contains(&cause.code_str()) {
+            return cause;
+        }
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.as_ref().is_some_and(|it| it.code == CORRUPT || it.code == cause.code_str()) {
+            return cause;
+        }
+        error!("writes are refused until this is well: {}", cause.chain());
+        *now = Some(Trouble {
+            code: cause.code_str().to_owned(),
+            message: cause.message().to_owned(),
+            hint: cause.hint_str().map(str::to_owned),
+            since: self.clock.now(),
+        });
+        cause
+    }
+
+    /// Takes note of a commit. Whether a trouble ended with it.
+    pub(super) fn committed(&self) -> bool {
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        match now.as_ref() {
+            Some(it) if it.code != CORRUPT => {
+                info!("the database is written again: {} is over", it.code);
+                *now = None;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Says of an error what the disk itself says, and of damage where the newest backup is.
+    fn named(&self, cause: Error) -> Error {
+        match cause.code_str() {
+            "disk_error" => match probe(&self.folder()) {
+                Some((code, message)) => Error::unavailable(message).code(code),
+                None => cause,
+            }
+            .hint("look at the disk; nothing that was acknowledged is lost"),
+            CORRUPT => damaged(&self.path).source(cause),
+            _ => cause,
+        }
+    }
+
+    fn folder(&self) -> Utf8PathBuf {
+        self.path.parent().unwrap_or(Utf8Path::new(".")).to_owned()
+    }
+}
+
+/// Returns the error of a database that does not hold together, with what there is to restore.
+pub(super) fn damaged(path: &Utf8Path) -> Error {
+    let folder = path.parent().unwrap_or(Utf8Path::new(".")).join(BACKUPS);
+    let hint = match newest(&folder) {
+        Some(backup) => {
+            format!("stop the server and restore the newest backup: wiki-browser restore {backup}")
+        }
+        None => format!("there is no backup in {folder}; keep {path} and its -wal aside"),
+    };
+    Error::unavailable(format!("the database {path} is damaged")).code(CORRUPT).hint(hint)
+}
+
+/// Reads the whole database and says what is wrong with it.
+///
+/// # Errors
+/// `unavailable` with code `database_corrupt`; as any read.
+pub(super) fn check(connection: &Connection, path: &Utf8Path) -> Result<()> {
+    let found: rusqlite::Result<String> =
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
+    match found {
+        Ok(word) if word == "ok" => Ok(()),
+        Ok(what) => Err(damaged(path).source(Error::internal(what))),
+        Err(cause) => {
+            let cause = Error::from(cause);
+            Err(if cause.code_str() == CORRUPT { damaged(path).source(cause) } else { cause })
+        }
+    }
+}
+
+/// Returns what was put last into a folder of backups.
+fn newest(folder: &Utf8Path) -> Option<Utf8PathBuf> {
+    let entries = folder.read_dir_utf8().ok()?.flatten();
+    let dated = entries.filter_map(|it| {
+        let facts = it.metadata().ok()?;
+        let name = it.file_name();
+        // What was put aside, or is still being written, is no backup.
+        let is_other = ["damaged-", "replaced-", "."].iter().any(|word| name.starts_with(word));
+        let is_whole = ![".new", ".part", "-wal"].iter().any(|word| name.ends_with(word));
+        (!is_other && is_whole && facts.len() > 0)
+            .then_some((facts.modified().ok()?, it.into_path()))
+    });
+    dated.max().map(|(_, path)| path)
+}
+
+/// Writes into a folder to see what its disk says.
+fn probe(folder: &Utf8Path) -> Option<(&'static str, &'static str)> {
+    let path = folder.join(format!(".probe-{}", std::process::id()));
+    let written = std::fs::write(&path, [0; PROBE_BYTES])
+        .and_then(|()| std::fs::File::open(&path)?.sync_all());
+    // What was not made need not be removed; what stays is overwritten by the next probe.
+    let _ = std::fs::remove_file(&path);
+    match written.map_err(|it| it.kind()) {
+        Err(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+            Some(("disk_full", "the disk is full"))
+        }
+        Err(io::ErrorKind::ReadOnlyFilesystem) => Some(("read_only", "the disk is read-only")),
+        _ => None,
+    }
+}

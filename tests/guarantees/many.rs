@@ -1,0 +1,105 @@
+//! G14: many jobs leave no zombie, no descriptor, no cgroup and no growth.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::{Bench, Server, until, within};
+
+/// How many wait at a time.
+const BATCH: usize = 100;
+
+struct Counts {
+    descriptors: usize,
+    rss_kib: u64,
+    threads: u64,
+}
+
+fn counts(server: &Server) -> Counts {
+    let pid = server.pid();
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let number = |name: &str| {
+        let line = text.lines().find(|it| it.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    Counts { descriptors, rss_kib: number("VmRSS:"), threads: number("Threads:") }
+}
+
+/// Returns the children of a server, zombies too.
+fn children(server: &Server) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap().flatten();
+    tasks
+        .filter_map(|it| std::fs::read_to_string(it.path().join("children")).ok())
+        .flat_map(|it| it.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .collect()
+}
+
+fn run(bench: &Bench, count: usize) {
+    for _ in 0..count / BATCH {
+        let jobs: Vec<String> = (0..BATCH).map(|_| bench.job("true", json!({}))).collect();
+        let last = jobs.last().unwrap();
+        let is_over = || {
+            let lists = ["queued", "running"].map(|it| {
+                let page = bench.get(&format!("/api/agent/jobs?status={it}&limit=1")).ok();
+                page["items"].as_array().unwrap().len()
+            });
+            lists == [0, 0]
+        };
+        assert!(within(Duration::from_secs(120), is_over), "{}", bench.show(last));
+        assert_eq!(bench.show(last)["status"], "succeeded");
+    }
+}
+
+/// Runs many jobs; after `warm` of them the memory may grow by so many KiB. Caches and arenas fill
+/// within the first two thousand.
+fn check(warm: usize, count: usize, growth_kib_max: u64) {
+    let bench = Bench::new();
+    bench.raw_engine("true", "exit 0");
+    bench.lua(
+        "wb.kind \"true\" { about = \"A test\", engine = \"true\", timeout = \"60s\",\n\
+         prompt = \"x\", inputs = {} }\n",
+    );
+    let server = bench.serve();
+    run(&bench, warm);
+    let early = counts(&server);
+    run(&bench, count - warm);
+    until("no child is left, no zombie either", || children(&server).is_empty());
+    until("its descriptors are closed", || counts(&server).descriptors <= early.descriptors);
+    let late = counts(&server);
+    let grew = late.rss_kib.saturating_sub(early.rss_kib);
+    eprintln!(
+        "{count} jobs: {} descriptors, {} threads, {} KiB, {grew} KiB more than after {warm}",
+        late.descriptors, late.threads, late.rss_kib
+    );
+    assert!(grew < growth_kib_max, "{count} jobs cost {grew} KiB");
+    bench.quiet();
+    server.stop();
+}
+
+#[test]
+fn g14_some_hundred_jobs_leave_nothing() {
+    check(BATCH, 300, 6 * 1024);
+}
+
+#[test]
+#[ignore = "long: 10,000 jobs take minutes"]
+fn g14_ten_thousand_jobs_leave_nothing() {
+    check(2_000, 10_000, 2 * 1024);
+}
+
+/// With a cgroup too, whose file the guard opens for its agent.
+#[test]
+fn g14_an_agent_inherits_three_descriptors() {
+    let bench = Bench::new();
+    bench.raw_engine("looks", "exec ls /proc/self/fd > \"$OUT/fds\"");
+    bench.lua(
+        "wb.kind \"looks\" { about = \"A test\", engine = \"looks\", timeout = \"60s\",\n\
+         prompt = \"x\", inputs = {} }\n",
+    );
+    let server = bench.serve();
+    assert_eq!(bench.ended(&bench.job("looks", json!({})))["status"], "succeeded");
+    // 3 is the folder that `ls` itself opened.
+    assert_eq!(bench.left("fds").lines().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
+    server.stop();
+}

@@ -1,0 +1,142 @@
+//! What happens when there are no descriptors left: nobody spins, what runs goes on, and it heals.
+
+use serde_json::json;
+
+use super::{first_line, open, ticks};
+use crate::support::{Bench, Call, Server, shell, until};
+
+const IDLE: &str = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n";
+
+fn idle(server: &Server) -> String {
+    IDLE.replace("PORT", &server.address().port().to_string())
+}
+
+fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+/// Connections leave descriptors to everything else.
+/// Fails with `WB_WITHOUT=descriptor_reserve`.
+#[test]
+fn connections_take_no_descriptor_that_a_job_needs() {
+    let bench = Bench::new();
+    bench.word_kind("quick", "timeout = \"20s\"", "ulimit -n > \"$OUT/soft\"");
+    bench.write_script();
+    let server = Server::spawn_within(&bench, 256, 256).ready();
+    let head = idle(&server);
+    let mut held: Vec<_> = (0..300).map(|_| open(server.address(), &head)).collect();
+    let answers: Vec<String> = held.iter_mut().map(first_line).collect();
+    let of = |it: &str| answers.iter().filter(|line| *line == it).count();
+    let (served, away) = (of("HTTP/1.1 200"), of("HTTP/1.1 503"));
+    println!("of 300 connections within 256 descriptors {served} were served, {away} turned away");
+    assert!(served > 50 && away > 100, "{served} served, {away} turned away");
+    // Connections of commands and agents have room of their own, and so has a job.
+    let job = bench.job("quick", json!({"word": "w"}));
+    let job = bench.ended(&job);
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    assert_eq!(bench.left("soft"), "256");
+    assert_eq!(bench.get("/api/source?path=guide.md").status, 200, "git can be called");
+    drop(held);
+    until("a browser is served again", || {
+        first_line(&mut open(server.address(), &head)) == "HTTP/1.1 200"
+    });
+    server.stop();
+}
+
+/// Fails with `WB_WITHOUT=raise_descriptors`.
+#[test]
+fn the_server_raises_its_limit_and_its_agents_do_not_inherit_that() {
+    let bench = Bench::new();
+    bench.word_kind(
+        "quick",
+        "timeout = \"20s\"",
+        "echo \"$(ulimit -Sn) $(ulimit -Hn)\" > \"$OUT/it\"",
+    );
+    bench.write_script();
+    let server = Server::spawn_within(&bench, 200, 4_096).ready();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
+    let line = limits.lines().find_map(|it| it.strip_prefix("Max open files")).unwrap();
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["4096", "4096", "files"]);
+    assert_eq!(bench.ended(&bench.job("quick", json!({"word": "w"})))["status"], "succeeded");
+    assert_eq!(bench.left("it"), "1024 4096");
+    server.stop();
+}
+
+/// Even if all are gone, because somebody took the limit away: those who come are told, the
+/// processor is not burnt, and nothing has to be restarted.
+/// Fails with `WB_WITHOUT=spare_descriptor`.
+#[test]
+fn without_descriptors_clients_are_told_and_the_server_heals() {
+    let bench = Bench::new();
+    bench.word_kind("quick", "timeout = \"20s\"", "exit 0");
+    let server = bench.serve();
+    bench.ended(&bench.job("quick", json!({})));
+    let (address, head, pid) = (server.address(), idle(&server), server.pid());
+    let left = descriptors(pid) + 20;
+    shell(&format!("prlimit --pid {pid} --nofile={left}"));
+    let mut held: Vec<_> = (0..60).map(|_| open(address, &head)).collect();
+    let answers: Vec<String> = held.iter_mut().map(first_line).collect();
+    let told = answers.iter().filter(|it| *it == "HTTP/1.1 503").count();
+    assert!(told >= 35, "{answers:?}");
+    assert_eq!(descriptors(pid), left, "all are taken");
+    // While nothing can be accepted nothing is done: a hundred are told in little time.
+    let before = ticks(pid);
+    for _ in 0..100 {
+        let answer = Call::get("/healthz").tcp(address);
+        assert_eq!(answer.refusal(), (503, "too_many_connections"));
+    }
+    let used = ticks(pid) - before;
+    println!("turning 100 connections away took {} ms of the processor", used * 10);
+    assert!(used < 100, "{used} ticks");
+    // A job that cannot be started ends with a reason and never hangs.
+    assert_eq!(server.log().matches("a connection could not be accepted").count(), 1);
+    drop(held);
+    until("the socket answers", || {
+        Call::get("/readyz").try_socket(&bench.socket()).is_some_and(|it| it.status == 200)
+    });
+    let failed = bench.job("quick", json!({}));
+    assert_eq!(bench.ended(&failed)["status"], "succeeded");
+    server.stop();
+}
+
+#[test]
+fn a_job_that_finds_no_descriptor_fails_with_the_reason() {
+    let bench = Bench::new();
+    bench.word_kind("quick", "timeout = \"20s\"", "exit 0");
+    let server = bench.serve();
+    bench.ended(&bench.job("quick", json!({})));
+    let (address, head, pid) = (server.address(), idle(&server), server.pid());
+    // One connection of a person stays, to ask for the job when nothing is left.
+    let operator = bench.operator();
+    let mut person = std::os::unix::net::UnixStream::connect(bench.socket()).unwrap();
+    let ask = |body: &str| {
+        format!(
+            "POST /api/agent/jobs HTTP/1.1\r\nHost: localhost\r\n\
+             Authorization: Bearer {operator}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let left = descriptors(pid) + 6;
+    shell(&format!("prlimit --pid {pid} --nofile={left}"));
+    let mut held: Vec<_> = (0..20).map(|_| open(address, &head)).collect();
+    held.iter_mut().for_each(|it| drop(first_line(it)));
+    use std::io::{Read as _, Write as _};
+    person.write_all(ask("{\"kind\":\"quick\"}").as_bytes()).unwrap();
+    let mut bytes = vec![0; 4096];
+    let got = person.read(&mut bytes).unwrap();
+    let answer = String::from_utf8_lossy(&bytes[..got]).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+    drop(held);
+    shell(&format!("prlimit --pid {pid} --nofile=20000 || prlimit --pid {pid} --nofile={}", left));
+    let id = answer.rsplit("\"job_id\":\"").next().unwrap()[..36].to_owned();
+    until("the socket answers", || {
+        Call::get("/readyz").try_socket(&bench.socket()).is_some_and(|it| it.status == 200)
+    });
+    let job = bench.ended(&id);
+    // Either it found one after all, or it says what was missing.
+    let tail = job["error_tail"].as_str().unwrap_or_default();
+    assert!(job["status"] == "succeeded" || tail.contains("open files"), "{job:#}");
+    drop(person);
+    server.stop();
+}

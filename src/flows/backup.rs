@@ -77,7 +77,7 @@ pub fn folder(data: &Utf8Path) -> Utf8PathBuf {
 ///
 /// # Errors
 /// `invalid` for a path that is not absolute; `conflict` with code `file_exists`; `unavailable`
-/// with code `disk_full`, `database_damaged` or `backup_failed`.
+/// with code `disk_full`, `database_corrupt` or `backup_failed`.
 pub async fn create(works: &Works, request: BackupRequest) -> Result<Made> {
     let data = works.config.site.data.clone();
     let (database, now) = (works.store.path().to_owned(), works.store.clock().clone());

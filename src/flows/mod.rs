@@ -103,10 +103,8 @@ pub(in crate::flows) async fn kept_answer(
 pub fn page_limit(asked: Option<u32>) -> Result<u32> {
     match asked.unwrap_or(PAGE_ROWS_DEFAULT) {
         limit @ 1..=PAGE_ROWS_MAX => Ok(limit),
-        limit => {
-            Err(Error::invalid(format!("limit {limit} is not between 1 and {PAGE_ROWS_MAX}"))
-                .code("bad_parameter")
-                .hint("ask for the next page with `after`"))
-        }
+        limit => Err(Error::invalid(format!("limit {limit} is not between 1 and {PAGE_ROWS_MAX}"))
+            .code("bad_parameter")
+            .hint("ask for the next page with `after`")),
     }
 }

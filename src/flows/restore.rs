@@ -135,7 +135,7 @@ impl Offline {
 ///
 /// # Errors
 /// `not_found`; `invalid` with code `not_a_backup`; `conflict` with code `database_newer`;
-/// `unavailable` with code `database_damaged`, or if the disk does not take it. Then the old
+/// `unavailable` with code `database_corrupt`, or if the disk does not take it. Then the old
 /// database is in force.
 pub async fn restore(site: &Offline, file: &Utf8Path, keep_tokens: bool) -> Result<Report> {
     backup::put_in_place(&site.database())?;
@@ -156,7 +156,7 @@ pub async fn restore(site: &Offline, file: &Utf8Path, keep_tokens: bool) -> Resu
 /// damaged one is replaced by what can be read of it. With `dry_run` nothing is changed.
 ///
 /// # Errors
-/// `not_found` with code `no_database`; `unavailable` with code `database_damaged` if nothing of it
+/// `not_found` with code `no_database`; `unavailable` with code `database_corrupt` if nothing of it
 /// can be read.
 pub async fn recover(site: &Offline, dry_run: bool) -> Result<Report> {
     let database = site.database();

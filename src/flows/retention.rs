@@ -17,8 +17,6 @@ use crate::store::Store;
 
 /// How long the folder of a job is kept after its end.
 pub const KEPT_MS: i64 = 30 * 24 * 3_600_000;
-/// The same for a job whose agent changed what it was not to change: its changes are in there.
-pub const CHANGES_KEPT_MS: i64 = 3 * KEPT_MS;
 /// How large all folders together may be.
 pub const BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 /// Entries of one folder that are measured; a folder with more counts as what was seen.
@@ -174,10 +172,7 @@ async fn judge(
             }
             // A removal that was cut off between its two steps.
             Some(Files { removed: Some(_), .. }) => Some("age"),
-            Some(Files { ended: Some(ended), has_changes, .. }) => {
-                let kept = if has_changes { CHANGES_KEPT_MS } else { KEPT_MS };
-                (ended.plus(kept) <= now).then_some("age")
-            }
+            Some(Files { ended: Some(ended), .. }) => (ended.plus(KEPT_MS) <= now).then_some("age"),
             // A restored database does not know the jobs that came after it.
             None => is_untouched_since(folder, &id, now.plus(-KEPT_MS)).then_some("age"),
         };
@@ -196,8 +191,7 @@ async fn judge(
             }
         };
         sizes.0.insert(id.clone(), bytes);
-        // What is kept for its changes is not given up for its size.
-        let ended = files.filter(|it| !it.has_changes).and_then(|it| it.ended);
+        let ended = files.and_then(|it| it.ended);
         folders.push(Folder { id, bytes, ended, why });
     }
     Ok(folders)

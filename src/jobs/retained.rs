@@ -12,14 +12,10 @@ pub struct Files {
     pub ended: Option<Millis>,
     /// Since when the folder is given up.
     pub removed: Option<Millis>,
-    /// Whether an agent changed what it was not to change: what can be offered back is in there.
-    pub has_changes: bool,
 }
 
 const FILES: &str = "
-    SELECT completed_ms, files_removed_ms,
-           warnings_json LIKE '%touched_tree%' OR warnings_json LIKE '%moved_head%'
-    FROM agent_jobs WHERE id = :id";
+    SELECT completed_ms, files_removed_ms FROM agent_jobs WHERE id = :id";
 const GIVE_UP: &str = "
     UPDATE agent_jobs SET files_removed_ms = :now
     WHERE id = :id AND completed_ms IS NOT NULL AND files_removed_ms IS NULL";
@@ -42,7 +38,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 pub fn files(connection: &Connection, id: &JobId) -> Result<Option<Files>> {
     let mut statement = connection.prepare_cached(FILES)?;
     let found = statement.query_row(named_params! {":id": id}, |row| {
-        Ok(Files { ended: row.get(0)?, removed: row.get(1)?, has_changes: row.get(2)? })
+        Ok(Files { ended: row.get(0)?, removed: row.get(1)? })
     });
     Ok(found.optional()?)
 }

@@ -180,8 +180,7 @@ mod tests {
         let all: Vec<String> =
             (0..SESSIONS_MAX).map(|it| create_login(&at(it), &ada.id).unwrap()).collect();
         let tx = at(1_000);
-        let is_alive =
-            |secret: &str| find_login(tx.connection(), secret, START).unwrap().is_some();
+        let is_alive = |secret: &str| find_login(tx.connection(), secret, START).unwrap().is_some();
         assert!(all.iter().all(|it| is_alive(it)), "as many as the limit");
         // The first one was used after all others.
         touch_login(&tx, &digest_hex(&all[0])).unwrap();

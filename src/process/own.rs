@@ -1,6 +1,9 @@
-//! What this process itself takes of the machine.
+//! What this process itself takes of the machine, and what is left of a disk.
 
 use std::fs;
+
+use camino::Utf8Path;
+use nix::sys::statvfs::statvfs;
 
 use crate::base::{Context, Error, ErrorKind, Result};
 
@@ -28,6 +31,16 @@ pub fn own_usage() -> Result<OwnUsage> {
     // One of them is the listing's own.
     let descriptors = (open.count() as u64).saturating_sub(1);
     parse(&stat, descriptors).ok_or_else(|| Error::unavailable("/proc/self/stat is strange"))
+}
+
+/// Returns how many bytes an unprivileged program may still write where this folder is.
+///
+/// # Errors
+/// `unavailable` if the system does not say.
+pub fn free_bytes(folder: &Utf8Path) -> Result<u64> {
+    let facts = statvfs(folder.as_std_path())
+        .context(ErrorKind::Unavailable, || format!("cannot ask for the space at {folder}"))?;
+    Ok(facts.blocks_available().saturating_mul(facts.fragment_size()))
 }
 
 /// Reads the line of `proc(5)`: the name may hold anything, so that it counts from its last `)`.

@@ -121,13 +121,13 @@ fn synced_meanwhile<T>(path: &Utf8Path, work: impl FnOnce() -> T) -> Result<T> {
     })
 }
 
-/// The code of the database's own error (`disk_full`, `database_damaged`) is the one that counts.
+/// The code of the database's own error (`disk_full`, `database_corrupt`) is the one that counts.
 fn keep_code(wrapped: Error, from: &Utf8Path) -> Error {
     let inner = std::error::Error::source(&wrapped).and_then(|it| it.downcast_ref::<Error>());
     let (code, hint) = match inner.map(Error::code_str) {
         Some("disk_full") => ("disk_full", "free some space, or name another disk".to_owned()),
-        Some("database_damaged") => {
-            ("database_damaged", format!("{from} is damaged: wiki-browser recover --dry-run"))
+        Some("database_corrupt") => {
+            ("database_corrupt", format!("{from} is damaged: wiki-browser recover --dry-run"))
         }
         _ => ("backup_failed", "is there space, and may the folder be written?".to_owned()),
     };
@@ -138,7 +138,7 @@ fn keep_code(wrapped: Error, from: &Utf8Path) -> Error {
 ///
 /// # Errors
 /// `not_found`; `invalid` with code `not_a_backup`; `conflict` with code `database_newer`;
-/// `unavailable` with code `database_damaged`.
+/// `unavailable` with code `database_corrupt`.
 pub fn check(path: &Utf8Path, migrations: &[Migration]) -> Result<Facts> {
     let bytes = look_at_file(path)?;
     let reading = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -154,7 +154,7 @@ pub fn check(path: &Utf8Path, migrations: &[Migration]) -> Result<Facts> {
     let faults = faults(&reading)?;
     if !faults.is_empty() {
         return Err(Error::unavailable(format!("{path} is damaged: {}", faults.join("; ")))
-            .code("database_damaged")
+            .code("database_corrupt")
             .hint("use another backup, or save what can be read: wiki-browser recover"));
     }
     let epoch = reading.query_row("SELECT epoch FROM site", [], |row| row.get(0)).optional();
@@ -191,7 +191,7 @@ pub fn faults_of(path: &Utf8Path) -> Result<Vec<String>> {
     look_at_file(path)?;
     let reading = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     faults(&reading).or_else(|cause| match cause.code_str() {
-        "database_damaged" => Ok(vec![cause.chain()]),
+        "database_corrupt" => Ok(vec![cause.chain()]),
         _ => Err(cause),
     })
 }

@@ -35,7 +35,7 @@ pub struct Salvaged {
 /// Copies what can be read of the database `from` into the new file `into`, with the newest schema.
 ///
 /// # Errors
-/// `unavailable` with code `database_damaged` if not even the names of the tables can be read.
+/// `unavailable` with code `database_corrupt` if not even the names of the tables can be read.
 pub fn salvage(
     from: &Utf8Path,
     into: &Utf8Path,
@@ -50,7 +50,7 @@ pub fn salvage(
     let there = tables(&reading)
         .context(ErrorKind::Unavailable, || format!("the tables of {from} cannot be read"))
         .map_err(|cause| {
-            cause.code("database_damaged").hint("nothing can be saved of it: restore a backup")
+            cause.code("database_corrupt").hint("nothing can be saved of it: restore a backup")
         })?;
     // A trigger would do again what the rows already show.
     let triggers = take_triggers(&writing)?;

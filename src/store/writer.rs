@@ -164,6 +164,8 @@ impl Writer {
         let start = Instant::now();
         self.stats.batch.note(batch.len() as u64);
         let (path, clock, watch) = (self.path.clone(), self.clock.clone(), self.watch.clone());
+        let start = Instant::now();
+        self.stats.batch.note(batch.len() as u64);
         let done =
             tokio::task::spawn_blocking(move || run(connection, batch, &path, &watch, &clock));
         match done.await {

@@ -198,7 +198,7 @@ fn a_backup_never_replaces_a_file_and_keeps_only_so_many() {
     std::fs::remove_file(alone["path"].as_str().unwrap()).unwrap();
     let head = [&b"SQLite format 3\0"[..], &[0; 100]].concat();
     for (bytes, code, exit) in
-        [(&b"not a database"[..], "not_a_backup", 2), (&head, "database_damaged", 6)]
+        [(&b"not a database"[..], "not_a_backup", 2), (&head, "database_corrupt", 6)]
     {
         let bad = folder.join("bad.db");
         std::fs::write(&bad, bytes).unwrap();

@@ -339,7 +339,7 @@ fn a_damaged_database_is_saved_as_far_as_it_can_be_read() {
     let made = bench.json(&["backup"]);
     let mut file = std::fs::OpenOptions::new().write(true).open(&database).unwrap();
     file.write_all(&[0x5a; 4096]).unwrap();
-    let error = refused(&bench, &["recover"], 6, "database_damaged");
+    let error = refused(&bench, &["recover"], 6, "database_corrupt");
     assert!(error["hint"].as_str().unwrap().contains(made["path"].as_str().unwrap()), "{error}");
     said(&bench, &["restore", made["path"].as_str().unwrap()]);
     std::fs::remove_file(&database).unwrap();

@@ -161,8 +161,6 @@ impl Writer {
     /// Runs one batch on a blocking thread.
     async fn commit(&mut self, batch: Vec<Box<dyn Work>>) {
         let connection = self.connection.take();
-        let start = Instant::now();
-        self.stats.batch.note(batch.len() as u64);
         let (path, clock, watch) = (self.path.clone(), self.clock.clone(), self.watch.clone());
         let start = Instant::now();
         self.stats.batch.note(batch.len() as u64);

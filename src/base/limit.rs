@@ -255,7 +255,6 @@ limits! {
     MESSAGE_BYTES_MAX "bytes" "too_large" "a message";
     JOB_MESSAGES_MAX "messages" "too_many_messages" "messages of a job in a Topic";
     TOPIC_MESSAGES_MAX "messages" "too_many_messages" "messages of a Topic";
-    JOB_MESSAGES_MAX "messages" "too_many_messages" "messages of a job in one Topic";
     TOPIC_BYTES_MAX "bytes" "topic_full" "all messages of a Topic";
     OPEN_TOPICS_MAX "topics" "too_many_topics" "open Topics of a Source";
     QUOTE_BYTES_MAX "bytes" "selection_too_long" "the words that a Topic points at";

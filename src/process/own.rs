@@ -2,9 +2,6 @@
 
 use std::fs;
 
-use camino::Utf8Path;
-use nix::sys::statvfs::statvfs;
-
 use crate::base::{Context, Error, ErrorKind, Result};
 
 /// What a process takes.

@@ -6,6 +6,7 @@
 
 mod data;
 mod logs;
+mod offline;
 mod port;
 mod signals;
 
@@ -24,15 +25,29 @@ use tracing::{error, info, warn};
 use crate::base::{Clock, Context, Error, ErrorKind, Finding, Ids, Result, fault};
 use crate::documents::Repo;
 use crate::flows::doctor::{Patient, Surroundings};
+use crate::flows::metrics::Meter;
 use crate::flows::{self, Site, Works};
 use crate::http::{
-    self, Edge, GateConfig, JobToken, JobTokenState, Listeners, ServeLimits, bind_unix, login_link,
+    self, Edge, GateConfig, JobToken, JobTokenState, Listeners, ServeLimits, Traffic, bind_unix,
+    login_link,
 };
 use crate::jobs::{self, Engines, Queue, Setup, TokenState};
 use crate::people::{self, LoginCodes, Person};
 use crate::process::{self, Cgroups, Children, FileLock};
 use crate::script::{self, Config, Loaded};
-use crate::store::{MIGRATIONS, Store, Writer};
+use crate::store::{self, MIGRATIONS, Store, Writer};
+
+pub use logs::LogFormat;
+pub use offline::offline;
+
+/// How a server runs, beside what the script says.
+#[derive(Clone, Copy, Debug)]
+pub struct ServeOptions {
+    /// How the log is written.
+    pub log: LogFormat,
+    /// How many daily backups are kept; none are made if it is 0.
+    pub daily_backups: u32,
+}
 
 /// How long a second server waits for the first to end.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -42,12 +57,13 @@ const DESCRIPTORS_DEFAULT: u64 = 1_024;
 const SHUTDOWN_SLACK: Duration = Duration::from_millis(900);
 
 /// Serves a site until it is told to stop. `say` tells the operator where to look, once it serves.
-pub fn serve(script: &Utf8Path, say: impl FnOnce(&str)) -> ExitCode {
-    logs::start();
+pub fn serve(script: &Utf8Path, options: ServeOptions, say: impl FnOnce(&str)) -> ExitCode {
+    logs::start(options.log);
     let loaded = match script::load(script) {
         Ok(loaded) => loaded,
         Err(report) => {
-            error!("cannot serve: the script has {}\n{report}", report.summary());
+            error!("cannot serve: the script has {}", report.summary());
+            report.to_string().lines().for_each(|line| error!("{line}"));
             return ExitCode::FAILURE;
         }
     };
@@ -58,20 +74,22 @@ pub fn serve(script: &Utf8Path, say: impl FnOnce(&str)) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let served = runtime.block_on(run(loaded, say));
+    let served = runtime.block_on(run(loaded, options, say));
     // What is left on blocking threads has nothing to say any more.
     runtime.shutdown_background();
     match served {
         Ok(code) => code,
         Err(cause) => {
-            let hint = cause.hint_str().map(|it| format!("\nhint: {it}")).unwrap_or_default();
-            error!("cannot serve: {}{hint}", cause.chain());
+            error!(code = cause.code_str(), "cannot serve: {}", cause.chain());
+            if let Some(hint) = cause.hint_str() {
+                error!("hint: {hint}");
+            }
             ExitCode::from(cause.kind().exit_code())
         }
     }
 }
 
-async fn run(loaded: Loaded, say: impl FnOnce(&str)) -> Result<ExitCode> {
+async fn run(loaded: Loaded, options: ServeOptions, say: impl FnOnce(&str)) -> Result<ExitCode> {
     let stops = signals::listen()?;
     let config = Arc::clone(&loaded.config);
     let ground = ground(&loaded).await?;
@@ -83,7 +101,7 @@ async fn run(loaded: Loaded, say: impl FnOnce(&str)) -> Result<ExitCode> {
     let (writer_stop, writers) = (CancellationToken::new(), TaskTracker::new());
     let mut writer_done = writers.spawn(writer.serve(writer_stop.clone()));
     let outcome = tokio::select! {
-        outcome = serve_site(site, &loaded, stops, say) => outcome,
+        outcome = serve_site(site, &loaded, options, stops, say) => outcome,
         // Without its writer a server would only refuse; a new one can mend what happened.
         ended = &mut writer_done => {
             error!("the writer of the database ended: {ended:?}");
@@ -136,6 +154,8 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     let Ground { env, wb_agent, engines, children, repo } = ground;
     let clock = Clock::system();
     let database = config.site.data.join("wiki.db");
+    // A restore that was cut off after it was decided.
+    store::backup::put_in_place(&database)?;
     data::refuse_lost_log(&config.site.data, &database)?;
     let (store, writer) = Store::open(&database, MIGRATIONS, clock.clone())?;
     let ids = Ids::new(clock);
@@ -162,7 +182,8 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     for warning in &warnings {
         warn!("{warning}");
     }
-    let site = Site { works, queue, warnings: Arc::new(warnings) };
+    let meter = Meter::new(&works);
+    let site = Site { works, queue, meter, warnings: Arc::new(warnings) };
     Ok((site, writer))
 }
 
@@ -170,6 +191,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
 async fn serve_site(
     site: Site,
     loaded: &Loaded,
+    options: ServeOptions,
     mut stops: signals::Stops,
     say: impl FnOnce(&str),
 ) -> Result<ExitCode> {
@@ -177,6 +199,7 @@ async fn serve_site(
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
     let life = site.store.begin_life().await?;
+    let counted = site.store.subscribe();
     let left = tokio::select! {
         left = flows::recover::recover(&site) => left?,
         name = stops.next() => {
@@ -217,6 +240,9 @@ async fn serve_site(
     tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
     tracker.spawn(site.store.clone().check(stop.clone()));
+    tracker.spawn(site.meter.clone().serve(counted, stop.clone()));
+    let kept = options.daily_backups;
+    tracker.spawn(flows::backup::serve(site.works.clone(), kept, stop.clone()));
     tracker.spawn(site.queue.clone().serve(left, stop.clone()));
     let name = stops.next().await;
     info!("{name}: stopping, running jobs get {}", crate::base::limit::format_duration(grace));
@@ -352,6 +378,7 @@ fn edge(
                 }
             })
         }),
+        traffic: Traffic::default(),
         stop,
     }
 }

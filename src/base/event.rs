@@ -35,11 +35,13 @@ pub enum EventKind {
     EngineHeld,
     /// A person let an engine go on before its time.
     EngineReleased,
+    /// A person was added, disabled or enabled, has another role, or has a token more or less.
+    PersonChanged,
 }
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 13] = [
+    pub const ALL: [EventKind; 14] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -53,6 +55,7 @@ impl EventKind {
         EventKind::ConfigReloaded,
         EventKind::EngineHeld,
         EventKind::EngineReleased,
+        EventKind::PersonChanged,
     ];
 
     /// Returns the word of this kind.
@@ -71,6 +74,7 @@ impl EventKind {
             EventKind::ConfigReloaded => "config_reloaded",
             EventKind::EngineHeld => "engine_held",
             EventKind::EngineReleased => "engine_released",
+            EventKind::PersonChanged => "person_changed",
         }
     }
 
@@ -98,6 +102,7 @@ impl EventKind {
             EventKind::ConfigReloaded => &[],
             EventKind::EngineHeld => &["engine", "until", "job_id"],
             EventKind::EngineReleased => &["engine"],
+            EventKind::PersonChanged => &["id", "change"],
         }
     }
 
@@ -134,6 +139,7 @@ pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
+    /// `person:ID`,
     /// `config`.
     pub subject: String,
     /// Who did it.

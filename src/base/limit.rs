@@ -253,6 +253,7 @@ limits! {
     SOURCE_BYTES_MAX "bytes" "too_large" "a Source, also a proposed one";
     TITLE_BYTES_MAX "bytes" "too_large" "the title of a Topic";
     MESSAGE_BYTES_MAX "bytes" "too_large" "a message";
+    JOB_MESSAGES_MAX "messages" "too_many_messages" "messages of a job in a Topic";
     TOPIC_MESSAGES_MAX "messages" "too_many_messages" "messages of a Topic";
     JOB_MESSAGES_MAX "messages" "too_many_messages" "messages of a job in one Topic";
     TOPIC_BYTES_MAX "bytes" "topic_full" "all messages of a Topic";

@@ -10,6 +10,7 @@ mod event;
 pub mod fault;
 mod finding;
 mod front_matter;
+pub mod histogram;
 mod id;
 pub mod limit;
 mod page;

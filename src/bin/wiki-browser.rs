@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use wiki_browser::app;
+use wiki_browser::app::{self, LogFormat, ServeOptions};
 use wiki_browser::cli::{self, Seams, ServeArgs};
 
 fn main() -> ExitCode {
@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         Seams {
             serve,
             doctor: app::doctor,
+            offline: app::offline,
             render: |asked| {
                 app::render(asked.loaded, asked.kind, asked.inputs, asked.source_of_topic)
             },
@@ -20,7 +21,11 @@ fn main() -> ExitCode {
 }
 
 fn serve(args: ServeArgs) -> ExitCode {
-    app::serve(&args.script, |text| {
+    let options = ServeOptions {
+        log: if args.is_json_log { LogFormat::Json } else { LogFormat::Text },
+        daily_backups: args.daily_backups,
+    };
+    app::serve(&args.script, options, |text| {
         // Nobody to tell if standard output is closed; the site serves all the same.
         let _ = writeln!(std::io::stdout(), "{text}");
     })

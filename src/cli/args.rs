@@ -3,10 +3,14 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
 
+use crate::cli::commands::backup::{BackupArgs, CleanupArgs, RecoverArgs, RestoreArgs};
+use crate::cli::commands::completions::CompletionsArgs;
 use crate::cli::commands::job::JobCommand;
+use crate::cli::commands::person::PersonCommand;
 use crate::cli::commands::proposal::ProposalCommand;
 use crate::cli::commands::script::{CheckArgs, RenderArgs};
 use crate::cli::commands::source::SourceCommand;
+use crate::cli::commands::token::TokenCommand;
 use crate::cli::commands::topic::TopicCommand;
 use crate::cli::commands::usage::{EngineCommand, UsageArgs};
 use crate::cli::init::InitArgs;
@@ -70,8 +74,9 @@ pub(super) enum Command {
     #[command(after_help = "\
 Prints a one-time link to log in with a browser, and serves until Ctrl-C or a TERM signal: agents
 that run then get the grace of wb.limits to end. The script says where it listens; without it, that
-is a port of this machine only. WB_LOG=debug logs more.")]
-    Serve,
+is a port of this machine only. WB_LOG=debug logs more. docs/operations.md
+says how to run it as a service.")]
+    Serve(ServeFlags),
     /// Make a site in a git repository: the script, the skills and an example persona
     Init(InitArgs),
     /// Read the script and say what is wrong with it
@@ -104,6 +109,22 @@ Examples:
     /// Look at engines: which are held because their provider takes no more
     #[command(subcommand)]
     Engine(EngineCommand),
+    /// Say who may use the site, and as what
+    #[command(subcommand)]
+    Person(PersonCommand),
+    /// Give scripts and other programs access in a person's name
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Copy the database, while the server runs or without it
+    Backup(BackupArgs),
+    /// Put a backup in place of the database
+    Restore(RestoreArgs),
+    /// Look whether the database is whole, and save what can be read of a damaged one
+    Recover(RecoverArgs),
+    /// Remove old folders of jobs, and rows that are kept for a while only
+    Cleanup(CleanupArgs),
+    /// Print what a shell needs to complete commands and options
+    Completions(CompletionsArgs),
     /// Print a new one-time link to log in with a browser
     Login,
     /// Print whether the server is well, and what waits; exits 6 if it is not ready
@@ -120,9 +141,35 @@ Examples:
     },
 }
 
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum LogFormatWord {
+    /// One line an entry, for people
+    #[default]
+    Text,
+    /// One JSON object a line, for programs
+    Json,
+}
+
+/// Flags of `serve`.
+#[derive(Args, Debug)]
+pub(super) struct ServeFlags {
+    /// How the log on standard error is written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(super) log_format: LogFormatWord,
+    /// How many daily backups are kept in the data folder; 0 makes none
+    #[arg(long, value_name = "N", default_value_t = crate::flows::backup::DAILY_KEPT)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub(super) daily_backups: u32,
+}
+
 /// What `serve` is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServeArgs {
     /// The script of the site; it exists.
     pub script: Utf8PathBuf,
+    /// Whether the log is JSON.
+    pub is_json_log: bool,
+    /// How many daily backups are kept; none are made if it is 0.
+    pub daily_backups: u32,
 }

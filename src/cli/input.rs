@@ -52,7 +52,6 @@ fn text(from: impl Read, what: &str, bytes_max: usize) -> Result<String> {
     }
     if bytes.is_empty() {
         return Err(Error::invalid(format!("{what} is empty"))
-            .code("empty_text")
             .hint("give the whole text, from a file: `… < FILE`"));
     }
     String::from_utf8(bytes).map_err(|cause| {

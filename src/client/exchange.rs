@@ -41,6 +41,11 @@ impl<'a> Request<'a> {
         Request { method: Method::POST, body: Some(body), key, ..Request::get(path) }
     }
 
+    /// Ends a thing.
+    pub(super) fn delete(path: &'a str) -> Request<'a> {
+        Request { method: Method::DELETE, ..Request::get(path) }
+    }
+
     /// Asks for the stream of events after an id.
     pub(super) fn events(path: &'a str, last_event_id: Option<&'a str>) -> Request<'a> {
         Request { last_event_id, accept: "text/event-stream", ..Request::get(path) }

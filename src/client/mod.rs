@@ -160,6 +160,14 @@ impl Client {
         self.post_once(path_and_query, body, &key)
     }
 
+    /// Ends a thing and returns the JSON of the answer.
+    ///
+    /// # Errors
+    /// As [`Client::post`].
+    pub fn delete(&self, path: &str) -> Result<Value> {
+        self.send(exchange::Request::delete(path))
+    }
+
     /// Returns the server's events after an id, or from now on. Nothing is opened before the first
     /// [`Events::next`].
     pub fn events(&self, after: Option<String>) -> Events<'_> {

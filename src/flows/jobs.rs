@@ -347,7 +347,7 @@ pub struct LogQuery {
 /// Returns a part of an agent's output.
 ///
 /// # Errors
-/// `not_found` if the job is not there or its folder was removed.
+/// `not_found` if the job is not there; with code `log_expired` if its folder was given up.
 pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> Result<Value> {
     require_own(caller, id)?;
     let stream = match query.stream.as_deref() {
@@ -355,8 +355,7 @@ pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> R
         Some("stdout") => Stream::Stdout,
         Some(_) => return Err(Error::invalid("stream is `stdout` or `stderr`")),
     };
-    let asked = id.clone();
-    let job = site.store.read(move |c| jobs::find(c, &asked)).await?;
+    let job = with_files(site, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     let offset = query.offset.unwrap_or(0);
     let read = blocking(move || process::read_output(&dir, stream, offset, LOG_BYTES_MAX)).await;
@@ -386,6 +385,25 @@ pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> R
     })
 }
 
+/// Returns a job whose folder was not given up.
+async fn with_files(site: &Site, id: &JobId) -> Result<Job> {
+    let asked = id.clone();
+    site.store
+        .read(move |c| {
+            let job = jobs::find(c, &asked)?;
+            match jobs::files(c, &asked)?.and_then(|it| it.removed) {
+                None => Ok(job),
+                Some(at) => {
+                    let day: String = at.rfc3339().chars().take(10).collect();
+                    Err(Error::not_found(format!("the files of job {asked} were removed on {day}"))
+                        .code("log_expired")
+                        .hint("logs and prompts are kept for 30 days, and 2 GiB of them"))
+                }
+            }
+        })
+        .await
+}
+
 fn whole_characters(bytes: &[u8], more_may_come: bool) -> usize {
     match std::str::from_utf8(bytes) {
         Err(cause) if more_may_come && cause.error_len().is_none() && cause.valid_up_to() > 0 => {
@@ -401,8 +419,7 @@ fn whole_characters(bytes: &[u8], more_may_come: bool) -> usize {
 /// `not_found`.
 pub async fn stream(site: &Site, caller: &Caller, id: &JobId, after: u64) -> Result<Value> {
     require_own(caller, id)?;
-    let asked = id.clone();
-    site.store.read(move |c| jobs::find(c, &asked)).await?;
+    with_files(site, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     let items = blocking(move || jobs::read_stream(&dir, after, STREAM_ENTRIES_MAX)).await?;
     let next = items.last().map(|it| it["seq"].clone());
@@ -415,8 +432,7 @@ pub async fn stream(site: &Site, caller: &Caller, id: &JobId, after: u64) -> Res
 /// `not_found` with code `no_prompt` for a job that has not been started.
 pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
     require_own(caller, id)?;
-    let asked = id.clone();
-    site.store.read(move |c| jobs::find(c, &asked)).await?;
+    with_files(site, id).await?;
     let path = job_dir(&site.config.site.data, id).join("prompt");
     let bytes = blocking(move || process::read_small(&path, PROMPT_BYTES_MAX)).await?;
     let missing = || Error::not_found(format!("job {id} has no prompt: it was not started"));

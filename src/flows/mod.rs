@@ -6,6 +6,7 @@
 //! transaction.
 
 pub mod approve;
+pub mod backup;
 pub mod changes;
 pub mod config;
 pub mod doctor;
@@ -14,14 +15,19 @@ pub mod incorporate;
 pub mod inputs;
 pub mod jobs;
 mod known;
+pub mod metrics;
 pub mod names;
+pub mod offline;
 mod order;
+pub mod people;
 pub mod place;
 pub mod prepare;
 pub mod proposals;
 pub mod recover;
 pub mod relay;
 pub mod render;
+pub mod restore;
+pub mod retention;
 pub mod sources;
 pub mod topics;
 pub mod usage;
@@ -64,6 +70,8 @@ pub struct Site {
     pub works: Works,
     /// The queue of jobs.
     pub queue: Queue,
+    /// What the program measures of itself.
+    pub meter: metrics::Meter,
     /// What the operator should know: warnings of the script and of the start.
     pub warnings: Arc<Vec<String>>,
 }
@@ -95,10 +103,8 @@ pub(in crate::flows) async fn kept_answer(
 pub fn page_limit(asked: Option<u32>) -> Result<u32> {
     match asked.unwrap_or(PAGE_ROWS_DEFAULT) {
         limit @ 1..=PAGE_ROWS_MAX => Ok(limit),
-        limit => {
-            Err(Error::invalid(format!("limit {limit} is not between 1 and {PAGE_ROWS_MAX}"))
-                .code("bad_parameter")
-                .hint("ask for the next page with `after`"))
-        }
+        limit => Err(Error::invalid(format!("limit {limit} is not between 1 and {PAGE_ROWS_MAX}"))
+            .code("bad_parameter")
+            .hint("ask for the next page with `after`")),
     }
 }

@@ -12,7 +12,7 @@ use camino::Utf8Path;
 use futures_util::future::BoxFuture;
 use tracing::warn;
 
-use crate::base::{Context, ErrorKind, JobId, Result};
+use crate::base::{Context, Error, ErrorKind, JobId, Result};
 use crate::documents::changes::{self, row};
 use crate::documents::snapshot::{Kept, Look, Looks, Snapshot};
 use crate::flows::Works;
@@ -35,13 +35,13 @@ pub fn watch(works: &Works) -> Watch {
     Arc::new(move |job| {
         let (works, known) = (works.clone(), known.clone());
         Box::pin(async move {
-            let begun = begin(&works, known.as_ref(), &job).await;
+            let begun = begin(&works, &job, known.as_ref()).await;
             let noted = Noted { looks: works.repo.looks().clone(), job: job.clone() };
             let after = move || -> BoxFuture<'static, Vec<String>> {
                 Box::pin(async move {
                     let look = noted.looks.end(&noted.job);
                     match begun {
-                        Ok(()) => finish(&works, known.as_ref(), &job, look).await,
+                        Ok(()) => finish(&works, &job, look, known.as_ref()).await,
                         Err(unseen) => vec![unseen],
                     }
                 })
@@ -51,15 +51,6 @@ pub fn watch(works: &Works) -> Watch {
     })
 }
 
-/// Looks at the repository, or remembers what was there while nothing in it has changed.
-async fn look(works: &Works, known: Option<&Known<Snapshot>>) -> Result<Snapshot> {
-    let kept = open_kept(works).await?;
-    match known {
-        Some(known) => known.or_look(works.repo.look(&kept)).await,
-        None => works.repo.look(&kept).await,
-    }
-}
-
 /// Returns what looks after a job that an earlier server had begun to watch.
 pub fn recall(works: &Works) -> Recall {
     let works = works.clone();
@@ -67,7 +58,7 @@ pub fn recall(works: &Works) -> Recall {
         let works = works.clone();
         Box::pin(async move {
             match remembered(&works, &job).await {
-                Ok(Some(look)) => finish(&works, None, &job, Some(look)).await,
+                Ok(Some(look)) => finish(&works, &job, Some(look), None).await,
                 // It had not begun.
                 Ok(None) => Vec::new(),
                 Err(cause) => {
@@ -94,11 +85,12 @@ impl Drop for Noted {
 /// Looks before the agent starts; what cannot be looked at becomes a warning.
 async fn begin(
     works: &Works,
-    known: Option<&Known<Snapshot>>,
     job: &JobId,
+    known: Option<&Known<Snapshot>>,
 ) -> std::result::Result<(), String> {
     let begun = async {
-        let before = look(works, known).await?;
+        let kept = open_kept(works).await?;
+        let before = look(works, &kept, known).await?;
         let look = works.repo.looks().begin(job, before);
         remember(works, job, look).await
     };
@@ -112,12 +104,12 @@ async fn begin(
 /// Looks again, writes down what is different and returns the sentences that name it.
 async fn finish(
     works: &Works,
-    known: Option<&Known<Snapshot>>,
     job: &JobId,
     look: Option<Look>,
+    known: Option<&Known<Snapshot>>,
 ) -> Vec<String> {
     let Some(look) = look else { return Vec::new() };
-    match compare(works, known, job, look).await {
+    match compare(works, job, look, known).await {
         Ok(told) => {
             forget(works, job).await;
             told
@@ -132,20 +124,30 @@ async fn finish(
     }
 }
 
+async fn look(works: &Works, kept: &Kept, known: Option<&Known<Snapshot>>) -> Result<Snapshot> {
+    match known {
+        Some(known) => known.or_look(works.repo.look(kept)).await,
+        None => works.repo.look(kept).await,
+    }
+}
+
 async fn compare(
     works: &Works,
-    known: Option<&Known<Snapshot>>,
     job: &JobId,
-    before: Look,
+    begun: Look,
+    known: Option<&Known<Snapshot>>,
 ) -> Result<Vec<String>> {
-    let after = look(works, known).await?;
-    let mut found = changes::compare(&works.repo, &works.store, &before.before, &after).await?;
+    let kept = open_kept(works).await?;
+    let after = look(works, &kept, known).await?;
+    if begun.before == after {
+        return Ok(Vec::new());
+    }
+    let mut found = changes::compare(&works.repo, &works.store, &begun.before, &after).await?;
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    found.others = before.others;
-    let kept = open_kept(works).await?;
-    let tips = (&before.before.tip, &after.tip);
+    found.others = begun.others;
+    let tips = (&begun.before.tip, &after.tip);
     let held = found.hold(&works.repo, &kept, job, tips).await;
     let mut told = found.sentences();
     if let Err(cause) = held {
@@ -162,8 +164,8 @@ async fn compare(
 /// # Errors
 /// `unavailable` if it cannot be made.
 pub(super) async fn open_kept(works: &Works) -> Result<Kept> {
-    let (data, clock) = (works.config.site.data.clone(), works.store.clock().clone());
-    blocking(move || Kept::open(&data, &clock)).await
+    let data = works.config.site.data.clone();
+    blocking(move || Kept::open(&data)).await
 }
 
 /// Writes down what there was: a server that is killed cannot compare.
@@ -186,8 +188,12 @@ async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look>> {
     let path = job_dir(&works.config.site.data, job).join(BEFORE);
     blocking(move || {
         let Some(text) = read_small(&path, BEFORE_BYTES_MAX)? else { return Ok(None) };
-        let look = serde_json::from_slice(&text);
-        look.map(Some).context(ErrorKind::Unavailable, || format!("{path} is damaged"))
+        let damaged = || format!("{path} is damaged");
+        let look: Look = serde_json::from_slice(&text).context(ErrorKind::Unavailable, damaged)?;
+        match look.before.is_plausible() {
+            true => Ok(Some(look)),
+            false => Err(Error::unavailable(damaged())),
+        }
     })
     .await
 }

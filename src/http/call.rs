@@ -86,6 +86,11 @@ impl Call {
         body::is_of_type(&self.passed.headers, FORM)
     }
 
+    /// Returns whether the body is JSON.
+    pub fn is_json(&self) -> bool {
+        body::is_of_type(&self.passed.headers, "application/json")
+    }
+
     /// Reads the body as JSON; `T` should deny unknown fields.
     ///
     /// # Errors
@@ -102,7 +107,7 @@ impl Call {
         &mut self,
         bytes_max: usize,
     ) -> Result<(T, Option<Key>)> {
-        if !body::is_of_type(&self.passed.headers, "application/json") {
+        if !self.is_json() {
             self.drain().await;
             return Err(Error::invalid("the body is not JSON")
                 .code("not_json")

@@ -25,8 +25,9 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::limit::{REPLAY_EVENTS_MAX, STREAM_CHECK_MS_MAX};
-use crate::base::{Error, Result, fault};
+use crate::base::{Error, EventKind, Result, fault};
 use crate::http::listen::Peer;
+use crate::http::metrics::OpenStream;
 use crate::http::streams::{Place, Streams};
 use crate::http::who::{Credential, identify};
 use crate::http::{Edge, get, reply};
@@ -116,6 +117,8 @@ struct Feed {
     greeting: Option<String>,
     /// Whether the table may have more.
     is_behind: bool,
+    /// Counts this stream while it is open.
+    _open: OpenStream,
 }
 
 impl Feed {
@@ -142,6 +145,7 @@ impl Feed {
         let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut feed = Feed {
+            _open: edge.traffic.stream(),
             edge,
             streams,
             peer: audience.peer,
@@ -208,6 +212,10 @@ impl Feed {
                 () = stop.cancelled() => return Ok(None),
                 event = self.live.recv() => match event {
                     Ok(event) => {
+                        // It may be the one that ends this reader's own right to be here.
+                        if event.kind == EventKind::PersonChanged && !self.may_go_on().await {
+                            return Ok(None);
+                        }
                         if let Some(text) = self.take_live(&event) {
                             return Ok(Some(text));
                         }
@@ -358,8 +366,8 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::base::{Actor, Clock, Event, EventKind, Ids, Scope};
-    use crate::http::GateConfig;
+    use crate::base::{Actor, Clock, Event, Ids, Scope};
+    use crate::http::{GateConfig, Traffic};
     use crate::people::{self, LoginCodes, Person, TokenScope};
     use crate::store::{MIGRATIONS, Store};
 
@@ -382,7 +390,7 @@ mod tests {
         let made = store.write(move |tx| {
             let person = people::ensure_operator(tx, &minting, "ada")?;
             let scopes = [TokenScope::Read];
-            let token = people::create_token(tx, &minting, &person.id, "x", &scopes)?.1;
+            let token = people::create_token(tx, &minting, &person.id, "x", &scopes, None)?.1;
             Ok((person, token))
         });
         let (person, token) = made.await.unwrap();
@@ -394,6 +402,7 @@ mod tests {
             identify_job: Arc::new(|_| Box::pin(async { Ok(None) })),
             is_agent_peer: Arc::new(|_| false),
             is_ready: Arc::new(|| Box::pin(async { Ok(()) })),
+            traffic: Traffic::default(),
             stop: CancellationToken::new(),
         };
         (edge, person, token)

@@ -10,6 +10,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Error, ErrorKind, Millis, PersonId, Result};
+use crate::flows;
 use crate::http::me::Shown;
 use crate::http::page::LoginPage;
 use crate::http::pages::Frame;
@@ -23,6 +24,12 @@ const BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 #[serde(deny_unknown_fields)]
 struct Code {
     code: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkRequest {
+    person: Option<String>,
 }
 
 /// A login link.
@@ -63,8 +70,11 @@ pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
             with_cookie(response, &edge.gate.cookie_name, "", 0)
         }),
         post("/api/login-links", edge, async |edge, mut call| {
-            call.nothing().await?;
-            reply::ok(&new_link(&edge, &call.caller()?).await?)
+            let person = match call.is_json() {
+                true => call.json::<LinkRequest>(BODY_BYTES_MAX).await?.person,
+                false => call.nothing().await.map(|()| None)?,
+            };
+            reply::ok(&new_link(&edge, &call.caller()?, person).await?)
         }),
     ])
 }
@@ -109,8 +119,19 @@ async fn logout(edge: &Edge, hash: Option<String>) -> Result<()> {
     edge.store.write(move |tx| people::end_login(tx, &hash)).await
 }
 
-async fn new_link(edge: &Edge, caller: &Caller) -> Result<LoginLink> {
-    login_link(edge, &caller.person()?.id)
+/// A link of one's own, or, for an admin, of a person by name.
+async fn new_link(edge: &Edge, caller: &Caller, person: Option<String>) -> Result<LoginLink> {
+    let own = caller.in_person()?;
+    let Some(name) = person.filter(|it| *it != own.name) else {
+        return login_link(edge, &own.id);
+    };
+    caller.may_administer()?;
+    let person = edge.store.read(move |c| flows::people::named(c, &name)).await?;
+    if person.disabled_at.is_some() {
+        return Err(Error::conflict("not_active", format!("{} is disabled", person.name))
+            .hint("wiki-browser person enable comes first"));
+    }
+    login_link(edge, &person.id)
 }
 
 /// Not `Secure`: the site speaks plain HTTP on loopback, and Safari would drop such a cookie.

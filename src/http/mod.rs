@@ -16,9 +16,12 @@ mod jobs;
 mod listen;
 mod login;
 mod me;
+mod metrics;
+mod operations;
 mod origin;
 mod page;
 mod pages;
+mod people;
 mod proposals;
 pub mod reply;
 mod route;
@@ -50,6 +53,7 @@ use crate::store::Store;
 pub use call::{Call, Page};
 pub use listen::{Peer, bind_unix};
 pub use login::login_link;
+pub use metrics::Traffic;
 pub use route::{any_of, delete, get, post};
 pub use serve::{Listeners, ServeLimits, serve};
 pub use site::Site;
@@ -148,16 +152,20 @@ pub struct Edge {
     pub is_agent_peer: IsAgentPeer,
     /// Tells whether the site is ready.
     pub is_ready: IsReady,
+    /// What is counted of requests.
+    pub traffic: Traffic,
     /// Ends every endless reply.
     pub stop: CancellationToken,
 }
 
-/// Returns the routes that need nothing but the edge: health, login, `me`, events, assets.
+/// Returns the routes that need nothing but the edge: health, login, `me`, people,
+/// events, assets.
 pub fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     any_of([
         health::routes(edge),
         login::routes(edge),
         me::routes(edge),
+        people::routes(edge),
         events::routes(edge),
         assets::routes(),
     ])
@@ -173,6 +181,8 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         jobs::routes(site),
         usage::routes(site),
         settings::routes(edge, site),
+        operations::routes(site),
+        metrics::routes(edge, site),
         pages::routes(site),
     ])
 }

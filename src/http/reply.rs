@@ -17,7 +17,7 @@ use tracing::{debug, error};
 use warp::Reply as _;
 use warp::reply::Response;
 
-use crate::base::{Error, ErrorKind, Ids, Result, TokenId};
+use crate::base::{Error, ErrorKind, Result, TokenId};
 use crate::http::page::{ErrorPage, SignInPage};
 use crate::http::pages::Frame;
 
@@ -55,7 +55,8 @@ pub(super) struct Ours;
 
 /// How an error is shown.
 pub(super) struct Shown<'a> {
-    pub(super) ids: &'a Ids,
+    /// Under which the log has it.
+    pub(super) request_id: TokenId,
     pub(super) site_name: &'a str,
     pub(super) is_page: bool,
     /// What a form leaves to its error.
@@ -152,8 +153,8 @@ where
 pub(super) fn finish_error(error: &Error, shown: &Shown<'_>) -> Response {
     let status =
         StatusCode::from_u16(error.kind().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let request_id = status.is_server_error().then(|| {
-        let id: TokenId = shown.ids.mint();
+    let id = status.is_server_error().then(|| {
+        let id = shown.request_id.as_str();
         // Limits that are met say so to the client; a line of the log for each would be another way
         // to fill the disk.
         if matches!(error.code_str(), "answers_full" | "too_many_streams") {
@@ -163,7 +164,6 @@ pub(super) fn finish_error(error: &Error, shown: &Shown<'_>) -> Response {
         }
         id
     });
-    let id = request_id.as_ref().map(TokenId::as_str);
     let mut response = envelope(error, status, id, shown);
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -28,6 +28,7 @@ use crate::base::limit::{
 };
 use crate::http::away::{Spare, turn_away_tcp, turn_away_unix};
 use crate::http::listen::{Backoff, Peer, Watched, own_uid};
+use crate::http::metrics::Door;
 use crate::http::{Edge, Site};
 
 /// Where clients come in.
@@ -221,6 +222,7 @@ impl Doors {
         match arrived {
             Arrived::Tcp(stream, address) => {
                 let Ok(permit) = Arc::clone(&self.tcp).try_acquire_owned() else {
+                    self.site.note_turned_away(Door::Tcp);
                     self.note_full("over TCP", self.limits.tcp_connections_max);
                     return turn_away_tcp(stream);
                 };
@@ -254,6 +256,8 @@ impl Doors {
                     false => (&self.unix, self.limits.unix_connections_max, "on the socket"),
                 };
                 let Ok(permit) = Arc::clone(pool).try_acquire_owned() else {
+                    let door = if is_agent { Door::Agents } else { Door::Socket };
+                    self.site.note_turned_away(door);
                     self.note_full(whose, most);
                     return turn_away_unix(stream);
                 };

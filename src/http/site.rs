@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
@@ -9,19 +10,21 @@ use hyper::body::Body;
 use hyper::header::EXPECT;
 use hyper::http::request::Parts;
 use hyper::service::Service as _;
-use hyper::{Method, Request, Uri};
+use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::service::TowerToHyperService;
 use tracing::debug;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::Error;
 use crate::base::limit::{ANSWERS_BYTES_MAX, BODIES_BYTES_MAX};
+use crate::base::{Actor, Error, TokenId};
 use crate::http::body::{self, FORM, Room, is_of_type};
 use crate::http::gate::{self, Refused};
 use crate::http::listen::Peer;
+use crate::http::metrics::{Class, Door};
 use crate::http::origin::is_page;
 use crate::http::reply::{self, Failed, Shown};
+use crate::http::table::Route;
 use crate::http::{Edge, any_of};
 
 /// Answers up to this long take no room.
@@ -52,40 +55,51 @@ impl Site {
         (self.edge.is_agent_peer)(pid)
     }
 
+    /// Counts a connection for which there was no room.
+    pub(super) fn note_turned_away(&self, door: Door) {
+        self.edge.traffic.note_turned_away(door);
+    }
+
     /// Answers a request of a peer.
     pub async fn answer<B>(&self, peer: Peer, request: Request<B>) -> Response
     where
         B: Body + Send + Sync + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let start = Instant::now();
         let path = request.uri().path();
         let mut shown = Shown {
-            ids: &self.edge.ids,
+            request_id: self.edge.ids.mint(),
             site_name: &self.edge.gate.site_name,
             // A form is sent by a page, and its answer is read by a person.
             is_page: is_page(path) || is_of_type(request.headers(), FORM),
             aside: None,
         };
         let path = path.to_owned();
-        let run = AssertUnwindSafe(self.run(peer, request)).catch_unwind();
+        let mut seen = Seen { method: request.method().clone(), route: None, actor: None };
+        let run = AssertUnwindSafe(self.run(peer, request, &mut seen)).catch_unwind();
         let response = match run.await {
             Ok(Ok(response)) => match response.extensions().get::<Failed>() {
                 Some(Failed(error, aside)) => {
                     shown.aside.clone_from(aside);
-                    reply::finish_error(&Arc::clone(error), &shown)
+                    self.refuse(&Arc::clone(error), &shown)
                 }
                 None => self.or_no_route(response, &path, &shown),
             },
-            Ok(Err(Refused::Error(error))) => reply::finish_error(&error, &shown),
-            Ok(Err(Refused::Status(status, error))) => reply::finish_status(status, &error, &shown),
+            Ok(Err(Refused::Error(error))) => self.refuse(&error, &shown),
+            Ok(Err(Refused::Status(status, error))) => {
+                self.edge.traffic.note_refusal(error.code_str());
+                reply::finish_status(status, &error, &shown)
+            }
             Ok(Err(Refused::OtherVerbs(verbs))) => reply::other_verbs(&verbs, &shown),
             Err(_) => {
                 let error = Error::internal("a request ended in a fault of the program");
-                reply::finish_error(&error.code("panic"), &shown)
+                self.refuse(&error.code("panic"), &shown)
             }
         };
         let mut response = self.with_room(response, &shown).await;
         reply::finish_headers(&mut response);
+        self.note(&seen, &shown.request_id, response.status(), start.elapsed());
         response
     }
 
@@ -106,10 +120,37 @@ impl Site {
         }
     }
 
+    fn refuse(&self, error: &Error, shown: &Shown<'_>) -> Response {
+        self.edge.traffic.note_refusal(error.code_str());
+        reply::finish_error(error, shown)
+    }
+
+    /// Counts an answer, and writes it down for who wants to see each.
+    fn note(&self, seen: &Seen, id: &TokenId, status: StatusCode, time: Duration) {
+        let class = seen.route.map_or(Class::Unknown, Class::of);
+        self.edge.traffic.note(class, status, time);
+        // The line of the table and not the path: a path can hold a login code.
+        let route = seen.route.map_or("none", |it| it.path);
+        let duration_ms = time.as_secs_f64() * 1_000.0;
+        let actor = seen.actor.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
+        debug!(
+            request_id = %id,
+            method = %seen.method,
+            route,
+            status = status.as_u16(),
+            duration_ms,
+            actor,
+            "{} {route} {}",
+            seen.method,
+            status.as_u16()
+        );
+    }
+
     async fn run<B>(
         &self,
         peer: Peer,
         request: Request<B>,
+        seen: &mut Seen,
     ) -> std::result::Result<Response, Refused>
     where
         B: Body + Send + Sync + 'static,
@@ -127,8 +168,8 @@ impl Site {
                 return Err(refused);
             }
         };
-        // The line of the table and not the path: a path can hold a login code.
-        debug!("{} {}", head.method, passed.route.path);
+        seen.route = Some(passed.route);
+        seen.actor = passed.who.as_ref().map(|it| it.caller.actor());
         if head.method == Method::HEAD {
             head.method = Method::GET;
         }
@@ -146,7 +187,7 @@ impl Site {
     fn or_no_route(&self, response: Response, path: &str, shown: &Shown<'_>) -> Response {
         let is_warps = response.extensions().get::<reply::Ours>().is_none();
         if is_warps {
-            return reply::finish_error(&gate::no_route(path), shown);
+            return self.refuse(&gate::no_route(path), shown);
         }
         response
     }
@@ -155,6 +196,13 @@ impl Site {
 /// Returns whether a client waits for a word before it sends its body: it need not be read.
 fn asks(head: &Parts) -> bool {
     head.headers.contains_key(EXPECT)
+}
+
+/// What is known of a request when it is answered.
+struct Seen {
+    method: Method,
+    route: Option<&'static Route>,
+    actor: Option<Actor>,
 }
 
 /// `GET http://host/path` and `GET /path` are the same request; the host has been checked.

@@ -37,6 +37,12 @@ pub enum Who {
     Decide,
     /// A running job.
     Job,
+    /// A person who is there themselves: in a browser, or as the operator; no token, no job.
+    Session,
+    /// An admin who is there themselves.
+    Admin,
+    /// An admin who is there themselves, or a token that is for measuring.
+    Metrics,
 }
 
 /// One route.
@@ -63,6 +69,18 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/api/me", Who::Read),
     on_socket(Verb::Post, "/api/login-links", Who::Decide),
     on(Verb::Get, "/api/health", Who::Read),
+    on(Verb::Get, "/metrics", Who::Metrics),
+    on(Verb::Get, "/api/persons", Who::Admin),
+    on(Verb::Post, "/api/persons", Who::Admin),
+    on(Verb::Post, "/api/persons/{name}/disable", Who::Admin),
+    on(Verb::Post, "/api/persons/{name}/enable", Who::Admin),
+    on(Verb::Post, "/api/persons/{name}/role", Who::Admin),
+    on(Verb::Get, "/api/tokens", Who::Session),
+    on(Verb::Post, "/api/tokens", Who::Session),
+    on(Verb::Delete, "/api/tokens/{id}", Who::Session),
+    on_socket(Verb::Get, "/api/backups", Who::Admin),
+    on_socket(Verb::Post, "/api/backups", Who::Admin),
+    on_socket(Verb::Post, "/api/cleanup", Who::Admin),
     on(Verb::Get, "/api/events", Who::Read),
     on(Verb::Get, "/api/config", Who::Read),
     on(Verb::Get, "/api/sources", Who::Read),

@@ -88,12 +88,16 @@ pub(super) async fn identify(
 /// Checks what the table demands of the caller.
 pub(super) fn authorize(who: Who, caller: &Caller) -> Result<()> {
     match who {
-        Who::All | Who::Read => Ok(()),
+        Who::All => Ok(()),
+        Who::Read => caller.may_read(),
         Who::Write => caller.may_write().map(|_| ()),
         Who::WriteOrJob if matches!(caller, Caller::Job { .. }) => Ok(()),
         Who::WriteOrJob => caller.may_write().map(|_| ()),
         Who::Decide => caller.may_decide().map(|_| ()),
         Who::Job => caller.job().map(|_| ()),
+        Who::Session => caller.in_person().map(|_| ()),
+        Who::Admin => caller.may_administer().map(|_| ()),
+        Who::Metrics => caller.may_measure(),
     }
 }
 

@@ -3,9 +3,7 @@
 use rusqlite::named_params;
 use serde_json::{Map, Value, json};
 
-use crate::base::limit::{
-    KIND_QUEUED_MAX, LANE_QUEUED_MAX, PERSON_QUEUED_MAX, QUEUED_MAX,
-};
+use crate::base::limit::{KIND_QUEUED_MAX, LANE_QUEUED_MAX, PERSON_QUEUED_MAX, QUEUED_MAX};
 use crate::base::{
     Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Result, SourcePath, TopicId,
     fault,

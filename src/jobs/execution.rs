@@ -163,16 +163,6 @@ async fn supervise(
     Some(outcome)
 }
 
-async fn keep_guard(inner: &Inner, job: &Job, identity: ProcessIdentity) {
-    let id = job.id.clone();
-    let kept = inner.setup.store.write(move |tx| settle::keep_guard(tx, &id, &identity)).await;
-    if let Err(cause) = kept {
-        // The guard is ours all the same, and its lock proves it: only the pid is not on record.
-        warn!(job_id = %job.id, "the guard's pid was not recorded: {}", cause.chain());
-    }
-    fault::crash_point("after_guard");
-}
-
 /// Names what is different now. A server that stops has little time: what it cannot look at any
 /// more is said to be unseen.
 async fn look_again(watched: Watched, stop: &CancellationToken) -> Vec<String> {
@@ -183,6 +173,16 @@ async fn look_again(watched: Watched, stop: &CancellationToken) -> Vec<String> {
         () = stop.cancelled() => tokio::time::timeout(LAST_LOOK, look).await,
     };
     told.unwrap_or_else(|_| vec!["unwatched: the server stopped before it could look".to_owned()])
+}
+
+async fn keep_guard(inner: &Inner, job: &Job, identity: ProcessIdentity) {
+    let id = job.id.clone();
+    let kept = inner.setup.store.write(move |tx| settle::keep_guard(tx, &id, &identity)).await;
+    if let Err(cause) = kept {
+        // The guard is ours all the same, and its lock proves it: only the pid is not on record.
+        warn!(job_id = %job.id, "the guard's pid was not recorded: {}", cause.chain());
+    }
+    fault::crash_point("after_guard");
 }
 
 async fn follow(

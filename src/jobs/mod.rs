@@ -15,10 +15,12 @@ mod hold;
 mod job;
 mod lane;
 mod launch;
+mod measured;
 #[cfg(test)]
 mod model;
 mod queue;
 mod recovery;
+mod retained;
 mod sentence;
 mod settle;
 #[cfg(test)]
@@ -36,7 +38,9 @@ pub use enqueue::{NewJob, cancel_queued, enqueue};
 pub use hold::{Hold, holds, release};
 pub use job::{Job, JobFilter, Reason, Status, Turn};
 pub use lane::Capacities;
+pub use measured::{QueueCounts, Spent, queue_counts, spent};
 pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
+pub use retained::{Files, fence_all, files, give_up_files, queued};
 pub use sentence::sentence;
 pub use settle::{keep_result, request_cancel};
 pub use table::{find, find_slim as find_brief, list, recent_of_topic, running_guards};
@@ -67,6 +71,8 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         usage::STATEMENTS,
         hold::STATEMENTS,
         waiting::STATEMENTS,
+        measured::STATEMENTS,
+        retained::STATEMENTS,
     ]
     .concat()
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::base::Millis;
 use crate::base::limit::format_duration;
 use crate::jobs::{Job, Reason, Status};
 
@@ -46,33 +47,39 @@ pub fn sentence(
             let why = job.error_tail.as_deref().unwrap_or("what it works on has changed");
             format!("The job could not start: {why}.")
         }
-        (_, Reason::RateLimited) => match job.retry_at {
-            Some(at) => {
-                let until = at.rfc3339().get(..16).unwrap_or_default().replace('T', " ");
-                format!("The agent's provider takes no more until {until} UTC.")
-            }
-            None => "The agent's provider takes no more at present. Try again later.".to_owned(),
-        },
+        (_, Reason::RateLimited) => limited(job.retry_at),
         (_, Reason::GuardLost) => {
             "Agent failed: the process that watches over it was killed, perhaps by the agent."
                 .to_owned()
         }
-        (_, Reason::Signal) => match job.signal {
-            Some(9) => {
-                "Agent was killed (signal 9): perhaps this machine ran out of memory. See log."
-                    .to_owned()
-            }
-            // ILL, TRAP, ABRT, BUS, FPE, SEGV
-            Some(signal @ (4..=8 | 11)) => format!("Agent crashed (signal {signal}). See log."),
-            Some(signal) => format!("Agent was ended by signal {signal}. See log."),
-            None => "Agent was stopped from outside. See log.".to_owned(),
-        },
+        (_, Reason::Signal) => ended_by(job.signal),
         (_, Reason::Internal) => {
             "The job failed by a fault of this program. See the server's log.".to_owned()
         }
         (_, Reason::ExitStatus | Reason::Cancelled) => "Agent failed. See log.".to_owned(),
     };
     Some(text)
+}
+
+fn limited(retry_at: Option<Millis>) -> String {
+    match retry_at {
+        Some(at) => {
+            let until = at.rfc3339().get(..16).unwrap_or_default().replace('T', " ");
+            format!("The agent's provider takes no more until {until} UTC.")
+        }
+        None => "The agent's provider takes no more at present. Try again later.".to_owned(),
+    }
+}
+
+fn ended_by(signal: Option<i32>) -> String {
+    match signal {
+        Some(9) => "Agent was killed (signal 9): perhaps this machine ran out of memory. See log."
+            .to_owned(),
+        // ILL, TRAP, ABRT, BUS, FPE, SEGV
+        Some(signal @ (4..=8 | 11)) => format!("Agent crashed (signal {signal}). See log."),
+        Some(signal) => format!("Agent was ended by signal {signal}. See log."),
+        None => "Agent was stopped from outside. See log.".to_owned(),
+    }
 }
 
 /// Returns why an agent could not be started, by the system's own words for it.

@@ -87,6 +87,65 @@ impl Caller {
         self.may(TokenScope::Decide)
     }
 
+    /// Returns the person, if they may read: a job may as well, and is no person.
+    ///
+    /// # Errors
+    /// `forbidden` with code `scope` for a token that is for something else.
+    pub fn may_read(&self) -> Result<()> {
+        match self {
+            Caller::Person { scopes, .. } if scopes.iter().all(|it| !it.includes_reading()) => {
+                Err(no_scope(TokenScope::Read))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the person, if they are there themselves: in a browser, or as the operator on the
+    /// command line. What leads to other credentials is not for tokens, which can leak.
+    ///
+    /// # Errors
+    /// `forbidden`: `agent_forbidden` for a job, `token_forbidden` for a token.
+    pub fn in_person(&self) -> Result<&Person> {
+        let person = self.person()?;
+        match self {
+            Caller::Person { via: Via::Token, .. } => {
+                Err(forbidden("token_forbidden", "this is not for tokens")
+                    .hint("use a browser, or the command line of the operator"))
+            }
+            _ => Ok(person),
+        }
+    }
+
+    /// Returns the person, if they are an admin and there themselves.
+    ///
+    /// # Errors
+    /// As [`Caller::in_person`]; `forbidden` with code `admin_only`.
+    pub fn may_administer(&self) -> Result<&Person> {
+        let person = self.in_person()?;
+        if person.role == Role::Admin {
+            return Ok(person);
+        }
+        Err(forbidden("admin_only", format!("{} is no admin", person.name))
+            .hint("ask an admin of this site"))
+    }
+
+    /// Returns whether the caller may read what the program measures of itself.
+    ///
+    /// # Errors
+    /// `forbidden`: as [`Caller::may_administer`], and `scope` for a token without `metrics`.
+    pub fn may_measure(&self) -> Result<()> {
+        match self {
+            Caller::Person { via: Via::Token, scopes, .. } => {
+                if scopes.contains(&TokenScope::Metrics) {
+                    Ok(())
+                } else {
+                    Err(no_scope(TokenScope::Metrics))
+                }
+            }
+            _ => self.may_administer().map(|_| ()),
+        }
+    }
+
     fn may(&self, scope: TokenScope) -> Result<&Person> {
         let person = self.person()?;
         let Caller::Person { scopes, .. } = self else { return Ok(person) };
@@ -95,12 +154,15 @@ impl Caller {
             return Err(forbidden("viewer", message).hint("ask an admin for the role `member`"));
         }
         if !scopes.contains(&scope) {
-            let word = if scope == TokenScope::Decide { "decide" } else { "write" };
-            return Err(forbidden("scope", format!("this token has no scope `{word}`"))
-                .hint("use a browser, or make a token with that scope"));
+            return Err(no_scope(scope));
         }
         Ok(person)
     }
+}
+
+fn no_scope(scope: TokenScope) -> Error {
+    forbidden("scope", format!("this token has no scope `{}`", scope.as_str()))
+        .hint("use a browser, or make a token with that scope")
 }
 
 fn forbidden(code: &'static str, message: impl Into<String>) -> Error {
@@ -146,10 +208,37 @@ mod tests {
     }
 
     #[test]
+    fn what_leads_to_credentials_is_for_people_themselves() {
+        use TokenScope::{Metrics, Read};
+        let as_token = person(Role::Admin, &TokenScope::ALL);
+        assert_eq!(as_token.in_person().unwrap_err().code_str(), "token_forbidden");
+        assert_eq!(as_token.may_administer().unwrap_err().code_str(), "token_forbidden");
+        let Caller::Person { person: ada, scopes, .. } = as_token else { unreachable!() };
+        for via in [Via::Cookie, Via::Operator] {
+            let there = Caller::Person { person: ada.clone(), via, scopes: scopes.clone() };
+            assert!(there.may_administer().is_ok() && there.may_measure().is_ok());
+            let person = Person { role: Role::Member, ..ada.clone() };
+            let member = Caller::Person { person, via, scopes: scopes.clone() };
+            assert!(member.in_person().is_ok());
+            assert_eq!(member.may_administer().unwrap_err().code_str(), "admin_only");
+            assert_eq!(member.may_measure().unwrap_err().code_str(), "admin_only");
+        }
+        // A token that only measures reads nothing else, and no other token measures.
+        let measures = person(Role::Member, &[Metrics]);
+        assert!(measures.may_measure().is_ok());
+        assert_eq!(measures.may_read().unwrap_err().code_str(), "scope");
+        let reads = person(Role::Admin, &[Read]);
+        assert!(reads.may_read().is_ok());
+        assert_eq!(reads.may_measure().unwrap_err().code_str(), "scope");
+    }
+
+    #[test]
     fn a_job_is_no_person() {
         let id: JobId = "018bcfe5-6800-7000-8000-000000000002".parse().unwrap();
         let job = Caller::Job { id, token_hash: "x".to_owned() };
-        for outcome in [job.person(), job.may_write(), job.may_decide()] {
+        assert_eq!(job.may_measure().unwrap_err().code_str(), "agent_forbidden");
+        let persons = [job.person(), job.may_write(), job.may_decide(), job.may_administer()];
+        for outcome in persons {
             assert_eq!(outcome.unwrap_err().code_str(), "agent_forbidden");
         }
         assert!(job.job().is_ok() && person(Role::Admin, &[]).job().is_err());

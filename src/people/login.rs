@@ -43,6 +43,7 @@ const END_BEYOND: &str = "
     DELETE FROM logins WHERE hash IN (
         SELECT hash FROM logins WHERE person_id = :person
         ORDER BY last_seen_ms DESC, created_ms DESC LIMIT -1 OFFSET :kept)";
+const PRUNABLE: &str = "SELECT COUNT(*) FROM logins WHERE expires_ms <= :now";
 const PRUNE: &str = "DELETE FROM logins WHERE expires_ms <= :now";
 
 /// The statements of this file, for the schema test.
@@ -53,6 +54,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("login::end", END),
     ("login::end_all", END_ALL),
     ("login::end_beyond", END_BEYOND),
+    ("login::prunable", PRUNABLE),
     ("login::prune", PRUNE),
 ];
 
@@ -121,6 +123,16 @@ pub fn end_login(tx: &Tx<'_>, hash: &str) -> Result<()> {
     Ok(())
 }
 
+/// Returns how many sessions have ended and still have a row.
+///
+/// # Errors
+/// As any read.
+pub fn prunable_logins(connection: &Connection, now: Millis) -> Result<u64> {
+    let params = named_params! {":now": now};
+    let count: i64 = connection.prepare_cached(PRUNABLE)?.query_row(params, |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}
+
 /// Ends all sessions of a person.
 ///
 /// # Errors
@@ -168,8 +180,7 @@ mod tests {
         let all: Vec<String> =
             (0..SESSIONS_MAX).map(|it| create_login(&at(it), &ada.id).unwrap()).collect();
         let tx = at(1_000);
-        let is_alive =
-            |secret: &str| find_login(tx.connection(), secret, START).unwrap().is_some();
+        let is_alive = |secret: &str| find_login(tx.connection(), secret, START).unwrap().is_some();
         assert!(all.iter().all(|it| is_alive(it)), "as many as the limit");
         // The first one was used after all others.
         touch_login(&tx, &digest_hex(&all[0])).unwrap();

@@ -14,16 +14,18 @@ mod token;
 pub use caller::{Caller, Via};
 pub use code::{CODE_TTL_MS, LoginCodes};
 pub use login::{
-    LOGIN_TTL_MS, Login, create_login, end_login, end_logins, find_login, prune_logins, touch_login,
+    LOGIN_TTL_MS, Login, create_login, end_login, end_logins, find_login, prunable_logins,
+    prune_logins, touch_login,
 };
 pub use operator::keep_operator_token;
 pub use person::{
-    NewPerson, Person, Role, actor_name, create_person, disable, display_name, ensure_operator,
-    find, find_by_name, list, names,
+    NewPerson, Person, Role, actor_name, create_person, disable, disabled, display_name, enable,
+    ensure_operator, find, find_by_name, has_other_admin, list, names, set_role,
 };
 pub use token::{
     OPERATOR_TOKEN_NAME, Token, TokenOwner, TokenScope, create_token, ensure_operator_token,
-    find_by_secret, list_tokens, revoke_token, touch_token,
+    find_by_secret, list_tokens, revoke_all_tokens, revoke_token, revoke_tokens, revoked_tokens,
+    touch_token,
 };
 
 /// The statements of this module, for the schema test.
@@ -53,7 +55,14 @@ mod tests {
     use super::*;
 
     /// Tables that are read whole on purpose: a site has few people.
-    const WHOLE: &[&str] = &["person::list", "person::first_admin"];
+    const WHOLE: &[&str] = &[
+        "person::list",
+        "person::first_admin",
+        "person::other_admin",
+        "person::disabled",
+        "token::revoked",
+        "token::revoke_all",
+    ];
 
     #[test]
     fn every_statement_is_sql_and_none_scans_a_table() {

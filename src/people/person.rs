@@ -109,6 +109,13 @@ const FIRST_ADMIN: &str = "
     FROM persons WHERE role = 'admin' AND disabled_ms IS NULL ORDER BY id LIMIT 1";
 const DISABLE: &str = "
     UPDATE persons SET disabled_ms = :now WHERE id = :id AND disabled_ms IS NULL";
+const ENABLE: &str = "
+    UPDATE persons SET disabled_ms = NULL WHERE id = :id AND disabled_ms IS NOT NULL";
+const SET_ROLE: &str = "UPDATE persons SET role = :role WHERE id = :id";
+const OTHER_ADMIN: &str = "
+    SELECT EXISTS (SELECT 1 FROM persons
+                   WHERE role = 'admin' AND disabled_ms IS NULL AND id <> :id)";
+const DISABLED: &str = "SELECT id FROM persons WHERE disabled_ms IS NOT NULL";
 
 /// The statements of this file, for the schema test.
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
@@ -118,6 +125,10 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("person::list", LIST),
     ("person::first_admin", FIRST_ADMIN),
     ("person::disable", DISABLE),
+    ("person::enable", ENABLE),
+    ("person::set_role", SET_ROLE),
+    ("person::other_admin", OTHER_ADMIN),
+    ("person::disabled", DISABLED),
 ];
 
 /// Most people of one page of the list.
@@ -149,7 +160,9 @@ pub fn ensure_operator(tx: &Tx<'_>, ids: &Ids, os_user: &str) -> Result<Person> 
 /// # Errors
 /// `invalid` for a name that is empty, too long or not plain; `conflict` with code `name_taken`.
 pub fn create_person(tx: &Tx<'_>, ids: &Ids, new: &NewPerson) -> Result<Person> {
-    if new.name != plain_name(&new.name) {
+    // A path of the API and a word of the command line: it begins with a letter or a digit.
+    let begins_well = new.name.starts_with(char::is_alphanumeric);
+    if new.name != plain_name(&new.name) || !begins_well {
         let shown = crate::base::truncate_chars(&new.name, 80);
         return Err(Error::invalid(format!("`{}` is not a person's name", shown.escape_debug()))
             .code("bad_name")
@@ -182,6 +195,45 @@ pub fn disable(tx: &Tx<'_>, id: &PersonId) -> Result<()> {
         1 => Ok(()),
         _ => Err(Error::conflict("not_active", format!("person {id} is not active"))),
     }
+}
+
+/// Lets a person's credentials count again.
+///
+/// # Errors
+/// `conflict` with code `not_disabled`.
+pub fn enable(tx: &Tx<'_>, id: &PersonId) -> Result<()> {
+    match tx.prepare_cached(ENABLE)?.execute(named_params! {":id": id})? {
+        1 => Ok(()),
+        _ => Err(Error::conflict("not_disabled", format!("person {id} is not disabled"))),
+    }
+}
+
+/// Gives a person another role.
+///
+/// # Errors
+/// As any write.
+pub fn set_role(tx: &Tx<'_>, id: &PersonId, role: Role) -> Result<()> {
+    tx.prepare_cached(SET_ROLE)?.execute(named_params! {":id": id, ":role": role})?;
+    Ok(())
+}
+
+/// Returns whether there is an active admin beside a person.
+///
+/// # Errors
+/// As any read.
+pub fn has_other_admin(connection: &Connection, id: &PersonId) -> Result<bool> {
+    let mut statement = connection.prepare_cached(OTHER_ADMIN)?;
+    Ok(statement.query_row(named_params! {":id": id}, |row| row.get(0))?)
+}
+
+/// Returns the people who are disabled.
+///
+/// # Errors
+/// As any read.
+pub fn disabled(connection: &Connection) -> Result<Vec<PersonId>> {
+    let mut statement = connection.prepare_cached(DISABLED)?;
+    let ids = statement.query_map([], |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Returns a person by id.

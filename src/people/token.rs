@@ -18,7 +18,7 @@ const SECRET_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 /// How exact `last_used_ms` is.
 const TOUCH_EVERY_MS: i64 = 60 * 60 * 1000;
 
-/// What a token may be used for. Each includes reading.
+/// What a token may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenScope {
@@ -28,11 +28,28 @@ pub enum TokenScope {
     Write,
     /// Approves and rejects.
     Decide,
+    /// Reads what the program measures of itself, and nothing else.
+    Metrics,
 }
 
 impl TokenScope {
-    /// All scopes: what a browser's session and the operator's token have.
+    /// What a browser's session and the operator's token have.
     pub const ALL: [TokenScope; 3] = [TokenScope::Read, TokenScope::Write, TokenScope::Decide];
+
+    /// Returns the word of this scope.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TokenScope::Read => "read",
+            TokenScope::Write => "write",
+            TokenScope::Decide => "decide",
+            TokenScope::Metrics => "metrics",
+        }
+    }
+
+    /// Returns whether who may do this may also look at the site.
+    pub fn includes_reading(self) -> bool {
+        self != TokenScope::Metrics
+    }
 }
 
 /// A token as it is listed; the secret is shown once, when it is made.
@@ -74,8 +91,8 @@ pub struct TokenOwner {
 }
 
 const INSERT: &str = "
-    INSERT INTO tokens (id, person_id, name, hash, scopes_json, created_ms)
-    VALUES (:id, :person, :name, :hash, :scopes, :now)";
+    INSERT INTO tokens (id, person_id, name, hash, scopes_json, created_ms, expires_ms)
+    VALUES (:id, :person, :name, :hash, :scopes, :now, :expires)";
 const FIND_BY_HASH: &str = "
     SELECT tokens.id AS token_id, tokens.name AS token_name, tokens.scopes_json,
            tokens.last_used_ms, persons.id, persons.name, persons.display_name, persons.email,
@@ -93,6 +110,11 @@ const REVOKE: &str = "
 const REVOKE_NAMED: &str = "
     UPDATE tokens SET revoked_ms = :now
     WHERE person_id = :person AND name = :name AND hash <> :hash AND revoked_ms IS NULL";
+const REVOKED: &str = "SELECT id FROM tokens WHERE revoked_ms IS NOT NULL";
+const REVOKE_BY_ID: &str = "
+    UPDATE tokens SET revoked_ms = :now WHERE id = :id AND revoked_ms IS NULL";
+const REVOKE_ALL: &str = "
+    UPDATE tokens SET revoked_ms = :now WHERE name <> :operator AND revoked_ms IS NULL";
 const TOUCH: &str = "UPDATE tokens SET last_used_ms = :now WHERE id = :id";
 
 /// The statements of this file, for the schema test.
@@ -102,6 +124,9 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("token::list", LIST),
     ("token::revoke", REVOKE),
     ("token::revoke_named", REVOKE_NAMED),
+    ("token::revoked", REVOKED),
+    ("token::revoke_by_id", REVOKE_BY_ID),
+    ("token::revoke_all", REVOKE_ALL),
     ("token::touch", TOUCH),
 ];
 
@@ -115,6 +140,7 @@ pub fn create_token(
     person: &PersonId,
     name: &str,
     scopes: &[TokenScope],
+    expires: Option<Millis>,
 ) -> Result<(TokenId, String)> {
     let is_line = !name.trim().is_empty() && !name.chars().any(char::is_control);
     if !is_line || name.len() > NAME_BYTES_MAX || name == OPERATOR_TOKEN_NAME {
@@ -123,15 +149,17 @@ pub fn create_token(
             .hint(format!("`{OPERATOR_TOKEN_NAME}` is the name of the operator's own token")));
     }
     if scopes.is_empty() {
-        return Err(Error::invalid("a token needs a scope").hint("read, write or decide"));
+        return Err(Error::invalid("a token needs a scope").hint("read, write, decide or metrics"));
     }
     let alive = list_tokens(tx.connection(), person)?;
-    if alive.iter().filter(|it| it.revoked_at.is_none()).count() >= TOKENS_MAX {
+    let is_alive =
+        |it: &&Token| it.revoked_at.is_none() && it.expires_at.is_none_or(|at| at > tx.now());
+    if alive.iter().filter(is_alive).count() >= TOKENS_MAX {
         let message = format!("there are {TOKENS_MAX} tokens of this person already");
         return Err(Error::conflict("too_many_tokens", message).hint("revoke one first"));
     }
     let secret = random_token("wb_")?;
-    let id = insert(tx, ids, person, name, &secret, scopes)?;
+    let id = insert(tx, ids, (person, name), &secret, scopes, expires)?;
     Ok((id, secret))
 }
 
@@ -153,7 +181,10 @@ pub fn ensure_operator_token(
         Some(owner) if owner.is_operator && owner.person.id == *person => Ok(()),
         Some(_) => Err(Error::conflict("token_taken", "the operator's token is another's token")
             .hint("remove data/operator.token and start again")),
-        None => insert(tx, ids, person, OPERATOR_TOKEN_NAME, secret, &TokenScope::ALL).map(|_| ()),
+        None => {
+            let owner = (person, OPERATOR_TOKEN_NAME);
+            insert(tx, ids, owner, secret, &TokenScope::ALL, None).map(|_| ())
+        }
     }
 }
 
@@ -230,20 +261,52 @@ pub fn revoke_token(tx: &Tx<'_>, person: &PersonId, id: &TokenId) -> Result<()> 
     }
 }
 
+/// Returns the tokens that were revoked.
+///
+/// # Errors
+/// As any read.
+pub fn revoked_tokens(connection: &Connection) -> Result<Vec<TokenId>> {
+    let mut statement = connection.prepare_cached(REVOKED)?;
+    let ids = statement.query_map([], |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Ends tokens of whoever has them; returns how many were alive.
+///
+/// # Errors
+/// As any write.
+pub fn revoke_tokens(tx: &Tx<'_>, ids: &[TokenId]) -> Result<usize> {
+    let mut ended = 0;
+    for id in ids {
+        let params = named_params! {":id": id, ":now": tx.now()};
+        ended += tx.prepare_cached(REVOKE_BY_ID)?.execute(params)?;
+    }
+    Ok(ended)
+}
+
+/// Ends all tokens but the operator's, which stands in its file; returns how many were alive.
+///
+/// # Errors
+/// As any write.
+pub fn revoke_all_tokens(tx: &Tx<'_>) -> Result<usize> {
+    let params = named_params! {":now": tx.now(), ":operator": OPERATOR_TOKEN_NAME};
+    Ok(tx.prepare_cached(REVOKE_ALL)?.execute(params)?)
+}
+
 fn insert(
     tx: &Tx<'_>,
     ids: &Ids,
-    person: &PersonId,
-    name: &str,
+    (person, name): (&PersonId, &str),
     secret: &str,
     scopes: &[TokenScope],
+    expires: Option<Millis>,
 ) -> Result<TokenId> {
     let id: TokenId = ids.mint();
     let scopes = serde_json::to_string(scopes)
         .map_err(|cause| Error::internal("scopes are not JSON").source(cause))?;
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":id": id, ":person": person, ":name": name, ":hash": digest_hex(secret),
-        ":scopes": scopes, ":now": tx.now(),
+        ":scopes": scopes, ":now": tx.now(), ":expires": expires,
     })?;
     Ok(id)
 }
@@ -270,7 +333,7 @@ mod tests {
         let ids = Ids::new(Clock::fixed(START));
         let ada = ensure_operator(&tx, &ids, "ada").unwrap();
         let scopes = [TokenScope::Write];
-        let (id, secret) = create_token(&tx, &ids, &ada.id, "laptop", &scopes).unwrap();
+        let (id, secret) = create_token(&tx, &ids, &ada.id, "laptop", &scopes, None).unwrap();
         assert!(secret.starts_with("wb_"));
         let owner = find_by_secret(tx.connection(), &secret, START).unwrap().unwrap();
         assert_eq!((owner.person.id, owner.is_operator), (ada.id.clone(), false));
@@ -293,7 +356,7 @@ mod tests {
         let tx = Tx::for_test(&transaction, START);
         let ids = Ids::new(Clock::fixed(START));
         let ada = ensure_operator(&tx, &ids, "ada").unwrap();
-        let (_, secret) = create_token(&tx, &ids, &ada.id, "x", &[TokenScope::Read]).unwrap();
+        let (_, secret) = create_token(&tx, &ids, &ada.id, "x", &[TokenScope::Read], None).unwrap();
         disable(&tx, &ada.id).unwrap();
         assert!(find_by_secret(tx.connection(), &secret, START).unwrap().is_none());
     }
@@ -310,7 +373,7 @@ mod tests {
         }
         assert!(find_by_secret(tx.connection(), "wb_one", START).unwrap().is_none());
         assert!(find_by_secret(tx.connection(), "wb_two", START).unwrap().unwrap().is_operator);
-        let taken = create_token(&tx, &ids, &ada.id, "operator", &TokenScope::ALL);
+        let taken = create_token(&tx, &ids, &ada.id, "operator", &TokenScope::ALL, None);
         assert_eq!(taken.unwrap_err().code_str(), "bad_name");
     }
 }

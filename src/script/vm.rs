@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use crate::base::histogram::{Counted, Histogram, QUICK_US};
 use crate::base::{Context, Error, ErrorKind, EventKind, Result, fault};
 use crate::script::budget::Budget;
 use crate::script::config::{Handler, Location, ScriptFile, Slot};
@@ -36,6 +37,7 @@ pub struct Vm {
     calls: SyncSender<Call>,
     is_stuck: Arc<AtomicBool>,
     handlers: Arc<Vec<Handler>>,
+    times: Arc<Histogram>,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,7 @@ impl Vm {
         if self.stuck() {
             return Err(stuck());
         }
+        let start = Instant::now();
         let (reply, answer) = oneshot::channel();
         self.calls.try_send(Call { slot, arg, reply }).map_err(|cause| match cause {
             TrySendError::Full(_) => {
@@ -62,7 +65,14 @@ impl Vm {
             }
             TrySendError::Disconnected(_) => stuck(),
         })?;
-        answer.await.unwrap_or_else(|_| Err(stuck()))
+        let answer = answer.await.unwrap_or_else(|_| Err(stuck()));
+        self.times.note_time(start.elapsed());
+        answer
+    }
+
+    /// Returns how long the calls so far took, with their wait for those before them.
+    pub fn call_times(&self) -> Counted {
+        self.times.counted()
     }
 
     /// Tells all handlers of an event, in their order. One that fails is logged, and the others
@@ -190,7 +200,8 @@ impl Started {
             .name("wb-script".to_owned())
             .spawn(move || watch.run(worker, &call_end))
             .context(ErrorKind::Unavailable, || "cannot start a thread".to_owned())?;
-        Ok(Vm { calls, is_stuck, handlers: Arc::new(handlers) })
+        let times = Arc::new(Histogram::new(QUICK_US));
+        Ok(Vm { calls, is_stuck, handlers: Arc::new(handlers), times })
     }
 }
 

@@ -34,6 +34,7 @@ const EDGES: &str = "
     SELECT (SELECT MIN(id) FROM events),
            (SELECT seq FROM sqlite_sequence WHERE name = 'events')";
 const NEWEST: &str = "SELECT at_ms FROM events WHERE id = (SELECT MAX(id) FROM events)";
+const PRUNABLE: &str = "SELECT COUNT(*) FROM events WHERE audit = 0 AND at_ms < :before";
 const PRUNE: &str = "DELETE FROM events WHERE audit = 0 AND at_ms < :before";
 
 /// The statements of this file, for the schema test.
@@ -41,6 +42,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("events::after", AFTER),
     ("events::edges", EDGES),
     ("events::newest", NEWEST),
+    ("events::prunable", PRUNABLE),
     ("events::prune", PRUNE),
     ("events::insert", crate::store::tx::INSERT_EVENT),
 ];
@@ -79,6 +81,16 @@ pub fn newest(path: &Utf8Path) -> Result<Option<Millis>> {
     let connection = read::open(path)?;
     let newest = connection.prepare(NEWEST)?.query_row([], |row| row.get(0)).optional()?;
     Ok(newest)
+}
+
+/// Returns how many events [`prune`] would delete.
+///
+/// # Errors
+/// As any read.
+pub fn prunable(connection: &Connection, before: Millis) -> Result<u64> {
+    let params = named_params! {":before": before};
+    let count: i64 = connection.prepare_cached(PRUNABLE)?.query_row(params, |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }
 
 /// Deletes the events before a time that need not be kept.

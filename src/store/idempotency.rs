@@ -15,6 +15,7 @@ const FIND: &str = "
 const INSERT: &str = "
     INSERT INTO idempotency (actor, key, route, body_digest, result_json, created_ms)
     VALUES (:actor, :key, :route, :digest, :result, :now)";
+const PRUNABLE: &str = "SELECT COUNT(*) FROM idempotency WHERE created_ms < :before";
 const PRUNE: &str = "DELETE FROM idempotency WHERE created_ms < :before";
 const PRUNE_BEYOND: &str = "
     DELETE FROM idempotency WHERE created_ms < (
@@ -24,6 +25,7 @@ const PRUNE_BEYOND: &str = "
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("idempotency::find", FIND),
     ("idempotency::insert", INSERT),
+    ("idempotency::prunable", PRUNABLE),
     ("idempotency::prune", PRUNE),
     ("idempotency::prune_beyond", PRUNE_BEYOND),
 ];
@@ -80,6 +82,16 @@ pub fn remember(tx: &Tx<'_>, key: &Key, result: &Value) -> Result<()> {
         ":result": result.to_string(), ":now": tx.now(),
     })?;
     Ok(())
+}
+
+/// Returns how many answers [`prune`] would forget.
+///
+/// # Errors
+/// As any read.
+pub fn prunable(connection: &Connection, before: Millis) -> Result<u64> {
+    let params = named_params! {":before": before};
+    let count: i64 = connection.prepare_cached(PRUNABLE)?.query_row(params, |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }
 
 /// Forgets answers from before a time, and the oldest beyond the number that is kept.

@@ -1,10 +1,12 @@
 //! Numbered migrations, each applied once, never edited after a release.
 
-use camino::Utf8Path;
+use std::io::Read as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::{Batch, Connection, OpenFlags, OptionalExtension as _, named_params};
 
-use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
+use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result, fault};
 
 /// One file of `migrations/`.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,11 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/002_documents.sql"),
     },
     Migration { version: 3, name: "jobs", sql: include_str!("../../migrations/003_jobs.sql") },
+    Migration {
+        version: 4,
+        name: "operations",
+        sql: include_str!("../../migrations/004_operations.sql"),
+    },
     Migration { version: 5, name: "life", sql: include_str!("../../migrations/005_life.sql") },
     Migration {
         version: 6,
@@ -44,17 +51,11 @@ pub const MIGRATIONS: &[Migration] = &[
 /// `PRAGMA foreign_keys` does nothing inside a transaction.
 const NO_TX: &str = "-- migrate:no-tx";
 
-/// Refuses a database of a newer program before anything is written to it.
+/// Refuses a database of a newer program before anything is written to it, or beside it.
 pub(super) fn refuse_newer(path: &Utf8Path, migrations: &[Migration]) -> Result<()> {
-    if !path.exists() {
-        return Ok(());
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let reading = Connection::open_with_flags(path, flags)
-        .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;
-    let version: i64 = reading.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let version = version_of(path)?;
     let newest = migrations.last().map_or(0, |it| it.version);
-    if version > newest {
+    if version > newest && !fault::is_off("newer_refusal") {
         return Err(Error::conflict(
             "database_newer",
             format!("{path} has version {version}, this program knows {newest}"),
@@ -62,6 +63,41 @@ pub(super) fn refuse_newer(path: &Utf8Path, migrations: &[Migration]) -> Result<
         .hint("start the newer program, or restore a backup from before it"));
     }
     Ok(())
+}
+
+/// Returns the version of a database; 0 if there is none.
+fn version_of(path: &Utf8Path) -> Result<i64> {
+    let in_header = version_in_header(path)?;
+    let log = Utf8PathBuf::from(format!("{path}-wal"));
+    // Opening a database in WAL mode makes files beside it. They are needed only if a crash left a
+    // log, which may hold a newer first page.
+    if std::fs::metadata(&log).is_ok_and(|it| it.len() > 0) {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let reading = Connection::open_with_flags(path, flags)
+            .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;
+        let version: i64 = reading.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        return Ok(version.max(in_header));
+    }
+    Ok(in_header)
+}
+
+/// Reads `user_version` where the format of SQLite has it: 4 bytes at 60, big end first.
+fn version_in_header(path: &Utf8Path) -> Result<i64> {
+    let cannot = || format!("cannot open the database {path}");
+    let mut header = Vec::with_capacity(64);
+    match std::fs::File::open(path) {
+        Ok(file) => {
+            file.take(64).read_to_end(&mut header).context(ErrorKind::Unavailable, cannot)?;
+        }
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        Err(cause) => return Err(cause).context(ErrorKind::Unavailable, cannot),
+    }
+    // What is no database has no version; opening it says so.
+    if !header.starts_with(b"SQLite format 3\0") {
+        return Ok(0);
+    }
+    let bytes: Option<[u8; 4]> = header.get(60..64).and_then(|it| it.try_into().ok());
+    Ok(bytes.map_or(0, |it| i64::from(i32::from_be_bytes(it))))
 }
 
 /// Brings a database to the newest version. Its `user_version` is the last migration that is in it.

@@ -3,10 +3,13 @@
 //! **Invariant:** nobody is answered before COMMIT returned, and an event is published after it.
 //! **Invariant:** no noun of the product is known here; other modules own their tables.
 
+pub mod backup;
 pub mod events;
 pub mod idempotency;
 mod migrate;
 mod read;
+pub mod salvage;
+mod stats;
 mod trouble;
 mod tx;
 mod writer;
@@ -25,6 +28,7 @@ use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
 
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
+pub use stats::WriterStats;
 pub use trouble::{CORRUPT, Trouble};
 pub use tx::Tx;
 pub use writer::{STATEMENTS as WRITER_STATEMENTS, Writer};
@@ -62,6 +66,7 @@ struct Inner {
     bells: Bells,
     watch: Watch,
     is_checked: bool,
+    stats: Arc<WriterStats>,
 }
 
 /// Named bells that are rung after a commit.
@@ -77,6 +82,16 @@ impl Bells {
     fn ring_all(&self) {
         let bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         bells.values().for_each(|it| it.notify_one());
+    }
+}
+
+impl Inner {
+    /// Notes damage that a read has found.
+    fn noting<T>(&self, outcome: Result<T>) -> Result<T> {
+        outcome.map_err(|cause| match cause.code_str() {
+            CORRUPT => self.watch.note(cause),
+            _ => cause,
+        })
     }
 }
 
@@ -114,8 +129,11 @@ impl Store {
             bells: bells.clone(),
             watch: watch.clone(),
             is_checked,
+            stats: Arc::default(),
         };
-        let writer = Writer::new(writing, path, queue, (published, bells), watch, clock);
+        let stats = Arc::clone(&inner.stats);
+        let ends = (published, bells);
+        let writer = Writer::new(writing, path, queue, ends, (watch, stats), clock);
         Ok((Store { inner: Arc::new(inner) }, writer))
     }
 
@@ -137,7 +155,8 @@ impl Store {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Runs `look` on a read-only connection, on a blocking thread.
+    /// Runs `look` on a read-only connection, on a blocking thread. All that it reads is of one
+    /// moment.
     ///
     /// # Errors
     /// What `look` returned; `unavailable` if no connection can be opened.
@@ -146,11 +165,7 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        let outcome = self.inner.readers.run(look).await;
-        outcome.map_err(|cause| match cause.code_str() {
-            CORRUPT => self.inner.watch.note(cause),
-            _ => cause,
-        })
+        self.inner.noting(self.inner.readers.run(look).await)
     }
 
     /// Returns what stands in the way of writing, if anything does.
@@ -193,12 +208,17 @@ impl Store {
     /// # Errors
     /// As [`Store::read`].
     pub fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        self.inner.readers.look(look)
+        self.inner.noting(self.inner.readers.look(look))
     }
 
     /// Returns whether writes are still taken.
     pub fn is_writing(&self) -> bool {
         !self.inner.writes.is_closed()
+    }
+
+    /// Returns what the writer has done since the program started.
+    pub fn writer_stats(&self) -> &WriterStats {
+        &self.inner.stats
     }
 
     /// Returns the clock of this site.
@@ -282,9 +302,15 @@ fn connect(path: &Utf8Path) -> Result<Connection> {
     Ok(writing)
 }
 
+/// Runs a step of every transaction; it is parsed once.
+fn step(connection: &Connection, sql: &'static str) -> Result<()> {
+    connection.prepare_cached(sql)?.execute([])?;
+    Ok(())
+}
+
 /// Has SQLite keep the plan of a prepared statement whatever is bound to it. Otherwise a statement
-/// that compares an indexed column with a parameter is parsed and planned again at every call, which
-/// takes several times as long as the call itself; and a plan that was tested could become another.
+/// that compares an indexed column with a parameter is parsed and planned again at every call, for
+/// several times the cost of the call itself; and a plan that was tested could become another.
 fn keep_plans(connection: &Connection) -> Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())

@@ -1,6 +1,7 @@
 //! Read-only connections, lent for one short look each.
 //!
 //! **Invariant:** a connection is lent to one look at a time, and given back when that has ended.
+//! **Invariant:** a look is one transaction: what its statements read is of one moment.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::base::{Context, Error, ErrorKind, Result};
-use crate::store::keep_plans;
+use crate::store::{keep_plans, step};
 
 /// Most looks at one time.
 const READERS_MAX: usize = 8;
@@ -37,10 +38,7 @@ impl Readers {
 
     /// Looks on the calling thread.
     pub(super) fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        let connection = self.shared.take()?;
-        let outcome = look(&connection);
-        self.shared.give_back(connection);
-        outcome
+        self.shared.look(look)
     }
 
     pub(super) async fn run<T, F>(&self, look: F) -> Result<T>
@@ -53,10 +51,7 @@ impl Readers {
         let looked = tokio::task::spawn_blocking(move || {
             // Held by the look and not by the caller, who may leave earlier.
             let _permit = permit;
-            let connection = shared.take()?;
-            let outcome = look(&connection);
-            shared.give_back(connection);
-            outcome
+            shared.look(look)
         })
         .await;
         looked.map_err(|_| Error::internal("a read panicked").code("panic"))?
@@ -64,16 +59,23 @@ impl Readers {
 }
 
 impl Shared {
+    fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let connection = self.take()?;
+        // Also for speed: without it each statement takes and frees the file's lock by itself.
+        step(&connection, "BEGIN")?;
+        let outcome = look(&connection);
+        // One that cannot be ended is not given back, but closed.
+        step(&connection, "COMMIT")?;
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        outcome
+    }
+
     fn take(&self) -> Result<Connection> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match free {
             Some(connection) => Ok(connection),
             None => open(&self.path),
         }
-    }
-
-    fn give_back(&self, connection: Connection) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
     }
 }
 
@@ -96,6 +98,29 @@ pub(super) fn open(path: &Utf8Path) -> Result<Connection> {
 mod tests {
     use super::*;
     use rusqlite::StatementStatus;
+
+    #[test]
+    fn a_look_sees_one_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap().join("x.db");
+        let writing = Connection::open(&path).unwrap();
+        writing.pragma_update(None, "journal_mode", "WAL").unwrap();
+        writing.execute_batch("CREATE TABLE t (a INTEGER)").unwrap();
+        let readers = Readers::new(&path);
+        let count = |c: &Connection| c.query_row("SELECT COUNT(*) FROM t", [], |row| row.get(0));
+        let counts: (i64, i64) = readers
+            .look(|c| {
+                let first = count(c)?;
+                writing.execute("INSERT INTO t VALUES (1)", [])?;
+                Ok((first, count(c)?))
+            })
+            .unwrap();
+        assert_eq!(counts, (0, 0));
+        assert_eq!(readers.look(|c| Ok(count(c)?)).unwrap(), 1);
+        // A look that fails leaves nothing behind either.
+        assert!(readers.look(|_| Err::<(), _>(closed())).is_err());
+        assert_eq!(readers.look(|c| Ok(count(c)?)).unwrap(), 1);
+    }
 
     #[test]
     fn a_prepared_statement_is_not_planned_again_for_other_values() {

@@ -154,8 +154,12 @@ fn newest(folder: &Utf8Path) -> Option<Utf8PathBuf> {
     let entries = folder.read_dir_utf8().ok()?.flatten();
     let dated = entries.filter_map(|it| {
         let facts = it.metadata().ok()?;
-        let is_backup = !it.file_name().starts_with('.') && !it.file_name().ends_with(".new");
-        is_backup.then_some((facts.modified().ok()?, it.into_path()))
+        let name = it.file_name();
+        // What was put aside, or is still being written, is no backup.
+        let is_other = ["damaged-", "replaced-", "."].iter().any(|word| name.starts_with(word));
+        let is_whole = ![".new", ".part", "-wal"].iter().any(|word| name.ends_with(word));
+        (!is_other && is_whole && facts.len() > 0)
+            .then_some((facts.modified().ok()?, it.into_path()))
     });
     dated.max().map(|(_, path)| path)
 }

@@ -8,7 +8,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
@@ -20,7 +20,7 @@ use tracing::{error, warn};
 use crate::base::{Clock, Error, Result, fault};
 use crate::store::trouble::{CORRUPT, Watch};
 use crate::store::tx::{Effects, Tx};
-use crate::store::{Bells, StoredEvent, connect};
+use crate::store::{Bells, StoredEvent, WriterStats, connect, step};
 
 /// Most writes of one commit.
 const BATCH_MAX: usize = 64;
@@ -102,6 +102,7 @@ pub struct Writer {
     bells: Bells,
     watch: Watch,
     clock: Clock,
+    stats: Arc<WriterStats>,
 }
 
 /// What became of one batch.
@@ -120,11 +121,11 @@ impl Writer {
         path: &Utf8Path,
         queue: mpsc::Receiver<Box<dyn Work>>,
         (published, bells): (broadcast::Sender<Arc<StoredEvent>>, Bells),
-        watch: Watch,
+        (watch, stats): (Watch, Arc<WriterStats>),
         clock: Clock,
     ) -> Writer {
         let path = path.to_owned();
-        Writer { connection: Some(connection), path, queue, published, bells, watch, clock }
+        Writer { connection: Some(connection), path, queue, published, bells, watch, clock, stats }
     }
 
     /// Commits what arrives until `stop`, and then what had arrived by then.
@@ -161,11 +162,14 @@ impl Writer {
     async fn commit(&mut self, batch: Vec<Box<dyn Work>>) {
         let connection = self.connection.take();
         let (path, clock, watch) = (self.path.clone(), self.clock.clone(), self.watch.clone());
+        let start = Instant::now();
+        self.stats.batch.note(batch.len() as u64);
         let done =
             tokio::task::spawn_blocking(move || run(connection, batch, &path, &watch, &clock));
         match done.await {
             Ok(mut done) => {
                 self.connection = done.connection;
+                self.stats.time.note_time(start.elapsed());
                 self.publish(done.effects);
                 done.batch.iter_mut().for_each(|it| it.answer());
                 if done.is_well_again {
@@ -373,10 +377,4 @@ fn roll_back(connection: &Connection) {
     if let Err(cause) = connection.execute_batch("ROLLBACK") {
         warn!("a transaction cannot be rolled back, the database is opened again: {cause}");
     }
-}
-
-/// Runs a step of every transaction; it is parsed once.
-fn step(connection: &Connection, sql: &'static str) -> Result<()> {
-    connection.prepare_cached(sql)?.execute([])?;
-    Ok(())
 }

@@ -83,6 +83,11 @@ pub(crate) fn rust_files(folder: &str) -> Vec<(Utf8PathBuf, String)> {
     found
 }
 
+/// All Rust files of the repository.
+fn all_files() -> impl Iterator<Item = (Utf8PathBuf, String)> {
+    ["src", "tests", "benches"].into_iter().flat_map(rust_files)
+}
+
 /// The top module of a file below `src`.
 fn module(path: &Utf8Path) -> &str {
     let first = path.components().nth(1).unwrap().as_str();
@@ -210,7 +215,7 @@ fn unsafe_code_is_in_one_file_with_reasons() {
 #[test]
 fn files_functions_and_lines_are_short() {
     let mut wrong = Vec::new();
-    for (path, text) in rust_files("src").into_iter().chain(rust_files("tests")) {
+    for (path, text) in all_files() {
         let lines: Vec<&str> = text.lines().collect();
         if lines.len() > FILE_LINES_MAX {
             wrong.push(format!("{path} has {} lines", lines.len()));
@@ -252,7 +257,7 @@ fn functions(lines: &[&str]) -> Vec<(usize, usize)> {
 
 #[test]
 fn every_file_says_what_it_owns() {
-    for (path, text) in rust_files("src").into_iter().chain(rust_files("tests")) {
+    for (path, text) in all_files() {
         assert!(text.starts_with("//! "), "{path} does not begin with what it owns");
     }
 }

@@ -1,11 +1,14 @@
 //! Both programs as a person or an agent calls them, as far as no server is needed.
 
 mod agent;
+mod backup;
 pub(crate) mod desk;
 mod doctor;
 mod follow;
 mod init;
 mod job;
+mod operations;
+mod people;
 mod proposal;
 mod script;
 mod serve;

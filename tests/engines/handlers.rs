@@ -132,6 +132,8 @@ fn events_say_what_their_document_says() {
     let bench = Bench::new();
     bench.topic_kind("adds", PROPOSES, ADDS_A_LINE);
     super::limits::limited_kind(&bench, "codex", "You've hit your usage limit. Try again in 2h.");
+    let touch = format!("touch '{}/made'", bench.top);
+    bench.word_kind("touches", "timeout = \"20s\"", &touch);
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "Say more.");
     bench.post(&format!("/api/topics/{}/messages", topic.id), json!({"body": "Please."})).ok();
@@ -141,6 +143,9 @@ fn events_say_what_their_document_says() {
     bench.post(&format!("/api/topics/{}/discard", other.id), json!({})).ok();
     bench.ended(&bench.job("codex", json!({})));
     bench.post("/api/engines/codex/release", json!({})).ok();
+    let touches = bench.ended(&bench.job("touches", json!({})));
+    let keep = format!("/api/agent/jobs/{}/keep", touches["id"].as_str().unwrap());
+    bench.post(&keep, json!({})).ok();
     server.stop();
     let mut seen: Vec<String> = Vec::new();
     for (_, word, data) in rows(&bench) {

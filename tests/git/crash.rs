@@ -1,11 +1,14 @@
-//! G19 with real crashes: the program aborts at each point of an approval, then recovers.
+//! G19 with real crashes: the program aborts at each point of an approval, or is killed while git
+//! runs for it, at each call; then it recovers.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use wiki_browser::documents::commit::{Outcome, recover};
 
-use crate::git::support::{folder, init, open_site, read, settle, site_at};
+use crate::git::support::{folder, init, open_site, program, read, settle, site_at, write};
 
 const POINTS: [(&str, bool); 9] = [
     ("approve_built", false),
@@ -32,36 +35,89 @@ async fn g19_the_one_that_crashes() {
     panic!("it did not crash");
 }
 
-#[tokio::test]
+/// Starts the test above on a site in `base`; returns the signal that ended it.
 #[allow(clippy::disallowed_methods, reason = "a test starts itself again")]
+fn crash(base: &Utf8Path, env: &[(&str, &str)]) -> Option<i32> {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "git::crash::g19_the_one_that_crashes"]);
+    command.env("WB_TEST_CRASH_SITE", base.as_str()).envs(env.iter().copied());
+    command.output().unwrap().status.signal()
+}
+
+/// Recovers, and asserts that there is one commit or none, and that the rows agree; returns which.
+async fn recovered(folder: tempfile::TempDir, base: &Utf8Path, what: &str) -> bool {
+    let top = base.join("wiki");
+    let site = open_site(folder, &top, &top, &base.join("data")).await;
+    let recovered = recover(&site.repo, &site.store, settle()).await.unwrap();
+    let is_decided = recovered.iter().all(|it| !matches!(it.outcome, Outcome::Waiting { .. }));
+    assert!(is_decided, "{what}: {recovered:?}");
+    let is_committed = site.git(&["rev-list", "--count", "HEAD"]) == "2";
+    let text = if is_committed { "new\n" } else { "old\n" };
+    assert_eq!((site.status(), read(&top, "a.md")), (String::new(), text.into()), "{what}");
+    let approved = site
+        .store
+        .read(|it| {
+            let sql = "SELECT COUNT(*) FROM incorporation_proposals WHERE status = 'approved'";
+            Ok(it.query_row(sql, [], |row| row.get::<_, i64>(0))?)
+        })
+        .await
+        .unwrap();
+    assert_eq!(approved, i64::from(is_committed), "{what}");
+    assert_eq!(site.git(&["fsck", "--strict", "--no-dangling"]), "", "{what}");
+    is_committed
+}
+
+#[tokio::test]
 async fn g19_after_a_crash_at_any_point_there_is_one_commit_or_none() {
     for (point, is_committed) in POINTS {
         let (folder, base) = folder();
-        let top = base.join("wiki");
-        init(&top, &[("a.md", "old\n"), ("b.md", "b\n")]);
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "git::crash::g19_the_one_that_crashes"])
-            .env("WB_TEST_CRASH_SITE", base.as_str())
-            .env("WB_CRASH_AT", point)
-            .output()
-            .unwrap()
-            .status;
-        assert_eq!(status.signal(), Some(6), "{point}");
-        let site = open_site(folder, &top, &top, &base.join("data")).await;
-        let recovered = recover(&site.repo, &site.store, settle()).await.unwrap();
-        let is_settled = recovered.iter().all(|it| matches!(it.outcome, Outcome::Settled(_)));
-        assert!(is_settled, "{point}: {recovered:?}");
-        let count = if is_committed { ("2", "new\n") } else { ("1", "old\n") };
-        assert_eq!(site.git(&["rev-list", "--count", "HEAD"]), count.0, "{point}");
-        assert_eq!((site.status(), read(&top, "a.md")), (String::new(), count.1.into()), "{point}");
-        let approved = site
-            .store
-            .read(|it| {
-                let sql = "SELECT COUNT(*) FROM incorporation_proposals WHERE status = 'approved'";
-                Ok(it.query_row(sql, [], |row| row.get::<_, i64>(0))?)
-            })
-            .await
-            .unwrap();
-        assert_eq!(approved, i64::from(is_committed), "{point}");
+        init(&base.join("wiki"), &[("a.md", "old\n"), ("b.md", "b\n")]);
+        assert_eq!(crash(&base, &[("WB_CRASH_AT", point)]), Some(6), "{point}");
+        assert_eq!(recovered(folder, &base, point).await, is_committed, "{point}");
     }
+}
+
+/// Calls of git that open a repository; nothing is under way yet.
+const CALLS_TO_OPEN: usize = 4;
+/// Calls of git that an approval may make: each takes a millisecond or two.
+const CALLS_MAX: usize = 16;
+
+/// A git that counts its calls, and at one of them kills who called it, while it goes on itself.
+const KILLER: &str = "#!/bin/sh
+cd=$PWD; cd \"$BASE\"; n=$(($(cat count) + 1)); echo $n > count; cd \"$cd\"
+if [ $n = $AT ]; then
+  exec 3<&0; /usr/bin/env -u BASE -u AT \"$GIT\" \"$@\" <&3 >/dev/null 2>&1 &
+  kill -9 $PPID; wait; echo > \"$BASE/over\"; exit
+fi
+exec \"$GIT\" \"$@\"
+";
+
+/// Whatever git has done of its own renames by then, and whether its input was whole.
+#[tokio::test]
+async fn g19_killed_at_any_call_of_git_there_is_one_commit_or_none() {
+    let real = program();
+    let mut commits = Vec::new();
+    for at in CALLS_TO_OPEN + 1.. {
+        let (folder, base) = folder();
+        init(&base.join("wiki"), &[("a.md", "old\n"), ("b.md", "b\n")]);
+        let killer = KILLER.replace("$BASE", base.as_str()).replace("$GIT", real.as_str());
+        write(&base, "bin/git", killer.replace("$AT", &at.to_string()));
+        std::fs::set_permissions(base.join("bin/git"), Permissions::from_mode(0o755)).unwrap();
+        write(&base, "count", "0");
+        let path = format!("{}/bin:/usr/bin:/bin", base);
+        match crash(&base, &[("PATH", &path)]) {
+            Some(9) => {}
+            other => {
+                assert_eq!(other, None);
+                let calls: usize = read(&base, "count").trim().parse().unwrap();
+                assert!(calls < at && calls - CALLS_TO_OPEN <= CALLS_MAX, "{calls} calls");
+                break;
+            }
+        }
+        let over = base.join("over");
+        crate::support::until("git has ended", || over.exists());
+        commits.push(recovered(folder, &base, &format!("at call {at}")).await);
+    }
+    // First none, then one: never the other way round.
+    assert!(commits.is_sorted() && commits.contains(&false) && commits.contains(&true));
 }

@@ -1,5 +1,5 @@
-//! G31: what changes in the repository while a job runs is noticed and named, stands in nobody's way
-//! unsaid, and can be put back.
+//! G31: what changes in the repository while a job runs is noticed and named, stands in nobody's
+//! way unsaid, and can be put back.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,8 @@ const CASES: &[(&str, &str, &[&str])] = &[
     ("stashes", "git stash -q -u", &["moved_head: refs/stash was made", "touched_tree: docs/dee"]),
     (
         "settles_in",
-        "git config user.name agent; echo exit > .git/hooks/post-checkout; echo y > .git/info/exclude",
+        "git config user.name agent; echo exit > .git/hooks/post-checkout; \
+         echo y > .git/info/exclude",
         &["touched_git: .git/config (changed), .git/hooks/post-checkout (made), .git/info/exclude"],
     ),
     (

@@ -78,6 +78,7 @@ async fn site_with(limits: ServeLimits, grace: Duration) -> Fixture {
         identify_job: Arc::new(|hash| Box::pin(async move { Ok(job_of(&hash)) })),
         is_agent_peer: Arc::new(move |_| agent.load(Ordering::SeqCst)),
         is_ready: readiness(&ready),
+        traffic: Default::default(),
         stop: stop.clone(),
     };
     let listeners = Listeners { tcp: Some(tcp), unix };
@@ -106,7 +107,8 @@ async fn people_of(store: &Store, ids: &Ids) -> (Person, String) {
     let made = store.write(move |tx| {
         let person = people::ensure_operator(tx, &ids, "ada")?;
         people::ensure_operator_token(tx, &ids, &person.id, OPERATOR_SECRET)?;
-        let (_, token) = people::create_token(tx, &ids, &person.id, "laptop", &TokenScope::ALL)?;
+        let (_, token) =
+            people::create_token(tx, &ids, &person.id, "laptop", &TokenScope::ALL, None)?;
         Ok((person, token))
     });
     made.await.unwrap()

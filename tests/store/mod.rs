@@ -4,6 +4,7 @@
 mod damage;
 mod full_disk;
 mod migrations;
+mod releases;
 
 use wiki_browser::base::{Actor, Clock, Error, Event, EventKind, Result};
 use wiki_browser::store::{MIGRATIONS, Store, Tx, events};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use wiki_browser::process::Cgroups;
 
 use crate::support::look::{processes_of, until, wait_for, within};
 use crate::support::server::Server;
@@ -368,6 +369,19 @@ wb.limits {{ {} }}
         processes_of(&self.base)
     }
 
+    /// Removes the cgroups of jobs whose server was killed: no next one will.
+    fn remove_cgroups(&self) {
+        let Ok(jobs) = self.data.join("jobs").read_dir_utf8() else { return };
+        let Ok(place) = Cgroups::open(&self.data) else { return };
+        let jobs: Vec<String> = jobs.flatten().map(|it| it.file_name().to_owned()).collect();
+        for entry in place.folder().unwrap().read_dir_utf8().unwrap().flatten() {
+            if jobs.iter().any(|job| entry.file_name().ends_with(job.as_str())) {
+                // One that still holds a process stays: its test has failed.
+                let _ = std::fs::remove_dir(entry.path());
+            }
+        }
+    }
+
     /// Waits until nothing but servers runs.
     #[track_caller]
     pub(crate) fn quiet(&self) {
@@ -379,6 +393,7 @@ impl Drop for Bench {
     fn drop(&mut self) {
         // The guards of a killed server end by themselves; the folder is removed after them.
         within(Duration::from_secs(5), || self.alive().is_empty());
+        self.remove_cgroups();
     }
 }
 

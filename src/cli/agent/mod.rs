@@ -24,6 +24,11 @@ use crate::client::{Client, Search, query};
 /// Largest `--anchors` file, in bytes.
 const ANCHORS_BYTES_MAX: usize = crate::base::limit::ANCHORS_BYTES_MAX;
 
+/// Returns the parser, for the completions of shells.
+pub(super) fn command() -> clap::Command {
+    <args::Cli as clap::CommandFactory>::command()
+}
+
 /// Runs `wb-agent` with these arguments, the program's name first.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();

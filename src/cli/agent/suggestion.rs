@@ -47,8 +47,8 @@ pub(super) fn last(message: &str) -> Option<Suggestion> {
     }
 }
 
-/// Returns a suggestion's words with the line ends that the text has around `at`: a message has only
-/// line feeds, whatever system it was written on.
+/// Returns a suggestion's words with the line ends that the text has around `at`: a message has
+/// only line feeds, whatever system it was written on.
 pub(super) fn with_line_ends(words: &str, text: &str, at: usize) -> String {
     let (before, after) = text.split_at(at);
     let is_crlf = |line: &str| line.ends_with("\r\n");

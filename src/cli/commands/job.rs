@@ -59,8 +59,8 @@ pub(in crate::cli) enum JobCommand {
     },
     /// Put back what changed in the repository while a job ran, and nobody changed since
     #[command(after_help = "\
-Without names all of it is put back, or nothing. What the job left stays in the repository, in
-refs/wiki-browser/jobs/ID/after: `git diff` compares with it, `git restore --source` takes from it.")]
+Without names all of it is put back, or nothing. What the job left stays in the repository,
+in refs/wiki-browser/jobs/ID/after: `git restore --source` takes from it.")]
     Restore {
         /// Id of the job
         id: String,

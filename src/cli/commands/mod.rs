@@ -1,13 +1,17 @@
 //! The operator's commands: from arguments to requests, and from answers to words.
 
+pub(super) mod backup;
 mod changes;
+pub(super) mod completions;
 mod doctor;
 mod follow;
 pub(super) mod job;
+pub(super) mod person;
 pub(super) mod proposal;
 pub(super) mod script;
 mod site;
 pub(super) mod source;
+pub(super) mod token;
 pub(super) mod topic;
 pub(super) mod usage;
 
@@ -20,12 +24,13 @@ use clap::Parser;
 use serde_json::Value;
 
 use crate::base::{Clock, Error, Finding, Millis, Result};
-use crate::cli::args::{Cli, Command, Common, ServeArgs};
+use crate::cli::args::{Cli, Command, Common, LogFormatWord, ServeArgs, ServeFlags};
 use crate::cli::screen::{self, Form, Screen, Style};
 use crate::cli::short_id::{self, Noun};
 use crate::cli::{escape, init, usage, when};
 use crate::client::{Client, Search};
 use crate::flows::doctor::Patient;
+use crate::flows::offline::OfflineRequest;
 use crate::script::Loaded;
 
 /// What the command line does not do itself.
@@ -35,6 +40,8 @@ pub struct Seams {
     pub serve: fn(ServeArgs) -> ExitCode,
     /// Looks at the machine on behalf of a site, or of a folder that is none.
     pub doctor: fn(&Patient<'_>) -> Result<Vec<Finding>>,
+    /// Works on a site that no server serves.
+    pub offline: fn(&Loaded, OfflineRequest) -> Result<Value>,
     /// Makes the prompt of a kind, with nothing started.
     pub render: fn(RenderRequest<'_>) -> Result<String>,
 }
@@ -78,7 +85,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>, seams: Seams) -> ExitCode 
     let screen = Screen::new(form, common.color);
     let desk = Desk { screen, seams, common, clock: Clock::system() };
     let done = match command {
-        Command::Serve => match desk.serve_args() {
+        Command::Serve(flags) => match desk.serve_args(&flags) {
             Ok(args) => return (seams.serve)(args),
             Err(error) => Err(error),
         },
@@ -96,7 +103,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>, seams: Seams) -> ExitCode 
 
 fn run(desk: &Desk, command: Command) -> Result<u8> {
     match command {
-        Command::Serve => Err(Error::internal("serve is not a request")),
+        Command::Serve(_) => Err(Error::internal("serve is not a request")),
         Command::Init(args) => init::run(&desk.screen, &args).map(|()| 0),
         Command::Check(args) => script::check(desk, &args),
         Command::Doctor => doctor::doctor(desk),
@@ -107,6 +114,13 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Source(command) => source::run(desk, command).map(|()| 0),
         Command::Usage(args) => usage::run(desk, &args).map(|()| 0),
         Command::Engine(command) => usage::engine(desk, command).map(|()| 0),
+        Command::Person(command) => person::run(desk, command).map(|()| 0),
+        Command::Token(command) => token::run(desk, command).map(|()| 0),
+        Command::Backup(args) => backup::backup(desk, &args).map(|()| 0),
+        Command::Restore(args) => backup::restore(desk, &args).map(|()| 0),
+        Command::Recover(args) => backup::recover(desk, &args),
+        Command::Cleanup(args) => backup::cleanup(desk, &args).map(|()| 0),
+        Command::Completions(args) => completions::run(desk, &args).map(|()| 0),
         Command::Login => site::login(desk).map(|()| 0),
         Command::Status => site::status(desk),
         Command::Events { after } => site::events(desk, after),
@@ -123,12 +137,16 @@ impl Desk {
         }
     }
 
-    fn serve_args(&self) -> Result<ServeArgs> {
+    fn serve_args(&self, flags: &ServeFlags) -> Result<ServeArgs> {
         if self.common.data.is_some() {
             return Err(Error::invalid("serve takes no --data")
                 .hint("the script names the data folder: wb.site { data = … }"));
         }
-        Ok(ServeArgs { script: self.script()? })
+        Ok(ServeArgs {
+            script: self.script()?,
+            is_json_log: flags.log_format == LogFormatWord::Json,
+            daily_backups: flags.daily_backups,
+        })
     }
 
     /// Returns the path of this site's script.

@@ -43,10 +43,16 @@ pub(super) fn status(desk: &Desk) -> Result<u8> {
         "topics_open": count(&client, "/api/topics", "open")?,
         "proposals_open": count(&client, "/api/proposals", "open")?,
     });
+    let backups = match client.get("/api/backups") {
+        Ok(backups) => backups,
+        // Copies are an admin's affair; the rest is for all.
+        Err(cause) if cause.kind() == ErrorKind::Forbidden => Value::Null,
+        Err(cause) => return Err(cause),
+    };
     let is_ready = ready["status"] == "ready";
     let value = json!({
         "ready": ready, "site": config["site"], "version": config["version"],
-        "warnings": config["warnings"], "counts": counts,
+        "warnings": config["warnings"], "counts": counts, "backup": backups["items"][0],
     });
     desk.screen.answer(&value, |_, value| words(desk, value))?;
     Ok(if is_ready { 0 } else { ErrorKind::Unavailable.exit_code() })
@@ -72,6 +78,11 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
     desk.detail("jobs", &format!("{} running, {} queued", n("jobs_running"), n("jobs_queued")))?;
     desk.detail("topics", &format!("{} open", n("topics_open")))?;
     desk.detail("proposals", &format!("{} to decide", n("proposals_open")))?;
+    let newest = &value["backup"];
+    if !newest.is_null() {
+        let when = escape::line(&desk.ago(&newest["at"]));
+        desk.detail("backup", &format!("{when}: {}", line(newest, "path")))?;
+    }
     for warning in value["warnings"].as_array().into_iter().flatten() {
         let warning = warning.as_str().map_or_else(|| warning.to_string(), str::to_owned);
         desk.detail("warning", &escape::line(&warning))?;

@@ -43,9 +43,10 @@ const INSERT: &str = "
 const FIND: &str = "
     SELECT job_id, state, changes_json, decided_by, decided_ms FROM job_changes
     WHERE job_id = :job";
+// `created_ms > 0` is always true: it lets the partial index be searched.
 const OPEN: &str = "
     SELECT job_id, state, changes_json, decided_by, decided_ms FROM job_changes
-    WHERE state = 'open' ORDER BY created_ms DESC, job_id DESC LIMIT :limit";
+    WHERE state = 'open' AND created_ms > 0 ORDER BY created_ms DESC, job_id DESC LIMIT :limit";
 const OLD: &str = "
     SELECT job_id FROM job_changes WHERE state = 'open' AND created_ms < :before
     ORDER BY created_ms LIMIT 100";

@@ -6,6 +6,7 @@
 //! comes before the branch, so that a crash never leaves the user a staged reversal.
 //! **Invariant:** a refusal changes nothing, and nobody's uncommitted work is overwritten.
 
+mod adopt;
 mod message;
 mod place;
 mod recover;
@@ -26,6 +27,7 @@ use crate::documents::git::{Head, Moved, Repo};
 use crate::store::{Store, Tx};
 
 pub use crate::documents::git::Person;
+pub use adopt::{adopt, commit_of};
 pub use message::commit_message;
 pub use recover::{Outcome, Recovered, recover};
 pub use survey::obstacle;
@@ -207,14 +209,14 @@ impl Approving {
         crash_point("approve_prepared");
         let from = ready.source.bytes.as_deref().unwrap_or_default();
         let commits = (&head.commit, &new);
-        let step = Step { from, to: self.approval.text.as_bytes(), commits, modified: None };
-        if let Err(refusal) = self.change.step(&self.repo, &self.spare, step).await {
+        let step = Step { from, to: self.approval.text.as_bytes(), commits };
+        if let Err(refusal) = self.change.make(&self.repo, &self.spare, step, false).await {
             self.give_up(&attempt, &refusal).await?;
             return self.moved_or(head, refusal).await;
         }
-        self.repo.sync_index().await?;
+        let synced = self.repo.sync_index().await;
         crash_point("approve_tree");
-        if let Err(refusal) = self.refuse_switched(head).await {
+        if let Err(refusal) = synced.and(self.refuse_switched(head).await) {
             self.give_up(&attempt, &refusal).await?;
             return Err(refusal);
         }
@@ -249,27 +251,19 @@ impl Approving {
         }
         let text = (approval.text.as_bytes(), &blob);
         self.repo.refuse_converted(path, &ready.source.conversion, text).await?;
-        let tree = self.repo.write_trees(&ready.grove, &blob).await?;
+        let trees = self.repo.write_trees(&ready.grove, &blob).await?;
+        let tree = trees.last().unwrap_or(&blob);
         let persons = (&approval.author, &approval.committer);
         let (base, now) = (&ready.head.commit, self.store.clock().now());
-        let new = self.repo.commit_tree((&tree, base), persons, now, &approval.message).await?;
-        self.repo.sync_objects(&new, path).await?;
+        let new = self.repo.commit_tree((tree, base), persons, now, &approval.message).await?;
+        self.repo.sync_objects(&[trees, vec![blob, new.clone()]].concat()).await?;
         Ok(new)
     }
 
-    /// Rehearses what is to be written: the index and the branch, with git's own locks. Git
-    /// compares times first, and refuses a file that was only touched; its content was compared
-    /// above, so git is made to look again, once.
+    /// Rehearses what is to be written: the branch and the index, with git's own locks and checks.
     async fn rehearse(&self, head: &Head, new: &BlobId) -> Result<()> {
-        let ends = (&head.commit, new);
-        self.repo.rehearse_move(&head.branch, ends).await?;
-        match self.repo.dry_run(&head.commit, new).await {
-            Err(refusal) if refusal.code_str() == "source_dirty" => {
-                self.repo.refresh(&self.change.path).await?;
-                self.repo.dry_run(&head.commit, new).await
-            }
-            done => done,
-        }
+        self.repo.rehearse_move(&head.branch, (&head.commit, new)).await?;
+        self.repo.dry_run(&head.commit, new).await
     }
 
     async fn prepare(&self, attempt: Attempt) -> Result<()> {
@@ -396,6 +390,9 @@ async fn drop_row(store: &Store, attempt: &Attempt, note: &str) -> Result<()> {
 
 /// Refuses if an earlier approval of the branch that is checked out could not be finished.
 async fn refuse_unfinished(repo: &Repo, recovered: Vec<Recovered>) -> Result<()> {
+    if recovered.is_empty() {
+        return Ok(());
+    }
     let branch = repo.branch().await?;
     for it in recovered {
         if let (Outcome::Waiting { why }, true) = (it.outcome, Some(&it.branch) == branch.as_ref())

@@ -36,8 +36,6 @@ pub(super) struct Step<'a> {
     pub(super) to: &'a [u8],
     /// The commits that hold the two.
     pub(super) commits: (&'a BlobId, &'a BlobId),
-    /// The time of change that the file gets; now otherwise.
-    pub(super) modified: Option<SystemTime>,
 }
 
 /// How the undoing of a step ended.
@@ -82,23 +80,32 @@ impl Change {
         }
     }
 
-    /// Takes working file and index from one of the two texts to the other: first the file, which
-    /// may be refused, then the index. What of it is done already stays done; if it cannot be done
-    /// whole, it is as before.
+    /// Takes working file and index from one of the two texts to the other. What of it is done
+    /// already stays done; if it cannot be done whole, it is as before.
     pub(super) async fn step(&self, repo: &Repo, spare: &str, step: Step<'_>) -> Result<()> {
         let entry = repo.entry(&self.path).await?;
         let entry = entry.filter(|it| !it.is_unmerged).ok_or_else(|| dirty(&self.path))?;
-        let is_off = fault::is_off("approval_dirty");
         let (from, to) = (repo.hash(step.from), repo.hash(step.to));
+        if entry.blob != from && entry.blob != to {
+            return Err(dirty(&self.path));
+        }
+        let is_written = entry.blob == to || self.working_blob(repo).await?.as_ref() == Some(&to);
+        self.make(repo, spare, step, is_written).await
+    }
+
+    /// The same where it is known how things stand: first the file, which may be refused, then the
+    /// index.
+    pub(super) async fn make(
+        &self,
+        repo: &Repo,
+        spare: &str,
+        step: Step<'_>,
+        is_written: bool,
+    ) -> Result<()> {
+        let expected = if fault::is_off("approval_dirty") { None } else { Some(step.from) };
         let mut was = None;
-        if entry.blob != to {
-            if entry.blob != from && !is_off {
-                return Err(dirty(&self.path));
-            }
-            if self.working_blob(repo).await?.as_ref() != Some(&to) {
-                let expected = if is_off { None } else { Some(step.from) };
-                was = Some(self.write(repo, spare, (expected, step.to), step.modified).await?);
-            }
+        if !is_written {
+            was = Some(self.write(repo, spare, (expected, step.to), None).await?);
         }
         crash_point("approve_file");
         let (old, new) = step.commits;
@@ -112,7 +119,11 @@ impl Change {
             }
             return Err(refusal);
         }
-        repo.refresh(&self.path).await
+        if let Err(cause) = repo.refresh(&self.path).await {
+            // Git will look at the file once more; another git may hold the index.
+            tracing::debug!("{} is not refreshed: {}", self.path, cause.chain());
+        }
+        Ok(())
     }
 
     async fn write(
@@ -142,7 +153,7 @@ impl Change {
         let is_staged = entry.as_ref().is_some_and(|it| it.blob == self.proposed_blob);
         let is_ours = self.working_blob(repo).await?.as_ref() == Some(&self.proposed_blob);
         let is_base = entry.is_some_and(|it| it.blob == self.base_blob);
-        if !is_staged && !(is_base && is_ours) {
+        if !(is_staged || (is_base && is_ours)) {
             return Ok(Undone::Needless);
         }
         if let Some(head) = repo.tip("HEAD").await?
@@ -156,7 +167,7 @@ impl Change {
         }
         let from = repo.read_blob(&self.proposed_blob, SOURCE_BYTES_MAX).await?;
         let to = repo.read_blob(&self.base_blob, SOURCE_BYTES_MAX).await?;
-        let step = Step { from: &from, to: &to, commits: (new, base), modified: None };
+        let step = Step { from: &from, to: &to, commits: (new, base) };
         match self.step(repo, spare, step).await {
             Ok(()) => Ok(Undone::Done),
             Err(refusal) if refusal.code_str() == "source_dirty" => Ok(Undone::Left),

@@ -165,7 +165,7 @@ impl Recovery<'_> {
         let from = self.repo.read_blob(&change.base_blob, SOURCE_BYTES_MAX).await?;
         let to = self.repo.read_blob(&change.proposed_blob, SOURCE_BYTES_MAX).await?;
         let commits = (&attempt.base_commit, &attempt.commit);
-        let step = Step { from: &from, to: &to, commits, modified: None };
+        let step = Step { from: &from, to: &to, commits };
         change.step(self.repo, &self.spare, step).await
     }
 

@@ -1,4 +1,4 @@
-//! Trees and commits that are built beside the user's own, and what tells how a path is checked out.
+//! Trees and commits that are built beside the user's own; writing index and refs piece by piece.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -87,11 +87,12 @@ impl Repo {
             .parse()
     }
 
-    /// Says whether git would let the index and the working tree go from one commit to another.
+    /// Says whether git would let the index go from one commit to another. The working file is not
+    /// asked about: its content is compared, byte for byte, where it is replaced.
     pub(in crate::documents) async fn dry_run(&self, from: &BlobId, to: &BlobId) -> Result<()> {
         match fault::is_off("approval_dirty") {
             true => Ok(()),
-            false => self.read_tree(&["read-tree", "-n", "-m", "-u"], from, to).await,
+            false => self.read_tree(&["read-tree", "-n", "-m", "-i"], from, to).await,
         }
     }
 

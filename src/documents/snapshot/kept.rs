@@ -7,18 +7,19 @@ use std::time::{Duration, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::{BlobId, Clock, Context, ErrorKind, Millis, Result};
+use crate::base::{BlobId, Context, ErrorKind, Result};
 use crate::process::Root;
 
 /// How long content is kept that no running job needs.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How old a file may be before it is written again.
+const FRESH: Duration = Duration::from_secs(24 * 3_600);
 
 /// The folder of kept content; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Kept {
     data: Utf8PathBuf,
     root: Root,
-    clock: Clock,
 }
 
 impl Kept {
@@ -26,23 +27,19 @@ impl Kept {
     ///
     /// # Errors
     /// `unavailable` if it cannot be made.
-    pub fn open(data: &Utf8Path, clock: &Clock) -> Result<Kept> {
+    pub fn open(data: &Utf8Path) -> Result<Kept> {
         let folder = data.join("kept");
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&folder)
             .context(ErrorKind::Unavailable, || format!("cannot create {folder}"))?;
-        Ok(Kept { data: data.to_owned(), root: Root::open(&folder)?, clock: clock.clone() })
+        Ok(Kept { data: data.to_owned(), root: Root::open(&folder)? })
     }
 
     /// Returns the file of a content.
     pub(in crate::documents) fn file(&self, blob: &BlobId) -> Utf8PathBuf {
         self.root.path().join(blob.as_str())
-    }
-
-    pub(super) fn now(&self) -> Millis {
-        self.clock.now()
     }
 
     /// Returns the data folder relative to the working tree, with a `/` behind it, if it is there.
@@ -55,7 +52,11 @@ impl Kept {
     /// # Errors
     /// `unavailable` if the disk does not take it.
     pub(super) fn put(&self, blob: &BlobId, bytes: &[u8]) -> Result<()> {
-        let is_there = |it: std::fs::Metadata| it.is_file() && it.len() == bytes.len() as u64;
+        // One that is a day old is written again: what is needed is never old.
+        let is_there = |it: std::fs::Metadata| {
+            let is_new = it.modified().is_ok_and(|it| age(it) < FRESH);
+            it.is_file() && it.len() == bytes.len() as u64 && is_new
+        };
         if self.file(blob).symlink_metadata().is_ok_and(is_there) {
             return Ok(());
         }
@@ -73,8 +74,7 @@ impl Kept {
             let entry = entry.context(ErrorKind::Unavailable, cannot)?;
             let is_needed = entry.file_name().parse().is_ok_and(|it: BlobId| needed.contains(&it));
             let modified = entry.metadata().and_then(|it| it.modified());
-            let age = modified.map(|it| system_now().duration_since(it).unwrap_or_default());
-            if !is_needed && age.is_ok_and(|age| age > KEPT) {
+            if !is_needed && modified.is_ok_and(|it| age(it) > KEPT) {
                 let path = entry.path();
                 std::fs::remove_file(path)
                     .context(ErrorKind::Unavailable, || format!("cannot remove {path}"))?;
@@ -85,6 +85,6 @@ impl Kept {
 }
 
 #[allow(clippy::disallowed_methods, reason = "it is compared with times of the file system")]
-fn system_now() -> SystemTime {
-    SystemTime::now()
+fn age(modified: SystemTime) -> Duration {
+    SystemTime::now().duration_since(modified).unwrap_or_default()
 }

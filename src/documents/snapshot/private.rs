@@ -15,7 +15,6 @@ const SHARED: &[&str] = &[
     "info/exclude",
     "info/attributes",
     "info/grafts",
-    "objects/info/alternates",
     "shallow",
     "packed-refs.lock",
     "config.lock",

@@ -41,21 +41,24 @@ pub(in crate::process::guard) fn start(
         }
         started => started,
     };
-    let mut child = started.map_err(|cause| {
-        let is_there = Utf8Path::new(program).exists();
-        match cause.kind() {
-            // The system says the same of both.
-            std::io::ErrorKind::NotFound if is_there => {
-                format!("{program}: the interpreter that its first line names is not there")
-            }
-            _ => format!("{program}: {cause}"),
-        }
-    })?;
+    let mut child = started.map_err(|cause| why_not(program, &cause))?;
     let pid = i32::try_from(child.id()).map_err(|_| "the agent has no pid")?;
     let stdout = child.stdout.take().map(OwnedFd::from);
     let stderr = child.stderr.take().map(OwnedFd::from);
     let pipes = stdout.zip(stderr).ok_or("the agent has no pipes")?;
     Ok((Agent { pid, exit: None }, [pipes.0, pipes.1]))
+}
+
+/// Returns why a program cannot be started: the system says the same of one that is not there and
+/// of one whose interpreter is not.
+fn why_not(program: &str, cause: &std::io::Error) -> String {
+    let is_there = Utf8Path::new(program).exists();
+    match cause.kind() {
+        std::io::ErrorKind::NotFound if is_there => {
+            format!("{program}: the interpreter that its first line names is not there")
+        }
+        _ => format!("{program}: {cause}"),
+    }
 }
 
 fn command(

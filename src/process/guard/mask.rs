@@ -3,7 +3,9 @@
 //! **Invariant:** a value is found however the output is cut into pieces: what may be the beginning
 //! of one is held back until it is known. Lengths stay as they are, so that offsets do.
 
+use std::io::BufRead as _;
 use std::mem;
+use std::ops::Range;
 
 /// The mark over a masked byte.
 const STAR: u8 = b'*';
@@ -24,11 +26,9 @@ pub(in crate::process::guard) struct Secrets {
 /// One stream on its way through the mask.
 pub(in crate::process::guard) struct Mask {
     values: Vec<Vec<u8>>,
-    /// Which two bytes a value begins with: most places are passed over by one look.
-    starts: Vec<u64>,
-    /// What may be the beginning of a value, and which of it is masked already.
+    /// What may be the beginning of a value, and where in it another one was found.
     held: Vec<u8>,
-    is_masked: Vec<bool>,
+    found: Vec<Range<usize>>,
 }
 
 impl Secrets {
@@ -57,13 +57,8 @@ fn is_secret(name: &str) -> bool {
 
 impl Mask {
     pub(in crate::process::guard) fn new(secrets: &Secrets) -> Mask {
-        let mut starts = vec![0; 65_536 / 64];
-        for value in &secrets.values {
-            let start = start(value[0], value[1]);
-            starts[start / 64] |= 1 << (start % 64);
-        }
-        let (held, is_masked) = Default::default();
-        Mask { values: secrets.values.clone(), starts, held, is_masked }
+        let (held, found) = Default::default();
+        Mask { values: secrets.values.clone(), held, found }
     }
 
     /// Takes what was printed; returns what may be kept of it and of what was held back.
@@ -73,47 +68,46 @@ impl Mask {
         }
         let mut bytes = mem::take(&mut self.held);
         bytes.extend_from_slice(printed);
-        let mut is_masked = mem::take(&mut self.is_masked);
-        is_masked.resize(bytes.len(), false);
+        let mut found = mem::take(&mut self.found);
         let mut hold = bytes.len();
-        for at in 0..bytes.len() {
-            let rest = &bytes[at..];
-            if rest.len() > 1 && !self.may_start(rest[0], rest[1]) {
-                continue;
-            }
-            for value in &self.values {
+        for value in &self.values {
+            let mut from = 0;
+            while let Some(at) = place_of(&bytes, value[0], from) {
+                let rest = &bytes[at..];
                 if rest.starts_with(value) {
-                    is_masked[at..at + value.len()].fill(true);
+                    found.push(at..at + value.len());
                 } else if value.starts_with(rest) {
                     hold = hold.min(at);
                 }
+                from = at + 1;
             }
         }
         self.held = bytes.split_off(hold);
-        self.is_masked = is_masked.split_off(hold);
-        cover(bytes, &is_masked)
+        // What is masked already of that which is held back: it may be the beginning of more.
+        let beyond = found.iter().filter(|it| it.end > hold);
+        self.found = beyond.map(|it| it.start.saturating_sub(hold)..it.end - hold).collect();
+        cover(bytes, &found)
     }
 
     /// Returns what was held back: nothing more is printed.
     pub(in crate::process::guard) fn finish(&mut self) -> Vec<u8> {
-        cover(mem::take(&mut self.held), &mem::take(&mut self.is_masked))
-    }
-
-    fn may_start(&self, first: u8, second: u8) -> bool {
-        let start = start(first, second);
-        self.starts[start / 64] & (1 << (start % 64)) != 0
+        cover(mem::take(&mut self.held), &mem::take(&mut self.found))
     }
 }
 
-fn start(first: u8, second: u8) -> usize {
-    usize::from(first) << 8 | usize::from(second)
+/// Returns where a byte is next. A flood is searched as fast as the standard library can.
+fn place_of(bytes: &[u8], byte: u8, from: usize) -> Option<usize> {
+    let mut rest = &bytes[from..];
+    // Reading from memory cannot fail.
+    let passed = rest.skip_until(byte).unwrap_or(0);
+    let last = from + passed.checked_sub(1)?;
+    (bytes[last] == byte).then_some(last)
 }
 
-fn cover(mut bytes: Vec<u8>, is_masked: &[bool]) -> Vec<u8> {
-    for (byte, is_masked) in bytes.iter_mut().zip(is_masked) {
-        if *is_masked {
-            *byte = STAR;
-        }
+fn cover(mut bytes: Vec<u8>, found: &[Range<usize>]) -> Vec<u8> {
+    for it in found {
+        let (start, end) = (it.start.min(bytes.len()), it.end.min(bytes.len()));
+        bytes[start..end].fill(STAR);
     }
     bytes
 }

@@ -183,19 +183,19 @@ impl Job<'_> {
             && !self.is_agent_told
         {
             self.is_agent_told = true;
+            if signal == Some(Signal::SIGKILL as i32) {
+                // Perhaps by the server, because this guard was kept from its work: then what made
+                // it do so waits to be heard, and is the cause.
+                self.take_orders();
+                self.end_if_due(now);
+            }
             self.link.tell(&GuardEvent::AgentExited { code, signal });
             if matches!(self.phase, Phase::Running) {
                 self.last_output = now;
                 self.phase = Phase::Draining { until: now + DRAIN_MAX };
             }
         }
-        if matches!(self.phase, Phase::Running) {
-            if let Some(cause) = self.clocks.due(now) {
-                self.end(cause);
-            } else if self.link.is_gone() && !fault::is_off("lifeline") {
-                self.end(ExitCause::Lifeline);
-            }
-        }
+        self.end_if_due(now);
         if let Phase::Draining { until } = self.phase {
             let at = until.min(self.last_output + DRAIN_IDLE);
             if now < at && self.is_output_open() && !fault::is_off("drain") {
@@ -210,6 +210,17 @@ impl Job<'_> {
                 if is_over { None } else { ending.advance(now, &self.agent) }
             }
             _ => Some(self.clocks.deadline().map_or(now + DRAIN_MAX, |(at, _)| at)),
+        }
+    }
+
+    /// Begins to end an agent that runs, if a clock ran out or the server is gone.
+    fn end_if_due(&mut self, now: Instant) {
+        if matches!(self.phase, Phase::Running) {
+            if let Some(cause) = self.clocks.due(now) {
+                self.end(cause);
+            } else if self.link.is_gone() && !fault::is_off("lifeline") {
+                self.end(ExitCause::Lifeline);
+            }
         }
     }
 

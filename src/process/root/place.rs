@@ -108,8 +108,7 @@ impl Root {
         done
     }
 
-    /// Puts a private file at a plain relative path, whatever stood there; the disk takes it when it
-    /// likes.
+    /// Puts a private file at a plain relative path, whatever stood there; it is not synced.
     ///
     /// # Errors
     /// `unavailable` if the file system refuses; `invalid` for a path that is not plain.

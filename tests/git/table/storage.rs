@@ -60,9 +60,8 @@ fn refused() {
         let hint = if *code == "disk_full" { "free some space" } else { "the right to write" };
         stand.refuses(&format!("{code}: {what}"), code, hint);
         stand.user(
-            "for it in . .git .git/objects .git/refs; do mount -o remount,rw $it; done
-             rm -f {.,.git,.git/objects,.git/refs}/fill fill2 .git/fill .git/fill2 \
-               .git/objects/fill .git/objects/fill2 .git/refs/fill .git/refs/fill2",
+            "for it in . .git .git/objects .git/refs; do
+               mount -o remount,rw $it; rm -f $it/fill $it/fill2; done",
         );
     }
     stand.works("room again");

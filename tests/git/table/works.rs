@@ -8,10 +8,7 @@ type Case = (&'static str, &'static str);
 const STATES: &[Case] = &[
     ("refs packed", "git pack-refs --all"),
     ("objects packed", "git repack -qad; git pack-refs --all"),
-    (
-        "the branch moved elsewhere",
-        "say mine >> notes.md; git commit -qam x",
-    ),
+    ("the branch moved elsewhere", "say mine >> notes.md; git commit -qam x"),
     (
         "changed and changed back",
         "cp guide.md ../g; say x >> guide.md; git commit -qam x
@@ -68,10 +65,7 @@ const STATES: &[Case] = &[
          git update-index --untracked-cache; git status -s",
     ),
     ("a split index", "git update-index --split-index; git config core.splitIndex true"),
-    (
-        "a sparse checkout",
-        "git sparse-checkout set --no-cone '/*' '!/docs/'",
-    ),
+    ("a sparse checkout", "git sparse-checkout set --no-cone '/*' '!/docs/'"),
     ("a cone", "git sparse-checkout set --cone; git config index.sparse true; git status -s"),
     (
         "unwatched others",
@@ -98,6 +92,12 @@ const STATES: &[Case] = &[
         "say other > GUIDE.md; mkdir Docs; say other > Docs/deep.md; git add -A; git commit -qm x",
     ),
     (
+        "case clashes where git does not tell case apart",
+        "say other > GUIDE.md; mkdir Docs; say other > Docs/deep.md; git add -A; git commit -qm x
+         git config core.ignoreCase true",
+    ),
+    ("grafts", "git rev-parse HEAD > .git/info/grafts"),
+    (
         "names of every sort",
         "for n in 'a b.md' \"q'\\\"q.md\" '-v.md' ':(glob)x.md' 'new\nline.md' 'tab\t.md' '*.md' \
            \"$(printf 'caf\\303\\251.md')\" \"$(printf 'cafe\\314\\201.md')\" \
@@ -105,8 +105,11 @@ const STATES: &[Case] = &[
          git add -A; git commit -qm x
          say more >> ./-v.md",
     ),
-    ("a submodule", "git init -q sub; git -C sub commit -q --allow-empty -m x
-        git -c advice.addEmbeddedRepo=false add sub; git commit -qm x; say x > sub/x"),
+    (
+        "a submodule",
+        "git init -q sub; git -C sub commit -q --allow-empty -m x
+        git -c advice.addEmbeddedRepo=false add sub; git commit -qm x; say x > sub/x",
+    ),
     ("a nested repository", "git init -q nested; say x > nested/x.md"),
     (
         "another worktree on another branch",

@@ -1,0 +1,289 @@
+//! `wiki-browser backup`, `restore`, `recover` and `cleanup`: copies of the database, and what is
+//! old.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::base::{Context, Error, ErrorKind, Result};
+use crate::cli::commands::{Desk, line, text};
+use crate::cli::escape;
+use crate::cli::short_id::items;
+use crate::cli::table::Table;
+use crate::client::Client;
+use crate::flows::backup::BackupRequest;
+use crate::flows::offline::OfflineRequest;
+use crate::script;
+
+/// Longest wait for a server that copies or removes.
+const WORK_WAIT_MAX: Duration = Duration::from_secs(3_600);
+
+/// `backup`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Works while the server runs, and without one. The copy holds the database: topics, proposals, jobs,
+persons, events. The documents are in git: back up the repository as well. The folders of jobs
+(prompts and logs) are not copied.
+
+A running server makes one copy a day by itself; see `serve --daily-backups`.
+
+Examples:
+  wiki-browser backup
+  wiki-browser backup --to /mnt/disk --keep 30
+  wiki-browser backup before-upgrade.db")]
+pub(in crate::cli) struct BackupArgs {
+    /// File that is written; it must not be there yet
+    #[arg(conflicts_with = "to")]
+    file: Option<Utf8PathBuf>,
+    /// Folder in which the file gets its name from the time; without it, backups in the data folder
+    #[arg(long, value_name = "DIR")]
+    to: Option<Utf8PathBuf>,
+    /// Keep only the newest N copies in that folder, of those that were named by time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(conflicts_with = "file")]
+    keep: Option<u32>,
+    /// List the copies that there are instead
+    #[arg(long, conflicts_with_all = ["file", "to", "keep"])]
+    list: bool,
+}
+
+/// `restore`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The server must not run. The file is checked first; the database that is replaced is kept, and its
+name is printed. Clients are told to read afresh, browsers sign in again, and what was revoked since
+the backup stays revoked. Commits that were approved since are found in git and written down.
+
+Example:
+  wiki-browser restore data/backups/daily-20260102T030405Z.db")]
+pub(in crate::cli) struct RestoreArgs {
+    /// The backup
+    file: Utf8PathBuf,
+    /// Let tokens count although the present database does not say which were revoked since
+    #[arg(long)]
+    keep_tokens: bool,
+}
+
+/// `recover`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The server must not run. Checks the database; a damaged one is replaced by all rows of it that can
+be read, and kept beside it. Then looks in git for approved proposals that the database takes for
+open.
+
+Exits 0 if the database is whole now, 1 if it is damaged and --dry-run was given.
+
+Examples:
+  wiki-browser recover --dry-run
+  wiki-browser recover")]
+pub(in crate::cli) struct RecoverArgs {
+    /// Only say what is wrong and what could be saved
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// `cleanup`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A running server does this every hour. Folders of jobs are kept for 30 days, and 2 GiB of them;
+events that no decision needs, and answers to repeated requests, for 7 days. Rows of jobs stay.
+
+Example:
+  wiki-browser cleanup --dry-run")]
+pub(in crate::cli) struct CleanupArgs {
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Copies the database, by the server if one runs.
+pub(in crate::cli) fn backup(desk: &Desk, args: &BackupArgs) -> Result<()> {
+    if args.list {
+        return list(desk);
+    }
+    let to = args.file.as_deref().or(args.to.as_deref()).map(absolute).transpose()?;
+    if let (Some(to), Some(_)) = (&to, &args.to)
+        && !to.is_dir()
+    {
+        return Err(Error::not_found(format!("there is no folder {to}")));
+    }
+    let body = json!({"to": to, "keep": args.keep});
+    let request = OfflineRequest::Backup(BackupRequest { to, keep: args.keep });
+    let made = by_server_or(desk, |it| it.post("/api/backups", &body), request)?;
+    desk.screen.answer(&made, |screen, made| {
+        screen.put(&line(made, "path"))?;
+        screen.note(&format!("{} in {} ms", size(&made["bytes"]), made["took_ms"]));
+        for path in made["removed"].as_array().into_iter().flatten() {
+            screen.note(&format!("removed {}", escape::line(path.as_str().unwrap_or_default())));
+        }
+        Ok(())
+    })
+}
+
+fn list(desk: &Desk) -> Result<()> {
+    let answer = match desk.client().and_then(|it| it.get("/api/backups")) {
+        Ok(answer) => answer,
+        Err(cause) if cause.code_str() == "no_server" => {
+            let folder = crate::flows::backup::folder(&loaded(desk)?.config.site.data);
+            json!({"items": crate::flows::backup::list(&folder)?, "next": null, "folder": folder})
+        }
+        Err(cause) => return Err(cause),
+    };
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["WHEN", "SIZE", "MADE", "FILE"]);
+        for it in items(answer) {
+            let made = if it["daily"] == true { "by itself" } else { "on demand" };
+            table.row([&desk.ago(&it["at"]), &size(&it["bytes"]), made, text(it, "path")]);
+        }
+        screen.table(&table, "no backups: wiki-browser backup makes one")
+    })
+}
+
+/// Asks the server, or without one does it here.
+fn by_server_or(
+    desk: &Desk,
+    ask: impl FnOnce(&Client) -> Result<Value>,
+    request: OfflineRequest,
+) -> Result<Value> {
+    let asked = desk.client().and_then(|it| ask(&it.waiting_at_most(WORK_WAIT_MAX)));
+    match asked {
+        Err(cause) if cause.code_str() == "no_server" => offline(desk, request),
+        answer => answer,
+    }
+}
+
+fn offline(desk: &Desk, request: OfflineRequest) -> Result<Value> {
+    (desk.seams.offline)(&loaded(desk)?, request)
+}
+
+fn loaded(desk: &Desk) -> Result<script::Loaded> {
+    let path = desk.script()?;
+    script::load(&path).map_err(|report| {
+        Error::internal(format!("{path} has {}", report.summary()))
+            .code("bad_script")
+            .hint("it names the data folder; wiki-browser check says what is wrong")
+    })
+}
+
+fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf> {
+    camino::absolute_utf8(path).context(ErrorKind::Invalid, || format!("no way to {path}"))
+}
+
+/// Puts a backup in place of the database.
+pub(in crate::cli) fn restore(desk: &Desk, args: &RestoreArgs) -> Result<()> {
+    let file = absolute(&args.file)?;
+    let request = OfflineRequest::Restore { file, keep_tokens: args.keep_tokens };
+    let report = offline(desk, request)?;
+    desk.screen.answer(&report, |screen, report| {
+        screen.put(&format!("{} is in place", line(report, "from")))?;
+        told(desk, report)?;
+        screen.note("start the server: wiki-browser serve");
+        Ok(())
+    })
+}
+
+/// Says what is wrong with the database, and mends it.
+pub(in crate::cli) fn recover(desk: &Desk, args: &RecoverArgs) -> Result<u8> {
+    let report = offline(desk, OfflineRequest::Recover { dry_run: args.dry_run })?;
+    let is_damaged = report["damage"].as_array().is_some_and(|it| !it.is_empty());
+    desk.screen.answer(&report, |screen, report| {
+        match (is_damaged, args.dry_run) {
+            (false, _) => screen.put("the database is whole")?,
+            (true, true) => screen.put("the database is damaged")?,
+            (true, false) => screen.put("the database was damaged, and is whole now")?,
+        }
+        for fault in report["damage"].as_array().into_iter().flatten() {
+            desk.detail("damage", &escape::line(fault.as_str().unwrap_or_default()))?;
+        }
+        let mut table = Table::new(&["TABLE", "SAVED", "REFUSED", "ORPHANS", "CANNOT BE READ"]);
+        for it in report["tables"].as_array().into_iter().flatten() {
+            let [saved, refused, orphans] =
+                ["rows", "refused", "orphans"].map(|name| it[name].to_string());
+            let errors = it["errors"].as_array().map_or(0, Vec::len);
+            let errors = if errors == 0 { String::new() } else { format!("{errors} places") };
+            table.row([text(it, "table"), &saved, &refused, &orphans, &errors]);
+        }
+        if !table.is_empty() {
+            screen.table(&table, "")?;
+        }
+        told(desk, report)?;
+        for it in report["backups"].as_array().into_iter().flatten().take(3) {
+            desk.detail("backup", &format!("{} ({})", line(it, "path"), desk.ago(&it["at"])))?;
+        }
+        Ok(())
+    })?;
+    Ok(u8::from(is_damaged && args.dry_run))
+}
+
+/// What restore and recover have in common.
+fn told(desk: &Desk, report: &Value) -> Result<()> {
+    for path in report["kept"].as_array().into_iter().flatten() {
+        desk.detail("kept", &escape::line(path.as_str().unwrap_or_default()))?;
+    }
+    let count = |name: &str| report[name].as_u64().unwrap_or(0);
+    for (name, what) in [
+        ("jobs_running", "running then: they are settled at the next start"),
+        ("tokens_ended", "tokens ended: make new ones with wiki-browser token create"),
+        ("persons_disabled", "persons are disabled, as they were before"),
+    ] {
+        if count(name) > 0 {
+            desk.detail("note", &format!("{} {what}", count(name)))?;
+        }
+    }
+    let cancelled = report["jobs_cancelled"].as_array().map_or(0, Vec::len);
+    if cancelled > 0 {
+        let what = "waiting jobs are cancelled, since they may have been started after the backup";
+        desk.detail("note", &format!("{cancelled} {what}"))?;
+    }
+    for it in report["approvals"].as_array().into_iter().flatten() {
+        let commit: String = text(it, "commit").chars().take(10).collect();
+        let what = if it["settled"] == true { "is approved:" } else { "is taken for open:" };
+        let id = line(it, "proposal_id");
+        desk.detail("approval", &format!("{id} {what} commit {}", escape::line(&commit)))?;
+    }
+    desk.detail("git", &line(report, "git_problem"))?;
+    for (table, rows) in report["rows_lost"].as_object().into_iter().flatten() {
+        desk.detail("lost", &format!("{rows} rows of {} that came later", escape::line(table)))?;
+    }
+    Ok(())
+}
+
+/// Drops what is old, by the server if one runs.
+pub(in crate::cli) fn cleanup(desk: &Desk, args: &CleanupArgs) -> Result<()> {
+    let body = json!({"dry_run": args.dry_run});
+    let request = OfflineRequest::Cleanup { dry_run: args.dry_run };
+    let done = by_server_or(desk, |it| it.post("/api/cleanup", &body), request)?;
+    desk.screen.answer(&done, |screen, done| {
+        let jobs = &done["jobs"];
+        let word = if args.dry_run { "would be removed" } else { "removed" };
+        let n = |value: &Value| value.as_u64().unwrap_or(0);
+        screen.put(&format!(
+            "{} folders of jobs {word} ({}), {} kept ({})",
+            n(&jobs["removed_count"]),
+            size(&jobs["removed_bytes"]),
+            n(&jobs["kept_count"]),
+            size(&jobs["kept_bytes"]),
+        ))?;
+        screen.put(&format!(
+            "{} events, {} kept answers, {} sessions {word}",
+            n(&done["events"]),
+            n(&done["answers"]),
+            n(&done["logins"]),
+        ))?;
+        for problem in jobs["problems"].as_array().into_iter().flatten() {
+            screen.note(&escape::line(problem.as_str().unwrap_or_default()));
+        }
+        Ok(())
+    })
+}
+
+fn size(bytes: &Value) -> String {
+    let bytes = bytes.as_u64().unwrap_or(0);
+    match bytes {
+        0..10_240 => format!("{bytes} bytes"),
+        10_240..10_485_760 => format!("{} KiB", bytes / 1_024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}

@@ -1,0 +1,150 @@
+//! `wiki-browser person`: who may use the site, and as what.
+
+use clap::{Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::base::Result;
+use crate::cli::commands::{Desk, line, text};
+use crate::cli::escape;
+use crate::cli::short_id::items;
+use crate::cli::table::Table;
+use crate::client::query;
+
+/// What a person may do.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(in crate::cli) enum RoleWord {
+    /// Everything, also the affairs of other people
+    Admin,
+    /// Reads, writes and decides
+    Member,
+    /// Reads
+    Viewer,
+}
+
+impl RoleWord {
+    fn as_str(self) -> &'static str {
+        match self {
+            RoleWord::Admin => "admin",
+            RoleWord::Member => "member",
+            RoleWord::Viewer => "viewer",
+        }
+    }
+}
+
+/// What can be done with persons.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum PersonCommand {
+    /// Add a person, and print a one-time link for them to log in with
+    #[command(after_help = "\
+Example:
+  wiki-browser person add bo --display-name 'Bo Berg' --role member")]
+    Add {
+        /// Short word, unique in the site
+        name: String,
+        /// What others see, and commits say; the name by default
+        #[arg(long, value_name = "TEXT")]
+        display_name: Option<String>,
+        /// Mail address, for the trailers of commits
+        #[arg(long, value_name = "ADDRESS")]
+        email: Option<String>,
+        /// What the person may do
+        #[arg(long, value_enum, value_name = "ROLE", default_value = "member")]
+        role: RoleWord,
+    },
+    /// List the persons of the site
+    List,
+    /// End a person's sessions, tokens and open pages, at once; what they did stays theirs
+    Disable {
+        /// Name of the person
+        name: String,
+    },
+    /// Let a disabled person's tokens count again
+    Enable {
+        /// Name of the person
+        name: String,
+    },
+    /// Give a person another role
+    Role {
+        /// Name of the person
+        name: String,
+        /// What the person may do
+        #[arg(value_enum)]
+        role: RoleWord,
+    },
+    /// Print a new one-time link for a person to log in with
+    Link {
+        /// Name of the person
+        name: String,
+    },
+}
+
+/// Runs a command.
+pub(in crate::cli) fn run(desk: &Desk, command: PersonCommand) -> Result<()> {
+    match command {
+        PersonCommand::Add { name, display_name, email, role } => {
+            let body = json!({
+                "name": name, "display_name": display_name, "email": email, "role": role.as_str(),
+            });
+            let client = desk.client()?;
+            let mut person = client.post("/api/persons", &body)?;
+            let link = client.post("/api/login-links", &json!({"person": name}))?;
+            person["link"] = link;
+            desk.screen.answer(&person, |screen, person| {
+                say(desk, person, "was added")?;
+                screen.put(&line(&person["link"], "url"))?;
+                note_link(desk, &person["link"]);
+                Ok(())
+            })
+        }
+        PersonCommand::List => list(desk),
+        PersonCommand::Disable { name } => change(desk, &name, "disable", json!({}), "is disabled"),
+        PersonCommand::Enable { name } => change(desk, &name, "enable", json!({}), "is enabled"),
+        PersonCommand::Role { name, role } => {
+            let body = json!({"role": role.as_str()});
+            change(desk, &name, "role", body, &format!("is {} now", role.as_str()))
+        }
+        PersonCommand::Link { name } => {
+            let link = desk.client()?.post("/api/login-links", &json!({"person": name}))?;
+            desk.screen.answer(&link, |screen, link| {
+                screen.put(&line(link, "url"))?;
+                note_link(desk, link);
+                Ok(())
+            })
+        }
+    }
+}
+
+fn note_link(desk: &Desk, link: &Value) {
+    let until = escape::line(&desk.ago(&link["expires_at"]));
+    desk.screen.note(&format!("it works once; it expires {until}"));
+}
+
+fn say(desk: &Desk, person: &Value, what: &str) -> Result<()> {
+    desk.screen.put(&format!("{} ({}) {what}", line(person, "name"), line(person, "role")))
+}
+
+fn change(desk: &Desk, name: &str, verb: &str, body: Value, what: &str) -> Result<()> {
+    // The name is a part of the path: it is encoded as a query's value would be.
+    let encoded = query("", &[("", Some(name))]);
+    let encoded = encoded.trim_start_matches("?=").replace('/', "%2F");
+    let person = desk.client()?.post(&format!("/api/persons/{encoded}/{verb}"), &body)?;
+    desk.screen.answer(&person, |_, person| say(desk, person, what))
+}
+
+fn list(desk: &Desk) -> Result<()> {
+    let answer = desk.client()?.get("/api/persons")?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["NAME", "ROLE", "STATE", "ADDED", "DISPLAY NAME", "ADDRESS"]);
+        for it in items(answer) {
+            let state = match it["disabled_at"].is_null() {
+                true => "active".to_owned(),
+                false => format!("disabled {}", desk.ago(&it["disabled_at"])),
+            };
+            let added = desk.ago(&it["created_at"]);
+            let [name, role, shown, email] =
+                ["name", "role", "display_name", "email"].map(|field| text(it, field));
+            table.row([name, role, &state, &added, shown, email]);
+        }
+        screen.table(&table, "no persons")
+    })
+}

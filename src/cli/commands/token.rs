@@ -1,0 +1,151 @@
+//! `wiki-browser token`: what scripts and other programs use in a person's name.
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::base::limit::parse_duration;
+use crate::base::{Error, Result};
+use crate::cli::commands::{Desk, line, text};
+use crate::cli::short_id::{items, shorten};
+use crate::cli::table::Table;
+use crate::client::query;
+
+/// What a token may be used for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(in crate::cli) enum ScopeWord {
+    /// Looks
+    Read,
+    /// Opens topics, posts messages, starts jobs
+    Write,
+    /// Approves and rejects proposals
+    Decide,
+    /// Reads /metrics, and nothing else
+    Metrics,
+}
+
+/// What can be done with tokens.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum TokenCommand {
+    /// Make a token and print its secret, this once
+    #[command(after_help = "\
+The secret is sent as `Authorization: Bearer SECRET`, over TCP or the socket. Only its digest is
+kept: who loses it makes another.
+
+Examples:
+  wiki-browser token create ci --scope write --expires 90d
+  wiki-browser token create prometheus --scope metrics > /etc/prometheus/wiki.token")]
+    Create(CreateArgs),
+    /// List tokens: when they were made, last used, and end
+    List {
+        /// Of this person only
+        #[arg(long, value_name = "NAME")]
+        person: Option<String>,
+    },
+    /// End a token
+    Revoke {
+        /// Its id, the end of its id, or its name
+        token: String,
+        /// Whose it is, if several persons have one of that name
+        #[arg(long, value_name = "NAME")]
+        person: Option<String>,
+    },
+}
+
+/// `token create`.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct CreateArgs {
+    /// What you call it
+    name: String,
+    /// What it may be used for; can be given several times
+    #[arg(long = "scope", value_enum, value_name = "SCOPE", default_value = "read")]
+    scopes: Vec<ScopeWord>,
+    /// Whose it is; yours by default
+    #[arg(long, value_name = "NAME")]
+    person: Option<String>,
+    /// After how long it ends by itself, such as 90d; never by default
+    #[arg(long, value_name = "DURATION")]
+    expires: Option<String>,
+}
+
+/// Runs a command.
+pub(in crate::cli) fn run(desk: &Desk, command: TokenCommand) -> Result<()> {
+    match command {
+        TokenCommand::Create(args) => create(desk, &args),
+        TokenCommand::List { person } => list(desk, person.as_deref()),
+        TokenCommand::Revoke { token, person } => revoke(desk, &token, person.as_deref()),
+    }
+}
+
+fn create(desk: &Desk, args: &CreateArgs) -> Result<()> {
+    let scopes: Vec<&str> = args
+        .scopes
+        .iter()
+        .map(|it| match it {
+            ScopeWord::Read => "read",
+            ScopeWord::Write => "write",
+            ScopeWord::Decide => "decide",
+            ScopeWord::Metrics => "metrics",
+        })
+        .collect();
+    let expires = args.expires.as_deref().map(parse_duration).transpose()?;
+    let body = json!({
+        "name": args.name, "scopes": scopes, "person": args.person,
+        "expires_in_ms": expires.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
+    });
+    let made = desk.client()?.post("/api/tokens", &body)?;
+    desk.screen.answer(&made, |screen, made| {
+        screen.put(&line(made, "token"))?;
+        let whose = format!("{} of {}", line(made, "name"), line(made, "person"));
+        screen.note(&format!("this is the token {whose}; it is not shown again"));
+        Ok(())
+    })
+}
+
+fn list(desk: &Desk, person: Option<&str>) -> Result<()> {
+    let answer = desk.client()?.get(&query("/api/tokens", &[("person", person)]))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let heads = &["ID", "PERSON", "NAME", "SCOPES", "STATE", "LAST USED", "ENDS"];
+        let mut table = Table::new(heads);
+        for it in items(answer) {
+            let scopes: Vec<&str> =
+                it["scopes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let ends = desk.ago(&it["expires_at"]);
+            let state = match (it["revoked_at"].is_null(), ends.ends_with(" ago")) {
+                (false, _) => "revoked",
+                (true, true) => "ended",
+                (true, false) => "alive",
+            };
+            let used = desk.ago(&it["last_used_at"]);
+            let used = if used.is_empty() { "never" } else { &used };
+            let id = shorten(text(it, "id"));
+            let scopes = scopes.join(",");
+            table.row([id, text(it, "person"), text(it, "name"), &scopes, state, used, &ends]);
+        }
+        screen.table(&table, "no tokens")
+    })
+}
+
+fn revoke(desk: &Desk, given: &str, person: Option<&str>) -> Result<()> {
+    let client = desk.client()?;
+    let answer = client.get(&query("/api/tokens", &[("person", person)]))?;
+    let alive = items(&answer).iter().filter(|it| it["revoked_at"].is_null());
+    let fits = |it: &&Value| {
+        let id = text(it, "id");
+        id == given || text(it, "name") == given || (given.len() >= 4 && id.ends_with(given))
+    };
+    let found: Vec<&Value> = alive.filter(fits).collect();
+    let id = match found.as_slice() {
+        [one] => text(one, "id"),
+        [] => {
+            return Err(Error::not_found(format!("no token `{}` is alive", given.escape_debug()))
+                .hint("wiki-browser token list names them"));
+        }
+        _ => {
+            return Err(Error::invalid(format!("several tokens fit `{}`", given.escape_debug()))
+                .hint("give the id, or --person"));
+        }
+    };
+    let done = client.delete(&format!("/api/tokens/{id}"))?;
+    desk.screen
+        .answer(&done, |screen, done| screen.put(&format!("{} is revoked", line(done, "name"))))
+}

@@ -1,0 +1,302 @@
+//! Copies of the database: on demand, once a day by itself, and which of them are kept.
+//!
+//! A copy holds what the database holds: Topics, proposals, jobs, persons, the log of events. The
+//! documents are in git, and the folders of jobs (prompts, logs) are not in it.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::base::{Context, Error, ErrorKind, Millis, Result};
+use crate::flows::Works;
+use crate::process;
+use crate::store::{MIGRATIONS, backup};
+
+/// How many daily copies are kept if nothing else is asked.
+pub const DAILY_KEPT: u32 = 7;
+/// Most copies that can be asked to be kept.
+const KEPT_MAX: u32 = 1_000;
+/// Longest path of a copy, in bytes.
+const PATH_BYTES_MAX: usize = 4_000;
+/// How old the newest daily copy may be.
+const DAY_MS: i64 = 24 * 3_600_000;
+/// How soon after a failure, and after a start, a daily copy is tried (again).
+const AGAIN: Duration = Duration::from_secs(3_600);
+/// What the disk must have left beside a copy, in bytes.
+const ROOM_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A copy in the site's folder of copies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Backup {
+    /// Its file.
+    pub path: Utf8PathBuf,
+    /// When it was begun, as its name says.
+    pub at: Millis,
+    /// Its size.
+    pub bytes: u64,
+    /// Whether it was made by itself.
+    pub daily: bool,
+}
+
+/// The body of `POST /api/backups`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackupRequest {
+    /// An absolute path: a file that is not there, or a folder in which it gets a name.
+    #[serde(default)]
+    pub to: Option<Utf8PathBuf>,
+    /// Of the copies with such a name in the same folder only so many are kept.
+    #[serde(default)]
+    pub keep: Option<u32>,
+}
+
+/// What was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Made {
+    /// The file.
+    pub path: Utf8PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// The last migration that is in it.
+    pub version: i64,
+    /// How long it took.
+    pub took_ms: i64,
+    /// Older copies that were removed.
+    pub removed: Vec<Utf8PathBuf>,
+}
+
+/// Returns the folder of a site's copies.
+pub fn folder(data: &Utf8Path) -> Utf8PathBuf {
+    data.join("backups")
+}
+
+/// Copies the database while it is in use; nobody waits for it.
+///
+/// # Errors
+/// `invalid` for a path that is not absolute; `conflict` with code `file_exists`; `unavailable`
+/// with code `disk_full`, `database_corrupt` or `backup_failed`.
+pub async fn create(works: &Works, request: BackupRequest) -> Result<Made> {
+    let data = works.config.site.data.clone();
+    let (database, now) = (works.store.path().to_owned(), works.store.clock().clone());
+    let made = tokio::task::spawn_blocking(move || {
+        let start = now.now();
+        let mut made = make(&database, &data, &request, start)?;
+        made.took_ms = now.now().0 - start.0;
+        Ok(made)
+    });
+    made.await.map_err(|cause| Error::internal("a backup panicked").source(cause))?
+}
+
+/// The same for a database that no server uses; the caller holds the lock of the site.
+///
+/// # Errors
+/// As [`create`].
+pub fn make(
+    database: &Utf8Path,
+    data: &Utf8Path,
+    request: &BackupRequest,
+    now: Millis,
+) -> Result<Made> {
+    if request.keep.is_some_and(|it| !(1..=KEPT_MAX).contains(&it)) {
+        return Err(Error::invalid(format!("keep is not between 1 and {KEPT_MAX}")));
+    }
+    let name = name_of("site", now);
+    let path = match &request.to {
+        None => {
+            backup::make_folder(&folder(data))?;
+            folder(data).join(name)
+        }
+        Some(to) if to.is_dir() => to.join(name),
+        Some(to) => to.clone(),
+    };
+    let is_plain = path.is_absolute()
+        && path.as_str().len() <= PATH_BYTES_MAX
+        && !path.as_str().chars().any(char::is_control);
+    if !is_plain {
+        return Err(Error::invalid("the path of a backup is absolute").code("bad_path"));
+    }
+    let facts = backup::copy(database, &path, MIGRATIONS)?;
+    let mut removed = Vec::new();
+    if let (Some(keep), Some(folder)) = (request.keep, path.parent()) {
+        removed = forget(folder, false, keep)?;
+    }
+    Ok(Made { path, bytes: facts.bytes, version: facts.version, took_ms: 0, removed })
+}
+
+/// Returns the copies of a folder, newest first.
+///
+/// # Errors
+/// `unavailable` if it cannot be read; no folder has no copies.
+pub fn list(folder: &Utf8Path) -> Result<Vec<Backup>> {
+    let cannot = || format!("cannot read {folder}");
+    let entries = match folder.read_dir_utf8() {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.context(ErrorKind::Unavailable, cannot)?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.context(ErrorKind::Unavailable, cannot)?;
+        let Some((daily, at)) = parse_name(entry.file_name()) else { continue };
+        // One that was reserved and never written is none.
+        let bytes = entry.metadata().map_or(0, |it| it.len());
+        if bytes > 0 {
+            found.push(Backup { path: entry.into_path(), at, bytes, daily });
+        }
+    }
+    found.sort_by(|one, other| (other.at, &other.path).cmp(&(one.at, &one.path)));
+    Ok(found)
+}
+
+/// Returns the newest copy of a site, for those who need one.
+pub fn newest(data: &Utf8Path) -> Option<Backup> {
+    list(&folder(data)).ok()?.into_iter().next()
+}
+
+/// Removes all but the newest copies of one sort; returns what was removed.
+fn forget(folder: &Utf8Path, daily: bool, keep: u32) -> Result<Vec<Utf8PathBuf>> {
+    let mut removed = Vec::new();
+    let old = list(folder)?.into_iter().filter(|it| it.daily == daily).skip(keep as usize);
+    for backup in old {
+        std::fs::remove_file(&backup.path)
+            .context(ErrorKind::Unavailable, || format!("cannot remove {}", backup.path))?;
+        removed.push(backup.path);
+    }
+    Ok(removed)
+}
+
+fn name_of(word: &str, at: Millis) -> String {
+    // `2026-01-02T03:04:05.678Z`
+    let text = at.rfc3339();
+    let digits: String = text.chars().take(19).filter(|it| !matches!(it, '-' | ':')).collect();
+    format!("{word}-{digits}Z.db")
+}
+
+fn parse_name(name: &str) -> Option<(bool, Millis)> {
+    let (word, rest) = name.strip_suffix("Z.db")?.split_once('-')?;
+    let daily = match word {
+        "site" => false,
+        "daily" => true,
+        _ => return None,
+    };
+    let (date, time) = rest.split_once('T')?;
+    if date.len() != 8 || time.len() != 6 || !date.is_ascii() || !time.is_ascii() {
+        return None;
+    }
+    let text = format!(
+        "{}-{}-{}T{}:{}:{}Z",
+        &date[..4],
+        &date[4..6],
+        &date[6..],
+        &time[..2],
+        &time[2..4],
+        &time[4..]
+    );
+    let at: jiff::Timestamp = text.parse().ok()?;
+    Some((daily, Millis(at.as_millisecond())))
+}
+
+/// Copies the database once a day and keeps so many of these copies, until `stop`. It sleeps until
+/// the next one is due.
+pub async fn serve(works: Works, kept: u32, stop: CancellationToken) {
+    if kept == 0 {
+        return;
+    }
+    let folder = folder(&works.config.site.data);
+    if let Err(cause) = backup::make_folder(&folder).and_then(|()| backup::remove_parts(&folder)) {
+        warn!("the folder of backups: {}", cause.chain());
+    }
+    loop {
+        let pause = match daily(&works, &folder, kept).await {
+            Ok(pause) => pause,
+            Err(cause) => {
+                let hint = cause.hint_str().unwrap_or("see docs/operations.md");
+                error!(code = cause.code_str(), "no daily backup: {} ({hint})", cause.chain());
+                AGAIN
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Makes a daily copy if one is due; returns when to look again.
+async fn daily(works: &Works, folder: &Utf8Path, kept: u32) -> Result<Duration> {
+    let now = works.store.clock().now();
+    let newest = list(folder)?.into_iter().find(|it| it.daily);
+    // A copy of the future is from before the clock was set back: it counts as one of now.
+    let age = newest.map_or(DAY_MS, |it| (now.0 - it.at.0).max(0));
+    if age < DAY_MS {
+        // The machine may sleep, and its clock may be set: never for the whole rest of the day.
+        let left = Duration::from_millis((DAY_MS - age).unsigned_abs());
+        return Ok(left.min(AGAIN));
+    }
+    require_room(works.store.path(), folder)?;
+    let to = folder.join(name_of("daily", now));
+    let made = create(works, BackupRequest { to: Some(to), keep: None }).await?;
+    forget(folder, true, kept)?;
+    info!(bytes = made.bytes, duration_ms = made.took_ms, "daily backup: {}", made.path);
+    Ok(AGAIN)
+}
+
+/// A copy that nobody asked for must not fill the disk.
+fn require_room(database: &Utf8Path, folder: &Utf8Path) -> Result<()> {
+    let bytes = std::fs::metadata(database).map_or(0, |it| it.len());
+    let free = process::free_bytes(folder)?;
+    if free < bytes.saturating_mul(2).saturating_add(ROOM_BYTES) {
+        return Err(Error::unavailable(format!("only {} MiB are free", free / (1024 * 1024)))
+            .code("disk_full")
+            .hint("free some space, or keep copies elsewhere: wiki-browser backup --to DIR"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_when() {
+        let at = Millis(1_767_323_045_678);
+        assert_eq!(name_of("site", at), "site-20260102T030405Z.db");
+        assert_eq!(
+            parse_name("daily-20260102T030405Z.db"),
+            Some((true, Millis(1_767_323_045_000)))
+        );
+        for bad in [
+            "site-2026.db",
+            "site-20261302T030405Z.db",
+            "other-20260102T030405Z.db",
+            "site-20260102T030405Z.db.part",
+            "site-20260102T0304é5Z.db",
+        ] {
+            assert_eq!(parse_name(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_old_copies_of_its_own_sort_are_forgotten() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = Utf8Path::from_path(temp.path()).unwrap();
+        for name in ["site-20260101T000000Z.db", "daily-20260101T000000Z.db", "mine.db"] {
+            std::fs::write(folder.join(name), "x").unwrap();
+        }
+        for day in 2..6 {
+            std::fs::write(folder.join(format!("daily-2026010{day}T000000Z.db")), "x").unwrap();
+        }
+        std::fs::write(folder.join("daily-20260109T000000Z.db"), "").unwrap();
+        let removed = forget(folder, true, 2).unwrap();
+        assert_eq!(removed.len(), 3);
+        let left: Vec<String> =
+            list(folder).unwrap().iter().map(|it| it.path.file_name().unwrap().into()).collect();
+        assert_eq!(
+            left,
+            ["daily-20260105T000000Z.db", "daily-20260104T000000Z.db", "site-20260101T000000Z.db"]
+        );
+        assert!(folder.join("mine.db").exists());
+    }
+}

@@ -1,0 +1,292 @@
+//! The people of a site and their tokens: who is added, disabled, or given another role, and what
+//! programs may do in a person's name.
+//!
+//! **Invariant:** there is always an active admin.
+//! **Invariant:** every change is an event of its own, which also ends the open streams of whoever
+//! has lost the right to them.
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::base::{Actor, Error, Event, EventKind, Ids, Millis, PersonId, Result, TokenId};
+use crate::people::{self, Caller, NewPerson, Person, Role, Token, TokenScope};
+use crate::store::{Store, Tx};
+
+/// Longest life of a token that ends by itself: ten years.
+const EXPIRES_MS_MAX: u64 = 10 * 366 * 86_400_000;
+
+/// The handles of these stories.
+#[derive(Clone)]
+pub struct People {
+    /// The database.
+    pub store: Store,
+    /// The source of ids.
+    pub ids: Ids,
+}
+
+/// The body of `POST /api/persons`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PersonRequest {
+    /// A short word, unique in the site.
+    pub name: String,
+    /// What others see; the name by default.
+    #[serde(default)]
+    pub display_name: Option<String>,
+    /// An address.
+    #[serde(default)]
+    pub email: Option<String>,
+    /// `admin`, `member` or `viewer`.
+    pub role: String,
+}
+
+/// The body of `POST /api/tokens`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRequest {
+    /// What its owner calls it.
+    pub name: String,
+    /// What it may be used for.
+    pub scopes: Vec<TokenScope>,
+    /// Whose it is, by name; the caller's by default.
+    #[serde(default)]
+    pub person: Option<String>,
+    /// After how long it ends by itself, in milliseconds.
+    #[serde(default)]
+    pub expires_in_ms: Option<u64>,
+}
+
+/// A token with the name of its owner.
+#[derive(Serialize)]
+struct Owned {
+    #[serde(flatten)]
+    token: Token,
+    person: String,
+}
+
+/// Returns all people, oldest first, as `{items, next}`.
+///
+/// # Errors
+/// `forbidden` for all but admins.
+pub async fn list(site: &People, caller: &Caller) -> Result<Value> {
+    caller.may_administer()?;
+    let persons = site.store.read(people::list).await?;
+    Ok(json!({"items": persons, "next": null}))
+}
+
+/// Adds a person.
+///
+/// # Errors
+/// `forbidden` for all but admins; `invalid` with code `bad_name`; `conflict` with code
+/// `name_taken`.
+pub async fn add(site: &People, caller: &Caller, request: PersonRequest) -> Result<Person> {
+    let by = Actor::Person(caller.may_administer()?.id.clone());
+    let display_name = request.display_name.unwrap_or_else(|| request.name.clone());
+    let role: Role = request.role.parse()?;
+    let new = NewPerson { name: request.name, display_name, email: request.email, role };
+    let ids = site.ids.clone();
+    site.store
+        .write(move |tx| {
+            let person = people::create_person(tx, &ids, &new)?;
+            changed(tx, &person.id, &by, "added")?;
+            Ok(person)
+        })
+        .await
+}
+
+/// Ends all that a person's credentials can do, at once: sessions, tokens, open streams. What they
+/// did stays theirs.
+///
+/// # Errors
+/// `not_found`; `conflict` with code `not_active` or `last_admin`.
+pub async fn disable(site: &People, caller: &Caller, name: &str) -> Result<Person> {
+    change(site, caller, name, "disabled", |tx, person| {
+        keep_an_admin(tx, person)?;
+        people::disable(tx, &person.id)?;
+        people::end_logins(tx, &person.id)
+    })
+    .await
+}
+
+/// Lets a person's tokens count again; sessions begin anew.
+///
+/// # Errors
+/// `not_found`; `conflict` with code `not_disabled`.
+pub async fn enable(site: &People, caller: &Caller, name: &str) -> Result<Person> {
+    change(site, caller, name, "enabled", |tx, person| people::enable(tx, &person.id)).await
+}
+
+/// Gives a person another role.
+///
+/// # Errors
+/// `not_found`; `invalid` for a word that is no role; `conflict` with code `last_admin`.
+pub async fn set_role(site: &People, caller: &Caller, name: &str, role: &str) -> Result<Person> {
+    let role: Role = role.parse()?;
+    change(site, caller, name, "role", move |tx, person| {
+        if role != Role::Admin {
+            keep_an_admin(tx, person)?;
+        }
+        people::set_role(tx, &person.id, role)
+    })
+    .await
+}
+
+async fn change<F>(
+    site: &People,
+    caller: &Caller,
+    name: &str,
+    word: &'static str,
+    mut work: F,
+) -> Result<Person>
+where
+    F: FnMut(&Tx<'_>, &Person) -> Result<()> + Send + 'static,
+{
+    let by = Actor::Person(caller.may_administer()?.id.clone());
+    let name = name.to_owned();
+    site.store
+        .write(move |tx| {
+            let person = named(tx.connection(), &name)?;
+            work(tx, &person)?;
+            changed(tx, &person.id, &by, word)?;
+            named(tx.connection(), &name)
+        })
+        .await
+}
+
+/// A site that nobody may administer could not be mended without a database tool.
+fn keep_an_admin(tx: &Tx<'_>, person: &Person) -> Result<()> {
+    let is_admin = person.role == Role::Admin && person.disabled_at.is_none();
+    if is_admin && !people::has_other_admin(tx.connection(), &person.id)? {
+        let message = format!("{} is the last admin of this site", person.name);
+        return Err(Error::conflict("last_admin", message).hint(
+            "make another person an admin first: wiki-browser person add NAME --role admin",
+        ));
+    }
+    Ok(())
+}
+
+fn changed(tx: &Tx<'_>, id: &PersonId, by: &Actor, word: &str) -> Result<()> {
+    let data = json!({"id": id, "change": word});
+    let event = Event::new(EventKind::PersonChanged, format!("person:{id}"), by.clone(), data);
+    tx.emit(event.audited())
+}
+
+/// Returns a person by name.
+///
+/// # Errors
+/// `not_found` with code `no_person`.
+pub fn named(connection: &Connection, name: &str) -> Result<Person> {
+    people::find_by_name(connection, name)?.ok_or_else(|| {
+        let shown = crate::base::truncate_chars(name, 80);
+        Error::not_found(format!("there is no person `{}`", shown.escape_debug()))
+            .code("no_person")
+            .hint("wiki-browser person list names them")
+    })
+}
+
+/// Whose tokens a caller works with: their own, or, for an admin, those of a person by name.
+fn owner(connection: &Connection, caller: &Caller, name: Option<&str>) -> Result<Person> {
+    let own = caller.in_person()?;
+    match name {
+        None => Ok(own.clone()),
+        Some(name) if name == own.name => Ok(own.clone()),
+        Some(name) => {
+            caller.may_administer()?;
+            named(connection, name)
+        }
+    }
+}
+
+/// Returns the tokens of a person, oldest first, as `{items, next}`; for an admin who names nobody,
+/// those of all.
+///
+/// # Errors
+/// `forbidden` for other people's tokens; `not_found` with code `no_person`.
+pub async fn list_tokens(site: &People, caller: &Caller, person: Option<String>) -> Result<Value> {
+    let caller = caller.clone();
+    site.store
+        .read(move |c| {
+            let of_all = person.is_none() && caller.may_administer().is_ok();
+            let owners =
+                if of_all { people::list(c)? } else { vec![owner(c, &caller, person.as_deref())?] };
+            let mut items = Vec::new();
+            for owner in owners {
+                for token in people::list_tokens(c, &owner.id)? {
+                    items.push(Owned { token, person: owner.name.clone() });
+                }
+            }
+            Ok(json!({"items": items, "next": null}))
+        })
+        .await
+}
+
+/// Makes a token; its secret is in this answer and nowhere else.
+///
+/// # Errors
+/// `forbidden` for another's token, and for `metrics` unless an admin asks; `invalid` with code
+/// `bad_name`; `conflict` with code `too_many_tokens` or `not_active`.
+pub async fn create_token(site: &People, caller: &Caller, request: TokenRequest) -> Result<Value> {
+    if request.scopes.contains(&TokenScope::Metrics) {
+        caller.may_administer()?;
+    }
+    if request.expires_in_ms.is_some_and(|it| !(1..=EXPIRES_MS_MAX).contains(&it)) {
+        return Err(Error::invalid("a token ends after 1ms to 10 years").code("bad_expiry"));
+    }
+    let by = caller.actor();
+    let (caller, ids) = (caller.clone(), site.ids.clone());
+    site.store
+        .write(move |tx| {
+            let owner = owner(tx.connection(), &caller, request.person.as_deref())?;
+            if owner.disabled_at.is_some() {
+                let message = format!("{} is disabled", owner.name);
+                return Err(Error::conflict("not_active", message)
+                    .hint("wiki-browser person enable comes first"));
+            }
+            let expires = request.expires_in_ms.map(|ms| in_future(tx.now(), ms));
+            let (name, scopes) = (request.name.as_str(), request.scopes.as_slice());
+            let made = people::create_token(tx, &ids, &owner.id, name, scopes, expires)?;
+            changed(tx, &owner.id, &by, "token_created")?;
+            let (id, secret) = made;
+            Ok(json!({
+                "id": id, "name": name, "person": owner.name, "scopes": scopes,
+                "expires_at": expires, "token": secret,
+            }))
+        })
+        .await
+}
+
+fn in_future(now: Millis, ms: u64) -> Millis {
+    now.plus(i64::try_from(ms).unwrap_or(i64::MAX))
+}
+
+/// Ends a token: the caller's own, or, for an admin, anybody's.
+///
+/// # Errors
+/// `not_found`; `conflict` with code `operator_token` for the one of `data/operator.token`.
+pub async fn revoke_token(site: &People, caller: &Caller, id: &TokenId) -> Result<Value> {
+    let by = caller.actor();
+    let own = caller.in_person()?.id.clone();
+    let (of_all, id) = (caller.may_administer().is_ok(), id.clone());
+    site.store
+        .write(move |tx| {
+            let owners = if of_all {
+                people::list(tx.connection())?.into_iter().map(|it| it.id).collect()
+            } else {
+                vec![own.clone()]
+            };
+            for owner in owners {
+                let tokens = people::list_tokens(tx.connection(), &owner)?;
+                let Some(token) = tokens.into_iter().find(|it| it.id == id) else { continue };
+                if token.name == people::OPERATOR_TOKEN_NAME {
+                    return Err(Error::conflict("operator_token", "this is the operator's token")
+                        .hint("remove data/operator.token and start again: that makes another"));
+                }
+                people::revoke_token(tx, &owner, &id)?;
+                changed(tx, &owner, &by, "token_revoked")?;
+                return Ok(json!({"id": id, "name": token.name}));
+            }
+            Err(Error::not_found(format!("no token {id}")))
+        })
+        .await
+}

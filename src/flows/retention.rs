@@ -1,0 +1,287 @@
+//! Which folders of jobs are given up: those older than thirty days, and the oldest beyond 2 GiB.
+//!
+//! **Invariant:** the folder of a job that waits, runs or is not settled is never touched.
+//! **Invariant:** the row says that the folder is gone before anything of it is removed; after a
+//! crash the next look removes the rest.
+
+use std::collections::HashMap;
+
+use camino::Utf8Path;
+use serde::Serialize;
+use tracing::{info, warn};
+
+use crate::base::{Context, Error, ErrorKind, JobId, Millis, Result, fault};
+use crate::jobs::{self, Files};
+use crate::process;
+use crate::store::Store;
+
+/// How long the folder of a job is kept after its end.
+pub const KEPT_MS: i64 = 30 * 24 * 3_600_000;
+/// How large all folders together may be.
+pub const BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
+/// Entries of one folder that are measured; a folder with more counts as what was seen.
+const MEASURED_MAX: usize = 20_000;
+/// Entries that are removed in one step on a blocking thread.
+const STEP: usize = 2_000;
+/// Folders whose rows are looked at, or given up, in one transaction.
+const ROWS: usize = 200;
+/// What the name of a folder that is being removed begins with.
+const GONE: &str = ".gone-";
+
+/// A folder that is given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GivenUp {
+    /// The job.
+    pub job_id: JobId,
+    /// What it takes on the disk, in bytes.
+    pub bytes: u64,
+    /// `age` or `size`.
+    pub why: &'static str,
+}
+
+/// What one look came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The folders that are given up; only the first thousand are named.
+    pub removed: Vec<GivenUp>,
+    /// How many they are.
+    pub removed_count: u64,
+    /// Bytes that are freed.
+    pub removed_bytes: u64,
+    /// Folders that are kept.
+    pub kept_count: u64,
+    /// Bytes that they take.
+    pub kept_bytes: u64,
+    /// What could not be removed, and why.
+    pub problems: Vec<String>,
+}
+
+/// Most folders that a report names, and most problems.
+const NAMED_MAX: usize = 1_000;
+
+/// What the folders took when they were last measured. A folder of a job that has ended does not
+/// grow, so that each is measured once in the life of a server.
+#[derive(Debug, Default)]
+pub struct Sizes(HashMap<JobId, u64>);
+
+struct Folder {
+    id: JobId,
+    bytes: u64,
+    ended: Option<Millis>,
+    why: Option<&'static str>,
+}
+
+/// Looks at all folders of jobs and gives up what is too old or too much; with `dry_run` it only
+/// says what it would.
+///
+/// # Errors
+/// `unavailable` if the folders or the database cannot be read.
+pub async fn clean(
+    store: &Store,
+    data: &Utf8Path,
+    sizes: &mut Sizes,
+    dry_run: bool,
+) -> Result<Report> {
+    let folder = data.join("jobs");
+    let (names, leftovers) = names(&folder)?;
+    sizes.0.retain(|id, _| names.binary_search(id).is_ok());
+    let now = store.clock().now();
+    let mut report = Report::default();
+    let mut folders = Vec::new();
+    for chunk in names.chunks(ROWS) {
+        folders.extend(judge(store, &folder, chunk, sizes, now, &mut report).await?);
+    }
+    by_size(&mut folders, &mut report);
+    if dry_run {
+        return Ok(report);
+    }
+    for name in leftovers {
+        remove(&folder, &name, &mut report).await;
+    }
+    let gone: Vec<JobId> =
+        folders.into_iter().filter(|it| it.why.is_some()).map(|it| it.id).collect();
+    for chunk in gone.chunks(ROWS) {
+        let ids = chunk.to_vec();
+        let noted = store
+            .write(move |tx| ids.iter().try_for_each(|id| jobs::give_up_files(tx, id).map(|_| ())));
+        noted.await?;
+        fault::crash_point("retention_noted");
+        for id in chunk {
+            let name = format!("{GONE}{id}");
+            match std::fs::rename(folder.join(id.as_str()), folder.join(&name)) {
+                Ok(()) => remove(&folder, &name, &mut report).await,
+                Err(cause) => problem(&mut report, format!("cannot move {folder}/{id}: {cause}")),
+            }
+            sizes.0.remove(id);
+        }
+    }
+    if report.removed_count > 0 {
+        let (count, mib) = (report.removed_count, report.removed_bytes / (1024 * 1024));
+        info!(count, "the folders of {count} jobs were removed ({mib} MiB)");
+    }
+    for problem in &report.problems {
+        warn!("{problem}");
+    }
+    Ok(report)
+}
+
+/// Returns the jobs that have a folder, in order, and what a removal that was cut off left.
+fn names(folder: &Utf8Path) -> Result<(Vec<JobId>, Vec<String>)> {
+    let cannot = || format!("cannot read {folder}");
+    let entries = match std::fs::read_dir(folder) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        entries => entries.context(ErrorKind::Unavailable, cannot)?,
+    };
+    let (mut ids, mut leftovers) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let entry = entry.context(ErrorKind::Unavailable, cannot)?;
+        // What is not ours by its name is left alone.
+        let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+        if let Ok(id) = name.parse::<JobId>() {
+            ids.push(id);
+        } else if name.starts_with(GONE) {
+            leftovers.push(name);
+        }
+    }
+    ids.sort();
+    Ok((ids, leftovers))
+}
+
+/// Says for some folders what they take and whether they are too old.
+async fn judge(
+    store: &Store,
+    folder: &Utf8Path,
+    ids: &[JobId],
+    sizes: &mut Sizes,
+    now: Millis,
+    report: &mut Report,
+) -> Result<Vec<Folder>> {
+    let asked = ids.to_vec();
+    let rows = store.read(move |c| {
+        asked.into_iter().map(|id| Ok((jobs::files(c, &id)?, id))).collect::<Result<Vec<_>>>()
+    });
+    let mut folders = Vec::new();
+    for (files, id) in rows.await? {
+        let why = match files {
+            // Not settled: not even looked at.
+            Some(Files { ended: None, .. }) => {
+                report.kept_count += 1;
+                continue;
+            }
+            // A removal that was cut off between its two steps.
+            Some(Files { removed: Some(_), .. }) => Some("age"),
+            Some(Files { ended: Some(ended), .. }) => (ended.plus(KEPT_MS) <= now).then_some("age"),
+            // A restored database does not know the jobs that came after it.
+            None => is_untouched_since(folder, &id, now.plus(-KEPT_MS)).then_some("age"),
+        };
+        let bytes = match sizes.0.get(&id) {
+            Some(bytes) => *bytes,
+            None => {
+                let (folder, name) = (folder.to_owned(), id.to_string());
+                let size = blocking(move || process::measure(&folder, &name, MEASURED_MAX)).await;
+                match size {
+                    Ok(size) => size.bytes,
+                    Err(cause) => {
+                        problem(report, cause.chain());
+                        continue;
+                    }
+                }
+            }
+        };
+        sizes.0.insert(id.clone(), bytes);
+        let ended = files.and_then(|it| it.ended);
+        folders.push(Folder { id, bytes, ended, why });
+    }
+    Ok(folders)
+}
+
+fn is_untouched_since(folder: &Utf8Path, id: &JobId, before: Millis) -> bool {
+    let facts = std::fs::symlink_metadata(folder.join(id.as_str()));
+    let modified = facts.and_then(|it| it.modified()).ok();
+    let modified = modified.and_then(|it| it.duration_since(std::time::UNIX_EPOCH).ok());
+    modified.is_some_and(|it| i64::try_from(it.as_millis()).is_ok_and(|ms| ms < before.0))
+}
+
+/// Gives up the oldest folders until the rest is small enough, and counts all of them.
+fn by_size(folders: &mut [Folder], report: &mut Report) {
+    let mut total: u64 = folders.iter().filter(|it| it.why.is_none()).map(|it| it.bytes).sum();
+    let mut order: Vec<usize> = (0..folders.len())
+        .filter(|at| folders[*at].why.is_none() && folders[*at].ended.is_some())
+        .collect();
+    order.sort_by_key(|at| folders[*at].ended);
+    for at in order {
+        if total <= BYTES_MAX {
+            break;
+        }
+        total -= folders[at].bytes;
+        folders[at].why = Some("size");
+    }
+    for folder in folders.iter() {
+        let Some(why) = folder.why else {
+            report.kept_count += 1;
+            report.kept_bytes += folder.bytes;
+            continue;
+        };
+        report.removed_count += 1;
+        report.removed_bytes += folder.bytes;
+        if report.removed.len() < NAMED_MAX {
+            let (job_id, bytes) = (folder.id.clone(), folder.bytes);
+            report.removed.push(GivenUp { job_id, bytes, why });
+        }
+    }
+}
+
+/// Removes a folder in steps, so that a million files hold up nobody.
+async fn remove(folder: &Utf8Path, name: &str, report: &mut Report) {
+    loop {
+        let (at, what) = (folder.to_owned(), name.to_owned());
+        match blocking(move || process::remove_some(&at, &what, STEP)).await {
+            Ok(it) if it.is_done => return,
+            Ok(_) => tokio::task::yield_now().await,
+            Err(cause) => return problem(report, cause.chain()),
+        }
+        fault::crash_point("retention_step");
+    }
+}
+
+fn problem(report: &mut Report, what: String) {
+    if report.problems.len() < NAMED_MAX {
+        report.problems.push(what);
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|cause| Error::internal("a look at a folder panicked").source(cause))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(n: u32, mib: u64, ended: Option<i64>) -> Folder {
+        let id = format!("018bcfe5-6800-7000-8000-{n:012}").parse().unwrap();
+        Folder { id, bytes: mib * 1024 * 1024, ended: ended.map(Millis), why: None }
+    }
+
+    #[test]
+    fn the_oldest_go_until_the_rest_is_small_enough() {
+        let mut folders = vec![
+            folder(1, 1_500, Some(30)),
+            folder(2, 600, Some(10)),
+            folder(3, 500, Some(20)),
+            folder(4, 100, None),
+        ];
+        let mut report = Report::default();
+        by_size(&mut folders, &mut report);
+        let gone: Vec<_> = folders.iter().map(|it| it.why).collect();
+        // 2,700 MiB: without the oldest they are 2,100, without the next 1,600.
+        assert_eq!(gone, [None, Some("size"), Some("size"), None]);
+        assert_eq!((report.removed_count, report.kept_count), (2, 2));
+        assert_eq!(report.removed_bytes / (1024 * 1024), 1_100);
+    }
+}

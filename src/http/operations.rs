@@ -1,0 +1,38 @@
+//! What the operator does with a running site: backups, and giving up old files.
+
+use serde::Deserialize;
+use serde_json::json;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::flows::backup::{self, BackupRequest};
+use crate::flows::{Site, housekeeping};
+use crate::http::{any_of, get, post, reply};
+
+/// Largest body of these routes, in bytes.
+const BODY_BYTES_MAX: usize = 16 * 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CleanupRequest {
+    #[serde(default)]
+    dry_run: bool,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/api/backups", site, async |site: Site, _| {
+            let folder = backup::folder(&site.config.site.data);
+            reply::ok(&json!({"items": backup::list(&folder)?, "next": null, "folder": folder}))
+        }),
+        post("/api/backups", site, async |site: Site, mut call| {
+            let request: BackupRequest = call.json(BODY_BYTES_MAX).await?;
+            reply::ok(&backup::create(&site, request).await?)
+        }),
+        post("/api/cleanup", site, async |site: Site, mut call| {
+            let CleanupRequest { dry_run } = call.json(BODY_BYTES_MAX).await?;
+            let data = &site.config.site.data;
+            reply::ok(&housekeeping::clean(&site.store, data, dry_run).await?)
+        }),
+    ])
+}

@@ -1,0 +1,72 @@
+//! Which folders of jobs may go, and what a restored database still has to give up.
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::{JobId, Millis, Result};
+use crate::store::Tx;
+
+/// What a row says about the folder of its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// When the job ended; `None` while it waits, runs or is not settled.
+    pub ended: Option<Millis>,
+    /// Since when the folder is given up.
+    pub removed: Option<Millis>,
+}
+
+const FILES: &str = "
+    SELECT completed_ms, files_removed_ms FROM agent_jobs WHERE id = :id";
+const GIVE_UP: &str = "
+    UPDATE agent_jobs SET files_removed_ms = :now
+    WHERE id = :id AND completed_ms IS NOT NULL AND files_removed_ms IS NULL";
+const FENCE_ALL: &str = "
+    UPDATE agent_jobs INDEXED BY jobs_running SET ending_ms = :now
+    WHERE status = 'running' AND ending_ms IS NULL";
+const QUEUED: &str = "SELECT id FROM agent_jobs WHERE status = 'queued' ORDER BY seq";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("retained::files", FILES),
+    ("retained::give_up", GIVE_UP),
+    ("retained::fence_all", FENCE_ALL),
+    ("retained::queued", QUEUED),
+];
+
+/// Returns what the row of a job says about its folder; nothing without a row.
+///
+/// # Errors
+/// As any read.
+pub fn files(connection: &Connection, id: &JobId) -> Result<Option<Files>> {
+    let mut statement = connection.prepare_cached(FILES)?;
+    let found = statement.query_row(named_params! {":id": id}, |row| {
+        Ok(Files { ended: row.get(0)?, removed: row.get(1)? })
+    });
+    Ok(found.optional()?)
+}
+
+/// Notes that the folder of a job that has ended is given up. Whether it was not yet.
+///
+/// # Errors
+/// As any write.
+pub fn give_up_files(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
+    let params = named_params! {":id": id, ":now": tx.now()};
+    Ok(tx.prepare_cached(GIVE_UP)?.execute(params)? == 1)
+}
+
+/// Fences every running job of a database that was restored: its token counts no more. The start
+/// settles them. Returns how many there are.
+///
+/// # Errors
+/// As any write.
+pub fn fence_all(tx: &Tx<'_>) -> Result<usize> {
+    Ok(tx.prepare_cached(FENCE_ALL)?.execute(named_params! {":now": tx.now()})?)
+}
+
+/// Returns the jobs that wait, in the order of acceptance.
+///
+/// # Errors
+/// As any read.
+pub fn queued(connection: &Connection) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(QUEUED)?;
+    let ids = statement.query_map([], |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}

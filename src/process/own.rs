@@ -1,0 +1,70 @@
+//! What this process itself takes of the machine, and what is left of a disk.
+
+use std::fs;
+
+use camino::Utf8Path;
+use nix::sys::statvfs::statvfs;
+
+use crate::base::{Context, Error, ErrorKind, Result};
+
+/// What a process takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OwnUsage {
+    /// Memory that is resident, in bytes.
+    pub resident_bytes: u64,
+    /// Processor time so far, in seconds, of all threads.
+    pub cpu_seconds: f64,
+    /// Open descriptors.
+    pub descriptors: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
+/// Asks the kernel what this process takes.
+///
+/// # Errors
+/// `unavailable` without `/proc`.
+pub fn own_usage() -> Result<OwnUsage> {
+    let cannot = || "cannot read /proc/self".to_owned();
+    let stat = fs::read_to_string("/proc/self/stat").context(ErrorKind::Unavailable, cannot)?;
+    let open = fs::read_dir("/proc/self/fd").context(ErrorKind::Unavailable, cannot)?;
+    // One of them is the listing's own.
+    let descriptors = (open.count() as u64).saturating_sub(1);
+    parse(&stat, descriptors).ok_or_else(|| Error::unavailable("/proc/self/stat is strange"))
+}
+
+/// Reads the line of `proc(5)`: the name may hold anything, so that it counts from its last `)`.
+fn parse(stat: &str, descriptors: u64) -> Option<OwnUsage> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    // The first field here is the third of the manual.
+    let number = |nth: usize| fields.get(nth - 3)?.parse::<u64>().ok();
+    let ticks = number(14)?.checked_add(number(15)?)?;
+    let per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
+    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok()??;
+    Some(OwnUsage {
+        resident_bytes: number(24)?.checked_mul(u64::try_from(page).ok()?)?,
+        cpu_seconds: ticks as f64 / per_second as f64,
+        descriptors,
+        threads: number(20)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_takes_something() {
+        let usage = own_usage().unwrap();
+        assert!(usage.resident_bytes > 1_000_000 && usage.descriptors >= 3 && usage.threads >= 1);
+    }
+
+    #[test]
+    fn a_name_cannot_shift_the_fields() {
+        let line = "7 (a) 9 9 (b) S 1 1 1 0 -1 0 0 0 0 0 150 50 0 0 20 0 4 0 100 1000 10 0";
+        let usage = parse(line, 3).unwrap();
+        assert!((usage.cpu_seconds - 2.0).abs() < 1e-9, "{usage:?}");
+        assert_eq!((usage.threads, usage.descriptors), (4, 3));
+        assert!(usage.resident_bytes >= 10 * 4096);
+    }
+}

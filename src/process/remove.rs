@@ -1,0 +1,379 @@
+//! Removing and measuring folders that an agent could fill with anything: links, a million files,
+//! folders without permissions, folders within folders without end.
+//!
+//! **Invariant:** no link is followed, at no level: every step is relative to an open folder.
+//! **Invariant:** the work of one call is bounded; a large folder takes several calls.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
+
+use camino::Utf8Path;
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, renameat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use crate::base::{Error, Result};
+
+/// How many folders are open at one time: deeper ones are lifted to the top first.
+const DEPTH_MAX: usize = 32;
+/// How many names of a folder are read before they are worked on.
+const NAMES_MAX: usize = 512;
+/// What a folder that was lifted is called, with a number behind it.
+const LIFTED: &str = ".lifted-";
+
+/// What one call came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// Entries that were removed.
+    pub entries: usize,
+    /// Whether nothing is left.
+    pub is_done: bool,
+}
+
+/// How large a folder is on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Blocks of all files, in bytes.
+    pub bytes: u64,
+    /// Entries that were looked at.
+    pub entries: usize,
+    /// Whether all of it was looked at.
+    pub is_whole: bool,
+}
+
+/// Removes at most about `entries_max` entries of the file or folder `name` in `folder`; call it
+/// again until it is done. What is not there is done.
+///
+/// # Errors
+/// `unavailable` if something of it cannot be removed.
+pub fn remove_some(folder: &Utf8Path, name: &str, entries_max: usize) -> Result<Removal> {
+    let told = |cause: Errno| {
+        Error::unavailable(format!("cannot remove {folder}/{name}"))
+            .code("cannot_remove")
+            .source(cause)
+    };
+    let parent = open_top(folder).map_err(told)?;
+    let name = CString::new(name).map_err(|_| Error::invalid("a name holds a zero byte"))?;
+    let mut work = Work { left: entries_max.max(1), removed: 0, lifted: 0 };
+    let is_done = work.remove(&parent, &name).map_err(told)?;
+    Ok(Removal { entries: work.removed, is_done })
+}
+
+/// Returns the size of the file or folder `name` in `folder`, as far as `entries_max` entries tell.
+///
+/// # Errors
+/// `unavailable` if it cannot be looked at. What is not there has no size.
+pub fn measure(folder: &Utf8Path, name: &str, entries_max: usize) -> Result<Size> {
+    let told =
+        |cause: Errno| Error::unavailable(format!("cannot look at {folder}/{name}")).source(cause);
+    let parent = open_top(folder).map_err(told)?;
+    let name = CString::new(name).map_err(|_| Error::invalid("a name holds a zero byte"))?;
+    let mut size = Size { is_whole: true, ..Size::default() };
+    measure_entry(&parent, &name, DEPTH_MAX, entries_max, &mut size).map_err(told)?;
+    Ok(size)
+}
+
+fn open_top(folder: &Utf8Path) -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    nix::fcntl::open(folder.as_std_path(), flags, Mode::empty())
+}
+
+/// What stands at a name; nothing if nothing does.
+fn look(parent: &OwnedFd, name: &CStr) -> nix::Result<Option<FileStat>> {
+    match fstatat(parent.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Ok(facts) => Ok(Some(facts)),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+fn is_folder(facts: &FileStat) -> bool {
+    SFlag::from_bits_truncate(facts.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR
+}
+
+/// Opens a folder at a name that is no link; gives ourselves the right to, if that is what lacks.
+fn open_folder(parent: &OwnedFd, name: &CStr) -> nix::Result<OwnedFd> {
+    let how = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    match openat(parent.as_fd(), name, how | OFlag::O_RDONLY, Mode::empty()) {
+        Err(Errno::EACCES) => {
+            allow(parent, name)?;
+            openat(parent.as_fd(), name, how | OFlag::O_RDONLY, Mode::empty())
+        }
+        opened => opened,
+    }
+}
+
+/// Makes a folder of ours usable for us. The change goes through a descriptor of that very folder:
+/// by its name it could reach what a link points at.
+fn allow(parent: &OwnedFd, name: &CStr) -> nix::Result<()> {
+    let how = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    permit(&openat(parent.as_fd(), name, how, Mode::empty())?)
+}
+
+fn permit(folder: &OwnedFd) -> nix::Result<()> {
+    let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    let done = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700));
+    done.map_err(|cause| cause.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
+}
+
+/// Reads the first names of a folder.
+fn names(folder: &OwnedFd) -> nix::Result<Vec<CString>> {
+    // A descriptor of its own, which begins at the first name.
+    let own = openat(folder.as_fd(), c".", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let mut dir = Dir::from_fd(own)?;
+    let mut names = Vec::new();
+    for entry in dir.iter() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name != c"." && name != c".." {
+            names.push(name.to_owned());
+        }
+        if names.len() >= NAMES_MAX {
+            break;
+        }
+    }
+    Ok(names)
+}
+
+struct Work {
+    left: usize,
+    removed: usize,
+    lifted: u64,
+}
+
+impl Work {
+    /// Removes what stands at a name; whether all of it went.
+    fn remove(&mut self, parent: &OwnedFd, name: &CStr) -> nix::Result<bool> {
+        let Some(facts) = look(parent, name)? else { return Ok(true) };
+        if !is_folder(&facts) {
+            return self.unlink(parent, name, UnlinkatFlags::NoRemoveDir);
+        }
+        let top = open_folder(parent, name)?;
+        if !self.empty(&top, &top, DEPTH_MAX)? {
+            return Ok(false);
+        }
+        self.unlink(parent, name, UnlinkatFlags::RemoveDir)
+    }
+
+    /// Empties a folder; whether it is empty.
+    fn empty(&mut self, top: &OwnedFd, folder: &OwnedFd, depth: usize) -> nix::Result<bool> {
+        loop {
+            let names = names(folder)?;
+            if names.is_empty() {
+                return Ok(true);
+            }
+            for name in &names {
+                if self.left == 0 {
+                    return Ok(false);
+                }
+                self.remove_within(top, folder, name, depth)?;
+            }
+        }
+    }
+
+    fn remove_within(
+        &mut self,
+        top: &OwnedFd,
+        folder: &OwnedFd,
+        name: &CStr,
+        depth: usize,
+    ) -> nix::Result<()> {
+        let facts = match look(folder, name) {
+            // A folder that may be read and not be searched.
+            Err(Errno::EACCES) => {
+                permit(folder)?;
+                look(folder, name)?
+            }
+            facts => facts?,
+        };
+        let Some(facts) = facts else { return Ok(()) };
+        if !is_folder(&facts) {
+            self.unlink(folder, name, UnlinkatFlags::NoRemoveDir)?;
+            return Ok(());
+        }
+        if depth == 0 {
+            return self.lift(top, folder, name);
+        }
+        let inner = open_folder(folder, name)?;
+        if self.empty(top, &inner, depth - 1)? {
+            self.unlink(folder, name, UnlinkatFlags::RemoveDir)?;
+        }
+        Ok(())
+    }
+
+    /// Moves a folder that lies too deep to the top, where it is found again.
+    fn lift(&mut self, top: &OwnedFd, folder: &OwnedFd, name: &CStr) -> nix::Result<()> {
+        loop {
+            self.lifted += 1;
+            let aside =
+                CString::new(format!("{LIFTED}{}", self.lifted)).map_err(|_| Errno::EINVAL)?;
+            if look(top, &aside)?.is_none() {
+                self.left = self.left.saturating_sub(1);
+                let rename = || renameat(folder.as_fd(), name, top.as_fd(), aside.as_c_str());
+                return match rename() {
+                    // What moves must be writable too: its `..` changes.
+                    Err(Errno::EACCES) => {
+                        permit(folder)?;
+                        allow(folder, name)?;
+                        rename()
+                    }
+                    moved => moved,
+                };
+            }
+        }
+    }
+
+    fn unlink(&mut self, parent: &OwnedFd, name: &CStr, how: UnlinkatFlags) -> nix::Result<bool> {
+        let mut done = unlinkat(parent.as_fd(), name, how);
+        if done == Err(Errno::EACCES) {
+            permit(parent)?;
+            done = unlinkat(parent.as_fd(), name, how);
+        }
+        match done {
+            Ok(()) => {
+                self.removed += 1;
+                self.left = self.left.saturating_sub(1);
+                Ok(true)
+            }
+            Err(Errno::ENOENT) => Ok(true),
+            Err(cause) => Err(cause),
+        }
+    }
+}
+
+fn measure_entry(
+    parent: &OwnedFd,
+    name: &CStr,
+    depth: usize,
+    entries_max: usize,
+    size: &mut Size,
+) -> nix::Result<()> {
+    let Some(facts) = look(parent, name)? else { return Ok(()) };
+    size.entries += 1;
+    size.bytes += u64::try_from(facts.st_blocks).unwrap_or(0).saturating_mul(512);
+    if !is_folder(&facts) {
+        return Ok(());
+    }
+    if depth == 0 || size.entries >= entries_max {
+        size.is_whole = false;
+        return Ok(());
+    }
+    let how = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let folder = match openat(parent.as_fd(), name, how, Mode::empty()) {
+        // What may not be read is not measured; it can be removed all the same.
+        Err(Errno::EACCES) => {
+            size.is_whole = false;
+            return Ok(());
+        }
+        opened => opened?,
+    };
+    let mut dir = Dir::from_fd(openat(
+        folder.as_fd(),
+        c".",
+        OFlag::O_RDONLY | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )?)?;
+    for entry in dir.iter() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        if size.entries >= entries_max {
+            size.is_whole = false;
+            return Ok(());
+        }
+        match measure_entry(&folder, name, depth - 1, entries_max, size) {
+            Err(Errno::EACCES) => size.is_whole = false,
+            measured => measured?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, camino::Utf8PathBuf) {
+        let temp = tempfile::tempdir().unwrap();
+        let path = camino::Utf8PathBuf::from_path_buf(temp.path().to_owned()).unwrap();
+        (temp, path)
+    }
+
+    #[test]
+    fn what_links_point_at_stays() {
+        let (_temp, top) = folder();
+        std::fs::create_dir_all(top.join("outside")).unwrap();
+        std::fs::write(top.join("outside/kept"), "mine").unwrap();
+        std::fs::create_dir_all(top.join("jobs/a/deep")).unwrap();
+        symlink("../../outside", top.join("jobs/a/folder")).unwrap();
+        symlink("../../../outside/kept", top.join("jobs/a/deep/file")).unwrap();
+        symlink("/", top.join("jobs/a/root")).unwrap();
+        symlink("../outside", top.join("jobs/link")).unwrap();
+        let jobs = top.join("jobs");
+        assert!(measure(&jobs, "a", 100).unwrap().entries <= 6, "links are not walked");
+        assert!(remove_some(&jobs, "a", 100).unwrap().is_done);
+        // A link in the place of a job's folder is removed itself.
+        assert!(remove_some(&jobs, "link", 100).unwrap().is_done);
+        assert!(remove_some(&jobs, "nothing", 100).unwrap().is_done);
+        assert_eq!(std::fs::read_to_string(top.join("outside/kept")).unwrap(), "mine");
+        assert_eq!(jobs.read_dir_utf8().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_may_not_be_entered_goes_too() {
+        let (_temp, top) = folder();
+        for (name, mode) in [("none", 0o000), ("read", 0o400), ("look", 0o500)] {
+            let path = top.join("a").join(name);
+            std::fs::create_dir_all(path.join("inner")).unwrap();
+            std::fs::write(path.join("file"), "x").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        std::fs::set_permissions(top.join("a"), std::fs::Permissions::from_mode(0o000)).unwrap();
+        assert!(remove_some(&top, "a", 100).unwrap().is_done);
+        assert!(!top.join("a").exists());
+    }
+
+    #[test]
+    fn many_files_take_many_bounded_calls() {
+        let (_temp, top) = folder();
+        std::fs::create_dir(top.join("a")).unwrap();
+        for n in 0..3_000 {
+            std::fs::write(top.join("a").join(n.to_string()), "").unwrap();
+        }
+        let size = measure(&top, "a", 1_000).unwrap();
+        assert!(!size.is_whole && size.entries == 1_000, "{size:?}");
+        let mut calls = 0;
+        loop {
+            let removal = remove_some(&top, "a", 500).unwrap();
+            // The folder itself may be one more.
+            assert!(removal.entries <= 501, "{removal:?}");
+            calls += 1;
+            if removal.is_done {
+                break;
+            }
+        }
+        assert!(calls >= 6 && !top.join("a").exists(), "{calls}");
+    }
+
+    #[test]
+    fn folders_within_folders_without_end_need_few_descriptors() {
+        let (_temp, top) = folder();
+        let mut here = open_top(&top).unwrap();
+        for name in std::iter::once(c"a").chain(std::iter::repeat_n(c"d", 3_000)) {
+            let mode = Mode::from_bits_truncate(0o700);
+            nix::sys::stat::mkdirat(here.as_fd(), name, mode).unwrap();
+            here = open_folder(&here, name).unwrap();
+        }
+        drop(here);
+        assert!(!measure(&top, "a", 10_000).unwrap().is_whole);
+        while !remove_some(&top, "a", 1_000).unwrap().is_done {}
+        assert!(!top.join("a").exists());
+    }
+}

@@ -1,0 +1,348 @@
+//! Saving what can be read of a damaged database: row by row, table by table, into a new one.
+//!
+//! No table is known by name here, so the statements are put together from the names that the
+//! database itself gives, quoted. Nothing of them comes from a request.
+
+use camino::Utf8Path;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags, params_from_iter};
+
+use crate::base::{Clock, Context, Error, ErrorKind, Result};
+use crate::store::backup::open;
+use crate::store::{Migration, migrate};
+
+/// Rounds in which rows that refer to lost ones are mended; each round may orphan others.
+const ROUNDS_MAX: usize = 20;
+/// Longest jump over numbers of rows that cannot be read.
+const JUMP_MAX: i64 = 1 << 40;
+
+/// What became of one table.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Salvaged {
+    /// Its name.
+    pub table: String,
+    /// Rows that were read and taken.
+    pub rows: u64,
+    /// Rows that were read and break a rule of the schema.
+    pub refused: u64,
+    /// Rows that were taken and refer to lost ones: mended where the reference may be empty, else
+    /// left out.
+    pub orphans: u64,
+    /// What SQLite said where it could not read on.
+    pub errors: Vec<String>,
+}
+
+/// Copies what can be read of the database `from` into the new file `into`, with the newest schema.
+///
+/// # Errors
+/// `unavailable` with code `database_corrupt` if not even the names of the tables can be read.
+pub fn salvage(
+    from: &Utf8Path,
+    into: &Utf8Path,
+    migrations: &[Migration],
+    clock: &Clock,
+) -> Result<Vec<Salvaged>> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let writing = open(into, flags)?;
+    migrate(&writing, migrations, clock)?;
+    writing.pragma_update(None, "foreign_keys", false)?;
+    let reading = open(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let there = tables(&reading)
+        .context(ErrorKind::Unavailable, || format!("the tables of {from} cannot be read"))
+        .map_err(|cause| {
+            cause.code("database_corrupt").hint("nothing can be saved of it: restore a backup")
+        })?;
+    // A trigger would do again what the rows already show.
+    let triggers = take_triggers(&writing)?;
+    writing.execute_batch("BEGIN IMMEDIATE")?;
+    // The new database has a row of its own here, which the old one's replaces.
+    writing.execute("DELETE FROM site", [])?;
+    let mut report = Vec::new();
+    for name in tables(&writing)?.into_iter().filter(|it| it != "schema_migrations") {
+        if !there.contains(&name) {
+            continue;
+        }
+        let mut salvaged =
+            Salvaged { table: name.clone(), rows: 0, refused: 0, orphans: 0, errors: Vec::new() };
+        if let Err(cause) = copy_table(&reading, &writing, &name, &mut salvaged) {
+            salvaged.errors.push(cause.chain());
+        }
+        report.push(salvaged);
+    }
+    mend_orphans(&writing, &mut report)?;
+    writing.execute_batch("COMMIT")?;
+    for trigger in triggers {
+        writing.execute_batch(&trigger)?;
+    }
+    // A site without its row would have no life; this makes one.
+    migrate(&writing, migrations, clock)?;
+    Ok(report)
+}
+
+fn tables(connection: &Connection) -> Result<Vec<String>> {
+    let mut statement = connection.prepare(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'",
+    )?;
+    let names = statement.query_map([], |row| row.get(0))?;
+    Ok(names.collect::<rusqlite::Result<_>>()?)
+}
+
+fn take_triggers(writing: &Connection) -> Result<Vec<String>> {
+    let mut statement =
+        writing.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")?;
+    let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let found: Vec<(String, String)> = found.collect::<rusqlite::Result<_>>()?;
+    for (name, _) in &found {
+        writing.execute_batch(&["DROP TRIGGER ", &quoted(name)].concat())?;
+    }
+    Ok(found.into_iter().map(|(_, sql)| sql).collect())
+}
+
+/// A column of a table.
+struct Column {
+    name: String,
+    /// Its place in the primary key, from 1; 0 if it is not in it.
+    key: i64,
+    may_be_null: bool,
+}
+
+fn columns(connection: &Connection, table: &str) -> Result<Vec<Column>> {
+    let mut statement =
+        connection.prepare("SELECT name, pk, \"notnull\" FROM pragma_table_info(?1)")?;
+    let rows = statement.query_map([table], |row| {
+        Ok(Column { name: row.get(0)?, key: row.get(1)?, may_be_null: row.get::<_, i64>(2)? == 0 })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn has_rowid(connection: &Connection, table: &str) -> Result<bool> {
+    let without: i64 = connection.query_row(
+        "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?1",
+        [table],
+        |row| row.get(0),
+    )?;
+    Ok(without == 0)
+}
+
+/// One table on its way from one database to the other.
+struct Copying<'a> {
+    reading: &'a Connection,
+    insert: rusqlite::Statement<'a>,
+    /// `"a", "b"`: what both have.
+    columns: String,
+    table: String,
+    salvaged: &'a mut Salvaged,
+}
+
+fn copy_table<'a>(
+    reading: &'a Connection,
+    writing: &'a Connection,
+    table: &str,
+    salvaged: &'a mut Salvaged,
+) -> Result<()> {
+    let here = columns(writing, table)?;
+    let there = columns(reading, table)?;
+    let both: Vec<String> = here
+        .iter()
+        .filter(|it| there.iter().any(|other| other.name == it.name))
+        .map(|it| quoted(&it.name))
+        .collect();
+    let places: Vec<String> = (1..=both.len()).map(|n| ["?", &n.to_string()].concat()).collect();
+    let (columns, places) = (both.join(", "), places.join(", "));
+    let insert = ["INSERT OR IGNORE INTO ", &quoted(table), " (", &columns, ") VALUES (", &places]
+        .concat()
+        + ")";
+    let insert = writing.prepare(&insert)?;
+    let mut copying = Copying { reading, insert, columns, table: quoted(table), salvaged };
+    if has_rowid(reading, table)? {
+        copying.by_rowid()
+    } else {
+        let mut key: Vec<&Column> = there.iter().filter(|it| it.key > 0).collect();
+        key.sort_by_key(|it| it.key);
+        copying.by_key(&key.iter().map(|it| quoted(&it.name)).collect::<Vec<_>>())
+    }
+}
+
+impl Copying<'_> {
+    /// Walks up; over what cannot be read it jumps, further each time, and from where it lands it
+    /// walks back to the damage.
+    fn by_rowid(&mut self) -> Result<()> {
+        let mut last = i64::MIN;
+        while let Some(cause) = self.walk_rowids(&mut last, i64::MAX, true)? {
+            self.salvaged.errors.push(cause);
+            let mut jump = 1;
+            let landed = loop {
+                if jump > JUMP_MAX {
+                    return Ok(());
+                }
+                let from = if last == i64::MIN { jump } else { last.saturating_add(jump) };
+                match self.first_rowid(from) {
+                    Ok(found) => break found,
+                    Err(_) => jump *= 2,
+                }
+            };
+            let Some(landed) = landed else { return Ok(()) };
+            let mut back = landed;
+            // Until the damage again, which has been told.
+            self.walk_rowids(&mut back, last, false)?;
+            last = landed.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    fn first_rowid(&self, from: i64) -> rusqlite::Result<Option<i64>> {
+        let ask = ["SELECT MIN(rowid) FROM ", &self.table, " WHERE rowid >= ?1"].concat();
+        self.reading.query_row(&ask, [from], |row| row.get(0))
+    }
+
+    /// Copies the rows between `last` and `end`; returns what stopped it, if it was stopped.
+    fn walk_rowids(&mut self, last: &mut i64, end: i64, is_up: bool) -> Result<Option<String>> {
+        let (order, range) = if is_up {
+            (" ORDER BY rowid", " WHERE rowid > ?1 AND rowid <= ?2")
+        } else {
+            (" ORDER BY rowid DESC", " WHERE rowid < ?1 AND rowid > ?2")
+        };
+        let ask = ["SELECT ", &self.columns, ", rowid FROM ", &self.table, range, order].concat();
+        let mut statement = self.reading.prepare(&ask)?;
+        let width = statement.column_count() - 1;
+        let mut rows = statement.query([*last, end])?;
+        loop {
+            let read = rows.next().and_then(|row| match row {
+                None => Ok(None),
+                Some(row) => Ok(Some((values(row, width)?, row.get::<_, i64>(width)?))),
+            });
+            match read {
+                Ok(None) => return Ok(None),
+                Ok(Some((values, rowid))) => {
+                    take(&mut self.insert, self.salvaged, values);
+                    *last = rowid;
+                }
+                Err(cause) => return Ok(Some(cause.to_string())),
+            }
+        }
+    }
+
+    /// Walks up to the damage, and if there is any, down to it from the other end.
+    fn by_key(&mut self, key: &[String]) -> Result<()> {
+        for direction in ["", " DESC"] {
+            let order: Vec<String> = key.iter().map(|it| [it, direction].concat()).collect();
+            let ask =
+                ["SELECT ", &self.columns, " FROM ", &self.table, " ORDER BY ", &order.join(", ")]
+                    .concat();
+            let mut statement = self.reading.prepare(&ask)?;
+            let width = statement.column_count();
+            let mut rows = statement.query([])?;
+            loop {
+                let read = rows.next().and_then(|it| it.map(|it| values(it, width)).transpose());
+                match read {
+                    Ok(Some(values)) => take(&mut self.insert, self.salvaged, values),
+                    Ok(None) => return Ok(()),
+                    Err(cause) => {
+                        self.salvaged.errors.push(cause.to_string());
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn values(row: &rusqlite::Row<'_>, width: usize) -> rusqlite::Result<Vec<Value>> {
+    (0..width).map(|at| row.get(at)).collect()
+}
+
+/// Takes a row; one that is there already was read from the other side.
+fn take(insert: &mut rusqlite::Statement<'_>, salvaged: &mut Salvaged, values: Vec<Value>) {
+    match insert.execute(params_from_iter(values)) {
+        Ok(0) => {}
+        Ok(_) => salvaged.rows += 1,
+        Err(_) => salvaged.refused += 1,
+    }
+}
+
+/// A reference of a table to another.
+struct Reference {
+    table: String,
+    parent: String,
+    pairs: Vec<(String, String)>,
+}
+
+impl Reference {
+    /// Returns the condition that a row refers to one that is not there.
+    fn is_broken(&self) -> String {
+        let child = |name: &str| [&quoted(&self.table), ".", &quoted(name)].concat();
+        let set: Vec<String> =
+            self.pairs.iter().map(|(from, _)| child(from) + " IS NOT NULL").collect();
+        let same: Vec<String> = self
+            .pairs
+            .iter()
+            .map(|(from, to)| ["parent.", &quoted(to), " = ", &child(from)].concat())
+            .collect();
+        let parent = quoted(&self.parent);
+        let exists =
+            ["NOT EXISTS (SELECT 1 FROM ", &parent, " AS parent WHERE ", &same.join(" AND "), ")"];
+        [set.join(" AND "), exists.concat()].join(" AND ")
+    }
+}
+
+fn references(writing: &Connection, table: &str) -> Result<Vec<Reference>> {
+    let mut statement = writing.prepare(
+        "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?1) ORDER BY id, seq",
+    )?;
+    let rows = statement.query_map([table], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get(2)?, row.get(3)?))
+    })?;
+    let mut found: Vec<(i64, Reference)> = Vec::new();
+    for row in rows {
+        let (id, parent, from, to) = row?;
+        match found.last_mut().filter(|(last, _)| *last == id) {
+            Some((_, reference)) => reference.pairs.push((from, to)),
+            None => {
+                let pairs = vec![(from, to)];
+                found.push((id, Reference { table: table.to_owned(), parent, pairs }));
+            }
+        }
+    }
+    Ok(found.into_iter().map(|(_, reference)| reference).collect())
+}
+
+fn mend_orphans(writing: &Connection, report: &mut [Salvaged]) -> Result<()> {
+    for _ in 0..ROUNDS_MAX {
+        let mut mended = 0;
+        for salvaged in report.iter_mut() {
+            for reference in references(writing, &salvaged.table)? {
+                let rows = mend(writing, &reference)?;
+                salvaged.orphans += rows;
+                mended += rows;
+            }
+        }
+        if mended == 0 {
+            return Ok(());
+        }
+    }
+    Err(Error::internal("rows go on to refer to rows that are not there"))
+}
+
+/// Empties references to rows that are lost, where the schema lets them be empty; else the rows
+/// that refer go too. Returns how many.
+fn mend(writing: &Connection, reference: &Reference) -> Result<u64> {
+    let columns = columns(writing, &reference.table)?;
+    let optional = reference.pairs.iter().find(|(from, _)| {
+        columns.iter().any(|it| it.name == *from && it.may_be_null && it.key == 0)
+    });
+    let (table, broken) = (quoted(&reference.table), reference.is_broken());
+    if let Some((from, _)) = optional {
+        let empty = ["UPDATE ", &table, " SET ", &quoted(from), " = NULL WHERE ", &broken].concat();
+        // A rule of the schema may forbid it for some row; then the rows go.
+        if let Ok(rows) = writing.execute(&empty, []) {
+            return Ok(u64::try_from(rows).unwrap_or(0));
+        }
+    }
+    let rows = writing.execute(&["DELETE FROM ", &table, " WHERE ", &broken].concat(), [])?;
+    Ok(u64::try_from(rows).unwrap_or(0))
+}
+
+fn quoted(name: &str) -> String {
+    ["\"", &name.replace('"', "\"\""), "\""].concat()
+}

@@ -275,6 +275,7 @@ limits! {
     KIND_QUEUED_MAX "jobs" "queue_full" "jobs of one kind that wait";
     PERSON_QUEUED_MAX "jobs" "queue_full" "jobs that one person has waiting";
     QUEUED_MAX "jobs" "queue_full" "jobs that wait in all";
+    PRIORITY_MAX "" "invalid" "the priority of a job, up or down";
     RESULT_BYTES_MAX "bytes" "too_large" "the result of a job";
     ERROR_TAIL_BYTES_MAX "bytes" "(cut)" "the end of stderr in a job's row";
     OUTPUT_HEAD_BYTES_MAX "bytes" "(cut)" "the beginning of an output that is kept";
@@ -358,7 +359,7 @@ mod tests {
                 }
                 "bytes" if it.value.is_multiple_of(1024) => format!("{} KiB", it.value >> 10),
                 "ms" => format_duration(Duration::from_millis(it.value)),
-                unit => format!("{} {unit}", it.value),
+                unit => format!("{} {unit}", it.value).trim_end().to_owned(),
             };
             let beyond = match it.code.starts_with('(') {
                 true => it.code.trim_matches(['(', ')']).to_owned(),

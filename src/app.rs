@@ -198,8 +198,8 @@ async fn serve_site(
     let config = &loaded.config;
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
-    let counted = site.store.subscribe();
     let life = site.store.begin_life().await?;
+    let counted = site.store.subscribe();
     let left = tokio::select! {
         left = flows::recover::recover(&site) => left?,
         name = stops.next() => {
@@ -239,10 +239,10 @@ async fn serve_site(
     tracker.spawn(process::reap_orphans(site.queue.children(), stop.clone()));
     tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
+    tracker.spawn(site.store.clone().check(stop.clone()));
     tracker.spawn(site.meter.clone().serve(counted, stop.clone()));
     let kept = options.daily_backups;
     tracker.spawn(flows::backup::serve(site.works.clone(), kept, stop.clone()));
-    tracker.spawn(site.store.clone().check(stop.clone()));
     tracker.spawn(site.queue.clone().serve(left, stop.clone()));
     let name = stops.next().await;
     info!("{name}: stopping, running jobs get {}", crate::base::limit::format_duration(grace));

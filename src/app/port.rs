@@ -1,13 +1,20 @@
 //! Who has the port that a site wants: for the message of a server that cannot listen.
 
 use std::fs;
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::base::{Error, Result, truncate_chars};
 use crate::script::Config;
+
+/// What the kernel keeps of an answer for each connection. By itself it would take some megabytes,
+/// and would report that a slow client took something only after a third of them.
+const SEND_BUFFER_BYTES: u32 = 128 * 1024;
+/// Most connections that wait to be accepted.
+const BACKLOG: u32 = 1_024;
 
 /// Listens for browsers.
 ///
@@ -15,11 +22,11 @@ use crate::script::Config;
 /// `unavailable` with code `cannot_listen`, naming the process that has the port if it can be seen.
 pub(super) async fn bind(config: &Config) -> Result<TcpListener> {
     let listen = config.site.listen;
-    let cause = match TcpListener::bind(listen).await {
+    let cause = match listener(listen) {
         Ok(listener) => return Ok(listener),
         Err(cause) => cause,
     };
-    let is_taken = cause.kind() == std::io::ErrorKind::AddrInUse;
+    let is_taken = cause.kind() == io::ErrorKind::AddrInUse;
     let holder = if is_taken { holder(listen) } else { None };
     let (message, hint) = match holder {
         Some(holder) => (
@@ -32,6 +39,14 @@ pub(super) async fn bind(config: &Config) -> Result<TcpListener> {
         ),
     };
     Err(Error::unavailable(message).code("cannot_listen").hint(hint).source(cause))
+}
+
+fn listener(listen: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if listen.is_ipv6() { TcpSocket::new_v6() } else { TcpSocket::new_v4() }?;
+    socket.set_reuseaddr(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    socket.bind(listen)?;
+    socket.listen(BACKLOG)
 }
 
 /// Returns which process listens, in words: name, pid, and where it works.

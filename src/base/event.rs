@@ -31,12 +31,12 @@ pub enum EventKind {
     SourceChanged,
     /// Another generation of the script is in force.
     ConfigReloaded,
-    /// A person was added, disabled or enabled, has another role, or has a token more or less.
-    PersonChanged,
     /// The provider of an engine takes no more: its other jobs wait.
     EngineHeld,
     /// A person let an engine go on before its time.
     EngineReleased,
+    /// A person was added, disabled or enabled, has another role, or has a token more or less.
+    PersonChanged,
 }
 
 impl EventKind {
@@ -53,9 +53,9 @@ impl EventKind {
         EventKind::ChangesDecided,
         EventKind::SourceChanged,
         EventKind::ConfigReloaded,
-        EventKind::PersonChanged,
         EventKind::EngineHeld,
         EventKind::EngineReleased,
+        EventKind::PersonChanged,
     ];
 
     /// Returns the word of this kind.
@@ -138,8 +138,8 @@ impl Scope {
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
-    /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `person:ID`,
-    /// `engine:NAME`,
+    /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
+    /// `person:ID`,
     /// `config`.
     pub subject: String,
     /// Who did it.

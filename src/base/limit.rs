@@ -78,6 +78,8 @@ pub const PROPOSAL_BODY_BYTES_MAX: usize = 2 * SOURCE_BYTES_MAX + 4 * 1024 * 102
 pub const JOB_BODY_BYTES_MAX: usize = 2 * TEXT_INPUT_BYTES_MAX + 1024 * 1024;
 /// Longest body with a result: JSON in JSON, in bytes.
 pub const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
+/// Longest body that asks for changes to be undone: a thousand names of the longest sort, in bytes.
+pub const RESTORE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Largest of all bodies that are held at one time, together, in bytes.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Largest of all answers above 64 KiB that are being written at one time, together, in bytes.
@@ -227,6 +229,7 @@ limits! {
     PROPOSAL_BODY_BYTES_MAX "bytes" "too_large" "a body with a proposal";
     JOB_BODY_BYTES_MAX "bytes" "too_large" "a body that asks for a job";
     RESULT_BODY_BYTES_MAX "bytes" "too_large" "a body with a result";
+    RESTORE_BODY_BYTES_MAX "bytes" "too_large" "a body that asks for changes to be undone";
     BODIES_BYTES_MAX "bytes" "bodies_full" "all bodies that have arrived and are at work";
     ANSWERS_BYTES_MAX "bytes" "answers_full" "all large answers that are being sent";
     WRITE_STALL_MS_MAX "ms" "(closed)" "time in which a client takes less than 64 KiB";
@@ -252,6 +255,7 @@ limits! {
     MESSAGE_BYTES_MAX "bytes" "too_large" "a message";
     JOB_MESSAGES_MAX "messages" "too_many_messages" "messages of a job in a Topic";
     TOPIC_MESSAGES_MAX "messages" "too_many_messages" "messages of a Topic";
+    JOB_MESSAGES_MAX "messages" "too_many_messages" "messages of a job in one Topic";
     TOPIC_BYTES_MAX "bytes" "topic_full" "all messages of a Topic";
     OPEN_TOPICS_MAX "topics" "too_many_topics" "open Topics of a Source";
     QUOTE_BYTES_MAX "bytes" "selection_too_long" "the words that a Topic points at";

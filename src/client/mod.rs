@@ -151,14 +151,6 @@ impl Client {
         self.send(exchange::Request::post(path_and_query, body, Some(key)))
     }
 
-    /// Ends a thing and returns the JSON of the answer.
-    ///
-    /// # Errors
-    /// As [`Client::post`].
-    pub fn delete(&self, path: &str) -> Result<Value> {
-        self.send(exchange::Request::delete(path))
-    }
-
     /// Posts a body under a key of its own, for what a server makes once.
     ///
     /// # Errors
@@ -166,6 +158,14 @@ impl Client {
     pub fn create(&self, path_and_query: &str, body: &Value) -> Result<Value> {
         let key = crate::base::random_token("cli-")?;
         self.post_once(path_and_query, body, &key)
+    }
+
+    /// Ends a thing and returns the JSON of the answer.
+    ///
+    /// # Errors
+    /// As [`Client::post`].
+    pub fn delete(&self, path: &str) -> Result<Value> {
+        self.send(exchange::Request::delete(path))
     }
 
     /// Returns the server's events after an id, or from now on. Nothing is opened before the first

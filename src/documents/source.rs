@@ -316,9 +316,7 @@ fn tracked_file(
         let is_sparse =
             cause.code_str() == "source_gone" && entry.unwatched == Some("skip-worktree");
         match is_sparse {
-            true => cause.hint(
-                "the checkout is sparse: `git sparse-checkout add FOLDER`, or in the patterns",
-            ),
+            true => cause.hint("the checkout is sparse: use `git sparse-checkout add FOLDER`"),
             false => cause,
         }
     })?;

@@ -151,8 +151,12 @@ pub(super) async fn refuse_switched(works: &Works) -> Result<()> {
     if fault::is_off("restore_offer") {
         return Ok(());
     }
-    let head = works.repo.head().await?;
-    for found in open(works).await? {
+    let found = open(works).await?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let head = works.repo.head_at_rest().await?;
+    for found in found {
         let Some((was, is)) = found.changes.switched_from() else { continue };
         if is.branch.as_ref() != Some(&head.branch) {
             continue;

@@ -12,7 +12,7 @@ use camino::Utf8Path;
 use futures_util::future::BoxFuture;
 use tracing::warn;
 
-use crate::base::{Context, ErrorKind, JobId, Result};
+use crate::base::{Context, Error, ErrorKind, JobId, Result};
 use crate::documents::changes::{self, row};
 use crate::documents::snapshot::{Kept, Look, Looks, Snapshot};
 use crate::flows::Works;
@@ -188,8 +188,12 @@ async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look>> {
     let path = job_dir(&works.config.site.data, job).join(BEFORE);
     blocking(move || {
         let Some(text) = read_small(&path, BEFORE_BYTES_MAX)? else { return Ok(None) };
-        let look = serde_json::from_slice(&text);
-        look.map(Some).context(ErrorKind::Unavailable, || format!("{path} is damaged"))
+        let damaged = || format!("{path} is damaged");
+        let look: Look = serde_json::from_slice(&text).context(ErrorKind::Unavailable, damaged)?;
+        match look.before.is_plausible() {
+            true => Ok(Some(look)),
+            false => Err(Error::unavailable(damaged())),
+        }
     })
     .await
 }

@@ -15,9 +15,9 @@ const JOB_BODY_BYTES_MAX: usize = crate::base::limit::JOB_BODY_BYTES_MAX;
 /// A result as JSON in JSON.
 const RESULT_BODY_BYTES_MAX: usize = crate::base::limit::RESULT_BODY_BYTES_MAX;
 /// What is said of a repetition.
-const SMALL_BODY_BYTES_MAX: usize = 4 * 1024;
+const SMALL_BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 /// A thousand names of the longest sort.
-const RESTORE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+const RESTORE_BODY_BYTES_MAX: usize = crate::base::limit::RESTORE_BODY_BYTES_MAX;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]

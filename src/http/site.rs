@@ -103,6 +103,23 @@ impl Site {
         response
     }
 
+    /// Large answers take room until they have left: clients that do not read cannot fill the
+    /// memory with them.
+    async fn with_room(&self, response: Response, shown: &Shown<'_>) -> Response {
+        if response.body().size_hint().exact().is_none_or(|it| it <= SMALL_ANSWER_BYTES_MAX) {
+            return response;
+        }
+        let (head, body) = response.into_parts();
+        let held = match body.collect().await {
+            Ok(whole) => self.answers.hold(whole.to_bytes()),
+            Err(cause) => Err(Error::internal("an answer cannot be read").source(cause)),
+        };
+        match held {
+            Ok(bytes) => Response::from_parts(head, bytes.into()),
+            Err(error) => reply::finish_error(&error, shown),
+        }
+    }
+
     fn refuse(&self, error: &Error, shown: &Shown<'_>) -> Response {
         self.edge.traffic.note_refusal(error.code_str());
         reply::finish_error(error, shown)
@@ -127,23 +144,6 @@ impl Site {
             seen.method,
             status.as_u16()
         );
-    }
-
-    /// Large answers take room until they have left: clients that do not read cannot fill the
-    /// memory with them.
-    async fn with_room(&self, response: Response, shown: &Shown<'_>) -> Response {
-        if response.body().size_hint().exact().is_none_or(|it| it <= SMALL_ANSWER_BYTES_MAX) {
-            return response;
-        }
-        let (head, body) = response.into_parts();
-        let held = match body.collect().await {
-            Ok(whole) => self.answers.hold(whole.to_bytes()),
-            Err(cause) => Err(Error::internal("an answer cannot be read").source(cause)),
-        };
-        match held {
-            Ok(bytes) => Response::from_parts(head, bytes.into()),
-            Err(error) => self.refuse(&error, shown),
-        }
     }
 
     async fn run<B>(
@@ -193,16 +193,16 @@ impl Site {
     }
 }
 
+/// Returns whether a client waits for a word before it sends its body: it need not be read.
+fn asks(head: &Parts) -> bool {
+    head.headers.contains_key(EXPECT)
+}
+
 /// What is known of a request when it is answered.
 struct Seen {
     method: Method,
     route: Option<&'static Route>,
     actor: Option<Actor>,
-}
-
-/// Returns whether a client waits for a word before it sends its body: it need not be read.
-fn asks(head: &Parts) -> bool {
-    head.headers.contains_key(EXPECT)
 }
 
 /// `GET http://host/path` and `GET /path` are the same request; the host has been checked.

@@ -68,11 +68,11 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         claim::STATEMENTS,
         settle::STATEMENTS,
         access::STATEMENTS,
-        measured::STATEMENTS,
-        retained::STATEMENTS,
         usage::STATEMENTS,
         hold::STATEMENTS,
         waiting::STATEMENTS,
+        measured::STATEMENTS,
+        retained::STATEMENTS,
     ]
     .concat()
 }

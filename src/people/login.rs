@@ -39,11 +39,11 @@ const FIND: &str = "
 const TOUCH: &str = "UPDATE logins SET last_seen_ms = :now WHERE hash = :hash";
 const END: &str = "DELETE FROM logins WHERE hash = :hash";
 const END_ALL: &str = "DELETE FROM logins WHERE person_id = :person";
-const PRUNABLE: &str = "SELECT COUNT(*) FROM logins WHERE expires_ms <= :now";
 const END_BEYOND: &str = "
     DELETE FROM logins WHERE hash IN (
         SELECT hash FROM logins WHERE person_id = :person
         ORDER BY last_seen_ms DESC, created_ms DESC LIMIT -1 OFFSET :kept)";
+const PRUNABLE: &str = "SELECT COUNT(*) FROM logins WHERE expires_ms <= :now";
 const PRUNE: &str = "DELETE FROM logins WHERE expires_ms <= :now";
 
 /// The statements of this file, for the schema test.
@@ -53,8 +53,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("login::touch", TOUCH),
     ("login::end", END),
     ("login::end_all", END_ALL),
-    ("login::prunable", PRUNABLE),
     ("login::end_beyond", END_BEYOND),
+    ("login::prunable", PRUNABLE),
     ("login::prune", PRUNE),
 ];
 

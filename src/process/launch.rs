@@ -328,12 +328,12 @@ pub(in crate::process) fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Res
     write().context(ErrorKind::Unavailable, || format!("cannot write {path}"))
 }
 
-/// Makes the names in a folder last. Nothing but a folder is opened, and nothing waits.
+/// Makes a file's bytes, or the names in a folder, last. A fifo in its place makes nobody wait.
 ///
 /// # Errors
-/// As the disk; `NotFound` if there is none.
-pub fn sync_folder(path: &Utf8Path) -> std::io::Result<()> {
-    let flags = nix::fcntl::OFlag::O_DIRECTORY.bits();
+/// As the disk; `NotFound` if it is not there.
+pub fn sync_path(path: &Utf8Path) -> std::io::Result<()> {
+    let flags = nix::fcntl::OFlag::O_NONBLOCK.bits();
     OpenOptions::new().read(true).custom_flags(flags).open(path)?.sync_all()
 }
 

@@ -9,7 +9,7 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::sys::utsname::uname;
 use nix::unistd::{AccessFlags, access};
 
-use crate::base::Finding;
+use crate::base::{Context, ErrorKind, Finding, Result};
 
 /// Oldest kernel on which the server works: `openat2`.
 const KERNEL_MIN: (u32, u32) = (5, 6);
@@ -75,6 +75,16 @@ pub fn disk(folder: &Utf8Path) -> Vec<Finding> {
     #[allow(clippy::unnecessary_cast, reason = "its width differs between architectures")]
     let magic = kind.filesystem_type().0 as i64;
     vec![judge_space(place, free, files, is_read_only), judge_kind(place, magic)]
+}
+
+/// Returns how many bytes a process without privileges may still write where a folder is.
+///
+/// # Errors
+/// `unavailable` if the file system cannot say.
+pub fn free_bytes(folder: &Utf8Path) -> Result<u64> {
+    let space = statvfs(folder.as_std_path())
+        .context(ErrorKind::Unavailable, || format!("cannot look at the disk of {folder}"))?;
+    Ok(space.blocks_available().saturating_mul(space.fragment_size()))
 }
 
 const ULIMIT: &str = "raise it: ulimit -n 65536, or LimitNOFILE=65536 in the systemd unit";

@@ -31,13 +31,13 @@ pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use launch::{
     Clocks, ExitCause, ExitRecord, GuardEvent, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
-    Stream, StreamRecord, append_regular, read_exit_record, read_small, sync_folder,
+    Stream, StreamRecord, append_regular, read_exit_record, read_small, sync_path,
 };
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;
-pub use machine::{disk, machine};
+pub use machine::{disk, free_bytes, machine};
 pub use output::{OutputChunk, output_tail, read_output};
-pub use own::{OwnUsage, free_bytes, own_usage};
+pub use own::{OwnUsage, own_usage};
 pub use probe::{is_root, owner_and_mode, probe, probe_folder, probe_guard};
 pub use remove::{Removal, Size, measure, remove_some};
 pub use replace::{Replacement, Spare, private_folder};

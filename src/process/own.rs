@@ -33,16 +33,6 @@ pub fn own_usage() -> Result<OwnUsage> {
     parse(&stat, descriptors).ok_or_else(|| Error::unavailable("/proc/self/stat is strange"))
 }
 
-/// Returns how many bytes an unprivileged program may still write where this folder is.
-///
-/// # Errors
-/// `unavailable` if the system does not say.
-pub fn free_bytes(folder: &Utf8Path) -> Result<u64> {
-    let facts = statvfs(folder.as_std_path())
-        .context(ErrorKind::Unavailable, || format!("cannot ask for the space at {folder}"))?;
-    Ok(facts.blocks_available().saturating_mul(facts.fragment_size()))
-}
-
 /// Reads the line of `proc(5)`: the name may hold anything, so that it counts from its last `)`.
 fn parse(stat: &str, descriptors: u64) -> Option<OwnUsage> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();

@@ -33,16 +33,16 @@ const AFTER: &str = "
 const EDGES: &str = "
     SELECT (SELECT MIN(id) FROM events),
            (SELECT seq FROM sqlite_sequence WHERE name = 'events')";
-const PRUNABLE: &str = "SELECT COUNT(*) FROM events WHERE audit = 0 AND at_ms < :before";
 const NEWEST: &str = "SELECT at_ms FROM events WHERE id = (SELECT MAX(id) FROM events)";
+const PRUNABLE: &str = "SELECT COUNT(*) FROM events WHERE audit = 0 AND at_ms < :before";
 const PRUNE: &str = "DELETE FROM events WHERE audit = 0 AND at_ms < :before";
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("events::after", AFTER),
     ("events::edges", EDGES),
-    ("events::prunable", PRUNABLE),
     ("events::newest", NEWEST),
+    ("events::prunable", PRUNABLE),
     ("events::prune", PRUNE),
     ("events::insert", crate::store::tx::INSERT_EVENT),
 ];
@@ -70,16 +70,6 @@ pub fn edges(connection: &Connection) -> Result<(i64, i64)> {
     Ok(edges)
 }
 
-/// Returns how many events [`prune`] would delete.
-///
-/// # Errors
-/// As any read.
-pub fn prunable(connection: &Connection, before: Millis) -> Result<u64> {
-    let params = named_params! {":before": before};
-    let count: i64 = connection.prepare_cached(PRUNABLE)?.query_row(params, |row| row.get(0))?;
-    Ok(count.unsigned_abs())
-}
-
 /// Returns when the newest event of a database was committed, without a server and without changing
 /// anything; nothing without an event.
 ///
@@ -91,6 +81,16 @@ pub fn newest(path: &Utf8Path) -> Result<Option<Millis>> {
     let connection = read::open(path)?;
     let newest = connection.prepare(NEWEST)?.query_row([], |row| row.get(0)).optional()?;
     Ok(newest)
+}
+
+/// Returns how many events [`prune`] would delete.
+///
+/// # Errors
+/// As any read.
+pub fn prunable(connection: &Connection, before: Millis) -> Result<u64> {
+    let params = named_params! {":before": before};
+    let count: i64 = connection.prepare_cached(PRUNABLE)?.query_row(params, |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }
 
 /// Deletes the events before a time that need not be kept.

@@ -84,7 +84,7 @@ pub fn remember(tx: &Tx<'_>, key: &Key, result: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Returns how many answers are older than a time.
+/// Returns how many answers [`prune`] would forget.
 ///
 /// # Errors
 /// As any read.

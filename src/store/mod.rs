@@ -85,6 +85,16 @@ impl Bells {
     }
 }
 
+impl Inner {
+    /// Notes damage that a read has found.
+    fn noting<T>(&self, outcome: Result<T>) -> Result<T> {
+        outcome.map_err(|cause| match cause.code_str() {
+            CORRUPT => self.watch.note(cause),
+            _ => cause,
+        })
+    }
+}
+
 impl Store {
     /// Opens (or creates, mode 0600) the database and brings it to the newest version.
     ///
@@ -122,8 +132,8 @@ impl Store {
             stats: Arc::default(),
         };
         let stats = Arc::clone(&inner.stats);
-        let told = (published, bells);
-        let writer = Writer::new(writing, path, queue, told, (watch, stats), clock);
+        let ends = (published, bells);
+        let writer = Writer::new(writing, path, queue, ends, (watch, stats), clock);
         Ok((Store { inner: Arc::new(inner) }, writer))
     }
 
@@ -155,11 +165,7 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        let outcome = self.inner.readers.run(look).await;
-        outcome.map_err(|cause| match cause.code_str() {
-            CORRUPT => self.inner.watch.note(cause),
-            _ => cause,
-        })
+        self.inner.noting(self.inner.readers.run(look).await)
     }
 
     /// Returns what stands in the way of writing, if anything does.
@@ -202,7 +208,7 @@ impl Store {
     /// # Errors
     /// As [`Store::read`].
     pub fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        self.inner.readers.look(look)
+        self.inner.noting(self.inner.readers.look(look))
     }
 
     /// Returns whether writes are still taken.

@@ -125,8 +125,7 @@ impl Writer {
         clock: Clock,
     ) -> Writer {
         let path = path.to_owned();
-        let connection = Some(connection);
-        Writer { connection, path, queue, published, bells, watch, clock, stats }
+        Writer { connection: Some(connection), path, queue, published, bells, watch, clock, stats }
     }
 
     /// Commits what arrives until `stop`, and then what had arrived by then.

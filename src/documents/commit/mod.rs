@@ -214,9 +214,9 @@ impl Approving {
             self.give_up(&attempt, &refusal).await?;
             return self.moved_or(head, refusal).await;
         }
-        self.repo.sync_index().await?;
+        let synced = self.repo.sync_index().await;
         crash_point("approve_tree");
-        if let Err(refusal) = self.refuse_switched(head).await {
+        if let Err(refusal) = synced.and(self.refuse_switched(head).await) {
             self.give_up(&attempt, &refusal).await?;
             return Err(refusal);
         }
@@ -251,11 +251,12 @@ impl Approving {
         }
         let text = (approval.text.as_bytes(), &blob);
         self.repo.refuse_converted(path, &ready.source.conversion, text).await?;
-        let tree = self.repo.write_trees(&ready.grove, &blob).await?;
+        let trees = self.repo.write_trees(&ready.grove, &blob).await?;
+        let tree = trees.last().unwrap_or(&blob);
         let persons = (&approval.author, &approval.committer);
         let (base, now) = (&ready.head.commit, self.store.clock().now());
-        let new = self.repo.commit_tree((&tree, base), persons, now, &approval.message).await?;
-        self.repo.sync_objects(&new, path).await?;
+        let new = self.repo.commit_tree((tree, base), persons, now, &approval.message).await?;
+        self.repo.sync_objects(&[trees, vec![blob, new.clone()]].concat()).await?;
         Ok(new)
     }
 

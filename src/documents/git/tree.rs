@@ -102,13 +102,14 @@ impl Repo {
         }
     }
 
-    /// Stores the trees of a commit with one file's content replaced, and returns the topmost.
+    /// Stores the trees of a commit with one file's content replaced; the last one that is
+    /// returned is the topmost.
     /// What else they hold need not be there: a clone may be partial.
     pub(in crate::documents) async fn write_trees(
         &self,
         grove: &Grove,
         blob: &BlobId,
-    ) -> Result<BlobId> {
+    ) -> Result<Vec<BlobId>> {
         let mut id = blob.clone();
         let mut written = Vec::new();
         let mut ids = Vec::new();
@@ -132,7 +133,7 @@ impl Repo {
         let is_same = told.lines().eq(ids.iter().map(BlobId::as_str));
         // A tree that git would write otherwise is not well made.
         match is_same {
-            true => Ok(id),
+            true => Ok(ids),
             false => Err(damaged("git would write the folders of the last commit otherwise")),
         }
     }

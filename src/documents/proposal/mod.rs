@@ -13,7 +13,7 @@ use crate::base::limit::{
 };
 use crate::base::{
     Actor, BlobId, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Page, PersonId,
-    ProposalId, Result, SourcePath, TopicId, digest_hex, fault,
+    ProposalId, Result, SourcePath, TopicId, digest_hex,
 };
 use crate::documents::topic::{self, TopicStatus};
 use crate::documents::word::{check_text, word_enum};
@@ -122,6 +122,8 @@ pub struct ProposalFilter {
 const LAST_REVISION: &str = "
     SELECT COALESCE(MAX(revision_number), 0) FROM incorporation_proposals
     WHERE topic_id = :topic";
+const COUNT_OF_JOB: &str = "
+    SELECT COUNT(*) FROM incorporation_proposals WHERE job_id = :job";
 const INSERT: &str = "
     INSERT INTO incorporation_proposals (id, topic_id, revision_number, job_id, proposed_by,
         source_path, base_source_sha, proposed_sha, text_digest, proposed_source, summary, status,
@@ -139,8 +141,6 @@ const FIND: &str = "
 const TEXT: &str = "SELECT proposed_source FROM incorporation_proposals WHERE id = :id";
 const LAST_OF_JOB: &str = "
     SELECT id FROM incorporation_proposals WHERE job_id = :job ORDER BY id DESC LIMIT 1";
-const COUNT_OF_JOB: &str = "
-    SELECT COUNT(*) FROM incorporation_proposals WHERE job_id = :job";
 const IDS: &str = "
     SELECT id FROM incorporation_proposals WHERE id < :after ORDER BY id DESC LIMIT :limit";
 const IDS_BY_STATUS: &str = "
@@ -164,11 +164,11 @@ const OF_TOPIC: &str = "
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("proposal::last_revision", LAST_REVISION),
+    ("proposal::count_of_job", COUNT_OF_JOB),
     ("proposal::insert", INSERT),
     ("proposal::find", FIND),
     ("proposal::text", TEXT),
     ("proposal::last_of_job", LAST_OF_JOB),
-    ("proposal::count_of_job", COUNT_OF_JOB),
     ("proposal::ids", IDS),
     ("proposal::ids_by_status", IDS_BY_STATUS),
     ("proposal::ids_by_source", IDS_BY_SOURCE),
@@ -188,6 +188,9 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 /// `invalid` or `too_large` for the text, the summary, the Source or if nobody proposes it.
 pub fn insert(tx: &Tx<'_>, ids: &Ids, new: NewProposal) -> Result<Proposal> {
     check(tx.connection(), &new)?;
+    if let Some(job) = &new.job_id {
+        refuse_flood(tx, job)?;
+    }
     let actor = match (&new.proposed_by, &new.job_id) {
         (Some(person), _) => Actor::Person(person.clone()),
         (None, Some(job)) => Actor::Job(job.clone()),
@@ -196,7 +199,7 @@ pub fn insert(tx: &Tx<'_>, ids: &Ids, new: NewProposal) -> Result<Proposal> {
     let last: i64 = tx
         .prepare_cached(LAST_REVISION)?
         .query_row(named_params! {":topic": new.topic_id}, |row| row.get(0))?;
-    refuse_many(tx, &new, last)?;
+    refuse_many(&new.topic_id, last)?;
     let (id, revision) = (ids.mint::<ProposalId>(), last + 1);
     match &new.job_id {
         Some(job) => settle::supersede_of_job(tx, job, &actor)?,
@@ -216,24 +219,13 @@ pub fn insert(tx: &Tx<'_>, ids: &Ids, new: NewProposal) -> Result<Proposal> {
     find(tx.connection(), &id)
 }
 
-/// Each proposal is a whole text: neither a job nor a Topic collects them without end.
-fn refuse_many(tx: &Tx<'_>, new: &NewProposal, of_topic: i64) -> Result<()> {
-    let refuse = |message: String, hint: &str| {
-        Err(Error::conflict("too_many_proposals", message).hint(hint.to_owned()))
-    };
-    if let Some(job) = &new.job_id {
-        let params = named_params! {":job": job};
-        let count: i64 = tx.prepare_cached(COUNT_OF_JOB)?.query_row(params, |row| row.get(0))?;
-        if count >= JOB_PROPOSALS_MAX && !fault::is_off("proposal_count") {
-            let message = format!("job {job} has handed in {JOB_PROPOSALS_MAX} proposals");
-            return refuse(message, "its last one counts; end the job");
-        }
+/// Each proposal is a whole text: a Topic does not collect them without end.
+fn refuse_many(topic: &TopicId, count: i64) -> Result<()> {
+    if count < TOPIC_PROPOSALS_MAX {
+        return Ok(());
     }
-    if of_topic >= TOPIC_PROPOSALS_MAX {
-        let message = format!("topic {} has {TOPIC_PROPOSALS_MAX} proposals", new.topic_id);
-        return refuse(message, "close the topic and open another");
-    }
-    Ok(())
+    let message = format!("topic {topic} has {TOPIC_PROPOSALS_MAX} proposals");
+    Err(Error::conflict("too_many_proposals", message).hint("close the topic and open another"))
 }
 
 /// Returns a proposal.
@@ -311,6 +303,17 @@ pub fn by_job(connection: &Connection, job: &JobId) -> Result<Option<Proposal>> 
 pub fn of_topic(connection: &Connection, topic: &TopicId) -> Result<Vec<Proposal>> {
     let ids = ids_of(connection, OF_TOPIC, named_params! {":topic": topic})?;
     ids.iter().map(|id| find(connection, id)).collect()
+}
+
+/// A job that goes on handing in texts would fill the disk.
+fn refuse_flood(tx: &Tx<'_>, job: &JobId) -> Result<()> {
+    let mut statement = tx.prepare_cached(COUNT_OF_JOB)?;
+    let made: i64 = statement.query_row(named_params! {":job": job}, |row| row.get(0))?;
+    if made < JOB_PROPOSALS_MAX {
+        return Ok(());
+    }
+    let message = format!("job {job} has handed in {JOB_PROPOSALS_MAX} proposals");
+    Err(Error::conflict("too_many_proposals", message).hint("stop: the last one counts"))
 }
 
 fn check(connection: &Connection, new: &NewProposal) -> Result<()> {

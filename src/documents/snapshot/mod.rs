@@ -147,6 +147,24 @@ impl Work {
     }
 }
 
+impl Snapshot {
+    /// Returns whether all names are such as git gives: one that was read from a file may have been
+    /// put there by an agent.
+    pub fn is_plausible(&self) -> bool {
+        let is_plain = |name: &str| {
+            let parts = Utf8Path::new(name).components();
+            let mut parts = parts.map(|it| matches!(it, camino::Utf8Component::Normal(_)));
+            !name.is_empty() && !name.contains('\0') && parts.all(|it| it)
+        };
+        let is_word = |name: &str| !name.contains(|it: char| it.is_whitespace() || it.is_control());
+        let is_ref = |name: &str| name.starts_with("refs/") && is_plain(name) && is_word(name);
+        self.refs.keys().all(|it| is_ref(it))
+            && self.tip.branch.iter().all(|it| is_ref(it))
+            && self.paths.keys().all(|it| is_plain(it))
+            && self.private.keys().all(|it| is_plain(it))
+    }
+}
+
 impl Repo {
     /// Looks at the repository as it is now, while no approval is under way. Content that is
     /// nowhere else is put into `kept`.
@@ -305,4 +323,30 @@ fn common_dir(git_dir: &Utf8Path) -> Result<Utf8PathBuf> {
     let Some(told) = told else { return Ok(git_dir.to_owned()) };
     let told = String::from_utf8(told).map_err(|_| Error::unavailable("a strange commondir"))?;
     Ok(git_dir.join(told.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_git_never_gives_are_not_believed() {
+        let blob: BlobId = "a".repeat(40).parse().unwrap();
+        let with_ref = |name: &str| Snapshot {
+            refs: BTreeMap::from([(name.to_owned(), blob.clone())]),
+            ..Snapshot::default()
+        };
+        let with_file = |name: &str| Snapshot {
+            private: BTreeMap::from([(name.to_owned(), Work::Nothing)]),
+            ..Snapshot::default()
+        };
+        assert!(with_ref("refs/heads/a-b/c").is_plausible());
+        assert!(with_file("hooks/my hook").is_plausible());
+        for bad in ["refs/heads/x\ndelete refs/heads/main", "refs/heads/a b", "refs/../x", "HEAD"] {
+            assert!(!with_ref(bad).is_plausible(), "{bad}");
+        }
+        for bad in ["../../outside", "/etc/passwd", "", "a\0b"] {
+            assert!(!with_file(bad).is_plausible(), "{bad}");
+        }
+    }
 }

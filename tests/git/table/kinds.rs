@@ -144,3 +144,16 @@ fn a_git_that_is_gone_is_named() {
     stand.works("git is back");
     stand.stop();
 }
+
+/// Some file systems cannot exchange two files: then it is done as git does it.
+#[cfg(feature = "faults")]
+#[test]
+fn a_file_system_that_cannot_exchange_works_too() {
+    let mut stand = Stand::with(bench(), &[("WB_ABSENT", "rename_exchange")]);
+    stand.keep();
+    stand.user("printf x >> guide.md");
+    stand.refuses("edited", "source_dirty", "commit, stash");
+    stand.put_back();
+    stand.works("without an exchange");
+    stand.stop();
+}

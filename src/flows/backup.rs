@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::base::{Context, Error, ErrorKind, Millis, Result};
+use crate::base::{Context, Error, ErrorKind, Millis, Result, fault};
 use crate::flows::Works;
 use crate::process;
 use crate::store::{MIGRATIONS, backup};
@@ -23,7 +23,9 @@ const KEPT_MAX: u32 = 1_000;
 const PATH_BYTES_MAX: usize = 4_000;
 /// How old the newest daily copy may be.
 const DAY_MS: i64 = 24 * 3_600_000;
-/// How soon after a failure, and after a start, a daily copy is tried (again).
+/// How long after a start the first is made, if it is due: a start has better things to do.
+const AFTER_START: Duration = Duration::from_secs(60);
+/// How soon it is looked again, and tried again after a failure.
 const AGAIN: Duration = Duration::from_secs(3_600);
 /// What the disk must have left beside a copy, in bytes.
 const ROOM_BYTES: u64 = 64 * 1024 * 1024;
@@ -208,8 +210,13 @@ pub async fn serve(works: Works, kept: u32, stop: CancellationToken) {
     if let Err(cause) = backup::make_folder(&folder).and_then(|()| backup::remove_parts(&folder)) {
         warn!("the folder of backups: {}", cause.chain());
     }
+    let mut pause = if fault::is_absent("backup_wait") { Duration::ZERO } else { AFTER_START };
     loop {
-        let pause = match daily(&works, &folder, kept).await {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return,
+        }
+        pause = match daily(&works, &folder, kept).await {
             Ok(pause) => pause,
             Err(cause) => {
                 let hint = cause.hint_str().unwrap_or("see docs/operations.md");
@@ -217,10 +224,6 @@ pub async fn serve(works: Works, kept: u32, stop: CancellationToken) {
                 AGAIN
             }
         };
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = stop.cancelled() => return,
-        }
     }
 }
 

@@ -41,6 +41,8 @@ fn crash(base: &Utf8Path, env: &[(&str, &str)]) -> Option<i32> {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "git::crash::g19_the_one_that_crashes"]);
     command.env("WB_TEST_CRASH_SITE", base.as_str()).envs(env.iter().copied());
+    // What is temporary and cannot be removed by a process that is killed goes with the site.
+    command.env("TMPDIR", base.as_str());
     command.output().unwrap().status.signal()
 }
 

@@ -191,3 +191,16 @@ async fn a_filter_that_comes_and_goes_is_never_run() {
     swapper.join().unwrap();
     assert!(!mark.exists(), "{}", read(&site.data, "../mark"));
 }
+
+/// A graft could say that a commit is one of those before the tip, and recovery would believe it.
+#[tokio::test]
+async fn a_graft_does_not_change_what_is_before_a_commit() {
+    let site = site().await;
+    let first = site.git(&["rev-parse", "HEAD"]);
+    let other = site.git(&["commit-tree", "-m", "other", "HEAD^{tree}"]);
+    site.git(&["commit", "-q", "--allow-empty", "-m", "second"]);
+    let tip = site.git(&["rev-parse", "HEAD"]);
+    write(&site.top, ".git/info/grafts", format!("{tip} {other}\n"));
+    let history = site.repo.history(&path("a.md"), 9).await.unwrap();
+    assert_eq!(history.iter().map(|it| it.commit.as_str()).collect::<Vec<_>>(), [first]);
+}

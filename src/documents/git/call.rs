@@ -58,6 +58,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),
+    // Where no file can be: of one that is there git says that grafts are out of date.
+    ("GIT_GRAFT_FILE", "/dev/null/none"),
     ("GIT_LITERAL_PATHSPECS", "1"),
     ("GIT_ALLOW_PROTOCOL", ""),
     ("GIT_PAGER", "cat"),

@@ -196,7 +196,6 @@ impl Repo {
                 ("GIT_COMMON_DIR", self.stand_in.folder.as_str()),
                 ("GIT_CONFIG_NOSYSTEM", "1"),
                 ("GIT_CONFIG_GLOBAL", "/dev/null"),
-                ("GIT_GRAFT_FILE", "/dev/null"),
                 ("HOME", "/dev/null"),
                 ("XDG_CONFIG_HOME", "/dev/null"),
             ];

@@ -1,9 +1,6 @@
-//! What this process itself takes of the machine, and what is left of a disk.
+//! What this process itself takes of the machine.
 
 use std::fs;
-
-use camino::Utf8Path;
-use nix::sys::statvfs::statvfs;
 
 use crate::base::{Context, Error, ErrorKind, Result};
 

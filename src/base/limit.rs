@@ -255,7 +255,6 @@ limits! {
     MESSAGE_BYTES_MAX "bytes" "too_large" "a message";
     JOB_MESSAGES_MAX "messages" "too_many_messages" "messages of a job in a Topic";
     TOPIC_MESSAGES_MAX "messages" "too_many_messages" "messages of a Topic";
-    JOB_MESSAGES_MAX "messages" "too_many_messages" "messages of a job in one Topic";
     TOPIC_BYTES_MAX "bytes" "topic_full" "all messages of a Topic";
     OPEN_TOPICS_MAX "topics" "too_many_topics" "open Topics of a Source";
     QUOTE_BYTES_MAX "bytes" "selection_too_long" "the words that a Topic points at";
@@ -276,6 +275,7 @@ limits! {
     KIND_QUEUED_MAX "jobs" "queue_full" "jobs of one kind that wait";
     PERSON_QUEUED_MAX "jobs" "queue_full" "jobs that one person has waiting";
     QUEUED_MAX "jobs" "queue_full" "jobs that wait in all";
+    PRIORITY_MAX "" "invalid" "the priority of a job, up or down";
     RESULT_BYTES_MAX "bytes" "too_large" "the result of a job";
     ERROR_TAIL_BYTES_MAX "bytes" "(cut)" "the end of stderr in a job's row";
     OUTPUT_HEAD_BYTES_MAX "bytes" "(cut)" "the beginning of an output that is kept";
@@ -359,7 +359,7 @@ mod tests {
                 }
                 "bytes" if it.value.is_multiple_of(1024) => format!("{} KiB", it.value >> 10),
                 "ms" => format_duration(Duration::from_millis(it.value)),
-                unit => format!("{} {unit}", it.value),
+                unit => format!("{} {unit}", it.value).trim_end().to_owned(),
             };
             let beyond = match it.code.starts_with('(') {
                 true => it.code.trim_matches(['(', ')']).to_owned(),

@@ -129,7 +129,9 @@ pub(super) fn empty(status: StatusCode) -> Response {
 }
 
 /// Returns bytes of a type.
-pub(super) fn typed(status: StatusCode, kind: &'static str, bytes: Vec<u8>) -> Response {
+pub(super) fn typed(status: StatusCode, kind: &'static str, mut bytes: Vec<u8>) -> Response {
+    // What was taken while it grew would be held until the slowest client has read it.
+    bytes.shrink_to_fit();
     let mut response = bytes.into_response();
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));

@@ -21,10 +21,13 @@ struct Identity {
     changed: (i64, i64),
 }
 
+/// Entries of one index by path; nothing for a path that it does not have.
+type OfOne = (Identity, HashMap<SourcePath, Option<IndexEntry>>);
+
 /// The entries that are known of one index.
 #[derive(Default)]
 pub(super) struct Entries {
-    known: Mutex<Option<(Identity, HashMap<SourcePath, Option<IndexEntry>>)>>,
+    known: Mutex<Option<OfOne>>,
 }
 
 impl Repo {

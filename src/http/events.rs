@@ -6,13 +6,10 @@
 //! its number. A reader that lags costs nothing: it reads the table again, or, too far behind, is
 //! told `reset`.
 
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::Stream;
 use futures_util::stream::{self, BoxStream};
 use hyper::header::{HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -28,7 +25,7 @@ use crate::base::limit::{REPLAY_EVENTS_MAX, STREAM_CHECK_MS_MAX};
 use crate::base::{Error, EventKind, Result, fault};
 use crate::http::listen::Peer;
 use crate::http::metrics::OpenStream;
-use crate::http::streams::{Place, Streams};
+use crate::http::streams::{Exclusive, Place, Streams};
 use crate::http::who::{Credential, identify};
 use crate::http::{Edge, get, reply};
 use crate::people::Caller;
@@ -340,23 +337,6 @@ impl Feed {
 /// Whether a reader is so far behind that it reads the site anew instead of all that happened.
 fn is_far(position: i64, largest: i64) -> bool {
     largest - position > REPLAY_EVENTS_MAX && !fault::is_off("replay_limit")
-}
-
-/// A stream that is `Sync` because nobody can reach it through a shared reference: warp demands it.
-struct Exclusive(Mutex<BoxStream<'static, Result<Bytes>>>);
-
-impl Exclusive {
-    fn new(stream: BoxStream<'static, Result<Bytes>>) -> Exclusive {
-        Exclusive(Mutex::new(stream))
-    }
-}
-
-impl Stream for Exclusive {
-    type Item = Result<Bytes>;
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let inner = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        inner.as_mut().poll_next(context)
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,14 @@
-//! How many event streams there are, and of whom; the text of the newest event, made once for all.
+//! How many event streams there are, and of whom; the text of the newest event, made once for all;
+//! and how a stream reaches warp.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream::BoxStream;
 
 use crate::base::limit::{CREDENTIAL_STREAMS_MAX, JOB_STREAMS_MAX};
 use crate::base::{Error, Result, digest_hex, fault};
@@ -97,6 +102,23 @@ impl Drop for Place {
 
 fn refusal(message: String) -> Error {
     Error::unavailable(message).code("too_many_streams").hint("close some of them, then try again")
+}
+
+/// A stream that is `Sync` because nobody can reach it through a shared reference: warp demands it.
+pub(super) struct Exclusive(Mutex<BoxStream<'static, Result<Bytes>>>);
+
+impl Exclusive {
+    pub(super) fn new(stream: BoxStream<'static, Result<Bytes>>) -> Exclusive {
+        Exclusive(Mutex::new(stream))
+    }
+}
+
+impl Stream for Exclusive {
+    type Item = Result<Bytes>;
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let inner = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        inner.as_mut().poll_next(context)
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What this process itself takes of the machine, and what is left of a disk.
+//! What this process itself takes of the machine.
 
 use std::fs;
 

@@ -33,11 +33,29 @@ const WITHIN: &str = "
     DELETE FROM agent_jobs WHERE lane_key IS NULL AND status = 'queued';
     UPDATE agent_jobs SET status = 'queued', started_ms = NULL, lane_slot = NULL, ready = 1
     WHERE status = 'running'";
-/// Makes a claim undone, so that the next one finds the same tables.
-const UNDO: &str = "
-    UPDATE agent_jobs SET status = 'queued', started_ms = NULL, lane_slot = NULL,
-        token_hash = NULL, ready = 1
-    WHERE seq = :seq";
+/// What happens after each claim, aside of it: the job ends, another one waits at the lane's end, and
+/// of the lane the first one is ready again. So the claims go through the lane as they do in life.
+const AFTER_BESIDE: [&str; 2] = [
+    "UPDATE agent_jobs SET status = 'succeeded', completed_ms = created_ms, token_hash = NULL
+     WHERE seq = :seq",
+    "INSERT INTO agent_jobs (id, kind, status, inputs_json, grants_json, requested_by, ready,
+        created_ms, config_digest)
+     SELECT printf('018bcfe5-6800-7000-b000-%012x', :seq), 'true', 'queued', '{}', '[]', 'system',
+        1, 1800000000000, 'x'",
+];
+const AFTER_WITHIN: [&str; 3] = [
+    "UPDATE agent_jobs SET status = 'succeeded', completed_ms = created_ms, lane_slot = NULL,
+        token_hash = NULL
+     WHERE seq = :seq",
+    "INSERT INTO agent_jobs (id, kind, lane_key, status, inputs_json, grants_json, requested_by,
+        ready, created_ms, config_digest)
+     SELECT printf('018bcfe5-6800-7000-c000-%012x', :seq), 'later', 'word=busy', 'queued',
+        '{\"word\":\"busy\"}', '[]', 'system', 0, 1790000000000 + :seq, 'x'",
+    "UPDATE agent_jobs SET ready = 1 WHERE :seq > 0 AND seq = (
+        SELECT seq FROM agent_jobs INDEXED BY jobs_waiting
+        WHERE lane_key = 'word=busy' AND status = 'queued' AND ready >= 0
+        ORDER BY priority DESC, seq LIMIT 1)",
+];
 const WAITING: &str = "
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count)
     INSERT INTO agent_jobs (id, kind, lane_key, status, inputs_json, grants_json, requested_by,
@@ -55,14 +73,18 @@ pub(crate) async fn measure(
     let small = Side::open(base.join("claim.db"), 1)?;
     let large = Side::open(large.database.clone(), 10_000)?;
     progress("claiming");
-    for (name, ground) in [("beside a busy lane", BESIDE), ("the lane's next job", WITHIN)] {
+    let stories: [(&str, &str, &'static [&'static str]); 2] = [
+        ("beside a busy lane", BESIDE, &AFTER_BESIDE),
+        ("the lane's next job", WITHIN, &AFTER_WITHIN),
+    ];
+    for (name, ground, after) in stories {
         small.prepare(ground)?;
         large.prepare(ground)?;
-        small.sample().await?;
-        large.sample().await?;
+        small.sample(after).await?;
+        large.sample(after).await?;
         let (mut claims, mut commits) = (Vec::new(), Vec::new());
         for _ in 0..asked.rounds {
-            let (small, large) = (small.sample().await?, large.sample().await?);
+            let (small, large) = (small.sample(after).await?, large.sample(after).await?);
             claims.push((large.claim_us, small.claim_us));
             commits.push((large.commit_us, small.commit_us));
         }
@@ -117,12 +139,12 @@ impl Side {
         Ok(connection.execute_batch(ground)?)
     }
 
-    async fn sample(&self) -> Outcome<Sample> {
+    async fn sample(&self, after: &'static [&'static str]) -> Outcome<Sample> {
         let (mut claims, mut commits) = (Vec::new(), Vec::new());
         for number in 0..CLAIMS {
             let begin = Instant::now();
             let token = format!("claim-{number}");
-            let took = self.store.write(move |tx| one(tx, &token)).await?;
+            let took = self.store.write(move |tx| one(tx, &token, after)).await?;
             commits.push(begin.elapsed().as_secs_f64() * 1e6);
             claims.push(took.as_secs_f64() * 1e6);
         }
@@ -136,13 +158,15 @@ impl Side {
     }
 }
 
-/// Claims, and undoes it in the same transaction; returns how long the claim took.
-fn one(tx: &Tx<'_>, token: &str) -> Result<Duration> {
+/// Claims, and does the rest in the same transaction; returns how long the claim took.
+fn one(tx: &Tx<'_>, token: &str, after: &[&'static str]) -> Result<Duration> {
     let caps = Caps::new(4, BTreeMap::new(), Capacities::default());
     let begin = Instant::now();
     let claimed = claim(tx, &caps, token, "x")?;
     let took = begin.elapsed();
     let job = claimed.ok_or_else(|| Error::internal("nothing could be claimed"))?;
-    tx.prepare_cached(UNDO)?.execute([job.seq])?;
+    for sql in after {
+        tx.prepare_cached(sql)?.execute([job.seq])?;
+    }
     Ok(took)
 }

@@ -1,8 +1,11 @@
 //! A job as a row and as JSON.
 
+use std::cell::Cell;
 use std::fmt;
 
 use rusqlite::Row;
+use rusqlite::types::FromSql;
+use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -276,51 +279,41 @@ impl Job {
     /// # Errors
     /// As any column.
     pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Job> {
-        let status: String = row.get("status")?;
-        let reason: Option<String> = row.get("reason")?;
-        let guard_pid: Option<i32> = row.get("guard_pid")?;
-        let guard = match guard_pid {
-            None => None,
-            Some(pid) => Some(crate::process::ProcessIdentity {
-                boot_id: row.get("boot_id")?,
-                pid,
-                start: row.get::<_, i64>("guard_start")?.unsigned_abs(),
-            }),
-        };
+        let row = InOrder::new(row);
         Ok(Job {
             seq: row.get("seq")?,
             id: row.get("id")?,
             kind: row.get("kind")?,
+            lane: row.get("lane_key")?,
+            status: Status::parse(&row.get::<String>("status")?).map_err(column_error)?,
+            reason: row.get::<Option<String>>("reason")?.as_deref().and_then(Reason::parse),
             source_path: row.get("source_path")?,
             topic_id: row.get("topic_id")?,
             persona_name: row.get("persona_name")?,
-            status: Status::parse(&status).map_err(column_error)?,
-            reason: reason.as_deref().and_then(Reason::parse),
+            inputs: row.json("inputs_json")?.unwrap_or_default(),
+            grants: row.json("grants_json")?.unwrap_or_default(),
+            requested_by: row.get("requested_by")?,
+            priority: row.get("priority")?,
+            not_before: row.get("not_before_ms")?,
+            created_at: row.get("created_ms")?,
             started_at: row.get("started_ms")?,
             ending_at: row.get("ending_ms")?,
             completed_at: row.get("completed_ms")?,
             exit_code: row.get("exit_code")?,
             signal: row.get("signal")?,
             error_tail: row.get("error_tail")?,
-            created_at: row.get("created_ms")?,
-            usage: json(row, "usage_json")?,
-            cost_usd: row.get("cost_usd")?,
-            lane: row.get("lane_key")?,
-            retry_of: row.get("retry_of")?,
-            requested_by: row.get("requested_by")?,
-            priority: row.get("priority")?,
-            not_before: row.get("not_before_ms")?,
-            retry_at: row.get("retry_at_ms")?,
-            inputs: json(row, "inputs_json")?.unwrap_or_default(),
             summary: row.get("summary")?,
-            result: json(row, "result_json")?,
-            warnings: json(row, "warnings_json")?.unwrap_or_default(),
+            result: row.json("result_json")?,
+            warnings: row.json("warnings_json")?.unwrap_or_default(),
             cancelled_by: row.get("cancelled_by")?,
             session_ref: row.get("session_ref")?,
+            usage: row.json("usage_json")?,
+            cost_usd: row.get("cost_usd")?,
             config_digest: row.get("config_digest")?,
-            grants: json(row, "grants_json")?.unwrap_or_default(),
+            retry_of: row.get("retry_of")?,
             engine: row.get("engine")?,
-            guard,
+            retry_at: row.get("retry_at_ms")?,
+            guard: guard(&row)?,
         })
     }
 
@@ -334,12 +327,63 @@ impl Job {
     }
 }
 
-fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, name: &str) -> rusqlite::Result<Option<T>> {
-    let text: Option<String> = row.get(name)?;
-    let value = text.map(|text| serde_json::from_str(&text)).transpose();
-    value.map_err(|cause| column_error(Error::internal("a column is not JSON").source(cause)))
+fn guard(row: &InOrder<'_>) -> rusqlite::Result<Option<crate::process::ProcessIdentity>> {
+    let Some(pid) = row.get("guard_pid")? else { return Ok(None) };
+    let start = row.get::<i64>("guard_start")?.unsigned_abs();
+    Ok(Some(crate::process::ProcessIdentity { boot_id: row.get("boot_id")?, pid, start }))
+}
+
+/// A row whose columns are asked for by name and mostly in their order: each is looked for from the
+/// last one on. A row of this table has some forty, and looking for each name from the first one on
+/// took as long as all else about reading a job.
+struct InOrder<'r> {
+    row: &'r Row<'r>,
+    next: Cell<usize>,
+}
+
+impl<'r> InOrder<'r> {
+    fn new(row: &'r Row<'r>) -> InOrder<'r> {
+        InOrder { row, next: Cell::new(0) }
+    }
+
+    fn get<T: FromSql>(&self, name: &str) -> rusqlite::Result<T> {
+        let statement = self.row.as_ref();
+        let (next, count) = (self.next.get(), statement.column_count());
+        let is_it = |place: &usize| statement.column_name(*place).is_ok_and(|it| it == name);
+        let place = (next..count).chain(0..next).find(is_it);
+        let place = place.ok_or_else(|| rusqlite::Error::InvalidColumnName(name.to_owned()))?;
+        self.next.set(place + 1);
+        self.row.get(place)
+    }
+
+    fn json<T: DeserializeOwned>(&self, name: &str) -> rusqlite::Result<Option<T>> {
+        let text: Option<String> = self.get(name)?;
+        let value = text.map(|text| serde_json::from_str(&text)).transpose();
+        value.map_err(|cause| column_error(Error::internal("a column is not JSON").source(cause)))
+    }
 }
 
 fn column_error(cause: Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_found_by_name_in_any_order() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let found: (i64, i64, i64, i64) = connection
+            .query_row("SELECT 1 AS a, 2 AS b, 3 AS c", [], |row| {
+                let row = InOrder::new(row);
+                Ok((row.get("b")?, row.get("c")?, row.get("a")?, row.get("a")?))
+            })
+            .unwrap();
+        assert_eq!(found, (2, 3, 1, 1));
+        let missing = connection
+            .query_row("SELECT 1 AS a", [], |row| InOrder::new(row).get::<i64>("b"))
+            .unwrap_err();
+        assert!(matches!(missing, rusqlite::Error::InvalidColumnName(name) if name == "b"));
+    }
 }

@@ -50,13 +50,6 @@ impl Block {
     pub(crate) fn words(&self) -> usize {
         self.pieces.iter().filter(|it| it.is_word()).count()
     }
-
-    /// Returns the bytes of the old text that it came from.
-    pub(crate) fn origin(&self) -> Option<Range<usize>> {
-        let mut origins = self.pieces.iter().filter_map(|it| it.origin.clone());
-        let first = origins.next()?;
-        Some(origins.fold(first, |sum, it| sum.start.min(it.start)..sum.end.max(it.end)))
-    }
 }
 
 /// A text as its blocks.

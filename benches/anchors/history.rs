@@ -89,6 +89,7 @@ pub(crate) fn newest(repo: &Path) -> Result<Vec<String>, String> {
 }
 
 fn git(repo: &Path, arguments: &[&str]) -> Result<String, String> {
+    #[allow(clippy::disallowed_methods, reason = "a benchmark is no server")]
     let mut command = Command::new("git");
     command.arg("-C").arg(repo).args(arguments);
     let output = command.output().map_err(|cause| format!("cannot start git: {cause}"))?;
@@ -100,6 +101,7 @@ fn git(repo: &Path, arguments: &[&str]) -> Result<String, String> {
 
 /// Reads blobs; those that are too large or no text are left out.
 fn cat(repo: &Path, ids: &[&str]) -> Result<HashMap<String, String>, String> {
+    #[allow(clippy::disallowed_methods, reason = "a benchmark is no server")]
     let mut command = Command::new("git");
     command.arg("-C").arg(repo).args(["cat-file", "--batch"]);
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -19,7 +19,8 @@ use crate::edits::{CLASSES, Case, Corpus};
 use crate::history::{History, Life};
 use crate::score::{Answer, Score};
 
-const USAGE: &str = "usage: anchors [--cases N] [--seed N] [--show CLASS] REPOSITORY...";
+const USAGE: &str = "usage: scripts/bench anchors [--cases N] [--seed N] [--only CLASS] \
+                     [--show CLASS] [--alone] REPOSITORY...";
 
 struct Wanted {
     cases: usize,
@@ -104,26 +105,15 @@ fn drawn(histories: &[History], gap: usize, life: Life, dice: &mut Dice) -> Opti
 }
 
 fn heading() {
+    let groups = format!("{:>6} {:>6} {:>6}", "theirs", "", "");
+    let ours = format!("{:>6} {:>6} {:>6} {:>6}", "ours", "", "", "");
+    println!("{:38} {:>5} | {groups} | {ours} | {:>6} {:>6} | ms", "", "", "review", "");
+    let theirs = format!("{:>6} {:>6} {:>6}", "right", "wrong", "lost");
+    let times = format!("{:>6} {:>6} {:>6}", "p50", "p95", "max");
+    let review = format!("{:>6} {:>6}", "right", "wrong");
     println!(
-        "{:38} {:>5} | {:>6} {:>6} {:>6} | {:>6} {:>6} {:>6} {:>6} | {:>6} {:>6} | {:>6} {:>6} {:>6}",
-        "", "", "theirs", "", "", "ours", "", "", "", "review", "", "ms", "", ""
-    );
-    println!(
-        "{:38} {:>5} | {:>6} {:>6} {:>6} | {:>6} {:>6} {:>6} {:>6} | {:>6} {:>6} | {:>6} {:>6} {:>6}",
-        "class",
-        "cases",
-        "right",
-        "wrong",
-        "lost",
-        "right",
-        "wrong",
-        "lost",
-        "border",
-        "right",
-        "wrong",
-        "p50",
-        "p95",
-        "max"
+        "{:38} {:>5} | {theirs} | {theirs} {:>6} | {review} | {times}",
+        "class", "cases", "border"
     );
 }
 
@@ -149,33 +139,24 @@ fn row(name: &str, cases: Vec<Case>, wanted: &Wanted) {
         let is_shown = wanted.show.as_ref().is_some_and(|it| name.contains(it.as_str()));
         if is_shown && ours.right == before.right {
             let new = |range: &Option<_>| range.clone().map(|it| &case.new[it]);
-            println!(
-                "--- {:?} {} wrong:{} lost:{} review_wrong:{}\n old: {:?}\n truth: {:?}\n found: {:?}",
-                placed.state,
-                placed.method,
-                ours.wrong - before.wrong,
-                ours.lost - before.lost,
-                ours.review_wrong - before.review_wrong,
-                &case.old[case.span.clone()],
-                new(&case.truth),
-                new(&placed.range)
-            );
+            let (wrong, lost) = (ours.wrong - before.wrong, ours.lost - before.lost);
+            println!("--- {:?} {} wrong:{wrong} lost:{lost}", placed.state, placed.method);
+            println!(" old: {:?}", &case.old[case.span.clone()]);
+            println!(" truth: {:?}\n found: {:?}", new(&case.truth), new(&placed.range));
         }
     }
     let all = cases.len();
     #[allow(clippy::cast_precision_loss, reason = "counts of cases")]
     let percent = |count: usize| 100.0 * count as f64 / all.max(1) as f64;
+    let shares = |counts: &[usize]| -> String {
+        let shown: Vec<String> = counts.iter().map(|it| format!("{:>6.1}", percent(*it))).collect();
+        shown.join(" ")
+    };
     println!(
-        "{name:38} {all:>5} | {:>6.1} {:>6.1} {:>6.1} | {:>6.1} {:>6.1} {:>6.1} {:>6.1} | {:>6.1} {:>6.1} | {:>6.2} {:>6.2} {:>6.2}",
-        percent(theirs.right),
-        percent(theirs.wrong),
-        percent(theirs.lost),
-        percent(ours.right),
-        percent(ours.wrong),
-        percent(ours.lost),
-        percent(ours.boundary),
-        percent(ours.review_right),
-        percent(ours.review_wrong),
+        "{name:38} {all:>5} | {} | {} | {} | {:>6.2} {:>6.2} {:>6.2}",
+        shares(&[theirs.right, theirs.wrong, theirs.lost]),
+        shares(&[ours.right, ours.wrong, ours.lost, ours.boundary]),
+        shares(&[ours.review_right, ours.review_wrong]),
         ours.time(0.5),
         ours.time(0.95),
         ours.time(1.0),

@@ -77,11 +77,6 @@ impl Score {
         }
     }
 
-    /// Returns how many cases there were.
-    pub(crate) fn cases(&self) -> usize {
-        self.alive + self.dead
-    }
-
     /// Returns a time at a share of the sorted times, in milliseconds.
     pub(crate) fn time(&self, share: f64) -> f64 {
         let mut times = self.times.clone();

@@ -158,13 +158,13 @@ fn an_agent_that_dies_of_a_signal_has_failed() {
 #[test]
 fn an_agent_that_takes_too_long_is_timed_out() {
     let agent = "trap 'exit 5' INT TERM; echo partial >&2; while :; do sleep 0.02; done";
-    let (_bench, server, job) = run("timeout = \"1s\", produces = \"proposal\"", agent);
+    let (_bench, server, job) = run("timeout = \"3s\", produces = \"proposal\"", agent);
     let row = Row {
         status: "timed_out",
         reason: "wall_timeout",
         exit_code: json!(5),
         error_tail: "partial\n",
-        message: "Agent timed out after 1s.",
+        message: "Agent timed out after 3s.",
     };
     assert_row(&server, &job, &row);
     server.stop();

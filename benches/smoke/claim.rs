@@ -33,8 +33,8 @@ const WITHIN: &str = "
     DELETE FROM agent_jobs WHERE lane_key IS NULL AND status = 'queued';
     UPDATE agent_jobs SET status = 'queued', started_ms = NULL, lane_slot = NULL, ready = 1
     WHERE status = 'running'";
-/// What happens after each claim, aside of it: the job ends, another one waits at the lane's end, and
-/// of the lane the first one is ready again. So the claims go through the lane as they do in life.
+/// What happens after each claim, aside of it: the job ends, another one waits at the lane's end,
+/// and of the lane the first one is ready again. So the claims go through the lane as in life.
 const AFTER_BESIDE: [&str; 2] = [
     "UPDATE agent_jobs SET status = 'succeeded', completed_ms = created_ms, token_hash = NULL
      WHERE seq = :seq",

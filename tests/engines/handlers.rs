@@ -146,6 +146,7 @@ fn events_say_what_their_document_says() {
     let touches = bench.ended(&bench.job("touches", json!({})));
     let keep = format!("/api/agent/jobs/{}/keep", touches["id"].as_str().unwrap());
     bench.post(&keep, json!({})).ok();
+    bench.post("/api/persons", json!({"name": "kim", "role": "viewer"})).ok();
     server.stop();
     let mut seen: Vec<String> = Vec::new();
     for (_, word, data) in rows(&bench) {

@@ -38,7 +38,8 @@ pub struct GuardSpec {
     pub cgroups: Cgroups,
 }
 
-/// Starts a guard. The agent's start is reported by [`crate::process::GuardEvent::Started`] or by the exit record.
+/// Starts a guard. The agent's start is reported by [`crate::process::GuardEvent::Started`], or by
+/// the exit record.
 ///
 /// # Errors
 /// `invalid` for a launch that this release cannot do; `conflict` with code `job_launched` if the

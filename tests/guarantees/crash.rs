@@ -73,10 +73,12 @@ fn check(point: &str, word: &str, had_finished: Option<bool>) {
         }
     }
     // The lane was freed, the one that waited runs once, and the first was not repeated.
-    assert_eq!(next["status"], "succeeded", "{point}: {next:#}");
+    // After the settlement it may have been claimed already, in the moment before the crash.
+    let is_caught = point == "after_settle" && next["reason"] == "server_restarted";
+    assert!(is_caught || next["status"] == "succeeded", "{point}: {next:#}");
     let ran = bench.left("ran");
     let times = [&first, &second].map(|it| ran.lines().filter(|line| line == it).count());
-    assert_eq!(times[1], 1, "{point}");
+    assert!(times[1] == 1 || (is_caught && times[1] == 0), "{point}");
     match point {
         "after_claim" | "after_prepare" => assert_eq!(times[0], 0, "{point}"),
         _ if has_record => assert_eq!(times[0], 1, "{point}"),

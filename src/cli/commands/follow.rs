@@ -61,7 +61,7 @@ pub(super) fn run(desk: &Desk, client: &Client, follow: &Follow) -> Result<u8> {
     let mut events = client.events(None);
     let mut absence = Absence::default();
     // The stream stands before the first look, so that no change falls between the two.
-    watch.wait(&mut events)?;
+    watch.wait_or_pause(&mut events)?;
     loop {
         match watch.look() {
             Ok(Some(job)) => {
@@ -79,7 +79,7 @@ pub(super) fn run(desk: &Desk, client: &Client, follow: &Follow) -> Result<u8> {
             }
             Err(cause) => return Err(cause),
         }
-        watch.wait(&mut events)?;
+        watch.wait_or_pause(&mut events)?;
     }
 }
 
@@ -146,6 +146,17 @@ impl Watch<'_> {
             _ => "the job ended while the server was away",
         };
         self.desk.screen.note(how);
+    }
+
+    /// Waits for something new. A server that is away is found so by the next look, which says it.
+    fn wait_or_pause(&self, events: &mut Events<'_>) -> Result<()> {
+        match self.wait(events) {
+            Err(cause) if is_absence(&cause) => {
+                std::thread::sleep(LOOK_INTERVAL);
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     fn wait(&self, events: &mut Events<'_>) -> Result<()> {

@@ -151,12 +151,12 @@ pub(crate) async fn rate(asked: &Asked, base: &Path, report: &mut Report) -> Out
         let site = Site::new(base, &format!("jobs-{slots}"), u32::try_from(slots)?)?;
         let (server, _) = site.serve().await?;
         let guards = Arc::new(BareGuards::like(&server, &site, "true").await?);
-        let warm = batch(&server, 60, slots).await?;
+        let warm = batch(&server, 60).await?;
         let count = (warm * asked.seconds * 1.5).clamp(60.0, 5_000.0) as usize;
         let mut pairs = Vec::new();
         for _ in 0..asked.rounds {
             let theirs = guards.rate(count, slots).await?;
-            pairs.push((batch(&server, count, slots).await?, theirs));
+            pairs.push((batch(&server, count).await?, theirs));
         }
         let aim = Aim::AtLeast(0.6);
         let name = format!("durable over HTTP / bare guards, {slots} slots");
@@ -169,7 +169,7 @@ pub(crate) async fn rate(asked: &Asked, base: &Path, report: &mut Report) -> Out
 }
 
 /// Enqueues so many jobs of `true` and waits until all are settled; returns how many a second.
-pub(crate) async fn batch(server: &Server, count: usize, _slots: usize) -> Outcome<f64> {
+pub(crate) async fn batch(server: &Server, count: usize) -> Outcome<f64> {
     let request = server.request("POST", "/api/agent/jobs", Some(r#"{"kind":"true"}"#));
     let (request, left) = (Arc::new(request), Arc::new(AtomicU64::new(count as u64)));
     let before = succeeded(server)?;
@@ -203,7 +203,7 @@ pub(crate) async fn batch(server: &Server, count: usize, _slots: usize) -> Outco
 }
 
 /// Waits until nothing waits and nothing runs.
-async fn settled(server: &Server, begin: Instant) -> Outcome<()> {
+pub(crate) async fn settled(server: &Server, begin: Instant) -> Outcome<()> {
     let mut line = Line::connect(&server.socket).await?;
     for status in ["queued", "running"] {
         let target = format!("/api/agent/jobs?status={status}&limit=1");

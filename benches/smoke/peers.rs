@@ -27,12 +27,12 @@ pub(crate) async fn measure(asked: &Asked, base: &Path, report: &mut Report) -> 
     }
     let site = Site::new(base, "peers", u32::try_from(slots)?)?;
     let (server, _) = site.serve().await?;
-    batch(&server, 40, slots).await?;
+    batch(&server, 40).await?;
     let (mut with_pueue, mut with_tsp) = (Vec::new(), Vec::new());
     let few = (asked.seconds * 12.0).max(4.0) as usize;
     let many = (asked.seconds * 300.0).max(40.0) as usize;
     for _ in 0..asked.rounds {
-        let ours = batch(&server, many, slots).await?;
+        let ours = batch(&server, many).await?;
         if let Some(pueue) = &pueue {
             with_pueue.push((ours, pueue.batch(few)?));
         }

@@ -1,16 +1,20 @@
 //! Single reads and durable enqueueing over kept connections, against an empty reply.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::Asked;
+use crate::jobs::settled;
 use crate::report::{Aim, Report};
 use crate::site::{Outcome, Server, Site};
 use crate::wire::{Load, load};
 
 /// Connections of a sample.
 const CONNECTIONS: usize = 32;
+/// Jobs that are read in turns.
+const JOBS_READ: usize = 50;
 
 pub(crate) async fn measure(asked: &Asked, site: &Site, report: &mut Report) -> Outcome<()> {
     let (server, _) = site.serve().await?;
@@ -72,14 +76,14 @@ pub(crate) async fn measure(asked: &Asked, site: &Site, report: &mut Report) -> 
     server.stop()
 }
 
-/// Makes some jobs to be read; they are deferred, so nothing runs meanwhile.
+/// Makes some jobs to be read, and lets them end.
 async fn fill(server: &Server) -> Outcome<Vec<String>> {
     let mut ids = Vec::new();
-    let body = json!({"kind": "true", "not_before": "2100-01-01T00:00:00Z"}).to_string();
-    for _ in 0..200 {
-        let made: Value = server.post("/api/agent/jobs", &body).await?;
+    for _ in 0..JOBS_READ {
+        let made: Value = server.post("/api/agent/jobs", r#"{"kind":"true"}"#).await?;
         ids.push(made["job_id"].as_str().unwrap_or_default().to_owned());
     }
+    settled(server, Instant::now()).await?;
     Ok(ids)
 }
 
@@ -90,7 +94,7 @@ fn cancel_waiting(server: &Server) -> Outcome<()> {
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     connection.execute(
         "UPDATE agent_jobs SET status = 'cancelled', completed_ms = created_ms, ready = 0
-         WHERE status = 'queued' AND seq > 200",
+         WHERE status = 'queued'",
         [],
     )?;
     Ok(())

@@ -148,8 +148,15 @@ pub async fn serve(
                 if is_news {
                     warn!("a connection could not be accepted: {cause}");
                 }
-                if spare.release() && !fault::is_off("spare_descriptor") {
-                    turn_one_away(&listeners).await;
+                if spare.release()
+                    && !fault::is_off("spare_descriptor")
+                    && let Some(arrived) = next_one(&listeners).await
+                {
+                    // Others may have left meanwhile: then there is room.
+                    match spare.restore() {
+                        true => doors.admit(arrived),
+                        false => turn_away(arrived),
+                    }
                 }
                 if spare.restore() && !fault::is_off("spare_descriptor") {
                     // Somebody was turned away: the next one is accepted in the same way.
@@ -168,13 +175,17 @@ pub async fn serve(
     doors.close(grace).await;
 }
 
-/// Tells one who waits to be accepted that there is no room. Somebody else may have taken the
-/// descriptor that was given up for it: then nobody is told.
-async fn turn_one_away(listeners: &Listeners) {
-    match timeout(TURN_AWAY_MAX, accept(listeners)).await {
-        Ok(Ok(Arrived::Tcp(stream, _))) => turn_away_tcp(stream),
-        Ok(Ok(Arrived::Unix(stream))) => turn_away_unix(stream),
-        Ok(Err(_)) | Err(_) => {}
+/// Accepts one who waits, with the descriptor that was given up for it. Somebody else may have
+/// taken that: then nobody is told.
+async fn next_one(listeners: &Listeners) -> Option<Arrived> {
+    timeout(TURN_AWAY_MAX, accept(listeners)).await.ok()?.ok()
+}
+
+/// Tells one that there is no room.
+fn turn_away(arrived: Arrived) {
+    match arrived {
+        Arrived::Tcp(stream, _) => turn_away_tcp(stream),
+        Arrived::Unix(stream) => turn_away_unix(stream),
     }
 }
 

@@ -3,7 +3,7 @@
 //! **Invariant:** what cannot be verified gets no signal.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 
 use nix::errno::Errno;
@@ -142,17 +142,32 @@ pub fn descends_from(pid: i32, ancestors: &[i32]) -> bool {
 /// Returns the value of a variable in the environment with which a process was started, or `None`
 /// if it has none, is gone, or may not be looked at.
 pub fn carries_mark(pid: i32, name: &str) -> Option<String> {
-    let own = read_proc(&format!("/proc/{pid}/environ"), ENVIRON_BYTES_MAX)?;
+    read_mark(pid, name).ok()?
+}
+
+/// The same, where it matters that the look itself may have failed.
+///
+/// # Errors
+/// As [`Stat::read`].
+pub(in crate::process) fn read_mark(pid: i32, name: &str) -> io::Result<Option<String>> {
+    let read = |path: &str| read_proc(path, ENVIRON_BYTES_MAX);
+    let Some(own) = read(&format!("/proc/{pid}/environ"))? else { return Ok(None) };
     let found = value_in(&own, name);
     if found.is_some() || !own.is_empty() {
-        return found;
+        return Ok(found);
     }
     // The first thread of a process may end before the others: then only they have the memory.
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
-    tasks.take(THREADS_MAX).find_map(|task| {
-        let environ = read_proc(task.path().join("environ").to_str()?, ENVIRON_BYTES_MAX)?;
-        value_in(&environ, name)
-    })
+    let Some(tasks) = seen(std::fs::read_dir(format!("/proc/{pid}/task")))? else {
+        return Ok(None);
+    };
+    for task in tasks.flatten().take(THREADS_MAX) {
+        let path = task.path().join("environ");
+        let environ = read(path.to_str().unwrap_or_default())?;
+        if let Some(found) = environ.and_then(|it| value_in(&it, name)) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 fn value_in(environ: &[u8], name: &str) -> Option<String> {
@@ -197,11 +212,21 @@ pub(in crate::process) struct Stat {
 }
 
 impl Stat {
+    /// Returns what is said of a process, or `None` if there is none, or none to be seen.
     pub(in crate::process) fn of(pid: i32) -> Option<Stat> {
+        Stat::read(pid).ok()?
+    }
+
+    /// The same, where it matters that the look itself may have failed.
+    ///
+    /// # Errors
+    /// As the kernel's, when there are no descriptors or no memory left.
+    pub(in crate::process) fn read(pid: i32) -> io::Result<Option<Stat>> {
         if pid <= 0 {
-            return None;
+            return Ok(None);
         }
-        Stat::parse(pid, &read_proc(&format!("/proc/{pid}/stat"), STAT_BYTES_MAX)?)
+        let text = read_proc(&format!("/proc/{pid}/stat"), STAT_BYTES_MAX)?;
+        Ok(text.and_then(|it| Stat::parse(pid, &it)))
     }
 
     /// Returns whether nothing of it runs. A process whose first thread ended looks like a zombie
@@ -232,11 +257,22 @@ impl Stat {
     }
 }
 
-fn read_proc(path: &str, bytes_max: u64) -> Option<Vec<u8>> {
+fn read_proc(path: &str, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    // A process that ends while it is read is ESRCH: as good as not there.
-    File::open(path).ok()?.take(bytes_max).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    let Some(file) = seen(File::open(path))? else { return Ok(None) };
+    Ok(seen(file.take(bytes_max).read_to_end(&mut bytes))?.map(|_| bytes))
+}
+
+/// Tells a process that is gone, or that may not be looked at, from a look that failed because this
+/// process or the machine has no descriptor or no memory left: that one says nothing.
+pub(in crate::process) fn seen<T>(look: io::Result<T>) -> io::Result<Option<T>> {
+    match look {
+        Ok(it) => Ok(Some(it)),
+        Err(cause) => match cause.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM) => Err(cause),
+            _ => Ok(None),
+        },
+    }
 }
 
 #[cfg(test)]

@@ -18,12 +18,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
-use crate::process::identity::{Signal, Stat, carries_mark, signal_verified};
+use crate::process::identity::{Signal, Stat, carries_mark, read_mark, seen, signal_verified};
 
 /// How long after the grace processes may take to vanish once they are killed.
 const KILL_MAX: Duration = Duration::from_millis(900);
 /// How often the server looks again while it ends processes.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// So many looks in a row must find nothing, and nobody who ended just now. A process that forks
+/// and exits all the time can slip through one: the parent is listed before its child is born, and
+/// has ended when it is its turn.
+const CALM_LOOKS: u32 = 2;
 /// How long orphans may be zombies.
 const REAP_PAUSE: Duration = Duration::from_millis(500);
 /// Most processes that are told apart in counting; more are ended, but not counted.
@@ -43,12 +47,20 @@ impl Children {
     /// Starts a command and registers it before anybody can take it for a stray.
     pub(in crate::process) fn spawn(&self, command: &mut Command) -> io::Result<(Child, i32)> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let child = command.spawn()?;
+        let mut child = command.spawn()?;
         let pid = child.id().and_then(|it| i32::try_from(it).ok());
         let pid = pid.ok_or_else(|| io::Error::other("a new process has no pid"))?;
         // Nobody has waited for it yet, so `/proc` still shows it even if it has exited.
-        let start = Stat::of(pid).map(|it| it.start);
-        known.insert(pid, start.ok_or_else(|| io::Error::other("/proc does not show a child"))?);
+        let seen = Stat::read(pid)
+            .and_then(|it| it.ok_or_else(|| io::Error::other("/proc does not show a child")));
+        match seen {
+            Ok(stat) => known.insert(pid, stat.start),
+            Err(cause) => {
+                // What cannot be told from a stray must not run; it has not been reaped.
+                let _ = child.start_kill();
+                return Err(cause);
+            }
+        };
         Ok((child, pid))
     }
 
@@ -58,13 +70,22 @@ impl Children {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
     }
 
-    /// Returns those children of this process that it did not start.
-    fn strays(&self) -> Vec<Stat> {
+    /// Returns those children of this process that it did not start, and reaps the dead among them.
+    /// One at a time looks: an orphan that another one reaped would be missing here, and with it
+    /// the word that it may have left a child.
+    fn take_strays(&self) -> io::Result<Vec<Stat>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|pid, start| Stat::of(*pid).is_some_and(|it| it.start == *start));
+        // One that cannot be looked at stays known: else it would be ended as a stray.
+        known.retain(|pid, start| match Stat::read(*pid) {
+            Ok(stat) => stat.is_some_and(|it| it.start == *start),
+            Err(_) => true,
+        });
         let me = unistd::getpid().as_raw();
-        let children = Listing::new().children(me);
-        children.into_iter().filter(|it| known.get(&it.pid) != Some(&it.start)).collect()
+        let children = Listing::new()?.children(me)?.into_iter();
+        let strays: Vec<Stat> =
+            children.filter(|it| known.get(&it.pid) != Some(&it.start)).collect();
+        strays.iter().filter(|it| it.is_dead()).for_each(reap);
+        Ok(strays)
     }
 }
 
@@ -84,21 +105,18 @@ pub fn become_subreaper() -> Result<()> {
 /// KILL after `grace`, until none is left. Reaps each by pid. Returns how many were ended.
 ///
 /// # Errors
-/// `unavailable` with code `survivors` if some cannot be ended.
+/// `unavailable`, with code `survivors` if some cannot be ended.
 pub async fn sweep_orphans(children: &Children, grace: Duration) -> Result<u32> {
     let children = children.clone();
     end_found(grace, move || {
-        let mut found = Vec::new();
-        let listing = Listing::new();
-        for stray in children.strays() {
-            if stray.is_dead() {
-                reap(&stray);
-            } else {
-                found.push(stray);
-                found.extend(listing.descendants(stray.pid));
-            }
+        let (dead, mut found): (Vec<Stat>, Vec<Stat>) =
+            children.take_strays()?.into_iter().partition(Stat::is_dead);
+        let listing = Listing::new()?;
+        for place in 0..found.len() {
+            let below = listing.descendants(found[place].pid)?;
+            found.extend(below);
         }
-        (found, None)
+        Ok(Look { found, ended: dead, mark: None })
     })
     .await
 }
@@ -128,11 +146,11 @@ pub async fn reap_orphans(children: Children, stop: CancellationToken) {
             () = stop.cancelled() => return,
         }
         let children = children.clone();
-        let reaped = tokio::task::spawn_blocking(move || {
-            children.strays().into_iter().filter(Stat::is_dead).for_each(|it| reap(&it));
-        });
-        if let Err(cause) = reaped.await {
-            tracing::error!("orphans are not reaped: {cause}");
+        let reaped = tokio::task::spawn_blocking(move || children.take_strays());
+        match reaped.await {
+            Ok(Ok(_)) => {}
+            Ok(Err(cause)) => tracing::error!("orphans are not reaped: {cause}"),
+            Err(cause) => tracing::error!("orphans are not reaped: {cause}"),
         }
     }
 }
@@ -146,7 +164,7 @@ fn reap(stray: &Stat) {
 /// none is left. Returns how many were ended. The job's guard must be gone: it has the mark too.
 ///
 /// # Errors
-/// `unavailable` with code `survivors` if some cannot be ended.
+/// `unavailable`, with code `survivors` if some cannot be ended.
 pub async fn end_marked(name: &str, value: &str, grace: Duration) -> Result<u32> {
     if fault::is_off("mark") {
         return Ok(0);
@@ -154,53 +172,80 @@ pub async fn end_marked(name: &str, value: &str, grace: Duration) -> Result<u32>
     let (name, value) = (name.to_owned(), value.to_owned());
     end_found(grace, move || {
         let me = unistd::getpid().as_raw();
-        let is_marked = |pid| carries_mark(pid, &name).as_deref() == Some(value.as_str());
-        let found = all_processes()
-            .into_iter()
-            .filter(|it| it.pid != me && it.pid > 1 && !it.is_dead() && is_marked(it.pid))
-            .collect();
-        (found, Some((name.clone(), value.clone())))
+        let mut found = all_processes()?;
+        found.retain(|it| it.pid != me && it.pid > 1 && !it.is_dead());
+        let mut marked = Vec::new();
+        for stat in found {
+            if read_mark(stat.pid, &name)?.as_deref() == Some(value.as_str()) {
+                marked.push(stat);
+            }
+        }
+        // Who ended meanwhile cannot be asked for its mark any more.
+        let mark = Some((name.clone(), value.clone()));
+        Ok(Look { found: marked, ended: Vec::new(), mark })
     })
     .await
 }
 
-/// What `find` returns: the processes, and a mark that each must still carry.
-type Found = (Vec<Stat>, Option<(String, String)>);
+/// One look for processes that should be gone.
+struct Look {
+    found: Vec<Stat>,
+    /// Those that should be gone and just ended. Each may have had a child that this look missed.
+    ended: Vec<Stat>,
+    /// What each that was found must still carry when it gets its signal.
+    mark: Option<(String, String)>,
+}
 
 async fn end_found(
     grace: Duration,
-    find: impl Fn() -> Found + Send + Sync + 'static,
+    find: impl Fn() -> io::Result<Look> + Send + Sync + 'static,
 ) -> Result<u32> {
     let kill_at = Instant::now() + grace;
     let find = Arc::new(find);
     let mut sweep = Sweep::default();
     let mut give_up_at = None;
+    let (mut calm_looks, mut ended) = (0, HashSet::new());
     loop {
         let is_over = Instant::now() >= kill_at;
         let find = find.clone();
         // The walk through `/proc` blocks for milliseconds.
         let pass = tokio::task::spawn_blocking(move || {
-            let (found, mark) = find();
-            let mark = mark.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
+            let look = find()?;
+            let mark = look.mark.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
             match is_over {
-                true => sweep.kill(&found, mark),
-                false => sweep.terminate(&found, mark),
+                true => sweep.kill(&look.found, mark),
+                false => sweep.terminate(&look.found, mark),
             }
-            (sweep, found)
+            Ok::<_, io::Error>((sweep, look))
         });
-        let found;
-        (sweep, found) = pass.await.context(ErrorKind::Internal, || "a sweep failed".into())?;
-        if found.is_empty() {
+        let pass = pass.await.context(ErrorKind::Internal, || "a sweep failed".into())?;
+        let look;
+        (sweep, look) =
+            pass.context(ErrorKind::Unavailable, || "processes cannot be seen".into())?;
+        // One that nobody can reap, because a debugger holds it, counts once.
+        let news = look.ended.iter().filter(|it| ended.insert((it.pid, it.start))).count();
+        let is_calm = look.found.is_empty() && news == 0;
+        calm_looks = if is_calm { calm_looks + 1 } else { 0 };
+        if calm_looks >= CALM_LOOKS || (look.found.is_empty() && fault::is_off("calm")) {
             return Ok(sweep.count());
         }
         if is_over && Instant::now() >= *give_up_at.get_or_insert(Instant::now() + KILL_MAX) {
-            let pids: Vec<String> = found.iter().map(|it| it.pid.to_string()).collect();
-            return Err(Error::unavailable(format!("processes {} do not end", pids.join(", ")))
-                .code("survivors")
-                .hint("look at them with ps; the lane stays held until they are gone"));
+            return Err(survivors(&look.found));
         }
-        tokio::time::sleep(if is_over { LOOK_EVERY / 10 } else { LOOK_EVERY }).await;
+        let is_late = is_over || calm_looks > 0;
+        tokio::time::sleep(if is_late { LOOK_EVERY / 10 } else { LOOK_EVERY }).await;
     }
+}
+
+fn survivors(found: &[Stat]) -> Error {
+    let pids: Vec<String> = found.iter().map(|it| it.pid.to_string()).collect();
+    let what = match pids.is_empty() {
+        true => "processes fork faster than they can be ended".to_owned(),
+        false => format!("processes {} do not end", pids.join(", ")),
+    };
+    Error::unavailable(what)
+        .code("survivors")
+        .hint("look at them with ps; the lane stays held until they are gone")
 }
 
 /// Which processes were told to end, each once.
@@ -287,48 +332,54 @@ pub(in crate::process) struct Listing {
 }
 
 impl Listing {
-    pub(in crate::process) fn new() -> Listing {
+    /// # Errors
+    /// As [`Stat::read`], and so of the two that follow.
+    pub(in crate::process) fn new() -> io::Result<Listing> {
         if Path::new("/proc/thread-self/children").exists() {
-            return Listing { all: None };
+            return Ok(Listing { all: None });
         }
         let mut all: HashMap<i32, Vec<Stat>> = HashMap::new();
-        for stat in all_processes() {
+        for stat in all_processes()? {
             all.entry(stat.ppid).or_default().push(stat);
         }
-        Listing { all: Some(all) }
+        Ok(Listing { all: Some(all) })
     }
 
     /// Returns the children of a process, zombies too. Some may be missing when others end at this
     /// moment: whoever needs all of them asks until there is none.
-    pub(in crate::process) fn children(&self, pid: i32) -> Vec<Stat> {
+    pub(in crate::process) fn children(&self, pid: i32) -> io::Result<Vec<Stat>> {
         if let Some(all) = &self.all {
-            return all.get(&pid).cloned().unwrap_or_default();
+            return Ok(all.get(&pid).cloned().unwrap_or_default());
         }
-        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+        let Some(tasks) = seen(std::fs::read_dir(format!("/proc/{pid}/task")))? else {
+            return Ok(Vec::new());
+        };
         let mut found = Vec::new();
         for task in tasks.flatten() {
             // Every thread has a list of its own.
-            let Ok(text) = std::fs::read_to_string(task.path().join("children")) else { continue };
-            let pids = text.split_ascii_whitespace().filter_map(|it| it.parse().ok());
-            // The pid may be another's by now, but then its parent is another too.
-            found.extend(pids.filter_map(Stat::of).filter(|it| it.ppid == pid));
+            let text = seen(std::fs::read_to_string(task.path().join("children")))?;
+            let text = text.unwrap_or_default();
+            for pid_below in text.split_ascii_whitespace().filter_map(|it| it.parse().ok()) {
+                // The pid may be another's by now, but then its parent is another too.
+                found.extend(Stat::read(pid_below)?.filter(|it| it.ppid == pid));
+            }
         }
-        found
+        Ok(found)
     }
 
     /// Returns all descendants of a process, without itself.
-    pub(in crate::process) fn descendants(&self, pid: i32) -> Vec<Stat> {
+    pub(in crate::process) fn descendants(&self, pid: i32) -> io::Result<Vec<Stat>> {
         let mut found: Vec<Stat> = Vec::new();
         let mut known = HashSet::from([pid]);
         let mut next = pid;
         let mut at = 0;
         loop {
-            for child in self.children(next) {
+            for child in self.children(next)? {
                 if known.insert(child.pid) {
                     found.push(child);
                 }
             }
-            let Some(stat) = found.get(at) else { return found };
+            let Some(stat) = found.get(at) else { return Ok(found) };
             next = stat.pid;
             at += 1;
         }
@@ -340,8 +391,36 @@ pub(in crate::process) fn reap_any() -> Result<nix::sys::wait::WaitStatus, Errno
     waitpid(None, Some(WaitPidFlag::WNOHANG))
 }
 
-fn all_processes() -> Vec<Stat> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
-    pids.filter_map(Stat::of).collect()
+fn all_processes() -> io::Result<Vec<Stat>> {
+    let entries = seen(std::fs::read_dir("/proc"))?.into_iter().flatten().flatten();
+    let pids = entries.filter_map(|it| it.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| Stat::read(pid).transpose()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn zombie(pid: i32) -> Stat {
+        let own = Stat::of(unistd::getpid().as_raw()).unwrap();
+        Stat { pid, ..own }
+    }
+
+    /// Fails with `WB_WITHOUT=calm`.
+    #[tokio::test]
+    async fn g08_nothing_found_while_one_just_ended_means_nothing() {
+        // Who ended before each look; 7 is held by a debugger.
+        let ended: [&[i32]; 6] = [&[], &[7], &[7], &[7, 8], &[7], &[7]];
+        let looks = Arc::new(AtomicUsize::new(0));
+        let count = looks.clone();
+        let swept = end_found(Duration::ZERO, move || {
+            let at = count.fetch_add(1, Ordering::SeqCst);
+            let ended = ended[at].iter().map(|it| zombie(*it)).collect();
+            Ok(Look { found: Vec::new(), ended, mark: None })
+        });
+        assert_eq!(swept.await.unwrap(), 0);
+        assert_eq!(looks.load(Ordering::SeqCst), 6, "two looks in a row that found nobody");
+    }
 }

@@ -17,7 +17,7 @@ use nix::sys::socket::{MsgFlags, recv};
 use tokio::process::Child;
 use tokio::time::Instant;
 
-use crate::base::{Result, fault};
+use crate::base::{Context, ErrorKind, Result, fault};
 use crate::process::cgroup::Cgroup;
 use crate::process::identity::{ProcessIdentity, Signal, Stat};
 use crate::process::launch::{ExitCause, ExitRecord, GuardEvent, LINE_BYTES_MAX, read_exit_record};
@@ -378,7 +378,8 @@ fn kill_below(
         tracing::warn!("the cgroup {} is not killed: {cause}", cgroup.folder());
     }
     if guard.is_proven(mark) {
-        let found = Listing::new().descendants(guard.pid);
+        let found = Listing::new().and_then(|it| it.descendants(guard.pid));
+        let found = found.context(ErrorKind::Unavailable, || "cannot see processes".into())?;
         // Proven again: what was listed was below the guard, if it was the guard all the time.
         if guard.is_proven(mark) {
             Sweep::default().kill(&found, None);

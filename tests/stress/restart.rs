@@ -75,7 +75,9 @@ fn a_job_whose_answer_was_lost_is_made_once() {
     let bench = Bench::new();
     bench.word_kind("quick", "timeout = \"20s\"", "exit 0");
     let server = bench.serve_with(&[("WB_CRASH_AT", "before_answer")]);
-    let running = Running::new(&bench, &["job", "create", "quick", "--wait", "--json"]);
+    // Not before the crash: a job that was running then has failed with its server.
+    let args = ["job", "create", "quick", "--not-before", "3s", "--wait", "--json"];
+    let running = Running::new(&bench, &args);
     let mut server = server;
     server.wait();
     let server = bench.serve();

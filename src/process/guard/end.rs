@@ -120,8 +120,14 @@ pub(in crate::process::guard) fn survivors() -> Vec<i32> {
     alive.map(|it| it.pid).take(SURVIVORS_MAX).collect()
 }
 
+/// What cannot be seen now is looked for again, until the time to give up; and who has children is
+/// not done.
 fn descendants() -> Vec<Stat> {
-    Listing::new().descendants(getpid().as_raw())
+    let found = Listing::new().and_then(|it| it.descendants(getpid().as_raw()));
+    found.unwrap_or_else(|cause| {
+        note(&format!("processes cannot be seen: {cause}"));
+        Vec::new()
+    })
 }
 
 fn signal_group(agent: &Agent, signal: RawSignal) {

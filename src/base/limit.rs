@@ -82,6 +82,8 @@ pub const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
 pub const RESTORE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Largest of all bodies that are held at one time, together, in bytes.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Most bytes of large bodies of agents at work at one time: they take none of the people's.
+pub const AGENT_BODIES_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Largest of all answers above 64 KiB that are being written at one time, together, in bytes.
 pub const ANSWERS_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Longest time in which a client takes less than 64 KiB of its answer, in milliseconds.
@@ -231,6 +233,7 @@ limits! {
     RESULT_BODY_BYTES_MAX "bytes" "too_large" "a body with a result";
     RESTORE_BODY_BYTES_MAX "bytes" "too_large" "a body that asks for changes to be undone";
     BODIES_BYTES_MAX "bytes" "bodies_full" "all bodies that have arrived and are at work";
+    AGENT_BODIES_BYTES_MAX "bytes" "bodies_full" "the same of agents";
     ANSWERS_BYTES_MAX "bytes" "answers_full" "all large answers that are being sent";
     WRITE_STALL_MS_MAX "ms" "(closed)" "time in which a client takes less than 64 KiB";
     TCP_CONNECTIONS_MAX "connections" "too_many_connections" "connections over TCP";

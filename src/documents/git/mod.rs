@@ -222,7 +222,7 @@ impl Repo {
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
         let done = self.shared.tasks.spawn(work).await;
-        done.context(ErrorKind::Internal, || "an approval panicked".to_owned())?
+        done.context(ErrorKind::Internal, || "work on the repository panicked".to_owned())?
     }
 
     pub(in crate::documents) fn git(&self) -> &Git {

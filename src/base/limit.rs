@@ -181,6 +181,12 @@ pub const HISTORY_ENTRIES_MAX: usize = 1_000;
 pub const DIFF_BYTES_MAX: usize = 1024 * 1024;
 /// Most headings of a Source.
 pub const HEADINGS_MAX: usize = 10_000;
+/// Most Sources with changes that are not committed that are looked at.
+pub const DIRTY_SOURCES_MAX: usize = 20_000;
+/// Most folders of Sources whose changes the kernel is asked to tell.
+pub const WATCHED_FOLDERS_MAX: usize = 4_096;
+/// Most changed Sources that are told one by one.
+pub const CHANGES_TOLD_MAX: usize = 200;
 /// Longest answer that a command reads, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest event that a command reads, in bytes.
@@ -288,6 +294,9 @@ limits! {
     HISTORY_ENTRIES_MAX "commits" "(cut)" "a Source's history in one answer";
     DIFF_BYTES_MAX "bytes" "(cut)" "a diff in an answer";
     HEADINGS_MAX "headings" "(cut)" "headings of a Source";
+    DIRTY_SOURCES_MAX "Sources" "(passed over)" "Sources with changes that are not committed, of which changes are noticed";
+    WATCHED_FOLDERS_MAX "folders" "(asked)" "folders of Sources that are watched";
+    CHANGES_TOLD_MAX "events" "(one event)" "Sources that change at once, each with an event";
     GIT_ANSWER_BYTES_MAX "bytes" "git_failed" "a short answer of git";
     GIT_LISTING_BYTES_MAX "bytes" "git_failed" "a listing of git";
     GIT_CALLS_MAX "calls" "(wait)" "calls of git at one time";

@@ -27,7 +27,7 @@ use crate::documents::word::word_enum;
 pub use ladder::place;
 pub use map::PairMap;
 pub use quote::place_by_quote;
-pub use selection::{Selection, describe, resolve};
+pub use selection::{Portrait, Selection, describe, resolve};
 pub use together::place_together;
 
 /// Longest text that an anchor may point at, in bytes.

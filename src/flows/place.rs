@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{Actor, BlobId, Context, Error, ErrorKind, Result, SourcePath, TopicId};
+use crate::base::{Actor, BlobId, Context, Error, ErrorKind, Result, SourcePath, TopicId, fault};
 use crate::documents::anchor::{self, NewAnchor, Portrait};
 use crate::documents::placement::{self, Baseline, TopicOrigin};
 use crate::documents::{Placed, Placement, text};
@@ -53,7 +53,7 @@ pub async fn in_text(
 /// As [`in_text`], and as any write.
 pub async fn keep(works: &Works, path: &SourcePath, version: Version) -> Result<usize> {
     let found = find(works, path, &version.blob, &version.text).await?;
-    let is_working = version.is_working;
+    let is_working = version.is_working && !fault::is_off("working_baseline");
     let upgraded = found.known.into_iter().filter(|(_, it)| it.is_working && !is_working);
     let mut due: Vec<Due> = found
         .computed

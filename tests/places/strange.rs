@@ -1,0 +1,1 @@
+//! Strange input: handled, or refused with the reason; never a wrong offset.

@@ -294,7 +294,7 @@ limits! {
     HISTORY_ENTRIES_MAX "commits" "(cut)" "a Source's history in one answer";
     DIFF_BYTES_MAX "bytes" "(cut)" "a diff in an answer";
     HEADINGS_MAX "headings" "(cut)" "headings of a Source";
-    DIRTY_SOURCES_MAX "Sources" "(passed over)" "Sources with changes that are not committed, of which changes are noticed";
+    DIRTY_SOURCES_MAX "Sources" "(passed over)" "changed, uncommitted Sources that are looked at";
     WATCHED_FOLDERS_MAX "folders" "(asked)" "folders of Sources that are watched";
     CHANGES_TOLD_MAX "events" "(one event)" "Sources that change at once, each with an event";
     GIT_ANSWER_BYTES_MAX "bytes" "git_failed" "a short answer of git";

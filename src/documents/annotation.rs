@@ -1,7 +1,7 @@
 //! Topics as Web Annotations of the W3C: a view for other programs, never what is stored.
 //!
-//! Positions count Unicode characters (code points) of the text, as the standard says, and not bytes
-//! as everywhere else. A byte order mark and `\r` are characters of the text like any other.
+//! Positions count Unicode characters (code points) of the text, as the standard says, and not
+//! bytes as everywhere else. A byte order mark and `\r` are characters of the text like any other.
 
 use std::ops::Range;
 
@@ -30,8 +30,8 @@ impl<'t> Page<'t> {
         Page { text, blob, portrait: Portrait::of(text, blob) }
     }
 
-    /// Returns a Topic as an annotation on this text. Its placement must be the one in this text. One
-    /// whose words have no certain place has its last words as quote, and no position.
+    /// Returns a Topic as an annotation on this text. Its placement must be the one in this text.
+    /// One whose words have no certain place has its last words as quote, and no position.
     ///
     /// # Errors
     /// `internal` if the placement is not one in this text.
@@ -92,9 +92,10 @@ fn quote(exact: &str, prefix: &str, suffix: &str) -> Value {
 }
 
 fn body(message: &Message) -> Value {
+    let creator = agent(&message.author, message.author_name.as_deref());
     json!({
         "type": "TextualBody", "format": "text/markdown", "value": message.body,
-        "created": message.created_at, "creator": agent(&message.author, message.author_name.as_deref()),
+        "created": message.created_at, "creator": creator,
     })
 }
 

@@ -202,8 +202,8 @@ pub fn put_proposed(
 }
 
 /// Stores where a Topic's words are in a text that was seen in the repository. One that is not
-/// committed (`is_working`) is no baseline for later versions. What a person or an agent decided for
-/// this version stays.
+/// committed (`is_working`) is no baseline for later versions. What a person or an agent decided
+/// for this version stays.
 ///
 /// # Errors
 /// As any insert.

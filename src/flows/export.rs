@@ -8,8 +8,8 @@ use crate::documents::{Message, Topic, topic};
 use crate::flows::{Site, names, place, sources, topics};
 use crate::people::Caller;
 
-/// Returns a Topic as a Web Annotation on the present text of its Source; of one whose Source is gone
-/// or cannot be read, on the text of its last place.
+/// Returns a Topic as a Web Annotation on the present text of its Source; of one whose Source is
+/// gone or cannot be read, on the text of its last place.
 ///
 /// # Errors
 /// `not_found`; a job sees the Topics that it was granted.

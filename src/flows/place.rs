@@ -1,5 +1,5 @@
-//! Where the open Topics of a Source are in a text: computed for a reader, and kept for the versions
-//! that are seen in the repository.
+//! Where the open Topics of a Source are in a text: computed for a reader, and kept for the
+//! versions that are seen in the repository.
 
 use std::collections::BTreeMap;
 

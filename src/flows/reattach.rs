@@ -1,5 +1,5 @@
-//! A person says where the words of a Topic are: after a rewrite that the ladder could not follow, or
-//! where it followed wrongly.
+//! A person says where the words of a Topic are: after a rewrite that the ladder could not follow,
+//! or where it followed wrongly.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -23,8 +23,8 @@ pub struct ReattachRequest {
     pub reason: Option<String>,
 }
 
-/// Puts an open Topic on other words of its Source. What it was opened on stays its origin; the words
-/// become its baseline, also where they are not committed yet.
+/// Puts an open Topic on other words of its Source. What it was opened on stays its origin; the
+/// words become its baseline, also where they are not committed yet.
 ///
 /// # Errors
 /// `conflict` with codes `topic_closed`, `topic_is_global` and `source_changed`; what resolving the

@@ -1,4 +1,5 @@
-//! A person says where the words of a Topic are; an agent may say it too, and is not simply believed.
+//! A person says where the words of a Topic are; an agent may say it too, and is not simply
+//! believed.
 
 use serde_json::{Value, json};
 
@@ -110,5 +111,56 @@ fn what_cannot_be_verified_changes_nothing() {
     ] {
         assert_eq!(bench.cli(args).0, 2, "{args:?}");
     }
+    server.stop();
+}
+
+/// An agent says where Topics went. What stands unchanged is not moved by it, and what was there
+/// before, or is not the same, has to be looked at.
+#[test]
+fn an_agent_is_believed_only_as_far_as_the_texts_agree() {
+    let bench = Bench::new();
+    let base = "# Teams\n\nTeam Alpha meets on Monday.\n\nTeam Beta meets on Monday.\n\n\
+        A dull sentence stands here.\n\nThe end is near.\n";
+    bench.write("guide.md", base);
+    bench.git(&["commit", "-q", "-a", "-m", "teams"]);
+    let fields = "produces = \"proposal\", timeout = \"20s\", lane = \"source_path\"";
+    let script = "propose --anchors \"$OUT/anchors.json\" < \"$OUT/new.md\"";
+    bench.topic_kind("rewrite", fields, script);
+    let server = bench.serve();
+    let settled = bench.topic("guide.md", "# Teams", "settle");
+    let topic = |quote: &str| bench.topic("guide.md", quote, "x");
+    let (alpha, dull) =
+        (topic("Team Alpha meets on Monday."), topic("A dull sentence stands here."));
+    let end = topic("The end is near.");
+    let new = "# The teams\n\nTeam Beta meets on Monday.\n\nWhat shines is gold, so they say.\n\n\
+        The end is near.\n";
+    let anchor = |topic: &Topic, quote: &str| {
+        let start = new.find(quote).unwrap();
+        json!({"topic_id": topic.id, "start": start, "end": start + quote.len(), "quote": quote})
+    };
+    let anchors = json!([
+        anchor(&alpha, "Team Beta meets on Monday."),
+        anchor(&dull, "What shines is gold, so they say."),
+        anchor(&end, "What shines"),
+    ]);
+    std::fs::write(bench.out.join("new.md"), new).unwrap();
+    std::fs::write(bench.out.join("anchors.json"), anchors.to_string()).unwrap();
+    let proposal = bench.proposal("rewrite", &settled);
+    let fate = |topic: &Topic| {
+        let all = proposal["fate"].as_array().unwrap().clone();
+        all.into_iter().find(|it| it["topic_id"] == topic.id.as_str()).unwrap()["after"].clone()
+    };
+    let by_agent = |it: &Value| it["decided_by"].as_str().unwrap().starts_with("job:");
+    for (topic, quote) in [(&alpha, "Team Beta"), (&dull, "What shines is gold, so they say.")] {
+        let after = fate(topic);
+        assert_eq!(after["state"], "rewritten", "a person has to look: {after}");
+        assert!(by_agent(&after), "{after}");
+        assert_eq!(after["start"], new.find(quote).unwrap());
+    }
+    let unchanged = fate(&end);
+    assert_eq!((&unchanged["state"], by_agent(&unchanged)), (&json!("shifted"), false));
+    assert_eq!(unchanged["start"], new.find("The end").unwrap());
+    bench.send(&bench.approval(&proposal)).ok();
+    assert!(by_agent(&shown(&bench, &dull)));
     server.stop();
 }

@@ -24,6 +24,7 @@ CREATE TABLE source_texts (
     source_path TEXT NOT NULL,
     blob        TEXT NOT NULL,
     kept_ms     INTEGER NOT NULL,
+    bytes       INTEGER NOT NULL CHECK (bytes >= 0),
     text        TEXT NOT NULL,
     PRIMARY KEY (source_path, blob)
 ) STRICT;

@@ -284,6 +284,7 @@ async fn until_wanted(works: &Works, presence: &Presence) {
 
 async fn place_change(works: &Works, change: &SourceChange) -> Result<()> {
     let path = &change.path;
+    let begun = Instant::now();
     let asked = path.clone();
     let open = works.store.read(move |c| topic::count_open_of(c, &asked)).await?;
     if open == 0 || change.blob.is_none() {
@@ -297,6 +298,8 @@ async fn place_change(works: &Works, change: &SourceChange) -> Result<()> {
     }
     let (blob, text) = works.repo.present(path).await?;
     let is_working = !change.is_clean || Some(&blob) != change.blob.as_ref();
-    place::keep(works, path, place::Version { blob, text, is_working }).await?;
+    let count = place::keep(works, path, place::Version { blob, text, is_working }).await?;
+    let took = begun.elapsed().as_millis();
+    debug!(source_path = %path, "{count} topics of {path} were placed in {took} ms");
     Ok(())
 }

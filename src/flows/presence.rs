@@ -105,9 +105,10 @@ mod tests {
         drop(stream);
         assert!(waits(&presence).await);
         let comes = presence.clone();
-        let waiting = tokio::spawn(async move { comes.wait().await });
+        let mut waiting = tokio::task::JoinSet::new();
+        waiting.spawn(async move { comes.wait().await });
         tokio::task::yield_now().await;
         presence.note();
-        waiting.await.unwrap();
+        waiting.join_next().await.unwrap().unwrap();
     }
 }

@@ -30,8 +30,8 @@ fn events(bench: &Bench, kind: &str) -> Vec<Value> {
 fn told(bench: &Bench, path: &str) -> Value {
     let blob = bench.git(&["hash-object", "--no-filters", path]);
     wait_for(&format!("the change of {path} is told"), || {
-        let told = events(bench, "source_changed").into_iter().filter(|it| it["path"] == path);
-        told.last().filter(|it| it["blob"] == blob.as_str())
+        let mut told = events(bench, "source_changed").into_iter().filter(|it| it["path"] == path);
+        told.next_back().filter(|it| it["blob"] == blob.as_str())
     })
 }
 

@@ -90,8 +90,8 @@ fn branches_that_move_and_folders_that_come_and_go_are_noticed() {
     bench.write("new/folder/a.md", "# A\n\nMore.\n");
     told(&bench, "new/folder/a.md");
     let gone = |bench: &Bench, path: &str| {
-        let told = events(bench, "source_changed").into_iter().filter(|it| it["path"] == path);
-        told.last().is_some_and(|it| it["blob"].is_null())
+        let mut told = events(bench, "source_changed").into_iter().filter(|it| it["path"] == path);
+        told.next_back().is_some_and(|it| it["blob"].is_null())
     };
     std::fs::rename(bench.top.join("docs"), bench.top.join("doks")).unwrap();
     until("a folder is gone", || gone(&bench, "docs/deep.md"));

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{events, kept, shown, told, words};
-use crate::support::{Bench, Topic};
+use crate::support::{Bench, Topic, until};
 
 fn reattach(bench: &Bench, topic: &Topic, selection: Value) -> crate::support::Answer {
     bench.post(&format!("/api/topics/{}/anchor", topic.id), json!({"selection": selection}))
@@ -162,5 +162,27 @@ fn an_agent_is_believed_only_as_far_as_the_texts_agree() {
     assert_eq!(unchanged["start"], new.find("The end").unwrap());
     bench.send(&bench.approval(&proposal)).ok();
     assert!(by_agent(&shown(&bench, &dull)));
+    server.stop();
+}
+
+/// A person speaks while the text changes and is placed: what was computed from before they spoke
+/// does not undo it.
+#[test]
+fn what_a_person_says_survives_what_is_computed_meanwhile() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "x");
+    let text = bench.read("guide.md");
+    for turn in 0..12 {
+        bench.write("guide.md", format!("Turn {turn}.\n\n{text}"));
+        bench.git(&["commit", "-q", "-a", "-m", "turn"]);
+        let quote = ["The second line.", "The first line."][turn % 2];
+        assert_eq!(reattach(&bench, &topic, json!({"quote": quote})).status, 200);
+    }
+    bench.write("guide.md", format!("The end.\n\n{text}"));
+    bench.git(&["commit", "-q", "-a", "-m", "end"]);
+    told(&bench, "guide.md");
+    until("it is a baseline", || kept(&bench, &topic)["working"] == 0);
+    assert_eq!(words(&bench, &topic, &kept(&bench, &topic)), "The first line.");
     server.stop();
 }

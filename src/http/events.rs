@@ -23,9 +23,9 @@ use warp::reply::Response;
 
 use crate::base::limit::{REPLAY_EVENTS_MAX, STREAM_CHECK_MS_MAX};
 use crate::base::{Error, EventKind, Result, fault};
+use crate::flows::presence::Present;
 use crate::http::audience::View;
 use crate::http::listen::Peer;
-use crate::http::metrics::OpenStream;
 use crate::http::streams::{Exclusive, Place, Streams};
 use crate::http::who::{Credential, identify};
 use crate::http::{Edge, get, reply};
@@ -115,7 +115,7 @@ struct Feed {
     /// Whether the table may have more.
     is_behind: bool,
     /// Counts this stream while it is open.
-    _open: OpenStream,
+    _open: Present,
 }
 
 impl Feed {

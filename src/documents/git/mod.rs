@@ -250,6 +250,16 @@ impl Repo {
         &self.shared.git_dir
     }
 
+    /// Returns the folder of the branches and of what several working trees share.
+    pub(in crate::documents) fn common_dir(&self) -> &Utf8Path {
+        &self.shared.common
+    }
+
+    /// Returns what stands before the path of a Source in git's names; empty, or it ends in `/`.
+    pub(in crate::documents) fn git_prefix(&self) -> String {
+        self.shared.prefix.clone()
+    }
+
     /// Returns the path as git knows it, relative to the top of the working tree.
     pub fn git_path(&self, path: &SourcePath) -> String {
         format!("{}{path}", self.shared.prefix)

@@ -7,7 +7,7 @@
 mod kept;
 mod looks;
 mod private;
-mod status;
+pub(in crate::documents) mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 

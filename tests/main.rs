@@ -10,6 +10,7 @@ mod guarantees;
 mod http;
 mod pages;
 mod process;
+mod review;
 mod store;
 mod stress;
 mod support;

@@ -14,6 +14,7 @@ pub mod fate;
 mod fixture;
 pub mod git;
 pub mod headings;
+pub mod merge;
 pub mod message;
 pub mod placement;
 pub mod proposal;
@@ -41,6 +42,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         message::STATEMENTS,
         placement::STATEMENTS,
         proposal::STATEMENTS,
+        proposal::lineage::STATEMENTS,
         topic::STATEMENTS,
     ]
     .concat()

@@ -213,7 +213,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn who_changes_nothing_has_no_say(base in "([ab]\n|c\r\n){0,12}d?", other in "([ab]\n){0,12}") {
+        fn who_changes_nothing_has_no_say(
+            base in "([ab]\n|c\r\n){0,12}d?", other in "([ab]\n){0,12}",
+        ) {
             prop_assert_eq!(clean(&base, &base, &other), other.clone());
             prop_assert_eq!(clean(&base, &other, &base), other.clone());
             prop_assert_eq!(clean(&base, &other, &other), other.clone());

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::base::limit::{ANCHORS_MAX, SOURCE_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId};
-use crate::documents::proposal::lineage::{self, How, Origin};
+use crate::documents::proposal::lineage::{self, How, Origin, Rework};
 use crate::documents::proposal::{self, NewProposal};
 use crate::documents::{Fate, Placed, Placement, PlacementState, topic};
 use crate::flows::judge::{self, Judge, Judged};
@@ -88,12 +88,7 @@ pub async fn propose(
     let further = several::further(&job, topic_id)?;
     let settled = [std::slice::from_ref(topic_id), &further].concat();
     let judged = judge_others(site, caller, &request, (&path, &settled), base, &proposed).await?;
-    let origin = rework.map(|it| Origin {
-        how: How::Reworked,
-        from_id: it.proposal_id,
-        made_by: it.asked_by,
-        made_by_name: None,
-    });
+    let origin = rework.map(reworked);
     let new = NewProposal {
         topic_id: topic_id.clone(),
         job_id: Some(job.id.clone()),
@@ -131,6 +126,11 @@ pub async fn propose(
         text_digest: made.text_digest,
         fate: judged.fate,
     })
+}
+
+fn reworked(it: Rework) -> Origin {
+    let (from_id, made_by) = (it.proposal_id, it.asked_by);
+    Origin { how: How::Reworked, from_id, made_by, made_by_name: None }
 }
 
 /// A job proposes for the version of this Source that it was given, and for no other.

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::json;
 
-use crate::base::limit::{PAGE_ROWS_MAX, SOURCE_BYTES_MAX};
+use crate::base::limit::{PAGE_ROWS_MAX, SOURCE_BYTES_MAX, TOPIC_PROPOSALS_MAX};
 use crate::base::{
     Actor, BlobId, Error, ErrorKind, Event, EventKind, ProposalId, Result, SourcePath, fault,
 };
@@ -189,6 +189,47 @@ async fn follow(
     };
     tracing::info!(proposal_id = %proposal.id, "{} has changed: {outcome}", proposal.source_path);
     Ok(Some(Followed { proposal_id: proposal.id.clone(), outcome, revision_id }))
+}
+
+/// Merges a proposal with the present text. If an earlier revision, before it was merged, was made
+/// for this very version (the user has switched the branch and come back), it is that one's text.
+async fn merged(
+    works: &Works,
+    proposal: &Proposal,
+    current: &(BlobId, String),
+) -> Result<Option<Merged>> {
+    let (id, version) = (proposal.id.clone(), current.0.clone());
+    let (text, earlier) = works
+        .store
+        .read(move |c| Ok((proposal::text(c, &id)?, before_merges(c, &id, &version)?)))
+        .await?;
+    if let Some(text) = earlier {
+        return Ok(Some(Merged::Clean(text)));
+    }
+    let Some(base) = read(works, &proposal.base_source_sha).await? else { return Ok(None) };
+    let now = current.1.clone();
+    let merged = tokio::task::spawn_blocking(move || merge(&base, &now, &text));
+    let merged = merged.await;
+    merged.map(Some).map_err(|cause| Error::internal("merging panicked").source(cause))
+}
+
+/// Returns the text of an earlier revision for a version, if only merges lie between.
+fn before_merges(
+    c: &rusqlite::Connection,
+    id: &ProposalId,
+    version: &BlobId,
+) -> Result<Option<String>> {
+    let mut at = id.clone();
+    // One revision comes from an earlier one: the chain is no longer than a Topic has proposals.
+    for _ in 0..TOPIC_PROPOSALS_MAX {
+        let origin = lineage::origin(c, &at)?.filter(|it| it.how == How::Merged);
+        let Some(origin) = origin else { return Ok(None) };
+        at = origin.from_id;
+        if proposal::find(c, &at)?.base_source_sha == *version {
+            return proposal::text(c, &at).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 async fn insert_merged(

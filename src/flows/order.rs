@@ -36,8 +36,8 @@ pub(in crate::flows) fn parse_time(text: &str) -> Result<Millis> {
     Ok(Millis(at.as_millisecond()))
 }
 
-/// Returns a job like an earlier one, of the kind in force, which always queues. What is computed is
-/// computed again when it starts.
+/// Returns a job like an earlier one, of the kind in force, which always queues. What is computed
+/// is computed again when it starts.
 ///
 /// # Errors
 /// What is wrong with the kind or an input now.

@@ -152,11 +152,11 @@ pub(super) async fn block(works: &Works, job: &JobId) -> Result<String> {
         false => "",
     };
     Ok(format!(
-        "\nThis job is a rework. A reviewer has sent a proposal back with this comment, which is a\n\
-         request about the text like any other message:\n\n{quoted}\n\
+        "\nThis job is a rework. A reviewer has sent a proposal back with this comment, which\n\
+         is a request about the text like any other message:\n\n{quoted}\n\
          Earlier proposal: {id}\nIts revision:     {revision}\n\n\
-         Read it before you write: `'{wb_agent}' get-proposal --id='{id}'` prints it with its diff\n\
-         and the comment as JSON, and with --text its text alone. {changed}\
+         Read it before you write: `'{wb_agent}' get-proposal --id='{id}'`\n\
+         prints it with its diff and the comment as JSON, with --text its text alone. {changed}\
          Hand in a whole new text against the Base source SHA above.\n",
         id = proposal.id,
         revision = proposal.revision_number,

@@ -204,3 +204,27 @@ fn bytes_survive_a_merge() {
     assert_eq!(bench.status(), "");
     server.stop();
 }
+
+/// Who looks while another branch is checked out, and comes back, finds the text as it was.
+#[test]
+fn a_branch_that_is_left_and_taken_again_leaves_the_text_as_it_was() {
+    let bench = bench();
+    let server = bench.serve();
+    let (_, shown) = propose(&bench);
+    bench.git(&["switch", "-qc", "side"]);
+    other_line(&bench);
+    let seen = look(&bench, id_of(&shown));
+    let aside = look(&bench, seen["proposal"]["superseded_by"].as_str().unwrap());
+    assert!(aside["text"].as_str().unwrap().contains("by hand"));
+    bench.git(&["switch", "-q", "main"]);
+    let seen = look(&bench, id_of(&aside));
+    let back = look(&bench, seen["proposal"]["superseded_by"].as_str().unwrap());
+    assert_eq!(back["text"], shown["text"]);
+    assert_eq!(back["proposal"]["text_digest"], shown["proposal"]["text_digest"]);
+    bench.send(&bench.approval(&back)).ok();
+    assert_eq!(
+        (bench.git(&["rev-parse", "--abbrev-ref", "HEAD"]), bench.commits().len()),
+        ("main".to_owned(), 2)
+    );
+    server.stop();
+}

@@ -113,7 +113,8 @@ async fn after_a_move(site: &Site, id: &ProposalId, refusal: Error) -> Error {
             Error::conflict("stale_base", message)
                 .hint(format!("look at proposal {later}, and approve that"))
         }
-        None => with_conflict(now.conflict.as_ref(), refusal),
+        None if before.conflict.is_none() => with_conflict(now.conflict.as_ref(), refusal),
+        None => refusal,
     }
 }
 
@@ -174,7 +175,10 @@ async fn once(
             info!(proposal_id = %id, commit = %done.commit, "proposal {id} was committed");
             Ok((path.clone(), done))
         }
-        Err(refusal) => Err(changes::explain(site, Some(path), refusal).await),
+        Err(refusal) => {
+            let refusal = with_conflict(dossier.conflict.as_ref(), refusal);
+            Err(changes::explain(site, Some(path), refusal).await)
+        }
     }
 }
 
@@ -293,6 +297,9 @@ pub async fn recover(works: &Works) -> Result<()> {
     for left in commit::recover(&works.repo, &works.store, settle()).await? {
         let id = &left.proposal_id;
         info!(proposal_id = %id, "the approval of proposal {id} was recovered: {:?}", left.outcome);
+        let asked = id.clone();
+        let path = works.store.read(move |c| Ok(proposal::find(c, &asked)?.source_path)).await?;
+        moved::look_after(works, &path).await;
     }
     Ok(())
 }

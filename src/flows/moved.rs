@@ -33,8 +33,9 @@ pub struct Followed {
 /// that is checked out, and returns what became of those that were not made for it. It may be
 /// called at any time, and twice; what somebody else decides meanwhile stands.
 ///
-/// Nothing is done while git is in the middle of something, while another branch is checked out
-/// than before a job, while the proposal's own job runs, or while a rework of it does.
+/// Nothing is done while git is in the middle of something, while it was a job that changed the
+/// Source or the branch and nobody has decided about that, while the proposal's own job runs, or
+/// while a rework of it does.
 ///
 /// # Errors
 /// As reading or writing the database, or git.
@@ -137,6 +138,9 @@ async fn waiting(works: &Works, path: &SourcePath) -> Result<Vec<Proposal>> {
 /// Returns the version of a Source in the commit that is checked out.
 async fn current(works: &Works, path: &SourcePath) -> Result<Option<BlobId>> {
     changes::refuse_switched(works).await?;
+    if changes::is_undecided(works, path).await? {
+        return Ok(None);
+    }
     let head = works.repo.head_at_rest().await?;
     Ok(works.repo.blob_at(&head.commit, path).await?.map(|it| it.blob))
 }
@@ -162,12 +166,7 @@ async fn follow(
     proposal: &Proposal,
     current: (BlobId, String),
 ) -> Result<Option<Followed>> {
-    let Some(base) = read(works, &proposal.base_source_sha).await? else { return Ok(None) };
-    let id = proposal.id.clone();
-    let text = works.store.read(move |c| proposal::text(c, &id)).await?;
-    let now = current.1.clone();
-    let merged = tokio::task::spawn_blocking(move || merge(&base, &now, &text));
-    let merged = merged.await.map_err(|cause| Error::internal("merging panicked").source(cause))?;
+    let Some(merged) = merged(works, proposal, &current).await? else { return Ok(None) };
     let id = proposal.id.clone();
     let (outcome, revision_id) = match merged {
         Merged::Clean(text) if text == current.1 => {

@@ -157,8 +157,8 @@ pub(super) fn block(values: &Map<String, Value>) -> Result<String> {
     }
     let lines: String = ids.iter().map(|id| format!("Further topic:   {id}\n")).skip(1).collect();
     Ok(format!(
-        "\nThis job settles {} topics of the source with one text: the topic above and these. Read\n\
-         each of them; hand in the text once, for the topic above.\n\n{lines}",
+        "\nThis job settles {} topics of the source with one text: the topic above and these.\n\
+         Read each of them; hand in the text once, for the topic above.\n\n{lines}",
         ids.len()
     ))
 }

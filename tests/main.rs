@@ -11,6 +11,7 @@ mod http;
 mod pages;
 mod places;
 mod process;
+mod review;
 mod store;
 mod stress;
 mod support;

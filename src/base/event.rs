@@ -27,6 +27,8 @@ pub enum EventKind {
     ProposalCreated,
     /// A proposal was approved, rejected, superseded or voided.
     ProposalDecided,
+    /// The Source of a proposal has changed in the same lines.
+    ProposalConflicted,
     /// A person decided about what changed in the repository while a job ran.
     ChangesDecided,
     /// A Source has another version.
@@ -45,7 +47,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 16] = [
+    pub const ALL: [EventKind; 17] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -55,6 +57,7 @@ impl EventKind {
         EventKind::MessagePosted,
         EventKind::ProposalCreated,
         EventKind::ProposalDecided,
+        EventKind::ProposalConflicted,
         EventKind::ChangesDecided,
         EventKind::SourceChanged,
         EventKind::SourcesChanged,
@@ -76,6 +79,7 @@ impl EventKind {
             EventKind::MessagePosted => "message_posted",
             EventKind::ProposalCreated => "proposal_created",
             EventKind::ProposalDecided => "proposal_decided",
+            EventKind::ProposalConflicted => "proposal_conflicted",
             EventKind::ChangesDecided => "changes_decided",
             EventKind::SourceChanged => "source_changed",
             EventKind::SourcesChanged => "sources_changed",
@@ -105,6 +109,7 @@ impl EventKind {
             EventKind::ProposalDecided => {
                 &["proposal_id", "topic_id", "status", "source_path", "commit?"]
             }
+            EventKind::ProposalConflicted => &["proposal_id", "topic_id", "source_path", "blob"],
             EventKind::ChangesDecided => &["id", "changes"],
             EventKind::SourceChanged => &["path", "blob", "commit", "branch", "proposal_id"],
             EventKind::SourcesChanged => &["count", "commit", "branch"],

@@ -16,6 +16,8 @@ pub const TOPIC_MESSAGES_MAX: i64 = 10_000;
 pub const JOB_MESSAGES_MAX: i64 = 20;
 /// Most proposals that one job hands in; the last one counts.
 pub const JOB_PROPOSALS_MAX: i64 = 10;
+/// Most Topics that one job settles.
+pub const JOB_TOPICS_MAX: usize = 20;
 /// Longest single-line input of a job, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 * 1024;
 /// Longest `text` input of a job, and so about the longest prompt, in bytes.
@@ -273,6 +275,7 @@ limits! {
     QUOTE_BYTES_MAX "bytes" "selection_too_long" "the words that a Topic points at";
     GIVEN_CONTEXT_BYTES_MAX "bytes" "selection_too_long" "the words given around a quote";
     ANCHORS_MAX "anchors" "too_many_anchors" "anchors of a proposal";
+    JOB_TOPICS_MAX "topics" "bad_input" "Topics that one job settles";
     JOB_PROPOSALS_MAX "proposals" "too_many_proposals" "proposals of a job";
     TOPIC_PROPOSALS_MAX "proposals" "too_many_proposals" "proposals of a Topic";
     SUMMARY_BYTES_MAX "bytes" "too_large" "a summary or a reason";

@@ -15,6 +15,7 @@ pub mod fate;
 mod fixture;
 pub mod git;
 pub mod headings;
+pub mod merge;
 pub mod message;
 pub mod placement;
 pub mod proposal;
@@ -44,6 +45,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         message::STATEMENTS,
         placement::STATEMENTS,
         proposal::STATEMENTS,
+        proposal::lineage::STATEMENTS,
         seen::STATEMENTS,
         text::STATEMENTS,
         topic::STATEMENTS,

@@ -10,7 +10,7 @@ use crate::documents::topic::{self, NewTopic, TopicFilter};
 use crate::documents::{
     self, Message, ProposalStatus, Selection, Topic, TopicStatus, message, text,
 };
-use crate::flows::{Site, jobs as job_flow, kept_answer, names, page_limit, place};
+use crate::flows::{Site, jobs as job_flow, kept_answer, names, page_limit, place, rework};
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
 use crate::store::idempotency;
@@ -346,8 +346,9 @@ pub async fn reopen(
         .await
 }
 
-/// Returns what `wb-agent get-topic` prints: `{topic, anchor, messages, proposals}`. The proposals
-/// are the last ones that are decided, without their texts: why one was sent back.
+/// Returns what `wb-agent get-topic` prints: `{topic, anchor, messages, proposals, rework}`. The
+/// proposals are the last ones that are decided, without their texts: why one was sent back.
+/// `rework` is what this job is to do again.
 ///
 /// # Errors
 /// `not_found`; `forbidden` with code `not_granted`.
@@ -359,16 +360,17 @@ pub async fn for_agent(site: &Site, caller: &Caller, id: &TopicId) -> Result<Val
         .skip(earlier)
         .map(|it| {
             json!({
-                "revision_number": it.revision_number, "status": it.status,
+                "id": it.id, "revision_number": it.revision_number, "status": it.status,
                 "summary": it.summary, "reason": it.reason,
                 "decided_by_name": it.decided_by_name, "decided_at": it.decided_at,
                 "base_source_sha": it.base_source_sha,
             })
         })
         .collect();
+    let rework = rework::of_caller(site, caller).await?;
     Ok(json!({
         "topic": page.topic, "anchor": page.topic.anchor, "messages": page.messages,
-        "proposals": proposals,
+        "proposals": proposals, "rework": rework,
     }))
 }
 

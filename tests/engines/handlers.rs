@@ -150,6 +150,11 @@ fn events_say_what_their_document_says() {
     let keep = format!("/api/agent/jobs/{}/keep", touches["id"].as_str().unwrap());
     bench.post(&keep, json!({})).ok();
     bench.post("/api/persons", json!({"name": "kim", "role": "viewer"})).ok();
+    let topic = bench.topic("guide.md", "The first line.", "Say more.");
+    let shown = bench.proposal("adds", &topic);
+    bench.write("guide.md", "# Guide\n\nBy hand.\n");
+    bench.git(&["commit", "-qam", "by hand"]);
+    bench.get(&format!("/api/proposals/{}", shown["proposal"]["id"].as_str().unwrap())).ok();
     (0..=CHANGES_TOLD_MAX).for_each(|it| bench.write(&format!("docs/{it}.md"), "x\n"));
     bench.git(&["add", "docs"]);
     let is_told = || rows(&bench).iter().any(|(_, word, _)| word == "sources_changed");

@@ -18,11 +18,13 @@ use crate::http::pages::visible::Visible;
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
-use crate::script::{InputType, Kind};
+use crate::script::{InputType, Kind, Produces};
 use crate::store::idempotency::Key;
 
 /// A message, a quote and its surroundings as a form: every byte may be escaped by three.
 const TOPIC_BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
+/// Most other Topics of a document that are offered beside one.
+const OTHERS_SHOWN: u32 = 50;
 const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Template)]
@@ -43,12 +45,16 @@ struct TopicPage {
     view: TopicView,
     jobs: Vec<JobRow>,
     kinds: Vec<Start>,
+    /// The other open Topics of its document.
+    others: Vec<Topic>,
 }
 
 /// A kind that a Topic can be given to.
 struct Start {
     name: String,
     about: String,
+    /// Whether it can settle several Topics with one text.
+    is_several: bool,
 }
 
 #[derive(Deserialize)]
@@ -79,6 +85,11 @@ struct NewMessage {
 struct NewJob {
     key: String,
     kind: String,
+    /// Further Topics, separated by spaces.
+    #[serde(default)]
+    topic_ids: String,
+    #[serde(default)]
+    replace_proposals: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -146,8 +157,21 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let found = std::mem::take(&mut view.jobs);
     let jobs = jobs::rows(found, frame.now());
     let kinds = site.config.kinds.values().filter(|it| topic_input(it).is_some());
-    let kinds = kinds.map(|it| Start { name: it.name.clone(), about: it.about.clone() }).collect();
-    reply::page(&TopicPage { frame, view, jobs, kinds })
+    let start = |it: &Kind| Start {
+        name: it.name.clone(),
+        about: it.about.clone(),
+        is_several: it.produces == Some(Produces::Proposal),
+    };
+    let kinds = kinds.map(start).collect();
+    let query = TopicQuery {
+        source_path: Some(view.topic.source_path.parse()?),
+        status: Some(TopicStatus::Open.to_string()),
+        limit: Some(OTHERS_SHOWN),
+        ..TopicQuery::default()
+    };
+    let others: List<Topic> = read(flows::topics::list(&site, &caller, query).await?)?;
+    let others = others.items.into_iter().filter(|it| it.id != view.topic.id).collect();
+    reply::page(&TopicPage { frame, view, jobs, kinds, others })
 }
 
 /// Returns the input of a kind that takes a Topic, if a job needs nothing else from a person.
@@ -232,8 +256,18 @@ async fn start(site: Site, mut call: Call) -> Result<Response> {
         let message = format!("kind \"{}\" needs more than a topic", kind.name);
         return Err(Error::invalid(message).code("missing_input"));
     };
-    let inputs = Map::from_iter([(input.to_owned(), json!(id))]);
-    let request = JobRequest { kind: sent.kind.clone(), priority: None, not_before: None, inputs };
+    let mut inputs = Map::from_iter([(input.to_owned(), json!(id))]);
+    let further: Vec<&str> = sent.topic_ids.split_whitespace().collect();
+    if !further.is_empty() {
+        inputs.insert("topic_ids".to_owned(), json!(further));
+    }
+    let request = JobRequest {
+        kind: sent.kind.clone(),
+        priority: None,
+        not_before: None,
+        replace_proposals: sent.replace_proposals.is_some(),
+        inputs,
+    };
     let made = flows::jobs::create(&site, &caller, request, Some(key)).await;
     form::answer(made, |job| format!("/jobs/{job}"), at(&id), None)
 }

@@ -25,6 +25,8 @@ pub enum EventKind {
     ProposalCreated,
     /// A proposal was approved, rejected, superseded or voided.
     ProposalDecided,
+    /// A Source has a view of a persona that it had not.
+    PerspectiveCreated,
     /// A person decided about what changed in the repository while a job ran.
     ChangesDecided,
     /// A Source has another version.
@@ -41,7 +43,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 14] = [
+    pub const ALL: [EventKind; 15] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -50,6 +52,7 @@ impl EventKind {
         EventKind::MessagePosted,
         EventKind::ProposalCreated,
         EventKind::ProposalDecided,
+        EventKind::PerspectiveCreated,
         EventKind::ChangesDecided,
         EventKind::SourceChanged,
         EventKind::ConfigReloaded,
@@ -69,6 +72,7 @@ impl EventKind {
             EventKind::MessagePosted => "message_posted",
             EventKind::ProposalCreated => "proposal_created",
             EventKind::ProposalDecided => "proposal_decided",
+            EventKind::PerspectiveCreated => "perspective_created",
             EventKind::ChangesDecided => "changes_decided",
             EventKind::SourceChanged => "source_changed",
             EventKind::ConfigReloaded => "config_reloaded",
@@ -95,6 +99,9 @@ impl EventKind {
             }
             EventKind::ProposalDecided => {
                 &["proposal_id", "topic_id", "status", "source_path", "commit?"]
+            }
+            EventKind::PerspectiveCreated => {
+                &["source_path", "persona", "source_sha", "persona_sha", "job_id"]
             }
             EventKind::ChangesDecided => &["id", "changes"],
             EventKind::SourceChanged => &["path", "blob", "commit", "branch", "proposal_id"],

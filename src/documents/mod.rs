@@ -8,6 +8,7 @@ pub mod attempt;
 pub mod changes;
 pub mod commit;
 mod compare;
+mod creation;
 pub mod diff;
 pub mod fate;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod fixture;
 pub mod git;
 pub mod headings;
 pub mod message;
+pub mod perspective;
 pub mod placement;
 pub mod proposal;
 pub mod snapshot;
@@ -39,6 +41,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         attempt::STATEMENTS,
         changes::row::STATEMENTS,
         message::STATEMENTS,
+        perspective::STATEMENTS,
         placement::STATEMENTS,
         proposal::STATEMENTS,
         topic::STATEMENTS,

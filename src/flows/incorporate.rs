@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::base::limit::{ANCHORS_MAX, SOURCE_BYTES_MAX};
-use crate::base::{Actor, BlobId, Error, ErrorKind, ProposalId, Result, TopicId};
+use crate::base::{Actor, BlobId, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId};
 use crate::documents::placement;
 use crate::documents::proposal::{self, NewProposal};
 use crate::documents::{Fate, Placed, Placement, PlacementState, topic};
@@ -48,11 +48,12 @@ pub struct AgentAnchor {
 /// What `wb-agent insert-proposal` gets back.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inserted {
-    proposal_id: ProposalId,
-    revision_number: i64,
-    proposed_sha: BlobId,
-    text_digest: String,
-    fate: Vec<Fate>,
+    pub(super) proposal_id: ProposalId,
+    pub(super) topic_id: TopicId,
+    pub(super) revision_number: i64,
+    pub(super) proposed_sha: BlobId,
+    pub(super) text_digest: String,
+    pub(super) fate: Vec<Fate>,
 }
 
 /// Keeps a proposal of a running job.
@@ -75,14 +76,15 @@ pub async fn propose(
         .read(move |c| Ok((jobs::find(c, &asked)?, topic::find(c, &topic_asked, None)?)))
         .await?;
     job.require_topic(topic_id, Verb::Propose)?;
-    require_own_base(site, &job, &subject, &request.base_source_sha)?;
+    require_own_base(site, &job, &subject.source_path, &request.base_source_sha)?;
     refuse_text(&request.text)?;
     let path = subject.source_path.clone();
     let base = site.repo.read_blob(&request.base_source_sha, SOURCE_BYTES_MAX).await?;
     let base = String::from_utf8(base)
         .map_err(|_| Error::invalid("the base is not UTF-8").code("not_text"))?;
     let proposed = site.repo.hash_text(&request.text).await?;
-    let judged = judge_others(site, caller, &request, &subject, &base, &proposed).await?;
+    let of = (&subject.source_path, &subject.id);
+    let judged = judge_others(site, caller, &request, of, &base, &proposed).await?;
     let new = NewProposal {
         topic_id: topic_id.clone(),
         job_id: Some(job.id.clone()),
@@ -117,6 +119,7 @@ pub async fn propose(
         .await?;
     Ok(Inserted {
         proposal_id: made.id,
+        topic_id: made.topic_id,
         revision_number: made.revision_number,
         proposed_sha: made.proposed_sha,
         text_digest: made.text_digest,
@@ -125,11 +128,16 @@ pub async fn propose(
 }
 
 /// A job proposes for the version of this Source that it was given, and for no other.
-fn require_own_base(site: &Site, job: &Job, subject: &topic::Topic, base: &BlobId) -> Result<()> {
+pub(super) fn require_own_base(
+    site: &Site,
+    job: &Job,
+    path: &SourcePath,
+    base: &BlobId,
+) -> Result<()> {
     let kind = site.config.kinds.get(&job.kind);
     let is_of_subject = |blob: &&Input| {
         let source = blob.from.as_ref().and_then(|it| job.input_text(it));
-        blob.ty == InputType::Blob && source.as_deref() == Some(subject.source_path.as_str())
+        blob.ty == InputType::Blob && source.as_deref() == Some(path.as_str())
     };
     let mut own = kind.into_iter().flat_map(|it| &it.inputs).filter(is_of_subject);
     if own.any(|it| job.input_text(&it.name).as_deref() == Some(base.as_str())) {
@@ -140,7 +148,7 @@ fn require_own_base(site: &Site, job: &Job, subject: &topic::Topic, base: &BlobI
         .hint("use the Base source SHA of the prompt; if the source has moved on, stop"))
 }
 
-fn refuse_text(text: &str) -> Result<()> {
+pub(super) fn refuse_text(text: &str) -> Result<()> {
     if text.len() > SOURCE_BYTES_MAX {
         let message = format!("the text has {} bytes, the limit is {SOURCE_BYTES_MAX}", text.len());
         return Err(Error::new(ErrorKind::TooLarge, message));
@@ -158,21 +166,21 @@ fn refuse_text(text: &str) -> Result<()> {
     Ok(())
 }
 
-struct Judged {
-    fate: Vec<Fate>,
-    placements: Vec<(TopicId, Placed, Actor)>,
+pub(super) struct Judged {
+    pub(super) fate: Vec<Fate>,
+    pub(super) placements: Vec<(TopicId, Placed, Actor)>,
 }
 
 /// Computes what happens to every other open Topic, and verifies the anchors that the agent gave.
-async fn judge_others(
+pub(super) async fn judge_others(
     site: &Site,
     caller: &Caller,
     request: &ProposalRequest,
-    subject: &topic::Topic,
+    (path, settled): (&SourcePath, &TopicId),
     base: &str,
     proposed: &BlobId,
 ) -> Result<Judged> {
-    let path = subject.source_path.clone();
+    let path = path.clone();
     let before = place::in_text(site, &path, &request.base_source_sha, base).await?;
     let mut open = site.store.read(move |c| topic::list_open_of(c, &path, None)).await?;
     for topic in &mut open {
@@ -186,7 +194,7 @@ async fn judge_others(
         .collect();
     let judge = Judge {
         open,
-        settled: subject.id.clone(),
+        settled: settled.clone(),
         base: (request.base_source_sha.clone(), base.to_owned()),
         proposed: (proposed.clone(), request.text.clone()),
         by_agent,

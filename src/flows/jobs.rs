@@ -12,7 +12,7 @@ use crate::flows::{Site, changes, kept_answer, order, page_limit, prepare};
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting, job_dir};
 use crate::people::{self, Caller, Person, Role};
 use crate::process::{self, Stream};
-use crate::script::{EngineBody, Kind, OnBusy, Produces};
+use crate::script::{EngineBody, Input, Kind, OnBusy, Produces};
 use crate::store::idempotency;
 
 /// Most bytes of a log in one answer.
@@ -75,8 +75,8 @@ pub async fn create(
         Err(refusal) => return Err(changes::explain(site, None, refusal).await),
     };
     if kind.produces == Some(Produces::Proposal) {
-        for path in prepare::sources(kind, &checked.values) {
-            if let Err(refusal) = refuse_unready(site, &path).await {
+        for (input, path) in prepare::sources(kind, &checked.values) {
+            if let Err(refusal) = refuse_unready(site, input, &path).await {
                 return Err(changes::explain(site, Some(&path), refusal).await);
             }
         }
@@ -88,12 +88,12 @@ pub async fn create(
 }
 
 /// Refuses a Source of which no proposal could be approved now.
-async fn refuse_unready(site: &Site, path: &SourcePath) -> Result<()> {
+async fn refuse_unready(site: &Site, input: &Input, path: &SourcePath) -> Result<()> {
     site.repo.head_at_rest().await?;
-    site.repo.refuse_unwritable(path).await
+    inputs::refuse_unwritable(&site.repo, input, path).await
 }
 
-fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
+pub(super) fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
     NewJob {
         kind: kind.name.clone(),
         lane: kind.lane.as_ref().and_then(|input| lane_of(input, &checked.values)),

@@ -1,9 +1,11 @@
 //! Proposals and the decisions on them.
 
+use hyper::StatusCode;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::Result;
+use crate::base::limit::PROPOSAL_BODY_BYTES_MAX;
 use crate::flows::approve::ApproveRequest;
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
@@ -16,6 +18,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/api/proposals", site, async |site: Site, call| {
             reply::ok(&flows::proposals::list(&site, &call.caller()?, call.query()?).await?)
         }),
+        post("/api/proposals", site, propose),
         get("/api/proposals/{id}", site, async |site: Site, call| {
             let id = call.param("id")?;
             reply::ok(&flows::proposals::show(&site, &call.caller()?, &id).await?)
@@ -23,6 +26,12 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/api/proposals/{id}/approve", site, approve),
         post("/api/proposals/{id}/reject", site, reject),
     ])
+}
+
+async fn propose(site: Site, mut call: Call) -> Result<Response> {
+    let (request, key) = call.json_with_key(PROPOSAL_BODY_BYTES_MAX).await?;
+    let made = flows::found::propose(&site, &call.caller()?, request, key).await?;
+    reply::json(StatusCode::CREATED, &made)
 }
 
 async fn approve(site: Site, mut call: Call) -> Result<Response> {

@@ -45,6 +45,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "job_lists",
         sql: include_str!("../../migrations/009_job_lists.sql"),
     },
+    Migration {
+        version: 10,
+        name: "perspectives",
+        sql: include_str!("../../migrations/010_perspectives.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

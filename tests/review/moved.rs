@@ -67,8 +67,8 @@ fn a_commit_from_outside_is_followed_at_once() {
         let items = page["items"].as_array().unwrap();
         items.iter().any(|it| it["status"] == "open" && it["origin"]["how"] == "merged")
     });
-    let code = bench.send(&bench.approval(&shown)).refusal();
-    assert_eq!(code, (409, "superseded"));
+    let refused = bench.send(&bench.approval(&shown));
+    assert_eq!(refused.refusal(), (409, "superseded"));
     server.stop();
 }
 

@@ -17,6 +17,7 @@ pub mod headings;
 pub mod message;
 pub mod placement;
 pub mod proposal;
+pub mod search;
 pub mod snapshot;
 pub mod source;
 pub mod topic;
@@ -34,7 +35,7 @@ pub use topic::{Topic, TopicStatus};
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
-    [
+    let mut all = [
         anchor::row::STATEMENTS,
         attempt::STATEMENTS,
         changes::row::STATEMENTS,
@@ -43,5 +44,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         proposal::STATEMENTS,
         topic::STATEMENTS,
     ]
-    .concat()
+    .concat();
+    all.extend(search::statements());
+    all
 }

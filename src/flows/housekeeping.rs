@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::base::Result;
+use crate::documents::search::mark_damaged;
 use crate::flows::retention::{self, Report, Sizes};
 use crate::flows::{Works, changes};
 use crate::people;
@@ -31,6 +32,8 @@ pub struct Cleaned {
     pub answers: u64,
     /// Sessions of browsers that have ended.
     pub logins: u64,
+    /// Whether the index of the search is made anew.
+    pub search: bool,
     /// Whether nothing was removed.
     pub dry_run: bool,
 }
@@ -64,12 +67,23 @@ pub async fn serve(works: Works, stop: CancellationToken) {
     }
 }
 
-/// Drops what is old enough, now; with `dry_run` it only says what it would.
+/// Drops what is old enough, now; with `dry_run` it only says what it would. With `search` a
+/// running server, or the next one, makes the index of the search anew.
 ///
 /// # Errors
 /// As the database, or the folder of the jobs.
-pub async fn clean(store: &Store, data: &Utf8Path, dry_run: bool) -> Result<Cleaned> {
-    clean_with(store, data, &mut Sizes::default(), dry_run).await
+pub async fn clean(
+    store: &Store,
+    data: &Utf8Path,
+    dry_run: bool,
+    search: bool,
+) -> Result<Cleaned> {
+    let mut done = clean_with(store, data, &mut Sizes::default(), dry_run).await?;
+    if search && !dry_run {
+        store.write(mark_damaged).await?;
+        done.search = true;
+    }
+    Ok(done)
 }
 
 async fn clean_with(

@@ -28,6 +28,7 @@ pub mod relay;
 pub mod render;
 pub mod restore;
 pub mod retention;
+pub mod search;
 pub mod sources;
 pub mod topics;
 pub mod usage;
@@ -61,6 +62,8 @@ pub struct Works {
     pub repo: Repo,
     /// The agents' client, absolute.
     pub wb_agent: Utf8PathBuf,
+    /// What is searched, and what of it has changed.
+    pub search: search::Index,
 }
 
 /// The running site: the works and the queue.

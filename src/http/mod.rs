@@ -25,6 +25,7 @@ mod people;
 mod proposals;
 pub mod reply;
 mod route;
+mod search;
 mod serve;
 mod settings;
 mod site;
@@ -176,6 +177,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
     any_of([
         routes(edge),
         sources::routes(site),
+        search::routes(site),
         topics::routes(site),
         proposals::routes(site),
         jobs::routes(site),

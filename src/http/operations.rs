@@ -17,6 +17,8 @@ const BODY_BYTES_MAX: usize = 16 * 1024;
 struct CleanupRequest {
     #[serde(default)]
     dry_run: bool,
+    #[serde(default)]
+    search: bool,
 }
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -30,9 +32,9 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&backup::create(&site, request).await?)
         }),
         post("/api/cleanup", site, async |site: Site, mut call| {
-            let CleanupRequest { dry_run } = call.json(BODY_BYTES_MAX).await?;
+            let CleanupRequest { dry_run, search } = call.json(BODY_BYTES_MAX).await?;
             let data = &site.config.site.data;
-            reply::ok(&housekeeping::clean(&site.store, data, dry_run).await?)
+            reply::ok(&housekeeping::clean(&site.store, data, dry_run, search).await?)
         }),
     ])
 }

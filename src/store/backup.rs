@@ -217,7 +217,7 @@ fn faults(reading: &Connection) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Returns how many rows each table of a database has.
+/// Returns how many rows each table of a database has, but those that are made from others.
 ///
 /// # Errors
 /// As any read; a damaged database may not say.
@@ -225,7 +225,8 @@ pub fn row_counts(path: &Utf8Path) -> Result<BTreeMap<String, i64>> {
     let reading = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut statement = reading.prepare(
         "SELECT name FROM sqlite_schema
-         WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name <> 'schema_migrations'",
+         WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name <> 'schema_migrations'
+             AND name NOT LIKE 'search!_%' ESCAPE '!'",
     )?;
     let names = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
     let mut counts = BTreeMap::new();

@@ -45,6 +45,7 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "job_lists",
         sql: include_str!("../../migrations/009_job_lists.sql"),
     },
+    Migration { version: 13, name: "search", sql: include_str!("../../migrations/013_search.sql") },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

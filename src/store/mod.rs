@@ -16,6 +16,7 @@ mod writer;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::config::DbConfig;
@@ -166,6 +167,19 @@ impl Store {
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
         self.inner.noting(self.inner.readers.run(look).await)
+    }
+
+    /// Runs a look as [`Store::read`] does, and ends it when it takes more than `limit`. How long
+    /// it waited for a connection does not count.
+    ///
+    /// # Errors
+    /// As [`Store::read`]; `unavailable` with code `search_timeout`.
+    pub async fn read_within<T, F>(&self, limit: Duration, look: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        self.inner.noting(self.inner.readers.run_within(limit, look).await)
     }
 
     /// Returns what stands in the way of writing, if anything does.

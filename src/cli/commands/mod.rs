@@ -9,6 +9,7 @@ pub(super) mod job;
 pub(super) mod person;
 pub(super) mod proposal;
 pub(super) mod script;
+pub(super) mod search;
 mod site;
 pub(super) mod source;
 pub(super) mod token;
@@ -112,6 +113,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command).map(|()| 0),
         Command::Source(command) => source::run(desk, command).map(|()| 0),
+        Command::Search(args) => search::run(desk, &args).map(|()| 0),
         Command::Usage(args) => usage::run(desk, &args).map(|()| 0),
         Command::Engine(command) => usage::engine(desk, command).map(|()| 0),
         Command::Person(command) => person::run(desk, command).map(|()| 0),

@@ -7,10 +7,12 @@ mod changes;
 mod documents;
 mod form;
 mod frame;
+mod history;
 mod home;
 mod jobs;
 mod passages;
 mod proposals;
+mod search;
 mod time;
 mod topics;
 mod view;
@@ -29,6 +31,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         home::routes(site),
         documents::routes(site),
+        search::routes(site),
         topics::routes(site),
         proposals::routes(site),
         jobs::routes(site),

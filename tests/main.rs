@@ -10,6 +10,7 @@ mod guarantees;
 mod http;
 mod pages;
 mod process;
+mod search;
 mod store;
 mod stress;
 mod support;

@@ -72,12 +72,7 @@ pub async fn serve(works: Works, stop: CancellationToken) {
 ///
 /// # Errors
 /// As the database, or the folder of the jobs.
-pub async fn clean(
-    store: &Store,
-    data: &Utf8Path,
-    dry_run: bool,
-    search: bool,
-) -> Result<Cleaned> {
+pub async fn clean(store: &Store, data: &Utf8Path, dry_run: bool, search: bool) -> Result<Cleaned> {
     let mut done = clean_with(store, data, &mut Sizes::default(), dry_run).await?;
     if search && !dry_run {
         store.write(mark_damaged).await?;

@@ -122,7 +122,9 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
     let items: Vec<HistoryRow> = site
         .store
         .read(move |c| {
-            let row = |entry: HistoryEntry| Ok(HistoryRow { causes: causes(c, &entry.commit, &path)?, entry });
+            let row = |entry: HistoryEntry| {
+                Ok(HistoryRow { causes: causes(c, &entry.commit, &path)?, entry })
+            };
             found.into_iter().map(row).collect()
         })
         .await?;

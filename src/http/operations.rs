@@ -34,7 +34,11 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/api/cleanup", site, async |site: Site, mut call| {
             let CleanupRequest { dry_run, search } = call.json(BODY_BYTES_MAX).await?;
             let data = &site.config.site.data;
-            reply::ok(&housekeeping::clean(&site.store, data, dry_run, search).await?)
+            let done = housekeeping::clean(&site.store, data, dry_run, search).await?;
+            if done.search {
+                site.search.repository_changed();
+            }
+            reply::ok(&done)
         }),
     ])
 }

@@ -193,4 +193,23 @@ mod tests {
         assert!(planned_again(&making) > 0, "SQLite does so if it is not told otherwise");
         assert_eq!(planned_again(&open(&path).unwrap()), 0);
     }
+
+    /// Fails with `WB_WITHOUT=search_time`.
+    #[tokio::test]
+    async fn a_look_with_a_limit_of_time_is_ended_and_harms_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap().join("x.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (a INTEGER)").unwrap();
+        let readers = Readers::new(&path);
+        let long =
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000000)
+            SELECT SUM(i) FROM n";
+        let look = |c: &Connection| Ok(c.query_row(long, [], |row| row.get::<_, i64>(0))?);
+        let ended = readers.run_within(Duration::from_millis(20), look).await;
+        assert_eq!(ended.unwrap_err().code_str(), "search_timeout");
+        // The same connection, for which there is no limit now.
+        let short = |c: &Connection| Ok(c.query_row("SELECT 7", [], |row| row.get::<_, i64>(0))?);
+        assert_eq!(readers.run_within(Duration::from_secs(5), short).await.unwrap(), 7);
+        assert_eq!(readers.run(look).await.unwrap(), 9_000_000 * 9_000_001 / 2);
+    }
 }

@@ -77,7 +77,8 @@ impl FromStr for HistoryPlace {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
         let parsed = text.split_once('.').and_then(|(head, skip)| {
-            let is_number = (1..=7).contains(&skip.len()) && skip.bytes().all(|it| it.is_ascii_digit());
+            let is_number =
+                (1..=7).contains(&skip.len()) && skip.bytes().all(|it| it.is_ascii_digit());
             let skip = skip.parse().ok().filter(|it| is_number && *it <= SKIPPED_MAX)?;
             Some(HistoryPlace { head: head.parse().ok()?, skip })
         });

@@ -158,17 +158,18 @@ mod tests {
         }
     }
 
+    const TABLE: &str = "CREATE VIRTUAL TABLE t USING fts5 (a, content='', tokenize='ascii')";
+
     proptest::proptest! {
         #[test]
-        fn no_text_is_an_error_of_syntax(text in "(?s)[\"*^:(){}+\\-a-z日 \u{0}\u{1}]{0,60}|.{0,60}") {
-            let Ok(ask) = Ask::parse(&text) else { return Ok(()) };
+        fn no_text_is_an_error_of_syntax(
+            odd in "[\"*^:(){}+\\-a-z日 \u{0}\u{1}]{0,60}", any in "(?s).{0,60}", is_odd: bool,
+        ) {
+            let Ok(ask) = Ask::parse(if is_odd { &odd } else { &any }) else { return Ok(()) };
             let connection = Connection::open_in_memory().unwrap();
-            connection
-                .execute_batch("CREATE VIRTUAL TABLE t USING fts5 (a, content='', tokenize='ascii')")
-                .unwrap();
-            let asked = ask.expression();
-            let found = connection.query_row(
-                "SELECT COUNT(*) FROM t WHERE t MATCH ?1", [&asked], |row| row.get::<_, i64>(0));
+            connection.execute_batch(TABLE).unwrap();
+            let (asked, sql) = (ask.expression(), "SELECT COUNT(*) FROM t WHERE t MATCH ?1");
+            let found = connection.query_row(sql, [&asked], |row| row.get::<_, i64>(0));
             proptest::prop_assert_eq!(found.unwrap(), 0, "{}", asked);
         }
     }

@@ -173,8 +173,8 @@ pub fn find(connection: &Connection, ask: &Ask, filter: &Filter) -> Result<Found
     let mut found = Found::default();
     let of_threads = filter.status.is_some() || filter.author.is_some();
     for sort in Sort::ALL {
-        let is_wanted = filter.sort.is_none_or(|it| it == *sort)
-            && !(of_threads && *sort == Sort::Source);
+        let is_wanted =
+            filter.sort.is_none_or(|it| it == *sort) && !(of_threads && *sort == Sort::Source);
         if is_wanted {
             find_sort(connection, ask, filter, *sort, &mut found)?;
         }

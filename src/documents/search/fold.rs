@@ -87,8 +87,8 @@ fn is_attached(c: char) -> bool {
         && (c == '\u{ad}' || c.width() == Some(0))
 }
 
-/// Returns whether a letter is a word by itself: Han, kana, Bopomofo, Yi, Thai, Lao, Myanmar, Khmer,
-/// Tibetan and Hangul.
+/// Returns whether a letter is a word by itself: Han, kana, Bopomofo, Yi, Thai, Lao, Myanmar,
+/// Khmer, Tibetan and Hangul.
 pub(super) fn stands_alone(c: char) -> bool {
     matches!(u32::from(c),
         0x0e00..=0x0fff | 0x1000..=0x109f | 0x1780..=0x17ff

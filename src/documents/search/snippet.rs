@@ -1,6 +1,6 @@
 //! Some words of a text around what was found in it, with the hits told apart.
 //!
-//! **Invariant:** a snippet is plain text in pieces; whoever shows it escapes it and marks the hits.
+//! **Invariant:** a snippet is plain text in pieces; whoever shows it escapes them and marks hits.
 
 use std::ops::Range;
 
@@ -231,7 +231,9 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_snippet_is_short_and_has_no_controls(text in "(?s).{0,400}", asked in "[a-zé日 ]{1,9}") {
+        fn a_snippet_is_short_and_has_no_controls(
+            text in "(?s).{0,400}", asked in "[a-zé日 ]{1,9}",
+        ) {
             let Ok(ask) = Ask::parse(&asked) else { return Ok(()) };
             let found = snippet(&text, &ask);
             let all: String = found.pieces.iter().map(|it| it.text.as_str()).collect();

@@ -89,9 +89,9 @@ pub fn state(connection: &Connection) -> Result<State> {
 /// # Errors
 /// As any read.
 pub fn left(connection: &Connection) -> Result<Left> {
-    Ok(connection.prepare_cached(LEFT)?.query_row([], |row| {
-        Ok(Left { sources: 0, topics: row.get(0)?, messages: row.get(1)? })
-    })?)
+    Ok(connection
+        .prepare_cached(LEFT)?
+        .query_row([], |row| Ok(Left { sources: 0, topics: row.get(0)?, messages: row.get(1)? }))?)
 }
 
 /// Writes down that the index is damaged, or is to be made anew for another reason.

@@ -96,8 +96,7 @@ fn spared(tx: &Tx<'_>, put: Result<()>) -> Result<()> {
 }
 
 fn insert_topic(tx: &Tx<'_>, topic: &TopicText<'_>) -> Result<()> {
-    let params =
-        named_params! {":topic": topic.id, ":path": topic.path, ":author": topic.author};
+    let params = named_params! {":topic": topic.id, ":path": topic.path, ":author": topic.author};
     let id: Option<i64> =
         tx.prepare_cached(PUT_TOPIC)?.query_row(params, |row| row.get(0)).optional()?;
     let Some(id) = id else { return Ok(()) };

@@ -5,7 +5,7 @@
 //! a server that is killed goes on where it was.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -87,18 +87,18 @@ impl Index {
             changed.is_all = true;
         }
         drop(changed);
-        self.0.bell.notify_one();
+        self.call();
     }
 
     /// Takes note that any Source may have changed: after a pull, or when changes were missed.
     pub fn repository_changed(&self) {
         self.changed().is_all = true;
-        self.0.bell.notify_one();
+        self.call();
     }
 
     /// Returns how far the index is.
     pub fn progress(&self) -> Progress {
-        self.0.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.progress_lock().clone()
     }
 
     pub(super) fn slots(&self) -> &Semaphore {
@@ -113,11 +113,29 @@ impl Index {
             changed.seen = now;
             changed.is_all = true;
             drop(changed);
-            self.0.bell.notify_one();
+            self.call();
         }
     }
 
-    fn changed(&self) -> std::sync::MutexGuard<'_, Changed> {
+    /// Says that something is left, and wakes who does it.
+    fn call(&self) {
+        self.progress_lock().state = "building";
+        self.0.bell.notify_one();
+    }
+
+    fn progress_lock(&self) -> MutexGuard<'_, Progress> {
+        self.0.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that nothing is left, if nothing came meanwhile.
+    fn set_ready(&self) {
+        let changed = self.changed();
+        if !changed.is_all && changed.paths.is_empty() {
+            self.set("ready", Left::default(), None);
+        }
+    }
+
+    fn changed(&self) -> MutexGuard<'_, Changed> {
         self.0.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -128,8 +146,7 @@ impl Index {
     }
 
     fn set(&self, state: &'static str, left: Left, problem: Option<String>) {
-        let mut progress = self.0.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        *progress = Progress { state, left, problem };
+        *self.progress_lock() = Progress { state, left, problem };
     }
 }
 
@@ -144,7 +161,7 @@ pub async fn serve(works: Works, stop: CancellationToken) {
     loop {
         tokio::select! {
             done = work.run() => match done {
-                Ok(()) => index.set("ready", Left::default(), None),
+                Ok(()) => index.set_ready(),
                 Err(cause) => work.give_up(&cause).await,
             },
             () = stop.cancelled() => return,
@@ -211,6 +228,9 @@ struct Taken {
 impl Work {
     /// Works until nothing is left.
     async fn run(&mut self) -> Result<()> {
+        if self.works.store.take_index_damage() {
+            self.works.store.write(search::mark_damaged).await?;
+        }
         let mut state = self.works.store.read(search::state).await?;
         if state.is_stale {
             info!("the index of the search is made anew");

@@ -41,9 +41,9 @@ pub(super) async fn show(
     let query = HistoryQuery { path: path.clone(), after, limit: Some(COMMITS) };
     let found: History = read(flows::sources::history(site, &caller, query).await?)?;
     let address = form::document_at(path.as_str());
-    let next = found.next.map(|next| {
-        form::address(&address, &[("history", Some("all")), ("after", Some(&next))])
-    });
+    let next = found
+        .next
+        .map(|next| form::address(&address, &[("history", Some("all")), ("after", Some(&next))]));
     reply::page(&HistoryPage {
         frame,
         path: path.to_string(),

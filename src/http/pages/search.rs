@@ -162,7 +162,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     match flows::search::find(&site, &caller, query).await {
         Ok(found) => {
             let found: Found = read(found)?;
-            page.next = found.next.as_deref().map(|it| page.address(page.kind.as_deref(), Some(it)));
+            page.next =
+                found.next.as_deref().map(|it| page.address(page.kind.as_deref(), Some(it)));
             page.found = Some(found);
         }
         // What was typed stays, with the reason beside it.

@@ -49,7 +49,11 @@ pub(super) fn status(desk: &Desk) -> Result<u8> {
         Err(cause) if cause.kind() == ErrorKind::Forbidden => Value::Null,
         Err(cause) => return Err(cause),
     };
-    let search = client.get("/api/search/index")?;
+    let search = match client.get("/api/search/index") {
+        // A server of an earlier release has no search.
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Value::Null,
+        search => search?,
+    };
     let is_ready = ready["status"] == "ready";
     let value = json!({
         "ready": ready, "site": config["site"], "version": config["version"],
@@ -96,6 +100,7 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
 fn search_words(index: &Value) -> String {
     let left = |name: &str| index["left"][name].as_u64().unwrap_or(0);
     match text(index, "state") {
+        "" => String::new(),
         "ready" => "up to date".to_owned(),
         "failed" => format!("not up to date: {}", line(index, "problem")),
         _ => format!(

@@ -49,6 +49,7 @@ struct Shared {
 #[derive(Default)]
 struct Changed {
     is_all: bool,
+    is_damaged: bool,
     paths: BTreeSet<SourcePath>,
     seen: Option<Identity>,
 }
@@ -96,6 +97,14 @@ impl Index {
         self.call();
     }
 
+    /// Takes note of an error of a search: a damaged index is made anew.
+    pub(super) fn failed(&self, cause: &Error) {
+        if cause.code_str() == search::DAMAGED {
+            self.changed().is_damaged = true;
+            self.call();
+        }
+    }
+
     /// Returns how far the index is.
     pub fn progress(&self) -> Progress {
         self.progress_lock().clone()
@@ -130,7 +139,7 @@ impl Index {
     /// Says that nothing is left, if nothing came meanwhile.
     fn set_ready(&self) {
         let changed = self.changed();
-        if !changed.is_all && changed.paths.is_empty() {
+        if !changed.is_all && !changed.is_damaged && changed.paths.is_empty() {
             self.set("ready", Left::default(), None);
         }
     }
@@ -162,7 +171,7 @@ pub async fn serve(works: Works, stop: CancellationToken) {
         tokio::select! {
             done = work.run() => match done {
                 Ok(()) => index.set_ready(),
-                Err(cause) => work.give_up(&cause).await,
+                Err(cause) => work.give_up(&cause),
             },
             () = stop.cancelled() => return,
         }
@@ -228,7 +237,8 @@ struct Taken {
 impl Work {
     /// Works until nothing is left.
     async fn run(&mut self) -> Result<()> {
-        if self.works.store.take_index_damage() {
+        let is_damaged = std::mem::take(&mut self.works.search.changed().is_damaged);
+        if self.works.store.take_index_damage() || is_damaged {
             self.works.store.write(search::mark_damaged).await?;
         }
         let mut state = self.works.store.read(search::state).await?;
@@ -271,12 +281,12 @@ impl Work {
     }
 
     /// Waits for a better time. What was to be looked at is not forgotten by that.
-    async fn give_up(&mut self, cause: &Error) {
+    fn give_up(&self, cause: &Error) {
         warn!("the search is not up to date: {}", cause.chain());
         let index = &self.works.search;
         index.changed().is_all = true;
         index.set("failed", self.left, Some(cause.message().to_owned()));
-        heal(&self.works, cause).await;
+        index.failed(cause);
     }
 
     /// Takes in some of the Topics and messages of before; whether that were all.
@@ -389,16 +399,6 @@ impl Work {
         let parts = folding.await;
         let parts = parts.context(ErrorKind::Internal, || "folding a text panicked".to_owned())?;
         Ok(Some(Taken { path, blob, bytes, parts }))
-    }
-}
-
-/// Has a damaged index made anew.
-pub(super) async fn heal(works: &Works, cause: &Error) {
-    if cause.code_str() != search::DAMAGED {
-        return;
-    }
-    if let Err(cause) = works.store.write(search::mark_damaged).await {
-        warn!("the index of the search cannot be made anew: {}", cause.chain());
     }
 }
 

@@ -90,13 +90,7 @@ pub async fn find(site: &Site, caller: &Caller, query: SearchQuery) -> Result<Hi
     let filter = filter(site, &query).await?;
     site.search.look(&site.works);
     let found = look_up(site, ask.clone(), filter, (skip, limit)).await;
-    let (rows, is_more, is_cut) = match found {
-        Ok(found) => found,
-        Err(cause) => {
-            index::heal(&site.works, &cause).await;
-            return Err(cause);
-        }
-    };
+    let (rows, is_more, is_cut) = found.inspect_err(|cause| site.search.failed(cause))?;
     let items = fill_in(site, ask, rows).await?;
     let next = is_more.then(|| (skip + limit).to_string());
     Ok(Hits { items, next, is_cut, index: site.search.progress() })

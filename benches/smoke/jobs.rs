@@ -40,6 +40,7 @@ pub(crate) struct BareGuards {
     folder: Utf8PathBuf,
     next: AtomicU64,
     children: Children,
+    cgroups: Cgroups,
 }
 
 impl BareGuards {
@@ -51,12 +52,15 @@ impl BareGuards {
         let folder = site.data.join("bare");
         std::fs::create_dir_all(&folder)?;
         let (next, children) = (AtomicU64::new(0), Children::new());
+        // Where there can be none, the server has none either.
+        let cgroups = Cgroups::open(&folder).unwrap_or_default();
         Ok(BareGuards {
             launch,
             prompt: std::fs::read(dir.join("prompt"))?,
             folder,
             next,
             children,
+            cgroups,
         })
     }
 
@@ -68,12 +72,15 @@ impl BareGuards {
         let spec = GuardSpec {
             program: env!("CARGO_BIN_EXE_wb-agent").into(),
             job_dir: job_dir.clone(),
-            launch: Launch { job, ..self.launch.clone() },
+            launch: Launch { job: job.clone(), ..self.launch.clone() },
             prompt: Some(self.prompt.clone()),
             secrets: vec![("WB_TOKEN".to_owned(), "wbj_0123456789".to_owned())],
-            cgroups: Cgroups::open(&self.folder).unwrap_or_else(|_| Cgroups::none()),
+            cgroups: self.cgroups.clone(),
         };
-        match spawn_guard(&self.children, spec).await?.wait().await {
+        let end = spawn_guard(&self.children, spec).await?.wait().await;
+        // As after every job: else the machine fills with empty cgroups.
+        self.cgroups.end(&job, &self.folder, &job_dir).await?;
+        match end {
             GuardEnd::Recorded(record) if record.code == Some(0) => Ok(job_dir),
             other => Err(format!("a bare guard ended so: {other:?}").into()),
         }

@@ -169,14 +169,7 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
     // an error, and the lane stays held. (Waiting for what is marked, the guard among it, is as
     // good a proof of absence as the lock: the switch leaves out both.)
     if !fault::is_off("recovery_lock") {
-        let ended = process::end_marked(MARK, job.id.as_str(), inner.ground.grace).await?;
-        if ended > 0 {
-            warn!(job_id = %job.id, "ended {ended} processes of a job whose guard is gone");
-        }
-        // Those without the mark, if the job had a cgroup.
-        if inner.ground.cgroups.end(job.id.as_str(), &inner.ground.data, &dir).await? {
-            warn!(job_id = %job.id, "ended what was left in the cgroup of a job");
-        }
+        end_left_behind(inner, job, &dir).await?;
     }
     let record = process::read_exit_record(&dir).unwrap_or_else(|cause| {
         warn!(job_id = %job.id, "{}", cause.chain());
@@ -208,6 +201,24 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
     let settled = execution::settle_once(inner, job, &outcome).await;
     drop(lock);
     settled
+}
+
+/// Ends what carries the mark, after its grace, and what is in the job's cgroup, if it had one.
+async fn end_left_behind(inner: &Inner, job: &Job, dir: &Utf8Path) -> Result<()> {
+    let (id, ground) = (job.id.as_str(), &inner.ground);
+    let by_mark = process::end_marked(MARK, id, ground.grace).await;
+    // Whatever the mark has come to: a cgroup ends at once what forks faster than one can look.
+    if ground.cgroups.end(id, &ground.data, dir).await? {
+        warn!(job_id = %job.id, "ended what was left in the cgroup of a job");
+    }
+    let ended = match by_mark {
+        Err(_) => process::end_marked(MARK, id, Duration::ZERO).await?,
+        ended => ended?,
+    };
+    if ended > 0 {
+        warn!(job_id = %job.id, "ended {ended} processes of a job whose guard is gone");
+    }
+    Ok(())
 }
 
 /// Reads the agent's whole output again: the server that followed it is gone.

@@ -108,7 +108,7 @@ pub fn become_subreaper() -> Result<()> {
 /// `unavailable`, with code `survivors` if some cannot be ended.
 pub async fn sweep_orphans(children: &Children, grace: Duration) -> Result<u32> {
     let children = children.clone();
-    end_found(grace, move || {
+    end_found(grace, None, move |act| {
         let (dead, mut found): (Vec<Stat>, Vec<Stat>) =
             children.take_strays()?.into_iter().partition(Stat::is_dead);
         let listing = Listing::new()?;
@@ -116,7 +116,9 @@ pub async fn sweep_orphans(children: &Children, grace: Duration) -> Result<u32> 
             let below = listing.descendants(found[place].pid)?;
             found.extend(below);
         }
-        Ok(Look { found, ended: dead, mark: None })
+        act(&found);
+        let ended = dead.iter().map(|it| (it.pid, it.start)).collect();
+        Ok(Look { found, ended })
     })
     .await
 }
@@ -169,20 +171,32 @@ pub async fn end_marked(name: &str, value: &str, grace: Duration) -> Result<u32>
     if fault::is_off("mark") {
         return Ok(0);
     }
+    let mark = Some((name.to_owned(), value.to_owned()));
     let (name, value) = (name.to_owned(), value.to_owned());
-    end_found(grace, move || {
+    end_found(grace, mark, move |act| {
         let me = unistd::getpid().as_raw();
-        let mut found = all_processes()?;
-        found.retain(|it| it.pid != me && it.pid > 1 && !it.is_dead());
-        let mut marked = Vec::new();
-        for stat in found {
-            if read_mark(stat.pid, &name)?.as_deref() == Some(value.as_str()) {
-                marked.push(stat);
+        let (mut found, mut ended) = (Vec::new(), Vec::new());
+        let mut pids = all_pids()?;
+        pids.retain(|it| *it > 1 && *it != me);
+        // The youngest first, and each at once: who forks all the time lives for a millisecond.
+        pids.sort_unstable_by(|one, other| other.cmp(one));
+        for pid in pids {
+            let stat = Stat::read(pid)?;
+            let mark = match stat {
+                Some(stat) if !stat.is_dead() => read_mark(pid, &name)?,
+                _ => None,
+            };
+            match stat {
+                Some(stat) if mark.as_deref() == Some(value.as_str()) => {
+                    act(&[stat]);
+                    found.push(stat);
+                }
+                Some(stat) if Stat::read(pid)?.is_some_and(|it| it == stat || !it.is_dead()) => {}
+                // Gone before it could be asked for its mark.
+                gone => ended.push((pid, gone.map_or(0, |it| it.start))),
             }
         }
-        // Who ended meanwhile cannot be asked for its mark any more.
-        let mark = Some((name.clone(), value.clone()));
-        Ok(Look { found: marked, ended: Vec::new(), mark })
+        Ok(Look { found, ended })
     })
     .await
 }
@@ -190,32 +204,32 @@ pub async fn end_marked(name: &str, value: &str, grace: Duration) -> Result<u32>
 /// One look for processes that should be gone.
 struct Look {
     found: Vec<Stat>,
-    /// Those that should be gone and just ended. Each may have had a child that this look missed.
-    ended: Vec<Stat>,
-    /// What each that was found must still carry when it gets its signal.
-    mark: Option<(String, String)>,
+    /// Those that ended just now, by pid and start: each may have had a child that this look missed.
+    ended: Vec<(i32, u64)>,
 }
 
+/// Looks until nothing is found, and has each that is found told to end. With a mark, each must
+/// carry it when it gets its signal, and there may always be strangers among those that ended.
 async fn end_found(
     grace: Duration,
-    find: impl Fn() -> io::Result<Look> + Send + Sync + 'static,
+    mark: Option<(String, String)>,
+    find: impl Fn(&mut dyn FnMut(&[Stat])) -> io::Result<Look> + Send + Sync + 'static,
 ) -> Result<u32> {
     let kill_at = Instant::now() + grace;
-    let find = Arc::new(find);
+    let (find, mark) = (Arc::new(find), Arc::new(mark));
     let mut sweep = Sweep::default();
     let mut give_up_at = None;
     let (mut calm_looks, mut ended) = (0, HashSet::new());
     loop {
         let is_over = Instant::now() >= kill_at;
-        let find = find.clone();
+        let (find, with) = (find.clone(), mark.clone());
         // The walk through `/proc` blocks for milliseconds.
         let pass = tokio::task::spawn_blocking(move || {
-            let look = find()?;
-            let mark = look.mark.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
-            match is_over {
-                true => sweep.kill(&look.found, mark),
-                false => sweep.terminate(&look.found, mark),
-            }
+            let with = with.as_ref().as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
+            let look = find(&mut |found| match is_over {
+                true => sweep.kill(found, with),
+                false => sweep.terminate(found, with),
+            })?;
             Ok::<_, io::Error>((sweep, look))
         });
         let pass = pass.await.context(ErrorKind::Internal, || "a sweep failed".into())?;
@@ -223,14 +237,15 @@ async fn end_found(
         (sweep, look) =
             pass.context(ErrorKind::Unavailable, || "processes cannot be seen".into())?;
         // One that nobody can reap, because a debugger holds it, counts once.
-        let news = look.ended.iter().filter(|it| ended.insert((it.pid, it.start))).count();
+        let news = look.ended.iter().filter(|it| ended.insert(**it)).count();
         let is_calm = look.found.is_empty() && news == 0;
         calm_looks = if is_calm { calm_looks + 1 } else { 0 };
         if calm_looks >= CALM_LOOKS || (look.found.is_empty() && fault::is_off("calm")) {
             return Ok(sweep.count());
         }
         if is_over && Instant::now() >= *give_up_at.get_or_insert(Instant::now() + KILL_MAX) {
-            return Err(survivors(&look.found));
+            let are_strangers = look.found.is_empty() && mark.is_some();
+            return if are_strangers { Ok(sweep.count()) } else { Err(survivors(&look.found)) };
         }
         let is_late = is_over || calm_looks > 0;
         tokio::time::sleep(if is_late { LOOK_EVERY / 10 } else { LOOK_EVERY }).await;
@@ -392,9 +407,12 @@ pub(in crate::process) fn reap_any() -> Result<nix::sys::wait::WaitStatus, Errno
 }
 
 fn all_processes() -> io::Result<Vec<Stat>> {
+    all_pids()?.into_iter().filter_map(|pid| Stat::read(pid).transpose()).collect()
+}
+
+fn all_pids() -> io::Result<Vec<i32>> {
     let entries = seen(std::fs::read_dir("/proc"))?.into_iter().flatten().flatten();
-    let pids = entries.filter_map(|it| it.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid| Stat::read(pid).transpose()).collect()
+    Ok(entries.filter_map(|it| it.file_name().to_str()?.parse().ok()).collect())
 }
 
 #[cfg(test)]
@@ -403,11 +421,6 @@ mod tests {
 
     use super::*;
 
-    fn zombie(pid: i32) -> Stat {
-        let own = Stat::of(unistd::getpid().as_raw()).unwrap();
-        Stat { pid, ..own }
-    }
-
     /// Fails with `WB_WITHOUT=calm`.
     #[tokio::test]
     async fn g08_nothing_found_while_one_just_ended_means_nothing() {
@@ -415,10 +428,10 @@ mod tests {
         let ended: [&[i32]; 6] = [&[], &[7], &[7], &[7, 8], &[7], &[7]];
         let looks = Arc::new(AtomicUsize::new(0));
         let count = looks.clone();
-        let swept = end_found(Duration::ZERO, move || {
+        let swept = end_found(Duration::ZERO, None, move |_| {
             let at = count.fetch_add(1, Ordering::SeqCst);
-            let ended = ended[at].iter().map(|it| zombie(*it)).collect();
-            Ok(Look { found: Vec::new(), ended, mark: None })
+            let ended = ended[at].iter().map(|it| (*it, 1)).collect();
+            Ok(Look { found: Vec::new(), ended })
         });
         assert_eq!(swept.await.unwrap(), 0);
         assert_eq!(looks.load(Ordering::SeqCst), 6, "two looks in a row that found nobody");

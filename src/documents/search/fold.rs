@@ -31,10 +31,10 @@ impl<'t> Words<'t> {
         loop {
             word.clear();
             let start = self.skip_to_word()?;
-            let mut chars = self.text[start..].char_indices();
+            let chars = self.text[start..].char_indices();
             let mut end = start;
             let mut is_alone = false;
-            while let Some((offset, c)) = chars.next() {
+            for (offset, c) in chars {
                 let is_part = match offset {
                     0 => true,
                     _ if is_attached(c) => true,

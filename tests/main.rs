@@ -9,6 +9,7 @@ mod git;
 mod guarantees;
 mod http;
 mod pages;
+mod places;
 mod process;
 mod search;
 mod store;

@@ -17,8 +17,10 @@ pub enum EventKind {
     JobFinished,
     /// A Topic was opened.
     TopicCreated,
-    /// A Topic was closed, reopened or its anchor was changed.
+    /// A Topic was closed or reopened.
     TopicChanged,
+    /// A person said where the words of a Topic are.
+    TopicReattached,
     /// A message was added to a Topic.
     MessagePosted,
     /// A proposal was handed in.
@@ -29,6 +31,8 @@ pub enum EventKind {
     ChangesDecided,
     /// A Source has another version.
     SourceChanged,
+    /// So many Sources have other versions that they are not told one by one.
+    SourcesChanged,
     /// Another generation of the script is in force.
     ConfigReloaded,
     /// The provider of an engine takes no more: its other jobs wait.
@@ -41,17 +45,19 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 14] = [
+    pub const ALL: [EventKind; 16] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
         EventKind::TopicCreated,
         EventKind::TopicChanged,
+        EventKind::TopicReattached,
         EventKind::MessagePosted,
         EventKind::ProposalCreated,
         EventKind::ProposalDecided,
         EventKind::ChangesDecided,
         EventKind::SourceChanged,
+        EventKind::SourcesChanged,
         EventKind::ConfigReloaded,
         EventKind::EngineHeld,
         EventKind::EngineReleased,
@@ -66,11 +72,13 @@ impl EventKind {
             EventKind::JobFinished => "job_finished",
             EventKind::TopicCreated => "topic_created",
             EventKind::TopicChanged => "topic_changed",
+            EventKind::TopicReattached => "topic_reattached",
             EventKind::MessagePosted => "message_posted",
             EventKind::ProposalCreated => "proposal_created",
             EventKind::ProposalDecided => "proposal_decided",
             EventKind::ChangesDecided => "changes_decided",
             EventKind::SourceChanged => "source_changed",
+            EventKind::SourcesChanged => "sources_changed",
             EventKind::ConfigReloaded => "config_reloaded",
             EventKind::EngineHeld => "engine_held",
             EventKind::EngineReleased => "engine_released",
@@ -89,6 +97,7 @@ impl EventKind {
             }
             EventKind::TopicCreated => &["topic_id", "source_path", "is_global"],
             EventKind::TopicChanged => &["topic_id", "from", "to"],
+            EventKind::TopicReattached => &["topic_id", "source_path", "from", "to"],
             EventKind::MessagePosted => &["topic_id", "message_id", "sequence"],
             EventKind::ProposalCreated => {
                 &["proposal_id", "topic_id", "job_id", "revision_number", "source_path"]
@@ -98,6 +107,7 @@ impl EventKind {
             }
             EventKind::ChangesDecided => &["id", "changes"],
             EventKind::SourceChanged => &["path", "blob", "commit", "branch", "proposal_id"],
+            EventKind::SourcesChanged => &["count", "commit", "branch"],
             // This release has no reload.
             EventKind::ConfigReloaded => &[],
             EventKind::EngineHeld => &["engine", "until", "job_id"],
@@ -139,8 +149,7 @@ pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
-    /// `person:ID`,
-    /// `config`.
+    /// `person:ID`, `sources`, `config`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,

@@ -4,6 +4,7 @@
 //! `changes::restore` write to the user's index, working tree and branch.
 
 pub mod anchor;
+pub mod annotation;
 pub mod attempt;
 pub mod changes;
 pub mod commit;
@@ -18,8 +19,10 @@ pub mod message;
 pub mod placement;
 pub mod proposal;
 pub mod search;
+pub mod seen;
 pub mod snapshot;
 pub mod source;
+pub mod text;
 pub mod topic;
 mod word;
 
@@ -42,6 +45,8 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         message::STATEMENTS,
         placement::STATEMENTS,
         proposal::STATEMENTS,
+        seen::STATEMENTS,
+        text::STATEMENTS,
         topic::STATEMENTS,
     ]
     .concat();

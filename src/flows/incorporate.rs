@@ -1,13 +1,17 @@
 //! An agent hands in a proposal: fence, grants, base, text, and the fate of every other open Topic.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::base::limit::{ANCHORS_MAX, SOURCE_BYTES_MAX};
 use crate::base::{Actor, BlobId, Error, ErrorKind, ProposalId, Result, TopicId};
+use crate::documents::anchor::PairMap;
 use crate::documents::placement;
 use crate::documents::proposal::{self, NewProposal};
-use crate::documents::{Fate, Placed, Placement, PlacementState, topic};
+use crate::documents::{Fate, Placed, Placement, anchor, topic};
 use crate::flows::proposals::Judge;
 use crate::flows::{Site, place};
 use crate::jobs::{self, Job, Verb};
@@ -180,7 +184,8 @@ async fn judge_others(
     }
     let given = verify_anchors(request, &open)?;
     let agent = caller.actor();
-    let by_agent = given
+    let believed = weigh(given, &before, (base, &request.text)).await?;
+    let by_agent = believed
         .iter()
         .map(|(id, placed)| (id.clone(), Placement::new(proposed, placed, &agent)))
         .collect();
@@ -205,10 +210,32 @@ async fn judge_others(
     Ok(Judged { fate, placements })
 }
 
+/// Returns those anchors of the agent's that both texts do not contradict.
+async fn weigh(
+    given: Vec<(TopicId, Range<usize>)>,
+    before: &BTreeMap<TopicId, Placement>,
+    (base, text): (&str, &str),
+) -> Result<Vec<(TopicId, Placed)>> {
+    if given.is_empty() {
+        return Ok(Vec::new());
+    }
+    let spans: Vec<_> = given.iter().map(|(id, _)| before.get(id)?.range()).collect();
+    let (base, text) = (base.to_owned(), text.to_owned());
+    let weighed = tokio::task::spawn_blocking(move || {
+        let map = PairMap::new(&base, &text);
+        let all = given.into_iter().zip(spans);
+        all.filter_map(|((id, range), span)| {
+            Some((id, anchor::weigh(&map, &base, &text, span, &range)?))
+        })
+        .collect()
+    });
+    weighed.await.map_err(|cause| Error::internal("weighing anchors panicked").source(cause))
+}
+
 fn verify_anchors(
     request: &ProposalRequest,
     open: &[topic::Topic],
-) -> Result<Vec<(TopicId, Placed)>> {
+) -> Result<Vec<(TopicId, Range<usize>)>> {
     if request.anchors.len() > ANCHORS_MAX {
         let message = format!("a proposal comes with at most {ANCHORS_MAX} anchors");
         return Err(Error::new(ErrorKind::TooLarge, message)
@@ -235,14 +262,7 @@ fn verify_anchors(
         if request.text.get(range.clone()) != Some(anchor.quote.as_str()) {
             return refuse("the text between its offsets is not its quote");
         }
-        let was = topic.anchor.as_ref().map(|it| it.quote.as_str());
-        let state = if was == Some(anchor.quote.as_str()) {
-            PlacementState::Moved
-        } else {
-            PlacementState::Rewritten
-        };
-        let placed = Placed { state, range: Some(range), confidence: 0.9, method: "agent" };
-        given.push((anchor.topic_id.clone(), placed));
+        given.push((anchor.topic_id.clone(), range));
     }
     Ok(given)
 }

@@ -45,6 +45,7 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "job_lists",
         sql: include_str!("../../migrations/009_job_lists.sql"),
     },
+    Migration { version: 12, name: "places", sql: include_str!("../../migrations/012_places.sql") },
     Migration { version: 13, name: "search", sql: include_str!("../../migrations/013_search.sql") },
 ];
 

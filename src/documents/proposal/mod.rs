@@ -19,7 +19,7 @@ use crate::documents::topic::{self, TopicStatus};
 use crate::documents::word::{check_text, word_enum};
 use crate::store::Tx;
 
-pub use settle::{approve, mark_stale, reject, settle_job};
+pub use settle::{approve, mark_stale, reject, settle_job, was_approved_since};
 
 /// Greater than every id.
 const PAST_EVERY_ID: &str = "~";
@@ -176,6 +176,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("proposal::ids_by_topic", IDS_BY_TOPIC),
     ("proposal::of_topic", OF_TOPIC),
     ("proposal::decide", settle::DECIDE),
+    ("proposal::approved_since", settle::APPROVED_SINCE),
     ("proposal::open_of_job", settle::OPEN_OF_JOB),
     ("proposal::open_of_topic", settle::OPEN_OF_TOPIC),
 ];

@@ -1,10 +1,12 @@
 //! What becomes of a proposal: approved, rejected, stale, superseded or void.
 
-use rusqlite::named_params;
+use rusqlite::{Connection, named_params};
 use serde_json::{Value, json};
 
 use crate::base::limit::SUMMARY_BYTES_MAX;
-use crate::base::{Actor, BlobId, Error, Event, EventKind, JobId, ProposalId, Result, TopicId};
+use crate::base::{
+    Actor, BlobId, Error, Event, EventKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
+};
 use crate::documents::attempt;
 use crate::documents::proposal::{Proposal, ProposalStatus, find};
 use crate::documents::word::check_text;
@@ -17,6 +19,10 @@ pub(super) const DECIDE: &str = "
 pub(super) const OPEN_OF_JOB: &str = "
     SELECT id, topic_id, revision_number FROM incorporation_proposals
     WHERE job_id = :job AND status = 'open' ORDER BY id";
+pub(super) const APPROVED_SINCE: &str = "
+    SELECT 1 FROM incorporation_proposals
+    WHERE proposed_sha = :blob AND status = 'approved' AND source_path = :path
+          AND decided_ms >= :since LIMIT 1";
 pub(super) const OPEN_OF_TOPIC: &str = "
     SELECT id, topic_id, revision_number FROM incorporation_proposals
     WHERE topic_id = :topic AND revision_number < :before AND status = 'open'
@@ -31,6 +37,21 @@ pub fn approve(tx: &Tx<'_>, id: &ProposalId, actor: &Actor, commit: &BlobId) -> 
     let proposal = find(tx.connection(), id)?;
     decide(tx, id, ProposalStatus::Approved, actor, None, json!({"commit": commit}))?;
     supersede_of_topic(tx, &proposal.topic_id, i64::MAX, actor)
+}
+
+/// Returns whether a version of a Source came by an approval since some time.
+///
+/// # Errors
+/// As any read.
+pub fn was_approved_since(
+    connection: &Connection,
+    path: &SourcePath,
+    blob: &BlobId,
+    since: Millis,
+) -> Result<bool> {
+    let mut statement = connection.prepare_cached(APPROVED_SINCE)?;
+    let params = named_params! {":path": path, ":blob": blob, ":since": since};
+    Ok(statement.exists(params)?)
 }
 
 /// Marks a proposal as refused, with the reason.

@@ -185,6 +185,9 @@ pub async fn serve(works: Works, stop: CancellationToken) {
                             let path = event.data["path"].as_str();
                             index.sources_changed(path.and_then(|it| it.parse().ok()));
                         }
+                        Ok(event) if event.kind == EventKind::SourcesChanged => {
+                            index.repository_changed();
+                        }
                         Ok(_) => {}
                         Err(RecvError::Lagged(_)) => index.repository_changed(),
                         Err(RecvError::Closed) => return,

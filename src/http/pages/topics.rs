@@ -9,6 +9,7 @@ use warp::reply::Response;
 use crate::base::{BlobId, Error, Result, SourcePath, TopicId};
 use crate::documents::{Selection, Topic as OpenedTopic, TopicStatus};
 use crate::flows::jobs::JobRequest;
+use crate::flows::reattach::ReattachRequest;
 use crate::flows::topics::{MessageRequest, ReasonRequest, TopicQuery, TopicRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::jobs::{self, JobRow};
@@ -82,6 +83,16 @@ struct NewJob {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct NewPlace {
+    quote: String,
+    #[serde(default)]
+    prefix: String,
+    #[serde(default)]
+    suffix: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Why {
     #[serde(default)]
     reason: String,
@@ -94,6 +105,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/topics/{id}", site, show),
         post("/topics/{id}/messages", site, message),
         post("/topics/{id}/jobs", site, start),
+        post("/topics/{id}/anchor", site, reattach),
         post("/topics/{id}/discard", site, async |site, call| {
             set_status(site, call, TopicStatus::Discarded).await
         }),
@@ -224,6 +236,31 @@ async fn start(site: Site, mut call: Call) -> Result<Response> {
     let request = JobRequest { kind: sent.kind.clone(), priority: None, not_before: None, inputs };
     let made = flows::jobs::create(&site, &caller, request, Some(key)).await;
     form::answer(made, |job| format!("/jobs/{job}"), at(&id), None)
+}
+
+async fn reattach(site: Site, mut call: Call) -> Result<Response> {
+    let sent: NewPlace = call.form(2 * TOPIC_BODY_BYTES_MAX).await?;
+    let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
+    let quote = form::text(&sent.quote).trim_matches('\n').to_owned();
+    let request = |quote: String| ReattachRequest {
+        selection: Selection::Words {
+            blob: None,
+            quote,
+            prefix: form::text(&sent.prefix),
+            suffix: form::text(&sent.suffix),
+        },
+        reason: None,
+    };
+    let done = flows::reattach::reattach(&site, &caller, &id, request(quote.clone())).await;
+    let done = match done {
+        // As when a Topic is opened: a document with `\r\n` has it with these.
+        Err(cause) if cause.code_str() == "quote_not_found" && quote.contains('\n') => {
+            let again = request(quote.replace('\n', "\r\n"));
+            flows::reattach::reattach(&site, &caller, &id, again).await
+        }
+        done => done,
+    };
+    form::answer(done, |_| at(&id), at(&id), Some(quote))
 }
 
 async fn set_status(site: Site, mut call: Call, to: TopicStatus) -> Result<Response> {

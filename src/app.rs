@@ -166,6 +166,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         vm: loaded.vm.clone(),
         repo,
         wb_agent: wb_agent.clone(),
+        search: flows::search::Index::default(),
     };
     let queue = Queue::new(Setup {
         store,
@@ -242,6 +243,7 @@ async fn serve_site(
     tracker.spawn(process::reap_orphans(site.queue.children(), stop.clone()));
     tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
+    tracker.spawn(flows::search::serve(site.works.clone(), stop.clone()));
     tracker.spawn(site.store.clone().check(stop.clone()));
     tracker.spawn(site.meter.clone().serve(counted, stop.clone()));
     let kept = options.daily_backups;

@@ -10,6 +10,7 @@ mod million;
 mod peers;
 mod reads;
 mod report;
+mod search;
 mod site;
 mod wire;
 
@@ -33,7 +34,7 @@ pub(crate) struct Asked {
 }
 
 /// The measurements, in their order: name, what it is.
-const ALL: [(&str, &str); 7] = [
+const ALL: [(&str, &str); 8] = [
     ("reads", "single reads and durable enqueueing against an empty reply"),
     ("guard", "a bare process, and the same under a guard"),
     ("jobs", "durable jobs over HTTP against bare guards, and against other queues"),
@@ -41,6 +42,7 @@ const ALL: [(&str, &str); 7] = [
     ("idle", "start-up, memory and wake-ups with a million jobs"),
     ("lists", "the newest 20 of a million jobs under each filter"),
     ("claim", "a claim among a million ended and ten thousand waiting jobs"),
+    ("search", "10,000 documents and 50,000 Topics: start-up, indexing, searches; only if named"),
 ];
 
 const USAGE: &str = "usage: scripts/bench smoke [--only NAME] [--json] [--quick] [--rounds N]
@@ -89,6 +91,7 @@ fn parse(args: &[String]) -> Result<Asked, String> {
         match arg.as_str() {
             // Cargo says this to every benchmark.
             "--bench" | "smoke" => {}
+            "search" => asked.only = Some("search".to_owned()),
             "--json" => asked.is_json = true,
             "--quick" => (asked.rounds, asked.rows, asked.seconds) = (3, 100_000, 0.3),
             "--only" => {
@@ -139,6 +142,10 @@ async fn run(asked: &Asked) -> site::Outcome<Report> {
         if wants("claim") {
             claim::measure(asked, folder.path(), &large, &mut report).await?;
         }
+    }
+    // Only by its name: it takes some minutes.
+    if asked.only.as_deref() == Some("search") {
+        search::measure(asked, folder.path(), &mut report).await?;
     }
     Ok(report)
 }

@@ -7,6 +7,9 @@ use std::fmt;
 /// Short for a result with this program's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// SQLITE_CORRUPT_VTAB.
+const CORRUPT_VTAB: i32 = 267;
+
 /// What the caller can do about an error; at once the HTTP status and the exit code of `wb-agent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -267,6 +270,13 @@ impl From<rusqlite::Error> for Error {
             }
             Some(Code::SystemIoFailure | Code::CannotOpen) => {
                 Error::unavailable("the database cannot be read or written").code("disk_error")
+            }
+            // An index that SQLite does not keep itself, such as that of the search: its rows hold
+            // together and what they say does not. It can be made anew.
+            Some(Code::DatabaseCorrupt)
+                if cause.sqlite_error().is_some_and(|it| it.extended_code == CORRUPT_VTAB) =>
+            {
+                Error::unavailable("an index of the database is damaged").code("index_damaged")
             }
             Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
                 Error::unavailable("the database is damaged").code("database_corrupt")

@@ -191,6 +191,18 @@ pub const GIT_LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub const GIT_CALLS_MAX: usize = 12;
 /// Most commits of a Source's history in one answer.
 pub const HISTORY_ENTRIES_MAX: usize = 1_000;
+/// Longest time that git looks for a Source's history, in milliseconds.
+pub const HISTORY_MS_MAX: u64 = 10_000;
+/// Longest text of a search, in bytes.
+pub const SEARCH_BYTES_MAX: usize = 400;
+/// Most words and phrases of a search.
+pub const SEARCH_WORDS_MAX: usize = 16;
+/// Longest time that a search may take of the database, in milliseconds.
+pub const SEARCH_MS_MAX: u64 = 1_000;
+/// Most searches at one time; others wait.
+pub const SEARCHES_MAX: usize = 3;
+/// Most results of each sort that a search ranks: the newest ones.
+pub const SEARCH_RANKED_MAX: u32 = 1_000;
 /// Longest unified diff in an answer, in bytes.
 pub const DIFF_BYTES_MAX: usize = 1024 * 1024;
 /// Most headings of a Source.
@@ -317,6 +329,12 @@ limits! {
     LOG_BYTES_MAX "bytes" "(pages)" "a log in one answer";
     STREAM_ENTRIES_MAX "entries" "(pages)" "a job's stream in one answer";
     HISTORY_ENTRIES_MAX "commits" "(cut)" "a Source's history in one answer";
+    HISTORY_MS_MAX "ms" "command_timeout" "time that git looks for a Source's history";
+    SEARCH_BYTES_MAX "bytes" "too_large" "the text of a search";
+    SEARCH_WORDS_MAX "words" "too_many_words" "words and phrases of a search";
+    SEARCH_MS_MAX "ms" "search_timeout" "time that a search takes of the database";
+    SEARCHES_MAX "searches" "(wait)" "searches at one time";
+    SEARCH_RANKED_MAX "results" "(cut)" "results of each sort that a search ranks";
     DIFF_BYTES_MAX "bytes" "(cut)" "a diff in an answer";
     HEADINGS_MAX "headings" "(cut)" "headings of a Source";
     SOURCE_TEXTS_MAX "texts" "too_many_texts" "versions of a Source with Topics, in no commit";

@@ -10,6 +10,7 @@ use crate::cli::commands::person::PersonCommand;
 use crate::cli::commands::perspective::{PersonaCommand, PerspectiveCommand};
 use crate::cli::commands::proposal::ProposalCommand;
 use crate::cli::commands::script::{CheckArgs, RenderArgs};
+use crate::cli::commands::search::SearchArgs;
 use crate::cli::commands::source::SourceCommand;
 use crate::cli::commands::token::TokenCommand;
 use crate::cli::commands::topic::TopicCommand;
@@ -111,6 +112,8 @@ Examples:
     /// Look at sources as personas see them, and have such views made
     #[command(subcommand)]
     Perspective(PerspectiveCommand),
+    /// Find sources, topics and messages by their words
+    Search(SearchArgs),
     /// Print what jobs have spent, and how much of each daily cap is used
     Usage(UsageArgs),
     /// Look at engines: which are held because their provider takes no more

@@ -5,10 +5,12 @@
 //! One row is one approval, also when it is built again on a newer commit.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde::Serialize;
 
 use crate::base::{
-    Actor, AttemptId, BlobId, Error, ProposalId, Result, SourcePath, TopicId, truncate_chars,
+    Actor, AttemptId, BlobId, Error, JobId, ProposalId, Result, SourcePath, TopicId, truncate_chars,
 };
+use crate::documents::topic::TopicStatus;
 use crate::store::Tx;
 
 /// Kept length of a note, in characters.
@@ -46,6 +48,30 @@ pub struct Prepared {
     pub base_blob: BlobId,
     /// The version that it proposes.
     pub proposed_blob: BlobId,
+}
+
+/// What caused a commit: an approved proposal of a Topic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// The proposal.
+    pub proposal_id: ProposalId,
+    /// Which one of its Topic it was.
+    pub revision_number: i64,
+    /// Its Topic.
+    pub topic_id: TopicId,
+    /// What that is called.
+    pub topic_title: String,
+    /// Whether it is open, and if not, how it ended.
+    pub topic_status: TopicStatus,
+    /// The job that wrote it, if one did.
+    pub job_id: Option<JobId>,
+    /// Who approved it.
+    pub approver: Actor,
+    /// Their name as it is shown; filled by a flow.
+    pub approver_name: Option<String>,
+    /// The Source that it was for.
+    #[serde(skip)]
+    pub source_path: SourcePath,
 }
 
 const BUSY: &str = "
@@ -88,6 +114,14 @@ const IS_COMMIT: &str = "
     SELECT EXISTS (SELECT 1 FROM incorporation_attempts
                    WHERE commit_sha = :commit AND state <> 'dropped')";
 
+const CAUSES_OF: &str = "
+    SELECT a.proposal_id, a.topic_id, a.approver, p.source_path, p.revision_number, p.job_id,
+        t.title, t.status
+    FROM incorporation_attempts AS a
+    JOIN incorporation_proposals AS p ON p.id = a.proposal_id
+    JOIN topics AS t ON t.id = a.topic_id
+    WHERE a.commit_sha = :commit AND a.state = 'committed' ORDER BY a.id LIMIT 50";
+
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::is_commit", IS_COMMIT),
@@ -100,6 +134,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::is_prepared", IS_PREPARED),
     ("attempt::is_topic_prepared", IS_TOPIC_PREPARED),
     ("attempt::committed", COMMITTED),
+    ("attempt::causes_of", CAUSES_OF),
 ];
 
 /// Writes the row of an approval that is about to touch the repository.
@@ -198,6 +233,29 @@ pub fn committed(c: &Connection, proposal: &ProposalId) -> Result<Option<(BlobId
 pub fn is_commit(connection: &Connection, commit: &BlobId) -> Result<bool> {
     let params = named_params! {":commit": commit};
     Ok(connection.prepare_cached(IS_COMMIT)?.query_row(params, |row| row.get(0))?)
+}
+
+/// Returns what caused a commit, as this site's own records have it; nothing for a commit of
+/// somebody else. One commit has several causes if it holds the texts of several proposals.
+///
+/// # Errors
+/// As any read.
+pub fn causes_of(connection: &Connection, commit: &BlobId) -> Result<Vec<Cause>> {
+    let mut statement = connection.prepare_cached(CAUSES_OF)?;
+    let rows = statement.query_map(named_params! {":commit": commit}, |row| {
+        Ok(Cause {
+            proposal_id: row.get("proposal_id")?,
+            revision_number: row.get("revision_number")?,
+            topic_id: row.get("topic_id")?,
+            topic_title: row.get::<_, Option<String>>("title")?.unwrap_or_default(),
+            topic_status: row.get("status")?,
+            job_id: row.get("job_id")?,
+            approver: row.get("approver")?,
+            approver_name: None,
+            source_path: row.get("source_path")?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 fn one_row(written: usize, id: &AttemptId, why: &str) -> Result<()> {

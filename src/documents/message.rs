@@ -11,6 +11,7 @@ use crate::base::{
     Actor, Error, Event, EventKind, Ids, JobId, MessageId, Millis, ProposalId, Result, TopicId,
     fault,
 };
+use crate::documents::search;
 use crate::documents::topic::{self, TopicStatus};
 use crate::documents::word::check_text;
 use crate::store::Tx;
@@ -99,6 +100,7 @@ pub fn post(
         return Err(Error::invalid(message));
     }
     let message = insert(tx, ids, topic, author, body, proposal)?;
+    search::put_message(tx, (&message.id, topic), author, body)?;
     tx.emit(Event::new(
         EventKind::MessagePosted,
         format!("topic:{topic}"),

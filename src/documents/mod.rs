@@ -21,6 +21,7 @@ pub mod message;
 pub mod perspective;
 pub mod placement;
 pub mod proposal;
+pub mod search;
 pub mod seen;
 pub mod snapshot;
 pub mod source;
@@ -40,7 +41,7 @@ pub use topic::{Topic, TopicStatus};
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
-    [
+    let mut all = [
         anchor::row::STATEMENTS,
         attempt::STATEMENTS,
         changes::row::STATEMENTS,
@@ -53,5 +54,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         text::STATEMENTS,
         topic::STATEMENTS,
     ]
-    .concat()
+    .concat();
+    all.extend(search::statements());
+    all
 }

@@ -202,6 +202,17 @@ impl Repo {
         Ok((blob, text_of(path, bytes)?))
     }
 
+    /// Returns the text of the working tree at a path that a glob names, with its version; whether
+    /// git tracks it, only [`Repo::list_sources`] and [`Repo::present`] say.
+    ///
+    /// # Errors
+    /// As [`Repo::source`].
+    pub async fn text(&self, path: &SourcePath) -> Result<(BlobId, String)> {
+        self.require_match(path)?;
+        let (bytes, _) = self.read_working(path, SOURCE_BYTES_MAX).await?;
+        Ok((self.hash(&bytes), text_of(path, bytes)?))
+    }
+
     /// Refuses a Source that an approval could not write, with the reason.
     ///
     /// # Errors

@@ -10,10 +10,9 @@ use crate::base::{
     truncate_chars,
 };
 use crate::documents::anchor::{self, Anchor, NewAnchor, Placed};
-use crate::documents::attempt;
-use crate::documents::message;
 use crate::documents::placement::{self, Placement};
 use crate::documents::word::{check_line, check_text, word_enum};
+use crate::documents::{attempt, message, search};
 use crate::store::Tx;
 
 /// Longest title that may be given, in bytes.
@@ -168,6 +167,7 @@ pub fn create(tx: &Tx<'_>, ids: &Ids, new: NewTopic) -> Result<Topic> {
         ":by": new.author, ":now": tx.now(),
     })?;
     message::insert(tx, ids, &id, &new.author, &new.body, None)?;
+    search::put_topic(tx, &id, &title, &new)?;
     if let Some(anchor) = &new.anchor {
         anchor::row::insert(tx, &id, anchor)?;
         let placed = Placed::exact(anchor.start..anchor.end, "origin");

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::base::Result;
+use crate::documents::search::mark_damaged;
 use crate::flows::retention::{self, Report, Sizes};
 use crate::flows::{Works, changes, perspectives};
 use crate::people;
@@ -33,6 +34,8 @@ pub struct Cleaned {
     pub logins: u64,
     /// Views of personas that no version needs; only a running server knows which these are.
     pub perspectives: u64,
+    /// Whether the index of the search is made anew.
+    pub search: bool,
     /// Whether nothing was removed.
     pub dry_run: bool,
 }
@@ -66,20 +69,32 @@ pub async fn serve(works: Works, stop: CancellationToken) {
     }
 }
 
-/// Drops what is old enough, now; with `dry_run` it only says what it would.
+/// Drops what is old enough, now; with `dry_run` it only says what it would. With `search` a
+/// running server, or the next one, makes the index of the search anew.
 ///
 /// # Errors
 /// As the database, or the folder of the jobs.
-pub async fn clean(store: &Store, data: &Utf8Path, dry_run: bool) -> Result<Cleaned> {
-    clean_with(store, data, &mut Sizes::default(), dry_run).await
+pub async fn clean(store: &Store, data: &Utf8Path, dry_run: bool, search: bool) -> Result<Cleaned> {
+    let done = clean_with(store, data, &mut Sizes::default(), dry_run).await?;
+    let search = make_search_anew(store, search && !dry_run).await?;
+    Ok(Cleaned { search, ..done })
+}
+
+async fn make_search_anew(store: &Store, is_wanted: bool) -> Result<bool> {
+    if is_wanted {
+        store.write(mark_damaged).await?;
+    }
+    Ok(is_wanted)
 }
 
 /// The same for a site that is served: views of personas go too.
 ///
 /// # Errors
 /// As [`clean`]; as reading the repository and the personas.
-pub async fn clean_site(works: &Works, dry_run: bool) -> Result<Cleaned> {
-    clean_site_with(works, &mut Sizes::default(), dry_run).await
+pub async fn clean_site(works: &Works, dry_run: bool, search: bool) -> Result<Cleaned> {
+    let done = clean_site_with(works, &mut Sizes::default(), dry_run).await?;
+    let search = make_search_anew(&works.store, search && !dry_run).await?;
+    Ok(Cleaned { search, ..done })
 }
 
 async fn clean_site_with(works: &Works, sizes: &mut Sizes, dry_run: bool) -> Result<Cleaned> {

@@ -39,6 +39,7 @@ pub mod render;
 pub mod restore;
 pub mod retention;
 pub mod rework;
+pub mod search;
 mod several;
 pub mod sources;
 pub mod topics;
@@ -73,6 +74,8 @@ pub struct Works {
     pub repo: Repo,
     /// The agents' client, absolute.
     pub wb_agent: Utf8PathBuf,
+    /// What is searched, and what of it has changed.
+    pub search: search::Index,
 }
 
 /// The running site: the works and the queue.

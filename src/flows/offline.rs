@@ -33,6 +33,8 @@ pub enum OfflineRequest {
     Cleanup {
         /// It is only said what would be.
         dry_run: bool,
+        /// The next server makes the index of the search anew.
+        search: bool,
     },
 }
 
@@ -62,7 +64,7 @@ pub async fn run(site: &Offline, request: OfflineRequest) -> Result<Value> {
             made.took_ms = site.clock.now().0 - start.0;
             json(&made)
         }
-        OfflineRequest::Cleanup { dry_run } => {
+        OfflineRequest::Cleanup { dry_run, search } => {
             files::put_in_place(&database)?;
             if !database.exists() {
                 return Err(Error::not_found(format!("there is no database {database}"))
@@ -71,7 +73,7 @@ pub async fn run(site: &Offline, request: OfflineRequest) -> Result<Value> {
             let (store, writer) = Store::open(&database, MIGRATIONS, site.clock.clone())?;
             let (stop, writers) = (CancellationToken::new(), TaskTracker::new());
             let writing = writers.spawn(writer.serve(stop.clone()));
-            let done = housekeeping::clean(&store, data, dry_run).await;
+            let done = housekeeping::clean(&store, data, dry_run, search).await;
             stop.cancel();
             writing.await.context(ErrorKind::Internal, || "the writer ended badly".to_owned())?;
             json(&done?)

@@ -22,6 +22,7 @@ use crate::base::{
 use crate::documents::commit::{adopt, commit_of};
 use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{Proposal, ProposalStatus, Repo};
+use crate::flows::search::Index;
 use crate::flows::{Works, approve, backup as copies, names};
 use crate::jobs::{self, Capacities, job_dir};
 use crate::people;
@@ -346,6 +347,7 @@ async fn reconcile(
             vm: site.vm.clone(),
             repo: repo.clone(),
             wb_agent: site.wb_agent.clone(),
+            search: Index::default(),
         };
         // An approval that was under way is finished or taken back first: it holds its branch.
         if let Err(cause) = approve::recover(&works).await {

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::base::{Result, SourcePath};
+use crate::base::{BlobId, Result, SourcePath};
+use crate::documents::attempt::{self, Cause};
+use crate::documents::git::{HistoryEntry, HistoryPlace};
 use crate::documents::{SourceState, headings, topic};
 use crate::flows::{Site, names, page_limit, topics};
 use crate::jobs::{self, Verb};
-use crate::people::Caller;
+use crate::people::{self, Caller};
 
 /// The query of `GET /api/sources`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -89,23 +92,62 @@ pub(super) async fn require_read(site: &Site, caller: &Caller, path: &SourcePath
     job.require_source(path, Verb::Read)
 }
 
-/// Returns the commits that changed a Source, newest first; also of one that is gone.
+/// The query of `GET /api/source/history`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryQuery {
+    /// The Source.
+    pub path: SourcePath,
+    /// The `next` of the page before.
+    pub after: Option<String>,
+    /// Commits of a page.
+    pub limit: Option<u32>,
+}
+
+/// Returns the commits that changed a Source, newest first, as `{items, next, is_shallow}`; also of
+/// one that is gone. The causes of a commit are what this site wrote down when it made it; what the
+/// commit's own trailers claim stands beside them.
 ///
 /// # Errors
-/// As [`show`], if no commit has changed it.
-pub async fn history(
-    site: &Site,
-    caller: &Caller,
-    path: &SourcePath,
-    limit: Option<u32>,
-) -> Result<Value> {
-    require_read(site, caller, path).await?;
-    let limit = page_limit(limit)? as usize;
-    site.repo.require_match(path)?;
-    let items = site.repo.history(path, limit).await?;
-    if items.is_empty() {
+/// As [`show`], if no commit has changed it; `conflict` with code `history_changed`.
+pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Result<Value> {
+    let path = query.path;
+    require_read(site, caller, &path).await?;
+    let limit = page_limit(query.limit)? as usize;
+    let after: Option<HistoryPlace> = query.after.map(|it| it.parse()).transpose()?;
+    site.repo.require_match(&path)?;
+    let page = site.repo.history_page(&path, after.as_ref(), limit).await?;
+    if page.items.is_empty() {
         // Either it is new, or there never was such a Source.
-        site.repo.source(path).await?;
+        site.repo.source(&path).await?;
     }
-    Ok(json!({"items": items, "next": null}))
+    let next = page.next.map(|it| it.to_string());
+    let found = page.items;
+    let items: Vec<HistoryRow> = site
+        .store
+        .read(move |c| {
+            let row = |entry: HistoryEntry| {
+                Ok(HistoryRow { causes: causes(c, &entry.commit, &path)?, entry })
+            };
+            found.into_iter().map(row).collect()
+        })
+        .await?;
+    Ok(json!({"items": items, "next": next, "is_shallow": page.is_shallow}))
+}
+
+#[derive(Serialize)]
+struct HistoryRow {
+    #[serde(flatten)]
+    entry: HistoryEntry,
+    causes: Vec<Cause>,
+}
+
+fn causes(c: &Connection, commit: &BlobId, path: &SourcePath) -> Result<Vec<Cause>> {
+    let mut causes = attempt::causes_of(c, commit)?;
+    // A commit of somebody else may hold approved texts of several Sources.
+    causes.retain(|it| it.source_path == *path);
+    for cause in &mut causes {
+        cause.approver_name = Some(people::display_name(c, &cause.approver)?);
+    }
+    Ok(causes)
 }

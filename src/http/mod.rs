@@ -27,6 +27,7 @@ mod perspectives;
 mod proposals;
 pub mod reply;
 mod route;
+mod search;
 mod serve;
 mod settings;
 mod site;
@@ -178,6 +179,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
     any_of([
         routes(edge),
         sources::routes(site),
+        search::routes(site),
         topics::routes(site),
         proposals::routes(site),
         jobs::routes(site),

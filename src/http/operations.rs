@@ -17,6 +17,8 @@ const BODY_BYTES_MAX: usize = 16 * 1024;
 struct CleanupRequest {
     #[serde(default)]
     dry_run: bool,
+    #[serde(default)]
+    search: bool,
 }
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -30,8 +32,12 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&backup::create(&site, request).await?)
         }),
         post("/api/cleanup", site, async |site: Site, mut call| {
-            let CleanupRequest { dry_run } = call.json(BODY_BYTES_MAX).await?;
-            reply::ok(&housekeeping::clean_site(&site, dry_run).await?)
+            let CleanupRequest { dry_run, search } = call.json(BODY_BYTES_MAX).await?;
+            let done = housekeeping::clean_site(&site, dry_run, search).await?;
+            if done.search {
+                site.search.repository_changed();
+            }
+            reply::ok(&done)
         }),
     ])
 }

@@ -14,13 +14,6 @@ struct ByPath {
     path: SourcePath,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HistoryQuery {
-    path: SourcePath,
-    limit: Option<u32>,
-}
-
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/api/sources", site, async |site: Site, call| {
@@ -35,9 +28,8 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             topics::annotations(&flows::export::all(&site, &call.caller()?, &query.path).await?)
         }),
         get("/api/source/history", site, async |site: Site, call| {
-            let query: HistoryQuery = call.query()?;
-            let (caller, limit) = (call.caller()?, query.limit);
-            reply::ok(&flows::sources::history(&site, &caller, &query.path, limit).await?)
+            let query = call.query()?;
+            reply::ok(&flows::sources::history(&site, &call.caller()?, query).await?)
         }),
     ])
 }

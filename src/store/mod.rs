@@ -15,7 +15,9 @@ mod tx;
 mod writer;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::config::DbConfig;
@@ -66,6 +68,7 @@ struct Inner {
     bells: Bells,
     watch: Watch,
     is_checked: bool,
+    is_index_damaged: AtomicBool,
     stats: Arc<WriterStats>,
 }
 
@@ -113,7 +116,7 @@ impl Store {
             CORRUPT if cause.hint_str().is_none() => trouble::damaged(path).source(cause),
             _ => cause,
         };
-        let (writing, is_checked) = open_for_writing(path, migrations, &clock).map_err(named)?;
+        let (writing, checked) = open_for_writing(path, migrations, &clock).map_err(named)?;
         let epoch = migrate::epoch(&writing).map_err(named)?;
         let watch = Watch::new(path, clock.clone());
         let (writes, queue) = mpsc::channel(WRITES_QUEUED_MAX);
@@ -128,7 +131,8 @@ impl Store {
             published: published.clone(),
             bells: bells.clone(),
             watch: watch.clone(),
-            is_checked,
+            is_checked: checked.is_some(),
+            is_index_damaged: AtomicBool::new(checked == Some(true)),
             stats: Arc::default(),
         };
         let stats = Arc::clone(&inner.stats);
@@ -168,6 +172,19 @@ impl Store {
         self.inner.noting(self.inner.readers.run(look).await)
     }
 
+    /// Runs a look as [`Store::read`] does, and ends it when it takes more than `limit`. How long
+    /// it waited for a connection does not count.
+    ///
+    /// # Errors
+    /// As [`Store::read`]; `unavailable` with code `search_timeout`.
+    pub async fn read_within<T, F>(&self, limit: Duration, look: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        self.inner.noting(self.inner.readers.run_within(limit, look).await)
+    }
+
     /// Returns what stands in the way of writing, if anything does.
     pub fn trouble(&self) -> Option<Trouble> {
         self.inner.watch.trouble()
@@ -193,7 +210,12 @@ impl Store {
             }
         };
         match checked {
-            Ok(Ok(())) => info!("the database was checked and is whole"),
+            Ok(Ok(false)) => info!("the database was checked and is whole"),
+            Ok(Ok(true)) => {
+                warn!("the database is whole, but an index of words, which is made anew");
+                self.inner.is_index_damaged.store(true, Ordering::Relaxed);
+                self.inner.bells.ring_all();
+            }
             Ok(Err(cause)) => {
                 self.inner.watch.note(cause);
             }
@@ -209,6 +231,11 @@ impl Store {
     /// As [`Store::read`].
     pub fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         self.inner.noting(self.inner.readers.look(look))
+    }
+
+    /// Returns whether a check has found that an index of words is damaged, once for each time.
+    pub fn take_index_damage(&self) -> bool {
+        self.inner.is_index_damaged.swap(false, Ordering::Relaxed)
     }
 
     /// Returns whether writes are still taken.
@@ -271,7 +298,7 @@ fn open_for_writing(
     path: &Utf8Path,
     migrations: &[Migration],
     clock: &Clock,
-) -> Result<(Connection, bool)> {
+) -> Result<(Connection, Option<bool>)> {
     migrate::refuse_newer(path, migrations)?;
     create_private(path)?;
     let writing = connect(path)?;
@@ -279,11 +306,10 @@ fn open_for_writing(
     let page_bytes: i64 = writing.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let is_small = pages.saturating_mul(page_bytes) <= CHECKED_AT_OPEN_BYTES_MAX
         && !crate::base::fault::is_absent("check_at_open");
-    if is_small {
-        trouble::check(&writing, path)?;
-    }
+    // What it found of an index of words, if it was checked.
+    let checked = if is_small { Some(trouble::check(&writing, path)?) } else { None };
     migrate(&writing, migrations, clock)?;
-    Ok((writing, is_small))
+    Ok((writing, checked))
 }
 
 /// Opens the one connection that writes.

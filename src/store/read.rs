@@ -4,16 +4,19 @@
 //! **Invariant:** a look is one transaction: what its statements read is of one moment.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
-use crate::base::{Context, Error, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::store::{keep_plans, step};
 
 /// Most looks at one time.
 const READERS_MAX: usize = 8;
+/// Steps of SQLite after which a look with a limit of time asks for the time.
+const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 
 /// The pool. A connection is opened when none is free, and kept.
 pub(super) struct Readers {
@@ -41,6 +44,22 @@ impl Readers {
         self.shared.look(look)
     }
 
+    /// Looks on a blocking thread, for `limit` at most.
+    pub(super) async fn run_within<T, F>(&self, limit: Duration, look: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        let shared = Arc::clone(&self.shared);
+        let permit = Arc::clone(&shared.permits).acquire_owned().await.map_err(|_| closed())?;
+        let looked = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            shared.look_within(limit, look)
+        })
+        .await;
+        looked.map_err(|_| Error::internal("a read panicked").code("panic"))?
+    }
+
     pub(super) async fn run<T, F>(&self, look: F) -> Result<T>
     where
         T: Send + 'static,
@@ -59,6 +78,32 @@ impl Readers {
 }
 
 impl Shared {
+    fn look_within<T>(
+        &self,
+        limit: Duration,
+        look: impl FnOnce(&Connection) -> Result<T>,
+    ) -> Result<T> {
+        let mut connection = self.take()?;
+        let end = Instant::now() + limit;
+        let is_unlimited = fault::is_off("search_time");
+        connection.progress_handler(
+            STEPS_BETWEEN_LOOKS,
+            Some(move || !is_unlimited && Instant::now() >= end),
+        )?;
+        step(&connection, "BEGIN")?;
+        let outcome = look(&connection);
+        connection.progress_handler(0, None::<fn() -> bool>)?;
+        step(&connection, "COMMIT")?;
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        outcome.map_err(|cause| match is_interrupt(&cause) {
+            true => Error::unavailable(format!("the search took more than {limit:?}"))
+                .code("search_timeout")
+                .hint("ask for rarer words, or for fewer beginnings of words")
+                .source(cause),
+            false => cause,
+        })
+    }
+
     fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let connection = self.take()?;
         // Also for speed: without it each statement takes and frees the file's lock by itself.
@@ -77,6 +122,13 @@ impl Shared {
             None => open(&self.path),
         }
     }
+}
+
+fn is_interrupt(cause: &Error) -> bool {
+    let inner = std::error::Error::source(cause);
+    let inner = inner.and_then(|it| it.downcast_ref::<rusqlite::Error>());
+    inner.and_then(rusqlite::Error::sqlite_error_code)
+        == Some(rusqlite::ErrorCode::OperationInterrupted)
 }
 
 fn closed() -> Error {
@@ -140,5 +192,24 @@ mod tests {
         };
         assert!(planned_again(&making) > 0, "SQLite does so if it is not told otherwise");
         assert_eq!(planned_again(&open(&path).unwrap()), 0);
+    }
+
+    /// Fails with `WB_WITHOUT=search_time`.
+    #[tokio::test]
+    async fn a_look_with_a_limit_of_time_is_ended_and_harms_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap().join("x.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (a INTEGER)").unwrap();
+        let readers = Readers::new(&path);
+        let long =
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000000)
+            SELECT SUM(i) FROM n";
+        let look = |c: &Connection| Ok(c.query_row(long, [], |row| row.get::<_, i64>(0))?);
+        let ended = readers.run_within(Duration::from_millis(20), look).await;
+        assert_eq!(ended.unwrap_err().code_str(), "search_timeout");
+        // The same connection, for which there is no limit now.
+        let short = |c: &Connection| Ok(c.query_row("SELECT 7", [], |row| row.get::<_, i64>(0))?);
+        assert_eq!(readers.run_within(Duration::from_secs(5), short).await.unwrap(), 7);
+        assert_eq!(readers.run(look).await.unwrap(), 9_000_000 * 9_000_001 / 2);
     }
 }

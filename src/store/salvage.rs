@@ -79,9 +79,12 @@ pub fn salvage(
     Ok(report)
 }
 
+/// Returns the tables that are worth saving. Those whose names begin with `search_` are made from
+/// others, and again from what was saved.
 fn tables(connection: &Connection) -> Result<Vec<String>> {
     let mut statement = connection.prepare(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'",
+        "SELECT name FROM sqlite_schema
+         WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT LIKE 'search!_%' ESCAPE '!'",
     )?;
     let names = statement.query_map([], |row| row.get(0))?;
     Ok(names.collect::<rusqlite::Result<_>>()?)

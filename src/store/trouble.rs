@@ -132,21 +132,30 @@ pub(super) fn damaged(path: &Utf8Path) -> Error {
     Error::unavailable(format!("the database {path} is damaged")).code(CORRUPT).hint(hint)
 }
 
-/// Reads the whole database and says what is wrong with it.
+/// Reads the whole database and says what is wrong with it. Returns whether an index of words is
+/// damaged: that is no damage of what was written, and can be made anew.
 ///
 /// # Errors
 /// `unavailable` with code `database_corrupt`; as any read.
-pub(super) fn check(connection: &Connection, path: &Utf8Path) -> Result<()> {
-    let found: rusqlite::Result<String> =
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
-    match found {
-        Ok(word) if word == "ok" => Ok(()),
-        Ok(what) => Err(damaged(path).source(Error::internal(what))),
-        Err(cause) => {
-            let cause = Error::from(cause);
-            Err(if cause.code_str() == CORRUPT { damaged(path).source(cause) } else { cause })
-        }
+pub(super) fn check(connection: &Connection, path: &Utf8Path) -> Result<bool> {
+    let look = || -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare("PRAGMA quick_check(10)")?;
+        statement.query_map([], |row| row.get(0))?.collect()
+    };
+    let found = look().map_err(|cause| {
+        let cause = Error::from(cause);
+        if cause.code_str() == CORRUPT { damaged(path).source(cause) } else { cause }
+    })?;
+    let is_index_damaged = found.iter().any(|it| is_of_index(it));
+    match found.into_iter().find(|it| it != "ok" && !is_of_index(it)) {
+        Some(what) => Err(damaged(path).source(Error::internal(what))),
+        None => Ok(is_index_damaged),
     }
+}
+
+/// Returns whether what SQLite finds wrong is about an index of words alone.
+pub(super) fn is_of_index(fault: &str) -> bool {
+    fault.starts_with("fts5:") || fault.contains("inverted index for FTS5 table")
 }
 
 /// Returns what was put last into a folder of backups.

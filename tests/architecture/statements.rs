@@ -30,6 +30,13 @@ const EXCUSED: &[(&str, &str)] = &[
     ("claim::next_person", "the smallest person beyond a person is one step of the index"),
     ("hold::active", "as many rows as there are engines"),
     ("waiting::running_of_kinds", "the index holds running rows only, as many as the cap"),
+    ("search::sources", "the index of words is asked, and the newest hits only are ranked"),
+    ("search::topics", "the index of words is asked, and the newest hits only are ranked"),
+    ("search::messages", "the index of words is asked, and the newest hits only are ranked"),
+    ("search::drop_words", "SQLite says so of every virtual table; it is found by its number"),
+    ("search::known_sources", "all are compared with the repository, when that has changed"),
+    ("search::clear_parts", "the whole index is made anew"),
+    ("search::clear_sources", "the whole index is made anew"),
     ("lane::next_due", "the smallest time is the first step of the index"),
 ];
 

@@ -26,6 +26,7 @@ fn every_page_is_for_people_who_are_signed_in() {
         ("/".to_owned(), "Say it better"),
         ("/d".to_owned(), "1 open Topic"),
         ("/d?query=GUIDE".to_owned(), "guide.md"),
+        ("/search".to_owned(), "beginnings as in wor*"),
         ("/d?limit=1".to_owned(), "/d?after=docs%2Fdeep.md&#38;limit=1"),
         ("/d/guide.md".to_owned(), "<mark>The first line</mark>"),
         ("/d/docs/deep.md".to_owned(), "Far below."),
@@ -33,6 +34,9 @@ fn every_page_is_for_people_who_are_signed_in() {
         (format!("/topics/{}", topic.id), "The words stand where they were marked."),
         ("/proposals".to_owned(), "Better words"),
         (format!("/proposals/{}", proposal["proposal"]["id"].as_str().unwrap()), "better line"),
+        ("/d/guide.md?history".to_owned(), "History of guide.md"),
+        ("/search?query=better".to_owned(), "Say it <mark>better</mark>"),
+        ("/search?query=the*&kind=topic".to_owned(), "kind=source"),
         ("/jobs?status=failed".to_owned(), "Agent failed. See log."),
         (format!("/jobs/{job}"), "no way"),
         (format!("/jobs/{job}/prompt"), "topic="),
@@ -75,6 +79,9 @@ fn what_is_not_there_is_a_page_with_a_way_back() {
     }
     assert_eq!(browser.get("/topics?status=strange").status, 400);
     assert_eq!(browser.get("/d?unknown=1").status, 400);
+    assert!(browser.page("/search?query=a*").contains("a beginning has two letters"));
+    assert!(browser.page("/search?query=absent").contains("Nothing was found"));
+    assert_eq!(browser.get("/d/guide.md?history&after=x").status, 400);
 }
 
 #[test]

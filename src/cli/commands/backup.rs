@@ -97,6 +97,10 @@ pub(in crate::cli) struct CleanupArgs {
     /// Only say what would be removed
     #[arg(long)]
     dry_run: bool,
+    /// Make the index of the search anew: a running server does it bit by bit, the next one at its
+    /// start
+    #[arg(long, conflicts_with = "dry_run")]
+    search: bool,
 }
 
 /// Copies the database, by the server if one runs.
@@ -253,8 +257,8 @@ fn told(desk: &Desk, report: &Value) -> Result<()> {
 
 /// Drops what is old, by the server if one runs.
 pub(in crate::cli) fn cleanup(desk: &Desk, args: &CleanupArgs) -> Result<()> {
-    let body = json!({"dry_run": args.dry_run});
-    let request = OfflineRequest::Cleanup { dry_run: args.dry_run };
+    let body = json!({"dry_run": args.dry_run, "search": args.search});
+    let request = OfflineRequest::Cleanup { dry_run: args.dry_run, search: args.search };
     let done = by_server_or(desk, |it| it.post("/api/cleanup", &body), request)?;
     desk.screen.answer(&done, |screen, done| {
         let jobs = &done["jobs"];
@@ -274,6 +278,9 @@ pub(in crate::cli) fn cleanup(desk: &Desk, args: &CleanupArgs) -> Result<()> {
             n(&done["logins"]),
             n(&done["perspectives"]),
         ))?;
+        if done["search"] == true {
+            screen.put("the index of the search is made anew")?;
+        }
         for problem in jobs["problems"].as_array().into_iter().flatten() {
             screen.note(&escape::line(problem.as_str().unwrap_or_default()));
         }

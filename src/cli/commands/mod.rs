@@ -10,6 +10,7 @@ pub(super) mod person;
 pub(super) mod perspective;
 pub(super) mod proposal;
 pub(super) mod script;
+pub(super) mod search;
 mod site;
 pub(super) mod source;
 pub(super) mod token;
@@ -115,6 +116,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Source(command) => source::run(desk, command).map(|()| 0),
         Command::Persona(command) => perspective::persona(desk, command).map(|()| 0),
         Command::Perspective(command) => perspective::run(desk, command),
+        Command::Search(args) => search::run(desk, &args).map(|()| 0),
         Command::Usage(args) => usage::run(desk, &args).map(|()| 0),
         Command::Engine(command) => usage::engine(desk, command).map(|()| 0),
         Command::Person(command) => person::run(desk, command).map(|()| 0),

@@ -49,10 +49,16 @@ pub(super) fn status(desk: &Desk) -> Result<u8> {
         Err(cause) if cause.kind() == ErrorKind::Forbidden => Value::Null,
         Err(cause) => return Err(cause),
     };
+    let search = match client.get("/api/search/index") {
+        // A server of an earlier release has no search.
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Value::Null,
+        search => search?,
+    };
     let is_ready = ready["status"] == "ready";
     let value = json!({
         "ready": ready, "site": config["site"], "version": config["version"],
         "warnings": config["warnings"], "counts": counts, "backup": backups["items"][0],
+        "search": search,
     });
     desk.screen.answer(&value, |_, value| words(desk, value))?;
     Ok(if is_ready { 0 } else { ErrorKind::Unavailable.exit_code() })
@@ -78,6 +84,7 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
     desk.detail("jobs", &format!("{} running, {} queued", n("jobs_running"), n("jobs_queued")))?;
     desk.detail("topics", &format!("{} open", n("topics_open")))?;
     desk.detail("proposals", &format!("{} to decide", n("proposals_open")))?;
+    desk.detail("search", &search_words(&value["search"]))?;
     let newest = &value["backup"];
     if !newest.is_null() {
         let when = escape::line(&desk.ago(&newest["at"]));
@@ -88,6 +95,21 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
         desk.detail("warning", &escape::line(&warning))?;
     }
     Ok(())
+}
+
+fn search_words(index: &Value) -> String {
+    let left = |name: &str| index["left"][name].as_u64().unwrap_or(0);
+    match text(index, "state") {
+        "" => String::new(),
+        "ready" => "up to date".to_owned(),
+        "failed" => format!("not up to date: {}", line(index, "problem")),
+        _ => format!(
+            "{} sources, {} topics and {} messages are still to be taken in",
+            left("sources"),
+            left("topics"),
+            left("messages"),
+        ),
+    }
 }
 
 /// Returns how many there are, up to one page of 200.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::base::{Result, SourcePath};
 use crate::cli::commands::{Desk, Page, number, text};
-use crate::cli::short_id::items;
+use crate::cli::short_id::{items, shorten};
 use crate::cli::table::Table;
 use crate::client::query;
 
@@ -27,13 +27,19 @@ pub(in crate::cli) enum SourceCommand {
         /// Path of the source, relative to the root
         path: String,
     },
-    /// List the commits that changed a source
+    /// List the commits that changed a source, with the topics that caused them
+    #[command(after_help = "\
+APPROVED BY and TOPIC are what this site wrote down when it made the commit. A commit of somebody
+else has none; what its message claims is in --json.
+
+Examples:
+  wiki-browser source history guide.md
+  wiki-browser source history guide.md --limit 200 --json")]
     History {
         /// Path of the source, relative to the root
         path: String,
-        /// Most commits to print
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        limit: u16,
+        #[command(flatten)]
+        page: Page,
     },
 }
 
@@ -42,7 +48,7 @@ pub(in crate::cli) fn run(desk: &Desk, command: SourceCommand) -> Result<()> {
     match command {
         SourceCommand::List { query, page } => list(desk, query.as_deref(), &page),
         SourceCommand::Show { path } => show(desk, &path.parse()?),
-        SourceCommand::History { path, limit } => history(desk, &path.parse()?, limit),
+        SourceCommand::History { path, page } => history(desk, &path.parse()?, &page),
     }
 }
 
@@ -68,21 +74,32 @@ fn show(desk: &Desk, path: &SourcePath) -> Result<()> {
     desk.screen.answer(&answer, |screen, answer| screen.raw(text(answer, "text")))
 }
 
-fn history(desk: &Desk, path: &SourcePath, limit: u16) -> Result<()> {
-    let limit = limit.to_string();
-    let pairs = [("path", Some(path.as_str())), ("limit", Some(&*limit))];
+fn history(desk: &Desk, path: &SourcePath, page: &Page) -> Result<()> {
+    let limit = page.limit();
+    let pairs = [("path", Some(path.as_str())), ("after", page.after()), ("limit", Some(&*limit))];
     let answer = desk.client()?.get(&query("/api/source/history", &pairs))?;
     desk.screen.answer(&answer, |screen, answer| {
-        let mut table = Table::new(&["COMMIT", "WHEN", "AUTHOR", "APPROVED BY", "SUBJECT"]);
+        let mut table =
+            Table::new(&["COMMIT", "WHEN", "AUTHOR", "APPROVED BY", "TOPIC", "SUBJECT"]);
         for it in items(answer) {
             table.row(history_row(desk, it));
         }
-        screen.table(&table, "no commit has changed it")
+        screen.table(&table, "no commit has changed it")?;
+        desk.more(answer);
+        if answer["next"].is_null() && answer["is_shallow"] == true {
+            screen.note("the repository is a shallow clone: older commits are not here");
+        }
+        Ok(())
     })
 }
 
-fn history_row(desk: &Desk, it: &Value) -> [String; 5] {
+fn history_row(desk: &Desk, it: &Value) -> [String; 6] {
     let commit = text(it, "commit").chars().take(8).collect();
     let name = |name| text(it, name).to_owned();
-    [commit, desk.ago(&it["at"]), name("author"), name("approved_by"), name("subject")]
+    let causes = || it["causes"].as_array().into_iter().flatten();
+    let mut approvers: Vec<&str> = causes().map(|it| text(it, "approver_name")).collect();
+    approvers.dedup();
+    let topics: Vec<&str> = causes().map(|it| shorten(text(it, "topic_id"))).collect();
+    let (approvers, topics) = (approvers.join(", "), topics.join(" "));
+    [commit, desk.ago(&it["at"]), name("author"), approvers, topics, name("subject")]
 }

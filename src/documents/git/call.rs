@@ -91,6 +91,7 @@ pub(in crate::documents) struct Call<'a> {
     stdin: Vec<u8>,
     writes: bool,
     bytes_max: usize,
+    time_max: Option<Duration>,
 }
 
 /// What git answered; whether the code is a failure is the caller's to judge.
@@ -144,6 +145,7 @@ impl Git {
             stdin: Vec::new(),
             writes: false,
             bytes_max: ANSWER_BYTES_MAX,
+            time_max: None,
         }
     }
 
@@ -191,6 +193,12 @@ impl Call<'_> {
         self
     }
 
+    /// Sets how long the call may take, if that is less than usual.
+    pub(in crate::documents) fn within(mut self, time_max: Duration) -> Self {
+        self.time_max = Some(time_max);
+        self
+    }
+
     /// Makes the call see these settings and no configuration else: for every call that reads,
     /// writes or compares working files, and so could start a filter.
     pub(in crate::documents) fn on_files(mut self, settings: &Settings) -> Self {
@@ -217,6 +225,7 @@ impl Call<'_> {
             env.push(("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()));
         }
         env.extend(self.environment);
+        let usual = if self.writes { WRITE_TIMEOUT } else { READ_TIMEOUT };
         let output = run(
             &self.git.children,
             Run {
@@ -225,7 +234,7 @@ impl Call<'_> {
                 cwd: self.git.folder.clone(),
                 env,
                 stdin: self.stdin,
-                timeout: if self.writes { WRITE_TIMEOUT } else { READ_TIMEOUT },
+                timeout: self.time_max.unwrap_or(usual),
                 output_bytes_max: self.bytes_max,
             },
         )

@@ -14,7 +14,7 @@ const SETTLED_MS: i64 = 100;
 
 /// What tells one index from the next: git puts a new file in the place of the old one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
+pub struct Identity {
     inode: u64,
     bytes: u64,
     modified: (i64, i64),
@@ -52,7 +52,10 @@ impl Repo {
         Ok(entry)
     }
 
-    fn index_identity(&self) -> Option<Identity> {
+    /// Returns what tells the present index of git from the next one, by one look at its file: when
+    /// something was committed, checked out, pulled or staged, it is another. Nothing if there is
+    /// none.
+    pub fn index_identity(&self) -> Option<Identity> {
         let meta = self.shared.git_dir.join("index").symlink_metadata().ok()?;
         Some(Identity {
             inode: meta.ino(),

@@ -31,8 +31,9 @@ use crate::process::{Children, Root};
 
 use settings::{Settings, StandIn, common_folder};
 
+pub use entries::Identity;
 pub use head::Head;
-pub use history::HistoryEntry;
+pub use history::{HistoryEntry, HistoryPage, HistoryPlace};
 pub use write::Person;
 
 pub(in crate::documents) use aside::Checkout;

@@ -6,17 +6,17 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{ErrorKind, Result, SourcePath};
-use crate::flows::sources::SourceQuery;
+use crate::flows::sources::{HistoryQuery, SourceQuery};
 use crate::flows::{self, Site};
 use crate::http::pages::passages::{self, Line};
 use crate::http::pages::perspectives::{self, Tab};
 use crate::http::pages::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
 use crate::http::pages::visible::Visible;
-use crate::http::pages::{Frame, form, words};
+use crate::http::pages::{Frame, form, history, words};
 use crate::http::{Call, any_of, get, reply};
 
 /// Lines of a document on one page.
-const LINES_MAX: usize = 4_000;
+pub(super) const LINES_MAX: usize = 4_000;
 /// Commits under a document.
 const COMMITS: u32 = 5;
 /// Characters of a quote beside the text.
@@ -62,6 +62,9 @@ impl DocumentPage {
 struct From {
     from: Option<usize>,
     view: Option<String>,
+    /// Whether its history is asked for instead, whatever stands there.
+    history: Option<String>,
+    after: Option<String>,
 }
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -86,16 +89,20 @@ async fn list(site: Site, call: Call) -> Result<Response> {
 async fn show(site: Site, call: Call) -> Result<Response> {
     let (frame, caller) = Frame::of(&site, &call, "/d")?;
     let path: SourcePath = call.param("path")?;
-    let From { from, view } = call.query()?;
+    let From { from, view, history, after } = call.query()?;
     if let Some(persona) = view {
         return perspectives::show(&site, (frame, caller), path, persona, from).await;
+    }
+    if history.is_some() {
+        return history::show(&site, (frame, caller), path, after).await;
     }
     let mut source: SourceView = read(flows::sources::show(&site, &caller, &path).await?)?;
     passages::sort(&mut source.topics);
     let from = from.unwrap_or(1).max(1);
     let to = from.saturating_add(LINES_MAX);
     let (lines, lines_total) = passages::lines(&source.text, &source.topics, from..to);
-    let history = flows::sources::history(&site, &caller, &path, Some(COMMITS)).await;
+    let query = HistoryQuery { path: path.clone(), after: None, limit: Some(COMMITS) };
+    let history = flows::sources::history(&site, &caller, query).await;
     let commits = match history {
         Ok(found) => read::<List<CommitRow>>(found)?.items,
         // A document that is in the index alone has no history; it can be read all the same.

@@ -7,11 +7,13 @@ mod changes;
 mod documents;
 mod form;
 mod frame;
+mod history;
 mod home;
 mod jobs;
 mod passages;
 mod perspectives;
 mod proposals;
+mod search;
 mod time;
 mod topics;
 mod view;
@@ -31,6 +33,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         home::routes(site),
         documents::routes(site),
         perspectives::routes(site),
+        search::routes(site),
         topics::routes(site),
         proposals::routes(site),
         jobs::routes(site),

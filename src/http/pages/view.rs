@@ -48,6 +48,32 @@ pub(super) struct CommitRow {
     pub(super) author: String,
     pub(super) subject: String,
     pub(super) approved_by: Option<String>,
+    pub(super) causes: Vec<Cause>,
+}
+
+impl CommitRow {
+    /// Returns what a commit says of its approval if this site did not write it down.
+    pub(super) fn claim(&self) -> Option<String> {
+        self.approved_by.clone().filter(|_| self.causes.is_empty())
+    }
+}
+
+/// What caused a commit, as this site has it on record.
+#[derive(Debug, Deserialize)]
+pub(super) struct Cause {
+    pub(super) proposal_id: String,
+    pub(super) revision_number: i64,
+    pub(super) topic_id: String,
+    pub(super) topic_title: String,
+    pub(super) job_id: Option<String>,
+    pub(super) approver_name: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct History {
+    pub(super) items: Vec<CommitRow>,
+    pub(super) next: Option<String>,
+    pub(super) is_shallow: bool,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,0 +1,282 @@
+//! Looking something up: candidates with their ranks, and what is shown of those on a page.
+
+use std::collections::HashSet;
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::limit::SEARCH_RANKED_MAX;
+use crate::base::{Actor, MessageId, Millis, Result, SourcePath, TopicId};
+use crate::documents::search::ask::Ask;
+use crate::documents::topic::TopicStatus;
+use crate::documents::word::word_enum;
+
+/// Greater than every path.
+const PAST_EVERY_PATH: char = '\u{10ffff}';
+/// What a hit counts, by the sort of thing: documents are what people come for.
+const SOURCE_WEIGHT: f64 = 1.5;
+
+word_enum! {
+    /// What can be found.
+    Sort {
+        /// A Source.
+        Source = "source",
+        /// A Topic: its title, its first message, or what it points at.
+        Topic = "topic",
+        /// A message after the first one.
+        Message = "message",
+    }
+}
+
+/// What a search is restricted to.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only this sort of things.
+    pub sort: Option<Sort>,
+    /// Only paths that begin so.
+    pub path: Option<String>,
+    /// Only Topics in this state, and their messages; no Sources.
+    pub status: Option<TopicStatus>,
+    /// Only what this actor wrote; no Sources.
+    pub author: Option<Actor>,
+}
+
+/// Something that was found: its place in the index.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// Its sort.
+    pub sort: Sort,
+    /// Its number within its sort; of a Source that of a part.
+    pub id: i64,
+    score: f64,
+}
+
+/// All that was found, best first.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// At most [`SEARCH_RANKED_MAX`] of each sort, each Source once.
+    pub items: Vec<Candidate>,
+    /// Whether there is more than was ranked.
+    pub is_cut: bool,
+}
+
+/// A part of a Source that was found.
+#[derive(Clone, Debug)]
+pub struct FoundPart {
+    /// The Source.
+    pub path: SourcePath,
+    /// The version that was taken in; empty while it changes.
+    pub blob: String,
+    /// Where in it the part begins, in bytes.
+    pub start: usize,
+    /// The part's length.
+    pub bytes: usize,
+    /// The number of its first line.
+    pub line: usize,
+}
+
+/// A Topic that was found.
+#[derive(Clone, Debug)]
+pub struct FoundTopic {
+    /// Its id.
+    pub id: TopicId,
+    /// The Source.
+    pub path: SourcePath,
+    /// What it is called.
+    pub title: String,
+    /// Whether it is open.
+    pub status: TopicStatus,
+    /// Who opened it.
+    pub author: Actor,
+    /// When.
+    pub at: Millis,
+    /// Its first message.
+    pub body: String,
+    /// The words that it points at; empty for a global one.
+    pub quote: String,
+}
+
+/// A message that was found.
+#[derive(Clone, Debug)]
+pub struct FoundMessage {
+    /// Its id.
+    pub id: MessageId,
+    /// Its place in its Topic.
+    pub sequence: i64,
+    /// Who wrote it.
+    pub author: Actor,
+    /// When.
+    pub at: Millis,
+    /// Its text.
+    pub body: String,
+    /// Its Topic.
+    pub topic_id: TopicId,
+    /// What that is called.
+    pub title: String,
+    /// Whether that is open.
+    pub status: TopicStatus,
+    /// The Source of that.
+    pub path: SourcePath,
+}
+
+// The newest are ranked: the index is walked from its end, and a rank is made for these only.
+const SOURCES: &str = "
+    SELECT p.id, p.source_id AS thing, bm25(search_source_words, 8.0, 1.0) AS score
+    FROM search_source_words CROSS JOIN search_parts AS p ON p.id = search_source_words.rowid
+    WHERE search_source_words MATCH :query AND p.path >= :from AND p.path < :to
+    ORDER BY search_source_words.rowid DESC LIMIT :limit";
+const TOPICS: &str = "
+    SELECT s.id, s.id AS thing, bm25(search_topic_words, 4.0, 1.0) AS score
+    FROM search_topic_words CROSS JOIN search_topics AS s ON s.id = search_topic_words.rowid
+    WHERE search_topic_words MATCH :query AND s.path >= :from AND s.path < :to
+        AND (:author IS NULL OR s.author = :author)
+        AND (:status IS NULL
+             OR EXISTS (SELECT 1 FROM topics WHERE id = s.topic_id AND status = :status))
+    ORDER BY search_topic_words.rowid DESC LIMIT :limit";
+const MESSAGES: &str = "
+    SELECT s.id, s.id AS thing, bm25(search_message_words) AS score
+    FROM search_message_words CROSS JOIN search_messages AS s ON s.id = search_message_words.rowid
+    WHERE search_message_words MATCH :query AND s.path >= :from AND s.path < :to
+        AND (:author IS NULL OR s.author = :author)
+        AND (:status IS NULL
+             OR EXISTS (SELECT 1 FROM topics WHERE id = s.topic_id AND status = :status))
+    ORDER BY search_message_words.rowid DESC LIMIT :limit";
+const PART: &str = "
+    SELECT p.path, p.start, p.bytes, p.line, s.blob
+    FROM search_parts AS p JOIN search_sources AS s ON s.id = p.source_id WHERE p.id = :id";
+const TOPIC: &str = "
+    SELECT t.id, t.source_path, t.title, t.status, t.created_by, t.created_ms, m.body,
+        a.origin_quote
+    FROM search_topics AS s JOIN topics AS t ON t.id = s.topic_id
+    LEFT JOIN topic_messages AS m ON m.topic_id = t.id AND m.sequence = 1
+    LEFT JOIN anchors AS a ON a.topic_id = t.id WHERE s.id = :id";
+const MESSAGE: &str = "
+    SELECT m.id, m.sequence, m.author, m.created_ms, m.body, t.id AS topic, t.title, t.status,
+        t.source_path
+    FROM search_messages AS s JOIN topic_messages AS m ON m.id = s.message_id
+    JOIN topics AS t ON t.id = m.topic_id WHERE s.id = :id";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("search::sources", SOURCES),
+    ("search::topics", TOPICS),
+    ("search::messages", MESSAGES),
+    ("search::part", PART),
+    ("search::topic", TOPIC),
+    ("search::message", MESSAGE),
+];
+
+/// Finds what is asked for, best first. For a question that very much answers, the newest of each
+/// sort are ranked and the rest is not told.
+///
+/// # Errors
+/// As any read; `index_damaged`.
+pub fn find(connection: &Connection, ask: &Ask, filter: &Filter) -> Result<Found> {
+    let mut found = Found::default();
+    let of_threads = filter.status.is_some() || filter.author.is_some();
+    for sort in Sort::ALL {
+        let is_wanted =
+            filter.sort.is_none_or(|it| it == *sort) && !(of_threads && *sort == Sort::Source);
+        if is_wanted {
+            find_sort(connection, ask, filter, *sort, &mut found)?;
+        }
+    }
+    // bm25 is better the smaller it is. What is newer has the greater number.
+    found.items.sort_by(|a, b| a.score.total_cmp(&b.score).then(b.id.cmp(&a.id)));
+    Ok(found)
+}
+
+fn find_sort(
+    connection: &Connection,
+    ask: &Ask,
+    filter: &Filter,
+    sort: Sort,
+    found: &mut Found,
+) -> Result<()> {
+    let query = ask.expression();
+    let from = filter.path.as_deref().unwrap_or_default();
+    let to = format!("{from}{PAST_EVERY_PATH}");
+    let limit = SEARCH_RANKED_MAX + 1;
+    let (sql, weight) = match sort {
+        Sort::Source => (SOURCES, SOURCE_WEIGHT),
+        Sort::Topic => (TOPICS, 1.0),
+        Sort::Message => (MESSAGES, 1.0),
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    let all = named_params! {":query": query, ":from": from, ":to": to, ":limit": limit};
+    let threads = named_params! {
+        ":query": query, ":from": from, ":to": to, ":limit": limit, ":author": filter.author,
+        ":status": filter.status,
+    };
+    let params = if sort == Sort::Source { all } else { threads };
+    let rows = statement.query_map(params, |row| {
+        let score: f64 = row.get("score")?;
+        let candidate = Candidate { sort, id: row.get("id")?, score: score * weight };
+        Ok((row.get::<_, i64>("thing")?, candidate))
+    })?;
+    let mut rows: Vec<(i64, Candidate)> = rows.collect::<rusqlite::Result<_>>()?;
+    found.is_cut |= rows.len() >= limit as usize;
+    rows.truncate(SEARCH_RANKED_MAX as usize);
+    // Of several parts of a Source the best one stands for it.
+    rows.sort_by(|(_, a), (_, b)| a.score.total_cmp(&b.score));
+    let mut seen = HashSet::new();
+    found.items.extend(rows.into_iter().filter(|it| seen.insert(it.0)).map(|it| it.1));
+    Ok(())
+}
+
+/// Returns a part of a Source that was found.
+///
+/// # Errors
+/// As any read.
+pub fn part(connection: &Connection, id: i64) -> Result<Option<FoundPart>> {
+    let size = |it: i64| usize::try_from(it).unwrap_or(0);
+    let found = connection.prepare_cached(PART)?.query_row(named_params! {":id": id}, |row| {
+        Ok(FoundPart {
+            path: row.get("path")?,
+            blob: row.get("blob")?,
+            start: size(row.get("start")?),
+            bytes: size(row.get("bytes")?),
+            line: size(row.get("line")?),
+        })
+    });
+    Ok(found.optional()?)
+}
+
+/// Returns a Topic that was found.
+///
+/// # Errors
+/// As any read.
+pub fn topic(connection: &Connection, id: i64) -> Result<Option<FoundTopic>> {
+    let found = connection.prepare_cached(TOPIC)?.query_row(named_params! {":id": id}, |row| {
+        Ok(FoundTopic {
+            id: row.get("id")?,
+            path: row.get("source_path")?,
+            title: row.get::<_, Option<String>>("title")?.unwrap_or_default(),
+            status: row.get("status")?,
+            author: row.get("created_by")?,
+            at: row.get("created_ms")?,
+            body: row.get::<_, Option<String>>("body")?.unwrap_or_default(),
+            quote: row.get::<_, Option<String>>("origin_quote")?.unwrap_or_default(),
+        })
+    });
+    Ok(found.optional()?)
+}
+
+/// Returns a message that was found.
+///
+/// # Errors
+/// As any read.
+pub fn message(connection: &Connection, id: i64) -> Result<Option<FoundMessage>> {
+    let found = connection.prepare_cached(MESSAGE)?.query_row(named_params! {":id": id}, |row| {
+        Ok(FoundMessage {
+            id: row.get("id")?,
+            sequence: row.get("sequence")?,
+            author: row.get("author")?,
+            at: row.get("created_ms")?,
+            body: row.get("body")?,
+            topic_id: row.get("topic")?,
+            title: row.get::<_, Option<String>>("title")?.unwrap_or_default(),
+            status: row.get("status")?,
+            path: row.get("source_path")?,
+        })
+    });
+    Ok(found.optional()?)
+}

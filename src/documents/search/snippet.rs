@@ -1,0 +1,248 @@
+//! Some words of a text around what was found in it, with the hits told apart.
+//!
+//! **Invariant:** a snippet is plain text in pieces; whoever shows it escapes them and marks hits.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::documents::search::ask::{Ask, Term};
+use crate::documents::search::fold::Words;
+
+/// Length of a snippet, in characters.
+const CHARS: usize = 240;
+/// Characters before the first hit.
+const CHARS_BEFORE: usize = 60;
+/// Most hits of a text that are looked at.
+const HITS_MAX: usize = 2_000;
+
+/// A piece of a snippet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Piece {
+    /// Its text: one line, without control characters.
+    pub text: String,
+    /// Whether this is what was looked for.
+    pub hit: bool,
+}
+
+/// A snippet, and where in the text its first hit stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snippet {
+    /// The pieces in order.
+    pub pieces: Vec<Piece>,
+    /// The byte at which the first hit begins; nothing if nothing was found.
+    pub at: Option<usize>,
+}
+
+/// One place where a term was found.
+struct Hit {
+    term: usize,
+    range: Range<usize>,
+}
+
+/// A phrase of which the first words were found.
+struct Begun {
+    term: usize,
+    next: usize,
+    start: usize,
+}
+
+/// Returns the part of a text that holds most of what is asked for, or its beginning.
+pub fn snippet(text: &str, ask: &Ask) -> Snippet {
+    let hits = find(text, &ask.wanted);
+    let best = best_window(text, &hits);
+    let Some(first) = hits.get(best.start) else {
+        return Snippet { pieces: cut(text, 0, &[]), at: None };
+    };
+    let at = first.range.start;
+    let before = text[..at].char_indices().rev().take(CHARS_BEFORE);
+    let start = before.last().map_or(at, |(start, _)| start);
+    // Not in the middle of a word, if there is a space to begin behind.
+    let start = match text[start..at].find(char::is_whitespace) {
+        Some(space) if start > 0 => start + space,
+        _ => start,
+    };
+    Snippet { pieces: cut(text, start, &hits[best.start..]), at: Some(at) }
+}
+
+/// Returns a text of one line with its hits told apart, whole.
+pub fn marked(text: &str, ask: &Ask) -> Vec<Piece> {
+    let hits = find(text, &ask.wanted);
+    pieces(text, 0..text.len(), &hits)
+}
+
+/// Finds the terms, in order of their ends.
+fn find(text: &str, terms: &[Term]) -> Vec<Hit> {
+    let (mut words, mut word) = (Words::of(text), String::new());
+    let (mut hits, mut begun): (Vec<Hit>, Vec<Begun>) = (Vec::new(), Vec::new());
+    while let Some(range) = words.next_into(&mut word) {
+        let starts = (0..terms.len()).map(|term| Begun { term, next: 0, start: range.start });
+        let mut going_on = Vec::new();
+        for mut it in begun.drain(..).chain(starts) {
+            let term = &terms[it.term];
+            if !matches(term, it.next, &word) {
+                continue;
+            }
+            it.next += 1;
+            if it.next == term.words.len() {
+                hits.push(Hit { term: it.term, range: it.start..range.end });
+            } else {
+                going_on.push(it);
+            }
+        }
+        begun = going_on;
+        if hits.len() >= HITS_MAX {
+            break;
+        }
+    }
+    hits.sort_by_key(|it| (it.range.start, it.range.end));
+    hits
+}
+
+fn matches(term: &Term, at: usize, word: &str) -> bool {
+    let wanted = &term.words[at];
+    match term.is_prefix && at + 1 == term.words.len() {
+        true => word.starts_with(wanted.as_str()),
+        false => word == wanted,
+    }
+}
+
+/// Returns the first hits that stand near each other and are of most different terms.
+fn best_window(text: &str, hits: &[Hit]) -> Range<usize> {
+    let mut best = (0, 0..0);
+    let mut end = 0;
+    for start in 0..hits.len() {
+        end = end.max(start + 1);
+        let from = hits[start].range.start;
+        // A character has at most four bytes; most texts come near a half of this.
+        let reach = from + CHARS - CHARS_BEFORE;
+        while end < hits.len() && hits[end].range.end <= reach.min(text.len()) {
+            end += 1;
+        }
+        let mut terms: Vec<usize> = hits[start..end].iter().take(64).map(|it| it.term).collect();
+        terms.sort_unstable();
+        terms.dedup();
+        if terms.len() > best.0 {
+            best = (terms.len(), start..end);
+        }
+    }
+    best.1
+}
+
+/// Returns the pieces of a text from some byte on, as long as a snippet is.
+fn cut(text: &str, start: usize, hits: &[Hit]) -> Vec<Piece> {
+    let end = text[start..].char_indices().nth(CHARS).map_or(text.len(), |(at, _)| start + at);
+    let end = match text[start..end].rfind(char::is_whitespace) {
+        // Not in the middle of a word, unless the words are very long.
+        Some(space) if end < text.len() && space > (end - start) / 2 => start + space,
+        _ => end,
+    };
+    let mut all = pieces(text, start..end, hits);
+    let dots = |text: &str| Piece { text: text.to_owned(), hit: false };
+    if start > 0 && !all.is_empty() {
+        all.insert(0, dots("… "));
+    }
+    if end < text.len() && !all.is_empty() {
+        all.push(dots(" …"));
+    }
+    all
+}
+
+fn pieces(text: &str, range: Range<usize>, hits: &[Hit]) -> Vec<Piece> {
+    let mut all: Vec<Piece> = Vec::new();
+    let mut at = range.start;
+    for hit in hits.iter().map(|it| &it.range) {
+        // Hits may overlap: a word of its own inside of a phrase.
+        let (from, to) = (hit.start.max(at), hit.end.min(range.end));
+        if from >= to {
+            continue;
+        }
+        push(&mut all, &text[at..from], false);
+        push(&mut all, &text[from..to], true);
+        at = to;
+    }
+    push(&mut all, &text[at.min(range.end)..range.end], false);
+    if let Some(first) = all.first_mut() {
+        first.text = first.text.trim_start().to_owned();
+    }
+    if let Some(last) = all.last_mut() {
+        last.text.truncate(last.text.trim_end().len());
+    }
+    all.retain(|it| !it.text.is_empty());
+    all
+}
+
+/// Adds text on one line: white space in a row becomes a space, and control characters go.
+fn push(all: &mut Vec<Piece>, text: &str, hit: bool) {
+    let ends_in_space = all.last().is_none_or(|it| it.text.ends_with(' '));
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_whitespace() {
+            let is_doubled = if line.is_empty() { ends_in_space } else { line.ends_with(' ') };
+            if !is_doubled {
+                line.push(' ');
+            }
+        } else if !c.is_control() {
+            line.push(c);
+        }
+    }
+    match all.last_mut() {
+        Some(last) if last.hit == hit => last.text.push_str(&line),
+        _ if line.is_empty() => {}
+        _ => all.push(Piece { text: line, hit }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a snippet with its hits in brackets.
+    fn shown(text: &str, asked: &str) -> String {
+        let found = snippet(text, &Ask::parse(asked).unwrap());
+        let piece = |it: &Piece| if it.hit { format!("[{}]", it.text) } else { it.text.clone() };
+        found.pieces.iter().map(piece).collect()
+    }
+
+    #[test]
+    fn hits_are_told_apart() {
+        assert_eq!(shown("A café, in Paris.", "CAFE par*"), "A [café], in [Paris].");
+        assert_eq!(shown("one two one\n\ntwo", "\"one two\""), "[one two] [one two]");
+        assert_eq!(shown("これは日本語です", "日本"), "これは[日本]語です");
+        assert_eq!(shown("a b a b c", "\"a b c\" b"), "a [b] [a b c]");
+        assert_eq!(shown("nothing here", "else"), "nothing here");
+        assert_eq!(shown("", "else"), "");
+    }
+
+    #[test]
+    fn the_part_with_most_of_what_is_asked_is_shown() {
+        let far = format!("red. {} green and red {}", "word ".repeat(200), "tail ".repeat(200));
+        let seen = shown(&far, "red green");
+        assert!(seen.starts_with("… word") && seen.contains("[green] and [red]"), "{seen}");
+        assert!(seen.ends_with("tail …") && seen.chars().count() < 320, "{seen}");
+        let at = snippet(&far, &Ask::parse("red green").unwrap()).at.unwrap();
+        assert!(far[at..].starts_with("green and red"));
+    }
+
+    #[test]
+    fn what_is_no_text_is_left_out() {
+        assert_eq!(shown("a\u{1}<b>\u{2}hit\u{0}\u{1b}[2J", "hit"), "a<b>[hit][2J");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_snippet_is_short_and_has_no_controls(
+            text in "(?s).{0,400}", asked in "[a-zé日 ]{1,9}",
+        ) {
+            let Ok(ask) = Ask::parse(&asked) else { return Ok(()) };
+            let found = snippet(&text, &ask);
+            let all: String = found.pieces.iter().map(|it| it.text.as_str()).collect();
+            proptest::prop_assert!(all.chars().count() <= CHARS + 4);
+            proptest::prop_assert!(!all.chars().any(char::is_control));
+            proptest::prop_assert!(found.pieces.iter().any(|it| it.hit) == found.at.is_some());
+            if let Some(at) = found.at {
+                proptest::prop_assert!(text.get(at..).is_some());
+            }
+        }
+    }
+}

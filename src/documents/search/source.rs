@@ -1,0 +1,181 @@
+//! Owns `search_sources` and `search_parts`: the words of Sources, version by version.
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::{BlobId, Result, SourcePath};
+use crate::documents::search::fold::folded;
+use crate::store::Tx;
+
+/// Largest part of a Source that is taken in as one, in bytes: words of different parts are not
+/// found together, and one transaction takes in one part.
+const PART_BYTES_MAX: usize = 256 * 1024;
+
+const KNOWN: &str = "SELECT path, blob FROM search_sources";
+const SOURCE_ID: &str = "SELECT id FROM search_sources WHERE path = :path";
+const BEGIN: &str = "
+    INSERT INTO search_sources (path, blob) VALUES (:path, '')
+    ON CONFLICT (path) DO UPDATE SET blob = '' RETURNING id";
+const PARTS: &str = "SELECT id FROM search_parts WHERE source_id = :source";
+const DROP_WORDS: &str = "DELETE FROM search_source_words WHERE rowid = :id";
+const DROP_PARTS: &str = "DELETE FROM search_parts WHERE source_id = :source";
+const DROP_SOURCE: &str = "DELETE FROM search_sources WHERE id = :source";
+const PUT_PART: &str = "
+    INSERT INTO search_parts (source_id, path, start, bytes, line)
+    VALUES (:source, :path, :start, :bytes, :line) RETURNING id";
+const PUT_WORDS: &str = "
+    INSERT INTO search_source_words (rowid, path, body) VALUES (:id, :path, :body)";
+const SEAL: &str = "UPDATE search_sources SET blob = :blob WHERE path = :path";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("search::known_sources", KNOWN),
+    ("search::source_id", SOURCE_ID),
+    ("search::begin_source", BEGIN),
+    ("search::parts", PARTS),
+    ("search::drop_words", DROP_WORDS),
+    ("search::drop_parts", DROP_PARTS),
+    ("search::drop_source", DROP_SOURCE),
+    ("search::put_part", PUT_PART),
+    ("search::put_source_words", PUT_WORDS),
+    ("search::seal_source", SEAL),
+];
+
+/// A part of a Source, ready to be taken in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Where in the text it begins, in bytes.
+    pub start: usize,
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// The number of its first line.
+    pub line: usize,
+    /// Its words, folded.
+    pub words: String,
+}
+
+/// Splits a text into the parts by which it is taken in, and folds them; at least one.
+pub fn parts_of(text: &str) -> Vec<Part> {
+    let (mut parts, mut start, mut line) = (Vec::new(), 0, 1);
+    loop {
+        let mut end = text.len().min(start + PART_BYTES_MAX);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        if end < text.len()
+            && let Some(feed) = text[start..end].rfind('\n')
+        {
+            end = start + feed + 1;
+        }
+        let part = &text[start..end];
+        parts.push(Part { start, bytes: part.len(), line, words: folded(part) });
+        line += part.bytes().filter(|it| *it == b'\n').count();
+        start = end;
+        if start >= text.len() {
+            return parts;
+        }
+    }
+}
+
+/// Returns the Sources that are taken in, with their versions; nothing stands for one that is only
+/// taken in by a part.
+///
+/// # Errors
+/// As any read.
+pub fn known_sources(connection: &Connection) -> Result<Vec<(SourcePath, Option<BlobId>)>> {
+    let mut statement = connection.prepare_cached(KNOWN)?;
+    let rows = statement.query_map([], |row| {
+        let blob: String = row.get("blob")?;
+        Ok((row.get("path")?, blob.parse().ok()))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Takes in one part of a Source; the first one replaces what there was of it. It is not known to
+/// be whole before [`seal_source`].
+///
+/// # Errors
+/// As any write; `index_damaged`.
+pub fn put_part(tx: &Tx<'_>, path: &SourcePath, part: &Part) -> Result<()> {
+    let source: i64 = match part.start {
+        0 => {
+            let params = named_params! {":path": path};
+            let source = tx.prepare_cached(BEGIN)?.query_row(params, |row| row.get(0))?;
+            drop_parts(tx, source)?;
+            source
+        }
+        _ => match source_id(tx, path)? {
+            Some(source) => source,
+            // It was removed meanwhile.
+            None => return Ok(()),
+        },
+    };
+    let number = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
+    let id: i64 = tx.prepare_cached(PUT_PART)?.query_row(
+        named_params! {
+            ":source": source, ":path": path, ":start": number(part.start),
+            ":bytes": number(part.bytes), ":line": number(part.line),
+        },
+        |row| row.get(0),
+    )?;
+    let params = named_params! {":id": id, ":path": folded(path.as_str()), ":body": part.words};
+    tx.prepare_cached(PUT_WORDS)?.execute(params)?;
+    Ok(())
+}
+
+/// Writes down that all parts of a version of a Source are taken in.
+///
+/// # Errors
+/// As any write.
+pub fn seal_source(tx: &Tx<'_>, path: &SourcePath, blob: &BlobId) -> Result<()> {
+    tx.prepare_cached(SEAL)?.execute(named_params! {":path": path, ":blob": blob})?;
+    Ok(())
+}
+
+/// Takes a Source out.
+///
+/// # Errors
+/// As any write; `index_damaged`.
+pub fn remove_source(tx: &Tx<'_>, path: &SourcePath) -> Result<()> {
+    let Some(source) = source_id(tx, path)? else { return Ok(()) };
+    drop_parts(tx, source)?;
+    tx.prepare_cached(DROP_SOURCE)?.execute(named_params! {":source": source})?;
+    Ok(())
+}
+
+fn source_id(tx: &Tx<'_>, path: &SourcePath) -> Result<Option<i64>> {
+    let params = named_params! {":path": path};
+    Ok(tx.prepare_cached(SOURCE_ID)?.query_row(params, |row| row.get(0)).optional()?)
+}
+
+fn drop_parts(tx: &Tx<'_>, source: i64) -> Result<()> {
+    let mut statement = tx.prepare_cached(PARTS)?;
+    let rows = statement.query_map(named_params! {":source": source}, |row| row.get(0))?;
+    let parts: Vec<i64> = rows.collect::<rusqlite::Result<_>>()?;
+    for id in parts {
+        tx.prepare_cached(DROP_WORDS)?.execute(named_params! {":id": id})?;
+    }
+    tx.prepare_cached(DROP_PARTS)?.execute(named_params! {":source": source})?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_tile_a_text_and_know_their_lines() {
+        let text = "a line of some words, é 日\n".repeat(30_000);
+        let parts = parts_of(&text);
+        assert!(parts.len() > 2);
+        let mut at = 0;
+        for part in &parts {
+            assert_eq!(part.start, at);
+            assert!(part.bytes <= PART_BYTES_MAX);
+            assert_eq!(part.line, 1 + text[..at].matches('\n').count());
+            at += part.bytes;
+        }
+        assert_eq!(at, text.len());
+        assert_eq!(parts_of("").len(), 1);
+        let unbroken = "日".repeat(PART_BYTES_MAX);
+        assert_eq!(parts_of(&unbroken).iter().map(|it| it.bytes).sum::<usize>(), unbroken.len());
+    }
+}

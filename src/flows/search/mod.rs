@@ -1,0 +1,298 @@
+//! Searching: who asks for what, in which order it is found, and what of it is shown.
+
+mod index;
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use crate::base::limit::{SEARCH_MS_MAX, SOURCE_PATH_BYTES_MAX};
+use crate::base::{Actor, Context, Error, ErrorKind, Millis, Result, SourcePath};
+use crate::documents::TopicStatus;
+use crate::documents::search::{
+    self, Ask, Candidate, Filter, FoundMessage, FoundPart, FoundTopic, Piece, Sort, marked, snippet,
+};
+use crate::flows::{Site, page_limit};
+use crate::people::{self, Caller};
+
+pub use index::{Index, Progress, serve};
+
+/// How long a search may wait for others.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// Text of Sources that is read for the snippets of one page, in bytes.
+const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The query of `GET /api/search`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchQuery {
+    /// What is looked for.
+    pub query: String,
+    /// Only `source`, `topic` or `message`.
+    pub kind: Option<String>,
+    /// Only paths that begin so.
+    pub path: Option<String>,
+    /// Only Topics in this state, and their messages.
+    pub status: Option<String>,
+    /// Only what this person (a name) or actor (`job:ID`) wrote.
+    pub author: Option<String>,
+    /// The `next` of the page before.
+    pub after: Option<String>,
+    /// Rows of a page.
+    pub limit: Option<u32>,
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hit {
+    kind: &'static str,
+    source_path: SourcePath,
+    topic_id: Option<String>,
+    message_id: Option<String>,
+    sequence: Option<i64>,
+    title: Option<String>,
+    title_pieces: Vec<Piece>,
+    status: Option<TopicStatus>,
+    author: Option<Actor>,
+    author_name: Option<String>,
+    at: Option<Millis>,
+    line: Option<usize>,
+    snippet: Vec<Piece>,
+}
+
+/// One page of what was found.
+#[derive(Debug, Serialize)]
+pub struct Hits {
+    items: Vec<Hit>,
+    next: Option<String>,
+    is_cut: bool,
+    index: Progress,
+}
+
+/// A row of the page before its text is at hand.
+enum Row {
+    Part(FoundPart),
+    Hit(Box<Hit>),
+}
+
+/// Finds Sources, Topics and messages, best first.
+///
+/// # Errors
+/// `invalid` with code `empty_query`, `too_many_words`, `short_prefix`, `bad_parameter`;
+/// `too_large`; `busy` with code `search_busy`; `unavailable` with code `search_timeout` or
+/// `index_damaged`, which mends itself.
+pub async fn find(site: &Site, caller: &Caller, query: SearchQuery) -> Result<Hits> {
+    caller.person()?;
+    let ask = Ask::parse(&query.query)?;
+    let limit = page_limit(query.limit)? as usize;
+    let skip = place(query.after.as_deref())?;
+    let filter = filter(site, &query).await?;
+    site.search.look(&site.works);
+    let found = look_up(site, ask.clone(), filter, (skip, limit)).await;
+    let (rows, is_more, is_cut) = found.inspect_err(|cause| site.search.failed(cause))?;
+    let items = fill_in(site, ask, rows).await?;
+    let next = is_more.then(|| (skip + limit).to_string());
+    Ok(Hits { items, next, is_cut, index: site.search.progress() })
+}
+
+/// Returns how far the index is.
+///
+/// # Errors
+/// `forbidden` for a job.
+pub fn progress(site: &Site, caller: &Caller) -> Result<Progress> {
+    caller.person()?;
+    Ok(site.search.progress())
+}
+
+fn place(after: Option<&str>) -> Result<usize> {
+    let Some(after) = after else { return Ok(0) };
+    let is_number = (1..=6).contains(&after.len()) && after.bytes().all(|it| it.is_ascii_digit());
+    after.parse().ok().filter(|_| is_number).ok_or_else(|| {
+        Error::invalid("`after` is not the place of a search")
+            .code("bad_parameter")
+            .hint("pass the `next` of the page before")
+    })
+}
+
+async fn filter(site: &Site, query: &SearchQuery) -> Result<Filter> {
+    let given = |it: &Option<String>| it.clone().filter(|it| !it.is_empty());
+    let bad = |cause: Error| cause.code("bad_parameter");
+    let path = given(&query.path);
+    if path.as_ref().is_some_and(|it| it.len() > SOURCE_PATH_BYTES_MAX) {
+        let message = format!("the path has more than {SOURCE_PATH_BYTES_MAX} bytes");
+        return Err(bad(Error::invalid(message)));
+    }
+    let author = match given(&query.author) {
+        None => None,
+        Some(word) if word.contains(':') || word == "system" => {
+            Some(word.parse::<Actor>().map_err(bad)?)
+        }
+        Some(name) => {
+            let person = site.store.read(move |c| people::find_by_name(c, &name)).await?;
+            let person = person.ok_or_else(|| {
+                bad(Error::invalid("no person has this name"))
+                    .hint("name a person as `wiki-browser person list` does, or an actor: job:ID")
+            })?;
+            Some(Actor::Person(person.id))
+        }
+    };
+    let sort = given(&query.kind).map(|it| it.parse::<Sort>()).transpose().map_err(bad)?;
+    let status = given(&query.status).map(|it| it.parse()).transpose().map_err(bad)?;
+    Ok(Filter { sort, path, status, author })
+}
+
+/// Looks into the index; not too many at one time, and none for too long.
+async fn look_up(
+    site: &Site,
+    ask: Ask,
+    filter: Filter,
+    (skip, limit): (usize, usize),
+) -> Result<(Vec<Row>, bool, bool)> {
+    let slot = tokio::time::timeout(WAIT_MAX, site.search.slots().acquire()).await;
+    let Ok(Ok(_slot)) = slot else {
+        return Err(Error::new(ErrorKind::Busy, "too many searches are under way")
+            .code("search_busy")
+            .hint("try again in a moment"));
+    };
+    let limit_ms = Duration::from_millis(SEARCH_MS_MAX);
+    site.store
+        .read_within(limit_ms, move |c| {
+            let found = search::find(c, &ask, &filter)?;
+            let rest = found.items.get(skip..).unwrap_or_default();
+            let page = &rest[..rest.len().min(limit)];
+            let rows = page.iter().map(|it| row(c, &ask, *it)).collect::<Result<Vec<_>>>()?;
+            let rows = rows.into_iter().flatten().collect();
+            Ok((rows, rest.len() > limit, found.is_cut))
+        })
+        .await
+}
+
+/// Returns what is known of a candidate; nothing if it went between two looks.
+fn row(c: &Connection, ask: &Ask, candidate: Candidate) -> Result<Option<Row>> {
+    let name = |actor: &Actor| people::display_name(c, actor);
+    Ok(match candidate.sort {
+        Sort::Source => search::part(c, candidate.id)?.map(Row::Part),
+        Sort::Topic => match search::topic(c, candidate.id)? {
+            Some(topic) => Some(Row::Hit(Box::new(of_topic(ask, name(&topic.author)?, topic)))),
+            None => None,
+        },
+        Sort::Message => match search::message(c, candidate.id)? {
+            Some(it) => Some(Row::Hit(Box::new(of_message(ask, name(&it.author)?, it)))),
+            None => None,
+        },
+    })
+}
+
+fn of_topic(ask: &Ask, name: String, topic: FoundTopic) -> Hit {
+    let body = snippet(&topic.body, ask);
+    let quote = snippet(&topic.quote, ask);
+    let shown = if body.at.is_none() && quote.at.is_some() { quote } else { body };
+    Hit {
+        kind: Sort::Topic.as_str(),
+        source_path: topic.path,
+        topic_id: Some(topic.id.to_string()),
+        message_id: None,
+        sequence: None,
+        title_pieces: marked(&topic.title, ask),
+        title: Some(topic.title),
+        status: Some(topic.status),
+        author: Some(topic.author),
+        author_name: Some(name),
+        at: Some(topic.at),
+        line: None,
+        snippet: shown.pieces,
+    }
+}
+
+fn of_message(ask: &Ask, name: String, message: FoundMessage) -> Hit {
+    Hit {
+        kind: Sort::Message.as_str(),
+        source_path: message.path,
+        topic_id: Some(message.topic_id.to_string()),
+        message_id: Some(message.id.to_string()),
+        sequence: Some(message.sequence),
+        title_pieces: marked(&message.title, ask),
+        title: Some(message.title),
+        status: Some(message.status),
+        author: Some(message.author),
+        author_name: Some(name),
+        at: Some(message.at),
+        line: None,
+        snippet: snippet(&message.body, ask).pieces,
+    }
+}
+
+/// Makes the snippets of Sources from their present texts. One that is gone is left out, and what
+/// has changed is taken in again.
+async fn fill_in(site: &Site, ask: Ask, rows: Vec<Row>) -> Result<Vec<Hit>> {
+    let (mut found, mut read) = (Vec::with_capacity(rows.len()), 0);
+    for row in rows {
+        let part = match row {
+            Row::Part(part) => part,
+            Row::Hit(hit) => {
+                found.push((*hit, None));
+                continue;
+            }
+        };
+        let hit = of_source(&ask, part.path.clone());
+        if read >= READ_BYTES_MAX {
+            found.push((hit, None));
+            continue;
+        }
+        match site.repo.text(&part.path).await {
+            Ok((blob, text)) => {
+                read += text.len();
+                if blob.as_str() != part.blob {
+                    site.search.sources_changed([part.path.clone()]);
+                }
+                found.push((hit, Some((part, text))));
+            }
+            Err(cause) if cause.kind() == ErrorKind::NotFound => {
+                site.search.sources_changed([part.path]);
+            }
+            // It is found by its path: it is no text.
+            Err(_) => found.push((hit, None)),
+        }
+    }
+    let showing = tokio::task::spawn_blocking(move || {
+        let shown = found.into_iter().map(|(mut hit, text)| {
+            if let Some((part, text)) = text {
+                show(&mut hit, &ask, &part, &text);
+            }
+            hit
+        });
+        shown.collect()
+    });
+    showing.await.context(ErrorKind::Internal, || "making snippets panicked".to_owned())
+}
+
+fn of_source(ask: &Ask, path: SourcePath) -> Hit {
+    Hit {
+        kind: Sort::Source.as_str(),
+        title: None,
+        title_pieces: marked(path.as_str(), ask),
+        source_path: path,
+        topic_id: None,
+        message_id: None,
+        sequence: None,
+        status: None,
+        author: None,
+        author_name: None,
+        at: None,
+        line: None,
+        snippet: Vec::new(),
+    }
+}
+
+fn show(hit: &mut Hit, ask: &Ask, part: &FoundPart, text: &str) {
+    let range = part.start..part.start.saturating_add(part.bytes);
+    // Of a text that has changed meanwhile the part may be anywhere: its beginning is shown.
+    let (text, line) = match text.get(range) {
+        Some(text) => (text, part.line),
+        None => (text.get(..part.bytes).unwrap_or_default(), 1),
+    };
+    let found = snippet(text, ask);
+    hit.line = found.at.map(|at| line + text[..at].bytes().filter(|it| *it == b'\n').count());
+    hit.snippet = found.pieces;
+}

@@ -1,0 +1,189 @@
+//! What is found by which words, and what is shown of it.
+
+use serde_json::json;
+
+use super::{address, found, names, ready, shown};
+use crate::support::Bench;
+
+#[test]
+fn documents_topics_and_messages_are_found_by_their_words() {
+    let bench = Bench::new();
+    bench.write("docs/deep.md", "# Deep\n\nFar below.\n\nThe quick brown fox\njumps over.\n");
+    bench.git(&["commit", "-q", "-a", "-m", "fox"]);
+    let server = bench.serve();
+    let topic = bench.topic("docs/deep.md", "brown fox", "Which animal\n\nIs it a zebra?");
+    let body = json!({"body": "Not a zebra: a wombat."});
+    bench.post(&format!("/api/topics/{}/messages", topic.id), body).ok();
+    // At once, in the transaction that wrote them.
+    assert_eq!(names(&bench, "wombat", &[]), ["message Which animal"]);
+    assert_eq!(names(&bench, "\"a zebra\"", &[("kind", "topic")]), ["topic Which animal"]);
+    ready(&bench);
+    let mut all = names(&bench, "fox", &[]);
+    all.sort();
+    assert_eq!(all, ["source docs/deep.md", "topic Which animal"], "the quote is in its Topic");
+    let source = &found(&bench, "quick JUMPS", &[])[0];
+    assert_eq!(source["line"], 5);
+    assert_eq!(shown(&source["snippet"]), "# Deep Far below. The [quick] brown fox [jumps] over.");
+    assert_eq!(shown(&source["title_pieces"]), "docs/deep.md");
+    let message = &found(&bench, "wombat", &[])[0];
+    assert_eq!(shown(&message["snippet"]), "Not a zebra: a [wombat].");
+    assert_eq!((&message["sequence"], &message["status"]), (&json!(2), &json!("open")));
+    assert_eq!(message["topic_id"], json!(topic.id));
+    // By the words of its path.
+    assert_eq!(names(&bench, "deep", &[("kind", "source")]), ["source docs/deep.md"]);
+    // Filters.
+    let author = bench.get("/api/me").ok()["person"]["name"].as_str().unwrap().to_owned();
+    let zebra = |more: &[(&str, &str)]| names(&bench, "zebra", more).len();
+    assert_eq!(zebra(&[]), 2);
+    assert_eq!(zebra(&[("kind", "message")]), 1);
+    assert_eq!(zebra(&[("path", "docs/")]), 2);
+    assert_eq!(zebra(&[("path", "notes")]), 0);
+    assert_eq!(zebra(&[("author", &author)]), 2);
+    assert_eq!(zebra(&[("author", "system")]), 0);
+    assert_eq!(zebra(&[("status", "open")]), 2);
+    bench.post(&format!("/api/topics/{}/discard", topic.id), json!({})).ok();
+    assert_eq!((zebra(&[("status", "open")]), zebra(&[("status", "discarded")])), (0, 2));
+    assert_eq!(names(&bench, "fox", &[("status", "discarded")]), ["topic Which animal"]);
+    // The command.
+    let (code, out, err) = bench.cli(&["search", "zebra", "wombat"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains(&topic.id[28..]) && out.contains("Not a zebra: a wombat."), "{out}");
+    let (code, out, _) = bench.cli(&["search", "quick", "--kind", "source"]);
+    assert!(code == 0 && out.starts_with("docs/deep.md:5\n"), "{out}");
+    let (code, _, err) = bench.cli(&["search", "--", "zebra", "-not"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (_, status, _) = bench.cli(&["status"]);
+    assert!(status.contains("search      up to date"), "{status}");
+    server.stop();
+}
+
+#[test]
+fn words_are_found_in_all_their_forms() {
+    let bench = Bench::new();
+    bench.write("notes.md", "Über die Straße zum Café. workflow_state x-ray\nКнига, Ёлка.\n");
+    bench
+        .write("guide.md", "これは日本語の文書です。全文検索をためす。 한국어를 배운다. ภาษาไทย\n");
+    bench.git(&["commit", "-q", "-a", "-m", "forms"]);
+    let server = bench.serve();
+    ready(&bench);
+    let finds = |query: &str| names(&bench, query, &[]);
+    for query in [
+        "uber",
+        "ÜBER",
+        "STRASSE",
+        "cafe",
+        "cafe\u{301}",
+        "wor*",
+        "workfl*",
+        "\"die strasse\"",
+        "workflow_state",
+        "state",
+        "x-ray",
+        "книга",
+        "елка",
+        "\"zum caf\"*",
+        "cafe -tea",
+        "notes ray",
+    ] {
+        assert_eq!(finds(query), ["source notes.md"], "{query}");
+    }
+    for query in ["日本", "日本語", "全文検索", "検索*", "国어", "한국", "ไทย", "日本 検索"]
+    {
+        let wanted: &[&str] = if query == "国어" { &[] } else { &["source guide.md"] };
+        assert_eq!(finds(query), wanted, "{query}");
+    }
+    for query in ["本日", "\"strasse die\"", "work", "cafe -strasse", "\"state ray\""] {
+        assert_eq!(finds(query), Vec::<String>::new(), "{query}");
+    }
+    assert_eq!(shown(&found(&bench, "検索", &[])[0]["snippet"]).matches("[検索]").count(), 1);
+    server.stop();
+}
+
+#[test]
+fn no_search_is_a_fault_of_the_program() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    for (query, code) in [
+        ("", "empty_query"),
+        ("  \"\" * ?!", "empty_query"),
+        ("-alone", "empty_query"),
+        ("a*", "short_prefix"),
+        (&"w ".repeat(20), "too_many_words"),
+    ] {
+        assert_eq!(bench.get(&address(query, &[])).refusal(), (400, code), "{query}");
+    }
+    let long = bench.get(&address(&"x".repeat(401), &[]));
+    assert_eq!(long.refusal(), (413, "too_large"));
+    for (name, value) in [
+        ("kind", "job"),
+        ("status", "closed"),
+        ("author", "nobody"),
+        ("author", "strange:x"),
+        ("after", "-1"),
+        ("after", "x"),
+        ("limit", "0"),
+        ("limit", "201"),
+    ] {
+        let refused = bench.get(&address("words", &[(name, value)]));
+        assert_eq!(refused.refusal(), (400, "bad_parameter"), "{name}={value}");
+    }
+    for query in [
+        "\"",
+        "a OR b",
+        "AND",
+        "NOT x",
+        "NEAR(a b, 2)",
+        "title : x",
+        "{a b}: c",
+        "^first",
+        "a + b",
+        "(((",
+        "'; DROP TABLE topics; --",
+        "a\u{0}b",
+        "\u{1}",
+        "%_",
+        "x\\y",
+        "a\"b\"c*",
+        "\u{202e}x",
+        "*",
+        "--",
+        "- -",
+        "ab**",
+        "\"a b",
+        "body:secret",
+        "rowid:1",
+    ] {
+        let answer = bench.get(&address(query, &[]));
+        let is_refused =
+            answer.status == 400 && ["empty_query", "short_prefix"].contains(&answer.refusal().1);
+        assert!(answer.status == 200 || is_refused, "{query}: {answer:?}");
+    }
+    assert_eq!(bench.get("/api/search").status, 400);
+    server.stop();
+}
+
+#[test]
+fn pages_hold_each_thing_once() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    for n in 0..25 {
+        let body = json!({"source_path": "guide.md", "global": true, "body": format!("same {n}")});
+        bench.post("/api/topics", body).ok();
+    }
+    let (mut seen, mut after) = (Vec::new(), "0".to_owned());
+    loop {
+        let page = bench.get(&address("same", &[("limit", "10"), ("after", &after)])).ok();
+        let items = page["items"].as_array().unwrap();
+        seen.extend(items.iter().map(|it| it["topic_id"].as_str().unwrap().to_owned()));
+        match page["next"].as_str() {
+            Some(next) => after = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(seen.len(), 25);
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 25);
+    assert_eq!(found(&bench, "same", &[("after", "500")]).len(), 0);
+    server.stop();
+}

@@ -47,6 +47,8 @@ pub struct ServeOptions {
     pub log: LogFormat,
     /// How many daily backups are kept; none are made if it is 0.
     pub daily_backups: u32,
+    /// Whether the operator's one-time link is printed: whoever reads it is an admin.
+    pub prints_link: bool,
 }
 
 /// How long a second server waits for the first to end.
@@ -198,6 +200,9 @@ async fn serve_site(
     let config = &loaded.config;
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
+    // It names the last life, and this one only once it listens. Between the two it would call the
+    // log of a start that was cut off lost, as soon as anybody has worked that log in.
+    data::remove_server_file(&config.site.data);
     let life = site.store.begin_life().await?;
     let counted = site.store.subscribe();
     let left = tokio::select! {
@@ -222,14 +227,18 @@ async fn serve_site(
             "epoch": site.store.epoch(), "life": life,
         }),
     )?;
-    let link = login_link(&edge, &operator.id)?;
+    let page = match options.prints_link {
+        true => {
+            let link = login_link(&edge, &operator.id)?;
+            format!("{}   (one-time link, {})", link.url, operator.name)
+        }
+        false => format!("http://{address}   (wiki-browser login prints a one-time link)"),
+    };
     info!("serving {} at http://{address}", config.site.root);
     say(&format!(
-        "wiki-browser serves {root}\n  page     {url}   (one-time link, {name})\n  \
+        "wiki-browser serves {root}\n  page     {page}\n  \
          commands wiki-browser status, wiki-browser --help",
         root = config.site.root,
-        url = link.url,
-        name = operator.name,
     ));
     let grace = config.limits.grace;
     let tracker = TaskTracker::new();

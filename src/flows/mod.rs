@@ -23,6 +23,7 @@ pub mod people;
 pub mod place;
 pub mod prepare;
 pub mod proposals;
+mod reconcile;
 pub mod recover;
 pub mod relay;
 pub mod render;

@@ -53,9 +53,9 @@ pub(in crate::cli) struct BackupArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The server must not run. Be the user whose data folder it is. The file is checked first; the
-database that is replaced is kept, and its name is printed. Clients are told to read afresh, browsers
-sign in again, and what was revoked since the backup stays revoked. Commits that were approved since
-are found in git and written down.
+database that is replaced is kept, and its name is printed. Clients are told to read afresh,
+browsers sign in again, and what was revoked since the backup stays revoked. Commits that were
+approved since are found in git and written down.
 
 Example:
   wiki-browser restore data/backups/daily-20260102T030405678Z.db")]

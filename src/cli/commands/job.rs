@@ -123,6 +123,7 @@ inputs are in the script; `wiki-browser check --print` lists them.
 
 Examples:
   wiki-browser job create incorporate topic_id=7f3a --wait
+  wiki-browser job create incorporate topic_ids=7f3a,81bc replace_proposals:=true
   wiki-browser job create summarise source_path=guide.md notes=@notes.txt --not-before 2h")]
 pub(in crate::cli) struct CreateArgs {
     /// Kind of the job, as the script declares it
@@ -449,6 +450,9 @@ fn value_of(
     }
     let value = input_text(name, given)?;
     match sort {
+        "" if name == "topic_ids" => {
+            value.split(',').map(|it| Ok(json!(desk.id(client, Noun::Topic, it.trim())?))).collect()
+        }
         "topic" => Ok(json!(desk.id(client, Noun::Topic, &value)?)),
         "number" | "flag" => match serde_json::from_str::<Value>(value.trim()) {
             Ok(number @ Value::Number(_)) if sort == "number" => Ok(number),

@@ -5,6 +5,7 @@
 //! is drained.
 
 mod data;
+mod greeting;
 mod logs;
 mod offline;
 mod port;
@@ -29,7 +30,6 @@ use crate::flows::metrics::Meter;
 use crate::flows::{self, Site, Works};
 use crate::http::{
     self, Edge, GateConfig, JobToken, JobTokenState, Listeners, ServeLimits, Traffic, bind_unix,
-    login_link,
 };
 use crate::jobs::{self, Engines, Queue, Setup, TokenState};
 use crate::people::{self, LoginCodes, Person};
@@ -227,19 +227,10 @@ async fn serve_site(
             "epoch": site.store.epoch(), "life": life,
         }),
     )?;
-    let page = match options.prints_link {
-        true => {
-            let link = login_link(&edge, &operator.id)?;
-            format!("{}   (one-time link, {})", link.url, operator.name)
-        }
-        false => format!("http://{address}   (wiki-browser login prints a one-time link)"),
-    };
+    let greeted = options.prints_link.then_some(&operator);
+    let greeting = greeting::greeting(&edge, &config.site.root, address, greeted)?;
     info!("serving {} at http://{address}", config.site.root);
-    say(&format!(
-        "wiki-browser serves {root}\n  page     {page}\n  \
-         commands wiki-browser status, wiki-browser --help",
-        root = config.site.root,
-    ));
+    say(&greeting);
     let grace = config.limits.grace;
     let tracker = TaskTracker::new();
     let (presence, told) = (edge.traffic.presence(), vec![flows::notice::placing()]);

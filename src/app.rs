@@ -233,7 +233,8 @@ async fn serve_site(
     say(&greeting);
     let grace = config.limits.grace;
     let tracker = TaskTracker::new();
-    let (presence, told) = (edge.traffic.presence(), vec![flows::notice::placing()]);
+    let (presence, told) =
+        (edge.traffic.presence(), vec![flows::notice::placing(), flows::notice::following()]);
     tracker.spawn(flows::notice::serve(site.works.clone(), presence, told, stop.clone()));
     let routes = http::site_routes(&edge, &site);
     let listeners = Listeners { tcp: Some(tcp), unix };

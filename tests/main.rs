@@ -9,6 +9,7 @@ mod git;
 mod guarantees;
 mod http;
 mod pages;
+mod perspectives;
 mod places;
 mod process;
 mod review;

@@ -29,6 +29,8 @@ pub enum EventKind {
     ProposalDecided,
     /// The Source of a proposal has changed in the same lines.
     ProposalConflicted,
+    /// A Source has a view of a persona that it had not.
+    PerspectiveCreated,
     /// A person decided about what changed in the repository while a job ran.
     ChangesDecided,
     /// A Source has another version.
@@ -47,7 +49,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 17] = [
+    pub const ALL: [EventKind; 18] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -58,6 +60,7 @@ impl EventKind {
         EventKind::ProposalCreated,
         EventKind::ProposalDecided,
         EventKind::ProposalConflicted,
+        EventKind::PerspectiveCreated,
         EventKind::ChangesDecided,
         EventKind::SourceChanged,
         EventKind::SourcesChanged,
@@ -80,6 +83,7 @@ impl EventKind {
             EventKind::ProposalCreated => "proposal_created",
             EventKind::ProposalDecided => "proposal_decided",
             EventKind::ProposalConflicted => "proposal_conflicted",
+            EventKind::PerspectiveCreated => "perspective_created",
             EventKind::ChangesDecided => "changes_decided",
             EventKind::SourceChanged => "source_changed",
             EventKind::SourcesChanged => "sources_changed",
@@ -110,6 +114,9 @@ impl EventKind {
                 &["proposal_id", "topic_id", "status", "source_path", "commit?"]
             }
             EventKind::ProposalConflicted => &["proposal_id", "topic_id", "source_path", "blob"],
+            EventKind::PerspectiveCreated => {
+                &["source_path", "persona", "source_sha", "persona_sha", "job_id"]
+            }
             EventKind::ChangesDecided => &["id", "changes"],
             EventKind::SourceChanged => &["path", "blob", "commit", "branch", "proposal_id"],
             EventKind::SourcesChanged => &["count", "commit", "branch"],

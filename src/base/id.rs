@@ -90,6 +90,13 @@ text_id! {
     BlobId "git object" is_object_id;
 }
 
+impl BlobId {
+    /// Returns whether it is the id that git writes where there is no object: all zeros.
+    pub fn is_absent(&self) -> bool {
+        self.as_str().bytes().all(|it| it == b'0')
+    }
+}
+
 fn is_uuid(text: &str) -> bool {
     // Only the canonical spelling: one id has one text, in SQL as in a folder's name.
     text.len() == 36

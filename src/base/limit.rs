@@ -146,6 +146,16 @@ pub const COMMIT_BODY_BYTES_MAX: usize = 16 * 1024;
 pub const PERSONA_NAME_BYTES_MAX: usize = 64;
 /// Largest file of a persona, in bytes.
 pub const PERSONA_BYTES_MAX: usize = 256 * 1024;
+/// Largest front matter of a persona, in bytes.
+pub const PERSONA_FRONT_BYTES_MAX: usize = 16 * 1024;
+/// Longest line about a persona, in bytes.
+pub const PERSONA_ABOUT_BYTES_MAX: usize = 400;
+/// Most globs of a persona.
+pub const PERSONA_PATHS_MAX: usize = 64;
+/// Most files of personas.
+pub const PERSONAS_MAX: usize = 1_000;
+/// Views of one persona on one Source that are kept; a view is as long as a Source.
+pub const PERSPECTIVES_KEPT: i64 = 8;
 /// Most bytes of a log in one answer.
 pub const LOG_BYTES_MAX: usize = 256 * 1024;
 /// Most entries of a job's stream in one answer.
@@ -283,6 +293,11 @@ limits! {
     COMMIT_BODY_BYTES_MAX "bytes" "bad_message" "the body of a commit";
     PERSONA_NAME_BYTES_MAX "bytes" "bad_input" "the name of a persona";
     PERSONA_BYTES_MAX "bytes" "too_large" "the file of a persona";
+    PERSONA_FRONT_BYTES_MAX "bytes" "bad_persona" "the front matter of a persona";
+    PERSONA_ABOUT_BYTES_MAX "bytes" "bad_persona" "the line about a persona";
+    PERSONA_PATHS_MAX "globs" "bad_persona" "globs of a persona";
+    PERSONAS_MAX "files" "too_many_personas" "files in the folder of personas";
+    PERSPECTIVES_KEPT "views" "(oldest dropped)" "views of a persona on a Source";
     LINE_BYTES_MAX "bytes" "bad_input" "an input of one line";
     TEXT_INPUT_BYTES_MAX "bytes" "bad_input" "an input of text";
     PROMPT_BYTES_MAX "bytes" "prompt_failed" "a prompt";

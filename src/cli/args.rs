@@ -7,6 +7,7 @@ use crate::cli::commands::backup::{BackupArgs, CleanupArgs, RecoverArgs, Restore
 use crate::cli::commands::completions::CompletionsArgs;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::person::PersonCommand;
+use crate::cli::commands::perspective::{PersonaCommand, PerspectiveCommand};
 use crate::cli::commands::proposal::ProposalCommand;
 use crate::cli::commands::script::{CheckArgs, RenderArgs};
 use crate::cli::commands::source::SourceCommand;
@@ -104,6 +105,12 @@ Examples:
     /// Look at sources: the documents of the site
     #[command(subcommand)]
     Source(SourceCommand),
+    /// Look at personas: the files in agents/ that say who a view is for
+    #[command(subcommand)]
+    Persona(PersonaCommand),
+    /// Look at sources as personas see them, and have such views made
+    #[command(subcommand)]
+    Perspective(PerspectiveCommand),
     /// Print what jobs have spent, and how much of each daily cap is used
     Usage(UsageArgs),
     /// Look at engines: which are held because their provider takes no more

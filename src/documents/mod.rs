@@ -9,6 +9,7 @@ pub mod attempt;
 pub mod changes;
 pub mod commit;
 mod compare;
+mod creation;
 pub mod diff;
 pub mod fate;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub mod git;
 pub mod headings;
 pub mod merge;
 pub mod message;
+pub mod perspective;
 pub mod placement;
 pub mod proposal;
 pub mod seen;
@@ -43,6 +45,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         attempt::STATEMENTS,
         changes::row::STATEMENTS,
         message::STATEMENTS,
+        perspective::STATEMENTS,
         placement::STATEMENTS,
         proposal::STATEMENTS,
         proposal::lineage::STATEMENTS,

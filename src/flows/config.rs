@@ -47,7 +47,7 @@ fn kind(kind: &Kind) -> Value {
             json!({
                 "name": it.name, "type": it.ty.as_str(), "from": it.from, "required": it.required,
                 "about": it.about, "choices": it.choices, "default": it.default,
-                "computed": it.ty.is_computed(),
+                "computed": it.ty.is_computed(), "new": it.new,
             })
         })
         .collect();

@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 
 use crate::base::Result;
 use crate::flows::retention::{self, Report, Sizes};
-use crate::flows::{Works, changes};
+use crate::flows::{Works, changes, perspectives};
 use crate::people;
 use crate::store::{Store, Tx, events, idempotency};
 
@@ -31,6 +31,8 @@ pub struct Cleaned {
     pub answers: u64,
     /// Sessions of browsers that have ended.
     pub logins: u64,
+    /// Views of personas that no version needs; only a running server knows which these are.
+    pub perspectives: u64,
     /// Whether nothing was removed.
     pub dry_run: bool,
 }
@@ -39,9 +41,8 @@ pub struct Cleaned {
 pub async fn serve(works: Works, stop: CancellationToken) {
     let mut sizes = Sizes::default();
     loop {
-        let data = &works.config.site.data;
         let done = tokio::select! {
-            done = clean_with(&works.store, data, &mut sizes, false) => done,
+            done = clean_site_with(&works, &mut sizes, false) => done,
             () = stop.cancelled() => return,
         };
         match done {
@@ -49,6 +50,7 @@ pub async fn serve(works: Works, stop: CancellationToken) {
                 events = done.events,
                 answers = done.answers,
                 logins = done.logins,
+                perspectives = done.perspectives,
                 folders = done.jobs.removed_count,
                 "what is old was dropped"
             ),
@@ -70,6 +72,20 @@ pub async fn serve(works: Works, stop: CancellationToken) {
 /// As the database, or the folder of the jobs.
 pub async fn clean(store: &Store, data: &Utf8Path, dry_run: bool) -> Result<Cleaned> {
     clean_with(store, data, &mut Sizes::default(), dry_run).await
+}
+
+/// The same for a site that is served: views of personas go too.
+///
+/// # Errors
+/// As [`clean`]; as reading the repository and the personas.
+pub async fn clean_site(works: &Works, dry_run: bool) -> Result<Cleaned> {
+    clean_site_with(works, &mut Sizes::default(), dry_run).await
+}
+
+async fn clean_site_with(works: &Works, sizes: &mut Sizes, dry_run: bool) -> Result<Cleaned> {
+    let done = clean_with(&works.store, &works.config.site.data, sizes, dry_run).await?;
+    let perspectives = perspectives::prune(works, dry_run).await?;
+    Ok(Cleaned { perspectives, ..done })
 }
 
 async fn clean_with(

@@ -52,11 +52,12 @@ pub struct AgentAnchor {
 /// What `wb-agent insert-proposal` gets back.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inserted {
-    proposal_id: ProposalId,
-    revision_number: i64,
-    proposed_sha: BlobId,
-    text_digest: String,
-    fate: Vec<Fate>,
+    pub(super) proposal_id: ProposalId,
+    pub(super) topic_id: TopicId,
+    pub(super) revision_number: i64,
+    pub(super) proposed_sha: BlobId,
+    pub(super) text_digest: String,
+    pub(super) fate: Vec<Fate>,
 }
 
 /// Keeps a proposal of a running job.
@@ -82,7 +83,7 @@ pub async fn propose(
         })
         .await?;
     job.require_topic(topic_id, Verb::Propose)?;
-    require_own_base(site, &job, &subject, &request.base_source_sha)?;
+    require_own_base(site, &job, &subject.source_path, &request.base_source_sha)?;
     refuse_text(&request.text)?;
     let path = subject.source_path.clone();
     let base = site.repo.read_blob(&request.base_source_sha, SOURCE_BYTES_MAX).await?;
@@ -125,6 +126,7 @@ pub async fn propose(
         .await?;
     Ok(Inserted {
         proposal_id: made.id,
+        topic_id: made.topic_id,
         revision_number: made.revision_number,
         proposed_sha: made.proposed_sha,
         text_digest: made.text_digest,
@@ -138,11 +140,16 @@ fn reworked(it: Rework) -> Origin {
 }
 
 /// A job proposes for the version of this Source that it was given, and for no other.
-fn require_own_base(site: &Site, job: &Job, subject: &topic::Topic, base: &BlobId) -> Result<()> {
+pub(super) fn require_own_base(
+    site: &Site,
+    job: &Job,
+    path: &SourcePath,
+    base: &BlobId,
+) -> Result<()> {
     let kind = site.config.kinds.get(&job.kind);
     let is_of_subject = |blob: &&Input| {
         let source = blob.from.as_ref().and_then(|it| job.input_text(it));
-        blob.ty == InputType::Blob && source.as_deref() == Some(subject.source_path.as_str())
+        blob.ty == InputType::Blob && source.as_deref() == Some(path.as_str())
     };
     let mut own = kind.into_iter().flat_map(|it| &it.inputs).filter(is_of_subject);
     if own.any(|it| job.input_text(&it.name).as_deref() == Some(base.as_str())) {
@@ -176,7 +183,7 @@ pub(super) fn refuse_text(text: &str) -> Result<()> {
 }
 
 /// Computes what happens to every other open Topic, and verifies the anchors that the agent gave.
-async fn judge_others(
+pub(super) async fn judge_others(
     site: &Site,
     caller: &Caller,
     request: &ProposalRequest,

@@ -1,17 +1,14 @@
 //! From a request's fields to the checked inputs of a job.
 
-use camino::Utf8Path;
 use serde_json::{Map, Value};
 
-use crate::base::limit::{LINE_BYTES_MAX, PERSONA_NAME_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
+use crate::base::limit::{LINE_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
 use crate::documents::{self, Repo, TopicStatus};
-use crate::flows::{Works, several};
+use crate::flows::{Works, personas, several};
 use crate::jobs::{Grant, Verb};
+use crate::people::Persona;
 use crate::script::{Input, InputType, Kind, Produces};
-
-/// Largest file of a persona, in bytes.
-const PERSONA_BYTES_MAX: usize = crate::base::limit::PERSONA_BYTES_MAX;
 
 /// The checked inputs of a job, without those that are computed at its start.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +21,8 @@ pub struct Checked {
     pub topic_id: Option<TopicId>,
     /// The persona among them.
     pub persona_name: Option<String>,
+    /// All personas and all Sources among them.
+    cast: (Vec<Persona>, Vec<SourcePath>),
 }
 
 /// Returns a kind of the script in force.
@@ -45,7 +44,8 @@ pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
 /// # Errors
 /// `invalid` naming the input: `unknown_input`, `missing_input`, `computed_input`,
 /// `input_mismatch`, `bad_input`; `not_found` for a Topic, Source or persona that is not there;
-/// `conflict` with code `topic_closed`.
+/// `conflict` with code `topic_closed`; `invalid` with code `not_for_source` for a persona that is
+/// not for the Source.
 pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Result<Checked> {
     let (sent, topics) = several::take(kind, sent)?;
     refuse_unknown_names(kind, sent.keys())?;
@@ -58,6 +58,7 @@ pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Res
             checked.values.insert(input.name.clone(), value);
         }
     }
+    personas::require_all_for(&checked.cast.0, &checked.cast.1)?;
     several::keep(&mut checked.values, &topics);
     Ok(checked)
 }
@@ -198,11 +199,13 @@ async fn typed(works: &Works, input: &Input, value: Value, checked: &mut Checked
         }
         InputType::Source => {
             let path: SourcePath = text.parse()?;
-            works.repo.source(&path).await?;
+            source_version(&works.repo, input, &path).await?;
+            checked.cast.1.push(path.clone());
             checked.source_path.get_or_insert(path);
         }
         InputType::Persona => {
-            persona_version(&works.repo, &works.config.folder, text).await?;
+            let found = personas::find(&works.repo, &works.config.folder, text).await?;
+            checked.cast.0.push(found.persona);
             checked.persona_name.get_or_insert(text.to_owned());
         }
         InputType::Blob | InputType::Hash => {
@@ -233,36 +236,37 @@ pub async fn require_open(works: &Works, id: &TopicId) -> Result<()> {
     }
 }
 
-/// Returns the version of a persona: the blob id of `agents/NAME.md` beside the script.
+/// Returns the version of the Source of an input, also of one that does not exist yet.
 ///
 /// # Errors
-/// `invalid` for a name that is no file name; `not_found` with code `no_persona`.
-pub async fn persona_version(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<BlobId> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.is_empty() || name.len() > PERSONA_NAME_BYTES_MAX || !name.chars().all(is_plain) {
-        return Err(Error::invalid(format!(
-            "the name of a persona is 1 to {PERSONA_NAME_BYTES_MAX} letters, digits, `-` and `_`"
-        ))
-        .code("bad_input"));
+/// As [`Repo::source`], and for one that may be new as [`Repo::refuse_uncreatable`].
+pub async fn source_version(repo: &Repo, input: &Input, path: &SourcePath) -> Result<BlobId> {
+    match repo.source(path).await {
+        Err(cause) if input.new && cause.kind() == ErrorKind::NotFound => {
+            repo.refuse_uncreatable(path).await.map(|()| repo.absent())
+        }
+        found => found.map(|it| it.blob),
     }
-    let root = crate::process::Root::open(folder)?;
-    let path = camino::Utf8PathBuf::from(format!("agents/{name}.md"));
-    let (bytes, _) =
-        root.read_relative(&path, PERSONA_BYTES_MAX).map_err(|cause| match cause.kind() {
-            ErrorKind::NotFound => Error::not_found(format!("there is no persona {name}"))
-                .code("no_persona")
-                .hint(format!("write {path} beside the script")),
-            _ => cause,
-        })?;
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Error::invalid(format!("{path} is not UTF-8")).code("not_text"))?;
-    repo.hash_text(&text).await
+}
+
+/// Refuses Sources of which no proposal could be approved now.
+///
+/// # Errors
+/// As [`Repo::refuse_unwritable`] and [`Repo::refuse_uncreatable`].
+pub async fn refuse_unwritable(repo: &Repo, input: &Input, path: &SourcePath) -> Result<()> {
+    match repo.refuse_unwritable(path).await {
+        Err(cause) if input.new && cause.kind() == ErrorKind::NotFound => {
+            repo.refuse_uncreatable(path).await
+        }
+        refused => refused,
+    }
 }
 
 /// Returns what the token of such a job may do. The script may choose the kind, not the grants.
 pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
     let mut grants = several::grants(kind, &checked.values);
     let proposes = kind.produces == Some(Produces::Proposal);
+    let has_topic = kind.inputs.iter().any(|it| it.ty == InputType::Topic);
     for input in &kind.inputs {
         let Some(Value::String(text)) = checked.values.get(&input.name) else { continue };
         match input.ty {
@@ -276,8 +280,16 @@ pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
             }
             InputType::Source => {
                 let Ok(path) = text.parse::<SourcePath>() else { continue };
-                grants.push(Grant::source(&path, &[Verb::Read]));
+                let mut verbs = vec![Verb::Read];
+                match kind.produces {
+                    Some(Produces::Perspective) => verbs.push(Verb::View),
+                    // For a Topic that its job opens.
+                    Some(Produces::Proposal) if !has_topic => verbs.push(Verb::Propose),
+                    _ => {}
+                }
+                grants.push(Grant::source(&path, &verbs));
             }
+            InputType::Persona => grants.push(Grant::persona(text)),
             _ => {}
         }
     }

@@ -12,7 +12,7 @@ use crate::flows::{Site, changes, kept_answer, order, page_limit, prepare, sever
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting, job_dir};
 use crate::people::{self, Caller, Person};
 use crate::process::{self, Stream};
-use crate::script::{EngineBody, Kind, Produces};
+use crate::script::{EngineBody, Input, Kind, Produces};
 use crate::store::idempotency;
 
 /// Most bytes of a log in one answer.
@@ -78,8 +78,8 @@ pub async fn create(
         Err(refusal) => return Err(changes::explain(site, None, refusal).await),
     };
     if kind.produces == Some(Produces::Proposal) {
-        for path in prepare::sources(kind, &checked.values) {
-            if let Err(refusal) = refuse_unready(site, &path).await {
+        for (input, path) in prepare::sources(kind, &checked.values) {
+            if let Err(refusal) = refuse_unready(site, input, &path).await {
                 return Err(changes::explain(site, Some(&path), refusal).await);
             }
         }
@@ -94,9 +94,9 @@ pub async fn create(
 }
 
 /// Refuses a Source of which no proposal could be approved now.
-async fn refuse_unready(site: &Site, path: &SourcePath) -> Result<()> {
+async fn refuse_unready(site: &Site, input: &Input, path: &SourcePath) -> Result<()> {
     site.repo.head_at_rest().await?;
-    site.repo.refuse_unwritable(path).await
+    inputs::refuse_unwritable(&site.repo, input, path).await
 }
 
 pub(super) fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {

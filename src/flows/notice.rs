@@ -24,7 +24,7 @@ use crate::base::{Actor, Event, EventKind, Result, SourcePath, fault};
 use crate::documents::seen::{self, Hint, Seen, Sighting, SourceChange};
 use crate::documents::{proposal, topic};
 use crate::flows::presence::Presence;
-use crate::flows::{Works, place};
+use crate::flows::{Works, moved, place};
 use crate::jobs;
 use crate::process::{Noticed, Notices};
 use crate::store::Tx;
@@ -53,6 +53,17 @@ pub async fn serve(works: Works, presence: Presence, told: Vec<Told>, stop: Canc
         () = watch.go_on(&presence) => {}
         () = stop.cancelled() => {}
     }
+}
+
+/// Returns what has open proposals follow every Source whose committed text was changed.
+pub fn following() -> Told {
+    Arc::new(|works, changes| {
+        Box::pin(async move {
+            for change in changes.iter().filter(|it| it.head_blob.is_some()) {
+                moved::look_after(&works, &change.path).await;
+            }
+        })
+    })
 }
 
 /// Returns what places the open Topics of every Source that was changed.

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
-use crate::flows::{Works, inputs, rework, several, watch};
+use crate::flows::{Works, found, inputs, personas, rework, several, watch};
 use crate::jobs::{Hooks, Job, Prepared, Status};
-use crate::script::{self, Config, InputType, Kind, Produces};
+use crate::script::{self, Config, Input, InputType, Kind, Produces};
 
 /// Refusals of inputs that say something about the kind and not about the documents.
 const OF_THE_KIND: [&str; 6] = [
@@ -33,7 +33,9 @@ pub fn hooks(works: &Works) -> Hooks {
         produced: Arc::new(produced),
         settled: Arc::new(|tx, job| {
             let succeeded = job.status == Status::Succeeded;
-            documents::proposal::settle_job(tx, &job.id, succeeded, &crate::base::Actor::System)
+            documents::perspective::settle_job(tx, &job.id, succeeded)?;
+            documents::proposal::settle_job(tx, &job.id, succeeded, &crate::base::Actor::System)?;
+            found::settle_job(tx, job, succeeded)
         }),
         watch: watch::watch(works),
         recall: watch::recall(works),
@@ -52,8 +54,7 @@ fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<
             }
         },
         Produces::Result => Ok(job.result.is_some()),
-        // No verb makes one yet: such a job fails with the sentence that says so.
-        Produces::Perspective => Ok(false),
+        Produces::Perspective => documents::perspective::has_job(tx.connection(), &job.id),
     }
 }
 
@@ -74,8 +75,8 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
     let mut values = checked.values;
     compute(works, kind, &mut values).await?;
     if kind.produces == Some(Produces::Proposal) {
-        for path in sources(kind, &values) {
-            works.repo.refuse_unwritable(&path).await?;
+        for (input, path) in sources(kind, &values) {
+            inputs::refuse_unwritable(&works.repo, input, &path).await?;
         }
     }
     let texts = texts(&works.config, &works.wb_agent, kind, job.id.as_str(), &values);
@@ -99,20 +100,23 @@ pub async fn compute(works: &Works, kind: &Kind, values: &mut Map<String, Value>
             continue;
         };
         let version = match input.ty {
-            InputType::Blob => works.repo.source(&origin.parse()?).await?.blob,
-            _ => inputs::persona_version(&works.repo, &works.config.folder, &origin).await?,
+            InputType::Blob => {
+                let source = kind.input(from).unwrap_or(input);
+                inputs::source_version(&works.repo, source, &origin.parse()?).await?
+            }
+            _ => personas::find(&works.repo, &works.config.folder, &origin).await?.sha,
         };
         values.insert(input.name.clone(), Value::String(version.to_string()));
     }
     Ok(())
 }
 
-/// Returns the Sources among the values.
-pub fn sources(kind: &Kind, values: &Map<String, Value>) -> Vec<SourcePath> {
+/// Returns the Sources among the values, with their inputs.
+pub fn sources<'k>(kind: &'k Kind, values: &Map<String, Value>) -> Vec<(&'k Input, SourcePath)> {
     kind.inputs
         .iter()
         .filter(|it| it.ty == InputType::Source)
-        .filter_map(|it| values.get(&it.name)?.as_str()?.parse().ok())
+        .filter_map(|it| Some((it, values.get(&it.name)?.as_str()?.parse().ok()?)))
         .collect()
 }
 

@@ -190,7 +190,10 @@ pub async fn show(
         diff: documents::unified(before.as_ref().unwrap_or(&base), &dossier.text, path.as_str()),
         fate,
         base: Base {
-            is_current: head_blob.as_ref() == Some(base_sha),
+            is_current: match base_sha.is_absent() {
+                true => source.is_none(),
+                false => head_blob.as_ref() == Some(base_sha),
+            },
             head_blob,
             state: source.map(|it| it.state),
         },

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{BlobId, Error, Result, TopicId};
 use crate::documents::Repo;
-use crate::flows::{inputs, prepare};
+use crate::flows::{inputs, personas, prepare};
 use crate::process::Children;
 use crate::script::{self, Input, InputType, Kind, Loaded};
 
@@ -39,6 +39,7 @@ pub async fn render(
     inputs::refuse_unknown_names(kind, given.keys())?;
     let children = Children::new();
     let repo = Repo::open(&config.site.root, git, &config.site.sources, children).await?;
+    let (mut named, mut sources) = (Vec::new(), Vec::new());
     let mut values = Map::new();
     for input in &kind.inputs {
         let own = given.get(&input.name);
@@ -47,10 +48,14 @@ pub async fn render(
             InputType::Blob | InputType::Hash if own.is_some() => {
                 return Err(inputs::computed(input));
             }
-            InputType::Blob => version(repo.source(&from.unwrap_or_default().parse()?).await?.blob),
+            InputType::Blob => {
+                let source = input.from.as_ref().and_then(|it| kind.input(it)).unwrap_or(input);
+                let path = from.unwrap_or_default().parse()?;
+                version(inputs::source_version(&repo, source, &path).await?)
+            }
             InputType::Hash => {
                 let name = from.unwrap_or_default();
-                version(inputs::persona_version(&repo, &config.folder, name).await?)
+                version(personas::find(&repo, &config.folder, name).await?.sha)
             }
             InputType::Source if input.from.is_some() => source(kind, input, own, known)?,
             _ => match own.or(input.default.as_ref()) {
@@ -63,14 +68,20 @@ pub async fn render(
         let text = value.as_str().unwrap_or_default();
         match input.ty {
             InputType::Topic => drop(text.parse::<TopicId>()?),
-            InputType::Source => drop(repo.source(&text.parse()?).await?),
+            InputType::Source => {
+                let path = text.parse()?;
+                inputs::source_version(&repo, input, &path).await?;
+                sources.push(path);
+            }
             InputType::Persona => {
-                inputs::persona_version(&repo, &config.folder, text).await?;
+                let found = personas::find(&repo, &config.folder, text).await?;
+                named.push(found.persona);
             }
             _ => {}
         }
         values.insert(input.name.clone(), value);
     }
+    personas::require_all_for(&named, &sources)?;
     let texts = prepare::texts(config, wb_agent, kind, EXAMPLE_JOB, &values);
     script::prompt(&loaded.vm, kind, &texts).await
 }

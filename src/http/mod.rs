@@ -23,6 +23,7 @@ mod origin;
 mod page;
 mod pages;
 mod people;
+mod perspectives;
 mod proposals;
 pub mod reply;
 mod route;
@@ -183,6 +184,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         usage::routes(site),
         settings::routes(edge, site),
         operations::routes(site),
+        perspectives::routes(site),
         metrics::routes(edge, site),
         pages::routes(site),
     ])

@@ -32,8 +32,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         post("/api/cleanup", site, async |site: Site, mut call| {
             let CleanupRequest { dry_run } = call.json(BODY_BYTES_MAX).await?;
-            let data = &site.config.site.data;
-            reply::ok(&housekeeping::clean(&site.store, data, dry_run).await?)
+            reply::ok(&housekeeping::clean_site(&site, dry_run).await?)
         }),
     ])
 }

@@ -26,6 +26,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/api/proposals", site, async |site: Site, call| {
             reply::ok(&flows::proposals::list(&site, &call.caller()?, call.query()?).await?)
         }),
+        post("/api/proposals", site, propose),
         get("/api/proposals/{id}", site, async |site: Site, call| {
             let id = call.param("id")?;
             let query = call.query()?;
@@ -40,6 +41,12 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/api/proposals/{id}/rework", site, rework),
         post("/api/proposals/{id}/edit", site, edit),
     ])
+}
+
+async fn propose(site: Site, mut call: Call) -> Result<Response> {
+    let (request, key) = call.json_with_key(PROPOSAL_BODY_BYTES_MAX).await?;
+    let made = flows::found::propose(&site, &call.caller()?, request, key).await?;
+    reply::json(StatusCode::CREATED, &made)
 }
 
 async fn approve(site: Site, mut call: Call) -> Result<Response> {

@@ -26,6 +26,8 @@ pub enum Verb {
     Message,
     /// Propose a text for it.
     Propose,
+    /// Store a persona's view of it.
+    View,
 }
 
 impl Verb {
@@ -34,6 +36,7 @@ impl Verb {
             Verb::Read => "read",
             Verb::Message => "message",
             Verb::Propose => "propose",
+            Verb::View => "view",
         }
     }
 }
@@ -61,6 +64,11 @@ impl Grant {
     pub fn subject(&self) -> &str {
         &self.subject
     }
+
+    /// Returns a grant to read a persona.
+    pub fn persona(name: &str) -> Grant {
+        Grant { subject: format!("persona:{name}"), verbs: vec![Verb::Read] }
+    }
 }
 
 impl fmt::Display for Grant {
@@ -76,7 +84,7 @@ impl FromStr for Grant {
         let wrong = || Error::internal(format!("`{text}` is not a grant"));
         // A path may hold spaces: the verbs stand behind the last one.
         let (subject, verbs) = text.rsplit_once(' ').ok_or_else(wrong)?;
-        let all = [Verb::Read, Verb::Message, Verb::Propose];
+        let all = [Verb::Read, Verb::Message, Verb::Propose, Verb::View];
         let verbs: Option<Vec<Verb>> = verbs
             .split('+')
             .map(|word| all.into_iter().find(|verb| verb.as_str() == word))
@@ -115,6 +123,14 @@ impl Job {
         self.require(&format!("source:{path}"), verb)
     }
 
+    /// Refuses a persona that this job was not started for.
+    ///
+    /// # Errors
+    /// `forbidden` with code `not_granted`.
+    pub fn require_persona(&self, name: &str) -> Result<()> {
+        self.require(&format!("persona:{name}"), Verb::Read)
+    }
+
     fn require(&self, subject: &str, verb: Verb) -> Result<()> {
         let allowed = |it: &Grant| it.subject == subject && it.verbs.contains(&verb);
         if self.grants.iter().any(allowed) {
@@ -124,6 +140,7 @@ impl Job {
             Verb::Read => "read",
             Verb::Message => "write in",
             Verb::Propose => "propose for",
+            Verb::View => "store a view of",
         };
         let message = format!("job {} may not {does} {}", self.id, subject.replacen(':', " ", 1));
         Err(Error::new(ErrorKind::Forbidden, message)
@@ -196,7 +213,8 @@ mod tests {
     fn a_grant_survives_its_text() {
         for text in [
             "topic:018bcfe5-6800-7000-8000-000000000000 read+message+propose",
-            "source:a b.md read",
+            "source:a b.md read+view",
+            "persona:critic read",
         ] {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
         }

@@ -42,8 +42,10 @@ pub use measured::{QueueCounts, Spent, queue_counts, spent};
 pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
 pub use retained::{Files, fence_all, files, give_up_files, queued};
 pub use sentence::sentence;
-pub use settle::{keep_result, request_cancel};
-pub use table::{find, find_slim as find_brief, list, recent_of_topic, running_guards};
+pub use settle::{keep_result, keep_topic, request_cancel};
+pub use table::{
+    active_of_persona, find, find_slim as find_brief, list, recent_of_topic, running_guards,
+};
 pub use telemetry::read_stream;
 pub use usage::{Usage, UsageBy, usage};
 pub use waiting::{Outlook, Waiting};

@@ -4,7 +4,7 @@ use rusqlite::{Connection, named_params};
 use serde_json::{Value, json};
 
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
-use crate::base::{Actor, Error, Event, EventKind, JobId, Result, tail_of};
+use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId, tail_of};
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::{BELL, Grant, Hooks, Job, Reason, Status, hold, table, usage};
@@ -40,6 +40,9 @@ const KEEP_RESULT: &str = "
     UPDATE agent_jobs SET result_json = :result, summary = COALESCE(:summary, summary)
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
 
+const KEEP_TOPIC: &str = "
+    UPDATE agent_jobs SET topic_id = :topic WHERE id = :id AND status = 'running'";
+
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("settle::begin_ending", BEGIN_ENDING),
     ("settle::request_cancel", REQUEST_CANCEL),
@@ -48,6 +51,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("settle::keep_inputs", KEEP_INPUTS),
     ("settle::keep_guard", KEEP_GUARD),
     ("settle::keep_result", KEEP_RESULT),
+    ("settle::keep_topic", KEEP_TOPIC),
 ];
 
 /// What an execution came to, before it is known whether it left what was promised.
@@ -136,6 +140,15 @@ pub fn keep_result(tx: &Tx<'_>, id: &JobId, result: &Value, summary: Option<&str
     let summary = summary.map(|it| crate::base::truncate_chars(it, SUMMARY_BYTES_MAX / 4));
     let params = named_params! {":id": id, ":result": result.to_string(), ":summary": summary};
     one(tx.prepare_cached(KEEP_RESULT)?.execute(params)?, id)
+}
+
+/// Keeps the Topic that a running job has opened: from then on the job is about it.
+///
+/// # Errors
+/// `conflict` with code `job_ended`.
+pub fn keep_topic(tx: &Tx<'_>, id: &JobId, topic: &TopicId) -> Result<()> {
+    let params = named_params! {":id": id, ":topic": topic};
+    one(tx.prepare_cached(KEEP_TOPIC)?.execute(params)?, id)
 }
 
 fn one(changed: usize, id: &JobId) -> Result<()> {

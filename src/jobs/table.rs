@@ -106,6 +106,10 @@ const LIST_WAITING: &str = slim!(
       AND (:topic IS NULL OR topic_id = :topic)
     ORDER BY seq DESC LIMIT :limit"
 );
+const ACTIVE_OF_PERSONA: &str = slim!(
+    "WHERE source_path = :source AND status = :status AND persona_name = :persona
+    ORDER BY seq DESC LIMIT :limit"
+);
 const LIST_BY_KIND: &str = slim!(
     "WHERE kind = :kind AND seq < :before
     ORDER BY seq DESC LIMIT :limit"
@@ -123,6 +127,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("jobs::list_by_source_kind_status", LIST_BY_SOURCE_KIND_STATUS),
     ("jobs::list_by_topic", LIST_BY_TOPIC),
     ("jobs::list_by_status", LIST_BY_STATUS),
+    ("jobs::active_of_persona", ACTIVE_OF_PERSONA),
     ("jobs::list_by_kind", LIST_BY_KIND),
     ("jobs::list_by_kind_status", LIST_BY_KIND_STATUS),
     ("jobs::list_scheduled", LIST_SCHEDULED),
@@ -245,6 +250,27 @@ fn list_of_source(
 pub fn recent_of_topic(connection: &Connection, topic: &TopicId, limit: u32) -> Result<Vec<Job>> {
     let filter = JobFilter { topic_id: Some(topic.clone()), limit, ..JobFilter::default() };
     list(connection, &filter)
+}
+
+/// Returns the newest jobs that wait or run for a Source and a persona, without long values of
+/// their inputs.
+///
+/// # Errors
+/// As any read.
+pub fn active_of_persona(
+    connection: &Connection,
+    source: &SourcePath,
+    persona: &str,
+    limit: u32,
+) -> Result<Vec<Job>> {
+    let mut found = Vec::new();
+    for status in ["queued", "running"] {
+        let params = named_params! {
+            ":source": source, ":status": status, ":persona": persona, ":limit": limit,
+        };
+        found.extend(collect(connection, ACTIVE_OF_PERSONA, params)?);
+    }
+    Ok(found)
 }
 
 /// Returns the pids of the guards of running jobs, as recorded.

@@ -9,6 +9,7 @@ mod code;
 mod login;
 mod operator;
 mod person;
+mod persona;
 mod token;
 
 pub use caller::{Caller, Via};
@@ -22,6 +23,7 @@ pub use person::{
     NewPerson, Person, Role, actor_name, create_person, disable, display_name, enable,
     ensure_operator, find, find_by_name, has_other_admin, list, names, set_role,
 };
+pub use persona::{Persona, PersonaFault, is_persona_name, parse_persona};
 pub use token::{
     OPERATOR_TOKEN_NAME, Token, TokenOwner, TokenScope, create_token, ensure_operator_token,
     find_by_secret, list_tokens, revoke_all_tokens, revoke_token, revoke_tokens, revoked_tokens,

@@ -255,7 +255,7 @@ fn dirty(path: &SourcePath) -> Error {
         .hint("commit, stash or undo them first")
 }
 
-fn unwritable(path: &SourcePath, cause: std::io::Error) -> Error {
+pub(super) fn unwritable(path: &SourcePath, cause: std::io::Error) -> Error {
     let error = match cause.kind() {
         IoKind::StorageFull | IoKind::QuotaExceeded => Error::unavailable("the disk is full")
             .code("disk_full")

@@ -3,6 +3,7 @@
 //! **Invariant:** no link is followed, wherever it is in the path; nothing but a regular file is
 //! read, and opening never waits.
 
+mod made;
 mod place;
 
 use std::fs::File;

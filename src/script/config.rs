@@ -318,6 +318,8 @@ pub struct Input {
     pub max: Option<f64>,
     /// The value of a job that gives none, as text.
     pub default: Option<String>,
+    /// Whether it may be a Source that does not exist yet.
+    pub new: bool,
 }
 
 /// What an input is.

@@ -91,6 +91,14 @@ impl Diagnostic {
         self
     }
 
+    /// Sets a line of a file that is no part of the script, and its text.
+    #[must_use]
+    pub(crate) fn in_file(mut self, file: Utf8PathBuf, line: u32, text: Option<&str>) -> Self {
+        self.at = Some(Location { file, line, column: 1 });
+        self.line_text = text.map(str::to_owned);
+        self
+    }
+
     /// Sets what to do about it.
     #[must_use]
     pub(crate) fn note(mut self, note: impl Into<String>) -> Diagnostic {

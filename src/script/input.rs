@@ -46,7 +46,22 @@ pub(crate) fn build(
         min: fields.number("min"),
         max: fields.number("max"),
         default,
+        new: is_new(given, title, findings),
     }
+}
+
+/// A Source that follows from a topic is there.
+fn is_new(given: &GivenInput, title: &str, findings: &mut Findings) -> bool {
+    let is_new = given.fields.flag("new").unwrap_or(false);
+    if is_new && given.fields.has("from") {
+        let message = format!(
+            "input \"{}\" of {title} follows from `{}`: it cannot be new",
+            given.name,
+            given.fields.text("from").unwrap_or_default().escape_debug()
+        );
+        findings.add(Diagnostic::error("bad-from", message).at(given.fields.spot("new")));
+    }
+    is_new
 }
 
 /// A source follows from a topic, a blob from a source, a hash from a persona.

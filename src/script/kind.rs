@@ -227,26 +227,20 @@ impl KindBuilder<'_> {
         if self.checked.is_wrong("inputs") || self.input_names().len() != inputs.len() {
             return;
         }
-        let given = |ty| inputs.iter().find(move |input| input.ty == ty && input.required);
         let any = |ty| inputs.iter().any(|input| input.ty == ty);
         let named =
             |ty, name: &str| inputs.iter().any(|it| it.ty == ty && it.name == name && it.required);
-        let mut wrong = Vec::new();
-        let has_version = || {
-            let from_source = |it: &Input| {
-                let source = inputs.iter().find(|other| it.from.as_ref() == Some(&other.name));
-                it.ty == InputType::Blob && source.is_some_and(|it| it.ty == InputType::Source)
-            };
-            inputs.iter().any(from_source)
-        };
-        let has_topic = given(InputType::Topic).is_some();
-        if produces == Some(Produces::Proposal) && !(has_topic && has_version()) {
-            let needs =
-                "a proposal needs a topic, its source, and the blob of that source as inputs";
-            wrong.push(("produces", needs));
-        }
-        if produces == Some(Produces::Message) && !has_topic {
-            wrong.push(("produces", "a message needs a topic input: it is written there"));
+        let mut wrong: Vec<_> = produces
+            .and_then(|it| lacks(inputs, it))
+            .map(|it| ("produces", it))
+            .into_iter()
+            .collect();
+        if produces != Some(Produces::Proposal)
+            && let Some(input) = inputs.iter().find(|it| it.new)
+        {
+            let message = format!("{}: `{}` cannot be new", self.title(), input.name);
+            let note = "only a kind that produces a \"proposal\" can make a source";
+            self.error("broken-rule", message, self.checked.spot("inputs"), note);
         }
         match self.declared.name.as_deref() {
             Some("incorporate") => {
@@ -267,6 +261,8 @@ impl KindBuilder<'_> {
                 }
                 if any(InputType::Topic) {
                     wrong.push(("inputs", "this kind cannot have a topic input"));
+                } else if produces == Some(Produces::Proposal) {
+                    wrong.push(("produces", "this kind cannot produce a \"proposal\""));
                 }
             }
             _ => {}
@@ -345,5 +341,35 @@ impl KindBuilder<'_> {
             Some(source.bytes(start..start + len))
         };
         exact().unwrap_or_else(|| field.clone())
+    }
+}
+
+/// Returns which inputs a job would lack for what it must produce.
+fn lacks(inputs: &[Input], produces: Produces) -> Option<&'static str> {
+    let follows = |ty: InputType, from: InputType| {
+        let is_origin = |it: &Input, other: &Input| {
+            it.from.as_ref() == Some(&other.name) && other.ty == from && other.required
+        };
+        inputs.iter().any(|it| it.ty == ty && inputs.iter().any(|other| is_origin(it, other)))
+    };
+    let topics = || inputs.iter().filter(|it| it.ty == InputType::Topic);
+    let has_topic = topics().any(|it| it.required);
+    let has_version = follows(InputType::Blob, InputType::Source);
+    match produces {
+        Produces::Proposal if has_version && (has_topic || topics().count() == 0) => None,
+        Produces::Proposal => Some(
+            "a proposal needs a source, the blob of that source, and, if it is about a topic, \
+             that topic as inputs, all of them required",
+        ),
+        Produces::Perspective if has_version && follows(InputType::Hash, InputType::Persona) => {
+            None
+        }
+        Produces::Perspective => Some(
+            "a perspective needs a source, the blob of that source, a persona, and the hash of \
+             that persona as inputs, all of them required",
+        ),
+        Produces::Message if has_topic => None,
+        Produces::Message => Some("a message needs a topic input: it is written there"),
+        Produces::Result => None,
     }
 }

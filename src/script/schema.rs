@@ -214,7 +214,12 @@ const KIND: [Field; 16] = [
 ];
 
 const PLAIN_INPUT: [Field; 2] = [REQUIRED, ABOUT];
-const DERIVED_INPUT: [Field; 3] = [FROM, REQUIRED, ABOUT];
+const DERIVED_INPUT: [Field; 4] = [
+    FROM,
+    REQUIRED,
+    ABOUT,
+    field("new", Shape::Flag, "Whether it may be a Source that does not exist yet."),
+];
 const COMPUTED_INPUT: [Field; 2] =
     [needed("from", Shape::Line, "Input from which it follows."), ABOUT];
 const TEXT_INPUT: [Field; 3] = [REQUIRED, ABOUT, DEFAULT];

@@ -191,7 +191,7 @@ fn a_job_reaches_its_own_topic_and_source_and_nothing_else() {
     refuse(&["finish", "--result", "-"], b"not json", 2, "invalid");
     refuse(&["finish", "--result", "-"], b"", 2, "invalid");
     refuse(&["finish", "--result", "none.json"], b"", 2, "invalid");
-    refuse(&["get-persona", "--source-path", "guide.md", "--name", "p"], b"", 6, "not_built");
+    refuse(&["get-persona", "--source-path", "guide.md", "--name", "p"], b"", 3, "not_granted");
     let sha = "a".repeat(40);
     let put = [
         "put-perspective",
@@ -204,7 +204,7 @@ fn a_job_reaches_its_own_topic_and_source_and_nothing_else() {
         "--persona-sha",
         &sha,
     ];
-    refuse(&put, b"view", 6, "not_built");
+    refuse(&put, b"view", 3, "not_granted");
     refuse(&["apply-suggestions"], b"", 1, "no_suggestion");
     // Over the operator's commands a job's token is nobody's.
     let operator = bench.operator();

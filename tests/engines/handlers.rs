@@ -133,6 +133,7 @@ fn events_say_what_their_document_says() {
     let bench = Bench::new();
     bench.topic_kind("adds", PROPOSES, ADDS_A_LINE);
     super::limits::limited_kind(&bench, "codex", "You've hit your usage limit. Try again in 2h.");
+    crate::perspectives::perspective_kind(&bench, crate::perspectives::MAKES);
     let touch = format!("touch '{}/made'", bench.top);
     bench.word_kind("touches", "timeout = \"20s\"", &touch);
     let server = bench.serve();
@@ -144,6 +145,7 @@ fn events_say_what_their_document_says() {
     let words = json!({"selection": {"quote": "Notes"}});
     bench.post(&format!("/api/topics/{}/anchor", other.id), words).ok();
     bench.post(&format!("/api/topics/{}/discard", other.id), json!({})).ok();
+    crate::perspectives::made(&bench, "notes.md", "critic");
     bench.ended(&bench.job("codex", json!({})));
     bench.post("/api/engines/codex/release", json!({})).ok();
     let touches = bench.ended(&bench.job("touches", json!({})));

@@ -15,7 +15,13 @@ fn body(path: &str, base: &str) -> Value {
         "/api/topics/{id}/messages" => json!({"body": "late"}),
         "/api/topics/{id}/proposals" => json!({"base_source_sha": base, "text": "late\n"}),
         "/api/agent/jobs/{id}/result" => json!({"result": {"late": true}}),
-        "/api/perspectives" => json!({}),
+        "/api/proposals" => json!({
+            "source_path": "guide.md", "base_source_sha": base, "text": "late\n",
+        }),
+        "/api/perspectives" => json!({
+            "source_path": "guide.md", "persona": "critic", "source_sha": base,
+            "persona_sha": base, "text": "late\n",
+        }),
         other => panic!("{other} takes the token of a job and is not tested"),
     }
 }
@@ -57,7 +63,7 @@ fn g04_every_write_with_a_stale_token_is_refused_and_changes_nothing() {
         let token = bench.left(&format!("token.{job}"));
         let before = state(&bench, &topic);
         let sent = write_all(&bench, &topic, &job, &token);
-        assert_eq!(sent.len(), 4, "{sent:?}");
+        assert_eq!(sent.len(), 5, "{sent:?}");
         for (path, status, code) in sent {
             assert_eq!((status, code.as_str()), (409, "job_ended"), "{path}");
         }

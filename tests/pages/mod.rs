@@ -15,16 +15,16 @@ const REWRITE: &str =
 const PROPOSES: &str = "produces = \"proposal\", timeout = \"20s\", lane = \"source_path\"";
 
 /// A browser: it knows the site's address and may have a session.
-struct Browser {
+pub(crate) struct Browser {
     address: SocketAddr,
     cookie: Option<String>,
 }
 
 /// What a browser got.
-struct Seen {
-    status: u16,
+pub(crate) struct Seen {
+    pub(crate) status: u16,
     head: String,
-    html: String,
+    pub(crate) html: String,
 }
 
 impl Browser {
@@ -34,7 +34,7 @@ impl Browser {
 
     /// Signs in by the one-time link that the operator gets at the command line.
     #[track_caller]
-    fn signed_in(bench: &Bench, server: &Server) -> Browser {
+    pub(crate) fn signed_in(bench: &Bench, server: &Server) -> Browser {
         let link = bench.post("/api/login-links", serde_json::json!({})).ok();
         let code = link["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
         let mut browser = Browser::new(server);
@@ -44,13 +44,13 @@ impl Browser {
         browser
     }
 
-    fn get(&self, path: &str) -> Seen {
+    pub(crate) fn get(&self, path: &str) -> Seen {
         self.ask("GET", path, "Sec-Fetch-Site: same-origin\r\n", "")
     }
 
     /// Opens a page that must be there.
     #[track_caller]
-    fn page(&self, path: &str) -> String {
+    pub(crate) fn page(&self, path: &str) -> String {
         let seen = self.get(path);
         assert_eq!(seen.status, 200, "{path}: {}", seen.html);
         assert!(seen.header("content-type").unwrap().starts_with("text/html"), "{path}");
@@ -58,7 +58,7 @@ impl Browser {
         seen.html
     }
 
-    fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Seen {
+    pub(crate) fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Seen {
         self.submit_from("same-origin", path, fields)
     }
 
@@ -107,7 +107,7 @@ impl Browser {
 }
 
 impl Seen {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|it| it.split_once(": "));
         lines.find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }

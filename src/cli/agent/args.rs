@@ -83,16 +83,16 @@ pub(super) enum Verb {
         #[arg(long, value_name = "TEXT")]
         summary: Option<String>,
     },
-    /// Print a persona (not built in this release)
+    /// Print a persona of this job: who it is, and how it reads
     GetPersona {
-        /// Path of the source
+        /// Path of the source, relative to the repo root
         #[arg(long, value_name = "PATH")]
         source_path: String,
         /// Name of the persona
         #[arg(long, value_name = "NAME")]
         name: String,
     },
-    /// Store a view of a source for a persona (not built in this release)
+    /// Store the view of a source for a persona, from standard input; once a job
     PutPerspective(PutPerspective),
     /// Propose what the last suggestion block of this job's topic says; needs no model
     ///
@@ -111,8 +111,14 @@ pub(super) enum Verb {
 #[derive(Args, Debug)]
 pub(super) struct InsertProposal {
     /// Id of the topic
-    #[arg(long, value_name = "ID")]
-    pub(super) topic_id: String,
+    #[arg(long, value_name = "ID", required_unless_present = "source_path")]
+    pub(super) topic_id: Option<String>,
+    /// Path of the source, for a job that was given no topic: its proposal opens one
+    #[arg(long, value_name = "PATH", conflicts_with = "topic_id")]
+    pub(super) source_path: Option<String>,
+    /// Title of the topic that is opened
+    #[arg(long, value_name = "TEXT", requires = "source_path")]
+    pub(super) title: Option<String>,
     /// Git blob id of the source that the text was made from, as the prompt gives it
     #[arg(long, value_name = "SHA")]
     pub(super) base_sha: String,
@@ -158,7 +164,7 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
             (Some("the message, UTF-8, not empty, at most 64 KiB"), "the id of the message")
         }
         "finish" => (None, "nothing"),
-        "get-persona" => (None, "one JSON object"),
+        "get-persona" => (None, "one JSON object {name, about, paths, sha, body}"),
         "put-perspective" => (Some("the view, UTF-8, not empty, at most 8 MiB"), "nothing"),
         "apply-suggestions" => (None, "the id of the proposal"),
         "help" => (None, "the help, or a JSON object {name, version, verbs}"),

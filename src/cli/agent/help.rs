@@ -82,8 +82,10 @@ mod tests {
         }
         let insert = verbs.iter().find(|it| it["verb"] == "insert-proposal").unwrap();
         assert_eq!(insert["flags"][0]["flag"], "--topic-id");
-        assert_eq!(insert["flags"][0]["required"], true);
-        assert_eq!(insert["flags"][2]["required"], false);
+        // Or the path of a source, for a job without a topic.
+        assert_eq!(insert["flags"][0]["required"], false);
+        assert_eq!(insert["flags"][3]["flag"], "--base-sha");
+        assert_eq!(insert["flags"][3]["required"], true);
         assert!(insert["stdin"].is_string());
     }
 

@@ -104,9 +104,19 @@ fn explain(screen: &Screen, place: &Place, verb: Option<&str>) -> Result<()> {
 }
 
 fn insert_proposal(screen: &Screen, place: &Place, args: &InsertProposal) -> Result<()> {
-    let topic_id: TopicId = args.topic_id.parse()?;
     let base: BlobId = args.base_sha.parse()?;
     let mut body = json!({"base_source_sha": base});
+    let route = match (&args.topic_id, &args.source_path) {
+        (Some(id), _) => proposals_of(id.parse::<TopicId>()?.as_str()),
+        (None, path) => {
+            let path: SourcePath = path.as_deref().unwrap_or_default().parse()?;
+            body["source_path"] = json!(path);
+            "/api/proposals".to_owned()
+        }
+    };
+    if let Some(title) = &args.title {
+        body["title"] = json!(title);
+    }
     if let Some(path) = &args.anchors {
         let text = input::file(path, "the anchors", ANCHORS_BYTES_MAX)?;
         let anchors: Value = serde_json::from_str(&text)
@@ -121,12 +131,16 @@ fn insert_proposal(screen: &Screen, place: &Place, args: &InsertProposal) -> Res
     }
     let client = client(place)?;
     body["text"] = json!(input::standard("the text of the proposal", SOURCE_BYTES_MAX)?);
-    propose(screen, &client, topic_id.as_str(), &body)
+    propose(screen, &client, &route, &body)
+}
+
+fn proposals_of(topic_id: &str) -> String {
+    format!("/api/topics/{topic_id}/proposals")
 }
 
 /// Hands in a proposal: its id goes to standard output, the fates to standard error.
-fn propose(screen: &Screen, client: &Client, topic_id: &str, body: &Value) -> Result<()> {
-    let answer = client.create(&format!("/api/topics/{topic_id}/proposals"), body)?;
+fn propose(screen: &Screen, client: &Client, route: &str, body: &Value) -> Result<()> {
+    let answer = client.create(route, body)?;
     screen.answer(&answer, |screen, answer| {
         for fate in answer["fate"].as_array().into_iter().flatten() {
             screen.note(&fate_line(fate));
@@ -196,7 +210,7 @@ fn apply_suggestions(screen: &Screen, place: &Place) -> Result<u8> {
             let body = json!({
                 "base_source_sha": draft.base, "text": draft.text, "summary": draft.summary,
             });
-            propose(screen, &client, &draft.topic_id, &body)?;
+            propose(screen, &client, &proposals_of(&draft.topic_id), &body)?;
             Ok(0)
         }
         apply::Outcome::Nothing(why, hint) => {

@@ -92,7 +92,8 @@ pub(in crate::cli) struct RecoverArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A running server does this every hour. Folders of jobs are kept for 30 days, and 2 GiB of them;
-events that no decision needs, and answers to repeated requests, for 7 days. Rows of jobs stay.
+events that no decision needs, answers to repeated requests, and views of personas that no version
+needs (those only by a running server), for 7 days. Rows of jobs stay.
 
 Example:
   wiki-browser cleanup --dry-run")]
@@ -310,10 +311,11 @@ pub(in crate::cli) fn cleanup(desk: &Desk, args: &CleanupArgs) -> Result<()> {
             size(&jobs["kept_bytes"]),
         ))?;
         screen.put(&format!(
-            "{} events, {} kept answers, {} sessions {word}",
+            "{} events, {} kept answers, {} sessions, {} views {word}",
             n(&done["events"]),
             n(&done["answers"]),
             n(&done["logins"]),
+            n(&done["perspectives"]),
         ))?;
         for problem in jobs["problems"].as_array().into_iter().flatten() {
             screen.note(&escape::line(problem.as_str().unwrap_or_default()));

@@ -244,6 +244,9 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
     desk.detail("signal", &escape::line(&scalar(&job["signal"])))?;
     desk.detail("cost", &number(job, "cost_usd"))?;
     desk.detail("summary", &line(job, "summary"))?;
+    if !job["result"].is_null() {
+        desk.detail("result", &escape::line(&scalar(&job["result"])))?;
+    }
     if !job["warnings"].as_array().is_none_or(Vec::is_empty) {
         desk.detail("warnings", &escape::line(&job["warnings"].to_string()))?;
     }

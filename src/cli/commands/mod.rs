@@ -7,6 +7,7 @@ mod doctor;
 mod follow;
 pub(super) mod job;
 pub(super) mod person;
+pub(super) mod perspective;
 pub(super) mod proposal;
 pub(super) mod script;
 mod site;
@@ -112,6 +113,8 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command).map(|()| 0),
         Command::Source(command) => source::run(desk, command).map(|()| 0),
+        Command::Persona(command) => perspective::persona(desk, command).map(|()| 0),
+        Command::Perspective(command) => perspective::run(desk, command),
         Command::Usage(args) => usage::run(desk, &args).map(|()| 0),
         Command::Engine(command) => usage::engine(desk, command).map(|()| 0),
         Command::Person(command) => person::run(desk, command).map(|()| 0),

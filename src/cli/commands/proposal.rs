@@ -225,7 +225,15 @@ fn describe(desk: &Desk, shown: &Value) -> Result<()> {
     let base = &shown["base"];
     let current = if base["is_current"] == true { "is current" } else { "has moved" };
     let state = line(base, "state");
-    desk.detail("base", &format!("{current}, source {state}"))?;
+    let is_new = text(proposal, "base_source_sha").bytes().all(|it| it == b'0');
+    desk.detail(
+        "base",
+        &match (is_new, base["is_current"] == true) {
+            (true, true) => "none: approving makes the source".to_owned(),
+            (true, false) => "none, and the source is there now".to_owned(),
+            (false, _) => format!("{current}, source {state}"),
+        },
+    )?;
     if let Some(refusal) = refusal(shown) {
         desk.detail("approvable", &format!("no: {}", escape::line(refusal.message())))?;
     }

@@ -16,7 +16,8 @@ use crate::script::{self, Diagnostic, InputType, Loaded, Report};
 /// `check`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Exits 0 if the script is fine, 1 if it is not. Warnings alone are fine.
+Exits 0 if the script and the personas in agents/ are fine, 1 if they are not. Warnings alone are
+fine.
 
 Examples:
   wiki-browser check
@@ -47,7 +48,7 @@ pub(in crate::cli) struct RenderArgs {
     inputs: Vec<String>,
 }
 
-/// Reads the script and says what is wrong with it; returns 0 or 1.
+/// Reads the script and the personas, and says what is wrong with them; returns 0 or 1.
 pub(in crate::cli) fn check(desk: &Desk, args: &CheckArgs) -> Result<u8> {
     if args.deep {
         return Err(Error::unavailable("check --deep is not built in this release")
@@ -58,15 +59,23 @@ pub(in crate::cli) fn check(desk: &Desk, args: &CheckArgs) -> Result<u8> {
     }
     let path = desk.script()?;
     match script::load(&path) {
-        Ok(loaded) => fine(desk, &path, &loaded, args.print).map(|()| 0),
-        Err(report) => {
-            let mut value = report_json(&path, &report.errors, &report.warnings)?;
-            value["summary"] = json!(report.summary());
-            // The report has already made harmless what it quotes.
-            desk.screen.answer(&value, |screen, _| screen.put(&report.to_string()))?;
-            Ok(1)
-        }
+        Ok(loaded) => match crate::flows::personas::check(&loaded.config.folder) {
+            errors if errors.is_empty() => fine(desk, &path, &loaded, args.print).map(|()| 0),
+            errors => {
+                let warnings = loaded.warnings;
+                wrong(desk, &path, &Report { errors, warnings })
+            }
+        },
+        Err(report) => wrong(desk, &path, &report),
     }
+}
+
+fn wrong(desk: &Desk, path: &Utf8Path, report: &Report) -> Result<u8> {
+    let mut value = report_json(path, &report.errors, &report.warnings)?;
+    value["summary"] = json!(report.summary());
+    // The report has already made harmless what it quotes.
+    desk.screen.answer(&value, |screen, _| screen.put(&report.to_string()))?;
+    Ok(1)
 }
 
 fn fine(desk: &Desk, path: &Utf8Path, loaded: &Loaded, print: bool) -> Result<()> {

@@ -36,7 +36,7 @@ wb.kind "incorporate" {
     base_source_sha = wb.input.blob   { from = "source_path" },
   },
 @PROMPT@}
-@APPLY@
+@OTHERS@
 -- What happens around it ----------------------------------------------------------------------
 wb.on("job_finished", function(event)
   if event.job.status == "failed" then

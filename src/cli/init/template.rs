@@ -69,6 +69,40 @@ wb.kind "apply" {
 }
 "#;
 
+/// The kind that shows a source to a persona.
+const PERSPECTIVE: &str = r#"
+wb.kind "perspective" {
+  about    = "Rewrite a source from the point of view of a persona",
+  engine   = "claude",
+  skill    = "skills/wb-perspective",
+  timeout  = "5m",
+  idle     = "2m",
+  lane     = "source_path",
+  on_busy  = "reject",
+  produces = "perspective",          -- for a persona of agents/; exit 0 without one is a failure
+  inputs   = {
+    source_path  = wb.input.source(),
+    persona_name = wb.input.persona(),
+    source_sha   = wb.input.blob { from = "source_path" },
+    persona_sha  = wb.input.hash { from = "persona_name" },
+  },
+  prompt = [[
+Use the {{skill}} skill.
+
+Job ID:        {{job_id}}
+Source path:   {{source_path}}
+Persona name:  {{persona_name}}
+Source SHA:    {{source_sha}}
+Persona SHA:   {{persona_sha}}
+Repo root:     {{root}}
+wb-agent path: {{wb_agent}}
+
+When done, exit 0. On any unrecoverable error, exit non-zero — the wiki-browser
+server will surface stderr to the operator.
+]],
+}
+"#;
+
 /// Which engine incorporates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Choice {
@@ -93,15 +127,15 @@ pub(super) struct Answers {
 
 /// Returns the script of a new site.
 pub(super) fn script(answers: &Answers) -> String {
-    let (claude, incorporate, prompt, apply) = match answers.engine {
-        Choice::Claude => (CLAUDE, BY_CLAUDE, PROMPT, APPLY),
-        Choice::Suggestions => ("", BY_SUGGESTIONS, "", ""),
+    let (claude, incorporate, prompt, others) = match answers.engine {
+        Choice::Claude => (CLAUDE, BY_CLAUDE, PROMPT, format!("{APPLY}{PERSPECTIVE}")),
+        Choice::Suggestions => ("", BY_SUGGESTIONS, "", String::new()),
     };
     // The operator's words go in last: a name may hold the mark of a gap.
     SITE.replace("@CLAUDE@", claude)
         .replace("@INCORPORATE@", incorporate)
         .replace("@PROMPT@", prompt)
-        .replace("@APPLY@", apply)
+        .replace("@OTHERS@", &others)
         .split('@')
         .map(|part| match part {
             "ROOT" => quoted(&answers.root),

@@ -211,6 +211,12 @@ impl Approving {
         let commits = (&head.commit, &new);
         let step = Step { from, to: self.approval.text.as_bytes(), commits };
         if let Err(refusal) = self.change.make(&self.repo, &self.spare, step, false).await {
+            if self.change.is_new() && refusal.code_str() == "source_exists" {
+                // What stands there now is somebody else's, even if it is the same text.
+                let id = attempt.id.clone();
+                self.store.write(move |tx| attempt::forget(tx, &id)).await?;
+                return Err(refusal);
+            }
             self.give_up(&attempt, &refusal).await?;
             return self.moved_or(head, refusal).await;
         }

@@ -4,7 +4,8 @@ use std::time::SystemTime;
 
 use crate::base::fault::{self, crash_point};
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Result, SourcePath};
+use crate::base::{BlobId, ErrorKind, Result, SourcePath};
+use crate::documents::creation::exists;
 use crate::documents::git::{Repo, TreeEntry, blocking};
 use crate::documents::source::dirty;
 use crate::process::{Replacement, Spare};
@@ -64,6 +65,11 @@ impl Undone {
 }
 
 impl Change {
+    /// Returns whether the Source comes into being by it.
+    pub(super) fn is_new(&self) -> bool {
+        self.base_blob.is_absent()
+    }
+
     /// Returns what a commit holds.
     pub(super) async fn place(&self, repo: &Repo, commit: &BlobId) -> Result<Place> {
         Ok(self.place_of(repo.blob_at(commit, &self.path).await?))
@@ -72,6 +78,9 @@ impl Change {
     /// Returns what that is that a commit holds.
     pub(super) fn place_of(&self, entry: Option<TreeEntry>) -> Place {
         let is_file = |it: &TreeEntry| matches!(it.mode.as_str(), "100644" | "100755" | "100664");
+        if entry.is_none() && self.is_new() {
+            return Place::Base;
+        }
         match entry.filter(is_file) {
             None => Place::Other,
             Some(it) if it.blob == self.proposed_blob => Place::Proposed,
@@ -84,8 +93,19 @@ impl Change {
     /// already stays done; if it cannot be done whole, it is as before.
     pub(super) async fn step(&self, repo: &Repo, spare: &str, step: Step<'_>) -> Result<()> {
         let entry = repo.entry(&self.path).await?;
-        let entry = entry.filter(|it| !it.is_unmerged).ok_or_else(|| dirty(&self.path))?;
         let (from, to) = (repo.hash(step.from), repo.hash(step.to));
+        if self.is_new() {
+            if entry.is_some_and(|it| it.is_unmerged || it.blob != self.proposed_blob) {
+                return Err(exists(&self.path));
+            }
+            let stands = self.working_blob(repo).await?;
+            let is_written = match to == self.proposed_blob {
+                true => stands.as_ref() == Some(&to),
+                false => stands.is_none(),
+            };
+            return self.make(repo, spare, step, is_written).await;
+        }
+        let entry = entry.filter(|it| !it.is_unmerged).ok_or_else(|| dirty(&self.path))?;
         if entry.blob != from && entry.blob != to {
             return Err(dirty(&self.path));
         }
@@ -133,6 +153,9 @@ impl Change {
         (from, to): (Option<&[u8]>, &[u8]),
         modified: Option<SystemTime>,
     ) -> Result<SystemTime> {
+        if self.is_new() {
+            return self.make_or_remove(repo, spare, (from, to)).await;
+        }
         let (root, path, spare) = (repo.root().clone(), self.path.clone(), spare.to_owned());
         let (from, to) = (from.map(<[u8]>::to_vec), to.to_vec());
         blocking(move || {
@@ -140,6 +163,33 @@ impl Change {
             root.replace(Replacement { path, spare, from: from.as_deref(), to: &to, modified })
         })
         .await?
+    }
+
+    /// Makes the file, or takes it away again; what is not ours stays as it is.
+    async fn make_or_remove(
+        &self,
+        repo: &Repo,
+        spare: &str,
+        (from, to): (Option<&[u8]>, &[u8]),
+    ) -> Result<SystemTime> {
+        let (root, path, spare) = (repo.root().clone(), self.path.clone(), spare.to_owned());
+        let is_made = repo.hash(to) == self.proposed_blob;
+        let text = if is_made { to.to_vec() } else { from.unwrap_or_default().to_vec() };
+        let done = blocking(move || match is_made {
+            true => root.create(&path, &spare, &text),
+            false => root.remove_same(&path, &spare, &text),
+        });
+        let done = done.await?.map_err(|cause| match cause.kind() {
+            // Something else than a folder came on the way.
+            ErrorKind::NotFound | ErrorKind::Invalid => exists(&self.path).source(cause),
+            _ => cause,
+        });
+        match (done?, is_made) {
+            // What was not there has no time to be given back.
+            (true, _) => Ok(SystemTime::UNIX_EPOCH),
+            (false, true) => Err(exists(&self.path)),
+            (false, false) => Err(dirty(&self.path)),
+        }
     }
 
     /// Takes the step back, if it was made and the file is still exactly as we wrote it.
@@ -152,7 +202,10 @@ impl Change {
         let entry = repo.entry(&self.path).await?.filter(|it| !it.is_unmerged);
         let is_staged = entry.as_ref().is_some_and(|it| it.blob == self.proposed_blob);
         let is_ours = self.working_blob(repo).await?.as_ref() == Some(&self.proposed_blob);
-        let is_base = entry.is_some_and(|it| it.blob == self.base_blob);
+        let is_base = match self.is_new() {
+            true => entry.is_none(),
+            false => entry.is_some_and(|it| it.blob == self.base_blob),
+        };
         if !(is_staged || (is_base && is_ours)) {
             return Ok(Undone::Needless);
         }
@@ -184,6 +237,9 @@ impl Change {
             return Ok(Spare::None);
         }
         let ours = repo.read_blob(&self.proposed_blob, SOURCE_BYTES_MAX).await?;
+        if self.is_new() {
+            return blocking(move || root.settle_made(&path, &spare, &ours)).await?;
+        }
         let base = repo.read_blob(&self.base_blob, SOURCE_BYTES_MAX).await?;
         let settled = blocking(move || root.settle_spare(&path, &spare, (&ours, &[&base])));
         settled.await?

@@ -140,7 +140,7 @@ impl Recovery<'_> {
         }
         let (base, new) = (&attempt.base_commit, &attempt.commit);
         if let Err(refusal) = self.step().await {
-            if !matches!(refusal.code_str(), "source_dirty" | "source_gone") {
+            if !matches!(refusal.code_str(), "source_dirty" | "source_gone" | "source_exists") {
                 return Err(refusal);
             }
             if !self.change.mend(self.repo).await? {

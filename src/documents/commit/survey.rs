@@ -2,6 +2,7 @@
 
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::commit::place::{Change, Place};
+use crate::documents::creation::exists;
 use crate::documents::git::{Grove, Head, Repo};
 use crate::documents::source::Writable;
 
@@ -45,6 +46,13 @@ pub(super) async fn survey(repo: &Repo, change: &Change) -> Result<Survey> {
     let place = change.place_of(grove.entry());
     if place == Place::Proposed {
         return Ok(Survey::Already(head));
+    }
+    if change.is_new() {
+        if !grove.is_free() {
+            return Err(exists(&change.path));
+        }
+        let source = repo.creatable(&change.path).await.map_err(gone_is_conflict)?;
+        return Ok(Survey::Ready(Box::new(Ready { head, grove, source })));
     }
     let source = repo.writable(&change.path).await.map_err(gone_is_conflict)?;
     match place {

@@ -181,11 +181,22 @@ impl Repo {
         Ok(self.hash(text.as_bytes()))
     }
 
+    /// Returns the version of a Source that does not exist: git's word for no object, all zeros.
+    pub fn absent(&self) -> BlobId {
+        let zeros = "0".repeat(2 * self.shared.format.id_bytes());
+        BlobId::try_from(zeros).unwrap_or_else(|_| unreachable!("zeros are an id"))
+    }
+
     /// Returns the content of a blob of at most `bytes_max` bytes.
+    ///
+    /// What does not exist ([`Repo::absent`]) holds nothing.
     ///
     /// # Errors
     /// `not_found` with code `blob_gone`; `too_large`; `invalid` if the object is not a blob.
     pub async fn read_blob(&self, blob: &BlobId, bytes_max: usize) -> Result<Vec<u8>> {
+        if blob.is_absent() {
+            return Ok(Vec::new());
+        }
         let asked = self.git().call(&["cat-file", "--batch-check=%(objecttype) %(objectsize)"]);
         let about = asked.stdin(format!("{blob}\n")).line().await?;
         let size = match about.split_once(' ') {

@@ -1,6 +1,6 @@
 //! Trees of git: what a commit holds on the way to a path, and the same with one file replaced.
 
-use crate::base::{BlobId, Error, Result, SourcePath};
+use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::git::failure::damaged;
 use crate::documents::git::{Repo, hash_object, hex};
 
@@ -37,6 +37,13 @@ impl Grove {
         let leaf = self.leaf(self.names.len() - 1)?;
         let is_tree = leaf.mode == "40000";
         (!is_tree).then(|| TreeEntry { blob: leaf.id.clone(), mode: leaf.mode.clone() })
+    }
+
+    /// Returns whether a file could be made at the path: there is neither a file nor a folder, and
+    /// no file where a folder would be.
+    pub(in crate::documents) fn is_free(&self) -> bool {
+        let last = self.trees.len() - 1;
+        self.leaf(last).is_none()
     }
 
     fn leaf(&self, level: usize) -> Option<&Leaf> {
@@ -102,8 +109,8 @@ impl Repo {
         }
     }
 
-    /// Stores the trees of a commit with one file's content replaced; the last one that is
-    /// returned is the topmost.
+    /// Stores the trees of a commit with one file's content replaced, or with one file more; the
+    /// last one that is returned is the topmost.
     /// What else they hold need not be there: a clone may be partial.
     pub(in crate::documents) async fn write_trees(
         &self,
@@ -116,10 +123,16 @@ impl Repo {
         for level in (0..grove.names.len()).rev() {
             let name = grove.names[level].as_bytes();
             let mut leaves = grove.trees.get(level).cloned().unwrap_or_default();
-            let Some(leaf) = leaves.iter_mut().find(|it| it.name == name) else {
-                return Err(Error::internal("a file is replaced where none is"));
-            };
-            leaf.id = id;
+            let is_file = level + 1 == grove.names.len();
+            match leaves.iter_mut().find(|it| it.name == name) {
+                Some(leaf) => leaf.id = id,
+                None => {
+                    let mode = if is_file { "100644" } else { "40000" };
+                    let leaf = Leaf { mode: mode.to_owned(), name: name.to_vec(), id };
+                    let place = leaves.partition_point(|it| sort_key(it) < sort_key(&leaf));
+                    leaves.insert(place, leaf);
+                }
+            }
             for leaf in &leaves {
                 written.extend_from_slice(&listed(leaf));
             }
@@ -172,6 +185,15 @@ impl Repo {
         }
         hash_object(self.shared.format, "tree", &bytes)
     }
+}
+
+/// Trees are sorted as if the names of folders ended in a slash.
+fn sort_key(leaf: &Leaf) -> Vec<u8> {
+    let mut key = leaf.name.clone();
+    if leaf.mode == "40000" {
+        key.push(b'/');
+    }
+    key
 }
 
 /// Writes an entry as `git mktree -z` reads it.

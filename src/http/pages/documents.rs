@@ -9,6 +9,7 @@ use crate::base::{ErrorKind, Result, SourcePath};
 use crate::flows::sources::SourceQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::passages::{self, Line};
+use crate::http::pages::perspectives::{self, Tab};
 use crate::http::pages::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
 use crate::http::pages::visible::Visible;
 use crate::http::pages::{Frame, form, words};
@@ -42,6 +43,7 @@ struct DocumentPage {
     earlier: Option<usize>,
     later: Option<usize>,
     commits: Vec<CommitRow>,
+    tabs: Vec<Tab>,
 }
 
 impl DocumentPage {
@@ -59,6 +61,7 @@ impl DocumentPage {
 #[serde(deny_unknown_fields)]
 struct From {
     from: Option<usize>,
+    view: Option<String>,
 }
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -83,7 +86,10 @@ async fn list(site: Site, call: Call) -> Result<Response> {
 async fn show(site: Site, call: Call) -> Result<Response> {
     let (frame, caller) = Frame::of(&site, &call, "/d")?;
     let path: SourcePath = call.param("path")?;
-    let From { from } = call.query()?;
+    let From { from, view } = call.query()?;
+    if let Some(persona) = view {
+        return perspectives::show(&site, (frame, caller), path, persona, from).await;
+    }
     let mut source: SourceView = read(flows::sources::show(&site, &caller, &path).await?)?;
     passages::sort(&mut source.topics);
     let from = from.unwrap_or(1).max(1);
@@ -98,8 +104,10 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         }
         Err(cause) => return Err(cause),
     };
+    let tabs = perspectives::tabs(&site, &caller, &path).await;
     reply::page(&DocumentPage {
         frame,
+        tabs,
         address: form::document_at(&source.path),
         earlier: (from > 1).then(|| from.saturating_sub(LINES_MAX).max(1)),
         later: (to <= lines_total).then_some(to),

@@ -10,6 +10,7 @@ mod frame;
 mod home;
 mod jobs;
 mod passages;
+mod perspectives;
 mod proposals;
 mod time;
 mod topics;
@@ -29,6 +30,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         home::routes(site),
         documents::routes(site),
+        perspectives::routes(site),
         topics::routes(site),
         proposals::routes(site),
         jobs::routes(site),

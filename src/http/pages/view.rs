@@ -124,6 +124,13 @@ pub(super) struct Origin {
     pub(super) made_by_name: Option<String>,
 }
 
+impl Proposal {
+    /// Returns whether approving it makes the document.
+    pub(super) fn makes_source(&self) -> bool {
+        self.base_source_sha.bytes().all(|it| it == b'0')
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct ProposalView {
     pub(super) proposal: Proposal,
@@ -209,6 +216,8 @@ pub(super) struct Job {
     pub(super) requested_by_name: String,
     pub(super) inputs: Map<String, Value>,
     pub(super) summary: Option<String>,
+    #[serde(default)]
+    result: Value,
     pub(super) warnings: Vec<String>,
     pub(super) proposal_id: Option<String>,
     pub(super) engine: Option<String>,
@@ -257,6 +266,15 @@ pub(super) struct Waiting {
 }
 
 impl Job {
+    /// Returns what its agent handed in, as text.
+    pub(super) fn result_text(&self) -> Option<String> {
+        match &self.result {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(format!("{other:#}")),
+        }
+    }
+
     /// Returns whether it has not ended.
     pub(super) fn is_active(&self) -> bool {
         matches!(self.status.as_str(), "queued" | "running")

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, openat, readlinkat, renameat2};
 use nix::sys::stat::{Mode, mkdirat};
@@ -70,6 +71,33 @@ impl Root {
         Some(meta.ctime().saturating_mul(1_000).saturating_add(meta.ctime_nsec() / 1_000_000))
     }
 
+    /// Returns the names in a folder below the root, in no order. A name that is not UTF-8 has
+    /// replacement characters in it. The folder may not be a link.
+    ///
+    /// # Errors
+    /// As [`Root::read_relative`]; `too_large` if there are more than `names_max`.
+    pub fn names(&self, folder: &Utf8Path, names_max: usize) -> Result<Vec<String>> {
+        check_plain(folder)?;
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let opened = nix::fcntl::openat2(self.folder.as_fd(), folder.as_std_path(), how(flags));
+        let opened = opened.map_err(|cause| refusal(folder, "file_gone", cause))?;
+        let cannot = || format!("cannot read {folder}");
+        let mut listing = Dir::from_fd(opened).context(ErrorKind::Unavailable, cannot)?;
+        let mut names = Vec::new();
+        for entry in listing.iter() {
+            let entry = entry.context(ErrorKind::Unavailable, cannot)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if names.len() >= names_max {
+                let message = format!("{folder} has more than {names_max} entries");
+                return Err(Error::new(ErrorKind::TooLarge, message));
+            }
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
     /// Puts something else at a plain relative path, if what stands there is expected. Returns
     /// whether it did; if not, everything is as it was. Missing folders are made; a folder that is
     /// empty after a removal goes too, as with git. `new` may not be [`Standing::Other`].
@@ -128,7 +156,11 @@ impl Root {
     }
 
     /// Opens the folder of a path; nothing if it is not there and is not to be made.
-    fn parent<'a>(&self, path: &'a Utf8Path, make: bool) -> Result<(Option<OwnedFd>, &'a str)> {
+    pub(super) fn parent<'a>(
+        &self,
+        path: &'a Utf8Path,
+        make: bool,
+    ) -> Result<(Option<OwnedFd>, &'a str)> {
         let name = path.file_name().ok_or_else(|| not_a_file(path))?;
         let above = path.parent().unwrap_or(Utf8Path::new(""));
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -140,7 +172,9 @@ impl Root {
             at.push(part.as_str());
             folder = match open(&at) {
                 Err(Errno::ENOENT) if make => {
-                    mkdirat(&folder, part.as_str(), Mode::from_bits_truncate(0o777))
+                    let made = mkdirat(&folder, part.as_str(), Mode::from_bits_truncate(0o777));
+                    // Somebody else may have made it meanwhile.
+                    made.or_else(|it| if it == Errno::EEXIST { Ok(()) } else { Err(it) })
                         .and_then(|()| open(&at))
                         .map_err(|cause| refusal(&at, "file_gone", cause))?
                 }
@@ -151,7 +185,7 @@ impl Root {
         Ok((Some(folder), name))
     }
 
-    fn drop_empty_folders(&self, path: &Utf8Path) {
+    pub(super) fn drop_empty_folders(&self, path: &Utf8Path) {
         let above = path.ancestors().skip(1).filter(|it| !it.as_str().is_empty());
         for folder in above {
             let Ok((Some(parent), name)) = self.parent(folder, false) else { return };
@@ -164,16 +198,16 @@ impl Root {
 }
 
 /// One place in a folder, and the name beside it under which the new file waits.
-struct Place<'a> {
-    folder: &'a OwnedFd,
-    name: &'a str,
-    aside: &'a str,
-    bytes_max: usize,
+pub(super) struct Place<'a> {
+    pub(super) folder: &'a OwnedFd,
+    pub(super) name: &'a str,
+    pub(super) aside: &'a str,
+    pub(super) bytes_max: usize,
 }
 
 impl Place<'_> {
     /// Writes the new file beside its place.
-    fn write(&self, new: &Standing, is_durable: bool) -> std::io::Result<()> {
+    pub(super) fn write(&self, new: &Standing, is_durable: bool) -> std::io::Result<()> {
         match new {
             Standing::Nothing => Ok(()),
             Standing::Link { target } => Ok(symlinkat(target.as_str(), self.folder, self.aside)?),
@@ -194,7 +228,7 @@ impl Place<'_> {
         }
     }
 
-    fn appear(&self) -> std::io::Result<bool> {
+    pub(super) fn appear(&self) -> std::io::Result<bool> {
         match self.rename(self.aside, self.name, RenameFlags::RENAME_NOREPLACE) {
             Ok(()) => Ok(true),
             Err(cause) => {
@@ -204,7 +238,7 @@ impl Place<'_> {
         }
     }
 
-    fn vanish(&self, is_expected: &impl Fn(&Standing) -> bool) -> std::io::Result<bool> {
+    pub(super) fn vanish(&self, is_expected: &impl Fn(&Standing) -> bool) -> std::io::Result<bool> {
         self.rename(self.name, self.aside, RenameFlags::RENAME_NOREPLACE)?;
         if is_expected(&self.standing_aside()?) {
             unlinkat(self.folder, self.aside, UnlinkatFlags::NoRemoveDir)?;
@@ -227,7 +261,7 @@ impl Place<'_> {
         Ok(is_expected(&was))
     }
 
-    fn rename(&self, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
+    pub(super) fn rename(&self, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
         renameat2(self.folder, from, self.folder, to, flags)
     }
 
@@ -243,7 +277,7 @@ impl Place<'_> {
     }
 
     /// Removes the file beside the place; one that cannot be removed is a stray file of ours.
-    fn forget(&self) {
+    pub(super) fn forget(&self) {
         if let Err(cause) = unlinkat(self.folder, self.aside, UnlinkatFlags::NoRemoveDir) {
             tracing::warn!("{} is left behind: {cause}", self.aside);
         }

@@ -250,6 +250,29 @@ fn the_two_kinds_of_the_database_keep_its_rules() {
     assert_eq!(count(&kind("perspective", persona)), 0);
     assert_eq!(count(&kind("perspective", "")), 1);
     assert_eq!(count(&kind("perspective", topic)), 2);
+    let new = "inputs = { path = wb.input.source { new = true }, \
+        base = wb.input.blob { from = \"path\" } }, produces = \"proposal\"";
+    assert_eq!(count(&kind("other", new)), 0);
+    assert_eq!(count(&kind("other", &new.replace("proposal", "result"))), 1);
+    assert_eq!(count(&kind("perspective", new)), 2);
+    let optional = new.replace("new = true", "required = false");
+    assert_eq!(count(&kind("other", &optional)), 2);
+    let loose = new.replace("path =", "t = wb.input.topic { required = false }, path =");
+    assert_eq!(count(&kind("other", &loose)), 1);
+    let derived = topic.replace("from = \"topic_id\" }", "from = \"topic_id\", new = true }");
+    assert_eq!(count(&kind("other", &derived)), 1);
+    let view = "inputs = { path = wb.input.source(), base = wb.input.blob { from = \"path\" }, \
+        who = wb.input.persona(), sha = wb.input.hash { from = \"who\" } }, \
+        produces = \"perspective\"";
+    assert_eq!(count(&kind("other", view)), 0);
+    assert_eq!(
+        count(&kind("other", &view.replace("sha = wb.input.hash { from = \"who\" }", ""))),
+        1
+    );
+    assert_eq!(
+        count(&kind("other", &view.replace("base = wb.input.blob { from = \"path\" },", ""))),
+        1
+    );
 }
 
 #[test]

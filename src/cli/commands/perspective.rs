@@ -1,0 +1,166 @@
+//! `wiki-browser persona` and `wiki-browser perspective`.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::base::{Result, SourcePath};
+use crate::cli::commands::follow::{self, Follow};
+use crate::cli::commands::{Desk, text};
+use crate::cli::short_id::{items, shorten};
+use crate::cli::table::Table;
+use crate::client::query;
+
+/// What can be done with personas.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum PersonaCommand {
+    /// List the personas of the site: the files agents/NAME.md beside the script
+    #[command(after_help = "\
+Examples:
+  wiki-browser persona list
+  wiki-browser persona list --source docs/guide.md")]
+    List {
+        /// Only those that are for this source
+        #[arg(long, value_name = "PATH")]
+        source: Option<String>,
+    },
+    /// Print what the agent of a persona is told
+    Show {
+        /// Name of the persona
+        name: String,
+    },
+}
+
+/// What can be done with perspectives.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum PerspectiveCommand {
+    /// List how things stand with each persona's view of a source
+    List {
+        /// Path of the source, relative to the root
+        path: String,
+    },
+    /// Print a persona's view of a source; of a stale one the newest there is
+    Show(OneArgs),
+    /// Have a view made, unless it is there and fresh; a second request gets the same job
+    #[command(after_help = "\
+Example:
+  wiki-browser perspective request guide.md plain-reader --wait")]
+    Request(RequestArgs),
+}
+
+/// A source and a persona.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct OneArgs {
+    /// Path of the source, relative to the root
+    path: String,
+    /// Name of the persona
+    persona: String,
+}
+
+/// `perspective request`.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct RequestArgs {
+    #[command(flatten)]
+    one: OneArgs,
+    /// Kind that makes it, if the script declares several
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// Watch the job until it ends; exits 0 if it succeeded, 1 otherwise
+    #[arg(long)]
+    wait: bool,
+}
+
+/// Runs a command on personas.
+pub(in crate::cli) fn persona(desk: &Desk, command: PersonaCommand) -> Result<()> {
+    match command {
+        PersonaCommand::List { source } => list_personas(desk, source.as_deref()),
+        PersonaCommand::Show { name } => {
+            let answer = desk.client()?.get(&query("/api/personas", &[("name", Some(&*name))]))?;
+            desk.screen.answer(&answer, |screen, answer| screen.raw(text(answer, "body")))
+        }
+    }
+}
+
+/// Runs a command on perspectives; the code is that of the program.
+pub(in crate::cli) fn run(desk: &Desk, command: PerspectiveCommand) -> Result<u8> {
+    match command {
+        PerspectiveCommand::List { path } => list(desk, &path.parse()?)?,
+        PerspectiveCommand::Show(one) => show(desk, &one)?,
+        PerspectiveCommand::Request(args) => return request(desk, &args),
+    }
+    Ok(0)
+}
+
+fn list_personas(desk: &Desk, source: Option<&str>) -> Result<()> {
+    let source = source.map(str::parse::<SourcePath>).transpose()?;
+    let pairs = [("source_path", source.as_ref().map(SourcePath::as_str))];
+    let answer = desk.client()?.get(&query("/api/personas", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["NAME", "FOR", "VERSION", "ABOUT"]);
+        for it in items(answer) {
+            let globs = it["paths"].as_array().into_iter().flatten();
+            let globs: Vec<&str> = globs.filter_map(Value::as_str).collect();
+            let of = if globs.is_empty() { "all".to_owned() } else { globs.join(" ") };
+            let sha: String = text(it, "sha").chars().take(8).collect();
+            match it["problem"].as_str() {
+                Some(problem) => table.row([text(it, "name"), "", "broken", problem]),
+                None => table.row([text(it, "name"), &of, &sha, text(it, "about")]),
+            }
+        }
+        screen.table(&table, "no personas: write agents/NAME.md beside the script")
+    })
+}
+
+fn list(desk: &Desk, path: &SourcePath) -> Result<()> {
+    let route = query("/api/perspectives", &[("source_path", Some(path.as_str()))]);
+    let answer = desk.client()?.get(&route)?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["PERSONA", "STATE", "CHANGED", "MADE", "JOB", "ABOUT"]);
+        for it in items(answer) {
+            let changed = it["changed"].as_array().into_iter().flatten();
+            let changed: Vec<&str> = changed.filter_map(Value::as_str).collect();
+            let job = it["making"].as_str().or(it["job_id"].as_str()).unwrap_or_default();
+            table.row([
+                text(it, "persona"),
+                text(it, "state"),
+                &changed.join(" "),
+                &desk.ago(&it["created_at"]),
+                shorten(job),
+                text(it, "about"),
+            ]);
+        }
+        screen.table(&table, "no persona is for this source: see wiki-browser persona list")
+    })
+}
+
+fn show(desk: &Desk, one: &OneArgs) -> Result<()> {
+    let path: SourcePath = one.path.parse()?;
+    let pairs = [("source_path", Some(path.as_str())), ("persona", Some(&*one.persona))];
+    let answer = desk.client()?.get(&query("/api/perspective", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        if text(answer, "state") == "stale" {
+            screen.note("stale: the source or the persona has changed since this was made");
+        }
+        screen.raw(text(answer, "body"))
+    })
+}
+
+fn request(desk: &Desk, args: &RequestArgs) -> Result<u8> {
+    let path: SourcePath = args.one.path.parse()?;
+    let client = desk.client()?;
+    let mut body = json!({"source_path": path, "persona": args.one.persona});
+    if let Some(kind) = &args.kind {
+        body["kind"] = json!(kind);
+    }
+    let answer = client.create("/api/perspectives/request", &body)?;
+    if let (Some(id), true) = (answer["job_id"].as_str(), args.wait) {
+        return follow::run(desk, &client, &Follow { id: id.to_owned(), log: false });
+    }
+    desk.screen.answer(&answer, |screen, answer| match answer["job_id"].as_str() {
+        Some(id) => screen.put(&crate::cli::escape::line(id)),
+        None => {
+            screen.note("it is there and fresh: wiki-browser perspective show prints it");
+            Ok(())
+        }
+    })?;
+    Ok(0)
+}

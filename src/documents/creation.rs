@@ -1,0 +1,150 @@
+//! A Source that does not exist yet: its version, and whether it can be made.
+//!
+//! **Invariant:** what is made is a plain file that the site's globs name, tracked by this
+//! repository, at a place where nothing stands and nothing is tracked.
+
+use camino::Utf8Path;
+
+use crate::base::limit::GIT_LISTING_BYTES_MAX;
+use crate::base::{Error, Result, SourcePath, fault};
+use crate::documents::git::{Repo, blocking};
+use crate::documents::source::Writable;
+use crate::process::Standing;
+
+impl Repo {
+    /// Refuses a Source that could not be made, with the reason.
+    ///
+    /// # Errors
+    /// `not_found` with code `not_a_source` if no glob names it; `conflict` with codes
+    /// `source_exists`, `case_clash`, `source_ignored`, `content_filter`; `invalid` with code
+    /// `path_is_link` or `not_a_file` for what is on the way.
+    pub async fn refuse_uncreatable(&self, path: &SourcePath) -> Result<()> {
+        self.settled().await?.creatable(path).await.map(drop)
+    }
+
+    /// Returns what an approval needs of a Source that it makes, or refuses it as
+    /// [`Repo::refuse_uncreatable`].
+    pub(in crate::documents) async fn creatable(&self, path: &SourcePath) -> Result<Writable> {
+        if fault::is_off("new_source") {
+            return Ok(Writable { bytes: None, conversion: self.conversion(path).await? });
+        }
+        self.require_match(path)?;
+        self.refuse_way(path).await?;
+        let call = self.git().call(&["ls-files", "-z"]);
+        let listed = call.output_max(GIT_LISTING_BYTES_MAX).output().await?;
+        let git_path = self.git_path(path);
+        for name in listed.split(|it| *it == 0).filter(|it| !it.is_empty()) {
+            refuse_clash(path, &git_path, &String::from_utf8_lossy(name))?;
+        }
+        // This command takes no literal names; one that begins with `./` has no magic in it.
+        let name = format!("./{git_path}");
+        let call = self.git().call(&["check-ignore", "-q", "--no-index", "--", &name]);
+        let call = call.env("GIT_LITERAL_PATHSPECS", "0");
+        let answer = call.on_files(&*self.settings().await?).run().await?;
+        match answer.code {
+            0 => {
+                return Err(Error::conflict("source_ignored", format!("{path} is ignored by git"))
+                    .hint("take it out of .gitignore, or choose another path"));
+            }
+            1 => {}
+            _ => drop(answer.ok()?),
+        }
+        let conversion = self.conversion(path).await?;
+        conversion.refuse_always(path)?;
+        Ok(Writable { bytes: None, conversion })
+    }
+
+    /// Refuses a path at which something stands, or that leads through something else than folders
+    /// of this repository.
+    async fn refuse_way(&self, path: &SourcePath) -> Result<()> {
+        let (root, path) = (self.root().clone(), path.clone());
+        let look = move || {
+            let folders: Vec<&Utf8Path> = path.as_path().ancestors().skip(1).collect();
+            for folder in folders.into_iter().rev().filter(|it| !it.as_str().is_empty()) {
+                match root.standing(folder, 0)? {
+                    Standing::Nothing => return Ok(()),
+                    Standing::Link { .. } => {
+                        return Err(Error::invalid(format!("{folder} is a link"))
+                            .code("path_is_link")
+                            .hint("name the folder itself; links are not followed"));
+                    }
+                    Standing::Other { facts } if facts.starts_with("folder") => {}
+                    _ => {
+                        return Err(Error::invalid(format!("{folder} is not a folder"))
+                            .code("not_a_file")
+                            .hint("choose another path"));
+                    }
+                }
+                if root.standing(&folder.join(".git"), 0)? != Standing::Nothing {
+                    let message = format!("{folder} is another repository");
+                    return Err(Error::conflict("source_exists", message)
+                        .hint("choose a path in the site's own repository"));
+                }
+            }
+            match root.standing(path.as_path(), 0)? {
+                Standing::Nothing => Ok(()),
+                _ => Err(exists(&path)),
+            }
+        };
+        blocking(look).await?
+    }
+}
+
+/// Returns the refusal of a new Source at a place that is taken.
+pub(in crate::documents) fn exists(path: &SourcePath) -> Error {
+    Error::conflict("source_exists", format!("{path} is there already"))
+        .hint("ask for a proposal that changes it (git must track it), or choose another path")
+}
+
+/// Refuses a path that is tracked, or that some systems cannot tell from one that is.
+fn refuse_clash(path: &SourcePath, git_path: &str, tracked: &str) -> Result<()> {
+    if tracked == git_path {
+        let message = format!("{path} is tracked, and was deleted");
+        return Err(Error::conflict("source_exists", message)
+            .hint("commit its deletion first, or bring it back"));
+    }
+    let (mut own, mut other) = (git_path.split('/'), tracked.split('/'));
+    loop {
+        match (own.next(), other.next()) {
+            (Some(own), Some(other)) if own == other => {}
+            (Some(own), Some(other)) if own.to_lowercase() == other.to_lowercase() => {
+                let shown = crate::base::truncate_chars(tracked, 200);
+                let message = format!("{path} differs from {} by case only", shown.escape_debug());
+                return Err(Error::conflict("case_clash", message)
+                    .hint("some systems cannot tell the two apart: choose another name"));
+            }
+            (Some(_), Some(_)) => return Ok(()),
+            // A file where a folder would be, or the other way round.
+            _ => return Err(exists(path)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_clashes_with_what_is_tracked() {
+        let clash = |git_path: &str, tracked: &str| {
+            let path: SourcePath = "new.md".parse().unwrap();
+            let refused = refuse_clash(&path, git_path, tracked);
+            refused.map_err(|cause| cause.code_str().to_owned())
+        };
+        for (git_path, tracked) in
+            [("a/b.md", "a/c.md"), ("a/b.md", "b.md"), ("a.md", "a.mdx"), ("a/b", "ab/B")]
+        {
+            assert_eq!(clash(git_path, tracked), Ok(()), "{git_path} {tracked}");
+        }
+        for (git_path, tracked, code) in [
+            ("a/b.md", "a/b.md", "source_exists"),
+            ("a/b.md", "a", "source_exists"),
+            ("a.md", "a.md/b", "source_exists"),
+            ("a/b.md", "a/B.md", "case_clash"),
+            ("a/b.md", "A/c.md", "case_clash"),
+            ("ä/b.md", "Ä/b.md", "case_clash"),
+        ] {
+            assert_eq!(clash(git_path, tracked), Err(code.to_owned()), "{git_path} {tracked}");
+        }
+    }
+}

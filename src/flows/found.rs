@@ -1,0 +1,167 @@
+//! A job that was given no Topic proposes a text for a Source, which need not exist yet: with the
+//! proposal a Topic on the whole Source is opened, and the job is about that from then on.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::base::limit::{SOURCE_BYTES_MAX, TITLE_BYTES_MAX};
+use crate::base::{
+    Actor, BlobId, Error, ErrorKind, Ids, ProposalId, Result, SourcePath, TopicId, truncate_chars,
+};
+use crate::documents::proposal::{self, NewProposal};
+use crate::documents::topic::{self, NewTopic};
+use crate::documents::{TopicStatus, placement};
+use crate::flows::Site;
+use crate::flows::incorporate::{
+    AgentAnchor, Inserted, ProposalRequest, judge_others, refuse_text, require_own_base,
+};
+use crate::jobs::{self, Job, Verb};
+use crate::people::Caller;
+use crate::store::{Tx, idempotency};
+
+/// The body of `POST /api/proposals`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FoundRequest {
+    /// The Source that the job was started for.
+    pub source_path: SourcePath,
+    /// The version that was rewritten: the job's own base; all zeros for one that does not exist.
+    pub base_source_sha: BlobId,
+    /// The complete new text.
+    pub text: String,
+    /// What the Topic is called.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// One sentence about the change.
+    #[serde(default)]
+    pub summary: Option<String>,
+    /// Where the agent put the Topics of the Source; each is verified.
+    #[serde(default)]
+    pub anchors: Vec<AgentAnchor>,
+}
+
+/// Keeps a proposal of a running job that was given no Topic. A second one of the same job goes to
+/// the same Topic.
+///
+/// # Errors
+/// As `POST /api/topics/{id}/proposals`; `conflict` with code `too_many_topics`.
+pub async fn propose(
+    site: &Site,
+    caller: &Caller,
+    request: FoundRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Inserted> {
+    let (job_id, token) = caller.job()?;
+    let asked = job_id.clone();
+    let job = site.store.read(move |c| jobs::find(c, &asked)).await?;
+    let path = request.source_path.clone();
+    job.require_source(&path, Verb::Propose)?;
+    require_own_base(site, &job, &path, &request.base_source_sha)?;
+    refuse_text(&request.text)?;
+    refuse_title(request.title.as_deref())?;
+    let base = site.repo.read_blob(&request.base_source_sha, SOURCE_BYTES_MAX).await?;
+    let base = String::from_utf8(base)
+        .map_err(|_| Error::invalid("the base is not UTF-8").code("not_text"))?;
+    let proposed = site.repo.hash_text(&request.text).await?;
+    // The Topic is opened below; all that are open now are others.
+    let (opened, none) = (opening(site, &job, &request), site.ids.mint::<TopicId>());
+    let sent = ProposalRequest {
+        base_source_sha: request.base_source_sha,
+        text: request.text,
+        summary: request.summary,
+        anchors: request.anchors,
+    };
+    let settled = job.topic_id.as_ref().unwrap_or(&none);
+    let of = (&path, std::slice::from_ref(settled));
+    let judged = judge_others(site, caller, &sent, of, base, &proposed).await?;
+    let (ids, token, placements) = (site.ids.clone(), token.to_owned(), judged.placements);
+    let made = site
+        .store
+        .write(move |tx| {
+            let job = jobs::fence(tx, &token)?;
+            job.require_source(&path, Verb::Propose)?;
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
+            {
+                let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
+                return proposal::find(tx.connection(), &id);
+            }
+            let new = NewProposal {
+                topic_id: open_topic(tx, &ids, &job, &opened)?,
+                job_id: Some(job.id.clone()),
+                proposed_by: None,
+                source_path: path.clone(),
+                base_source_sha: sent.base_source_sha.clone(),
+                proposed_sha: proposed.clone(),
+                text: sent.text.clone(),
+                summary: sent.summary.clone(),
+            };
+            let made = proposal::insert(tx, &ids, new)?;
+            for (topic, placed, by) in &placements {
+                placement::put_proposed(tx, topic, &made.proposed_sha, placed, by)?;
+            }
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!({"id": made.id}))?;
+            }
+            Ok(made)
+        })
+        .await?;
+    Ok(Inserted {
+        proposal_id: made.id,
+        topic_id: made.topic_id,
+        revision_number: made.revision_number,
+        proposed_sha: made.proposed_sha,
+        text_digest: made.text_digest,
+        fate: judged.fate,
+    })
+}
+
+fn refuse_title(title: Option<&str>) -> Result<()> {
+    match title {
+        Some(title) if title.len() > TITLE_BYTES_MAX => {
+            let message = format!("the title has more than {TITLE_BYTES_MAX} bytes");
+            Err(Error::new(ErrorKind::TooLarge, message).hint("say it in fewer words"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the Topic that the proposal opens: its first message is what the agent says about it.
+fn opening(site: &Site, job: &Job, request: &FoundRequest) -> NewTopic {
+    let kind = site.config.kinds.get(&job.kind);
+    let about = kind.map_or(job.kind.as_str(), |it| it.about.as_str());
+    let what = if request.base_source_sha.is_absent() { "A new document" } else { "A new text" };
+    let said = request.summary.clone().filter(|it| !it.trim().is_empty());
+    NewTopic {
+        source_path: request.source_path.clone(),
+        is_global: true,
+        title: request.title.clone(),
+        body: said.unwrap_or_else(|| truncate_chars(&format!("{what}: {about}"), 400)),
+        author: Actor::Job(job.id.clone()),
+        anchor: None,
+    }
+}
+
+/// Returns the Topic that the job has opened, and opens it if there is none.
+fn open_topic(tx: &Tx<'_>, ids: &Ids, job: &Job, opened: &NewTopic) -> Result<TopicId> {
+    if let Some(topic) = &job.topic_id {
+        return Ok(topic.clone());
+    }
+    let topic = topic::create(tx, ids, opened.clone())?;
+    jobs::keep_topic(tx, &job.id, &topic.id)?;
+    Ok(topic.id)
+}
+
+/// Closes the Topic that a job had opened if the job did not succeed: nothing else is in it.
+///
+/// # Errors
+/// As any write.
+pub fn settle_job(tx: &Tx<'_>, job: &Job, succeeded: bool) -> Result<()> {
+    let Some(id) = job.topic_id.as_ref().filter(|_| !succeeded) else { return Ok(()) };
+    let topic = topic::find(tx.connection(), id, None)?;
+    let is_own = topic.created_by == Actor::Job(job.id.clone()) && topic.message_count == 1;
+    if is_own && topic.status == TopicStatus::Open {
+        topic::set_status(tx, id, TopicStatus::Open, TopicStatus::Discarded, &Actor::System)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! A file that is made where nothing is, and taken away again as long as it is ours.
+//!
+//! **Invariant:** nothing is overwritten, and a file is removed only after its content was
+//! compared, byte for byte.
+
+use std::fs::File;
+use std::io::Read as _;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, RenameFlags, openat};
+use nix::sys::stat::Mode;
+
+use crate::base::fault::crash_point;
+use crate::base::{ErrorKind, Result, SourcePath};
+use crate::process::replace::{Spare, unwritable};
+use crate::process::root::Root;
+use crate::process::root::place::{Place, Standing};
+
+/// The permissions of a new file, as git gives them to a plain one.
+const FILE_MODE: u32 = 0o644;
+
+impl Root {
+    /// Makes a file and the folders that lead to it, in one step; `spare` is its name beside its
+    /// place while it is written, and nobody else uses that. Returns whether it did: otherwise
+    /// something stands there, and everything is as it was.
+    ///
+    /// # Errors
+    /// `unavailable` with `disk_full`, `read_only` or `write_failed`; `not_found` or `invalid` if
+    /// something else than folders is on the way.
+    pub fn create(&self, path: &SourcePath, spare: &str, bytes: &[u8]) -> Result<bool> {
+        let (folder, name) = self.parent(path.as_path(), true)?;
+        let Some(folder) = folder else { return Ok(false) };
+        let place = Place { folder: &folder, name, aside: spare, bytes_max: 0 };
+        let new = Standing::File { bytes: bytes.to_vec(), mode: FILE_MODE };
+        let made = place.write(&new, true).and_then(|()| {
+            crash_point("create_spare");
+            place.appear()
+        });
+        if !matches!(made, Ok(true)) {
+            self.drop_empty_folders(path.as_path());
+        } else if let Err(cause) = nix::unistd::fsync(&folder) {
+            // The text is in the repository; only the folder's entry may be lost by a power cut.
+            tracing::warn!("the folder of {path} is not synced: {cause}");
+        }
+        made.map_err(|cause| unwritable(path, cause))
+    }
+
+    /// Removes a file that holds exactly these bytes, and the folders that are empty then. Returns
+    /// whether it did; otherwise everything is as it was.
+    ///
+    /// # Errors
+    /// As [`Root::create`].
+    pub fn remove_same(&self, path: &SourcePath, spare: &str, bytes: &[u8]) -> Result<bool> {
+        let (folder, name) = self.parent(path.as_path(), false)?;
+        let Some(folder) = folder else { return Ok(false) };
+        let place = Place { folder: &folder, name, aside: spare, bytes_max: bytes.len() };
+        let is_same =
+            |it: &Standing| matches!(it, Standing::File { bytes: held, .. } if held == bytes);
+        match place.vanish(&is_same) {
+            Ok(is_gone) => {
+                if is_gone {
+                    self.drop_empty_folders(path.as_path());
+                }
+                Ok(is_gone)
+            }
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(cause) => Err(unwritable(path, cause)),
+        }
+    }
+
+    /// Settles what a crash in one of these two left under the spare name.
+    ///
+    /// # Errors
+    /// As [`Root::create`].
+    pub fn settle_made(&self, path: &SourcePath, spare: &str, ours: &[u8]) -> Result<Spare> {
+        let (folder, name) = match self.parent(path.as_path(), false) {
+            Ok((Some(folder), name)) => (folder, name),
+            Ok((None, _)) => return Ok(Spare::None),
+            // A link or a file is where a folder was: nothing of ours is behind it.
+            Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => {
+                return Ok(Spare::None);
+            }
+            Err(cause) => return Err(cause),
+        };
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let file = match openat(&folder, spare, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::ENOENT) => return Ok(Spare::None),
+            Err(_) => return Ok(Spare::Left),
+        };
+        let place = Place { folder: &folder, name, aside: spare, bytes_max: ours.len() };
+        let mut held = Vec::new();
+        let limit = u64::try_from(ours.len()).unwrap_or(u64::MAX).saturating_add(1);
+        let read = file.take(limit).read_to_end(&mut held);
+        if read.is_ok() && ours.starts_with(&held) {
+            place.forget();
+            self.drop_empty_folders(path.as_path());
+            return Ok(Spare::Removed);
+        }
+        // Taken out just before the crash, and not ours: it goes back if its place is free.
+        match place.rename(spare, name, RenameFlags::RENAME_NOREPLACE) {
+            Ok(()) => Ok(Spare::PutBack),
+            Err(_) => Ok(Spare::Left),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8PathBuf;
+
+    use super::*;
+
+    fn root() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(folder.path().canonicalize().unwrap()).unwrap();
+        let root = Root::open(&path).unwrap();
+        (folder, root)
+    }
+
+    #[test]
+    fn a_file_is_made_and_taken_away_with_its_folders() {
+        let (_folder, root) = root();
+        let path: SourcePath = "a/b/c.md".parse().unwrap();
+        assert!(root.create(&path, ".wb-x", b"one").unwrap());
+        assert!(!root.create(&path, ".wb-x", b"two").unwrap());
+        assert_eq!(root.read(&path, 10).unwrap().0, b"one");
+        assert!(!root.remove_same(&path, ".wb-x", b"two").unwrap());
+        assert_eq!(root.read(&path, 10).unwrap().0, b"one");
+        assert!(root.remove_same(&path, ".wb-x", b"one").unwrap());
+        assert!(!root.remove_same(&path, ".wb-x", b"one").unwrap());
+        assert_eq!(root.path().read_dir_utf8().unwrap().count(), 0);
+        std::fs::write(root.path().join("a"), "a file").unwrap();
+        assert!(root.create(&path, ".wb-x", b"one").is_err());
+        let link: SourcePath = "way/c.md".parse().unwrap();
+        std::os::unix::fs::symlink("/tmp", root.path().join("way")).unwrap();
+        assert!(root.create(&link, ".wb-x", b"one").is_err());
+        assert_eq!(root.settle_made(&link, ".wb-x", b"one").unwrap(), Spare::None);
+    }
+
+    #[test]
+    fn what_a_crash_left_is_settled() {
+        let (_folder, root) = root();
+        let path: SourcePath = "c.md".parse().unwrap();
+        let settle = || root.settle_made(&path, ".wb-x", b"ours").unwrap();
+        assert_eq!(settle(), Spare::None);
+        for (held, outcome) in
+            [("ou", Spare::Removed), ("", Spare::Removed), ("ours", Spare::Removed)]
+        {
+            std::fs::write(root.path().join(".wb-x"), held).unwrap();
+            assert_eq!(settle(), outcome, "{held}");
+        }
+        std::fs::write(root.path().join(".wb-x"), "theirs").unwrap();
+        assert_eq!(settle(), Spare::PutBack);
+        assert_eq!(root.read(&path, 10).unwrap().0, b"theirs");
+        std::fs::write(root.path().join(".wb-x"), "other").unwrap();
+        assert_eq!(settle(), Spare::Left);
+    }
+}

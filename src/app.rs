@@ -5,6 +5,7 @@
 //! is drained.
 
 mod data;
+mod greeting;
 mod logs;
 mod offline;
 mod port;
@@ -29,7 +30,6 @@ use crate::flows::metrics::Meter;
 use crate::flows::{self, Site, Works};
 use crate::http::{
     self, Edge, GateConfig, JobToken, JobTokenState, Listeners, ServeLimits, Traffic, bind_unix,
-    login_link,
 };
 use crate::jobs::{self, Engines, Queue, Setup, TokenState};
 use crate::people::{self, LoginCodes, Person};
@@ -47,6 +47,8 @@ pub struct ServeOptions {
     pub log: LogFormat,
     /// How many daily backups are kept; none are made if it is 0.
     pub daily_backups: u32,
+    /// Whether the operator's one-time link is printed: whoever reads it is an admin.
+    pub prints_link: bool,
 }
 
 /// How long a second server waits for the first to end.
@@ -199,6 +201,9 @@ async fn serve_site(
     let config = &loaded.config;
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
+    // It names the last life, and this one only once it listens. Between the two it would call the
+    // log of a start that was cut off lost, as soon as anybody has worked that log in.
+    data::remove_server_file(&config.site.data);
     let life = site.store.begin_life().await?;
     let counted = site.store.subscribe();
     let left = tokio::select! {
@@ -223,15 +228,10 @@ async fn serve_site(
             "epoch": site.store.epoch(), "life": life,
         }),
     )?;
-    let link = login_link(&edge, &operator.id)?;
+    let greeted = options.prints_link.then_some(&operator);
+    let greeting = greeting::greeting(&edge, &config.site.root, address, greeted)?;
     info!("serving {} at http://{address}", config.site.root);
-    say(&format!(
-        "wiki-browser serves {root}\n  page     {url}   (one-time link, {name})\n  \
-         commands wiki-browser status, wiki-browser --help",
-        root = config.site.root,
-        url = link.url,
-        name = operator.name,
-    ));
+    say(&greeting);
     let grace = config.limits.grace;
     let tracker = TaskTracker::new();
     let (presence, told) =

@@ -1,23 +1,27 @@
 //! Commands on a site that no server serves: they take its lock first.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use camino::Utf8PathBuf;
 use serde_json::Value;
 
 use crate::app::{data, resolve_git, resolve_wb_agent, small_runtime};
-use crate::base::{Clock, Error, Result};
+use crate::base::{Clock, Context, Error, ErrorKind, Result};
 use crate::documents::Repo;
 use crate::flows::offline::{self, OfflineRequest};
 use crate::flows::restore::Offline;
-use crate::process::{Children, FileLock};
-use crate::script::Loaded;
+use crate::process::{self, Children, FileLock};
+use crate::script::{Config, Loaded};
 
 /// Does what is asked, while no server runs and none can start.
 ///
 /// # Errors
-/// `conflict` with code `already_running`; what the request itself says.
+/// `conflict` with code `already_running`; `forbidden` with code `wrong_user` for another user than
+/// the one whose site it is; what the request itself says.
 pub fn offline(loaded: &Loaded, request: OfflineRequest) -> Result<Value> {
     let config = &loaded.config;
     let folder = &config.site.data;
+    refuse_other_user(config)?;
     // A restore may be the first thing that happens on a machine.
     data::make_private(folder)?;
     let lock = FileLock::try_take(&folder.join("lock"))?.ok_or_else(|| {
@@ -43,6 +47,34 @@ pub fn offline(loaded: &Loaded, request: OfflineRequest) -> Result<Value> {
     });
     drop(lock);
     done
+}
+
+/// What another user writes into the data folder, root above all, the server cannot open.
+fn refuse_other_user(config: &Config) -> Result<()> {
+    let data = &config.site.data;
+    let folder = if data.exists() { data } else { &config.folder };
+    let (is_own, _) = process::owner_and_mode(folder)?;
+    if is_own {
+        return Ok(());
+    }
+    let facts = std::fs::metadata(folder);
+    let facts = facts.context(ErrorKind::Unavailable, || format!("cannot look at {folder}"))?;
+    let owner = user_name(facts.uid());
+    let what = format!("{folder} belongs to {owner}, and what is written there must too");
+    let hint = format!("be that user: sudo -u '{owner}' wiki-browser …");
+    Err(Error::new(ErrorKind::Forbidden, what).code("wrong_user").hint(hint))
+}
+
+/// Returns the name of a user, or `#` and the number, which sudo takes too.
+fn user_name(uid: u32) -> String {
+    let text = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let number = uid.to_string();
+    let named = text.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    });
+    named.unwrap_or_else(|| format!("#{uid}"))
 }
 
 async fn repo(loaded: &Loaded) -> Result<Repo> {

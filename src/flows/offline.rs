@@ -28,6 +28,8 @@ pub enum OfflineRequest {
     Recover {
         /// Only the look.
         dry_run: bool,
+        /// Proposals whose text the branch holds are written down as approved.
+        adopt: bool,
     },
     /// What is old is dropped.
     Cleanup {
@@ -56,7 +58,9 @@ pub async fn run(site: &Offline, request: OfflineRequest) -> Result<Value> {
         OfflineRequest::Restore { file, keep_tokens } => {
             json(&restore::restore(site, &file, keep_tokens).await?)
         }
-        OfflineRequest::Recover { dry_run } => json(&restore::recover(site, dry_run).await?),
+        OfflineRequest::Recover { dry_run, adopt } => {
+            json(&restore::recover(site, dry_run, adopt).await?)
+        }
         OfflineRequest::Backup(request) => {
             files::put_in_place(&database)?;
             let start = site.clock.now();

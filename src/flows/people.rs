@@ -154,10 +154,63 @@ where
         .await
 }
 
+/// What a restored database was told of its people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// How many are disabled again.
+    pub disabled: usize,
+    /// How many have their lower role again.
+    pub lowered: usize,
+    /// The name of the one who stays an admin all the same.
+    pub kept: Option<String>,
+    /// How many tokens of that one ended.
+    pub tokens: usize,
+}
+
+/// Takes from the people of a restored database what was taken from them since, as their later rows
+/// say; nothing is given. One active admin is kept, without tokens: what happens next must be the
+/// operator's decision.
+///
+/// # Errors
+/// As any write.
+pub fn take_again(tx: &Tx<'_>, later: &[Person]) -> Result<Taken> {
+    let mut taken = Taken::default();
+    // The disabled first: if somebody must stay, then rather one who had only a lower role.
+    let (ended, active): (Vec<_>, Vec<_>) = later.iter().partition(|it| it.disabled_at.is_some());
+    for newer in ended.into_iter().chain(active) {
+        let Some(then) = people::find(tx.connection(), &newer.id)? else { continue };
+        let ends = newer.disabled_at.is_some() && then.disabled_at.is_none();
+        let falls = newer.role.is_below(then.role);
+        if (ends || falls) && is_last_admin(tx, &then)? {
+            let tokens = people::list_tokens(tx.connection(), &then.id)?.into_iter();
+            let tokens = tokens.filter(|it| it.name != people::OPERATOR_TOKEN_NAME);
+            let tokens: Vec<TokenId> = tokens.map(|it| it.id).collect();
+            taken.tokens += people::revoke_tokens(tx, &tokens)?;
+            taken.kept = Some(then.name);
+            continue;
+        }
+        if ends {
+            people::disable(tx, &then.id)?;
+            changed(tx, &then.id, &Actor::System, "disabled")?;
+            taken.disabled += 1;
+        }
+        if falls {
+            people::set_role(tx, &then.id, newer.role)?;
+            changed(tx, &then.id, &Actor::System, "role")?;
+            taken.lowered += 1;
+        }
+    }
+    Ok(taken)
+}
+
+fn is_last_admin(tx: &Tx<'_>, person: &Person) -> Result<bool> {
+    let is_admin = person.role == Role::Admin && person.disabled_at.is_none();
+    Ok(is_admin && !people::has_other_admin(tx.connection(), &person.id)?)
+}
+
 /// A site that nobody may administer could not be mended without a database tool.
 fn keep_an_admin(tx: &Tx<'_>, person: &Person) -> Result<()> {
-    let is_admin = person.role == Role::Admin && person.disabled_at.is_none();
-    if is_admin && !people::has_other_admin(tx.connection(), &person.id)? {
+    if is_last_admin(tx, person)? {
         let message = format!("{} is the last admin of this site", person.name);
         return Err(Error::conflict("last_admin", message).hint(
             "make another person an admin first: wiki-browser person add NAME --role admin",

@@ -2,10 +2,11 @@
 //!
 //! **Invariant:** until the new database is whole, settled and on the disk, the old one is in
 //! force; and the old one is kept, under a name that is told.
-//! **Invariant:** nothing that may have been done already is done again: a job whose folder says
-//! that it was started is not started by a database that thinks it waits.
+//! **Invariant:** nothing that may have been done already is done again: a job that the replaced
+//! database does not call waiting, or whose folder says that it was started, is not started by a
+//! database that thinks it waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -14,24 +15,19 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{
-    Actor, BlobId, Clock, Context, Error, ErrorKind, Ids, JobId, PersonId, ProposalId, Result,
-    TokenId, TopicId, fault,
+    Actor, Clock, Context, Error, ErrorKind, Ids, JobId, ProposalId, Result, TokenId, fault,
 };
-use crate::documents::commit::{adopt, commit_of};
-use crate::documents::proposal::{self, ProposalFilter};
-use crate::documents::{Proposal, ProposalStatus, Repo};
-use crate::flows::search::Index;
-use crate::flows::{Works, approve, backup as copies, names};
+use crate::documents::Repo;
+use crate::documents::attempt::approvers;
+use crate::flows::backup as copies;
+use crate::flows::people::{Taken, take_again};
+use crate::flows::reconcile::{Adopts, Found, reconcile};
 use crate::jobs::{self, Capacities, job_dir};
-use crate::people;
+use crate::people::{self, Person};
 use crate::script::{Config, Vm};
 use crate::store::salvage::{Salvaged, salvage};
 use crate::store::{MIGRATIONS, Store, backup};
-
-/// How far back git is asked for the commit of an open proposal.
-const COMMITS_MAX: usize = 200;
 
 /// A site that no server serves; the caller holds its lock.
 pub struct Offline {
@@ -47,19 +43,6 @@ pub struct Offline {
     pub clock: Clock,
 }
 
-/// A proposal that the branch holds and the database did not know to be approved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Found {
-    /// The proposal.
-    pub proposal_id: ProposalId,
-    /// Its Topic.
-    pub topic_id: TopicId,
-    /// The commit that holds it.
-    pub commit: BlobId,
-    /// Whether the rows say so now.
-    pub settled: bool,
-}
-
 /// What another database came to.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
@@ -71,12 +54,17 @@ pub struct Report {
     pub epoch: Option<String>,
     /// Jobs that run in the backup: the next start settles them.
     pub jobs_running: usize,
-    /// Jobs that wait in the backup and may have been started since: they are cancelled.
+    /// Jobs that wait in the backup and were started or cancelled since, or may have been: they
+    /// are cancelled.
     pub jobs_cancelled: Vec<JobId>,
     /// Tokens that ended: revoked since the backup, or of an old database that does not say.
     pub tokens_ended: usize,
-    /// People who were disabled since the backup.
+    /// People who were disabled since the backup, and are again.
     pub persons_disabled: usize,
+    /// People who were given a lower role since the backup, and have it again.
+    pub persons_lowered: usize,
+    /// Who was no admin any more and stays one, since the backup has no other; their tokens ended.
+    pub admin_kept: Option<String>,
     /// Proposals whose commits are in the branch.
     pub approvals: Vec<Found>,
     /// Why git was not asked, or could not say all.
@@ -93,12 +81,23 @@ pub struct Report {
     pub dry_run: bool,
 }
 
+/// What is known of the time after a database was written.
+enum Since {
+    /// Nothing came after it: it is what is left of the present one.
+    Nothing,
+    /// What the replaced database says.
+    Known(Old),
+    /// The replaced database cannot be read, or there is none.
+    Unknown,
+}
+
 /// What the old database knows and a backup must not forget.
-#[derive(Default)]
 struct Old {
     rows: BTreeMap<String, i64>,
-    disabled: Vec<PersonId>,
+    queued: BTreeSet<JobId>,
+    persons: Vec<Person>,
     revoked: Vec<TokenId>,
+    approvers: BTreeMap<ProposalId, Actor>,
 }
 
 impl Offline {
@@ -143,25 +142,28 @@ pub async fn restore(site: &Offline, file: &Utf8Path, keep_tokens: bool) -> Resu
     let working = site.clear()?;
     backup::copy(file, &working, MIGRATIONS)?;
     fault::crash_point("restore_copied");
-    let old = old_state(&site.database());
+    let since = since(&site.database());
     let mut report = Report { from: Some(file.to_owned()), ..Report::default() };
     let new_rows = backup::row_counts(&working)?;
-    report.rows_lost = old.as_ref().map(|old| rows_lost(&old.rows, &new_rows));
+    if let Since::Known(old) = &since {
+        report.rows_lost = Some(rows_lost(&old.rows, &new_rows));
+    }
     report.epoch = Some(begin_life(site, &working)?);
-    settle(site, &working, old.as_ref(), keep_tokens, &mut report).await?;
+    settle(site, &working, &since, keep_tokens, &mut report).await?;
     put(site, &working, "replaced", &mut report)?;
     Ok(report)
 }
 
-/// Looks whether the database is whole, and whether git holds approvals that it does not know. A
-/// damaged one is replaced by what can be read of it. With `dry_run` nothing is changed.
+/// Looks whether the database is whole, and whether git holds proposals that it takes for open;
+/// with `adopt` they are written down as approved. A damaged one is replaced by what can be read of
+/// it. With `dry_run` nothing is changed.
 ///
 /// # Errors
 /// `not_found` with code `no_database`; `unavailable` with code `database_corrupt` if nothing of it
 /// can be read.
-pub async fn recover(site: &Offline, dry_run: bool) -> Result<Report> {
+pub async fn recover(site: &Offline, dry_run: bool, adopt: bool) -> Result<Report> {
     let database = site.database();
-    let backups = copies::list(&copies::folder(site.data()))?;
+    let backups = copies::list(&copies::folder(site.data()), site.clock.now())?;
     if !dry_run {
         backup::put_in_place(&database)?;
     }
@@ -179,12 +181,13 @@ pub async fn recover(site: &Offline, dry_run: bool) -> Result<Report> {
     if report.damage.is_empty() && dry_run {
         // On a copy: even opening a database can bring it to a newer version.
         backup::copy(&database, &working, MIGRATIONS)?;
-        reconcile_in(site, &working, false, &mut report).await?;
+        reconcile_in(site, &working, (false, Adopts::Nothing), &mut report).await?;
         site.clear()?;
         return Ok(report);
     }
     if report.damage.is_empty() {
-        reconcile_in(site, &database, true, &mut report).await?;
+        let adopts = if adopt { Adopts::All } else { Adopts::Nothing };
+        reconcile_in(site, &database, (true, adopts), &mut report).await?;
         return Ok(report);
     }
     let saved = salvage(&database, &working, MIGRATIONS, &site.clock);
@@ -195,8 +198,7 @@ pub async fn recover(site: &Offline, dry_run: bool) -> Result<Report> {
     }
     report.from = Some(database);
     report.epoch = Some(begin_life(site, &working)?);
-    // What it says of its tokens and persons was saved with the rest.
-    settle(site, &working, Some(&Old::default()), true, &mut report).await?;
+    settle(site, &working, &Since::Nothing, true, &mut report).await?;
     put(site, &working, "damaged", &mut report)?;
     Ok(report)
 }
@@ -208,14 +210,26 @@ fn advice(backups: &[copies::Backup]) -> String {
     }
 }
 
-fn old_state(database: &Utf8Path) -> Option<Old> {
+fn since(database: &Utf8Path) -> Since {
     let read = || -> Result<Old> {
         let rows = backup::row_counts(database)?;
         backup::look(database, |c| {
-            Ok(Old { rows, disabled: people::disabled(c)?, revoked: people::revoked_tokens(c)? })
+            Ok(Old {
+                rows,
+                queued: jobs::queued(c)?.into_iter().collect(),
+                persons: people::list(c)?,
+                revoked: people::revoked_tokens(c)?,
+                approvers: approvers(c)?,
+            })
         })
     };
-    read().map_err(|cause| warn!("the old database cannot be read: {}", cause.chain())).ok()
+    read().map_or_else(
+        |cause| {
+            warn!("the old database cannot be read: {}", cause.chain());
+            Since::Unknown
+        },
+        Since::Known,
+    )
 }
 
 fn rows_lost(old: &BTreeMap<String, i64>, new: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
@@ -245,7 +259,7 @@ fn put(site: &Offline, working: &Utf8Path, word: &str, report: &mut Report) -> R
 async fn settle(
     site: &Offline,
     working: &Utf8Path,
-    old: Option<&Old>,
+    since: &Since,
     keep_tokens: bool,
     report: &mut Report,
 ) -> Result<()> {
@@ -253,9 +267,13 @@ async fn settle(
     let (stop, writers) = (CancellationToken::new(), TaskTracker::new());
     let writing = writers.spawn(writer.serve(stop.clone()));
     let done = async {
-        settle_rows(site, &store, old, keep_tokens, report).await?;
+        settle_rows(site, &store, since, keep_tokens, report).await?;
         fault::crash_point("restore_settled");
-        reconcile(site, &store, true, report).await
+        let adopts = match since {
+            Since::Known(old) => Adopts::Approved(&old.approvers),
+            Since::Nothing | Since::Unknown => Adopts::All,
+        };
+        reconcile(site, &store, (true, adopts), report).await
     };
     let done = done.await;
     stop.cancel();
@@ -267,22 +285,28 @@ async fn settle(
 async fn settle_rows(
     site: &Offline,
     store: &Store,
-    old: Option<&Old>,
+    since: &Since,
     keep_tokens: bool,
     report: &mut Report,
 ) -> Result<()> {
-    let folder = site.data().join("jobs");
-    let is_known = folder.is_dir();
     let waiting = store.read(jobs::queued).await?;
+    let is_known = site.data().join("jobs").is_dir();
     // Without the folders nothing shows that a job was not started since.
-    let started: Vec<JobId> = waiting
-        .into_iter()
-        .filter(|id| !is_known || std::fs::symlink_metadata(job_dir(site.data(), id)).is_ok())
-        .collect();
-    let (lanes, ids) = (Capacities(site.config.limits.lanes.clone()), started.clone());
-    let (disabled, revoked) =
-        old.map(|it| (it.disabled.clone(), it.revoked.clone())).unwrap_or_default();
-    let ends_all = old.is_none() && !keep_tokens;
+    let has_folder =
+        |id: &JobId| !is_known || std::fs::symlink_metadata(job_dir(site.data(), id)).is_ok();
+    // With a folder only it is not told: folders go after some time, and the cancelled had none.
+    let is_past = |id: &JobId| match since {
+        Since::Nothing => false,
+        Since::Known(old) => !old.queued.contains(id),
+        Since::Unknown => true,
+    };
+    let past: Vec<JobId> = waiting.into_iter().filter(|id| has_folder(id) || is_past(id)).collect();
+    let (lanes, ids) = (Capacities(site.config.limits.lanes.clone()), past.clone());
+    let (persons, revoked) = match since {
+        Since::Known(old) => (old.persons.clone(), old.revoked.clone()),
+        Since::Nothing | Since::Unknown => (Vec::new(), Vec::new()),
+    };
+    let ends_all = matches!(since, Since::Unknown) && !keep_tokens;
     let done = store.write(move |tx| {
         let running = jobs::fence_all(tx)?;
         for id in &ids {
@@ -292,18 +316,14 @@ async fn settle_rows(
             true => people::revoke_all_tokens(tx)?,
             false => people::revoke_tokens(tx, &revoked)?,
         };
-        let mut persons = 0;
-        for id in &disabled {
-            let person = people::find(tx.connection(), id)?;
-            if person.is_some_and(|it| it.disabled_at.is_none()) {
-                people::disable(tx, id)?;
-                persons += 1;
-            }
-        }
-        Ok((running, tokens, persons))
+        Ok((running, tokens, take_again(tx, &persons)?))
     });
-    (report.jobs_running, report.tokens_ended, report.persons_disabled) = done.await?;
-    report.jobs_cancelled = started;
+    let (running, tokens, Taken { disabled, lowered, kept, tokens: of_kept }) = done.await?;
+    report.jobs_running = running;
+    report.jobs_cancelled = past;
+    report.tokens_ended = tokens + of_kept;
+    (report.persons_disabled, report.persons_lowered) = (disabled, lowered);
+    report.admin_kept = kept;
     Ok(())
 }
 
@@ -311,113 +331,15 @@ async fn settle_rows(
 async fn reconcile_in(
     site: &Offline,
     database: &Utf8Path,
-    settles: bool,
+    how: (bool, Adopts<'_>),
     report: &mut Report,
 ) -> Result<()> {
     let (store, writer) = Store::open(database, MIGRATIONS, site.clock.clone())?;
     let (stop, writers) = (CancellationToken::new(), TaskTracker::new());
     let writing = writers.spawn(writer.serve(stop.clone()));
-    let done = reconcile(site, &store, settles, report).await;
+    let done = reconcile(site, &store, how, report).await;
     stop.cancel();
     drop(store);
     writing.await.context(ErrorKind::Internal, || "the writer ended badly".to_owned())?;
     done
-}
-
-/// Looks in git for the commits of proposals that the database takes for open.
-async fn reconcile(
-    site: &Offline,
-    store: &Store,
-    settles: bool,
-    report: &mut Report,
-) -> Result<()> {
-    let repo = match &site.repo {
-        Ok(repo) => repo,
-        Err(cause) => {
-            report.git_problem = Some(cause.chain());
-            return Ok(());
-        }
-    };
-    let ids = Ids::new(site.clock.clone());
-    if settles {
-        let works = Works {
-            store: store.clone(),
-            ids: ids.clone(),
-            config: Arc::clone(&site.config),
-            vm: site.vm.clone(),
-            repo: repo.clone(),
-            wb_agent: site.wb_agent.clone(),
-            search: Index::default(),
-        };
-        // An approval that was under way is finished or taken back first: it holds its branch.
-        if let Err(cause) = approve::recover(&works).await {
-            report.git_problem = Some(cause.chain());
-        }
-    }
-    for proposal in open_proposals(store).await? {
-        match find_approval(repo, store, &ids, &proposal, settles).await {
-            Ok(Some(found)) => report.approvals.push(found),
-            Ok(None) => {}
-            Err(cause) => report.git_problem = Some(cause.chain()),
-        }
-    }
-    repo.close().await;
-    Ok(())
-}
-
-async fn open_proposals(store: &Store) -> Result<Vec<Proposal>> {
-    let mut filter = ProposalFilter {
-        status: Some(ProposalStatus::Open),
-        limit: PAGE_ROWS_MAX,
-        ..ProposalFilter::default()
-    };
-    let mut open = Vec::new();
-    loop {
-        let asked = filter.clone();
-        let page = store.read(move |c| proposal::list(c, &asked)).await?;
-        open.extend(page.items);
-        match page.next {
-            Some(next) => filter.after = Some(next.parse()?),
-            None => return Ok(open),
-        }
-    }
-}
-
-async fn find_approval(
-    repo: &Repo,
-    store: &Store,
-    ids: &Ids,
-    proposal: &Proposal,
-    settles: bool,
-) -> Result<Option<Found>> {
-    let asked = proposal.id.clone();
-    let now = store.read(move |c| proposal::find(c, &asked)).await?;
-    // Another approval may have made it stale meanwhile.
-    let is_open = matches!(now.status, ProposalStatus::Open | ProposalStatus::Stale);
-    let found = commit_of(repo, proposal, COMMITS_MAX).await?;
-    let (Some((commit, approved_by)), true) = (found, is_open) else { return Ok(None) };
-    let mut settled = false;
-    if settles && now.status == ProposalStatus::Open {
-        let approver = store
-            .read(move |c| {
-                let same: Vec<_> = people::list(c)?
-                    .into_iter()
-                    .map(|it| Actor::Person(it.id))
-                    .map(|it| Ok((names::trailer(c, &it)?, it)))
-                    .collect::<Result<_>>()?;
-                let said = approved_by.unwrap_or_default();
-                let mut same = same.into_iter().filter(|(name, _)| *name == said);
-                // Only a name that means one person is that person.
-                Ok(match (same.next(), same.next()) {
-                    (Some((_, one)), None) => one,
-                    _ => Actor::System,
-                })
-            })
-            .await?;
-        let adopted = (ids.mint(), commit.clone(), approver);
-        adopt(repo, store, &approve::settle(), proposal, adopted).await?;
-        settled = true;
-    }
-    let (proposal_id, topic_id) = (proposal.id.clone(), proposal.topic_id.clone());
-    Ok(Some(Found { proposal_id, topic_id, commit, settled }))
 }

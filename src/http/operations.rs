@@ -25,7 +25,8 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/api/backups", site, async |site: Site, _| {
             let folder = backup::folder(&site.config.site.data);
-            reply::ok(&json!({"items": backup::list(&folder)?, "next": null, "folder": folder}))
+            let items = backup::list(&folder, site.store.clock().now())?;
+            reply::ok(&json!({"items": items, "next": null, "folder": folder}))
         }),
         post("/api/backups", site, async |site: Site, mut call| {
             let request: BackupRequest = call.json(BODY_BYTES_MAX).await?;

@@ -20,7 +20,7 @@ pub use login::{
 };
 pub use operator::keep_operator_token;
 pub use person::{
-    NewPerson, Person, Role, actor_name, create_person, disable, disabled, display_name, enable,
+    NewPerson, Person, Role, actor_name, create_person, disable, display_name, enable,
     ensure_operator, find, find_by_name, has_other_admin, list, names, set_role,
 };
 pub use persona::{Persona, PersonaFault, is_persona_name, parse_persona};
@@ -61,7 +61,7 @@ mod tests {
         "person::list",
         "person::first_admin",
         "person::other_admin",
-        "person::disabled",
+        "token::revoke_former",
         "token::revoked",
         "token::revoke_all",
     ];

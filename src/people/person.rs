@@ -35,6 +35,16 @@ impl Role {
             Role::Viewer => "viewer",
         }
     }
+
+    /// Returns whether who has this role may do less than who has the other.
+    pub fn is_below(self, other: Role) -> bool {
+        let rank = |role: Role| match role {
+            Role::Admin => 2,
+            Role::Member => 1,
+            Role::Viewer => 0,
+        };
+        rank(self) < rank(other)
+    }
 }
 
 impl FromStr for Role {
@@ -115,7 +125,6 @@ const SET_ROLE: &str = "UPDATE persons SET role = :role WHERE id = :id";
 const OTHER_ADMIN: &str = "
     SELECT EXISTS (SELECT 1 FROM persons
                    WHERE role = 'admin' AND disabled_ms IS NULL AND id <> :id)";
-const DISABLED: &str = "SELECT id FROM persons WHERE disabled_ms IS NOT NULL";
 
 /// The statements of this file, for the schema test.
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
@@ -128,7 +137,6 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("person::enable", ENABLE),
     ("person::set_role", SET_ROLE),
     ("person::other_admin", OTHER_ADMIN),
-    ("person::disabled", DISABLED),
 ];
 
 /// Most people of one page of the list.
@@ -224,16 +232,6 @@ pub fn set_role(tx: &Tx<'_>, id: &PersonId, role: Role) -> Result<()> {
 pub fn has_other_admin(connection: &Connection, id: &PersonId) -> Result<bool> {
     let mut statement = connection.prepare_cached(OTHER_ADMIN)?;
     Ok(statement.query_row(named_params! {":id": id}, |row| row.get(0))?)
-}
-
-/// Returns the people who are disabled.
-///
-/// # Errors
-/// As any read.
-pub fn disabled(connection: &Connection) -> Result<Vec<PersonId>> {
-    let mut statement = connection.prepare_cached(DISABLED)?;
-    let ids = statement.query_map([], |row| row.get(0))?;
-    Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Returns a person by id.

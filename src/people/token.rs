@@ -107,9 +107,12 @@ const LIST: &str = "
 const REVOKE: &str = "
     UPDATE tokens SET revoked_ms = :now
     WHERE id = :id AND person_id = :person AND revoked_ms IS NULL";
-const REVOKE_NAMED: &str = "
+const REVOKE_FORMER: &str = "
     UPDATE tokens SET revoked_ms = :now
-    WHERE person_id = :person AND name = :name AND hash <> :hash AND revoked_ms IS NULL";
+    WHERE name = :name AND hash <> :hash AND revoked_ms IS NULL";
+const NAME_OF_HASH: &str = "SELECT name FROM tokens WHERE hash = :hash";
+const GIVE: &str = "
+    UPDATE tokens SET person_id = :person, revoked_ms = NULL WHERE hash = :hash";
 const REVOKED: &str = "SELECT id FROM tokens WHERE revoked_ms IS NOT NULL";
 const REVOKE_BY_ID: &str = "
     UPDATE tokens SET revoked_ms = :now WHERE id = :id AND revoked_ms IS NULL";
@@ -123,7 +126,9 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("token::find_by_hash", FIND_BY_HASH),
     ("token::list", LIST),
     ("token::revoke", REVOKE),
-    ("token::revoke_named", REVOKE_NAMED),
+    ("token::revoke_former", REVOKE_FORMER),
+    ("token::name_of_hash", NAME_OF_HASH),
+    ("token::give", GIVE),
     ("token::revoked", REVOKED),
     ("token::revoke_by_id", REVOKE_BY_ID),
     ("token::revoke_all", REVOKE_ALL),
@@ -163,22 +168,30 @@ pub fn create_token(
     Ok((id, secret))
 }
 
-/// Makes the secret of `data/operator.token` the one operator's token of this person.
+/// Makes the secret of `data/operator.token` the one operator's token, and gives it to this person:
+/// who had it before may be no admin any more.
 ///
 /// # Errors
-/// `conflict` if another person has this secret.
+/// `conflict` with code `token_taken` if a token that somebody made has this secret.
 pub fn ensure_operator_token(
     tx: &Tx<'_>,
     ids: &Ids,
     person: &PersonId,
     secret: &str,
 ) -> Result<()> {
-    tx.prepare_cached(REVOKE_NAMED)?.execute(named_params! {
-        ":person": person, ":name": OPERATOR_TOKEN_NAME, ":hash": digest_hex(secret),
-        ":now": tx.now(),
+    let hash = digest_hex(secret);
+    tx.prepare_cached(REVOKE_FORMER)?.execute(named_params! {
+        ":name": OPERATOR_TOKEN_NAME, ":hash": hash, ":now": tx.now(),
     })?;
-    match find_by_secret(tx.connection(), secret, tx.now())? {
-        Some(owner) if owner.is_operator && owner.person.id == *person => Ok(()),
+    let name: Option<String> = tx
+        .prepare_cached(NAME_OF_HASH)?
+        .query_row(named_params! {":hash": hash}, |row| row.get(0))
+        .optional()?;
+    match name.as_deref() {
+        Some(OPERATOR_TOKEN_NAME) => {
+            tx.prepare_cached(GIVE)?.execute(named_params! {":hash": hash, ":person": person})?;
+            Ok(())
+        }
         Some(_) => Err(Error::conflict("token_taken", "the operator's token is another's token")
             .hint("remove data/operator.token and start again")),
         None => {
@@ -323,7 +336,7 @@ mod tests {
     use super::*;
     use crate::base::Clock;
     use crate::people::for_test::{START, database};
-    use crate::people::{disable, ensure_operator};
+    use crate::people::{NewPerson, Role, create_person, disable, ensure_operator};
 
     #[test]
     fn a_secret_leads_to_its_person_until_it_is_revoked() {
@@ -373,6 +386,21 @@ mod tests {
         }
         assert!(find_by_secret(tx.connection(), "wb_one", START).unwrap().is_none());
         assert!(find_by_secret(tx.connection(), "wb_two", START).unwrap().unwrap().is_operator);
+        // It follows who is the operator, also from one who is nobody any more.
+        let new = |name: &str| NewPerson {
+            name: name.to_owned(),
+            display_name: name.to_owned(),
+            email: None,
+            role: Role::Admin,
+        };
+        let bo = create_person(&tx, &ids, &new("bo")).unwrap();
+        disable(&tx, &ada.id).unwrap();
+        ensure_operator_token(&tx, &ids, &bo.id, "wb_two").unwrap();
+        let owner = find_by_secret(tx.connection(), "wb_two", START).unwrap().unwrap();
+        assert_eq!((owner.person.id, owner.is_operator), (bo.id.clone(), true));
+        let made = create_token(&tx, &ids, &bo.id, "ci", &TokenScope::ALL, None).unwrap().1;
+        let taken = ensure_operator_token(&tx, &ids, &bo.id, &made);
+        assert_eq!(taken.unwrap_err().code_str(), "token_taken");
         let taken = create_token(&tx, &ids, &ada.id, "operator", &TokenScope::ALL, None);
         assert_eq!(taken.unwrap_err().code_str(), "bad_name");
     }

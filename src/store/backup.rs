@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -16,12 +16,14 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
 use crate::base::{Context, Error, ErrorKind, Result, fault, random_token};
 use crate::store::Migration;
-use crate::store::trouble::is_of_index;
+use crate::store::trouble::{BACKUPS, is_of_index};
 
 /// What the name of a copy ends with while it is being written.
 const PART: &str = ".part";
 /// What the database that is to be put in place is called; beside `wiki.db` it is `wiki.db.next`.
 const NEXT: &str = ".next";
+/// How the names of databases begin that were replaced and kept.
+const KEPT: [&str; 2] = ["replaced-", "damaged-"];
 /// Most faults that are told of a damaged database.
 const FAULTS_MAX: usize = 10;
 /// How often a copy is handed to the disk while it is written.
@@ -319,15 +321,16 @@ pub fn replace(database: &Utf8Path, ready: &Utf8Path) -> Result<()> {
     put_in_place(database)
 }
 
-/// Does what is left of a decided replacement; nothing if there is none. The log of the old
-/// database goes first: SQLite would take it for the new one's.
+/// Does what is left of a decided replacement; if there is none, it takes back what one that was
+/// not decided left. The log of the old database goes first: SQLite would take it for the new
+/// one's.
 ///
 /// # Errors
 /// `unavailable` if the files cannot be moved.
 pub fn put_in_place(database: &Utf8Path) -> Result<()> {
     let next = next_of(database);
     if fs::symlink_metadata(&next).is_err() {
-        return Ok(());
+        return not_kept(database);
     }
     for ending in ["-wal", "-shm", "-journal"] {
         let path = format!("{database}{ending}");
@@ -344,6 +347,53 @@ pub fn put_in_place(database: &Utf8Path) -> Result<()> {
     fs::rename(&next, database)
         .context(ErrorKind::Unavailable, || format!("cannot put {next} in place"))?;
     sync_folder_of(database)
+}
+
+/// Removes the other names that [`keep_aside`] gave to files that are in force still: what is
+/// called kept would change with the database.
+fn not_kept(database: &Utf8Path) -> Result<()> {
+    let Ok(own) = fs::metadata(database) else { return Ok(()) };
+    let folder = database.parent().unwrap_or(Utf8Path::new(".")).join(BACKUPS);
+    if own.nlink() < 2 || !folder.is_dir() {
+        return Ok(());
+    }
+    let cannot = || format!("cannot read {folder}");
+    for entry in folder.read_dir_utf8().context(ErrorKind::Unavailable, cannot)? {
+        let path = entry.context(ErrorKind::Unavailable, cannot)?.into_path();
+        let name = path.file_name().unwrap_or_default();
+        let is_ours = KEPT.iter().any(|word| name.starts_with(word)) && name.ends_with(".db");
+        let is_same = fs::symlink_metadata(&path)
+            .is_ok_and(|it| (it.dev(), it.ino()) == (own.dev(), own.ino()));
+        if !(is_ours && is_same) {
+            continue;
+        }
+        // The log first: without its database nothing would lead to it.
+        for path in [format!("{path}-wal"), path.to_string()] {
+            match fs::remove_file(&path) {
+                Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(cause)
+                        .context(ErrorKind::Unavailable, || format!("cannot remove {path}"));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the life of a database.
+///
+/// # Errors
+/// `not_found`; `invalid` with code `not_a_backup`; `unavailable` if it cannot be read.
+pub fn epoch_of(path: &Utf8Path) -> Result<String> {
+    look_at_file(path)?;
+    let reading = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let epoch = reading.query_row("SELECT epoch FROM site", [], |row| row.get(0)).optional();
+    let epoch: Option<String> = epoch
+        .map_err(Error::from)
+        .context(ErrorKind::Unavailable, || format!("cannot read {path}"))
+        .map_err(|cause| keep_code(cause, path))?;
+    epoch.ok_or_else(|| not_a_backup(path))
 }
 
 /// Makes a private folder for copies.

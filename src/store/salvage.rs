@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use crate::base::{Clock, Context, Error, ErrorKind, Result};
 use crate::store::backup::open;
-use crate::store::{Migration, migrate};
+use crate::store::{Migration, create_private, migrate};
 
 /// Rounds in which rows that refer to lost ones are mended; each round may orphan others.
 const ROUNDS_MAX: usize = 20;
@@ -42,8 +42,8 @@ pub fn salvage(
     migrations: &[Migration],
     clock: &Clock,
 ) -> Result<Vec<Salvaged>> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    let writing = open(into, flags)?;
+    create_private(into)?;
+    let writing = open(into, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     migrate(&writing, migrations, clock)?;
     writing.pragma_update(None, "foreign_keys", false)?;
     let reading = open(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;

@@ -19,7 +19,7 @@ const DISK: [&str; 4] = ["disk_full", "read_only", "disk_error", "database_locke
 /// As many bytes are written to see what is wrong with a disk: more than a page.
 const PROBE_BYTES: usize = 16 * 1024;
 /// The folder of backups below the data folder.
-const BACKUPS: &str = "backups";
+pub(super) const BACKUPS: &str = "backups";
 
 /// Why nothing, or not everything, can be written.
 #[derive(Clone, Debug, PartialEq, Eq)]

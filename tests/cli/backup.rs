@@ -1,6 +1,7 @@
 //! Backups while clients write, restoring them, and what a kill in the middle leaves.
 
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -185,12 +186,21 @@ fn a_backup_never_replaces_a_file_and_keeps_only_so_many() {
     refused(&bench, &["backup", "--to", folder.join("none").as_str()], 4, "not_found");
     let (exit, _, err) = bench.cli(&["backup", "/proc/none/x.db", "--json"]);
     assert!(exit == 6 && err.contains("\"backup_failed\"") && err.contains("hint"), "{err}");
-    for n in 1..4 {
-        std::fs::write(folder.join(format!("site-2020010{n}T000000Z.db")), "old").unwrap();
+    let first = bench.json(&["backup", "--to", folder.as_str()]);
+    let name = Utf8Path::new(first["path"].as_str().unwrap()).file_name().unwrap();
+    let key = name.split('-').nth(1).unwrap();
+    // Others have their copies in the same folder, and so had this site before its last restore.
+    let others = ["site-0a1b2c3d-20200101T000000000Z.db", "site-20200101T000000Z.db"];
+    for name in others {
+        std::fs::write(folder.join(name), "another's").unwrap();
     }
-    let made = bench.json(&["backup", "--to", folder.as_str(), "--keep", "2"]);
+    for n in 1..4 {
+        std::fs::write(folder.join(format!("site-{key}-2020010{n}T000000000Z.db")), "old").unwrap();
+    }
+    let made = bench.json(&["backup", "--to", folder.as_str(), "--keep", "3"]);
     assert_eq!(made["removed"].as_array().unwrap().len(), 2, "{made}");
-    assert!(folder.join("site-20200103T000000Z.db").exists() && file.exists());
+    assert!(folder.join(format!("site-{key}-20200103T000000000Z.db")).exists() && file.exists());
+    assert!(others.iter().all(|it| folder.join(it).exists()));
     server.stop();
     // Without a server the command does it itself.
     let alone = bench.json(&["backup", "alone.db"]);
@@ -238,6 +248,14 @@ fn a_kill_during_a_restore_leaves_the_old_database_or_the_new_one() {
         }
         server.kill();
         whole(&bench.data.join("wiki.db"));
+        // What is called kept is no other name of what is in force.
+        let kept = bench.data.join("backups").read_dir_utf8().unwrap().map(Result::unwrap);
+        let kept: Vec<_> = kept.filter(|it| it.file_name().starts_with("replaced-")).collect();
+        let links = bench.data.join("wiki.db").metadata().unwrap().nlink();
+        assert!(links == 1 && kept.is_empty() == (expected == 2), "{point}: {kept:?}");
+        for it in kept {
+            std::fs::remove_file(it.path()).unwrap();
+        }
     }
     said(&bench, &["restore", &backup]);
     let server = bench.serve();

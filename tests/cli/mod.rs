@@ -10,6 +10,7 @@ mod job;
 mod operations;
 mod people;
 mod proposal;
+mod restore;
 mod script;
 mod serve;
 mod site;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -269,6 +269,9 @@ fn the_log_is_text_or_json_and_names_every_request() {
     assert!(entries.iter().any(|it| it["route"] == "/api/agent/jobs" && it["status"] == 202));
     let copies = bench.data.join("backups").read_dir_utf8().unwrap().count();
     assert_eq!(copies, 0, "no daily backup was asked for");
+    // One with a name of the future, from a clock that was wrong, does not stand in for the others.
+    let ahead = bench.data.join("backups/daily-20990101T000000Z.db");
+    std::fs::write(&ahead, "from a clock that was wrong").unwrap();
 
     let server = bench.serve_with(&[("WB_LOG", "debug"), ("WB_ABSENT", "backup_wait")]);
     bench.get("/api/me").ok();
@@ -281,8 +284,10 @@ fn the_log_is_text_or_json_and_names_every_request() {
     }
     until("there is a daily backup", || {
         let all = bench.json(&["backup", "--list"]);
-        all["items"].as_array().unwrap().iter().any(|it| it["daily"] == true)
+        let newest = &all["items"][0];
+        newest["daily"] == true && newest["path"] != ahead.as_str()
     });
+    assert!(measures(&bench)["wb_backup_size_bytes"].samples["wb_backup_size_bytes"] > 4_000.0);
     server.stop();
 }
 
@@ -328,6 +333,7 @@ fn a_damaged_database_is_saved_as_far_as_it_can_be_read() {
     assert_eq!(table("incorporation_proposals")["rows"], 1);
     let kept = report["kept"][0].as_str().unwrap();
     assert!(kept.contains("damaged-"), "{kept}");
+    assert_eq!(database.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read(kept).unwrap(), bytes);
     let server = bench.serve();
     assert_eq!(bench.get("/api/topics").ok()["items"].as_array().unwrap().len(), 1);

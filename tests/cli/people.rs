@@ -193,3 +193,30 @@ fn shells_are_told_what_can_be_completed() {
     }
     super::wiki_browser(folder.path()).args(["completions", "tcsh"]).assert().code(2);
 }
+
+/// The credential on the disk follows who is the operator, whatever became of who had it.
+#[test]
+fn the_operator_who_is_demoted_or_disabled_stops_no_start() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    said(&bench, &["person", "add", "bo", "--role", "admin"]);
+    said(&bench, &["person", "add", "cy", "--role", "admin"]);
+    let me = || bench.get("/api/me").ok()["person"]["name"].clone();
+    assert_eq!(me(), "ada");
+    let old = bench.operator();
+    said(&bench, &["person", "role", "ada", "member"]);
+    server.stop();
+    let server = bench.serve();
+    assert_eq!(me(), "bo");
+    said(&bench, &["person", "disable", "bo"]);
+    server.stop();
+    let server = bench.serve();
+    assert_eq!((me(), bench.operator()), (json!("cy"), old.clone()));
+    // A new one ends the old one, whoever had that.
+    server.stop();
+    std::fs::remove_file(bench.data.join("operator.token")).unwrap();
+    let server = bench.serve();
+    assert_eq!(me(), "cy");
+    assert_eq!(bench.send(&Call::get("/api/me").token(&old)).status, 401);
+    server.stop();
+}

@@ -2,8 +2,8 @@
 
 use std::net::TcpListener;
 
-use super::desk::{operator, refused, text};
-use crate::support::Bench;
+use super::desk::{Running, operator, refused, text};
+use crate::support::{Bench, Call, until};
 
 /// Returns a bench whose script has these lines in place of `listen = "127.0.0.1:0"`.
 fn bench_with(listen: &str, lua: &str) -> Bench {
@@ -38,6 +38,27 @@ fn a_second_server_says_who_has_the_site() {
     assert_eq!(bench.json(&["status"])["ready"]["status"], "ready");
     server.stop();
     refused(&bench, &["status"], 6, "no_server");
+}
+
+#[test]
+fn a_log_holds_no_link_unless_that_is_asked_for() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let address = server.address();
+    until("it says where it is", || server.log().contains("wiki-browser login prints"));
+    let said = server.log();
+    assert!(said.contains(&format!("page     http://{address}   (")), "{said}");
+    assert!(!said.contains("/login/"), "{said}");
+    server.stop();
+    let mut asked = Running::new(&bench, &["serve", "--print-link"]);
+    until("it prints a link", || asked.out().contains("/login/"));
+    let out = asked.out();
+    let link = out.split_whitespace().find(|it| it.contains("/login/")).unwrap();
+    let (address, code) = link.strip_prefix("http://").unwrap().split_once("/login/").unwrap();
+    let look = Call::get(&format!("/login/{code}")).tcp(address.parse().unwrap());
+    assert_eq!(look.status, 200, "{look:?}");
+    asked.signal("TERM");
+    assert_eq!(asked.wait(), Some(0));
 }
 
 #[test]

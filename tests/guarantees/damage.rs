@@ -154,6 +154,31 @@ fn g29_a_log_that_is_gone_is_noticed() {
     bench.serve().stop();
 }
 
+/// A start that is cut off while it recovers has begun a life of its own.
+#[test]
+fn g29_a_log_that_was_worked_in_after_a_start_was_cut_off_is_not_missed() {
+    let bench = Bench::new();
+    bench.word_kind("long", "timeout = \"1h\"", "exec sleep 600");
+    let server = bench.serve();
+    let job = bench.job("long", json!({"word": "x"}));
+    bench.wait_status(&job, "running");
+    server.kill();
+    until("its guard has ended", || bench.alive().is_empty());
+    let mut server = bench.start(&[("WB_CRASH_AT", "before_settle")]);
+    let (status, _) = server.wait();
+    assert!(status.code().is_none(), "{status:?}: {}", server.log());
+    assert!(bench.data.join("wiki.db-wal").exists());
+    bench.json(&["cleanup"]);
+    // Who looks at it last works the log in.
+    let looking = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
+    looking.query_row("SELECT COUNT(*) FROM topics", [], |row| row.get::<_, i64>(0)).unwrap();
+    drop(looking);
+    assert!(!bench.data.join("wiki.db-wal").exists());
+    let server = bench.serve();
+    assert_eq!(bench.ended(&job)["reason"], "server_restarted");
+    server.stop();
+}
+
 /// The index of the log is rebuilt from the log.
 #[test]
 fn g29_an_index_of_the_log_that_is_stale_or_garbage_does_no_harm() {

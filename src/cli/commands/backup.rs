@@ -52,12 +52,13 @@ pub(in crate::cli) struct BackupArgs {
 /// `restore`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The server must not run. The file is checked first; the database that is replaced is kept, and its
-name is printed. Clients are told to read afresh, browsers sign in again, and what was revoked since
-the backup stays revoked. Commits that were approved since are found in git and written down.
+The server must not run. Be the user whose data folder it is. The file is checked first; the
+database that is replaced is kept, and its name is printed. Clients are told to read afresh,
+browsers sign in again, and what was revoked since the backup stays revoked. Commits that were
+approved since are found in git and written down.
 
 Example:
-  wiki-browser restore data/backups/daily-20260102T030405Z.db")]
+  wiki-browser restore data/backups/daily-20260102T030405678Z.db")]
 pub(in crate::cli) struct RestoreArgs {
     /// The backup
     file: Utf8PathBuf,
@@ -70,8 +71,8 @@ pub(in crate::cli) struct RestoreArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The server must not run. Checks the database; a damaged one is replaced by all rows of it that can
-be read, and kept beside it. Then looks in git for approved proposals that the database takes for
-open.
+be read, and kept beside it. Then looks in git for commits of proposals that the database takes for
+open. Of a whole database they are only told: whoever may commit can write such a commit.
 
 Exits 0 if the database is whole now, 1 if it is damaged and --dry-run was given.
 
@@ -82,6 +83,9 @@ pub(in crate::cli) struct RecoverArgs {
     /// Only say what is wrong and what could be saved
     #[arg(long)]
     dry_run: bool,
+    /// Write open proposals down as approved, by nobody, whose commits are in the branch
+    #[arg(long, conflicts_with = "dry_run")]
+    adopt: bool,
 }
 
 /// `cleanup`.
@@ -132,7 +136,8 @@ fn list(desk: &Desk) -> Result<()> {
         Ok(answer) => answer,
         Err(cause) if cause.code_str() == "no_server" => {
             let folder = crate::flows::backup::folder(&loaded(desk)?.config.site.data);
-            json!({"items": crate::flows::backup::list(&folder)?, "next": null, "folder": folder})
+            let items = crate::flows::backup::list(&folder, desk.now())?;
+            json!({"items": items, "next": null, "folder": folder})
         }
         Err(cause) => return Err(cause),
     };
@@ -165,11 +170,26 @@ fn offline(desk: &Desk, request: OfflineRequest) -> Result<Value> {
 
 fn loaded(desk: &Desk) -> Result<script::Loaded> {
     let path = desk.script()?;
-    script::load(&path).map_err(|report| {
+    let loaded = script::load(&path).map_err(|report| {
         Error::internal(format!("{path} has {}", report.summary()))
             .code("bad_script")
             .hint("it names the data folder; wiki-browser check says what is wrong")
-    })
+    })?;
+    // Whose database it is depends on it: one that is named and passed over is another's.
+    let own = &loaded.config.site.data;
+    if let Some(named) = desk.data()
+        && real(named)? != real(own)?
+    {
+        return Err(Error::invalid(format!("{named} is not the data folder of {path}, but {own}"))
+            .code("other_data")
+            .hint("without a server the script counts: name it with --config, without --data"));
+    }
+    Ok(loaded)
+}
+
+/// Returns the one name of a folder, also of one that is not there yet.
+fn real(path: &Utf8Path) -> Result<Utf8PathBuf> {
+    path.canonicalize_utf8().or_else(|_| absolute(path))
 }
 
 fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf> {
@@ -191,7 +211,8 @@ pub(in crate::cli) fn restore(desk: &Desk, args: &RestoreArgs) -> Result<()> {
 
 /// Says what is wrong with the database, and mends it.
 pub(in crate::cli) fn recover(desk: &Desk, args: &RecoverArgs) -> Result<u8> {
-    let report = offline(desk, OfflineRequest::Recover { dry_run: args.dry_run })?;
+    let request = OfflineRequest::Recover { dry_run: args.dry_run, adopt: args.adopt };
+    let report = offline(desk, request)?;
     let is_damaged = report["damage"].as_array().is_some_and(|it| !it.is_empty());
     desk.screen.answer(&report, |screen, report| {
         match (is_damaged, args.dry_run) {
@@ -232,25 +253,47 @@ fn told(desk: &Desk, report: &Value) -> Result<()> {
         ("jobs_running", "running then: they are settled at the next start"),
         ("tokens_ended", "tokens ended: make new ones with wiki-browser token create"),
         ("persons_disabled", "persons are disabled, as they were before"),
+        ("persons_lowered", "persons have the lower role that they had before"),
     ] {
         if count(name) > 0 {
             desk.detail("note", &format!("{} {what}", count(name)))?;
         }
     }
+    let kept = line(report, "admin_kept");
+    if !kept.is_empty() {
+        let what = "stays an admin, without tokens: the backup has no other";
+        desk.detail("note", &format!("{kept} {what}"))?;
+    }
     let cancelled = report["jobs_cancelled"].as_array().map_or(0, Vec::len);
     if cancelled > 0 {
-        let what = "waiting jobs are cancelled, since they may have been started after the backup";
+        let what = "waiting jobs are cancelled: after the backup they were started or cancelled, \
+                    or may have been";
         desk.detail("note", &format!("{cancelled} {what}"))?;
     }
-    for it in report["approvals"].as_array().into_iter().flatten() {
-        let commit: String = text(it, "commit").chars().take(10).collect();
-        let what = if it["settled"] == true { "is approved:" } else { "is taken for open:" };
-        let id = line(it, "proposal_id");
-        desk.detail("approval", &format!("{id} {what} commit {}", escape::line(&commit)))?;
-    }
+    approvals(desk, report)?;
     desk.detail("git", &line(report, "git_problem"))?;
     for (table, rows) in report["rows_lost"].as_object().into_iter().flatten() {
         desk.detail("lost", &format!("{rows} rows of {} that came later", escape::line(table)))?;
+    }
+    Ok(())
+}
+
+/// Says which open proposals the branch holds.
+fn approvals(desk: &Desk, report: &Value) -> Result<()> {
+    let mut is_open = false;
+    for it in report["approvals"].as_array().into_iter().flatten() {
+        let commit: String = text(it, "commit").chars().take(10).collect();
+        let what = if it["settled"] == true { "is approved:" } else { "is taken for open:" };
+        let says = match line(it, "claimed_by") {
+            name if name.is_empty() => String::new(),
+            name => format!(", which says: approved by {name}"),
+        };
+        let id = line(it, "proposal_id");
+        desk.detail("approval", &format!("{id} {what} commit {}{says}", escape::line(&commit)))?;
+        is_open |= it["settled"] != true;
+    }
+    if is_open {
+        desk.screen.note("if that is right: wiki-browser recover --adopt");
     }
     Ok(())
 }

@@ -151,7 +151,13 @@ impl Desk {
             script: self.script()?,
             is_json_log: flags.log_format == LogFormatWord::Json,
             daily_backups: flags.daily_backups,
+            prints_link: flags.print_link || self.screen.is_terminal(),
         })
+    }
+
+    /// Returns the data folder that was named with `--data`.
+    pub(super) fn data(&self) -> Option<&Utf8Path> {
+        self.common.data.as_deref()
     }
 
     /// Returns the path of this site's script.

@@ -9,8 +9,22 @@ use crate::documents::git::Repo;
 use crate::documents::proposal::Proposal;
 use crate::store::{Store, Tx};
 
+/// An approval that is written down afterwards.
+#[derive(Clone, Debug)]
+pub struct Adopted {
+    /// The id of the journal's row; new.
+    pub id: AttemptId,
+    /// The commit that holds the text.
+    pub commit: BlobId,
+    /// Who approved it.
+    pub approver: Actor,
+    /// How it was found.
+    pub note: String,
+}
+
 /// Returns the commit of the branch that is checked out which holds the text of an open proposal
-/// and names its Topic, and the name in its trailer `Approved-by`.
+/// and names its Topic, and the name in its trailer `Approved-by`. Whoever may commit can write
+/// both trailers.
 ///
 /// # Errors
 /// As git.
@@ -41,7 +55,7 @@ pub async fn adopt(
     store: &Store,
     settle: &Settle,
     proposal: &Proposal,
-    (id, commit, approver): (AttemptId, BlobId, Actor),
+    Adopted { id, commit, approver, note }: Adopted,
 ) -> Result<()> {
     let Some(branch) = repo.branch().await? else {
         return Err(Error::conflict("detached_head", "no branch is checked out"));
@@ -70,6 +84,7 @@ pub async fn adopt(
     let work = move |tx: &Tx<'_>| {
         attempt::prepare(tx, &attempt)?;
         attempt::complete(tx, &settled.attempt, &settled.committed.commit)?;
+        attempt::annotate(tx, &settled.attempt, &note)?;
         settle(tx, &settled)
     };
     store.write(work).await

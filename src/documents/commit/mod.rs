@@ -27,7 +27,7 @@ use crate::documents::git::{Head, Moved, Repo};
 use crate::store::{Store, Tx};
 
 pub use crate::documents::git::Person;
-pub use adopt::{adopt, commit_of};
+pub use adopt::{Adopted, adopt, commit_of};
 pub use message::{Trailers, commit_message};
 pub use recover::{Outcome, Recovered, recover};
 pub use survey::obstacle;

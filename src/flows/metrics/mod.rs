@@ -289,7 +289,7 @@ impl Meter {
         out.value(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
         let now = self.works.store.clock().now();
         let data = &self.works.config.site.data;
-        if let Some(newest) = backup::newest(data) {
+        if let Some(newest) = backup::newest(data, now) {
             out.gauge("wb_backup_age_seconds", "Age of the newest backup in the data folder.");
             out.value(&[], between(newest.at, now).as_secs_f64());
             out.gauge("wb_backup_size_bytes", "Size of the newest backup in the data folder.");

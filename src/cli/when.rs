@@ -18,6 +18,14 @@ pub(super) fn ago(now: Millis, text: &str) -> String {
     if seconds < 0 { format!("in {count} {unit}") } else { format!("{count} {unit} ago") }
 }
 
+/// The same, with the seconds of what is to come within the hour: somebody waits for it.
+pub(super) fn exact(now: Millis, text: &str) -> String {
+    match parse(text).map(|at| at.0 - now.0) {
+        Some(ahead @ 60_000..3_600_000) => format!("in {}", span(ahead)),
+        _ => ago(now, text),
+    }
+}
+
 fn one_unit(seconds: u64) -> (u64, &'static str) {
     match seconds {
         0..60 => (seconds, "s"),
@@ -57,6 +65,15 @@ mod tests {
             ("yesterday", "yesterday"),
         ] {
             assert_eq!(ago(now, text), told);
+        }
+        for (text, told) in [
+            ("", ""),
+            ("2026-01-02T03:14:06.678Z", "in 10m01s"),
+            ("2026-01-02T03:04:55Z", "in 49 s"),
+            ("2026-01-02T05:04:06Z", "in 2 h"),
+            ("2026-01-02T03:00:05Z", "4 min ago"),
+        ] {
+            assert_eq!(exact(now, text), told);
         }
     }
 

@@ -65,7 +65,8 @@ pub(super) fn hold(tx: &Tx<'_>, engine: &str, job: &Job, limit: Limit) -> Result
         Some(before) if job.started_at.is_some_and(|it| it < before.until) => before.strikes,
         Some(before) => before.strikes.saturating_add(1),
     };
-    let said = limit.retry_at.filter(|it| *it > now).map(|it| it.min(now.plus(AHEAD_MS_MAX)));
+    let said = limit.retry_at.filter(|it| *it > now && !limit.is_prose);
+    let said = said.map(|it| it.min(now.plus(AHEAD_MS_MAX)));
     let doublings = u32::try_from(strikes - 1).unwrap_or(0).min(16);
     let guess = now.plus((FIRST_MS << doublings).min(LONGEST_MS));
     let before = before.filter(|it| it.until > now);

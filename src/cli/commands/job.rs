@@ -26,6 +26,7 @@ pub(in crate::cli) enum JobCommand {
         id: String,
     },
     /// Watch a job until it ends; exits 0 if it succeeded, 1 otherwise
+    #[command(after_help = "A server that goes away meanwhile is waited for, 120s at most.")]
     Follow {
         /// Id of the job
         id: String,
@@ -119,7 +120,8 @@ pub(in crate::cli) struct ListArgs {
 #[command(after_help = "\
 An input is NAME=VALUE; NAME=@FILE takes the value from a file (@- is standard input), and
 NAME:=JSON is taken as it is. What follows from another input is left out. The kinds and their
-inputs are in the script; `wiki-browser check --print` lists them.
+inputs are in the script; `wiki-browser check --print` lists them. With --wait a server that goes
+away meanwhile is waited for, 120s at most.
 
 Examples:
   wiki-browser job create incorporate topic_id=7f3a --wait
@@ -229,6 +231,7 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
         desk.detail(name, &line(job, name))?;
     }
     desk.detail("waits", &line(&job["waiting"], "message"))?;
+    desk.detail("priority", &number(job, "priority"))?;
     desk.detail("by", &line(job, "requested_by_name"))?;
     for (name, at) in [
         ("asked", "created_at"),
@@ -237,14 +240,15 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
         ("ended", "completed_at"),
         ("try again", "retry_at"),
     ] {
-        desk.detail(name, &escape::line(&desk.ago(&job[at])))?;
+        let at = job[at].as_str().unwrap_or_default();
+        desk.detail(name, &escape::line(&when::exact(desk.now(), at)))?;
     }
     desk.detail("exit code", &number(job, "exit_code"))?;
     desk.detail("signal", &escape::line(&scalar(&job["signal"])))?;
     desk.detail("cost", &number(job, "cost_usd"))?;
     desk.detail("summary", &line(job, "summary"))?;
-    if !job["warnings"].as_array().is_none_or(Vec::is_empty) {
-        desk.detail("warnings", &escape::line(&job["warnings"].to_string()))?;
+    for warning in job["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        desk.detail("warning", &escape::line(warning))?;
     }
     changes::describe(desk, job)?;
     for (name, value) in job["inputs"].as_object().into_iter().flatten() {

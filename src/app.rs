@@ -156,6 +156,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     let database = config.site.data.join("wiki.db");
     // A restore that was cut off after it was decided.
     store::backup::put_in_place(&database)?;
+    data::refuse_lost_database(&config.site.data, &database)?;
     data::refuse_lost_log(&config.site.data, &database)?;
     let (store, writer) = Store::open(&database, MIGRATIONS, clock.clone())?;
     let ids = Ids::new(clock);
@@ -468,7 +469,7 @@ pub fn resolve_git(path: &str, folder: &Utf8Path) -> Result<Utf8PathBuf> {
 /// Returns what the operator should know although the site starts.
 fn warnings(loaded: &Loaded) -> Vec<String> {
     let mut warnings: Vec<String> =
-        loaded.warnings.iter().map(|it| it.to_string().trim_end().to_owned()).collect();
+        loaded.warnings.iter().map(script::Diagnostic::headline).collect();
     if process::is_root() {
         let config = &loaded.config;
         let used = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));

@@ -8,6 +8,7 @@ use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result, SourcePath, TopicId};
 use crate::documents;
 use crate::flows::inputs::{self, Checked};
+use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, changes, kept_answer, order, page_limit, prepare};
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting, job_dir};
 use crate::people::{self, Caller, Person, Role};
@@ -120,6 +121,7 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
             {
                 return kept["job_id"].as_str().unwrap_or_default().parse();
             }
+            refuse_disabled(tx.connection(), &new.requested_by)?;
             queue.admit(tx, &new)?;
             let id = jobs::enqueue(tx, &ids, queue.capacities(), &new)?;
             if let Some(key) = &key {

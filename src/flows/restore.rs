@@ -22,12 +22,13 @@ use crate::base::{
 use crate::documents::commit::{adopt, commit_of};
 use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{Proposal, ProposalStatus, Repo};
+use crate::flows::people::cancel_waiting;
 use crate::flows::{Works, approve, backup as copies, names};
 use crate::jobs::{self, Capacities, job_dir};
 use crate::people;
 use crate::script::{Config, Vm};
 use crate::store::salvage::{Salvaged, salvage};
-use crate::store::{MIGRATIONS, Store, backup};
+use crate::store::{CORRUPT, MIGRATIONS, Store, backup};
 
 /// How far back git is asked for the commit of an open proposal.
 const COMMITS_MAX: usize = 200;
@@ -86,6 +87,8 @@ pub struct Report {
     pub tables: Vec<Salvaged>,
     /// What is wrong with the database, in SQLite's words.
     pub damage: Vec<String>,
+    /// Why nothing at all of a damaged database could be saved.
+    pub not_saved: Option<String>,
     /// The copies that could be restored, newest first.
     pub backups: Vec<copies::Backup>,
     /// Whether nothing was changed.
@@ -186,8 +189,14 @@ pub async fn recover(site: &Offline, dry_run: bool) -> Result<Report> {
         reconcile_in(site, &database, true, &mut report).await?;
         return Ok(report);
     }
-    let saved = salvage(&database, &working, MIGRATIONS, &site.clock);
-    report.tables = saved.map_err(|cause| cause.hint(advice(&report.backups)))?;
+    match salvage(&database, &working, MIGRATIONS, &site.clock) {
+        Ok(tables) => report.tables = tables,
+        // What was asked is told: that it is beyond saving is an answer too.
+        Err(cause) if dry_run && cause.code_str() == CORRUPT => {
+            report.not_saved = Some(cause.message().to_owned());
+        }
+        Err(cause) => return Err(cause.hint(advice(&report.backups))),
+    }
     if dry_run {
         site.clear()?;
         return Ok(report);
@@ -296,6 +305,7 @@ async fn settle_rows(
             let person = people::find(tx.connection(), id)?;
             if person.is_some_and(|it| it.disabled_at.is_none()) {
                 people::disable(tx, id)?;
+                cancel_waiting(tx, id, &Actor::System, &lanes)?;
                 persons += 1;
             }
         }

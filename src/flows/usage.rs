@@ -1,11 +1,11 @@
 //! What jobs have spent, what may still be spent today, and engines whose provider takes no more.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::{Error, Millis, Result};
 use crate::flows::Site;
-use crate::jobs::{self, UsageBy};
+use crate::jobs::{self, CapOf, UsageBy};
 use crate::people::{self, Caller};
 
 /// How far sums go back if nothing is asked, in milliseconds.
@@ -46,16 +46,28 @@ pub async fn usage(site: &Site, caller: &Caller, query: UsageQuery) -> Result<Va
                 Ok(item)
             });
             let items: Vec<Value> = items.collect::<Result<_>>()?;
+            let caps = queue.caps(c, now)?.into_iter().map(|cap| {
+                let shown = match (&cap.cap, cap.of.as_deref().map(str::parse)) {
+                    (CapOf::Person(_), Some(Ok(actor))) => Some(people::display_name(c, &actor)?),
+                    _ => None,
+                };
+                let mut cap = as_json(&cap)?;
+                if let Some(shown) = shown {
+                    cap["display_name"] = json!(shown);
+                }
+                Ok(cap)
+            });
+            let caps: Vec<Value> = caps.collect::<Result<_>>()?;
             let since: String = since.rfc3339().chars().take(10).collect();
             Ok(json!({
                 "by": by.as_str(), "since": since, "items": items, "total": as_json(&total)?,
-                "caps": queue.caps(c, now)?, "next": null,
+                "caps": caps, "next": null,
             }))
         })
         .await
 }
 
-fn as_json(usage: &jobs::Usage) -> Result<Value> {
+fn as_json(usage: &impl Serialize) -> Result<Value> {
     serde_json::to_value(usage).map_err(|cause| Error::internal("usage is not JSON").source(cause))
 }
 

@@ -191,9 +191,14 @@ pub fn faults_of(path: &Utf8Path) -> Result<Vec<String>> {
     look_at_file(path)?;
     let reading = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     faults(&reading).or_else(|cause| match cause.code_str() {
-        "database_corrupt" => Ok(vec![cause.chain()]),
+        "database_corrupt" => Ok(vec![in_sqlites_words(&cause)]),
         _ => Err(cause),
     })
+}
+
+/// Returns what SQLite said of an error, without what this program says of it.
+pub(super) fn in_sqlites_words(cause: &Error) -> String {
+    std::error::Error::source(cause).map_or_else(|| cause.chain(), ToString::to_string)
 }
 
 fn faults(reading: &Connection) -> Result<Vec<String>> {

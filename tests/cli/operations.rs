@@ -316,6 +316,7 @@ fn a_damaged_database_is_saved_as_far_as_it_can_be_read() {
     let assert = operator(&bench, &["recover", "--dry-run"]).assert().code(1);
     let told = text(&assert.get_output().stdout);
     assert!(told.contains("damaged") && told.contains("topic_messages"), "{told}");
+    assert!(told.contains("\ndamage ") && !told.contains("\\n"), "{told}");
     assert_eq!(std::fs::read(&database).unwrap(), bytes, "a dry run changes nothing");
     let report = bench.json(&["recover"]);
     let table = |name: &str| {
@@ -335,8 +336,21 @@ fn a_damaged_database_is_saved_as_far_as_it_can_be_read() {
     server.stop();
     assert!(said(&bench, &["recover"]).contains("the database is whole"));
 
-    // What has lost its beginning cannot be read at all: a backup is named.
+    // What has lost its list of tables, or its beginning, cannot be read at all: a backup is named.
     let made = bench.json(&["backup"]);
+    let backup = made["path"].as_str().unwrap();
+    let mut bytes = std::fs::read(&database).unwrap();
+    bytes[100..4096].fill(0x5a);
+    std::fs::write(&database, &bytes).unwrap();
+    let assert = operator(&bench, &["recover", "--dry-run"]).assert().code(1);
+    let told = text(&assert.get_output().stdout);
+    assert!(told.contains(backup) && told.contains("\nlost        nothing of "), "{told}");
+    assert!(!told.contains("\\n"), "{told}");
+    let error = refused(&bench, &["recover"], 6, "database_corrupt");
+    assert!(error["message"].as_str().unwrap().matches("damaged").count() < 2, "{error}");
+    assert!(error["hint"].as_str().unwrap().contains(backup), "{error}");
+    let (_, told, _) = bench.cli(&["doctor"]);
+    assert!(told.contains(&format!("wiki-browser restore {backup}")), "{told}");
     let mut file = std::fs::OpenOptions::new().write(true).open(&database).unwrap();
     file.write_all(&[0x5a; 4096]).unwrap();
     let error = refused(&bench, &["recover"], 6, "database_corrupt");

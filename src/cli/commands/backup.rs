@@ -195,8 +195,11 @@ pub(in crate::cli) fn recover(desk: &Desk, args: &RecoverArgs) -> Result<u8> {
             (true, false) => screen.put("the database was damaged, and is whole now")?,
         }
         for fault in report["damage"].as_array().into_iter().flatten() {
-            desk.detail("damage", &escape::line(fault.as_str().unwrap_or_default()))?;
+            for line in fault.as_str().unwrap_or_default().lines() {
+                desk.detail("damage", &escape::line(line))?;
+            }
         }
+        desk.detail("lost", &line(report, "not_saved"))?;
         let mut table = Table::new(&["TABLE", "SAVED", "REFUSED", "ORPHANS", "CANNOT BE READ"]);
         for it in report["tables"].as_array().into_iter().flatten() {
             let [saved, refused, orphans] =

@@ -297,7 +297,9 @@ fn tracked_file(
     let Some(entry) = entry else {
         // A file that is not there is gone, one that is there is not ours.
         return match read {
-            Err(error) if error.code_str() == "source_gone" => Err(error),
+            Err(error) if error.code_str() == "source_gone" => {
+                Err(error.hint("wiki-browser source list names the sources"))
+            }
             _ => {
                 Err(not_a_source(path, "git does not track it").hint("run `git add` and commit it"))
             }

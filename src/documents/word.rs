@@ -84,7 +84,7 @@ pub(in crate::documents) fn check_text(what: &str, text: &str, bytes_max: usize)
         return Err(Error::new(ErrorKind::TooLarge, message).hint("say it in fewer words"));
     }
     if text.trim().is_empty() {
-        return Err(Error::invalid(format!("the {what} is empty")));
+        return Err(Error::invalid(format!("the {what} is empty")).hint("write some words"));
     }
     match text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
         None => Ok(()),

@@ -120,7 +120,9 @@ pub async fn release(site: &Site, caller: &Caller, name: &EngineName) -> Result<
     caller.may_write()?;
     if !site.config.engines.contains_key(name) {
         let shown = crate::base::truncate_chars(name, 60);
-        return Err(Error::not_found(format!("no engine \"{}\"", shown.escape_debug())));
+        let known: Vec<&str> = site.config.engines.keys().map(String::as_str).collect();
+        return Err(Error::not_found(format!("no engine \"{}\"", shown.escape_debug()))
+            .hint(format!("the script declares: {}", known.join(", "))));
     }
     let (engine, by) = (name.to_owned(), caller.actor());
     site.store.write(move |tx| jobs::release(tx, &engine, &by)).await?;

@@ -23,7 +23,8 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/api/backups", site, async |site: Site, _| {
             let folder = backup::folder(&site.config.site.data);
-            reply::ok(&json!({"items": backup::list(&folder)?, "next": null, "folder": folder}))
+            let (items, aside) = (backup::list(&folder)?, backup::list_aside(&folder)?);
+            reply::ok(&json!({"items": items, "next": null, "folder": folder, "aside": aside}))
         }),
         post("/api/backups", site, async |site: Site, mut call| {
             let request: BackupRequest = call.json(BODY_BYTES_MAX).await?;

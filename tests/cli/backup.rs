@@ -193,6 +193,15 @@ fn a_site_that_has_lost_its_database_does_not_begin_anew_by_itself() {
     let server = bench.serve();
     assert_eq!(topics(&bench), ["kept"]);
     server.stop();
+    // A copy where `git add` finds it is warned of, and what a restore put aside is listed.
+    let (_, _, told) = bench.cli(&["backup", "beside.db"]);
+    assert!(told.contains("warning: this file is in the repository "), "{told}");
+    let (_, _, told) = bench.cli(&["backup"]);
+    assert!(!told.contains("warning"), "{told}");
+    said(&bench, &["restore", backup]);
+    let (_, _, told) = bench.cli(&["backup", "--list"]);
+    assert!(told.contains("put aside, and kept until") && told.contains("/replaced-"), "{told}");
+    assert_eq!(bench.json(&["backup", "--list"])["aside"].as_array().unwrap().len(), 1);
     std::fs::rename(&bench.data, bench.base.join("away")).unwrap();
     let server = bench.serve();
     assert!(topics(&bench).is_empty());

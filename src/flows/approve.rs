@@ -134,7 +134,8 @@ fn still_open(id: ProposalId, text_digest: String) -> Check {
         let proposal = proposal::find(tx.connection(), &id)?;
         if proposal.status != ProposalStatus::Open {
             let message = format!("proposal {id} is {} already", proposal.status.as_str());
-            return Err(Error::conflict("already_decided", message));
+            return Err(Error::conflict("already_decided", message)
+                .hint("wiki-browser proposal show says by whom"));
         }
         let topic = topic::find(tx.connection(), &proposal.topic_id, None)?;
         if topic.status != TopicStatus::Open {

@@ -144,7 +144,12 @@ pub fn value_of_text(input: &Input, text: &str) -> Value {
 /// `invalid` with code `bad_input`.
 pub fn check_plain(input: &Input, value: &Value) -> Result<()> {
     let wrong = |expected: &str| {
-        Err(Error::invalid(format!("input `{}` must be {expected}", input.name)).code("bad_input"))
+        let hint = match &input.about {
+            Some(about) => format!("{}: {about}", input.name),
+            None => "wiki-browser check --print shows what the kind takes".to_owned(),
+        };
+        let message = format!("input `{}` must be {expected}", input.name);
+        Err(Error::invalid(message).code("bad_input").hint(hint))
     };
     let text = value.as_str();
     match (input.ty, text) {

@@ -438,7 +438,7 @@ pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
     let path = job_dir(&site.config.site.data, id).join("prompt");
     let bytes = blocking(move || process::read_small(&path, PROMPT_BYTES_MAX)).await?;
     let missing = || Error::not_found(format!("job {id} has no prompt: it was not started"));
-    let bytes = bytes.ok_or_else(|| missing().code("no_prompt"))?;
+    let bytes = bytes.ok_or_else(|| missing().code("no_prompt").hint("it is made at the start"))?;
     Ok(json!({"prompt": String::from_utf8_lossy(&bytes)}))
 }
 
@@ -472,7 +472,9 @@ pub async fn finish(
 ) -> Result<Value> {
     require_own(caller, id)?;
     if request.result.is_null() {
-        return Err(Error::invalid("the result is null").code("no_result"));
+        return Err(Error::invalid("the result is null")
+            .code("no_result")
+            .hint("hand in any other JSON"));
     }
     let bytes = request.result.to_string().len();
     if bytes > RESULT_BYTES_MAX {

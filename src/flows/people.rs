@@ -283,7 +283,9 @@ pub async fn create_token(site: &People, caller: &Caller, request: TokenRequest)
         caller.may_administer()?;
     }
     if request.expires_in_ms.is_some_and(|it| !(1..=EXPIRES_MS_MAX).contains(&it)) {
-        return Err(Error::invalid("a token ends after 1ms to 10 years").code("bad_expiry"));
+        return Err(Error::invalid("a token ends after 1ms to 10 years")
+            .code("bad_expiry")
+            .hint("for example 90d"));
     }
     let by = caller.actor();
     let (caller, ids) = (caller.clone(), site.ids.clone());
@@ -338,7 +340,8 @@ pub async fn revoke_token(site: &People, caller: &Caller, id: &TokenId) -> Resul
                 changed(tx, &owner, &by, "token_revoked")?;
                 return Ok(json!({"id": id, "name": token.name}));
             }
-            Err(Error::not_found(format!("no token {id}")))
+            Err(Error::not_found(format!("no token {id}"))
+                .hint("wiki-browser token list names them"))
         })
         .await
 }

@@ -263,7 +263,8 @@ fn decidable(dossier: &Dossier) -> Result<()> {
         }
         status => {
             let message = format!("proposal {id} is {} already", status.as_str());
-            Err(Error::conflict("already_decided", message))
+            Err(Error::conflict("already_decided", message)
+                .hint("wiki-browser proposal show says by whom"))
         }
     }
 }

@@ -75,8 +75,9 @@ fn parse_day(text: &str) -> Result<Millis> {
     let day: std::result::Result<jiff::civil::Date, _> = text.parse();
     let at = day.ok().filter(|_| text.len() == 10);
     let at = at.and_then(|it| it.to_zoned(jiff::tz::TimeZone::UTC).ok());
-    at.map(|it| Millis(it.timestamp().as_millisecond()))
-        .ok_or_else(|| Error::invalid("since is not a day like 2026-01-02").code("bad_time"))
+    at.map(|it| Millis(it.timestamp().as_millisecond())).ok_or_else(|| {
+        Error::invalid("since is not a day like 2026-01-02").code("bad_time").hint("a day in UTC")
+    })
 }
 
 /// Returns the engines of the script, each with its hold if it is held.

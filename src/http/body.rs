@@ -188,12 +188,17 @@ pub(super) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
     is_wanted && is_utf8 && !headers.contains_key(CONTENT_ENCODING)
 }
 
+/// Where it stands what a route takes.
+const ROUTES: &str = "docs/http.md says what each route takes";
+
 /// Reads JSON; unknown fields are refused by types that say `deny_unknown_fields`.
 pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|cause| {
         let why = truncate_chars(&cause.to_string(), 200);
         let code = if why.starts_with("unknown field") { "unknown_field" } else { "bad_json" };
-        Error::invalid(format!("the body is not what this route takes: {why}")).code(code)
+        Error::invalid(format!("the body is not what this route takes: {why}"))
+            .code(code)
+            .hint(ROUTES)
     })
 }
 
@@ -201,7 +206,9 @@ pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
 pub(super) fn parse_form<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_urlencoded::from_bytes(bytes).map_err(|cause| {
         let why = truncate_chars(&cause.to_string(), 200);
-        Error::invalid(format!("the form is not what this route takes: {why}")).code("bad_form")
+        Error::invalid(format!("the form is not what this route takes: {why}"))
+            .code("bad_form")
+            .hint(ROUTES)
     })
 }
 
@@ -214,7 +221,9 @@ pub(super) fn parse_query<T: DeserializeOwned>(query: &str) -> Result<T> {
         } else {
             "bad_parameter"
         };
-        Error::invalid(format!("the query is not what this route takes: {why}")).code(code)
+        Error::invalid(format!("the query is not what this route takes: {why}"))
+            .code(code)
+            .hint(ROUTES)
     })
 }
 

@@ -102,7 +102,8 @@ pub fn release(tx: &Tx<'_>, engine: &str, by: &Actor) -> Result<()> {
     let params = named_params! {":engine": engine, ":now": tx.now()};
     if tx.prepare_cached(RELEASE)?.execute(params)? == 0 {
         let message = format!("the engine \"{engine}\" is not held");
-        return Err(Error::conflict("engine_not_held", message));
+        return Err(Error::conflict("engine_not_held", message)
+            .hint("wiki-browser engine list says which are"));
     }
     tx.ring(BELL);
     tx.emit(

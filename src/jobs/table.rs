@@ -136,7 +136,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 pub fn find(connection: &Connection, id: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(FIND)?;
     let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
-    job.ok_or_else(|| Error::not_found(format!("no job {id}")))
+    job.ok_or_else(|| no_job(id))
 }
 
 /// Returns a job without long values of its inputs and its result; that it has a result shows.
@@ -146,7 +146,7 @@ pub fn find(connection: &Connection, id: &JobId) -> Result<Job> {
 pub fn find_slim(connection: &Connection, id: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(FIND_SLIM)?;
     let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
-    job.ok_or_else(|| Error::not_found(format!("no job {id}")))
+    job.ok_or_else(|| no_job(id))
 }
 
 /// Returns jobs, newest first, without long values of their inputs and results.
@@ -308,4 +308,8 @@ mod tests {
             "COVERING INDEX jobs_by_source_kind (source_path=? AND kind=? AND status=? AND ";
         assert_eq!(steps.iter().filter(|it| it.contains(index)).count(), 6, "{steps:?}");
     }
+}
+
+fn no_job(id: &JobId) -> Error {
+    Error::not_found(format!("no job {id}")).hint("wiki-browser job list names them")
 }

@@ -168,7 +168,8 @@ pub fn check(path: &Utf8Path, migrations: &[Migration]) -> Result<Facts> {
 fn look_at_file(path: &Utf8Path) -> Result<u64> {
     let facts = match fs::metadata(path) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Error::not_found(format!("there is no file {path}")));
+            return Err(Error::not_found(format!("there is no file {path}"))
+                .hint("wiki-browser backup --list names the copies"));
         }
         facts => facts.context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?,
     };

@@ -107,7 +107,7 @@ pub(in crate::cli) fn backup(desk: &Desk, args: &BackupArgs) -> Result<()> {
     if let (Some(to), Some(_)) = (&to, &args.to)
         && !to.is_dir()
     {
-        return Err(Error::not_found(format!("there is no folder {to}")));
+        return Err(Error::not_found(format!("there is no folder {to}")).hint("make it first"));
     }
     let body = json!({"to": to, "keep": args.keep});
     let request = OfflineRequest::Backup(BackupRequest { to, keep: args.keep });
@@ -129,7 +129,7 @@ pub(in crate::cli) fn backup(desk: &Desk, args: &BackupArgs) -> Result<()> {
     })
 }
 
-/// Returns the root of the site if a copy lies in it, and not in the data folder, which git ignores.
+/// Returns the root of the site if a copy lies in it, but not in the data folder: git ignores that.
 fn root_around(desk: &Desk, path: &Utf8Path) -> Option<Utf8PathBuf> {
     // Without a script that can be read there is nothing to warn of.
     let site = loaded(desk).ok()?.config.site.clone();

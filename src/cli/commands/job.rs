@@ -278,7 +278,7 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
     for (name, value) in given {
         let value = value_of(desk, &client, &kind, name, value)?;
         if body.insert(name.to_owned(), value).is_some() {
-            return Err(Error::invalid(format!("`{name}` is given twice")));
+            return Err(Error::invalid(format!("`{name}` is given twice")).hint("give it once"));
         }
     }
     if let Some(priority) = args.priority {
@@ -449,7 +449,8 @@ fn value_of(
     let sort = declared.and_then(|input| input["type"].as_str()).unwrap_or_default();
     if let Given::Json(json) = given {
         return serde_json::from_str(json)
-            .context(ErrorKind::Invalid, || format!("`{name}` is not JSON"));
+            .context(ErrorKind::Invalid, || format!("`{name}` is not JSON"))
+            .map_err(|cause| cause.hint("with `=` it is taken as text"));
     }
     let value = input_text(name, given)?;
     match sort {
@@ -460,7 +461,8 @@ fn value_of(
             _ => {
                 let shown = crate::base::truncate_chars(&value, 60);
                 let wanted = if sort == "number" { "a number" } else { "true or false" };
-                Err(Error::invalid(format!("`{name}` is {wanted}, not `{shown}`")))
+                Err(Error::invalid(format!("`{name}` is {wanted}, not `{shown}`"))
+                    .hint("wiki-browser check --print shows what the kind takes"))
             }
         },
         _ => Ok(json!(value)),

@@ -172,6 +172,7 @@ fn refusal(proposal: &Proposal) -> Error {
         }
         ProposalStatus::Open | ProposalStatus::Approved | ProposalStatus::Rejected => {
             Error::conflict("already_decided", format!("proposal {id} is {}", proposal.status))
+                .hint("wiki-browser proposal show says by whom")
         }
     }
 }

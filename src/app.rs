@@ -95,7 +95,7 @@ async fn run(loaded: Loaded, options: ServeOptions, say: impl FnOnce(&str)) -> R
     let ground = ground(&loaded).await?;
     data::make_private(&config.site.data)?;
     let lock = take_lock(&config.site.data).await?;
-    process::become_subreaper()?;
+    process::become_subreaper(&ground.children)?;
     let (site, writer) = build(&loaded, ground)?;
     // The recovery writes: its writer is served from here on, and until the very end.
     let (writer_stop, writers) = (CancellationToken::new(), TaskTracker::new());
@@ -234,6 +234,8 @@ async fn serve_site(
     ));
     let grace = config.limits.grace;
     let tracker = TaskTracker::new();
+    let (presence, told) = (edge.traffic.presence(), vec![flows::notice::placing()]);
+    tracker.spawn(flows::notice::serve(site.works.clone(), presence, told, stop.clone()));
     let routes = http::site_routes(&edge, &site);
     let listeners = Listeners { tcp: Some(tcp), unix };
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));

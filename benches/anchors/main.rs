@@ -6,6 +6,7 @@ mod doc;
 mod edits;
 mod history;
 mod hypothesis;
+mod place;
 mod score;
 
 use std::collections::HashSet;
@@ -38,7 +39,13 @@ impl Wanted {
 }
 
 fn main() -> Result<(), String> {
-    let wanted = arguments(std::env::args().skip(1))?;
+    let mut words = std::env::args().skip(1).filter(|it| it != "--bench").peekable();
+    if words.next_if(|it| it == "place").is_some() {
+        let seed = words.next().map_or(Ok(1), |it| it.parse());
+        place::run(seed.map_err(|_| "usage: scripts/bench place [SEED]".to_owned())?);
+        return Ok(());
+    }
+    let wanted = arguments(words)?;
     let mut texts = Vec::new();
     let mut histories = Vec::new();
     for repo in &wanted.repos {

@@ -17,18 +17,24 @@ pub enum EventKind {
     JobFinished,
     /// A Topic was opened.
     TopicCreated,
-    /// A Topic was closed, reopened or its anchor was changed.
+    /// A Topic was closed or reopened.
     TopicChanged,
+    /// A person said where the words of a Topic are.
+    TopicReattached,
     /// A message was added to a Topic.
     MessagePosted,
     /// A proposal was handed in.
     ProposalCreated,
     /// A proposal was approved, rejected, superseded or voided.
     ProposalDecided,
+    /// The Source of a proposal has changed in the same lines.
+    ProposalConflicted,
     /// A person decided about what changed in the repository while a job ran.
     ChangesDecided,
     /// A Source has another version.
     SourceChanged,
+    /// So many Sources have other versions that they are not told one by one.
+    SourcesChanged,
     /// Another generation of the script is in force.
     ConfigReloaded,
     /// The provider of an engine takes no more: its other jobs wait.
@@ -41,17 +47,20 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 14] = [
+    pub const ALL: [EventKind; 17] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
         EventKind::TopicCreated,
         EventKind::TopicChanged,
+        EventKind::TopicReattached,
         EventKind::MessagePosted,
         EventKind::ProposalCreated,
         EventKind::ProposalDecided,
+        EventKind::ProposalConflicted,
         EventKind::ChangesDecided,
         EventKind::SourceChanged,
+        EventKind::SourcesChanged,
         EventKind::ConfigReloaded,
         EventKind::EngineHeld,
         EventKind::EngineReleased,
@@ -66,11 +75,14 @@ impl EventKind {
             EventKind::JobFinished => "job_finished",
             EventKind::TopicCreated => "topic_created",
             EventKind::TopicChanged => "topic_changed",
+            EventKind::TopicReattached => "topic_reattached",
             EventKind::MessagePosted => "message_posted",
             EventKind::ProposalCreated => "proposal_created",
             EventKind::ProposalDecided => "proposal_decided",
+            EventKind::ProposalConflicted => "proposal_conflicted",
             EventKind::ChangesDecided => "changes_decided",
             EventKind::SourceChanged => "source_changed",
+            EventKind::SourcesChanged => "sources_changed",
             EventKind::ConfigReloaded => "config_reloaded",
             EventKind::EngineHeld => "engine_held",
             EventKind::EngineReleased => "engine_released",
@@ -89,6 +101,7 @@ impl EventKind {
             }
             EventKind::TopicCreated => &["topic_id", "source_path", "is_global"],
             EventKind::TopicChanged => &["topic_id", "from", "to"],
+            EventKind::TopicReattached => &["topic_id", "source_path", "from", "to"],
             EventKind::MessagePosted => &["topic_id", "message_id", "sequence"],
             EventKind::ProposalCreated => {
                 &["proposal_id", "topic_id", "job_id", "revision_number", "source_path"]
@@ -96,8 +109,10 @@ impl EventKind {
             EventKind::ProposalDecided => {
                 &["proposal_id", "topic_id", "status", "source_path", "commit?"]
             }
+            EventKind::ProposalConflicted => &["proposal_id", "topic_id", "source_path", "blob"],
             EventKind::ChangesDecided => &["id", "changes"],
             EventKind::SourceChanged => &["path", "blob", "commit", "branch", "proposal_id"],
+            EventKind::SourcesChanged => &["count", "commit", "branch"],
             // This release has no reload.
             EventKind::ConfigReloaded => &[],
             EventKind::EngineHeld => &["engine", "until", "job_id"],
@@ -139,8 +154,7 @@ pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
-    /// `person:ID`,
-    /// `config`.
+    /// `person:ID`, `sources`, `config`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,

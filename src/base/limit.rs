@@ -16,6 +16,8 @@ pub const TOPIC_MESSAGES_MAX: i64 = 10_000;
 pub const JOB_MESSAGES_MAX: i64 = 20;
 /// Most proposals that one job hands in; the last one counts.
 pub const JOB_PROPOSALS_MAX: i64 = 10;
+/// Most Topics that one job settles.
+pub const JOB_TOPICS_MAX: usize = 20;
 /// Longest single-line input of a job, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 * 1024;
 /// Longest `text` input of a job, and so about the longest prompt, in bytes.
@@ -82,6 +84,8 @@ pub const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
 pub const RESTORE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Largest of all bodies that are held at one time, together, in bytes.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Most bytes of large bodies of agents at work at one time: they take none of the people's.
+pub const AGENT_BODIES_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Largest of all answers above 64 KiB that are being written at one time, together, in bytes.
 pub const ANSWERS_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Longest time in which a client takes less than 64 KiB of its answer, in milliseconds.
@@ -181,6 +185,16 @@ pub const HISTORY_ENTRIES_MAX: usize = 1_000;
 pub const DIFF_BYTES_MAX: usize = 1024 * 1024;
 /// Most headings of a Source.
 pub const HEADINGS_MAX: usize = 10_000;
+/// Most texts of one Source that are kept because Topics are on them and no commit holds them.
+pub const SOURCE_TEXTS_MAX: i64 = 100;
+/// Most bytes of them.
+pub const SOURCE_TEXTS_BYTES_MAX: i64 = 64 * 1024 * 1024;
+/// Most Sources with changes that are not committed that are looked at.
+pub const DIRTY_SOURCES_MAX: usize = 20_000;
+/// Most folders of Sources whose changes the kernel is asked to tell.
+pub const WATCHED_FOLDERS_MAX: usize = 4_096;
+/// Most changed Sources that are told one by one.
+pub const CHANGES_TOLD_MAX: usize = 200;
 /// Longest answer that a command reads, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest event that a command reads, in bytes.
@@ -231,6 +245,7 @@ limits! {
     RESULT_BODY_BYTES_MAX "bytes" "too_large" "a body with a result";
     RESTORE_BODY_BYTES_MAX "bytes" "too_large" "a body that asks for changes to be undone";
     BODIES_BYTES_MAX "bytes" "bodies_full" "all bodies that have arrived and are at work";
+    AGENT_BODIES_BYTES_MAX "bytes" "bodies_full" "the same of agents";
     ANSWERS_BYTES_MAX "bytes" "answers_full" "all large answers that are being sent";
     WRITE_STALL_MS_MAX "ms" "(closed)" "time in which a client takes less than 64 KiB";
     TCP_CONNECTIONS_MAX "connections" "too_many_connections" "connections over TCP";
@@ -260,6 +275,7 @@ limits! {
     QUOTE_BYTES_MAX "bytes" "selection_too_long" "the words that a Topic points at";
     GIVEN_CONTEXT_BYTES_MAX "bytes" "selection_too_long" "the words given around a quote";
     ANCHORS_MAX "anchors" "too_many_anchors" "anchors of a proposal";
+    JOB_TOPICS_MAX "topics" "bad_input" "Topics that one job settles";
     JOB_PROPOSALS_MAX "proposals" "too_many_proposals" "proposals of a job";
     TOPIC_PROPOSALS_MAX "proposals" "too_many_proposals" "proposals of a Topic";
     SUMMARY_BYTES_MAX "bytes" "too_large" "a summary or a reason";
@@ -288,6 +304,11 @@ limits! {
     HISTORY_ENTRIES_MAX "commits" "(cut)" "a Source's history in one answer";
     DIFF_BYTES_MAX "bytes" "(cut)" "a diff in an answer";
     HEADINGS_MAX "headings" "(cut)" "headings of a Source";
+    SOURCE_TEXTS_MAX "texts" "too_many_texts" "versions of a Source with Topics, in no commit";
+    SOURCE_TEXTS_BYTES_MAX "bytes" "too_many_texts" "all these of a Source";
+    DIRTY_SOURCES_MAX "Sources" "(passed over)" "changed, uncommitted Sources that are looked at";
+    WATCHED_FOLDERS_MAX "folders" "(asked)" "folders of Sources that are watched";
+    CHANGES_TOLD_MAX "events" "(one event)" "Sources that change at once, each with an event";
     GIT_ANSWER_BYTES_MAX "bytes" "git_failed" "a short answer of git";
     GIT_LISTING_BYTES_MAX "bytes" "git_failed" "a listing of git";
     GIT_CALLS_MAX "calls" "(wait)" "calls of git at one time";

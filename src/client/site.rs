@@ -83,13 +83,45 @@ pub fn working_folder() -> Result<Utf8PathBuf> {
 /// Returns the nearest `wiki-browser.lua` from a folder upwards.
 ///
 /// # Errors
-/// `not_found` if there is none.
+/// `not_found` if there is none; `forbidden` with code `others_script` if somebody else could have
+/// put it there: a script names programs that are run.
 pub fn find_script(folder: &Utf8Path) -> Result<Utf8PathBuf> {
-    folder.ancestors().map(|it| it.join(SCRIPT)).find(|it| it.is_file()).ok_or_else(|| {
+    let found = folder.ancestors().map(|it| it.join(SCRIPT)).find(|it| it.is_file());
+    let script = found.ok_or_else(|| {
         Error::not_found(format!("no {SCRIPT} in {folder} or above it")).code("no_site").hint(
             "go to a site's folder, name it with --config FILE, or make one: wiki-browser init",
         )
-    })
+    })?;
+    let own = owner_and_mode(Utf8Path::new("/proc/self"))?.0;
+    for path in [script.as_path(), script.parent().unwrap_or(Utf8Path::new("/"))] {
+        if let Some(why) = distrust(owner_and_mode(path)?, own) {
+            let message = format!("{path} {why}, and a script names programs that are run");
+            return Err(Error::new(ErrorKind::Forbidden, message)
+                .code("others_script")
+                .hint(format!("if you trust it, say so: --config {script}")));
+        }
+    }
+    Ok(script)
+}
+
+fn owner_and_mode(path: &Utf8Path) -> Result<(u32, u32)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let facts = std::fs::metadata(path)
+        .context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
+    Ok((facts.uid(), facts.mode()))
+}
+
+/// Returns why a file that was found and not named is not to be trusted, as git does it with
+/// repositories: it must be our own user's or root's, and no other may write it.
+fn distrust((owner, mode): (u32, u32), own: u32) -> Option<String> {
+    const OTHERS_WRITE: u32 = 0o002;
+    const STICKY: u32 = 0o1000;
+    if owner != own && owner != 0 {
+        return Some(format!("belongs to another user ({owner})"));
+    }
+    // In a folder like /tmp, nobody removes or replaces what is another's.
+    let is_open = mode & OTHERS_WRITE != 0 && mode & STICKY == 0;
+    is_open.then(|| "can be written by everybody".to_owned())
 }
 
 /// Reads a token from its file.
@@ -161,6 +193,26 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = Utf8PathBuf::from_path_buf(temp.path().to_owned()).unwrap();
         (temp, path)
+    }
+
+    #[test]
+    fn a_script_that_another_could_have_put_there_is_not_run() {
+        let trusted = [(1000, 0o100_644), (0, 0o100_644), (1000, 0o040_775), (0, 0o041_777)];
+        for it in trusted {
+            assert_eq!(distrust(it, 1000), None, "{it:?}");
+        }
+        for it in [(1001, 0o100_644), (1000, 0o100_646), (0, 0o040_777), (1001, 0o041_777)] {
+            assert!(distrust(it, 1000).is_some(), "{it:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Utf8Path::from_path(folder.path()).unwrap();
+        let script = folder.join(SCRIPT);
+        std::fs::write(&script, "").unwrap();
+        assert_eq!(find_script(folder).unwrap(), script);
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o666)).unwrap();
+        let refused = find_script(folder).unwrap_err();
+        assert_eq!(refused.code_str(), "others_script");
     }
 
     #[test]

@@ -75,10 +75,13 @@ const IS_PREPARED: &str = "
     SELECT 1 FROM incorporation_attempts
     WHERE proposal_id = :proposal AND state = 'prepared' LIMIT 1";
 const IS_TOPIC_PREPARED: &str = "
-    SELECT 1 FROM incorporation_attempts
-    WHERE topic_id = :topic AND state = 'prepared' LIMIT 1";
-const COMMIT_OF: &str = "
-    SELECT commit_sha FROM incorporation_attempts
+    SELECT 1 FROM incorporation_attempts WHERE topic_id = :topic AND state = 'prepared'
+    UNION ALL
+    SELECT 1 FROM proposal_topics AS further
+    JOIN incorporation_attempts AS attempt ON attempt.proposal_id = further.proposal_id
+    WHERE further.topic_id = :topic AND attempt.state = 'prepared'";
+const COMMITTED: &str = "
+    SELECT commit_sha, branch FROM incorporation_attempts
     WHERE proposal_id = :proposal AND state = 'committed'";
 
 const IS_COMMIT: &str = "
@@ -96,7 +99,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::prepared", PREPARED),
     ("attempt::is_prepared", IS_PREPARED),
     ("attempt::is_topic_prepared", IS_TOPIC_PREPARED),
-    ("attempt::commit_of", COMMIT_OF),
+    ("attempt::committed", COMMITTED),
 ];
 
 /// Writes the row of an approval that is about to touch the repository.
@@ -177,13 +180,15 @@ pub fn is_topic_prepared(connection: &Connection, topic: &TopicId) -> Result<boo
     Ok(connection.prepare_cached(IS_TOPIC_PREPARED)?.exists(params)?)
 }
 
-/// Returns the commit that holds an approved proposal.
+/// Returns the commit that holds an approved proposal, and its branch (`refs/heads/…`).
 ///
 /// # Errors
 /// As any read.
-pub fn commit_of(connection: &Connection, proposal: &ProposalId) -> Result<Option<BlobId>> {
+pub fn committed(c: &Connection, proposal: &ProposalId) -> Result<Option<(BlobId, String)>> {
     let params = named_params! {":proposal": proposal};
-    Ok(connection.prepare_cached(COMMIT_OF)?.query_row(params, |row| row.get(0)).optional()?)
+    let mut statement = c.prepare_cached(COMMITTED)?;
+    let found = statement.query_row(params, |row| Ok((row.get(0)?, row.get(1)?)));
+    Ok(found.optional()?)
 }
 
 /// Returns whether a commit was made by an approval of this site.
@@ -287,9 +292,10 @@ mod tests {
             let again = Attempt { commit: "c".repeat(40).parse().unwrap(), ..attempt };
             prepare(tx, &again).unwrap();
             assert_eq!(prepared(tx.connection()).unwrap()[0].attempt.commit, again.commit);
-            assert_eq!(commit_of(tx.connection(), &again.proposal_id).unwrap(), None);
+            assert_eq!(committed(tx.connection(), &again.proposal_id).unwrap(), None);
             complete(tx, &again.id, &again.commit).unwrap();
-            let commit = commit_of(tx.connection(), &again.proposal_id).unwrap();
+            let found = committed(tx.connection(), &again.proposal_id).unwrap();
+            let commit = found.map(|it| it.0);
             assert_eq!(commit.as_ref(), Some(&again.commit));
             assert!(prepare(tx, &again).is_err() && drop_row(tx, &again.id, "").is_err());
         });

@@ -24,10 +24,7 @@ fn unified_within(old: &str, new: &str, path: &str, bytes_max: usize) -> String 
     }
     let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
     let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
-    let mut input: InternedInput<&str> = InternedInput::default();
-    input.update_before(old_lines.iter().copied());
-    input.update_after(new_lines.iter().copied());
-    let changes = changes(&input);
+    let changes = changes_of(&old_lines, &new_lines);
     let mut shown = format!("--- a/{path}\n+++ b/{path}\n");
     for group in changes.chunk_by(|a, b| b.old.start - a.old.end <= 2 * CONTEXT_LINES) {
         if !show_group(&mut shown, group, &old_lines, &new_lines, bytes_max) {
@@ -38,9 +35,21 @@ fn unified_within(old: &str, new: &str, path: &str, bytes_max: usize) -> String 
     shown
 }
 
-struct Change {
-    old: Range<usize>,
-    new: Range<usize>,
+/// Lines that one text has instead of those of another.
+pub(in crate::documents) struct Change {
+    /// Lines of the old text, from 0.
+    pub(in crate::documents) old: Range<usize>,
+    /// Lines of the new text.
+    pub(in crate::documents) new: Range<usize>,
+}
+
+/// Returns what changed between lines, in their order; between two changes at least one line is
+/// kept.
+pub(in crate::documents) fn changes_of(old: &[&str], new: &[&str]) -> Vec<Change> {
+    let mut input: InternedInput<&str> = InternedInput::default();
+    input.update_before(old.iter().copied());
+    input.update_after(new.iter().copied());
+    changes(&input)
 }
 
 /// Returns what changed. Only texts of a usual size get changes that start where a person would

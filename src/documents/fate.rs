@@ -33,18 +33,18 @@ pub struct Fate {
     pub after: Option<Placement>,
 }
 
-/// Returns the fate of every open Topic but the one that the proposal settles. `topics` are the
+/// Returns the fate of every open Topic but those that the proposal settles. `topics` are the
 /// open Topics of the Source; the placement of each must be that in the base text, if known.
 ///
 /// A Topic whose place in the base is not known, or that has none, is looked for by its quote:
 /// text can come back.
 pub fn fates(
     topics: &[Topic],
-    settled: &TopicId,
+    settled: &[TopicId],
     base: Version<'_>,
     proposed: Version<'_>,
 ) -> Vec<Fate> {
-    let others = topics.iter().filter(|it| it.id != *settled);
+    let others = topics.iter().filter(|it| !settled.contains(&it.id));
     let mut fates: Vec<(Fate, Option<&Anchor>)> =
         others.map(|topic| (before(topic, base), topic.anchor.as_ref())).collect();
     let ranges = fates.iter().filter_map(|(fate, _)| fate.before.as_ref()?.range());
@@ -106,7 +106,7 @@ mod tests {
             - the steel may come late\n";
         let fates = fates(
             &topics,
-            &settled,
+            std::slice::from_ref(&settled),
             Version { blob: &base, text: TEXT },
             Version { blob: &proposed, text },
         );
@@ -142,7 +142,7 @@ mod tests {
         let without = TEXT.replace("- rain stops the work\n", "");
         let fates = fates(
             &topics,
-            &settled,
+            std::slice::from_ref(&settled),
             Version { blob: &base, text: &without },
             Version { blob: &proposed, text: TEXT },
         );

@@ -4,6 +4,7 @@
 //! `changes::restore` write to the user's index, working tree and branch.
 
 pub mod anchor;
+pub mod annotation;
 pub mod attempt;
 pub mod changes;
 pub mod commit;
@@ -14,11 +15,14 @@ pub mod fate;
 mod fixture;
 pub mod git;
 pub mod headings;
+pub mod merge;
 pub mod message;
 pub mod placement;
 pub mod proposal;
+pub mod seen;
 pub mod snapshot;
 pub mod source;
+pub mod text;
 pub mod topic;
 mod word;
 
@@ -41,6 +45,9 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         message::STATEMENTS,
         placement::STATEMENTS,
         proposal::STATEMENTS,
+        proposal::lineage::STATEMENTS,
+        seen::STATEMENTS,
+        text::STATEMENTS,
         topic::STATEMENTS,
     ]
     .concat()

@@ -28,6 +28,9 @@ pub struct Placement {
     pub method: String,
     /// Who decided.
     pub decided_by: Actor,
+    /// Whether the version was in the working tree only when it was seen.
+    #[serde(skip)]
+    pub is_working: bool,
 }
 
 impl Placement {
@@ -41,6 +44,7 @@ impl Placement {
             confidence: placed.confidence,
             method: placed.method.to_owned(),
             decided_by: decided_by.clone(),
+            is_working: false,
         }
     }
 
@@ -88,25 +92,43 @@ const PUT: &str = "
     ON CONFLICT (topic_id, blob) DO UPDATE SET
         state = excluded.state, start = excluded.start, end = excluded.end,
         confidence = excluded.confidence, method = excluded.method,
-        decided_by = excluded.decided_by, decided_ms = excluded.decided_ms";
+        decided_by = excluded.decided_by, decided_ms = excluded.decided_ms, is_working = 0";
+// What a person or an agent decided stands. A version that was merely in the working tree and is
+// committed now becomes a baseline; the other way round nothing is taken back.
+const PUT_SEEN: &str = "
+    INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
+                            decided_ms, is_working)
+    VALUES (:topic, :blob, :state, :start, :end, :confidence, :method, :by, :now, :working)
+    ON CONFLICT (topic_id, blob) DO UPDATE SET
+        state = excluded.state, start = excluded.start, end = excluded.end,
+        confidence = excluded.confidence, method = excluded.method,
+        decided_ms = excluded.decided_ms,
+        is_working = MIN(placements.is_working, excluded.is_working)
+    WHERE placements.decided_by = 'system'";
 // An earlier placement in the same text stands: it may be that of an approved proposal.
 const PUT_PROPOSED: &str = "
     INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
                             decided_ms)
     VALUES (:topic, :blob, :state, :start, :end, :confidence, :method, :by, :now)
     ON CONFLICT (topic_id, blob) DO NOTHING";
+const PUT_COMMITTED: &str = "
+    UPDATE placements SET is_working = 0, decided_ms = :now
+    WHERE topic_id = :topic AND blob = :blob AND is_working = 1";
 const FIND_KEPT: &str = "
-    SELECT blob, state, start, end, confidence, method, decided_by
+    SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic AND blob = :blob
+        AND (decided_by <> 'system' OR NOT EXISTS (
+            SELECT 1 FROM placements AS said WHERE said.topic_id = placements.topic_id
+                AND said.method = 'reattached' AND said.decided_ms > placements.decided_ms))
         AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
                          WHERE merely.proposed_sha = placements.blob)
              OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
                         WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))";
 const FIND: &str = "
-    SELECT blob, state, start, end, confidence, method, decided_by
+    SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic AND blob = :blob";
 const LATEST: &str = "
-    SELECT blob, state, start, end, confidence, method, decided_by
+    SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic
         AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
                          WHERE merely.proposed_sha = placements.blob)
@@ -114,7 +136,7 @@ const LATEST: &str = "
                         WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))
     ORDER BY decided_ms DESC, blob LIMIT 1";
 const HISTORY: &str = "
-    SELECT blob, state, start, end, confidence, method, decided_by
+    SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic ORDER BY decided_ms DESC, blob LIMIT 200";
 const BASELINES: &str = "
     SELECT topics.id AS topic_id, anchors.quote, anchors.prefix, anchors.suffix,
@@ -125,7 +147,7 @@ const BASELINES: &str = "
     JOIN anchors ON anchors.topic_id = topics.id
     LEFT JOIN placements AS latest ON latest.topic_id = topics.id AND latest.blob = (
         SELECT blob FROM placements
-        WHERE placements.topic_id = topics.id AND start IS NOT NULL
+        WHERE placements.topic_id = topics.id AND start IS NOT NULL AND is_working = 0
               AND state IN ('exact', 'shifted', 'edited', 'moved', 'rewritten')
               AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
                                WHERE merely.proposed_sha = placements.blob)
@@ -140,6 +162,8 @@ const BASELINES: &str = "
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("placement::put", PUT),
     ("placement::put_proposed", PUT_PROPOSED),
+    ("placement::put_seen", PUT_SEEN),
+    ("placement::put_committed", PUT_COMMITTED),
     ("placement::find_kept", FIND_KEPT),
     ("placement::find", FIND),
     ("placement::latest", LATEST),
@@ -175,6 +199,39 @@ pub fn put_proposed(
     decided_by: &Actor,
 ) -> Result<()> {
     write(tx, PUT_PROPOSED, topic, blob, placed, decided_by)
+}
+
+/// Stores where a Topic's words are in a text that was seen in the repository. One that is not
+/// committed (`is_working`) is no baseline for later versions. What a person or an agent decided
+/// for this version stays.
+///
+/// # Errors
+/// As any insert.
+pub fn put_seen(
+    tx: &Tx<'_>,
+    topic: &TopicId,
+    blob: &BlobId,
+    placed: &Placed,
+    is_working: bool,
+) -> Result<()> {
+    let start = placed.range.as_ref().map(|it| Offset(it.start));
+    let end = placed.range.as_ref().map(|it| Offset(it.end));
+    tx.prepare_cached(PUT_SEEN)?.execute(named_params! {
+        ":topic": topic, ":blob": blob, ":state": placed.state, ":start": start, ":end": end,
+        ":confidence": placed.confidence, ":method": placed.method, ":by": Actor::System,
+        ":now": tx.now(), ":working": is_working,
+    })?;
+    Ok(())
+}
+
+/// Makes the placement in a text that was in the working tree only one in a committed text.
+///
+/// # Errors
+/// As any update.
+pub fn put_committed(tx: &Tx<'_>, topic: &TopicId, blob: &BlobId) -> Result<()> {
+    let params = named_params! {":topic": topic, ":blob": blob, ":now": tx.now()};
+    tx.prepare_cached(PUT_COMMITTED)?.execute(params)?;
+    Ok(())
 }
 
 fn write(
@@ -303,6 +360,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Placement> {
         confidence: row.get("confidence")?,
         method: row.get("method")?,
         decided_by: row.get("decided_by")?,
+        is_working: row.get("is_working")?,
     })
 }
 

@@ -18,6 +18,8 @@ pub enum SourceState {
     Clean,
     /// The working tree or the index differs from HEAD.
     Modified,
+    /// The site's globs name it, and git does not track it: it is listed and nothing else.
+    Untracked,
 }
 
 impl SourceState {
@@ -26,6 +28,7 @@ impl SourceState {
         match self {
             SourceState::Clean => "clean",
             SourceState::Modified => "modified",
+            SourceState::Untracked => "untracked",
         }
     }
 }
@@ -70,19 +73,6 @@ pub(in crate::documents) struct Writable {
 }
 
 impl Repo {
-    /// Keeps the text of a Source readable by its version, also when it is not committed: a Topic
-    /// that was opened on it is placed from it later. Index, tree and branches are not touched.
-    ///
-    /// # Errors
-    /// `unavailable` if git cannot write.
-    pub async fn keep_text(&self, source: &Source) -> Result<()> {
-        // Not the state: a clean file whose line ends git converts has a version of its own.
-        match source.head_blob.as_ref() == Some(&source.blob) {
-            true => Ok(()),
-            false => self.write_blob(&source.text).await.map(|_| ()),
-        }
-    }
-
     /// Returns all Sources in order of their paths' bytes. Files that are gone, links, and files
     /// above the limit are passed over. The number of git calls does not grow with changed files.
     ///
@@ -95,7 +85,8 @@ impl Repo {
     }
 
     /// Returns the first Sources that are wanted, at most `limit`, and whether there may be more.
-    /// Only these are looked at closely, however many there are.
+    /// Only these are looked at closely, however many there are. What the globs name and git
+    /// neither tracks nor ignores is among them as such.
     ///
     /// # Errors
     /// As [`Repo::list_sources`].
@@ -105,17 +96,47 @@ impl Repo {
         limit: usize,
     ) -> Result<(Vec<SourceEntry>, bool)> {
         let settled = self.settled().await?;
-        let mut tracked = settled.tracked().await?;
-        tracked.retain(|(path, _)| wanted(path));
+        let (tracked, untracked) = tokio::try_join!(settled.tracked(), settled.untracked())?;
+        let untracked = untracked.into_iter().map(|path| (path, None));
+        let mut all: Vec<(SourcePath, Option<IndexEntry>)> =
+            tracked.into_iter().map(|(path, entry)| (path, Some(entry))).chain(untracked).collect();
+        all.retain(|(path, _)| wanted(path));
+        all.sort_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
         let mut found = Vec::new();
-        let mut rest = tracked.into_iter().peekable();
+        let mut rest = all.into_iter().peekable();
         // Some may be passed over: then the next ones are looked at.
         while found.len() < limit && rest.peek().is_some() {
             let some: Vec<_> = rest.by_ref().take(limit - found.len()).collect();
-            let paths: Vec<SourcePath> = some.iter().map(|(path, _)| path.clone()).collect();
-            found.extend(settled.list_tracked(some, Some(&paths)).await?);
+            found.extend(settled.list_some(some).await?);
         }
         Ok((found, rest.peek().is_some()))
+    }
+
+    /// Looks at some paths, in their order; those without an entry are not tracked.
+    async fn list_some(
+        &self,
+        some: Vec<(SourcePath, Option<IndexEntry>)>,
+    ) -> Result<Vec<SourceEntry>> {
+        let loose: Vec<SourcePath> =
+            some.iter().filter(|it| it.1.is_none()).map(|it| it.0.clone()).collect();
+        let tracked: Vec<(SourcePath, IndexEntry)> =
+            some.into_iter().filter_map(|(path, entry)| Some((path, entry?))).collect();
+        let paths: Vec<SourcePath> = tracked.iter().map(|(path, _)| path.clone()).collect();
+        let mut found = match tracked.is_empty() {
+            true => Vec::new(),
+            false => self.list_tracked(tracked, Some(&paths)).await?,
+        };
+        let repo = self.clone();
+        let loose = blocking(move || {
+            let entries = loose.into_iter().filter_map(|path| {
+                let blob = repo.hash(&repo.root().read(&path, SOURCE_BYTES_MAX).ok()?.0);
+                Some(SourceEntry { path, blob, state: SourceState::Untracked })
+            });
+            entries.collect::<Vec<_>>()
+        });
+        found.extend(loose.await?);
+        found.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
+        Ok(found)
     }
 
     async fn list_tracked(

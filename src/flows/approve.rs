@@ -6,15 +6,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tracing::info;
 
-use crate::base::{Actor, BlobId, Error, Event, EventKind, ProposalId, Result, fault};
-use crate::documents::commit::{self, Approval, Check, Person, Settle, Settled};
-use crate::documents::placement;
-use crate::documents::proposal::{self, ProposalFilter};
-use crate::documents::{Placed, Proposal, ProposalStatus, TopicStatus, topic};
-use crate::flows::proposals::{Dossier, dossier, stale, undecidable};
-use crate::flows::{Site, Works, changes, names};
+use crate::base::{Actor, BlobId, Error, Event, EventKind, ProposalId, Result, SourcePath, fault};
+use crate::documents::commit::{
+    self, Approval, Check, Committed, Person, Settle, Settled, Trailers,
+};
+use crate::documents::{Placed, Proposal, ProposalStatus, Topic, TopicStatus};
+use crate::documents::{attempt, placement, proposal, topic};
+use crate::flows::moved::{self, Followed};
+use crate::flows::proposals::{Dossier, dossier, stale, undecidable, with_conflict};
+use crate::flows::{Site, Works, changes, names, rework};
 use crate::people::Caller;
 use crate::store::Tx;
+use crate::store::idempotency::{self, Key};
 
 /// The body of `POST /api/proposals/{id}/approve`.
 #[derive(Clone, Debug, Deserialize)]
@@ -39,9 +42,14 @@ pub struct Approved {
     branch: String,
     already_committed: bool,
     proposal: Proposal,
+    /// What is open on the Source still, each with its place in the new text.
+    still_open: Vec<Topic>,
+    /// What became of the other open proposals for the Source.
+    followed: Vec<Followed>,
 }
 
-/// Approves a proposal and commits it.
+/// Approves a proposal and commits it. The same approval of the same person again, under the same
+/// key, gets the same commit.
 ///
 /// # Errors
 /// `conflict` with one of the codes in docs/http.md; nothing is changed then.
@@ -50,8 +58,100 @@ pub async fn approve(
     caller: &Caller,
     id: &ProposalId,
     request: ApproveRequest,
+    key: Option<Key>,
 ) -> Result<Approved> {
     let approver = Actor::Person(caller.may_decide()?.id.clone());
+    let (digest, asked) = (request.text_digest.clone(), key.clone());
+    let refusal = match once(site, &approver, id, request, asked).await {
+        Ok((path, done)) => {
+            let followed = moved::look_after(site, &path).await;
+            return answer(site, id, done, followed).await;
+        }
+        Err(refusal) => refusal,
+    };
+    match refusal.code_str() {
+        "already_decided" => match repeated(site, &approver, id, &digest, key).await? {
+            Some(done) => answer(site, id, done, Vec::new()).await,
+            None => Err(refusal),
+        },
+        "stale_base" => Err(after_a_move(site, id, refusal).await),
+        _ => Err(refusal),
+    }
+}
+
+/// Returns the commit of an approval that this request has made before.
+async fn repeated(
+    site: &Site,
+    approver: &Actor,
+    id: &ProposalId,
+    digest: &str,
+    key: Option<Key>,
+) -> Result<Option<Committed>> {
+    let Some(key) = key else { return Ok(None) };
+    let (approver, id, digest) = (approver.clone(), id.clone(), digest.to_owned());
+    site.store
+        .read(move |c| {
+            let proposal = proposal::find(c, &id)?;
+            let is_own = proposal.status == ProposalStatus::Approved
+                && proposal.decided_by.as_ref() == Some(&approver)
+                && proposal.text_digest == digest
+                && idempotency::find(c, &key)?.is_some();
+            let done = if is_own { attempt::committed(c, &id)? } else { None };
+            Ok(done.map(|(commit, branch)| Committed { commit, branch, already: true }))
+        })
+        .await
+}
+
+/// Adds to the refusal of a base that moved what has become of the proposal because of it.
+async fn after_a_move(site: &Site, id: &ProposalId, refusal: Error) -> Error {
+    let Ok(before) = dossier(site, id).await else { return refusal };
+    moved::look_after(site, &before.proposal.source_path).await;
+    let Ok(now) = dossier(site, id).await else { return refusal };
+    match &now.proposal.superseded_by {
+        Some(later) => {
+            let message = format!("{}; it was merged with what is there now", refusal.message());
+            Error::conflict("stale_base", message)
+                .hint(format!("look at proposal {later}, and approve that"))
+        }
+        None if before.conflict.is_none() => with_conflict(now.conflict.as_ref(), refusal),
+        None => refusal,
+    }
+}
+
+async fn answer(
+    site: &Site,
+    id: &ProposalId,
+    done: Committed,
+    followed: Vec<Followed>,
+) -> Result<Approved> {
+    let asked = id.clone();
+    let (proposal, still_open) = site
+        .store
+        .read(move |c| {
+            let proposal = names::fill_proposal(c, proposal::find(c, &asked)?)?;
+            let blob = &proposal.proposed_sha;
+            let open = topic::list_open_of(c, &proposal.source_path, Some(blob))?;
+            let open = open.into_iter().map(|it| names::fill_topic(c, it));
+            Ok((proposal.clone(), open.collect::<Result<Vec<_>>>()?))
+        })
+        .await?;
+    Ok(Approved {
+        commit: done.commit,
+        branch: done.branch,
+        already_committed: done.already,
+        proposal,
+        still_open,
+        followed,
+    })
+}
+
+async fn once(
+    site: &Site,
+    approver: &Actor,
+    id: &ProposalId,
+    request: ApproveRequest,
+    key: Option<Key>,
+) -> Result<(SourcePath, Committed)> {
     let dossier = dossier(site, id).await?;
     let is_blind = fault::is_off("approval_digest");
     if !is_blind && request.text_digest != dossier.proposal.text_digest {
@@ -62,30 +162,24 @@ pub async fn approve(
         return Err(stale(&dossier.proposal));
     }
     undecidable(&dossier)?;
-    let approval = approval(site, &dossier, &approver, &request).await?;
+    let approval = approval(site, &dossier, approver, &request).await?;
     let digest = if is_blind { dossier.proposal.text_digest.clone() } else { request.text_digest };
-    let check = still_open(id.clone(), digest);
+    let check = still_open(id.clone(), digest, key);
     let done = async {
         changes::refuse_switched(site).await?;
         commit::commit(&site.repo, &site.store, approval, check, settle()).await
     };
-    let done = match done.await {
-        Ok(done) => done,
-        Err(refusal) => {
-            let path = &dossier.proposal.source_path;
-            return Err(changes::explain(site, Some(path), refusal).await);
+    let path = &dossier.proposal.source_path;
+    match done.await {
+        Ok(done) => {
+            info!(proposal_id = %id, commit = %done.commit, "proposal {id} was committed");
+            Ok((path.clone(), done))
         }
-    };
-    info!(proposal_id = %id, commit = %done.commit, "proposal {id} was committed");
-    let asked = id.clone();
-    let proposal =
-        site.store.read(move |c| names::fill_proposal(c, proposal::find(c, &asked)?)).await?;
-    Ok(Approved {
-        commit: done.commit,
-        branch: done.branch,
-        already_committed: done.already,
-        proposal,
-    })
+        Err(refusal) => {
+            let refusal = with_conflict(dossier.conflict.as_ref(), refusal);
+            Err(changes::explain(site, Some(path), refusal).await)
+        }
+    }
 }
 
 async fn approval(
@@ -102,8 +196,7 @@ async fn approval(
         title,
         request.subject.as_deref(),
         request.body.as_deref(),
-        &trailer,
-        &proposal.topic_id,
+        &Trailers { editors: &dossier.editors, approver: &trailer, topics: &proposal.topic_ids },
     )?;
     let identity = &site.config.identity;
     let author =
@@ -129,22 +222,29 @@ async fn approval(
 }
 
 /// Runs in the transaction that journals the attempt: nobody decided meanwhile.
-fn still_open(id: ProposalId, text_digest: String) -> Check {
+fn still_open(id: ProposalId, text_digest: String, key: Option<Key>) -> Check {
     Arc::new(move |tx| {
-        let proposal = proposal::find(tx.connection(), &id)?;
+        let c = tx.connection();
+        let proposal = proposal::find(c, &id)?;
         if proposal.status != ProposalStatus::Open {
-            let message = format!("proposal {id} is {} already", proposal.status.as_str());
-            return Err(Error::conflict("already_decided", message)
-                .hint("wiki-browser proposal show says by whom"));
+            return Err(proposal::refusal(&proposal));
         }
-        let topic = topic::find(tx.connection(), &proposal.topic_id, None)?;
-        if topic.status != TopicStatus::Open {
-            return Err(Error::conflict("topic_closed", format!("topic {} is closed", topic.id)));
+        for topic in &proposal.topic_ids {
+            if topic::status_of(c, topic)? != TopicStatus::Open {
+                return Err(Error::conflict("topic_closed", format!("topic {topic} is closed"))
+                    .hint("reopen it first"));
+            }
         }
+        rework::refuse_running(c, &id)?;
         if proposal.text_digest != text_digest {
             return Err(Error::conflict("text_changed", format!("proposal {id} has another text")));
         }
-        Ok(())
+        match &key {
+            Some(key) if idempotency::find(c, key)?.is_none() => {
+                idempotency::remember(tx, key, &json!({"proposal_id": id}))
+            }
+            _ => Ok(()),
+        }
     })
 }
 
@@ -158,7 +258,9 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled) -> Result<()> {
     let by = &settled.approver;
     let proposal = proposal::find(tx.connection(), &settled.proposal_id)?;
     proposal::approve(tx, &settled.proposal_id, by, &settled.committed.commit)?;
-    topic::set_status(tx, &settled.topic_id, TopicStatus::Open, TopicStatus::Incorporated, by)?;
+    for topic in &proposal.topic_ids {
+        topic::set_status(tx, topic, TopicStatus::Open, TopicStatus::Incorporated, by)?;
+    }
     let text = proposal::text(tx.connection(), &settled.proposal_id)?;
     let path = &proposal.source_path;
     for open in topic::list_open_of(tx.connection(), path, None)? {
@@ -175,7 +277,6 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled) -> Result<()> {
             placement::rebaseline(tx, &open.id, &proposal.proposed_sha, &text, range)?;
         }
     }
-    mark_others_stale(tx, &proposal)?;
     let event = Event::new(
         EventKind::SourceChanged,
         format!("source:{path}"),
@@ -188,29 +289,6 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled) -> Result<()> {
     tx.emit(event.audited())
 }
 
-/// What else was proposed for the Source was proposed for a version that is not the newest any
-/// more.
-fn mark_others_stale(tx: &Tx<'_>, approved: &Proposal) -> Result<()> {
-    let mut filter = ProposalFilter {
-        status: Some(ProposalStatus::Open),
-        source_path: Some(approved.source_path.clone()),
-        limit: crate::base::limit::PAGE_ROWS_MAX,
-        ..ProposalFilter::default()
-    };
-    loop {
-        let page = proposal::list(tx.connection(), &filter)?;
-        for other in &page.items {
-            if other.base_source_sha != approved.proposed_sha {
-                proposal::mark_stale(tx, &other.id)?;
-            }
-        }
-        match page.next {
-            Some(next) => filter.after = Some(next.parse()?),
-            None => return Ok(()),
-        }
-    }
-}
-
 /// Finishes or drops what an earlier server left of an approval.
 ///
 /// # Errors
@@ -219,6 +297,9 @@ pub async fn recover(works: &Works) -> Result<()> {
     for left in commit::recover(&works.repo, &works.store, settle()).await? {
         let id = &left.proposal_id;
         info!(proposal_id = %id, "the approval of proposal {id} was recovered: {:?}", left.outcome);
+        let asked = id.clone();
+        let path = works.store.read(move |c| Ok(proposal::find(c, &asked)?.source_path)).await?;
+        moved::look_after(works, &path).await;
     }
     Ok(())
 }

@@ -169,6 +169,19 @@ pub(super) async fn refuse_switched(works: &Works) -> Result<()> {
     Ok(())
 }
 
+/// Returns whether a Source was changed while a job ran, and nobody has decided about that.
+///
+/// # Errors
+/// As any read.
+pub(super) async fn is_undecided(works: &Works, path: &SourcePath) -> Result<bool> {
+    if fault::is_off("restore_offer") {
+        return Ok(false);
+    }
+    let name = works.repo.git_path(path);
+    let is_about = |it: &ChangesRow| it.changes.files.iter().any(|file| file.path == name);
+    Ok(open(works).await?.iter().any(is_about))
+}
+
 /// Adds to a refusal the job while which its cause came about, if there is one that nobody decided
 /// about, and how to put it back.
 pub(super) async fn explain(works: &Works, path: Option<&SourcePath>, refusal: Error) -> Error {

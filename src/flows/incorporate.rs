@@ -1,15 +1,19 @@
 //! An agent hands in a proposal: fence, grants, base, text, and the fate of every other open Topic.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::base::limit::{ANCHORS_MAX, SOURCE_BYTES_MAX};
-use crate::base::{Actor, BlobId, Error, ErrorKind, ProposalId, Result, TopicId};
-use crate::documents::placement;
+use crate::base::{BlobId, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId};
+use crate::documents::anchor::PairMap;
+use crate::documents::proposal::lineage::{self, How, Origin, Rework};
 use crate::documents::proposal::{self, NewProposal};
-use crate::documents::{Fate, Placed, Placement, PlacementState, topic};
-use crate::flows::proposals::Judge;
-use crate::flows::{Site, place};
+use crate::documents::{Fate, Placed, Placement, anchor, topic};
+use crate::flows::judge::{self, Judge, Judged};
+use crate::flows::{Site, several};
 use crate::jobs::{self, Job, Verb};
 use crate::people::Caller;
 use crate::script::{Input, InputType};
@@ -70,9 +74,12 @@ pub async fn propose(
 ) -> Result<Inserted> {
     let (job_id, token) = caller.job()?;
     let (asked, topic_asked) = (job_id.clone(), topic_id.clone());
-    let (job, subject) = site
+    let (job, subject, rework) = site
         .store
-        .read(move |c| Ok((jobs::find(c, &asked)?, topic::find(c, &topic_asked, None)?)))
+        .read(move |c| {
+            let rework = lineage::rework_of_job(c, &asked)?;
+            Ok((jobs::find(c, &asked)?, topic::find(c, &topic_asked, None)?, rework))
+        })
         .await?;
     job.require_topic(topic_id, Verb::Propose)?;
     require_own_base(site, &job, &subject, &request.base_source_sha)?;
@@ -82,7 +89,10 @@ pub async fn propose(
     let base = String::from_utf8(base)
         .map_err(|_| Error::invalid("the base is not UTF-8").code("not_text"))?;
     let proposed = site.repo.hash_text(&request.text).await?;
-    let judged = judge_others(site, caller, &request, &subject, &base, &proposed).await?;
+    let further = several::further(&job, topic_id)?;
+    let settled = [std::slice::from_ref(topic_id), &further].concat();
+    let judged = judge_others(site, caller, &request, (&path, &settled), base, &proposed).await?;
+    let origin = rework.map(reworked);
     let new = NewProposal {
         topic_id: topic_id.clone(),
         job_id: Some(job.id.clone()),
@@ -105,10 +115,8 @@ pub async fn propose(
                 let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
                 return proposal::find(tx.connection(), &id);
             }
-            let made = proposal::insert(tx, &ids, new.clone())?;
-            for (topic, placed, by) in &placements {
-                placement::put_proposed(tx, topic, &made.proposed_sha, placed, by)?;
-            }
+            let made = proposal::insert_with(tx, &ids, new.clone(), &further, origin.as_ref())?;
+            judge::keep(tx, &made.proposed_sha, &placements)?;
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"id": made.id}))?;
             }
@@ -122,6 +130,11 @@ pub async fn propose(
         text_digest: made.text_digest,
         fate: judged.fate,
     })
+}
+
+fn reworked(it: Rework) -> Origin {
+    let (from_id, made_by) = (it.proposal_id, it.asked_by);
+    Origin { how: How::Reworked, from_id, made_by, made_by_name: None }
 }
 
 /// A job proposes for the version of this Source that it was given, and for no other.
@@ -140,7 +153,11 @@ fn require_own_base(site: &Site, job: &Job, subject: &topic::Topic, base: &BlobI
         .hint("use the Base source SHA of the prompt; if the source has moved on, stop"))
 }
 
-fn refuse_text(text: &str) -> Result<()> {
+/// Refuses a text that no Source can be.
+///
+/// # Errors
+/// `too_large`; `invalid` with codes `empty_text` and `not_text`.
+pub(super) fn refuse_text(text: &str) -> Result<()> {
     if text.len() > SOURCE_BYTES_MAX {
         let message = format!("the text has {} bytes, the limit is {SOURCE_BYTES_MAX}", text.len());
         return Err(Error::new(ErrorKind::TooLarge, message));
@@ -158,57 +175,56 @@ fn refuse_text(text: &str) -> Result<()> {
     Ok(())
 }
 
-struct Judged {
-    fate: Vec<Fate>,
-    placements: Vec<(TopicId, Placed, Actor)>,
-}
-
 /// Computes what happens to every other open Topic, and verifies the anchors that the agent gave.
 async fn judge_others(
     site: &Site,
     caller: &Caller,
     request: &ProposalRequest,
-    subject: &topic::Topic,
-    base: &str,
+    (path, settled): (&SourcePath, &[TopicId]),
+    base: String,
     proposed: &BlobId,
 ) -> Result<Judged> {
-    let path = subject.source_path.clone();
-    let before = place::in_text(site, &path, &request.base_source_sha, base).await?;
-    let mut open = site.store.read(move |c| topic::list_open_of(c, &path, None)).await?;
-    for topic in &mut open {
-        topic.placement = before.get(&topic.id).cloned();
-    }
-    let given = verify_anchors(request, &open)?;
+    let base = (request.base_source_sha.clone(), base);
+    let new = (proposed.clone(), request.text.clone());
+    let mut judge = Judge::of(site, path, settled, base, new).await?;
     let agent = caller.actor();
-    let by_agent = given
+    let given = verify_anchors(request, &judge.open)?;
+    let places = judge.open.iter().filter_map(|it| Some((it.id.clone(), it.placement.clone()?)));
+    let before = places.collect();
+    let believed = weigh(given, &before, (&judge.base.1, &request.text)).await?;
+    judge.by_agent = believed
         .iter()
         .map(|(id, placed)| (id.clone(), Placement::new(proposed, placed, &agent)))
         .collect();
-    let judge = Judge {
-        open,
-        settled: subject.id.clone(),
-        base: (request.base_source_sha.clone(), base.to_owned()),
-        proposed: (proposed.clone(), request.text.clone()),
-        by_agent,
-    };
-    let fate = judge.fates().await?;
-    let placements = fate
-        .iter()
-        .filter_map(|it| {
-            let after = it.after.as_ref()?;
-            let method = if after.decided_by == agent { "agent" } else { "diff" };
-            let range = after.start.zip(after.end).map(|(start, end)| start..end);
-            let placed = Placed { state: after.state, range, confidence: after.confidence, method };
-            Some((it.topic_id.clone(), placed, after.decided_by.clone()))
+    judge.judge().await
+}
+
+/// Returns those anchors of the agent's that both texts do not contradict.
+async fn weigh(
+    given: Vec<(TopicId, Range<usize>)>,
+    before: &BTreeMap<TopicId, Placement>,
+    (base, text): (&str, &str),
+) -> Result<Vec<(TopicId, Placed)>> {
+    if given.is_empty() {
+        return Ok(Vec::new());
+    }
+    let spans: Vec<_> = given.iter().map(|(id, _)| before.get(id)?.range()).collect();
+    let (base, text) = (base.to_owned(), text.to_owned());
+    let weighed = tokio::task::spawn_blocking(move || {
+        let map = PairMap::new(&base, &text);
+        let all = given.into_iter().zip(spans);
+        all.filter_map(|((id, range), span)| {
+            Some((id, anchor::weigh(&map, &base, &text, span, &range)?))
         })
-        .collect();
-    Ok(Judged { fate, placements })
+        .collect()
+    });
+    weighed.await.map_err(|cause| Error::internal("weighing anchors panicked").source(cause))
 }
 
 fn verify_anchors(
     request: &ProposalRequest,
     open: &[topic::Topic],
-) -> Result<Vec<(TopicId, Placed)>> {
+) -> Result<Vec<(TopicId, Range<usize>)>> {
     if request.anchors.len() > ANCHORS_MAX {
         let message = format!("a proposal comes with at most {ANCHORS_MAX} anchors");
         return Err(Error::new(ErrorKind::TooLarge, message)
@@ -235,14 +251,7 @@ fn verify_anchors(
         if request.text.get(range.clone()) != Some(anchor.quote.as_str()) {
             return refuse("the text between its offsets is not its quote");
         }
-        let was = topic.anchor.as_ref().map(|it| it.quote.as_str());
-        let state = if was == Some(anchor.quote.as_str()) {
-            PlacementState::Moved
-        } else {
-            PlacementState::Rewritten
-        };
-        let placed = Placed { state, range: Some(range), confidence: 0.9, method: "agent" };
-        given.push((anchor.topic_id.clone(), placed));
+        given.push((anchor.topic_id.clone(), range));
     }
     Ok(given)
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::base::limit::{LINE_BYTES_MAX, PERSONA_NAME_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
 use crate::documents::{self, Repo, TopicStatus};
-use crate::flows::Works;
+use crate::flows::{Works, several};
 use crate::jobs::{Grant, Verb};
 use crate::script::{Input, InputType, Kind, Produces};
 
@@ -47,7 +47,9 @@ pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
 /// `input_mismatch`, `bad_input`; `not_found` for a Topic, Source or persona that is not there;
 /// `conflict` with code `topic_closed`.
 pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Result<Checked> {
+    let (sent, topics) = several::take(kind, sent)?;
     refuse_unknown_names(kind, sent.keys())?;
+    several::check(works, &topics).await?;
     let mut checked = Checked::default();
     for input in &kind.inputs {
         let given = sent.get(&input.name).filter(|value| !value.is_null());
@@ -56,6 +58,7 @@ pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Res
             checked.values.insert(input.name.clone(), value);
         }
     }
+    several::keep(&mut checked.values, &topics);
     Ok(checked)
 }
 
@@ -271,7 +274,7 @@ pub async fn persona_version(repo: &Repo, folder: &Utf8Path, name: &str) -> Resu
 
 /// Returns what the token of such a job may do. The script may choose the kind, not the grants.
 pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
-    let mut grants = Vec::new();
+    let mut grants = several::grants(kind, &checked.values);
     let proposes = kind.produces == Some(Produces::Proposal);
     for input in &kind.inputs {
         let Some(Value::String(text)) = checked.values.get(&input.name) else { continue };

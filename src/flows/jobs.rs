@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result, SourcePath, TopicId};
-use crate::documents;
+use crate::documents::{self, proposal::lineage};
 use crate::flows::inputs::{self, Checked};
 use crate::flows::people::refuse_disabled;
-use crate::flows::{Site, changes, kept_answer, order, page_limit, prepare};
+use crate::flows::{Site, changes, kept_answer, order, page_limit, prepare, several};
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting, job_dir};
-use crate::people::{self, Caller, Person, Role};
+use crate::people::{self, Caller, Person};
 use crate::process::{self, Stream};
-use crate::script::{EngineBody, Kind, OnBusy, Produces};
+use crate::script::{EngineBody, Kind, Produces};
 use crate::store::idempotency;
 
 /// Most bytes of a log in one answer.
@@ -34,6 +34,9 @@ pub struct JobRequest {
     /// RFC 3339; the job does not start earlier.
     #[serde(default)]
     pub not_before: Option<String>,
+    /// Open proposals for these Topics may be replaced by what this job proposes.
+    #[serde(default)]
+    pub replace_proposals: bool,
     /// The inputs of the kind.
     #[serde(flatten)]
     pub inputs: Map<String, Value>,
@@ -82,6 +85,9 @@ pub async fn create(
             }
         }
     }
+    if !request.replace_proposals {
+        several::refuse_proposed(site, checked.topic_id.as_ref(), &checked.values).await?;
+    }
     let mut new = new_job(site, kind, checked, person);
     new.priority = order::priority(kind, person, request.priority)?;
     new.not_before = request.not_before.as_deref().map(order::parse_time).transpose()?;
@@ -94,7 +100,7 @@ async fn refuse_unready(site: &Site, path: &SourcePath) -> Result<()> {
     site.repo.refuse_unwritable(path).await
 }
 
-fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
+pub(super) fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
     NewJob {
         kind: kind.name.clone(),
         lane: kind.lane.as_ref().and_then(|input| lane_of(input, &checked.values)),
@@ -124,6 +130,9 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
             refuse_disabled(tx.connection(), &new.requested_by)?;
             queue.admit(tx, &new)?;
             let id = jobs::enqueue(tx, &ids, queue.capacities(), &new)?;
+            if let Some(old) = &new.retry_of {
+                lineage::repeat_rework(tx, &id, old)?;
+            }
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"job_id": id}))?;
             }
@@ -174,19 +183,7 @@ pub async fn retry(
         return Err(Error::conflict("job_active", format!("job {id} is {}", old.status))
             .hint("cancel it first, or wait for it"));
     }
-    let kind = inputs::kind(site, &old.kind)?;
-    let sent: Map<String, Value> = old
-        .inputs
-        .iter()
-        .filter(|(name, _)| kind.input(name).is_none_or(|it| !it.ty.is_computed()))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    let checked = inputs::check(site, kind, &sent).await?;
-    let mut new = new_job(site, kind, checked, person);
-    new.on_busy = OnBusy::Queue;
-    // What an admin had put before others is repeated like any other job by anybody else.
-    let is_admin = person.role == Role::Admin;
-    new.priority = if is_admin { old.priority } else { old.priority.min(kind.priority) };
+    let (kind, mut new) = order::repeated(site, &old, person).await?;
     new.not_before = request.not_before.as_deref().map(order::parse_time).transpose()?;
     if request.when_allowed {
         let allowed = order::allowed_at(site, &old, &kind.engine).await?;

@@ -24,7 +24,7 @@ pub fn fill_message(connection: &Connection, mut message: Message) -> Result<Mes
     Ok(message)
 }
 
-/// Fills in who decided a proposal.
+/// Fills in who decided a proposal, and who made it of an earlier one.
 ///
 /// # Errors
 /// As any read.
@@ -33,6 +33,9 @@ pub fn fill_proposal(connection: &Connection, mut proposal: Proposal) -> Result<
         Some(actor) => Some(people::display_name(connection, actor)?),
         None => None,
     };
+    if let Some(origin) = &mut proposal.origin {
+        origin.made_by_name = Some(people::display_name(connection, &origin.made_by)?);
+    }
     Ok(proposal)
 }
 

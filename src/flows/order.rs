@@ -1,11 +1,13 @@
-//! When the turn of a job comes: its place among those that wait, and its time.
+//! When the turn of a job comes: its place among those that wait, its time, and its repetition.
+
+use serde_json::{Map, Value};
 
 use crate::base::limit::PRIORITY_MAX;
 use crate::base::{Error, ErrorKind, Millis, Result};
-use crate::flows::Site;
-use crate::jobs::{self, Job};
+use crate::flows::{Site, inputs, jobs as job_flow};
+use crate::jobs::{self, Job, NewJob};
 use crate::people::{Person, Role};
-use crate::script::Kind;
+use crate::script::{Kind, OnBusy};
 
 /// Everybody may let a job wait behind others; only an admin may put it before what its kind says.
 pub(in crate::flows) fn priority(kind: &Kind, person: &Person, asked: Option<i64>) -> Result<i64> {
@@ -36,6 +38,32 @@ pub(in crate::flows) fn parse_time(text: &str) -> Result<Millis> {
     Ok(Millis(at.as_millisecond()))
 }
 
+/// Returns a job like an earlier one, of the kind in force, which always queues. What is computed
+/// is computed again when it starts.
+///
+/// # Errors
+/// What is wrong with the kind or an input now.
+pub(in crate::flows) async fn repeated<'a>(
+    site: &'a Site,
+    old: &Job,
+    person: &Person,
+) -> Result<(&'a Kind, NewJob)> {
+    let kind = inputs::kind(site, &old.kind)?;
+    let sent: Map<String, Value> = old
+        .inputs
+        .iter()
+        .filter(|(name, _)| kind.input(name).is_none_or(|it| !it.ty.is_computed()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let checked = inputs::check(site, kind, &sent).await?;
+    let mut new = job_flow::new_job(site, kind, checked, person);
+    new.on_busy = OnBusy::Queue;
+    // What an admin had put before others is repeated like any other job by anybody else.
+    let is_admin = person.role == Role::Admin;
+    new.priority = if is_admin { old.priority } else { old.priority.min(kind.priority) };
+    Ok((kind, new))
+}
+
 /// Returns when a job of an engine may be tried again; nothing if it may be now.
 pub(in crate::flows) async fn allowed_at(
     site: &Site,
@@ -51,7 +79,7 @@ pub(in crate::flows) async fn allowed_at(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::{Location, OnBusy, Prompt};
+    use crate::script::{Location, Prompt};
 
     fn kind(priority: i64) -> Kind {
         Kind {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
-use crate::flows::{Works, inputs, watch};
+use crate::flows::{Works, inputs, rework, several, watch};
 use crate::jobs::{Hooks, Job, Prepared, Status};
 use crate::script::{self, Config, InputType, Kind, Produces};
 
@@ -84,6 +84,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
             if cause.code_str() == "script_stuck" { "script_stuck" } else { "prompt_failed" };
         Error::invalid(cause.chain()).code(code)
     })?;
+    let prompt = prompt + &several::block(&values)? + &rework::block(works, &job.id).await?;
     Ok(Prepared { inputs: values, prompt, grants })
 }
 

@@ -1,20 +1,20 @@
 //! Proposals as a reviewer sees them, and the decision against one.
 
-use std::collections::BTreeMap;
-
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{Actor, BlobId, Error, ProposalId, Result, SourcePath, TopicId};
+use crate::base::{Actor, BlobId, Error, JobId, ProposalId, Result, SourcePath, TopicId};
 use crate::documents::commit;
-use crate::documents::fate::Version;
 use crate::documents::placement;
+use crate::documents::proposal::lineage::{self, Standing};
 use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{
-    self, Fate, Placement, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, fate, topic,
+    self, Fate, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, topic,
 };
-use crate::flows::{Site, changes, names, page_limit, place};
+use crate::flows::judge::Judge;
+use crate::flows::{Site, changes, moved, names, page_limit, rework};
 use crate::jobs::{self, Job, Status};
 use crate::people::Caller;
 
@@ -65,19 +65,39 @@ pub(super) struct Dossier {
     pub(super) proposal: Proposal,
     pub(super) text: String,
     pub(super) topic: Topic,
+    /// The further Topics that it settles.
+    pub(super) further: Vec<Topic>,
     pub(super) job: Option<Job>,
+    /// Who has edited it, as a trailer names them.
+    pub(super) editors: Vec<String>,
+    pub(super) conflict: Option<Standing>,
+    /// The job that does it again.
+    pub(super) rework: Option<JobId>,
 }
 
 pub(super) async fn dossier(site: &Site, id: &ProposalId) -> Result<Dossier> {
     let id = id.clone();
-    site.store
-        .read(move |c| {
-            let proposal = names::fill_proposal(c, proposal::find(c, &id)?)?;
-            let topic = names::fill_topic(c, topic::find(c, &proposal.topic_id, None)?)?;
-            let job = proposal.job_id.as_ref().map(|job| jobs::find(c, job)).transpose()?;
-            Ok(Dossier { text: proposal::text(c, &id)?, topic, job, proposal })
-        })
-        .await
+    site.store.read(move |c| read_dossier(c, &id)).await
+}
+
+fn read_dossier(c: &Connection, id: &ProposalId) -> Result<Dossier> {
+    let proposal = names::fill_proposal(c, proposal::find(c, id)?)?;
+    let mut topics = Vec::with_capacity(proposal.topic_ids.len());
+    for topic in &proposal.topic_ids {
+        topics.push(names::fill_topic(c, topic::find(c, topic, None)?)?);
+    }
+    let job = proposal.job_id.as_ref().map(|job| jobs::find(c, job)).transpose()?;
+    let editors = lineage::editors(c, id)?;
+    Ok(Dossier {
+        text: proposal::text(c, id)?,
+        topic: topics.remove(0),
+        further: topics,
+        job,
+        editors: editors.iter().map(|it| names::trailer(c, it)).collect::<Result<_>>()?,
+        conflict: lineage::conflict(c, id)?.filter(|_| proposal.status == ProposalStatus::Open),
+        rework: rework::running(c, id)?,
+        proposal,
+    })
 }
 
 /// A proposal with all that a reviewer needs.
@@ -85,12 +105,34 @@ pub(super) async fn dossier(site: &Site, id: &ProposalId) -> Result<Dossier> {
 pub struct ProposalPage {
     proposal: Proposal,
     topic: Topic,
+    further_topics: Vec<Topic>,
+    revisions: Vec<Revision>,
     text: String,
     base_text: String,
+    against: Option<Revision>,
     diff: String,
     fate: Vec<Fate>,
     base: Base,
+    conflict: Option<Standing>,
+    rework_job_id: Option<JobId>,
+    editors: Vec<String>,
     approvable: Approvable,
+}
+
+/// A revision of the same Topic.
+#[derive(Clone, Serialize)]
+struct Revision {
+    id: ProposalId,
+    revision_number: i64,
+    status: ProposalStatus,
+}
+
+/// The query of `GET /api/proposals/{id}`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProposalAgainst {
+    /// The diff is against this revision: its number, or the id of a proposal for the same Source.
+    pub against: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -110,23 +152,42 @@ struct Approvable {
 }
 
 /// Returns a proposal: text, base, diff, the fate of every other open Topic, and what is in the
-/// way.
+/// way. A Source that has changed since is noticed here, if it was not before.
 ///
 /// # Errors
-/// `not_found`; `forbidden` for jobs.
-pub async fn show(site: &Site, caller: &Caller, id: &ProposalId) -> Result<ProposalPage> {
+/// `not_found`; `forbidden` for jobs; `invalid` for a revision that is none.
+pub async fn show(
+    site: &Site,
+    caller: &Caller,
+    id: &ProposalId,
+    query: ProposalAgainst,
+) -> Result<ProposalPage> {
     caller.person()?;
-    let dossier = dossier(site, id).await?;
+    let mut dossier = dossier(site, id).await?;
+    let path = dossier.proposal.source_path.clone();
+    if dossier.proposal.status == ProposalStatus::Open {
+        moved::look_after(site, &path).await;
+        dossier = self::dossier(site, id).await?;
+    }
     let base_sha = &dossier.proposal.base_source_sha;
     let base = site.repo.read_blob(base_sha, SOURCE_BYTES_MAX).await?;
     let base = String::from_utf8(base).map_err(|_| Error::internal("the base is not UTF-8"))?;
-    let path = dossier.proposal.source_path.clone();
     let source = site.repo.source(&path).await.ok();
     let obstacle = obstacle(site, &dossier).await.err();
     let fate = fates(site, &dossier, &base).await?;
     let head_blob = source.as_ref().and_then(|it| it.head_blob.clone());
+    let (asked, against) = (dossier.proposal.clone(), query.against);
+    let (revisions, earlier) = site
+        .store
+        .read(move |c| {
+            let all = proposal::of_topic(c, &asked.topic_id)?.into_iter().map(revision).collect();
+            let earlier = against.map(|it| find_earlier(c, &asked, &it)).transpose()?;
+            Ok((all, earlier))
+        })
+        .await?;
+    let (against, before) = earlier.map_or((None, None), |(it, text)| (Some(it), Some(text)));
     Ok(ProposalPage {
-        diff: documents::unified(&base, &dossier.text, path.as_str()),
+        diff: documents::unified(before.as_ref().unwrap_or(&base), &dossier.text, path.as_str()),
         fate,
         base: Base {
             is_current: head_blob.as_ref() == Some(base_sha),
@@ -140,69 +201,66 @@ pub async fn show(site: &Site, caller: &Caller, id: &ProposalId) -> Result<Propo
             hint: obstacle.as_ref().and_then(|it| it.hint_str().map(str::to_owned)),
         },
         base_text: base,
+        against,
+        revisions,
         text: dossier.text,
         topic: dossier.topic,
+        further_topics: dossier.further,
+        conflict: dossier.conflict,
+        rework_job_id: dossier.rework,
+        editors: dossier.editors,
         proposal: dossier.proposal,
     })
+}
+
+fn revision(it: Proposal) -> Revision {
+    Revision { id: it.id, revision_number: it.revision_number, status: it.status }
+}
+
+/// Finds the revision that a proposal is compared with, and its text.
+fn find_earlier(c: &Connection, it: &Proposal, named: &str) -> Result<(Revision, String)> {
+    let found = match named.parse::<i64>() {
+        Ok(number) => {
+            let mut all = proposal::of_topic(c, &it.topic_id)?.into_iter();
+            all.find(|it| it.revision_number == number).ok_or_else(|| {
+                Error::not_found(format!("topic {} has no revision {number}", it.topic_id))
+            })?
+        }
+        Err(_) => proposal::find(c, &named.parse()?)?,
+    };
+    if found.source_path != it.source_path {
+        let message = format!("proposal {} is for {}", found.id, found.source_path);
+        return Err(Error::invalid(message)
+            .code("bad_parameter")
+            .hint("compare two proposals for one source"));
+    }
+    let text = proposal::text(c, &found.id)?;
+    Ok((revision(found), text))
 }
 
 async fn fates(site: &Site, dossier: &Dossier, base: &str) -> Result<Vec<Fate>> {
     let proposal = &dossier.proposal;
     let path = &proposal.source_path;
-    let before = place::in_text(site, path, &proposal.base_source_sha, base).await?;
-    let (asked, version) = (path.clone(), proposal.proposed_sha.clone());
-    let (mut open, by_agent) = site
+    let old = (proposal.base_source_sha.clone(), base.to_owned());
+    let new = (proposal.proposed_sha.clone(), dossier.text.clone());
+    let mut judge = Judge::of(site, path, &proposal.topic_ids, old, new).await?;
+    let (version, open) =
+        (proposal.proposed_sha.clone(), judge.open.iter().map(|it| it.id.clone()));
+    let open: Vec<TopicId> = open.collect();
+    judge.by_agent = site
         .store
         .read(move |c| {
-            let open = topic::list_open_of(c, &asked, None)?;
-            let mut by_agent = BTreeMap::new();
-            for topic in &open {
-                let found = placement::find(c, &topic.id, &version)?;
+            let mut by_agent = std::collections::BTreeMap::new();
+            for id in open {
+                let found = placement::find(c, &id, &version)?;
                 if let Some(found) = found.filter(|it| it.decided_by != Actor::System) {
-                    by_agent.insert(topic.id.clone(), found);
+                    by_agent.insert(id, found);
                 }
             }
-            Ok((open, by_agent))
+            Ok(by_agent)
         })
         .await?;
-    for topic in &mut open {
-        topic.placement = before.get(&topic.id).cloned();
-    }
-    let judge = Judge {
-        open,
-        settled: proposal.topic_id.clone(),
-        base: (proposal.base_source_sha.clone(), base.to_owned()),
-        proposed: (proposal.proposed_sha.clone(), dossier.text.clone()),
-        // Where an agent said where a Topic went, that was verified when it was handed in.
-        by_agent,
-    };
-    judge.fates().await
-}
-
-/// What the fate of Topics is judged from.
-pub(super) struct Judge {
-    pub(super) open: Vec<Topic>,
-    pub(super) settled: TopicId,
-    pub(super) base: (BlobId, String),
-    pub(super) proposed: (BlobId, String),
-    pub(super) by_agent: BTreeMap<TopicId, Placement>,
-}
-
-impl Judge {
-    pub(super) async fn fates(self) -> Result<Vec<Fate>> {
-        let judged = tokio::task::spawn_blocking(move || {
-            let base = Version { blob: &self.base.0, text: &self.base.1 };
-            let proposed = Version { blob: &self.proposed.0, text: &self.proposed.1 };
-            let mut fates = fate::fates(&self.open, &self.settled, base, proposed);
-            for fate in &mut fates {
-                if let Some(placement) = self.by_agent.get(&fate.topic_id) {
-                    fate.after = Some(placement.clone());
-                }
-            }
-            fates
-        });
-        judged.await.map_err(|cause| Error::internal("placing panicked").source(cause))
-    }
+    Ok(judge.judge().await?.fate)
 }
 
 /// Refuses what cannot be approved now, with the reason: what the approval itself would say.
@@ -215,13 +273,27 @@ pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
     };
     match now.await {
         Ok(()) => Ok(()),
-        Err(refusal) => Err(changes::explain(site, Some(&it.source_path), refusal).await),
+        Err(refusal) => {
+            let refusal = with_conflict(dossier.conflict.as_ref(), refusal);
+            Err(changes::explain(site, Some(&it.source_path), refusal).await)
+        }
     }
+}
+
+/// Says of a base that moved why the proposal was not merged, and what can be done.
+pub(super) fn with_conflict(conflict: Option<&Standing>, refusal: Error) -> Error {
+    let (Some(conflict), "stale_base") = (conflict, refusal.code_str()) else { return refusal };
+    let count = conflict.conflicts.count;
+    let places = if count == 1 { "place" } else { "places" };
+    let message = format!("{}; both change the same lines in {count} {places}", refusal.message());
+    Error::conflict("stale_base", message).hint("ask for a rework: the agent brings both together")
 }
 
 /// Refuses what its rows say cannot be approved, whatever the repository says.
 pub(super) fn undecidable(dossier: &Dossier) -> Result<()> {
-    decidable(dossier)?;
+    if dossier.proposal.status != ProposalStatus::Open {
+        return Err(proposal::refusal(&dossier.proposal));
+    }
     if let Some(job) = &dossier.job {
         match job.status {
             Status::Succeeded => {}
@@ -235,38 +307,21 @@ pub(super) fn undecidable(dossier: &Dossier) -> Result<()> {
             }
         }
     }
-    if dossier.topic.status != TopicStatus::Open {
-        let message = format!("topic {} is closed", dossier.topic.id);
+    let topics = std::iter::once(&dossier.topic).chain(&dossier.further);
+    if let Some(closed) = topics.into_iter().find(|it| it.status != TopicStatus::Open) {
+        let message = format!("topic {} is closed", closed.id);
         return Err(Error::conflict("topic_closed", message).hint("reopen it first"));
     }
-    Ok(())
+    match &dossier.rework {
+        None => Ok(()),
+        Some(job) => Err(rework::refusal(&dossier.proposal.id, job)),
+    }
 }
 
 pub(super) fn stale(proposal: &Proposal) -> Error {
     let message = format!("{} has changed since the proposal was made", proposal.source_path);
-    Error::conflict("stale_base", message).hint("ask for a new proposal: retry the job")
-}
-
-fn decidable(dossier: &Dossier) -> Result<()> {
-    let proposal = &dossier.proposal;
-    let id = &proposal.id;
-    match proposal.status {
-        ProposalStatus::Open => Ok(()),
-        ProposalStatus::Superseded => {
-            let message = format!("proposal {id} was superseded by a later revision");
-            Err(Error::conflict("superseded", message).hint("look at the topic's newest proposal"))
-        }
-        ProposalStatus::Stale => Err(stale(proposal)),
-        ProposalStatus::Void => {
-            let message = format!("proposal {id} is void: its job did not succeed");
-            Err(Error::conflict("job_failed", message).hint("retry the job"))
-        }
-        status => {
-            let message = format!("proposal {id} is {} already", status.as_str());
-            Err(Error::conflict("already_decided", message)
-                .hint("wiki-browser proposal show says by whom"))
-        }
-    }
+    Error::conflict("stale_base", message)
+        .hint("look at it again: it may have another revision; else ask for a rework")
 }
 
 /// The body of `POST /api/proposals/{id}/reject`.

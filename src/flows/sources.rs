@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::base::{Result, SourcePath};
-use crate::documents::{headings, topic};
+use crate::documents::{SourceState, headings, topic};
 use crate::flows::{Site, names, page_limit, topics};
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
@@ -49,7 +49,11 @@ pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Va
         .into_iter()
         .map(|it| {
             let open = counts.get(&it.path).copied().unwrap_or(0);
-            json!({"path": it.path, "blob": it.blob, "state": it.state, "open_topics": open})
+            let tracked = it.state != SourceState::Untracked;
+            json!({
+                "path": it.path, "blob": it.blob, "state": it.state, "tracked": tracked,
+                "open_topics": open,
+            })
         })
         .collect();
     Ok(json!({"items": items, "next": next}))
@@ -78,7 +82,7 @@ pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
     }))
 }
 
-async fn require_read(site: &Site, caller: &Caller, path: &SourcePath) -> Result<()> {
+pub(super) async fn require_read(site: &Site, caller: &Caller, path: &SourcePath) -> Result<()> {
     let Caller::Job { id, .. } = caller else { return Ok(()) };
     let id = id.clone();
     let job = site.store.read(move |c| jobs::find(c, &id)).await?;

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use crate::base::{Actor, Error, Result, SourcePath, TopicId};
 use crate::documents::placement;
 use crate::documents::topic::{self, NewTopic, TopicFilter};
-use crate::documents::{self, Message, ProposalStatus, Selection, Topic, TopicStatus, message};
-use crate::flows::{Site, jobs as job_flow, kept_answer, names, page_limit, place};
+use crate::documents::{
+    self, Message, ProposalStatus, Selection, Topic, TopicStatus, message, text,
+};
+use crate::flows::{Site, jobs as job_flow, kept_answer, names, page_limit, place, rework};
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
 use crate::store::idempotency;
@@ -67,10 +69,9 @@ pub async fn create(
                 .hint("send `selection`, or `global: true` for the whole source"));
         }
     };
-    if anchor.is_some() {
-        // The text that was pointed at must stay readable, also when it is not committed.
-        site.repo.keep_text(&source).await?;
-    }
+    // The text that was pointed at must stay readable, also when it is not committed. Not the state
+    // tells: a clean file whose line ends git converts has a version of its own.
+    let is_kept = anchor.is_some() && source.head_blob.as_ref() != Some(&source.blob);
     let new = NewTopic {
         source_path: request.source_path,
         is_global: request.global,
@@ -92,6 +93,9 @@ pub async fn create(
                 );
             }
             let made = topic::create(tx, &ids, new.clone())?;
+            if is_kept {
+                text::put(tx, &source.path, &source.blob, &source.text)?;
+            }
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"id": made.id}))?;
             }
@@ -102,7 +106,7 @@ pub async fn create(
 
 /// Returns a message with the line ends that messages have: a file of another system may be
 /// piped in.
-fn plain_lines(body: &str) -> String {
+pub(super) fn plain_lines(body: &str) -> String {
     body.replace("\r\n", "\n")
 }
 
@@ -221,11 +225,11 @@ pub async fn show(site: &Site, caller: &Caller, id: &TopicId) -> Result<TopicPag
     Ok(page)
 }
 
-fn messages(c: &Connection, id: &TopicId) -> Result<Vec<Message>> {
+pub(super) fn messages(c: &Connection, id: &TopicId) -> Result<Vec<Message>> {
     message::list_of(c, id)?.into_iter().map(|it| names::fill_message(c, it)).collect()
 }
 
-async fn require_read(site: &Site, caller: &Caller, id: &TopicId) -> Result<()> {
+pub(super) async fn require_read(site: &Site, caller: &Caller, id: &TopicId) -> Result<()> {
     let Caller::Job { id: job, .. } = caller else { return Ok(()) };
     let job = job.clone();
     let job = site.store.read(move |c| jobs::find(c, &job)).await?;
@@ -343,8 +347,9 @@ pub async fn reopen(
         .await
 }
 
-/// Returns what `wb-agent get-topic` prints: `{topic, anchor, messages, proposals}`. The proposals
-/// are the last ones that are decided, without their texts: why one was sent back.
+/// Returns what `wb-agent get-topic` prints: `{topic, anchor, messages, proposals, rework}`. The
+/// proposals are the last ones that are decided, without their texts: why one was sent back.
+/// `rework` is what this job is to do again.
 ///
 /// # Errors
 /// `not_found`; `forbidden` with code `not_granted`.
@@ -356,16 +361,17 @@ pub async fn for_agent(site: &Site, caller: &Caller, id: &TopicId) -> Result<Val
         .skip(earlier)
         .map(|it| {
             json!({
-                "revision_number": it.revision_number, "status": it.status,
+                "id": it.id, "revision_number": it.revision_number, "status": it.status,
                 "summary": it.summary, "reason": it.reason,
                 "decided_by_name": it.decided_by_name, "decided_at": it.decided_at,
                 "base_source_sha": it.base_source_sha,
             })
         })
         .collect();
+    let rework = rework::of_caller(site, caller).await?;
     Ok(json!({
         "topic": page.topic, "anchor": page.topic.anchor, "messages": page.messages,
-        "proposals": proposals,
+        "proposals": proposals, "rework": rework,
     }))
 }
 

@@ -40,8 +40,14 @@ pub fn watch(works: &Works) -> Watch {
             let after = move || -> BoxFuture<'static, Vec<String>> {
                 Box::pin(async move {
                     let look = noted.looks.end(&noted.job);
+                    let repo = works.repo.clone();
+                    // Git may be writing what is held: who waits no longer does not kill it.
+                    let finish =
+                        async move { Ok(finish(&works, &job, look, known.as_ref()).await) };
                     match begun {
-                        Ok(()) => finish(&works, &job, look, known.as_ref()).await,
+                        Ok(()) => repo.run_to_end(finish).await.unwrap_or_else(|cause| {
+                            vec![format!("unwatched: the look failed: {}", cause.message())]
+                        }),
                         Err(unseen) => vec![unseen],
                     }
                 })

@@ -11,9 +11,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::base::limit::{
-    ANSWERS_BYTES_MAX, BODIES_BYTES_MAX, BODY_PAUSE_MS_MAX, BODY_TIME_MS_MAX, format_duration,
-};
+use crate::base::limit::{ANSWERS_BYTES_MAX, BODY_PAUSE_MS_MAX, BODY_TIME_MS_MAX, format_duration};
 use crate::base::{Error, ErrorKind, Result, fault, truncate_chars};
 
 /// A body that nobody has read yet.
@@ -35,19 +33,22 @@ const PIECE_KIB: u32 = 1024;
 
 /// Memory that is shared by many: what arrives of large bodies, or large answers on their way.
 #[derive(Clone)]
-pub(super) struct Room(Arc<Semaphore>);
+pub(super) struct Room {
+    free: Arc<Semaphore>,
+    bytes_max: usize,
+}
 
 impl Room {
-    pub(super) fn new(bytes: usize) -> Room {
-        Room(Arc::new(Semaphore::new(bytes / 1024)))
+    pub(super) fn new(bytes_max: usize) -> Room {
+        Room { free: Arc::new(Semaphore::new(bytes_max / 1024)), bytes_max }
     }
 
     async fn take(&self, kib: u32) -> Result<OwnedSemaphorePermit> {
-        match timeout(ROOM_WAIT_MAX, Arc::clone(&self.0).acquire_many_owned(kib)).await {
+        match timeout(ROOM_WAIT_MAX, Arc::clone(&self.free).acquire_many_owned(kib)).await {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(Error::new(
                 ErrorKind::Busy,
-                format!("bodies of {BODIES_BYTES_MAX} bytes are at work already"),
+                format!("bodies of {} bytes are at work already", self.bytes_max),
             )
             .code("bodies_full")
             .hint("try again in a moment")),
@@ -64,7 +65,7 @@ impl Room {
             return Ok(bytes);
         }
         let kib = u32::try_from(bytes.len().div_ceil(1024)).unwrap_or(u32::MAX);
-        match Arc::clone(&self.0).try_acquire_many_owned(kib) {
+        match Arc::clone(&self.free).try_acquire_many_owned(kib) {
             Ok(permit) => Ok(Bytes::from_owner(Held { bytes, _permit: permit })),
             Err(_) => Err(Error::unavailable(format!(
                 "answers of {ANSWERS_BYTES_MAX} bytes are being sent already"
@@ -232,6 +233,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
+    use crate::base::limit::BODIES_BYTES_MAX;
 
     #[derive(Deserialize, Debug, PartialEq)]
     #[serde(deny_unknown_fields)]

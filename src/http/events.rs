@@ -23,8 +23,9 @@ use warp::reply::Response;
 
 use crate::base::limit::{REPLAY_EVENTS_MAX, STREAM_CHECK_MS_MAX};
 use crate::base::{Error, EventKind, Result, fault};
+use crate::flows::presence::Present;
+use crate::http::audience::View;
 use crate::http::listen::Peer;
-use crate::http::metrics::OpenStream;
 use crate::http::streams::{Exclusive, Place, Streams};
 use crate::http::who::{Credential, identify};
 use crate::http::{Edge, get, reply};
@@ -102,8 +103,7 @@ struct Feed {
     credential: Option<Credential>,
     /// When it is asked again who this is for.
     check_due: Instant,
-    /// The scope that this reader sees besides `site`.
-    own_scope: Option<String>,
+    view: View,
     live: Receiver<Arc<StoredEvent>>,
     heartbeat: Interval,
     /// The number of the last event that was sent, or passed over.
@@ -115,7 +115,7 @@ struct Feed {
     /// Whether the table may have more.
     is_behind: bool,
     /// Counts this stream while it is open.
-    _open: OpenStream,
+    _open: Present,
 }
 
 impl Feed {
@@ -135,10 +135,7 @@ impl Feed {
             Some(_) => (largest, true),
             None => (largest, false),
         };
-        let own_scope = match &audience.caller {
-            Caller::Person { person, .. } => Some(format!("person:{}", person.id)),
-            Caller::Job { .. } => None,
-        };
+        let view = View::of(&edge, &audience.caller).await?;
         let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut feed = Feed {
@@ -148,7 +145,7 @@ impl Feed {
             peer: audience.peer,
             credential: audience.credential,
             check_due: Instant::now() + CHECK,
-            own_scope,
+            view,
             live,
             heartbeat,
             position,
@@ -275,7 +272,7 @@ impl Feed {
             return None;
         }
         self.position = event.id;
-        if !self.may_see(event) {
+        if !self.view.has(event) {
             return None;
         }
         self.told = event.id;
@@ -305,10 +302,6 @@ impl Feed {
         format!("{}-{number}", self.edge.store.epoch())
     }
 
-    fn may_see(&self, event: &StoredEvent) -> bool {
-        event.scope == "site" || Some(&event.scope) == self.own_scope.as_ref()
-    }
-
     fn text_of(&self, event: &StoredEvent) -> String {
         let id = self.id_of(event.id);
         let kind = event.kind.as_str();
@@ -320,7 +313,7 @@ impl Feed {
     }
 
     fn write_event(&mut self, text: &mut String, event: &StoredEvent) {
-        if self.may_see(event) {
+        if self.view.has(event) {
             text.push_str(&self.text_of(event));
             self.told = event.id;
         }

@@ -1,7 +1,7 @@
 //! What is counted of requests, and `/metrics`.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use warp::reply::Response;
 use crate::base::histogram::{Histogram, QUICK_US};
 use crate::flows::Site;
 use crate::flows::metrics::Exposition;
+use crate::flows::presence::{Presence, Present};
 use crate::http::table::{Route, Verb};
 use crate::http::{Edge, get, reply};
 
@@ -91,7 +92,7 @@ struct Counts {
     times: Vec<Histogram>,
     refused: Mutex<BTreeMap<String, u64>>,
     turned_away: [AtomicU64; 3],
-    streams: AtomicI64,
+    presence: Presence,
 }
 
 impl Default for Counts {
@@ -101,7 +102,7 @@ impl Default for Counts {
             times: Class::ALL.iter().map(|_| Histogram::new(QUICK_US)).collect(),
             refused: Mutex::default(),
             turned_away: Default::default(),
-            streams: AtomicI64::new(0),
+            presence: Presence::default(),
         }
     }
 }
@@ -120,6 +121,7 @@ pub(super) enum Door {
 impl Traffic {
     /// Counts an answer.
     pub(super) fn note(&self, class: Class, status: StatusCode, time: Duration) {
+        self.0.presence.note();
         let (class, digit) = (class as usize, usize::from(status.as_u16() / 100));
         if let (Some(counts), Some(times)) = (self.0.requests.get(class), self.0.times.get(class)) {
             counts[digit.min(5)].fetch_add(1, Ordering::Relaxed);
@@ -142,9 +144,13 @@ impl Traffic {
     }
 
     /// Counts a stream for as long as what is returned lives.
-    pub(super) fn stream(&self) -> OpenStream {
-        self.0.streams.fetch_add(1, Ordering::Relaxed);
-        OpenStream(Arc::clone(&self.0))
+    pub(super) fn stream(&self) -> Present {
+        self.0.presence.stream()
+    }
+
+    /// Returns whether somebody is there.
+    pub fn presence(&self) -> Presence {
+        self.0.presence.clone()
     }
 
     fn write(&self, out: &mut Exposition) {
@@ -179,16 +185,7 @@ impl Traffic {
             out.value(&[("door", door)], count.load(Ordering::Relaxed) as f64);
         }
         out.gauge("wb_event_streams", "Open streams of events.");
-        out.value(&[], self.0.streams.load(Ordering::Relaxed) as f64);
-    }
-}
-
-/// A stream that is open; it is counted until this is dropped.
-pub(super) struct OpenStream(Arc<Counts>);
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        out.value(&[], self.0.presence.streams() as f64);
     }
 }
 

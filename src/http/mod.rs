@@ -5,6 +5,7 @@
 //! **Invariant:** no static state; what handlers need is in [`Edge`].
 
 mod assets;
+mod audience;
 mod away;
 mod body;
 mod call;

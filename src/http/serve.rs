@@ -3,9 +3,11 @@
 //! **Invariant:** every connection is a task of one `JoinSet`; none outlives [`serve`].
 //! **Invariant:** on the Unix socket only our own user and root are heard.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -55,6 +57,8 @@ pub struct ServeLimits {
     pub write_stall: Duration,
 }
 
+/// How long a connection that is told to leave may take.
+const LEAVE_MAX: Duration = Duration::from_millis(100);
 /// Descriptors that connections leave to jobs, git, the database and the log: a quarter of all, and
 /// no fewer than this.
 const RESERVED_MIN: u64 = 128;
@@ -119,17 +123,7 @@ pub async fn serve(
             return;
         }
     };
-    let mut doors = Doors {
-        site: Site::new(routes, edge),
-        limits,
-        own_uid,
-        stop: stop.clone(),
-        tcp: Arc::new(Semaphore::new(limits.tcp_connections_max)),
-        unix: Arc::new(Semaphore::new(limits.unix_connections_max)),
-        agents: Arc::new(Semaphore::new(limits.agent_connections_max)),
-        connections: JoinSet::new(),
-        full: Backoff::default(),
-    };
+    let mut doors = Doors::new(Site::new(routes, edge), limits, own_uid, stop.clone());
     let (mut backoff, mut spare) = (Backoff::default(), Spare::new());
     loop {
         let accepted = tokio::select! {
@@ -142,7 +136,7 @@ pub async fn serve(
             accepted = accept(&listeners) => accepted,
         };
         match accepted {
-            Ok(arrived) => doors.admit(arrived),
+            Ok(arrived) => doors.admit(arrived).await,
             Err(cause) => {
                 let (pause, is_news) = backoff.failed();
                 if is_news {
@@ -154,7 +148,7 @@ pub async fn serve(
                 {
                     // Others may have left meanwhile: then there is room.
                     match spare.restore() {
-                        true => doors.admit(arrived),
+                        true => doors.admit(arrived).await,
                         false => turn_away(arrived),
                     }
                 }
@@ -218,9 +212,67 @@ struct Doors {
     agents: Arc<Semaphore>,
     connections: JoinSet<()>,
     full: Backoff,
+    /// Connections over TCP that may not have asked anything yet, the oldest first.
+    silent: VecDeque<Silent>,
+}
+
+/// A connection that has not asked anything: when there is no room, it makes some.
+struct Silent {
+    has_asked: Arc<AtomicBool>,
+    leave: CancellationToken,
 }
 
 impl Doors {
+    fn new(site: Site, limits: ServeLimits, own_uid: u32, stop: CancellationToken) -> Doors {
+        Doors {
+            site,
+            limits,
+            own_uid,
+            stop,
+            tcp: Arc::new(Semaphore::new(limits.tcp_connections_max)),
+            unix: Arc::new(Semaphore::new(limits.unix_connections_max)),
+            agents: Arc::new(Semaphore::new(limits.agent_connections_max)),
+            connections: JoinSet::new(),
+            full: Backoff::default(),
+            silent: VecDeque::new(),
+        }
+    }
+
+    /// Returns room for one more over TCP. Whoever only holds a connection gives it up for one who
+    /// comes: so nobody keeps others out by opening many.
+    async fn tcp_room(&mut self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(permit) = Arc::clone(&self.tcp).try_acquire_owned() {
+            return Some(permit);
+        }
+        while let Some(oldest) = self.silent.pop_front() {
+            if !oldest.has_asked.load(Ordering::Acquire) && !fault::is_off("silent_leave") {
+                oldest.leave.cancel();
+                let room = Arc::clone(&self.tcp).acquire_owned();
+                return timeout(LEAVE_MAX, room).await.ok()?.ok();
+            }
+        }
+        None
+    }
+
+    /// Notes a new connection over TCP; returns what it tells when it asks, and how it is told to
+    /// leave.
+    fn note_silent(&mut self) -> (Arc<AtomicBool>, CancellationToken) {
+        // Those that have asked or left are of no use here.
+        let is_of_use = |it: &Silent| {
+            !it.has_asked.load(Ordering::Acquire) && Arc::strong_count(&it.has_asked) > 1
+        };
+        while self.silent.front().is_some_and(|it| !is_of_use(it)) {
+            self.silent.pop_front();
+        }
+        if self.silent.len() >= 2 * self.limits.tcp_connections_max {
+            self.silent.retain(is_of_use);
+        }
+        let noted = Silent { has_asked: Arc::default(), leave: self.stop.child_token() };
+        let told = (Arc::clone(&noted.has_asked), noted.leave.clone());
+        self.silent.push_back(noted);
+        told
+    }
+
     /// Says once a minute that there is no room.
     fn note_full(&mut self, whose: &str, most: usize) {
         if self.full.failed().1 {
@@ -229,10 +281,10 @@ impl Doors {
     }
 
     /// Starts a connection, or turns it away at once.
-    fn admit(&mut self, arrived: Arrived) {
+    async fn admit(&mut self, arrived: Arrived) {
         match arrived {
             Arrived::Tcp(stream, address) => {
-                let Ok(permit) = Arc::clone(&self.tcp).try_acquire_owned() else {
+                let Some(permit) = self.tcp_room().await else {
                     self.site.note_turned_away(Door::Tcp);
                     self.note_full("over TCP", self.limits.tcp_connections_max);
                     return turn_away_tcp(stream);
@@ -241,7 +293,8 @@ impl Doors {
                     debug!("{address} was gone before it was served: {cause}");
                     return;
                 }
-                self.start(stream, Peer::Tcp(address), permit);
+                let silent = self.note_silent();
+                self.start(stream, Peer::Tcp(address), permit, Some(silent));
             }
             Arrived::Unix(stream) => {
                 let peer = match stream.peer_cred() {
@@ -272,19 +325,41 @@ impl Doors {
                     self.note_full(whose, most);
                     return turn_away_unix(stream);
                 };
-                self.start(stream, peer, permit);
+                self.start(stream, peer, permit, None);
             }
         }
     }
 
-    fn start<S>(&mut self, stream: S, peer: Peer, permit: OwnedSemaphorePermit)
-    where
+    fn start<S>(
+        &mut self,
+        stream: S,
+        peer: Peer,
+        permit: OwnedSemaphorePermit,
+        silent: Option<(Arc<AtomicBool>, CancellationToken)>,
+    ) where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let (site, limits, stop) = (self.site.clone(), self.limits, self.stop.clone());
         self.connections.spawn(async move {
             let _permit = permit;
-            serve_connection(stream, peer, site, limits, stop).await;
+            let Some((has_asked, leave)) = silent else {
+                return serve_connection(stream, peer, site, limits, stop, || {}).await;
+            };
+            let asks = {
+                let has_asked = Arc::clone(&has_asked);
+                move || has_asked.store(true, Ordering::Release)
+            };
+            let serving = serve_connection(stream, peer, site, limits, stop.clone(), asks);
+            tokio::pin!(serving);
+            tokio::select! {
+                () = &mut serving => {}
+                () = leave.cancelled() => {
+                    // At a stop, all are told in another way; and who has just asked is answered.
+                    if stop.is_cancelled() || has_asked.load(Ordering::Acquire) {
+                        serving.await;
+                    }
+                }
+            }
         });
     }
 
@@ -307,10 +382,12 @@ async fn serve_connection<S>(
     site: Site,
     limits: ServeLimits,
     stop: CancellationToken,
+    asks: impl Fn(),
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let answer = service_fn(move |request| {
+        asks();
         let site = site.clone();
         async move { Ok::<_, Infallible>(site.answer(peer, request).await) }
     });

@@ -16,7 +16,7 @@ use tracing::debug;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::limit::{ANSWERS_BYTES_MAX, BODIES_BYTES_MAX};
+use crate::base::limit::{AGENT_BODIES_BYTES_MAX, ANSWERS_BYTES_MAX, BODIES_BYTES_MAX};
 use crate::base::{Actor, Error, TokenId};
 use crate::http::body::{self, FORM, Room, is_of_type};
 use crate::http::gate::{self, Refused};
@@ -36,6 +36,7 @@ pub struct Site {
     edge: Edge,
     routes: BoxedFilter<(Response,)>,
     bodies: Room,
+    agent_bodies: Room,
     answers: Room,
 }
 
@@ -46,6 +47,7 @@ impl Site {
             edge,
             routes: any_of([routes]),
             bodies: Room::new(BODIES_BYTES_MAX),
+            agent_bodies: Room::new(AGENT_BODIES_BYTES_MAX),
             answers: Room::new(ANSWERS_BYTES_MAX),
         }
     }
@@ -174,8 +176,10 @@ impl Site {
             head.method = Method::GET;
         }
         head.uri = origin_form(&head.uri);
+        let is_job = passed.who.as_ref().is_some_and(|it| it.caller.is_job());
+        let room = if is_job { &self.agent_bodies } else { &self.bodies };
+        head.extensions.insert(room.clone());
         head.extensions.insert(Arc::new(passed));
-        head.extensions.insert(self.bodies.clone());
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
         match routes.call(Request::from_parts(head, body)).await {
             Ok(response) => Ok(response),

@@ -6,7 +6,7 @@ use warp::reply::Response;
 
 use crate::base::SourcePath;
 use crate::flows::{self, Site};
-use crate::http::{any_of, get, reply};
+use crate::http::{any_of, get, reply, topics};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +29,10 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/api/source", site, async |site: Site, call| {
             let query: ByPath = call.query()?;
             reply::ok(&flows::sources::show(&site, &call.caller()?, &query.path).await?)
+        }),
+        get("/api/source/annotations", site, async |site: Site, call| {
+            let query: ByPath = call.query()?;
+            topics::annotations(&flows::export::all(&site, &call.caller()?, &query.path).await?)
         }),
         get("/api/source/history", site, async |site: Site, call| {
             let query: HistoryQuery = call.query()?;

@@ -2,6 +2,7 @@
 
 use hyper::StatusCode;
 use serde::Deserialize;
+use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
@@ -11,6 +12,8 @@ use crate::http::{Call, any_of, get, post, reply};
 
 /// A message in JSON: every character may be escaped by six bytes.
 const MESSAGE_BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
+/// Words, their surroundings and a reason in JSON.
+const ANCHOR_BODY_BYTES_MAX: usize = 2 * MESSAGE_BODY_BYTES_MAX;
 /// A proposed text in JSON with its anchors. Text of documents is seldom escaped.
 const PROPOSAL_BODY_BYTES_MAX: usize = crate::base::limit::PROPOSAL_BODY_BYTES_MAX;
 
@@ -37,6 +40,15 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&flows::topics::show(&site, &call.caller()?, &id).await?)
         }),
         post("/api/topics/{id}/messages", site, message),
+        get("/api/topics/{id}/annotation", site, async |site: Site, call| {
+            let id = call.param("id")?;
+            annotations(&flows::export::one(&site, &call.caller()?, &id).await?)
+        }),
+        post("/api/topics/{id}/anchor", site, async |site: Site, mut call| {
+            let request = call.json(ANCHOR_BODY_BYTES_MAX).await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::reattach::reattach(&site, &call.caller()?, &id, request).await?)
+        }),
         post("/api/topics/{id}/discard", site, async |site: Site, mut call| {
             let request = call.json(MESSAGE_BODY_BYTES_MAX).await?;
             let id = call.param("id")?;
@@ -58,6 +70,12 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&flows::topics::open_for_agent(&site, &caller, &query.source_path).await?)
         }),
     ])
+}
+
+/// Answers as the standard wants it.
+pub(super) fn annotations(found: &Value) -> Result<Response> {
+    let kind = "application/ld+json; profile=\"http://www.w3.org/ns/anno.jsonld\"";
+    Ok(reply::typed(StatusCode::OK, kind, found.to_string().into_bytes()))
 }
 
 async fn create(site: Site, mut call: Call) -> Result<Response> {

@@ -158,6 +158,10 @@ async fn touch<F>(edge: &Edge, note: F)
 where
     F: FnMut(&Tx<'_>) -> Result<()> + Send + 'static,
 {
+    // Where nothing can be written, reads go on: no request waits for what will fail.
+    if edge.store.trouble().is_some() {
+        return;
+    }
     if let Err(cause) = edge.store.write(note).await {
         warn!("the last use of a credential was not noted: {}", cause.chain());
     }

@@ -56,6 +56,11 @@ impl Grant {
     pub fn source(path: &SourcePath, verbs: &[Verb]) -> Grant {
         Grant { subject: format!("source:{path}"), verbs: verbs.to_vec() }
     }
+
+    /// Returns what it is on, as events name it: `topic:ID` or `source:PATH`.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
 }
 
 impl fmt::Display for Grant {

@@ -15,7 +15,7 @@ use crate::base::{Clock, Context, Error, ErrorKind, JobId, Millis, Result, fault
 use crate::jobs::queue::Inner;
 use crate::jobs::settle::Outcome;
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Job, Reason, Status, execution, job_dir, lane, table};
+use crate::jobs::{Job, Reason, Status, execution, job_dir, lane, retained, table};
 use crate::process::{
     self, ExitCause, FileLock, GuardEnd, MARK, ProcessIdentity, Signal, carries_mark,
 };
@@ -33,7 +33,17 @@ const GUARD_SLACK: Duration = Duration::from_secs(2);
 /// full disk) is among them: a start never waits for it.
 pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
     let lanes = inner.caps.lanes.clone();
-    inner.setup.store.write(move |tx| lane::refresh_all(tx, &lanes)).await?;
+    inner
+        .setup
+        .store
+        .write(move |tx| {
+            // Their agents may live on for a grace; their tokens do not.
+            if !fault::is_off("recovery_fence") {
+                retained::fence_all(tx)?;
+            }
+            lane::refresh_all(tx, &lanes)
+        })
+        .await?;
     let mut left = Vec::new();
     if fault::is_off("job_recovery") {
         return Ok(left);

@@ -36,6 +36,11 @@ pub enum Caller {
 }
 
 impl Caller {
+    /// Whether it is the agent of a job.
+    pub fn is_job(&self) -> bool {
+        matches!(self, Caller::Job { .. })
+    }
+
     /// Returns who did it, for rows and events.
     pub fn actor(&self) -> Actor {
         match self {

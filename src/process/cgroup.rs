@@ -178,6 +178,16 @@ impl Cgroup {
         &self.folder
     }
 
+    /// Removes the cgroup of a job that was not started, or ends what was.
+    pub(in crate::process) async fn give_up(self) {
+        let folder = self.folder.clone();
+        match tokio::task::spawn_blocking(move || self.end()).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(cause)) => tracing::warn!("{folder} is left: {}", cause.chain()),
+            Err(cause) => tracing::warn!("{folder} is left: {cause}"),
+        }
+    }
+
     fn make(&self) -> io::Result<()> {
         match fs::create_dir(&self.folder) {
             // Of an earlier trial; a job's name comes once.

@@ -12,6 +12,7 @@ mod launch;
 mod lifeline;
 mod lock;
 mod machine;
+mod notices;
 mod output;
 mod own;
 mod probe;
@@ -36,6 +37,7 @@ pub use launch::{
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;
 pub use machine::{disk, free_bytes, machine};
+pub use notices::{Noticed, Notices};
 pub use output::{OutputChunk, output_tail, read_output};
 pub use own::{OwnUsage, own_usage};
 pub use probe::{is_root, owner_and_mode, probe, probe_folder, probe_guard};

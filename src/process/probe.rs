@@ -154,8 +154,8 @@ async fn subreaper() -> Finding {
 }
 
 async fn orphan() -> Result<u32> {
-    become_subreaper()?;
     let children = Children::new();
+    become_subreaper(&children)?;
     // The shell ends once what it leaves runs in a session of its own; that ends by itself.
     let script = "(setsid sh -c 'echo; exec sleep 5 > /dev/null 2>&1' &) | read line";
     let command = Run {

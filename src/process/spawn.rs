@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio::net::UnixStream;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::process::cgroup::{Cgroup, Cgroups};
@@ -60,24 +60,64 @@ pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> 
             }
             _ => Error::unavailable(format!("cannot write the files in {folder}")).source(cause),
         });
-        log.map(|log| (log, cgroup))
+        Ok::<_, Error>((log, cgroup))
     });
     let (log, cgroup) =
         prepared.await.context(ErrorKind::Internal, || "writing failed".into())??;
+    let started = match log {
+        Ok(log) => start(children, &program, (&job_dir, &job), &first_line, log).await,
+        Err(cause) => Err(cause),
+    };
+    match started {
+        Ok((child, identity, line)) => {
+            let children = children.clone();
+            Ok(Guard::new(Started {
+                child,
+                children,
+                identity,
+                job_dir,
+                line,
+                cgroup,
+                wall,
+                grace,
+            }))
+        }
+        Err(cause) => {
+            if let Some(cgroup) = cgroup {
+                cgroup.give_up().await;
+            }
+            Err(cause)
+        }
+    }
+}
+
+/// Starts the process. If it cannot be told which it is, it is not left running.
+async fn start(
+    children: &Children,
+    program: &Utf8Path,
+    (job_dir, job): (&Utf8Path, &str),
+    first_line: &[u8],
+    log: std::fs::File,
+) -> Result<(Child, ProcessIdentity, Lifeline)> {
     let cannot = || format!("cannot start the guard {program}");
-    let (ours, theirs) = socketpair(&first_line).context(ErrorKind::Unavailable, cannot)?;
+    let (ours, theirs) = socketpair(first_line).context(ErrorKind::Unavailable, cannot)?;
     let mut command =
-        command(&program, &job_dir, &job, theirs, log).context(ErrorKind::Unavailable, cannot)?;
+        command(program, job_dir, job, theirs, log).context(ErrorKind::Unavailable, cannot)?;
     let socket = UnixStream::from_std(ours).context(ErrorKind::Internal, cannot)?;
     let started = children.spawn(&mut command);
     // The command holds the guard's end of the lifeline: as long as it lives, so would the line.
     drop(command);
-    let (child, pid) = started.context(ErrorKind::Unavailable, cannot)?;
-    let identity = ProcessIdentity::of(pid)?
-        .ok_or_else(|| Error::internal("a guard vanished before anybody waited for it"))?;
-    let line = Lifeline::new(socket);
-    let children = children.clone();
-    Ok(Guard::new(Started { child, children, identity, job_dir, line, cgroup, wall, grace }))
+    let (mut child, pid) = started.context(ErrorKind::Unavailable, cannot)?;
+    match ProcessIdentity::of(pid) {
+        Ok(Some(identity)) => Ok((child, identity, Lifeline::new(socket))),
+        unseen => {
+            // It has not been told yet what to start, so nothing is below it.
+            child.kill().await.context(ErrorKind::Unavailable, cannot)?;
+            children.forget(pid);
+            unseen?;
+            Err(Error::internal("a guard vanished before anybody waited for it"))
+        }
+    }
 }
 
 fn check(

@@ -14,6 +14,7 @@ use nix::libc;
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd;
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::process::descriptors;
@@ -33,6 +34,12 @@ pub(in crate::process) fn pidfd_watch(pid: i32) -> io::Result<AsyncFd<OwnedFd>> 
     let pidfd = pidfd_open(pid)?;
     // SAFETY: the descriptor is owned by the `AsyncFd` for as long as it is registered.
     Ok(unsafe { AsyncFd::register(pidfd) }?)
+}
+
+/// Returns a descriptor as one that the runtime tells of when it can be read.
+pub(in crate::process) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor is owned by the `AsyncFd` for as long as it is registered.
+    Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
 }
 
 /// Sends a signal to the process behind a pidfd.

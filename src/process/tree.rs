@@ -56,12 +56,28 @@ impl Children {
         match seen {
             Ok(stat) => known.insert(pid, stat.start),
             Err(cause) => {
-                // What cannot be told from a stray must not run; it has not been reaped.
-                let _ = child.start_kill();
+                // What cannot be told from a stray must not run; the runtime reaps it.
+                if let Err(cause) = child.start_kill() {
+                    tracing::error!("the process {pid} is left: {cause}");
+                }
                 return Err(cause);
             }
         };
         Ok((child, pid))
+    }
+
+    /// Registers the children that this process has already: a shell that became this server had
+    /// begun them, and they are none of its jobs'.
+    fn adopt(&self) {
+        if fault::is_off("adopt") {
+            return;
+        }
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let me = unistd::getpid().as_raw();
+        match Listing::new().and_then(|it| it.children(me)) {
+            Ok(present) => known.extend(present.into_iter().map(|it| (it.pid, it.start))),
+            Err(cause) => tracing::warn!("what this server was started with is not seen: {cause}"),
+        }
     }
 
     /// Forgets a process that was reaped. (One whose handle was dropped is forgotten by the next
@@ -89,14 +105,16 @@ impl Children {
     }
 }
 
-/// Makes this process the one to which orphans among its descendants fall.
+/// Makes this process the one to which orphans among its descendants fall. The children that it has
+/// already are registered: nobody ends them.
 ///
 /// # Errors
 /// `unavailable` if the kernel refuses.
-pub fn become_subreaper() -> Result<()> {
+pub fn become_subreaper(children: &Children) -> Result<()> {
     if fault::is_off("server_subreaper") {
         return Ok(());
     }
+    children.adopt();
     prctl::set_child_subreaper(true)
         .context(ErrorKind::Unavailable, || "cannot become a subreaper".into())
 }
@@ -111,6 +129,10 @@ pub async fn sweep_orphans(children: &Children, grace: Duration) -> Result<u32> 
     end_found(grace, None, move |act| {
         let (dead, mut found): (Vec<Stat>, Vec<Stat>) =
             children.take_strays()?.into_iter().partition(Stat::is_dead);
+        // To the first process of a machine or a container fall the orphans of everybody.
+        if unistd::getpid().as_raw() == 1 {
+            found.clear();
+        }
         let listing = Listing::new()?;
         for place in 0..found.len() {
             let below = listing.descendants(found[place].pid)?;
@@ -204,7 +226,7 @@ pub async fn end_marked(name: &str, value: &str, grace: Duration) -> Result<u32>
 /// One look for processes that should be gone.
 struct Look {
     found: Vec<Stat>,
-    /// Those that ended just now, by pid and start: each may have had a child that this look missed.
+    /// Those that ended just now, by pid and start: each may have had a child that was missed.
     ended: Vec<(i32, u64)>,
 }
 

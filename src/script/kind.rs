@@ -20,7 +20,7 @@ use crate::script::require::read_below;
 use crate::script::template::{PROMPT_NAMES, Piece, pieces};
 
 /// What a request for a job can say beside the inputs.
-const REQUEST_NAMES: [&str; 2] = ["priority", "not_before"];
+const REQUEST_NAMES: [&str; 3] = ["priority", "not_before", "replace_proposals"];
 
 /// Largest SKILL.md that is read, in bytes.
 const SKILL_BYTES_MAX: u64 = crate::base::limit::SKILL_BYTES_MAX;

@@ -45,6 +45,8 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "job_lists",
         sql: include_str!("../../migrations/009_job_lists.sql"),
     },
+    Migration { version: 11, name: "review", sql: include_str!("../../migrations/011_review.sql") },
+    Migration { version: 12, name: "places", sql: include_str!("../../migrations/012_places.sql") },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

@@ -82,7 +82,7 @@ fn an_agent_does_its_work_with_nothing_but_its_environment() {
     assert_eq!(shown["anchor"]["quote"], "The first line.");
     assert_eq!(shown["messages"][0]["body"], "Shorter.");
     let keys: Vec<&String> = shown.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["topic", "anchor", "messages", "proposals"]);
+    assert_eq!(keys, ["topic", "anchor", "messages", "proposals", "rework"]);
     let open = left("open.json");
     let ids: Vec<&Value> = open.as_array().unwrap().iter().map(|it| &it["topic"]["id"]).collect();
     assert!(ids.len() == 2 && ids.contains(&&json!(other.id)), "{open:#}");

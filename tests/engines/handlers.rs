@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use wiki_browser::base::EventKind;
+use wiki_browser::base::limit::CHANGES_TOLD_MAX;
 
 use crate::cli::desk::{ADDS_A_LINE, PROPOSES};
-use crate::support::{Bench, Server, wait_for};
+use crate::support::{Bench, Server, until, wait_for};
 
 /// A script that writes a line for each event of a kind.
 fn tells(bench: &Bench, kind: EventKind) {
@@ -140,6 +141,8 @@ fn events_say_what_their_document_says() {
     let shown = bench.proposal("adds", &topic);
     bench.send(&bench.approval(&shown)).ok();
     let other = bench.topic("notes.md", "Keep this.", "Drop it.");
+    let words = json!({"selection": {"quote": "Notes"}});
+    bench.post(&format!("/api/topics/{}/anchor", other.id), words).ok();
     bench.post(&format!("/api/topics/{}/discard", other.id), json!({})).ok();
     bench.ended(&bench.job("codex", json!({})));
     bench.post("/api/engines/codex/release", json!({})).ok();
@@ -147,6 +150,15 @@ fn events_say_what_their_document_says() {
     let keep = format!("/api/agent/jobs/{}/keep", touches["id"].as_str().unwrap());
     bench.post(&keep, json!({})).ok();
     bench.post("/api/persons", json!({"name": "kim", "role": "viewer"})).ok();
+    let topic = bench.topic("guide.md", "The first line.", "Say more.");
+    let shown = bench.proposal("adds", &topic);
+    bench.write("guide.md", "# Guide\n\nBy hand.\n");
+    bench.git(&["commit", "-qam", "by hand"]);
+    bench.get(&format!("/api/proposals/{}", shown["proposal"]["id"].as_str().unwrap())).ok();
+    (0..=CHANGES_TOLD_MAX).for_each(|it| bench.write(&format!("docs/{it}.md"), "x\n"));
+    bench.git(&["add", "docs"]);
+    let is_told = || rows(&bench).iter().any(|(_, word, _)| word == "sources_changed");
+    until("many changes are told", is_told);
     server.stop();
     let mut seen: Vec<String> = Vec::new();
     for (_, word, data) in rows(&bench) {

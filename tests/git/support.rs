@@ -8,9 +8,11 @@ use rusqlite::named_params;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use wiki_browser::base::{Actor, Clock, Error, Ids, Millis, PersonId, SourcePath, digest_hex};
+use wiki_browser::base::{
+    Actor, Clock, Error, Ids, Millis, PersonId, SourcePath, TopicId, digest_hex,
+};
 use wiki_browser::documents::commit::{
-    Approval, Check, Committed, Person, Settle, commit, commit_message,
+    Approval, Check, Committed, Person, Settle, Trailers, commit, commit_message,
 };
 use wiki_browser::documents::git::Repo;
 use wiki_browser::process::Children;
@@ -184,8 +186,7 @@ impl Site {
         let approval = Approval {
             attempt: self.ids.mint(),
             proposal_id: self.ids.mint(),
-            message: commit_message("Say why", None, None, "Ada <ada@example.org>", &topic_id)
-                .unwrap(),
+            message: message(&topic_id),
             topic_id,
             path: path(name),
             text: text.to_owned(),
@@ -332,4 +333,10 @@ fn collect(top: &Utf8Path, folder: &Utf8Path, files: &mut Snapshot) {
             collect(top, path, files);
         }
     }
+}
+
+fn message(topic: &TopicId) -> String {
+    let (approver, topics) = ("Ada <ada@example.org>", [topic.clone()]);
+    let trailers = Trailers { editors: &[], approver, topics: &topics };
+    commit_message("Say why", None, None, &trailers).unwrap()
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::zoo::{GRACE, TRICKS, assert_gone, assert_still, zoo};
-use crate::support::{Bench, Server, beats, marked, wait_for};
+use crate::support::{Bench, Server, beats, marked, shell, wait_for};
 
 const NO_CGROUP: [(&str, &str); 1] = [("WB_ABSENT", "cgroup")];
 
@@ -81,6 +81,23 @@ fn g08_nothing_outlives_an_agent_that_kills_its_guard() {
     let row = bench.ended(&job);
     assert_eq!((&row["status"], &row["reason"]), (&json!("failed"), &json!("guard_lost")));
     assert_gone(&bench, &job, since);
+    server.stop();
+}
+
+/// What a shell began before it became the server is no job's. Fails with `WB_WITHOUT=adopt`.
+#[test]
+fn g10_what_the_server_was_started_with_outlives_every_guard() {
+    let bench = Bench::new();
+    bench.word_kind("kills", "timeout = \"20s\"", "kill -KILL $PPID; sleep 20");
+    bench.write_script();
+    let before = format!("sleep 60 & echo $! > '{}/mine'", bench.out);
+    let server = Server::spawn_after(&bench, &before).ready();
+    let mine: i32 = bench.left("mine").parse().unwrap();
+    let row = bench.ended(&bench.job("kills", json!({"word": "w"})));
+    assert_eq!((&row["status"], &row["reason"]), (&json!("failed"), &json!("guard_lost")));
+    let stat = std::fs::read_to_string(format!("/proc/{mine}/stat")).unwrap();
+    assert!(stat.contains(") S "), "{stat}");
+    shell(&format!("kill {mine}"));
     server.stop();
 }
 

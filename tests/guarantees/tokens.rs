@@ -208,3 +208,66 @@ fn g04_in_every_state_only_the_running_jobs_own_token_counts() {
     }
     server.stop();
 }
+
+/// The agent lives on for its grace, its token does not. Fails with `WB_WITHOUT=recovery_fence`.
+#[test]
+fn g04_a_token_ends_with_its_server() {
+    let bench = Bench::new();
+    bench.limits("grace = \"8s\"");
+    let agent = "trap '' INT TERM; echo \"$WB_TOKEN\" > \"$OUT/token\"\n\
+        while :; do sleep 0.1; done";
+    bench.topic_kind("deaf", FIELDS, agent);
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
+    let job = bench.job_on("deaf", &topic);
+    let token = bench.wait_left("token");
+    server.kill();
+    let server = bench.serve();
+    let before = state(&bench, &topic);
+    assert_eq!(bench.show(&job)["status"], "running", "its guard has not ended it yet");
+    for (path, status, code) in write_all(&bench, &topic, &job, &token) {
+        assert_eq!((status, code.as_str()), (409, "job_ended"), "{path}");
+    }
+    assert_eq!(before, state(&bench, &topic));
+    assert_eq!(bench.ended(&job)["reason"], "server_restarted");
+    server.stop();
+}
+
+/// Reads the stream of events with a token, from an id until something is said.
+fn heard(bench: &Bench, token: &str, after: &str, until: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::os::unix::net::UnixStream::connect(bench.socket()).unwrap();
+    let head = format!(
+        "GET /api/events?after={after} HTTP/1.1\r\nHost: localhost\r\n\
+         Authorization: Bearer {token}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    let (mut told, mut piece) = (String::new(), [0; 4096]);
+    while !told.split_once(until).is_some_and(|(_, rest)| rest.contains("\n\n")) {
+        let count = stream.read(&mut piece).unwrap();
+        assert!(count > 0, "{told}");
+        told.push_str(&String::from_utf8_lossy(&piece[..count]));
+    }
+    told
+}
+
+/// What the agent of a job hears of is what its job is about. Fails with `WB_WITHOUT=job_events`.
+#[test]
+fn g32_a_job_hears_of_its_own_topic_only() {
+    let bench = Bench::new();
+    bench.topic_kind("waits", FIELDS, "echo \"$WB_TOKEN\" > \"$OUT/token\"; sleep 20");
+    let server = bench.serve();
+    let facts = std::fs::read(bench.data.join("server.json")).unwrap();
+    let facts: Value = serde_json::from_slice(&facts).unwrap();
+    let epoch = facts["epoch"].as_str().unwrap();
+    let own = bench.topic("guide.md", "The first line.", "Say it better.");
+    let other = bench.topic("notes.md", "Keep this.", "Something private.");
+    bench.job_on("waits", &own);
+    let token = bench.wait_left("token");
+    bench.post(&format!("/api/topics/{}/messages", other.id), json!({"body": "not for it"})).ok();
+    bench.post(&format!("/api/topics/{}/messages", own.id), json!({"body": "for it"})).ok();
+    let seen = heard(&bench, &token, &format!("{epoch}-0"), "event: message_posted");
+    assert!(seen.contains(&own.id) && !seen.contains(&other.id), "{seen}");
+    server.stop();
+}

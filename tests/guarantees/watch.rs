@@ -64,6 +64,11 @@ const CASES: &[(&str, &str, &[&str])] = &[
         "git update-index --assume-unchanged guide.md; echo x >> guide.md",
         &["touched_tree: guide.md (edited)"],
     ),
+    (
+        "stages_a_submodule",
+        "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),evil",
+        &["touched_tree: evil (staged"],
+    ),
     ("drops_the_index", "rm .git/index", &["touched_tree: .gitignore (staged)"]),
     ("ignores", "echo '*.txt' >> .gitignore", &["touched_tree: .gitignore (edited) changed"]),
 ];

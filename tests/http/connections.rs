@@ -42,6 +42,26 @@ async fn a_slow_head_is_closed() {
     site.end().await;
 }
 
+/// Fails with `WB_WITHOUT=silent_leave`.
+#[tokio::test]
+async fn who_only_holds_a_connection_makes_room_for_who_asks() {
+    let limits = ServeLimits { tcp_connections_max: 3, ..Default::default() };
+    let site = site_with(limits, GRACE).await;
+    let ask = request("GET", "/healthz", &site.host(), "", "");
+    let mut silent = Vec::new();
+    for _ in 0..12 {
+        silent.push(TcpStream::connect(site.address).await.unwrap());
+    }
+    for _ in 0..5 {
+        let mut asks = TcpStream::connect(site.address).await.unwrap();
+        asks.write_all(ask.as_bytes()).await.unwrap();
+        assert_eq!(answer_of(&read_to_close(&mut asks).await).status, 200);
+    }
+    // The oldest was closed without a word: it had asked nothing.
+    assert!(read_to_close(&mut silent[0]).await.is_empty());
+    site.end().await;
+}
+
 /// Fails with `WB_WITHOUT=turned_away`.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_connection_too_many_is_turned_away_with_a_word() {

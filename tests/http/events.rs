@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::{DEADLINE, Fixture, bearer, request, site, site_with};
+use super::{DEADLINE, Fixture, site, site_with};
 use wiki_browser::base::{Actor, Event, EventKind, Millis, Scope};
 use wiki_browser::http::ServeLimits;
 use wiki_browser::store::{Store, events};
@@ -215,20 +215,6 @@ async fn an_event_of_another_person_is_not_shown() {
     for expected in [2, 3] {
         assert_eq!(number_of(&reader.next().await.unwrap()), expected);
     }
-    // A job sees what belongs to the site only.
-    let epoch = site.edge.store.epoch();
-    let mut headers = bearer("running");
-    headers.push_str(&format!("Last-Event-ID: {epoch}-0\r\n"));
-    let ask = request("GET", "/api/events", "localhost", &headers, "");
-    let mut stream = tokio::net::UnixStream::connect(site.socket()).await.unwrap();
-    stream.write_all(ask.replace("HTTP/1.1", "HTTP/1.0").as_bytes()).await.unwrap();
-    let mut lines = BufReader::new(stream).lines();
-    let mut ids = Vec::new();
-    while ids.len() < 2 {
-        let line = timeout(DEADLINE, lines.next_line()).await.unwrap().unwrap().unwrap();
-        ids.extend(line.strip_prefix("id: ").map(str::to_owned));
-    }
-    assert_eq!(ids, [format!("{epoch}-0"), format!("{epoch}-3")]);
     site.end().await;
 }
 

@@ -149,3 +149,25 @@ fn a_form_of_another_origin_changes_nothing() {
     let json = bench.post(&action, json!({"body": "not a form"}));
     assert_eq!(json.status, 400);
 }
+
+#[test]
+fn a_topic_is_put_on_other_words_and_loose_files_are_listed() {
+    let bench = Bench::new();
+    let server = site(&bench);
+    let browser = Browser::signed_in(&bench, &server);
+    let topic = open(&browser);
+    bench.write("guide.md", "# Guide\r\n\r\nA wholly other thing\r\nof two lines.\r\n");
+    bench.write("loose.md", "x");
+    let anchor = format!("{topic}/anchor");
+    let wrong = browser.try_fill(&topic, &anchor, &[("quote", "never there")]);
+    assert_eq!(wrong.status, 400, "{}", wrong.html);
+    let quote = [("quote", "other thing\r\nof two")];
+    assert_eq!(browser.fill(&topic, &anchor, &quote), topic);
+    let shown = bench.get(&format!("/api{topic}")).ok();
+    assert_eq!(shown["topic"]["anchor"]["quote"], "other thing\r\nof two");
+    assert_eq!(shown["topic"]["placement"]["method"], "reattached");
+    let list = browser.page("/d");
+    assert!(list.contains("loose.md") && list.contains("Not tracked"), "{list}");
+    assert!(!list.contains("href=\"/d/loose.md"), "it is no document yet");
+    server.stop();
+}

@@ -3,6 +3,7 @@
 mod flow;
 mod hostile;
 mod reading;
+mod review;
 
 use std::net::SocketAddr;
 

@@ -284,7 +284,7 @@ async fn serve() {
         return many(&children, launch).await;
     }
     if role != "marked" {
-        become_subreaper().unwrap();
+        become_subreaper(&Children::new()).unwrap();
     }
     if role == "orphan" {
         return orphan(&children, &launch).await;

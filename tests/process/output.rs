@@ -34,12 +34,28 @@ async fn g11_late_output_within_the_window_is_kept() {
 async fn g11_a_chatty_grandchild_is_ended_after_two_seconds() {
     let rig = Rig::new();
     let begin = Instant::now();
-    let record = rig.run("setsid yes & exit 0").await;
+    let launch = Launch { grace_ms: 5_000, ..rig.launch("setsid yes & exit 0") };
+    let record = recorded(rig.start(launch).await).await;
     assert!(is_clean_exit(&record));
     let took = begin.elapsed();
     assert!(took > Duration::from_millis(1_900) && took < Duration::from_secs(5), "{took:?}");
 }
 
+/// All is over within the grace and a second, also where the grace is short.
+#[tokio::test]
+async fn g08_a_chatty_grandchild_gets_no_more_than_the_grace_and_a_second() {
+    let rig = Rig::new();
+    let script = "(trap '' TERM; while :; do echo x; sleep 0.01; done) & exit 0";
+    let launch = Launch { grace_ms: 200, ..rig.launch(script) };
+    let begin = Instant::now();
+    let record = recorded(rig.start(launch).await).await;
+    assert!(is_clean_exit(&record), "{record:?}");
+    assert!(record.survivors.is_empty() && record.swept > 0, "{record:?}");
+    // Without the cap it takes 2.5 s at least.
+    assert!(begin.elapsed() < Duration::from_millis(2_300), "{:?}", begin.elapsed());
+}
+
+/// Fails with `WB_WITHOUT=output_caps`.
 #[tokio::test]
 async fn g12_a_flood_costs_little_and_never_blocks() {
     let rig = Rig::new();

@@ -49,6 +49,14 @@ fn counts(path: &Utf8Path) -> BTreeMap<String, i64> {
     kept.map(|name| (name.clone(), count(name))).collect()
 }
 
+/// The proposals whose approval was half-way.
+fn prepared(path: &Utf8Path) -> Vec<String> {
+    let connection = Connection::open(path).unwrap();
+    let sql = "SELECT proposal_id FROM incorporation_attempts WHERE state = 'prepared'";
+    let mut statement = connection.prepare(sql).unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
 /// What SQLite itself finds wrong.
 fn faults(path: &Utf8Path) -> Vec<String> {
     let connection = Connection::open(path).unwrap();
@@ -190,6 +198,7 @@ fn g30_a_server_goes_on_with_what_a_release_left() {
     for release in releases() {
         let (_temp, path) = copied(&release);
         let rows = counts(&path);
+        let prepared = prepared(&path);
         let (bench, server) = upgraded(&release);
         let (topics, proposals, jobs) = (
             all(&bench, "/api/topics"),
@@ -198,7 +207,8 @@ fn g30_a_server_goes_on_with_what_a_release_left() {
         );
         let len = |items: &[Value]| i64::try_from(items.len()).unwrap();
         assert_eq!(len(&topics), rows["topics"]);
-        assert_eq!(len(&proposals), rows["incorporation_proposals"]);
+        // One for a Source that the finished approval has changed has a new revision.
+        assert!(len(&proposals) >= rows["incorporation_proposals"]);
         assert_eq!(len(&jobs), rows["agent_jobs"]);
         let mut messages = 0;
         for topic in &topics {
@@ -223,7 +233,8 @@ fn g30_a_server_goes_on_with_what_a_release_left() {
             let found = items.iter().filter(|it| it["status"] == status);
             found.map(|it| id(it).to_owned()).collect()
         };
-        assert_eq!(with(&proposals, "open"), Vec::<String>::new(), "the prepared one is approved");
+        let approved = with(&proposals, "approved");
+        assert!(prepared.iter().all(|it| approved.contains(it)), "{prepared:?}: {approved:?}");
         assert!(bench.git(&["show", "HEAD:guide.md"]).starts_with("# The guide"));
         assert_eq!(bench.status(), "");
         wait_for("only the job that waits for its time is left", || {

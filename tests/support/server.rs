@@ -37,6 +37,15 @@ impl Server {
         Server::run(bench, command, &[])
     }
 
+    /// The same in a shell that has done something before; it becomes the server.
+    #[allow(clippy::disallowed_methods, reason = "a test plays the operator in a terminal")]
+    pub(crate) fn spawn_after(bench: &Bench, before: &str) -> Server {
+        let mut command = Command::new("/bin/sh");
+        let line = format!("{before}\nexec \"$0\" serve");
+        command.args(["-c", &line, env!("CARGO_BIN_EXE_wiki-browser")]);
+        Server::run(bench, command, &[])
+    }
+
     fn run(bench: &Bench, mut command: Command, env: &[(&str, &str)]) -> Server {
         let log = bench.next_log();
         let file = File::create(&log).unwrap();

@@ -51,6 +51,15 @@ pub(super) enum Verb {
         #[arg(long, value_name = "ID")]
         id: String,
     },
+    /// Print a proposal with its text, its diff, and the comment of the rework that was asked for
+    GetProposal {
+        /// Id of the proposal
+        #[arg(long, value_name = "ID")]
+        id: String,
+        /// Print its text alone, byte for byte
+        #[arg(long)]
+        text: bool,
+    },
     /// Print every open topic of a source, with anchors and placements
     ListOpenTopics {
         /// Path of the source, relative to the repo root
@@ -136,7 +145,10 @@ pub(super) struct PutPerspective {
 /// Returns what a verb reads on standard input and prints on standard output.
 pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)> {
     Some(match verb {
-        "get-topic" => (None, "one JSON object {topic, anchor, messages, proposals}"),
+        "get-topic" => (None, "one JSON object {topic, anchor, messages, proposals, rework}"),
+        "get-proposal" => {
+            (None, "one JSON object {proposal, text, diff, comment, conflict}, or the text")
+        }
         "list-open-topics" => (None, "a JSON array of {topic, anchor, placement}"),
         "insert-proposal" => (
             Some("the whole new text, UTF-8, not empty, at most 8 MiB"),

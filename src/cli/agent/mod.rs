@@ -15,7 +15,9 @@ use clap::Parser;
 use serde_json::{Value, json};
 
 use crate::base::limit::{MESSAGE_BYTES_MAX, RESULT_BYTES_MAX, SOURCE_BYTES_MAX};
-use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath, TopicId, truncate_chars};
+use crate::base::{
+    BlobId, Context, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId, truncate_chars,
+};
 use crate::cli::agent::args::{Cli, InsertProposal, Place, PutPerspective, Verb};
 use crate::cli::screen::{self, Color, Form, Screen};
 use crate::cli::{escape, input, usage};
@@ -58,6 +60,15 @@ fn run(cli: Cli) -> Result<u8> {
             let value =
                 client(&place)?.get(&query("/api/agent/topic", &[("id", Some(id.as_str()))]))?;
             print(&screen, &value)?;
+        }
+        Verb::GetProposal { id, text } => {
+            let id: ProposalId = id.parse()?;
+            let pairs = [("id", Some(id.as_str()))];
+            let value = client(&place)?.get(&query("/api/agent/proposal", &pairs))?;
+            match text {
+                true => screen.raw(value["text"].as_str().unwrap_or_default())?,
+                false => print(&screen, &value)?,
+            }
         }
         Verb::ListOpenTopics { source_path } => {
             let path: SourcePath = source_path.parse()?;

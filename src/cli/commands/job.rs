@@ -125,6 +125,7 @@ away meanwhile is waited for, 120s at most.
 
 Examples:
   wiki-browser job create incorporate topic_id=7f3a --wait
+  wiki-browser job create incorporate topic_ids=7f3a,81bc replace_proposals:=true
   wiki-browser job create summarise source_path=guide.md notes=@notes.txt --not-before 2h")]
 pub(in crate::cli) struct CreateArgs {
     /// Kind of the job, as the script declares it
@@ -240,8 +241,7 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
         ("ended", "completed_at"),
         ("try again", "retry_at"),
     ] {
-        let at = job[at].as_str().unwrap_or_default();
-        desk.detail(name, &escape::line(&when::exact(desk.now(), at)))?;
+        desk.detail(name, &escape::line(&when::exact(desk.now(), text(job, at))))?;
     }
     desk.detail("exit code", &number(job, "exit_code"))?;
     desk.detail("signal", &escape::line(&scalar(&job["signal"])))?;
@@ -454,6 +454,9 @@ fn value_of(
     }
     let value = input_text(name, given)?;
     match sort {
+        "" if name == "topic_ids" => {
+            value.split(',').map(|it| Ok(json!(desk.id(client, Noun::Topic, it.trim())?))).collect()
+        }
         "topic" => Ok(json!(desk.id(client, Noun::Topic, &value)?)),
         "number" | "flag" => match serde_json::from_str::<Value>(value.trim()) {
             Ok(number @ Value::Number(_)) if sort == "number" => Ok(number),

@@ -1,5 +1,7 @@
 //! `wiki-browser proposal`: looking at a proposal, and deciding about it.
 
+mod review;
+
 use std::io::{BufRead, IsTerminal};
 
 use clap::{Args, Subcommand};
@@ -40,10 +42,15 @@ pub(in crate::cli) enum ProposalCommand {
         text: bool,
     },
     /// Print the unified diff of a proposal
-    #[command(after_help = "Example:\n  wiki-browser proposal diff 81bc | less -R")]
+    #[command(after_help = "Examples:
+  wiki-browser proposal diff 81bc | less -R
+  wiki-browser proposal diff 81bc --against 1")]
     Diff {
         /// Id of the proposal
         id: String,
+        /// Compare with this revision instead of the base: its number, or the id of a proposal
+        #[arg(long, value_name = "REVISION")]
+        against: Option<String>,
     },
     /// Show a proposal, ask whether to commit it, and do so
     Approve(ApproveArgs),
@@ -54,9 +61,37 @@ pub(in crate::cli) enum ProposalCommand {
     Reject {
         /// Id of the proposal
         id: String,
-        /// Why; it is kept and shown with the proposal
+        /// Why; it is kept, and shown with the proposal and to the next agent
         #[arg(long, value_name = "TEXT")]
         reason: String,
+    },
+    /// Have a proposal done again: a new job gets its text and what should be different
+    #[command(
+        after_help = "Example:\n  wiki-browser proposal rework 81bc --reason 'Keep the list'"
+    )]
+    Rework {
+        /// Id of the proposal
+        id: String,
+        /// What should be different; it becomes a message of the topic
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// Put an edited text into the place of a proposal, from standard input
+    ///
+    /// The edited text is a revision of its own and waits to be approved. The author of its commit
+    /// stays the agent; who edited it becomes a co-author.
+    #[command(after_help = "Example:
+  wiki-browser proposal show 81bc --text > new.md
+  wiki-browser proposal edit 81bc < new.md")]
+    Edit {
+        /// Id of the proposal
+        id: String,
+        /// Edit only this text (its `text_digest`)
+        #[arg(long, value_name = "SHA256")]
+        digest: Option<String>,
+        /// One line about what changes; the earlier one otherwise
+        #[arg(long, value_name = "TEXT")]
+        summary: Option<String>,
     },
 }
 
@@ -95,12 +130,13 @@ pub(in crate::cli) fn run(desk: &Desk, command: ProposalCommand) -> Result<()> {
             list(desk, status.as_deref(), source.as_ref(), topic.as_deref(), &page)
         }
         ProposalCommand::Show { id, text } => show(desk, &id, text),
-        ProposalCommand::Diff { id } => {
-            let shown = fetch(desk, &desk.client()?, &id)?;
-            desk.screen.answer(&shown, |screen, shown| screen.diff(text(shown, "diff")))
-        }
+        ProposalCommand::Diff { id, against } => diff(desk, &id, against.as_deref()),
         ProposalCommand::Approve(args) => approve(desk, &args),
-        ProposalCommand::Reject { id, reason } => reject(desk, &id, &reason),
+        ProposalCommand::Reject { id, reason } => review::reject(desk, &id, &reason),
+        ProposalCommand::Rework { id, reason } => review::rework(desk, &id, &reason),
+        ProposalCommand::Edit { id, digest, summary } => {
+            review::edit(desk, &id, digest.as_deref(), summary.as_deref())
+        }
     }
 }
 
@@ -146,6 +182,21 @@ fn fetch(desk: &Desk, client: &Client, given: &str) -> Result<Value> {
     client.get(&format!("/api/proposals/{id}"))
 }
 
+fn diff(desk: &Desk, given: &str, against: Option<&str>) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Proposal, given)?;
+    let against = match against {
+        // The number of a revision stays one; what is no number is the beginning of an id.
+        Some(it) if it.parse::<i64>().is_err() || it.len() > 4 => {
+            Some(desk.id(&client, Noun::Proposal, it)?)
+        }
+        number => number.map(str::to_owned),
+    };
+    let path = format!("/api/proposals/{id}");
+    let shown = client.get(&query(&path, &[("against", against.as_deref())]))?;
+    desk.screen.answer(&shown, |screen, shown| screen.diff(text(shown, "diff")))
+}
+
 fn show(desk: &Desk, given: &str, whole: bool) -> Result<()> {
     let shown = fetch(desk, &desk.client()?, given)?;
     desk.screen.answer(&shown, |screen, shown| {
@@ -168,6 +219,7 @@ fn describe(desk: &Desk, shown: &Value) -> Result<()> {
     desk.detail("source", &line(proposal, "source_path"))?;
     desk.detail("topic", &line(proposal, "topic_id"))?;
     desk.detail("job", &line(proposal, "job_id"))?;
+    review::lineage(desk, shown)?;
     desk.detail("when", &escape::line(&desk.ago(&proposal["created_at"])))?;
     desk.detail("summary", &line(proposal, "summary"))?;
     let base = &shown["base"];
@@ -177,6 +229,7 @@ fn describe(desk: &Desk, shown: &Value) -> Result<()> {
     if let Some(refusal) = refusal(shown) {
         desk.detail("approvable", &format!("no: {}", escape::line(refusal.message())))?;
     }
+    review::conflict(screen, shown)?;
     fates(screen, shown)?;
     screen.put("")?;
     screen.diff(text(shown, "diff"))
@@ -243,11 +296,13 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
         }
     }
     let id = text(proposal, "id");
-    let answer = client.post(&format!("/api/proposals/{id}/approve"), &body)?;
+    let answer = client.create(&format!("/api/proposals/{id}/approve"), &body)?;
     desk.screen.answer(&answer, |screen, answer| {
         let (commit, branch) = (line(answer, "commit"), line(answer, "branch"));
         let branch = branch.strip_prefix("refs/heads/").unwrap_or(&branch);
-        screen.put(&format!("{}: commit {commit} on {branch}", screen.state("approved")))
+        screen.put(&format!("{}: commit {commit} on {branch}", screen.state("approved")))?;
+        review::left_over(screen, answer);
+        Ok(())
     })
 }
 
@@ -277,15 +332,6 @@ fn confirmed(proposal: &Value) -> Result<bool> {
         .read_line(&mut word)
         .context(ErrorKind::Invalid, || "cannot read the confirmation".to_owned())?;
     Ok(matches!(word.trim(), "y" | "Y" | "yes"))
-}
-
-fn reject(desk: &Desk, given: &str, reason: &str) -> Result<()> {
-    let client = desk.client()?;
-    let id = desk.id(&client, Noun::Proposal, given)?;
-    let answer = client.post(&format!("/api/proposals/{id}/reject"), &json!({"reason": reason}))?;
-    desk.screen.answer(&answer, |screen, proposal| {
-        screen.put(&format!("proposal {id} is {}", screen.state(text(proposal, "status"))))
-    })
 }
 
 #[cfg(test)]

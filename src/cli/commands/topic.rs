@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::base::limit::MESSAGE_BYTES_MAX;
-use crate::base::{Result, SourcePath, truncate_chars};
+use crate::base::{Context, Error, ErrorKind, Result, SourcePath, truncate_chars};
 use crate::cli::commands::{Desk, Page, line, number, text};
 use crate::cli::screen::{Screen, Style};
 use crate::cli::short_id::{Noun, items, shorten};
@@ -45,6 +45,20 @@ pub(in crate::cli) enum TopicCommand {
         /// The message; without it, standard input
         #[arg(long, value_name = "TEXT")]
         body: Option<String>,
+    },
+    /// Put a topic on other words of its source, after a rewrite
+    Reattach(ReattachArgs),
+    /// Print topics as Web Annotations of the W3C (JSON-LD)
+    #[command(after_help = "Examples:
+  wiki-browser topic export 7f3a > annotation.json
+  wiki-browser topic export --source guide.md > annotations.json")]
+    Export {
+        /// Id of the topic
+        #[arg(required_unless_present = "source")]
+        id: Option<String>,
+        /// All open topics of this source
+        #[arg(long, value_name = "PATH", conflicts_with = "id")]
+        source: Option<String>,
     },
     /// Close a topic without a change of its source
     Discard(CloseArgs),
@@ -85,6 +99,33 @@ pub(in crate::cli) struct CreateArgs {
     idempotency_key: Option<String>,
 }
 
+/// `topic reattach`.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:
+  wiki-browser topic reattach 7f3a --quote 'the new words' --reason 'the paragraph was rewritten'")]
+pub(in crate::cli) struct ReattachArgs {
+    /// Id of the topic
+    id: String,
+    /// Words of the present text, exactly as they stand there
+    #[arg(long, value_name = "TEXT", required_unless_present = "bytes")]
+    quote: Option<String>,
+    /// Words right before the quote, if it occurs twice
+    #[arg(long, value_name = "TEXT", requires = "quote")]
+    prefix: Option<String>,
+    /// Words right after the quote, if it occurs twice
+    #[arg(long, value_name = "TEXT", requires = "quote")]
+    suffix: Option<String>,
+    /// Refuse if the source has another version by now
+    #[arg(long, value_name = "SHA", required_unless_present = "quote")]
+    blob: Option<String>,
+    /// Bytes of that version instead of a quote
+    #[arg(long, value_name = "START..END", conflicts_with = "quote", requires = "blob")]
+    bytes: Option<String>,
+    /// Why; it becomes a message of the topic
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
 /// `topic discard` and `topic reopen`.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct CloseArgs {
@@ -105,6 +146,8 @@ pub(in crate::cli) fn run(desk: &Desk, command: TopicCommand) -> Result<()> {
         TopicCommand::Show { id } => show(desk, &id),
         TopicCommand::Create(args) => create(desk, &args),
         TopicCommand::Message { id, body } => message(desk, &id, body),
+        TopicCommand::Reattach(args) => reattach(desk, &args),
+        TopicCommand::Export { id, source } => export(desk, id.as_deref(), source),
         TopicCommand::Discard(args) => close(desk, &args, "discard"),
         TopicCommand::Reopen(args) => close(desk, &args, "reopen"),
     }
@@ -222,6 +265,58 @@ fn message(desk: &Desk, given: &str, body: Option<String>) -> Result<()> {
     let answer = client.create(&format!("/api/topics/{id}/messages"), &body)?;
     desk.screen.answer(&answer, |screen, message| {
         screen.put(&format!("message {} of topic {id}", number(message, "sequence")))
+    })
+}
+
+fn reattach(desk: &Desk, args: &ReattachArgs) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Topic, &args.id)?;
+    let mut selection = json!({});
+    let words = [
+        ("quote", &args.quote),
+        ("prefix", &args.prefix),
+        ("suffix", &args.suffix),
+        ("blob", &args.blob),
+    ];
+    for (name, value) in words.into_iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
+        selection[name] = json!(value);
+    }
+    if let Some(bytes) = &args.bytes {
+        let parsed = bytes.split_once("..").and_then(|(start, end)| {
+            Some((start.parse::<usize>().ok()?, end.parse::<usize>().ok()?))
+        });
+        let (start, end) = parsed.ok_or_else(|| {
+            Error::invalid(format!("`{bytes}` is no range of bytes")).hint("write it as 120..134")
+        })?;
+        (selection["start"], selection["end"]) = (json!(start), json!(end));
+    }
+    let mut body = json!({"selection": selection});
+    if let Some(reason) = &args.reason {
+        body["reason"] = json!(reason);
+    }
+    let answer = client.post(&format!("/api/topics/{id}/anchor"), &body)?;
+    desk.screen.answer(&answer, |screen, topic| {
+        let quote = escape::line(&truncate_chars(text(&topic["anchor"], "quote"), 80));
+        screen.put(&format!("topic {id} is on: {quote}"))
+    })
+}
+
+fn export(desk: &Desk, id: Option<&str>, source: Option<String>) -> Result<()> {
+    let client = desk.client()?;
+    let route = match (id, source) {
+        (Some(given), _) => {
+            format!("/api/topics/{}/annotation", desk.id(&client, Noun::Topic, given)?)
+        }
+        (None, source) => {
+            let path: SourcePath = source.unwrap_or_default().parse()?;
+            query("/api/source/annotations", &[("path", Some(path.as_str()))])
+        }
+    };
+    let answer = client.get(&route)?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let text = serde_json::to_string_pretty(answer);
+        let text = text.context(ErrorKind::Internal, || "cannot write JSON".to_owned())?;
+        screen.put(&escape::json(&text))
     })
 }
 

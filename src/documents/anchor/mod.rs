@@ -6,6 +6,7 @@
 
 mod blocks;
 mod carried;
+mod given;
 mod ladder;
 mod map;
 mod moves;
@@ -24,10 +25,11 @@ use crate::base::BlobId;
 use crate::documents::headings::BlockKind;
 use crate::documents::word::word_enum;
 
+pub use given::weigh;
 pub use ladder::place;
 pub use map::PairMap;
 pub use quote::place_by_quote;
-pub use selection::{Selection, describe, resolve};
+pub use selection::{Portrait, Selection, describe, resolve};
 pub use together::place_together;
 
 /// Longest text that an anchor may point at, in bytes.

@@ -92,11 +92,50 @@ pub fn resolve(text: &str, blob: &BlobId, selection: &Selection) -> Result<NewAn
     describe(text, blob, range)
 }
 
-/// Returns the anchor of a range of bytes.
+/// Returns the anchor of a range of bytes; for more than one range of a text use [`Portrait`].
 ///
 /// # Errors
 /// `bad_selection` if the range is not one that an anchor may have.
 pub fn describe(text: &str, blob: &BlobId, range: Range<usize>) -> Result<NewAnchor> {
+    check(text, &range)?;
+    Portrait::of(text, blob).anchor(range)
+}
+
+/// A text with its outline, of which many ranges are described.
+#[derive(Debug)]
+pub struct Portrait<'t> {
+    text: &'t str,
+    blob: &'t BlobId,
+    outline: Outline,
+}
+
+impl<'t> Portrait<'t> {
+    /// Reads a text.
+    pub fn of(text: &'t str, blob: &'t BlobId) -> Portrait<'t> {
+        Portrait { text, blob, outline: Outline::of(text) }
+    }
+
+    /// Returns the anchor of a range of bytes.
+    ///
+    /// # Errors
+    /// `bad_selection` if the range is not one that an anchor may have.
+    pub fn anchor(&self, range: Range<usize>) -> Result<NewAnchor> {
+        let quote = check(self.text, &range)?;
+        Ok(NewAnchor {
+            blob: self.blob.clone(),
+            start: range.start,
+            end: range.end,
+            quote: quote.to_owned(),
+            prefix: last_bytes(&self.text[..range.start], CONTEXT_BYTES_MAX).to_owned(),
+            suffix: first_bytes(&self.text[range.end..], CONTEXT_BYTES_MAX).to_owned(),
+            heading_path: self.outline.path(range.start),
+            block_kind: self.outline.kind(range.start),
+        })
+    }
+}
+
+/// Returns the words of a range that an anchor may have.
+fn check<'t>(text: &'t str, range: &Range<usize>) -> Result<&'t str> {
     let refuse = |why: &str| {
         let message = format!("bytes {}..{} cannot be selected: {why}", range.start, range.end);
         Err(Error::invalid(message).code("bad_selection"))
@@ -116,17 +155,7 @@ pub fn describe(text: &str, blob: &BlobId, range: Range<usize>) -> Result<NewAnc
     if quote.trim().is_empty() {
         return refuse("they are only white space");
     }
-    let outline = Outline::of(text);
-    Ok(NewAnchor {
-        blob: blob.clone(),
-        start: range.start,
-        end: range.end,
-        quote: quote.to_owned(),
-        prefix: last_bytes(&text[..range.start], CONTEXT_BYTES_MAX).to_owned(),
-        suffix: first_bytes(&text[range.end..], CONTEXT_BYTES_MAX).to_owned(),
-        heading_path: outline.path(range.start),
-        block_kind: outline.kind(range.start),
-    })
+    Ok(quote)
 }
 
 fn too_long(what: &str, bytes_max: usize) -> Error {

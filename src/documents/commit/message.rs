@@ -1,4 +1,4 @@
-//! The message of a commit: subject, body, and the two trailers that nobody else may write.
+//! The message of a commit: subject, body, and the trailers that nobody else may write.
 
 use crate::base::{Error, Result, TopicId, truncate_chars};
 
@@ -11,10 +11,24 @@ const BODY_BYTES_MAX: usize = crate::base::limit::COMMIT_BODY_BYTES_MAX;
 /// Longest approver, in characters.
 const APPROVER_CHARS_MAX: usize = 300;
 /// The trailers, without their colon, in lower case.
-const TRAILERS: [&str; 2] = ["approved-by", "topic"];
+const TRAILERS: [&str; 3] = ["approved-by", "topic", "co-authored-by"];
+/// Most people who are named as authors beside the agent.
+const EDITORS_MAX: usize = 20;
+
+/// What the trailers of an approval say.
+#[derive(Clone, Debug)]
+pub struct Trailers<'a> {
+    /// Who has edited the text: `Name <email>`, or a name.
+    pub editors: &'a [String],
+    /// Who approves it.
+    pub approver: &'a str,
+    /// The Topics that it settles; the proposal's own is the first.
+    pub topics: &'a [TopicId],
+}
 
 /// Returns the whole message of the commit of an approval: `subject` or else
-/// `Incorporate: FIRST LINE`, `body`, and the trailers `Approved-by` and `Topic`.
+/// `Incorporate: FIRST LINE`, `body`, and the trailers `Co-authored-by`, `Approved-by` and `Topic`.
+/// The proposal's own Topic stands last: who reads one reads that one.
 ///
 /// # Errors
 /// `invalid` with code `bad_message` for a subject or body that is too long, holds control
@@ -23,21 +37,30 @@ pub fn commit_message(
     topic_first_line: &str,
     subject: Option<&str>,
     body: Option<&str>,
-    approver: &str,
-    topic: &TopicId,
+    trailers: &Trailers<'_>,
 ) -> Result<String> {
     let subject = match subject.map(str::trim).filter(|it| !it.is_empty()) {
         Some(given) => checked_subject(given)?,
         None => made_subject(topic_first_line),
     };
     let body = checked_body(body.unwrap_or_default())?;
-    let approver = approver.trim();
-    if approver.is_empty() || approver.chars().any(is_harmful) {
+    let mut text = if body.is_empty() { String::new() } else { format!("{body}\n\n") };
+    for editor in trailers.editors.iter().take(EDITORS_MAX) {
+        text.push_str(&format!("Co-authored-by: {}\n", checked_person(editor)?));
+    }
+    text.push_str(&format!("Approved-by: {}\n", checked_person(trailers.approver)?));
+    for topic in trailers.topics.iter().rev() {
+        text.push_str(&format!("Topic: {topic}\n"));
+    }
+    Ok(format!("{subject}\n\n{text}"))
+}
+
+fn checked_person(person: &str) -> Result<String> {
+    let person = person.trim();
+    if person.is_empty() || person.chars().any(is_harmful) {
         return Err(refusal("the approver's name is empty or holds control characters"));
     }
-    let approver = truncate_chars(approver, APPROVER_CHARS_MAX);
-    let middle = if body.is_empty() { String::new() } else { format!("{body}\n\n") };
-    Ok(format!("{subject}\n\n{middle}Approved-by: {approver}\nTopic: {topic}\n"))
+    Ok(truncate_chars(person, APPROVER_CHARS_MAX))
 }
 
 fn checked_subject(subject: &str) -> Result<String> {
@@ -109,7 +132,8 @@ mod tests {
     const TOPIC: &str = "018bcfe5-6800-7000-8000-000000000000";
 
     fn message(first: &str, subject: Option<&str>, body: Option<&str>) -> Result<String> {
-        commit_message(first, subject, body, "Ada <ada@example.org>", &TOPIC.parse().unwrap())
+        let (approver, topics) = ("Ada <ada@example.org>", [TOPIC.parse().unwrap()]);
+        commit_message(first, subject, body, &Trailers { editors: &[], approver, topics: &topics })
     }
 
     #[test]
@@ -134,9 +158,14 @@ mod tests {
 
     #[test]
     fn a_trailer_cannot_be_forged() {
-        for line in
-            ["Approved-by: Eve", "approved-BY : Eve", "  Topic:x", "\tTOPIC\t: x", "Topic： x"]
-        {
+        for line in [
+            "Approved-by: Eve",
+            "approved-BY : Eve",
+            "Co-Authored-By: Eve",
+            "  Topic:x",
+            "\tTOPIC\t: x",
+            "Topic： x",
+        ] {
             let body = format!("Words.\n\n{line}\n");
             assert_eq!(message("x", None, Some(&body)).unwrap_err().code_str(), "bad_message");
             assert!(message("x", Some(line), None).is_err(), "{line}");
@@ -147,7 +176,26 @@ mod tests {
             assert!(message("x", Some(bad), None).is_err(), "{bad:?}");
         }
         assert!(message("x", None, Some("a\u{1b}b")).is_err());
-        let approver = "Eve\nApproved-by: Ada";
-        assert!(commit_message("x", None, None, approver, &TOPIC.parse().unwrap()).is_err());
+        let topics = [TOPIC.parse().unwrap()];
+        let bad = "Eve\nApproved-by: Ada".to_owned();
+        let trailers = Trailers { editors: &[], approver: &bad, topics: &topics };
+        assert!(commit_message("x", None, None, &trailers).is_err());
+        let editors = [bad];
+        let trailers = Trailers { editors: &editors, approver: "Ada", topics: &topics };
+        assert!(commit_message("x", None, None, &trailers).is_err());
+    }
+
+    #[test]
+    fn editors_and_further_topics_have_trailers_and_the_own_topic_is_the_last() {
+        let other = "018bcfe5-6800-7000-8000-000000000001";
+        let topics = [TOPIC.parse().unwrap(), other.parse().unwrap()];
+        let editors = ["Bo".to_owned(), "Cy <cy@example.org>".to_owned()];
+        let trailers = Trailers { editors: &editors, approver: "Ada", topics: &topics };
+        let made = commit_message("x", Some("S"), None, &trailers).unwrap();
+        let want = format!(
+            "S\n\nCo-authored-by: Bo\nCo-authored-by: Cy <cy@example.org>\nApproved-by: Ada\n\
+             Topic: {other}\nTopic: {TOPIC}\n"
+        );
+        assert_eq!(made, want);
     }
 }

@@ -28,7 +28,7 @@ use crate::store::{Store, Tx};
 
 pub use crate::documents::git::Person;
 pub use adopt::{adopt, commit_of};
-pub use message::commit_message;
+pub use message::{Trailers, commit_message};
 pub use recover::{Outcome, Recovered, recover};
 pub use survey::obstacle;
 

@@ -67,6 +67,31 @@ impl Repo {
         Ok(tracked)
     }
 
+    /// Returns the tracked paths below the root that match the globs; some may be no plain files.
+    pub(in crate::documents) async fn tracked_paths(&self) -> Result<Vec<SourcePath>> {
+        let mut call = self.git().call(&["ls-files", "-z"]);
+        if !self.shared.prefix.is_empty() {
+            call = call.arg("--").arg(self.shared.prefix.clone());
+        }
+        let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
+        let names = listed.split(|byte| *byte == 0).filter(|it| !it.is_empty());
+        Ok(names.filter_map(|name| self.source_path(name)).collect())
+    }
+
+    /// Returns the paths below the root that match the globs and that git neither tracks nor
+    /// ignores.
+    pub(in crate::documents) async fn untracked(&self) -> Result<Vec<SourcePath>> {
+        let args = ["ls-files", "-z", "--others", "--exclude-standard"];
+        let mut call = self.git().call(&args);
+        if !self.shared.prefix.is_empty() {
+            call = call.arg("--").arg(self.shared.prefix.clone());
+        }
+        let call = call.output_max(LISTING_BYTES_MAX).on_files(&*self.settings().await?);
+        let listed = call.output().await?;
+        let names = listed.split(|byte| *byte == 0).filter(|it| !it.is_empty());
+        Ok(names.filter_map(|name| self.source_path(name)).collect())
+    }
+
     /// Returns what is changed in the index or the working tree: of some paths, or below the root.
     pub(in crate::documents) async fn changes(
         &self,
@@ -97,7 +122,7 @@ impl Repo {
     }
 
     /// Returns the Source that git's name means, if it is one.
-    fn source_path(&self, name: &[u8]) -> Option<SourcePath> {
+    pub(in crate::documents) fn source_path(&self, name: &[u8]) -> Option<SourcePath> {
         let name = std::str::from_utf8(name).ok()?.strip_prefix(self.shared.prefix.as_str())?;
         if !self.shared.sources.is_match(name) {
             return None;

@@ -222,7 +222,7 @@ impl Repo {
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
         let done = self.shared.tasks.spawn(work).await;
-        done.context(ErrorKind::Internal, || "an approval panicked".to_owned())?
+        done.context(ErrorKind::Internal, || "work on the repository panicked".to_owned())?
     }
 
     pub(in crate::documents) fn git(&self) -> &Git {
@@ -248,6 +248,16 @@ impl Repo {
     /// Returns the folder of the index and of HEAD.
     pub(in crate::documents) fn git_dir(&self) -> &Utf8Path {
         &self.shared.git_dir
+    }
+
+    /// Returns the folder of the branches and of what several working trees share.
+    pub(in crate::documents) fn common_dir(&self) -> &Utf8Path {
+        &self.shared.common
+    }
+
+    /// Returns what stands before the path of a Source in git's names; empty, or it ends in `/`.
+    pub(in crate::documents) fn git_prefix(&self) -> String {
+        self.shared.prefix.clone()
     }
 
     /// Returns the path as git knows it, relative to the top of the working tree.

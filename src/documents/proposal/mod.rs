@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** a proposal is decided once, by one `UPDATE … WHERE status = 'open'`.
 
+pub mod lineage;
 mod settle;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
@@ -15,11 +16,14 @@ use crate::base::{
     Actor, BlobId, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Page, PersonId,
     ProposalId, Result, SourcePath, TopicId, digest_hex,
 };
+use crate::documents::proposal::lineage::{How, Origin};
 use crate::documents::topic::{self, TopicStatus};
 use crate::documents::word::{check_text, word_enum};
 use crate::store::Tx;
 
-pub use settle::{approve, mark_stale, reject, settle_job};
+pub use settle::{
+    approve, mark_stale, refusal, reject, require_open, settle_job, was_approved_since,
+};
 
 /// Greater than every id.
 const PAST_EVERY_ID: &str = "~";
@@ -49,11 +53,13 @@ pub struct Proposal {
     pub id: ProposalId,
     /// The Topic that it settles.
     pub topic_id: TopicId,
+    /// That Topic and the further ones that it settles.
+    pub topic_ids: Vec<TopicId>,
     /// Its number within the Topic, from 1.
     pub revision_number: i64,
     /// The job whose agent made it.
     pub job_id: Option<JobId>,
-    /// The person who made it; none means the agent of the job.
+    /// The person who made it, or edited what the agent of the job made; none means that agent.
     pub proposed_by: Option<PersonId>,
     /// The Source.
     pub source_path: SourcePath,
@@ -79,6 +85,12 @@ pub struct Proposal {
     pub reason: Option<String>,
     /// The commit that it became.
     pub commit: Option<BlobId>,
+    /// The earlier revision that it was made from.
+    pub origin: Option<Origin>,
+    /// The revision that was made from it.
+    pub superseded_by: Option<ProposalId>,
+    /// Whether it cannot be merged with what its Source has become.
+    pub has_conflict: bool,
     /// When it was made.
     pub created_at: Millis,
 }
@@ -136,7 +148,9 @@ const FIND: &str = "
            decided_by, decided_ms, reason, created_ms,
            (SELECT commit_sha FROM incorporation_attempts AS attempt
             WHERE attempt.proposal_id = proposal.id AND attempt.topic_id = proposal.topic_id
-                  AND attempt.state = 'committed' LIMIT 1) AS commit_sha
+                  AND attempt.state = 'committed' LIMIT 1) AS commit_sha,
+           EXISTS (SELECT 1 FROM proposal_conflicts AS conflict
+                   WHERE conflict.proposal_id = proposal.id) AS has_conflict
     FROM incorporation_proposals AS proposal WHERE id = :id";
 const TEXT: &str = "SELECT proposed_source FROM incorporation_proposals WHERE id = :id";
 const LAST_OF_JOB: &str = "
@@ -176,6 +190,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("proposal::ids_by_topic", IDS_BY_TOPIC),
     ("proposal::of_topic", OF_TOPIC),
     ("proposal::decide", settle::DECIDE),
+    ("proposal::approved_since", settle::APPROVED_SINCE),
     ("proposal::open_of_job", settle::OPEN_OF_JOB),
     ("proposal::open_of_topic", settle::OPEN_OF_TOPIC),
 ];
@@ -187,23 +202,46 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 /// `not_found`, `topic_closed`, `too_many_proposals`; `nothing_changed` if it equals its base;
 /// `invalid` or `too_large` for the text, the summary, the Source or if nobody proposes it.
 pub fn insert(tx: &Tx<'_>, ids: &Ids, new: NewProposal) -> Result<Proposal> {
+    insert_with(tx, ids, new, &[], None)
+}
+
+/// Stores a proposal that settles further Topics of its Source, or that is made from an earlier
+/// revision. One that was edited or merged takes that revision's place at once; one that an agent
+/// did again takes it when its job has succeeded.
+///
+/// # Errors
+/// As [`insert`], for each of the Topics; what [`require_open`] says of the earlier revision.
+pub fn insert_with(
+    tx: &Tx<'_>,
+    ids: &Ids,
+    new: NewProposal,
+    further: &[TopicId],
+    origin: Option<&Origin>,
+) -> Result<Proposal> {
     check(tx.connection(), &new)?;
-    if let Some(job) = &new.job_id {
-        refuse_flood(tx, job)?;
+    for topic in further {
+        check_topic(tx.connection(), topic, &new.source_path)?;
     }
-    let actor = match (&new.proposed_by, &new.job_id) {
-        (Some(person), _) => Actor::Person(person.clone()),
-        (None, Some(job)) => Actor::Job(job.clone()),
-        (None, None) => return Err(Error::invalid("a proposal needs a person or a job")),
+    let actor = match (origin, &new.proposed_by, &new.job_id) {
+        (Some(origin), ..) if origin.how != How::Reworked => origin.made_by.clone(),
+        (_, Some(person), _) => Actor::Person(person.clone()),
+        (_, None, Some(job)) => Actor::Job(job.clone()),
+        (_, None, None) => return Err(Error::invalid("a proposal needs a person or a job")),
     };
     let last: i64 = tx
         .prepare_cached(LAST_REVISION)?
         .query_row(named_params! {":topic": new.topic_id}, |row| row.get(0))?;
     refuse_many(&new.topic_id, last)?;
     let (id, revision) = (ids.mint::<ProposalId>(), last + 1);
-    match &new.job_id {
-        Some(job) => settle::supersede_of_job(tx, job, &actor)?,
-        None => settle::supersede_of_topic(tx, &new.topic_id, revision, &actor)?,
+    match (origin, &new.job_id) {
+        (Some(origin), _) if origin.how != How::Reworked => {
+            settle::replace(tx, &origin.from_id, &actor)?;
+        }
+        (_, Some(job)) => {
+            refuse_flood(tx, job)?;
+            settle::supersede_of_job(tx, job, &actor)?;
+        }
+        (_, None) => settle::supersede_of_topic(tx, &new.topic_id, revision, &actor)?,
     }
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":id": id, ":topic": new.topic_id, ":revision": revision, ":job": new.job_id,
@@ -211,6 +249,10 @@ pub fn insert(tx: &Tx<'_>, ids: &Ids, new: NewProposal) -> Result<Proposal> {
         ":proposed": new.proposed_sha, ":digest": digest_hex(&new.text), ":text": new.text,
         ":summary": new.summary, ":now": tx.now(),
     })?;
+    lineage::insert_topics(tx, &id, further)?;
+    if let Some(origin) = origin {
+        lineage::insert_origin(tx, &id, origin)?;
+    }
     let data = json!({
         "proposal_id": id, "topic_id": new.topic_id, "job_id": new.job_id,
         "revision_number": revision, "source_path": new.source_path,
@@ -235,7 +277,13 @@ fn refuse_many(topic: &TopicId, count: i64) -> Result<()> {
 pub fn find(connection: &Connection, id: &ProposalId) -> Result<Proposal> {
     let mut statement = connection.prepare_cached(FIND)?;
     let found = statement.query_row(named_params! {":id": id}, from_row).optional()?;
-    found.ok_or_else(|| missing(id))
+    let mut proposal = found.ok_or_else(|| missing(id))?;
+    proposal.topic_ids = vec![proposal.topic_id.clone()];
+    proposal.topic_ids.extend(lineage::further_topics(connection, id)?);
+    proposal.origin = lineage::origin(connection, id)?;
+    proposal.superseded_by = lineage::successor(connection, id)?
+        .filter(|_| proposal.status == ProposalStatus::Superseded);
+    Ok(proposal)
 }
 
 /// Returns the text of a proposal.
@@ -332,19 +380,24 @@ fn check(connection: &Connection, new: &NewProposal) -> Result<()> {
     if let Some(summary) = &new.summary {
         check_text("summary", summary, SUMMARY_BYTES_MAX)?;
     }
-    let topic = topic::find(connection, &new.topic_id, None)?;
-    if topic.status != TopicStatus::Open {
-        let message = format!("topic {} is {}", topic.id, topic.status);
-        return Err(Error::conflict("topic_closed", message).hint("reopen the topic to go on"));
-    }
-    if topic.source_path != new.source_path {
-        let message = format!("topic {} is about {}", topic.id, topic.source_path);
-        return Err(Error::invalid(message).hint("propose a text for the source of the topic"));
-    }
+    check_topic(connection, &new.topic_id, &new.source_path)?;
     if new.base_source_sha == new.proposed_sha {
         return Err(Error::invalid("the proposed text is the present text")
             .code("nothing_changed")
             .hint("propose the complete text with the change in it"));
+    }
+    Ok(())
+}
+
+fn check_topic(connection: &Connection, id: &TopicId, path: &SourcePath) -> Result<()> {
+    let topic = topic::find(connection, id, None)?;
+    if topic.status != TopicStatus::Open {
+        let message = format!("topic {} is {}", topic.id, topic.status);
+        return Err(Error::conflict("topic_closed", message).hint("reopen the topic to go on"));
+    }
+    if topic.source_path != *path {
+        let message = format!("topic {} is about {}", topic.id, topic.source_path);
+        return Err(Error::invalid(message).hint("propose a text for the source of the topic"));
     }
     Ok(())
 }
@@ -382,6 +435,10 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Proposal> {
         decided_at: row.get("decided_ms")?,
         reason: row.get("reason")?,
         commit: row.get("commit_sha")?,
+        topic_ids: Vec::new(),
+        origin: None,
+        superseded_by: None,
+        has_conflict: row.get("has_conflict")?,
         created_at: row.get("created_ms")?,
     })
 }

@@ -49,9 +49,9 @@ fn a_proposal_is_stored_as_it_is_shown() {
     let names: Vec<&String> = shown.as_object().unwrap().keys().collect();
     assert_eq!(
         names.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(" "),
-        "id topic_id revision_number job_id proposed_by source_path base_source_sha proposed_sha \
-         text_digest bytes summary status decided_by decided_by_name decided_at reason commit \
-         created_at"
+        "id topic_id topic_ids revision_number job_id proposed_by source_path base_source_sha \
+         proposed_sha text_digest bytes summary status decided_by decided_by_name decided_at \
+         reason commit origin superseded_by has_conflict created_at"
     );
     assert_eq!(shown["bytes"], 14);
     assert_eq!(shown["proposed_by"], serde_json::Value::Null);

@@ -7,7 +7,7 @@
 mod kept;
 mod looks;
 mod private;
-mod status;
+pub(in crate::documents) mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -220,7 +220,9 @@ impl Repo {
             "--branch",
             "--untracked-files=all",
             "--no-renames",
-            "--ignore-submodules=all",
+            // Which commit a submodule is at is looked at; no git runs within it, where its own
+            // configuration would count.
+            "--ignore-submodules=dirty",
             "--no-ahead-behind",
         ]);
         let settings = self.settings().await?;

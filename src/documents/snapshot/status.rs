@@ -6,24 +6,24 @@ use crate::base::{BlobId, Error, Result};
 use crate::documents::snapshot::{Spot, Staged, Tip};
 
 /// Most that a listing of the whole index or working tree may print.
-pub(super) const LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
+pub(in crate::documents) const LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What git says of the repository.
 #[derive(Debug, Default)]
-pub(super) struct Status {
-    pub(super) tip: Tip,
-    pub(super) paths: BTreeMap<String, Found>,
+pub(in crate::documents) struct Status {
+    pub(in crate::documents) tip: Tip,
+    pub(in crate::documents) paths: BTreeMap<String, Found>,
 }
 
 /// What git says of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) head: Option<Spot>,
-    pub(super) index: Vec<Staged>,
-    pub(super) is_work_as_indexed: bool,
+pub(in crate::documents) struct Found {
+    pub(in crate::documents) head: Option<Spot>,
+    pub(in crate::documents) index: Vec<Staged>,
+    pub(in crate::documents) is_work_as_indexed: bool,
 }
 
-pub(super) fn parse(told: &[u8]) -> Result<Status> {
+pub(in crate::documents) fn parse(told: &[u8]) -> Result<Status> {
     let mut status = Status::default();
     for record in told.split(|byte| *byte == 0).filter(|it| !it.is_empty()) {
         // A name that is not UTF-8 is shown as it can be; such a path cannot be put back.

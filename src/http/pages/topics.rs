@@ -9,6 +9,7 @@ use warp::reply::Response;
 use crate::base::{BlobId, Error, Result, SourcePath, TopicId};
 use crate::documents::{Selection, Topic as OpenedTopic, TopicStatus};
 use crate::flows::jobs::JobRequest;
+use crate::flows::reattach::ReattachRequest;
 use crate::flows::topics::{MessageRequest, ReasonRequest, TopicQuery, TopicRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::jobs::{self, JobRow};
@@ -17,11 +18,13 @@ use crate::http::pages::visible::Visible;
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
-use crate::script::{InputType, Kind};
+use crate::script::{InputType, Kind, Produces};
 use crate::store::idempotency::Key;
 
 /// A message, a quote and its surroundings as a form: every byte may be escaped by three.
 const TOPIC_BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
+/// Most other Topics of a document that are offered beside one.
+const OTHERS_SHOWN: u32 = 50;
 const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Template)]
@@ -42,12 +45,16 @@ struct TopicPage {
     view: TopicView,
     jobs: Vec<JobRow>,
     kinds: Vec<Start>,
+    /// The other open Topics of its document.
+    others: Vec<Topic>,
 }
 
 /// A kind that a Topic can be given to.
 struct Start {
     name: String,
     about: String,
+    /// Whether it can settle several Topics with one text.
+    is_several: bool,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +85,21 @@ struct NewMessage {
 struct NewJob {
     key: String,
     kind: String,
+    /// Further Topics, separated by spaces.
+    #[serde(default)]
+    topic_ids: String,
+    #[serde(default)]
+    replace_proposals: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewPlace {
+    quote: String,
+    #[serde(default)]
+    prefix: String,
+    #[serde(default)]
+    suffix: String,
 }
 
 #[derive(Deserialize)]
@@ -94,6 +116,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/topics/{id}", site, show),
         post("/topics/{id}/messages", site, message),
         post("/topics/{id}/jobs", site, start),
+        post("/topics/{id}/anchor", site, reattach),
         post("/topics/{id}/discard", site, async |site, call| {
             set_status(site, call, TopicStatus::Discarded).await
         }),
@@ -134,8 +157,21 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let found = std::mem::take(&mut view.jobs);
     let jobs = jobs::rows(found, frame.now());
     let kinds = site.config.kinds.values().filter(|it| topic_input(it).is_some());
-    let kinds = kinds.map(|it| Start { name: it.name.clone(), about: it.about.clone() }).collect();
-    reply::page(&TopicPage { frame, view, jobs, kinds })
+    let start = |it: &Kind| Start {
+        name: it.name.clone(),
+        about: it.about.clone(),
+        is_several: it.produces == Some(Produces::Proposal),
+    };
+    let kinds = kinds.map(start).collect();
+    let query = TopicQuery {
+        source_path: Some(view.topic.source_path.parse()?),
+        status: Some(TopicStatus::Open.to_string()),
+        limit: Some(OTHERS_SHOWN),
+        ..TopicQuery::default()
+    };
+    let others: List<Topic> = read(flows::topics::list(&site, &caller, query).await?)?;
+    let others = others.items.into_iter().filter(|it| it.id != view.topic.id).collect();
+    reply::page(&TopicPage { frame, view, jobs, kinds, others })
 }
 
 /// Returns the input of a kind that takes a Topic, if a job needs nothing else from a person.
@@ -220,10 +256,45 @@ async fn start(site: Site, mut call: Call) -> Result<Response> {
         let message = format!("kind \"{}\" needs more than a topic", kind.name);
         return Err(Error::invalid(message).code("missing_input"));
     };
-    let inputs = Map::from_iter([(input.to_owned(), json!(id))]);
-    let request = JobRequest { kind: sent.kind.clone(), priority: None, not_before: None, inputs };
+    let mut inputs = Map::from_iter([(input.to_owned(), json!(id))]);
+    let further: Vec<&str> = sent.topic_ids.split_whitespace().collect();
+    if !further.is_empty() {
+        inputs.insert("topic_ids".to_owned(), json!(further));
+    }
+    let request = JobRequest {
+        kind: sent.kind.clone(),
+        priority: None,
+        not_before: None,
+        replace_proposals: sent.replace_proposals.is_some(),
+        inputs,
+    };
     let made = flows::jobs::create(&site, &caller, request, Some(key)).await;
     form::answer(made, |job| format!("/jobs/{job}"), at(&id), None)
+}
+
+async fn reattach(site: Site, mut call: Call) -> Result<Response> {
+    let sent: NewPlace = call.form(2 * TOPIC_BODY_BYTES_MAX).await?;
+    let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
+    let quote = form::text(&sent.quote).trim_matches('\n').to_owned();
+    let request = |quote: String| ReattachRequest {
+        selection: Selection::Words {
+            blob: None,
+            quote,
+            prefix: form::text(&sent.prefix),
+            suffix: form::text(&sent.suffix),
+        },
+        reason: None,
+    };
+    let done = flows::reattach::reattach(&site, &caller, &id, request(quote.clone())).await;
+    let done = match done {
+        // As when a Topic is opened: a document with `\r\n` has it with these.
+        Err(cause) if cause.code_str() == "quote_not_found" && quote.contains('\n') => {
+            let again = request(quote.replace('\n', "\r\n"));
+            flows::reattach::reattach(&site, &caller, &id, again).await
+        }
+        done => done,
+    };
+    form::answer(done, |_| at(&id), at(&id), Some(quote))
 }
 
 async fn set_status(site: Site, mut call: Call, to: TopicStatus) -> Result<Response> {

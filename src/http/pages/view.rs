@@ -28,6 +28,7 @@ pub(super) struct List<T> {
 pub(super) struct SourceRow {
     pub(super) path: String,
     pub(super) state: String,
+    pub(super) tracked: bool,
     pub(super) open_topics: i64,
 }
 
@@ -110,17 +111,56 @@ pub(super) struct Proposal {
     pub(super) reason: Option<String>,
     pub(super) commit: Option<String>,
     pub(super) created_at: At,
+    pub(super) origin: Option<Origin>,
+    pub(super) superseded_by: Option<String>,
+    pub(super) has_conflict: bool,
+}
+
+/// The earlier revision that a proposal was made from.
+#[derive(Debug, Deserialize)]
+pub(super) struct Origin {
+    pub(super) how: String,
+    pub(super) from_id: String,
+    pub(super) made_by_name: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct ProposalView {
     pub(super) proposal: Proposal,
     pub(super) topic: Topic,
+    pub(super) further_topics: Vec<Topic>,
+    pub(super) revisions: Vec<Revision>,
+    pub(super) against: Option<Revision>,
     pub(super) text: String,
     pub(super) diff: String,
     pub(super) fate: Vec<Fate>,
     pub(super) base: Base,
+    pub(super) conflict: Option<Conflict>,
+    pub(super) rework_job_id: Option<String>,
+    pub(super) editors: Vec<String>,
     pub(super) approvable: Approvable,
+}
+
+/// A revision of the same Topic.
+#[derive(Debug, Deserialize)]
+pub(super) struct Revision {
+    pub(super) id: String,
+    pub(super) revision_number: i64,
+}
+
+/// What of the present document stands against a proposal.
+#[derive(Debug, Deserialize)]
+pub(super) struct Conflict {
+    pub(super) shown: Vec<ConflictLines>,
+    pub(super) count: i64,
+}
+
+/// Lines that both change.
+#[derive(Debug, Deserialize)]
+pub(super) struct ConflictLines {
+    pub(super) line: i64,
+    pub(super) current: String,
+    pub(super) proposed: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -103,6 +103,11 @@ pub(super) fn placement_words(placement: Option<&Placement>) -> &'static str {
     }
 }
 
+/// Returns whether somebody has to say where the words are.
+pub(super) fn has_no_place(placement: Option<&Placement>) -> bool {
+    placement.is_some_and(|it| matches!(&*it.state, "rewritten" | "ambiguous" | "orphaned"))
+}
+
 /// Returns what a proposal does to another open Topic.
 pub(super) fn fate_state(fate: &Fate) -> State {
     let had_place = match &fate.before {

@@ -13,6 +13,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
+use crate::base::fault;
 use crate::process::guard::mask::{Mask, Secrets};
 use crate::process::guard::note;
 use crate::process::launch::{OutputCaps, Stream, StreamRecord, create_private};
@@ -60,7 +61,7 @@ impl Capture {
             pipe: None,
             mask: Mask::new(secrets),
             head: Some(options.open(head_path(job_dir, stream))?),
-            head_max: caps.head_bytes,
+            head_max: if fault::is_off("output_caps") { u64::MAX } else { caps.head_bytes },
             head_bytes: 0,
             tail: VecDeque::new(),
             tail_max: usize::try_from(caps.tail_bytes.min(TAIL_BYTES_MAX)).unwrap_or(0),

@@ -24,8 +24,11 @@ use crate::process::tree::reap_any;
 
 /// Output ends this long after the last of it, once the agent exited.
 const DRAIN_IDLE: Duration = Duration::from_millis(100);
-/// However much still comes, it ends after this long.
+/// However much still comes, it ends after this long, or after the grace and a moment.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// What a drain may take beyond the grace: TERM and KILL follow, and all is to be over within a
+/// second of it.
+const DRAIN_BEYOND: Duration = Duration::from_millis(200);
 /// The server hears of output at most this often.
 const NOTICE_EVERY: Duration = Duration::from_millis(50);
 /// What is read at the very end, when everything is dead, of a pipe that a stranger holds open.
@@ -192,7 +195,8 @@ impl Job<'_> {
             self.link.tell(&GuardEvent::AgentExited { code, signal });
             if matches!(self.phase, Phase::Running) {
                 self.last_output = now;
-                self.phase = Phase::Draining { until: now + DRAIN_MAX };
+                let most = DRAIN_MAX.min(self.grace + DRAIN_BEYOND);
+                self.phase = Phase::Draining { until: now + most };
             }
         }
         self.end_if_due(now);

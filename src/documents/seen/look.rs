@@ -1,0 +1,306 @@
+//! Looks at the Sources of the repository and names those that are not as they were seen.
+//!
+//! **Invariant:** only the Sources that git calls changed, or that differ between the two commits,
+//! are read: a look costs what was changed, not what there is.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use camino::Utf8PathBuf;
+
+use crate::base::limit::{DIRTY_SOURCES_MAX, GIT_LISTING_BYTES_MAX, SOURCE_BYTES_MAX};
+use crate::base::{BlobId, Clock, Error, Result, SourcePath};
+use crate::documents::git::{Conversion, Repo, blocking};
+use crate::documents::seen::{Hint, Seen, Sighting, SourceChange};
+use crate::documents::snapshot::status::{self, Found, Status};
+
+/// Most paths that are named to git; for more it looks everywhere.
+const PATHS_NAMED_MAX: usize = 200;
+/// Bytes of an answer about one object.
+const ANSWER_BYTES_MAX: usize = 256;
+
+/// The versions of a Source in two commits.
+type Moved = BTreeMap<SourcePath, (Option<BlobId>, Option<BlobId>)>;
+
+/// What is changed in the working tree or the index.
+struct Dirty {
+    /// The version of the working tree.
+    work: Option<BlobId>,
+    /// The version that is committed.
+    head: Option<BlobId>,
+}
+
+impl Repo {
+    /// Looks at the Sources, while no approval is under way; `before` is what was seen last.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say.
+    pub async fn sight(
+        &self,
+        before: Option<&Seen>,
+        hint: &Hint,
+        clock: &Clock,
+    ) -> Result<Sighting> {
+        let _still = self.stillness().await;
+        let repo = self.settled().await?;
+        let hint = match (before, hint) {
+            (Some(_), Hint::Paths(paths)) if paths.len() <= PATHS_NAMED_MAX => hint,
+            _ => &Hint::All,
+        };
+        let status = repo.status_of_sources(hint).await?;
+        match before {
+            Some(seen) if *hint != Hint::All && status.tip.commit != seen.head => {
+                let status = repo.status_of_sources(&Hint::All).await?;
+                repo.sighted(before, &Hint::All, status, clock).await
+            }
+            _ => repo.sighted(before, hint, status, clock).await,
+        }
+    }
+
+    /// Returns the folders in which every change of what is checked out and staged shows, the
+    /// nearest to the root first; and those of the tracked Sources with all above them.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say.
+    pub async fn folders_to_watch(&self) -> Result<(Vec<Utf8PathBuf>, Vec<Utf8PathBuf>)> {
+        let common = self.common_dir();
+        let heads = common.join("refs/heads");
+        let mut marks = vec![self.git_dir().to_owned(), common.to_owned(), heads];
+        if let Some(branch) = self.branch().await? {
+            marks.extend(common.join(branch).parent().map(ToOwned::to_owned));
+        }
+        marks.push(common.join("reftable"));
+        let mut known = BTreeSet::new();
+        marks.retain(|it| known.insert(it.clone()));
+        let mut folders = BTreeSet::from([String::new()]);
+        for path in self.tracked_paths().await? {
+            let mut folder = path.as_path();
+            while let Some(above) = folder.parent() {
+                if !folders.insert(above.as_str().to_owned()) {
+                    break;
+                }
+                folder = above;
+            }
+        }
+        let top = self.root().path().to_owned();
+        let mut below: Vec<String> = folders.into_iter().collect();
+        below.sort_by_key(|it| (it.matches('/').count() + usize::from(!it.is_empty()), it.clone()));
+        let below = below.iter().map(|it| if it.is_empty() { top.clone() } else { top.join(it) });
+        Ok((marks, below.collect()))
+    }
+
+    async fn sighted(
+        &self,
+        before: Option<&Seen>,
+        hint: &Hint,
+        status: Status,
+        clock: &Clock,
+    ) -> Result<Sighting> {
+        let Status { tip, paths } = status;
+        let found = self.dirty(paths).await?;
+        let mut seen = Seen {
+            head: tip.commit,
+            dirty: found.iter().map(|(path, it)| (path.clone(), it.work.clone())).collect(),
+            at: clock.now(),
+        };
+        let branch = tip.branch;
+        let Some(before) = before else {
+            return Ok(Sighting { seen, branch, changes: Vec::new(), is_all_new: false });
+        };
+        let Some(moved) = self.moved(before.head.as_ref(), seen.head.as_ref()).await? else {
+            return Ok(Sighting { seen, branch, changes: Vec::new(), is_all_new: true });
+        };
+        let looked: BTreeSet<SourcePath> = match hint {
+            Hint::All => before.dirty.keys().chain(found.keys()).cloned().collect(),
+            Hint::Paths(paths) => {
+                let unseen = before.dirty.iter().filter(|(path, _)| !paths.contains(*path));
+                seen.dirty.extend(unseen.map(|(path, blob)| (path.clone(), blob.clone())));
+                paths.clone()
+            }
+        };
+        let mut changed: Vec<SourcePath> = looked
+            .into_iter()
+            .filter(|it| before.dirty.get(it) != seen.dirty.get(it))
+            .chain(moved.keys().cloned())
+            .collect();
+        changed.sort_unstable();
+        changed.dedup();
+        let changes = self.described(changed, &seen, &found, &moved).await?;
+        Ok(Sighting { seen, branch, changes, is_all_new: false })
+    }
+
+    /// Fills in the versions of what was changed.
+    async fn described(
+        &self,
+        changed: Vec<SourcePath>,
+        seen: &Seen,
+        found: &BTreeMap<SourcePath, Dirty>,
+        moved: &Moved,
+    ) -> Result<Vec<SourceChange>> {
+        let is_asked = |it: &&SourcePath| !found.contains_key(*it) && !moved.contains_key(*it);
+        let asked: Vec<SourcePath> = changed.iter().filter(is_asked).cloned().collect();
+        let committed = self.blobs_at(seen.head.as_ref(), &asked).await?;
+        let clean: Vec<SourcePath> =
+            changed.iter().filter(|it| !found.contains_key(*it)).cloned().collect();
+        let converted = self.converted(&clean).await?;
+        let change = |path: SourcePath| {
+            if let Some(Dirty { work, head }) = found.get(&path) {
+                let (blob, head_blob) = (work.clone(), head.clone());
+                return SourceChange { path, blob, head_blob, is_clean: false };
+            }
+            let head_blob = match moved.get(&path) {
+                Some((_, new)) => new.clone(),
+                None => committed.get(&path).cloned(),
+            };
+            let blob = match converted.get(&path) {
+                Some(blob) if head_blob.is_some() => blob.clone(),
+                _ => head_blob.clone(),
+            };
+            SourceChange { path, blob, head_blob, is_clean: true }
+        };
+        Ok(changed.into_iter().map(change).collect())
+    }
+
+    async fn status_of_sources(&self, hint: &Hint) -> Result<Status> {
+        let call = self.git().call(&[
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--branch",
+            "--untracked-files=no",
+            "--no-renames",
+            "--ignore-submodules=all",
+            "--no-ahead-behind",
+        ]);
+        let below: Vec<String> = match hint {
+            Hint::All => Vec::from_iter(Some(self.git_prefix()).filter(|it| !it.is_empty())),
+            Hint::Paths(paths) => paths.iter().map(|it| self.git_path(it)).collect(),
+        };
+        let call = below.into_iter().fold(call.arg("--"), |call, it| call.arg(it));
+        let call = call.output_max(GIT_LISTING_BYTES_MAX).on_files(&*self.settings().await?);
+        status::parse(&call.output().await?)
+    }
+
+    /// Returns the Sources among what git calls changed, with the versions of the working tree.
+    async fn dirty(&self, paths: BTreeMap<String, Found>) -> Result<BTreeMap<SourcePath, Dirty>> {
+        let sources: Vec<(SourcePath, Found)> = paths
+            .into_iter()
+            .filter_map(|(name, found)| Some((self.source_path(name.as_bytes())?, found)))
+            .collect();
+        if sources.len() > DIRTY_SOURCES_MAX {
+            tracing::warn!(
+                "{} sources are changed and not committed: only the first {DIRTY_SOURCES_MAX} are \
+                 looked at",
+                sources.len()
+            );
+        }
+        let repo = self.clone();
+        blocking(move || {
+            let all = sources.into_iter().take(DIRTY_SOURCES_MAX);
+            all.map(|(path, found)| {
+                let is_file = |mode: &str| matches!(mode, "100644" | "100755");
+                let is_tracked = found.index.iter().any(|it| is_file(&it.spot.mode));
+                let work = if is_tracked { repo.hash_of_file(&path) } else { None };
+                let head = found.head.filter(|it| is_file(&it.mode)).map(|it| it.blob);
+                (path, Dirty { work, head })
+            })
+            .collect()
+        })
+        .await
+    }
+
+    /// Returns the version of a working file; none if it cannot be a Source.
+    fn hash_of_file(&self, path: &SourcePath) -> Option<BlobId> {
+        let read = self.root().read(path, SOURCE_BYTES_MAX).inspect_err(|cause| {
+            tracing::debug!(source_path = %path, "has no version: {}", cause.chain());
+        });
+        Some(self.hash(&read.ok()?.0))
+    }
+
+    /// Returns the versions of those clean Sources whose bytes git converts.
+    async fn converted(&self, paths: &[SourcePath]) -> Result<HashMap<SourcePath, Option<BlobId>>> {
+        if paths.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let conversions = self.conversions(paths).await?;
+        let repo = self.clone();
+        blocking(move || {
+            let possible = conversions.into_iter().filter(|(_, it)| Conversion::is_possible(it));
+            possible.map(|(path, _)| (path.clone(), repo.hash_of_file(&path))).collect()
+        })
+        .await
+    }
+
+    /// Returns the Sources that two commits hold differently; nothing if the first one is gone.
+    async fn moved(&self, from: Option<&BlobId>, to: Option<&BlobId>) -> Result<Option<Moved>> {
+        if from == to {
+            return Ok(Some(Moved::new()));
+        }
+        if let Some(from) = from
+            && !self.has_object(from).await?
+        {
+            return Ok(None);
+        }
+        let empty = self.empty_tree().await?;
+        let (from, to) = (from.unwrap_or(&empty), to.unwrap_or(&empty));
+        let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev"];
+        let call = self.git().call(&args).arg(from.as_str()).arg(to.as_str()).arg("--");
+        let call = match self.git_prefix() {
+            prefix if prefix.is_empty() => call,
+            prefix => call.arg(prefix),
+        };
+        let listed = call.output_max(GIT_LISTING_BYTES_MAX).output().await?;
+        self.moved_sources(&listed).map(Some)
+    }
+
+    /// Parses `:MODE MODE BLOB BLOB STATE\0PATH\0`.
+    fn moved_sources(&self, listed: &[u8]) -> Result<Moved> {
+        let mut moved = Moved::new();
+        let mut records = listed.split(|byte| *byte == 0).filter(|it| !it.is_empty());
+        while let (Some(about), Some(name)) = (records.next(), records.next()) {
+            let about = String::from_utf8_lossy(about);
+            let words: Vec<&str> = about.split(' ').collect();
+            let [old_mode, new_mode, old, new, _] = words[..] else {
+                return Err(Error::internal(format!("git diff-tree answered `{about}`")));
+            };
+            let version = |mode: &str, blob: &str| -> Result<Option<BlobId>> {
+                match mode.trim_start_matches(':') {
+                    "100644" | "100755" => blob.parse().map(Some),
+                    _ => Ok(None),
+                }
+            };
+            let versions = (version(old_mode, old)?, version(new_mode, new)?);
+            // A change of the mode alone changes no text.
+            if versions.0 != versions.1
+                && let Some(path) = self.source_path(name)
+            {
+                moved.insert(path, versions);
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Returns what a commit holds at some paths; those that it has not are left out.
+    pub(in crate::documents) async fn blobs_at(
+        &self,
+        commit: Option<&BlobId>,
+        paths: &[SourcePath],
+    ) -> Result<HashMap<SourcePath, BlobId>> {
+        let Some(commit) = commit.filter(|_| !paths.is_empty()) else {
+            return Ok(HashMap::new());
+        };
+        let asked: String =
+            paths.iter().map(|it| format!("{commit}:{}\n", self.git_path(it))).collect();
+        let call = self.git().call(&["cat-file", "--batch-check=%(objecttype) %(objectname)"]);
+        let limit = asked.len() + paths.len() * ANSWER_BYTES_MAX;
+        let told = call.stdin(asked).output_max(limit).output().await?;
+        let told = String::from_utf8_lossy(&told);
+        let lines: Vec<&str> = told.lines().collect();
+        if lines.len() != paths.len() {
+            return Err(Error::internal("git cat-file answered about other paths than asked"));
+        }
+        let found = paths.iter().zip(lines).filter_map(|(path, line)| {
+            Some((path.clone(), line.strip_prefix("blob ")?.parse().ok()?))
+        });
+        Ok(found.collect())
+    }
+}

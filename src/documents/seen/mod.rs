@@ -1,0 +1,139 @@
+//! Owns the tables `repository_seen` and `sources_dirty`: what the repository was like when it was
+//! last looked at, so that what was changed since can be named, also after a restart.
+
+mod look;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::{BlobId, Millis, Result, SourcePath, fault};
+use crate::store::Tx;
+
+/// The Sources of the working tree as they were seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The commit that was checked out; none before the first one.
+    pub head: Option<BlobId>,
+    /// The Sources that differed from it, with the version of the working tree; none if the file is
+    /// gone, not tracked any more, too large or no plain file. All others were as in the commit.
+    pub dirty: BTreeMap<SourcePath, Option<BlobId>>,
+    /// When it was looked.
+    pub at: Millis,
+}
+
+/// Where it is to be looked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// Everywhere.
+    All,
+    /// At these paths only: nothing else was changed.
+    Paths(BTreeSet<SourcePath>),
+}
+
+/// A Source that is not as it was seen last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceChange {
+    /// Its path.
+    pub path: SourcePath,
+    /// The version of the working tree now; none if there is no such Source any more.
+    pub blob: Option<BlobId>,
+    /// The version that is committed now.
+    pub head_blob: Option<BlobId>,
+    /// Whether the working tree is as committed.
+    pub is_clean: bool,
+}
+
+/// What a look came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// What there is now.
+    pub seen: Seen,
+    /// The branch that is checked out, `refs/heads/…`.
+    pub branch: Option<String>,
+    /// What is not as it was before, in order of the paths.
+    pub changes: Vec<SourceChange>,
+    /// Whether it cannot be said what was changed: the commit that was seen before is gone.
+    pub is_all_new: bool,
+}
+
+const FIND: &str = "SELECT head, seen_ms FROM repository_seen WHERE one = 1";
+const DIRTY: &str = "
+    SELECT source_path, blob FROM sources_dirty WHERE source_path > '' ORDER BY source_path";
+const PUT: &str = "
+    INSERT INTO repository_seen (one, head, seen_ms) VALUES (1, :head, :now)
+    ON CONFLICT (one) DO UPDATE SET head = excluded.head, seen_ms = excluded.seen_ms";
+const PUT_DIRTY: &str = "
+    INSERT INTO sources_dirty (source_path, blob) VALUES (:path, :blob)
+    ON CONFLICT (source_path) DO UPDATE SET blob = excluded.blob";
+const DROP_DIRTY: &str = "DELETE FROM sources_dirty WHERE source_path = :path";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("seen::find", FIND),
+    ("seen::dirty", DIRTY),
+    ("seen::put", PUT),
+    ("seen::put_dirty", PUT_DIRTY),
+    ("seen::drop_dirty", DROP_DIRTY),
+];
+
+/// Returns what was seen last; nothing before the first look.
+///
+/// # Errors
+/// As any read.
+pub fn find(connection: &Connection) -> Result<Option<Seen>> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let found = statement.query_row([], |row| Ok((row.get("head")?, row.get("seen_ms")?)));
+    let Some((head, at)) = found.optional()? else { return Ok(None) };
+    let mut statement = connection.prepare_cached(DIRTY)?;
+    let rows = statement.query_map([], |row| Ok((row.get("source_path")?, row.get("blob")?)))?;
+    Ok(Some(Seen { head, dirty: rows.collect::<rusqlite::Result<_>>()?, at }))
+}
+
+/// Keeps what is seen now, in the transaction that tells of it. `before` is what is on record.
+///
+/// # Errors
+/// As any write.
+pub fn put(tx: &Tx<'_>, before: Option<&Seen>, now: &Seen) -> Result<()> {
+    if before.is_some() && fault::is_off("seen_record") {
+        return Ok(());
+    }
+    tx.prepare_cached(PUT)?.execute(named_params! {":head": now.head, ":now": tx.now()})?;
+    let empty = BTreeMap::new();
+    let known = before.map_or(&empty, |it| &it.dirty);
+    for path in known.keys().filter(|it| !now.dirty.contains_key(*it)) {
+        tx.prepare_cached(DROP_DIRTY)?.execute(named_params! {":path": path})?;
+    }
+    for (path, blob) in now.dirty.iter().filter(|(path, blob)| known.get(*path) != Some(blob)) {
+        tx.prepare_cached(PUT_DIRTY)?.execute(named_params! {":path": path, ":blob": blob})?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::fixture::{Fixture, blob, source};
+
+    #[test]
+    fn what_was_seen_is_found_again() {
+        let mut fixture = Fixture::new();
+        assert_eq!(find(&fixture.connection).unwrap(), None);
+        let mut seen = Seen {
+            head: None,
+            dirty: [("a.md", Some('a')), ("b.md", None), ("c.md", Some('c'))]
+                .map(|(path, digit)| (source(path), digit.map(blob)))
+                .into(),
+            at: fixture.clock.now(),
+        };
+        fixture.write(|tx, _| put(tx, None, &seen)).unwrap();
+        assert_eq!(find(&fixture.connection).unwrap().unwrap(), seen);
+        let before = seen.clone();
+        seen.head = Some(blob('d'));
+        seen.dirty.remove(&source("a.md"));
+        seen.dirty.insert(source("b.md"), Some(blob('b')));
+        seen.at = fixture.clock.now();
+        fixture.write(|tx, _| put(tx, Some(&before), &seen)).unwrap();
+        assert_eq!(find(&fixture.connection).unwrap().unwrap(), seen);
+    }
+}

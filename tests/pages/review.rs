@@ -1,0 +1,120 @@
+//! The review by forms alone: a rework, an edit, a conflict, several Topics.
+
+use serde_json::json;
+
+use crate::pages::{Browser, PROPOSES, REWRITE};
+use crate::support::{Bench, Server, until};
+
+/// An agent whose prompt ends in words for a model, which are no assignments.
+const AGENT: &str = "eval \"$(grep -E '^[a-z_]+=')\"
+propose() { \"$wb_agent\" insert-proposal --topic-id \"$topic\" --base-sha \"$base\" \"$@\"; }
+";
+
+fn site(bench: &Bench) -> Server {
+    bench.topic_kind("rewrite", PROPOSES, "");
+    let file = bench.base.join("agents/rewrite.sh");
+    std::fs::write(file, format!("{AGENT}{REWRITE}\n")).unwrap();
+    bench.serve()
+}
+
+fn path_of(shown: &serde_json::Value) -> String {
+    format!("/proposals/{}", shown["proposal"]["id"].as_str().unwrap())
+}
+
+#[test]
+fn a_rework_and_an_edit_are_asked_for_by_forms() {
+    let bench = Bench::new();
+    let server = site(&bench);
+    let browser = Browser::signed_in(&bench, &server);
+    let topic = bench.topic("guide.md", "The first line.", "Better words");
+    let proposal = path_of(&bench.proposal("rewrite", &topic));
+    let typed = [("reason", "Finer,\r\nplease")];
+    let job = browser.fill(&proposal, &format!("{proposal}/rework"), &typed);
+    until("there is another revision", || browser.page(&job).contains("Look at the proposal"));
+    let id = bench.show(job.strip_prefix("/jobs/").unwrap())["proposal_id"].clone();
+    let next = format!("/proposals/{}", id.as_str().unwrap());
+    let html = browser.page(&next);
+    assert!(html.contains("Done again, as ada asked, after"), "{html}");
+    assert!(browser.page(&format!("{next}?against=1")).contains("The change since revision 1"));
+    let gone = browser.page(&proposal);
+    assert!(gone.contains(&format!("<a href=\"{next}\">a later revision</a>")), "{gone}");
+    assert!(!gone.contains("Approve and commit"), "nothing is offered that would be refused");
+
+    let form = format!("{next}/edit");
+    let html = browser.page(&form);
+    assert!(html.contains("required>\n# Guide\n\nThe better line."), "{html}");
+    let empty = browser.try_fill(&form, &form, &[("text", " ")]);
+    assert_eq!(empty.status, 400, "{}", empty.html);
+    let text = "# Guide\r\n\r\nThe <b>best</b> line.\r\n\r\nThe second line.\r\n";
+    let edited = browser.fill(&form, &form, &[("text", text)]);
+    let html = browser.page(&edited);
+    assert!(html.contains("Edited by ada from") && html.contains("Co-authors"), "{html}");
+    browser.fill(&edited, &format!("{edited}/approve"), &[("subject", "")]);
+    assert_eq!(bench.read("guide.md"), text.replace("\r\n", "\n"));
+    assert!(bench.git(&["log", "-1", "--format=%B"]).contains("Co-authored-by: ada"));
+}
+
+#[test]
+fn a_conflict_is_shown_with_the_offer_of_a_rework() {
+    let bench = Bench::new();
+    let server = site(&bench);
+    let browser = Browser::signed_in(&bench, &server);
+    let topic = bench.topic("guide.md", "The first line.", "Better words");
+    let proposal = path_of(&bench.proposal("rewrite", &topic));
+    bench.write("guide.md", "# Guide\n\nThe <i>first</i> line.\n\nThe second line.\n");
+    bench.git(&["commit", "-qam", "by hand"]);
+    let html = browser.page(&proposal);
+    for part in [
+        "What stands against it",
+        "The &#60;i&#62;first&#60;/i&#62; line.",
+        "Ask for a rework",
+        "both change the same lines",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    assert!(!html.contains("Approve and commit"));
+    assert!(browser.page("/proposals").contains("in conflict with its document"));
+}
+
+#[test]
+fn several_topics_are_given_to_one_job_by_a_form() {
+    let bench = Bench::new();
+    let server = site(&bench);
+    let browser = Browser::signed_in(&bench, &server);
+    let one = bench.topic("guide.md", "The first line.", "Better words");
+    let two = bench.topic("guide.md", "The second line.", "This <b>too</b>");
+    let path = format!("/topics/{}", one.id);
+    let html = browser.page(&path);
+    assert!(html.contains(&format!("<option value=\"{}\">", two.id)), "{html}");
+    let job = browser.fill(&path, &format!("{path}/jobs"), &[("topic_ids", two.id.as_str())]);
+    until("there is a proposal", || browser.page(&job).contains("Look at the proposal"));
+    let id = bench.show(job.strip_prefix("/jobs/").unwrap())["proposal_id"].clone();
+    let proposal = format!("/proposals/{}", id.as_str().unwrap());
+    assert!(browser.page(&proposal).contains("It also settles"));
+    // Sent again without being told what it replaces, it is refused with a way on.
+    let again = browser.try_fill(&path, &format!("{path}/jobs"), &[("topic_ids", two.id.as_str())]);
+    assert!(again.status == 409 && again.html.contains("replace_proposals"), "{}", again.html);
+    browser.fill(&proposal, &format!("{proposal}/approve"), &[]);
+    let shown = bench.get(&format!("/api/topics/{}", two.id)).ok();
+    assert_eq!(shown["topic"]["status"], json!("incorporated"));
+}
+
+#[test]
+fn line_ends_survive_the_form_or_it_is_not_offered() {
+    let bench = Bench::new();
+    bench.git(&["config", "core.autocrlf", "false"]);
+    bench.write("crlf.md", "The first line.\r\nkept\r\n");
+    bench.write("mixed.md", "The first line.\r\nkept\n");
+    bench.git(&["add", "crlf.md", "mixed.md"]);
+    bench.git(&["commit", "-qm", "more"]);
+    let server = site(&bench);
+    let browser = Browser::signed_in(&bench, &server);
+    let topic = bench.topic("crlf.md", "The first line.", "Better words");
+    let form = path_of(&bench.proposal("rewrite", &topic)) + "/edit";
+    let edited = browser.fill(&form, &form, &[("text", "Mine.\r\nkept\r\n")]);
+    let shown = bench.get(&format!("/api{edited}")).ok();
+    assert_eq!(shown["text"], "Mine.\r\nkept\r\n");
+    let topic = bench.topic("mixed.md", "The first line.", "Better words");
+    let seen = browser.get(&(path_of(&bench.proposal("rewrite", &topic)) + "/edit"));
+    assert!(seen.status == 409 && seen.html.contains("proposal edit"), "{}", seen.html);
+}

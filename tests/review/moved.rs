@@ -1,0 +1,230 @@
+//! A Source that changes under an open proposal.
+
+use serde_json::{Value, json};
+
+use super::{bench, commit, decide, declare, hint, id_of, look, propose, reworked};
+use crate::support::Bench;
+
+/// Changes the other line of the guide by hand, and commits it.
+fn other_line(bench: &Bench) {
+    let text = bench.read("guide.md").replace("second line", "second line by hand");
+    commit(bench, "guide.md", &text);
+}
+
+#[test]
+fn what_can_be_merged_is_a_new_revision_that_needs_an_approval_of_its_own() {
+    let bench = bench();
+    let server = bench.serve();
+    let aside = bench.topic("guide.md", "The second line.", "And this?");
+    let (topic, shown) = propose(&bench);
+    other_line(&bench);
+    // Whoever approves what they saw is told where to look now.
+    let refused = bench.send(&bench.approval(&shown));
+    assert_eq!(refused.refusal(), (409, "stale_base"));
+    let now = look(&bench, id_of(&shown));
+    assert_eq!(now["proposal"]["status"], "superseded");
+    let later = now["proposal"]["superseded_by"].as_str().unwrap();
+    assert!(hint(&refused).contains(later), "{refused:?}");
+    assert_eq!(bench.commits().len(), 2, "nothing was committed for anybody");
+    assert_eq!(bench.send(&bench.approval(&shown)).refusal(), (409, "superseded"));
+    let merged = look(&bench, later);
+    let want = "# Guide\n\nThe best line.\n\nThe second line by hand.\n";
+    assert_eq!(merged["text"], want);
+    let proposal = &merged["proposal"];
+    assert_eq!(proposal["origin"]["how"], "merged");
+    assert_eq!(proposal["origin"]["made_by"], "system");
+    assert_eq!(
+        (&proposal["job_id"], &proposal["summary"]),
+        (&shown["proposal"]["job_id"], &json!("better"))
+    );
+    assert_eq!(merged["base"]["is_current"], true);
+    assert_eq!(merged["fate"][0]["topic_id"], aside.id);
+    assert_eq!(merged["fate"][0]["after"]["state"], "shifted");
+    // The digest of the earlier text does not pass for this one.
+    let mut swapped = merged.clone();
+    swapped["proposal"]["text_digest"] = shown["proposal"]["text_digest"].clone();
+    assert_eq!(bench.send(&bench.approval(&swapped)).refusal(), (409, "text_changed"));
+    let done = bench.send(&bench.approval(&merged)).ok();
+    assert_eq!(bench.read("guide.md"), want);
+    assert_eq!(done["still_open"][0]["id"], aside.id);
+    let author = bench.git(&["log", "-1", "--format=%an%n%B"]);
+    assert!(author.starts_with("Test Agent\n") && !author.contains("Co-authored"), "{author}");
+    let shown = bench.get(&format!("/api/topics/{}", topic.id)).ok();
+    assert_eq!(shown["topic"]["status"], "incorporated");
+    server.stop();
+}
+
+/// Fails with `WB_WITHOUT=moved_base`.
+#[test]
+fn a_look_is_enough_to_notice() {
+    let bench = bench();
+    let server = bench.serve();
+    let (_, shown) = propose(&bench);
+    // Uncommitted work is nobody's base: nothing is merged with it.
+    let text = bench.read("guide.md").replace("second line.", "second line, not yet.");
+    bench.write("guide.md", &text);
+    assert_eq!(look(&bench, id_of(&shown))["approvable"]["code"], "source_dirty");
+    bench.git(&["commit", "-qam", "now"]);
+    let seen = look(&bench, id_of(&shown));
+    assert_eq!(seen["proposal"]["status"], "superseded");
+    assert_eq!(seen["approvable"]["code"], "superseded");
+    let later = look(&bench, seen["proposal"]["superseded_by"].as_str().unwrap());
+    assert_eq!(
+        (&later["approvable"]["ok"], &later["proposal"]["revision_number"]),
+        (&json!(true), &json!(2))
+    );
+    // While git is in the middle of something nothing is merged.
+    other_line(&bench);
+    std::fs::write(bench.top.join(".git/MERGE_HEAD"), bench.commits()[1].clone() + "\n").unwrap();
+    let seen = look(&bench, id_of(&later));
+    assert_eq!(
+        (&seen["proposal"]["status"], &seen["approvable"]["code"]),
+        (&json!("open"), &json!("merge_in_progress"))
+    );
+    std::fs::remove_file(bench.top.join(".git/MERGE_HEAD")).unwrap();
+    assert_eq!(look(&bench, id_of(&later))["proposal"]["status"], "superseded");
+    server.stop();
+}
+
+#[test]
+fn what_is_in_conflict_is_described_and_can_be_done_again() {
+    let bench = bench();
+    let server = bench.serve();
+    let (_, shown) = propose(&bench);
+    let id = id_of(&shown);
+    commit(&bench, "guide.md", "# Guide\n\nThe first line, by hand.\n\nThe second line.\n");
+    let refused = bench.send(&bench.approval(&shown));
+    assert_eq!(refused.refusal(), (409, "stale_base"));
+    assert!(hint(&refused).contains("rework"), "{refused:?}");
+    let seen = look(&bench, id);
+    assert_eq!(
+        (&seen["proposal"]["status"], &seen["proposal"]["has_conflict"]),
+        (&json!("open"), &json!(true))
+    );
+    let conflict = &seen["conflict"];
+    assert_eq!(
+        (&conflict["count"], &conflict["current_sha"]),
+        (&json!(1), &seen["base"]["head_blob"])
+    );
+    let lines = json!([{"line": 3, "base": "The first line.\n",
+        "current": "The first line, by hand.\n", "proposed": "The best line.\n"}]);
+    assert_eq!(conflict["shown"], lines);
+    let (code, out, _) = bench.cli(&["proposal", "show", id]);
+    assert!(code == 0 && out.contains("  line 3 is now:\n    The first line, by hand.\n"), "{out}");
+    let listed = bench.get("/api/proposals?status=open").ok();
+    assert_eq!(listed["items"][0]["has_conflict"], true);
+    // The document is put back: nothing stands against it any more.
+    bench.git(&["revert", "--no-edit", "HEAD"]);
+    let seen = look(&bench, id);
+    assert_eq!((&seen["conflict"], &seen["approvable"]["ok"]), (&Value::Null, &json!(true)));
+    bench.git(&["revert", "--no-edit", "HEAD"]);
+    assert_eq!(look(&bench, id)["proposal"]["has_conflict"], true);
+    // The rework begins from the document as it is now.
+    let next = reworked(&bench, id, "Bring both together.");
+    assert_eq!(next["base"]["is_current"], true);
+    assert!(bench.left("prompt").contains("The Source has changed since that text was made"));
+    let earlier: Value = serde_json::from_str(&bench.left("earlier.json")).unwrap();
+    assert_eq!(earlier["conflict"]["shown"], lines);
+    assert_eq!(look(&bench, id)["proposal"]["status"], "superseded");
+    bench.send(&bench.approval(&next)).ok();
+    server.stop();
+}
+
+#[test]
+fn what_others_propose_for_a_source_is_never_lost_by_an_approval() {
+    let bench = bench();
+    let second = "sed 's/The second line/The other line/' \"$root/$path\" | propose";
+    declare(&bench, "second", second);
+    declare(&bench, "clash", "sed 's/The first line/The worst line/' \"$root/$path\" | propose");
+    declare(&bench, "same", "sed 's/The first line/The best line/' \"$root/$path\" | propose");
+    let server = bench.serve();
+    let (_, shown) = propose(&bench);
+    let mut others = Vec::new();
+    for kind in ["second", "clash", "same"] {
+        let topic = bench.topic("guide.md", "The second line.", kind);
+        others.push(bench.proposal(kind, &topic));
+    }
+    let done = bench.send(&bench.approval(&shown)).ok();
+    assert_eq!(done["still_open"].as_array().unwrap().len(), 3);
+    let outcomes: Vec<_> = done["followed"].as_array().unwrap().iter().collect();
+    let outcome = |of: &Value| {
+        let it = outcomes.iter().find(|it| it["proposal_id"] == of["proposal"]["id"]);
+        it.map(|it| it["outcome"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(outcome(&others[0]).as_deref(), Some("merged"));
+    assert_eq!(outcome(&others[1]).as_deref(), Some("conflict"));
+    // Another Topic whose proposal is this very text: approving it commits nothing and settles it.
+    assert_eq!(outcome(&others[2]), None);
+    let done = bench.send(&bench.approval(&others[2])).ok();
+    assert_eq!((&done["already_committed"], bench.commits().len()), (&json!(true), 2));
+    let merged = outcomes.iter().find(|it| it["outcome"] == "merged").unwrap();
+    let merged = look(&bench, merged["revision_id"].as_str().unwrap());
+    assert_eq!(merged["text"], "# Guide\n\nThe best line.\n\nThe other line.\n");
+    bench.send(&bench.approval(&merged)).ok();
+    assert_eq!((bench.commits().len(), bench.status()), (3, String::new()));
+    decide(&bench, id_of(&others[1]), "reject", json!({"reason": "Taken."})).ok();
+    server.stop();
+}
+
+#[test]
+fn a_change_that_the_source_has_already_has_nothing_left_to_do() {
+    let bench = bench();
+    let server = bench.serve();
+    let (topic, shown) = propose(&bench);
+    commit(&bench, "guide.md", "# Guide\n\nThe best line.\n\nThe second line, too.\n");
+    let seen = look(&bench, id_of(&shown));
+    assert_eq!(seen["proposal"]["status"], "stale");
+    assert_eq!(seen["proposal"]["reason"], "the source has all of this change already");
+    assert_eq!(bench.send(&bench.approval(&shown)).refusal(), (409, "stale_base"));
+    let topic = bench.get(&format!("/api/topics/{}", topic.id)).ok();
+    assert_eq!(topic["topic"]["status"], "open");
+    server.stop();
+}
+
+/// Line ends and a missing last one are those of the two texts.
+#[test]
+fn bytes_survive_a_merge() {
+    let bench = Bench::new();
+    declare(&bench, "better", "sed 's/First/Best/' \"$root/$path\" | propose");
+    bench.git(&["config", "core.autocrlf", "false"]);
+    let text = "\u{feff}First\r\nkept\r\nLast\r\nend";
+    bench.write("crlf.md", text);
+    bench.git(&["add", "crlf.md"]);
+    bench.git(&["commit", "-qm", "crlf"]);
+    let server = bench.serve();
+    let topic = bench.topic("crlf.md", "First", "Better.");
+    let shown = bench.proposal("better", &topic);
+    commit(&bench, "crlf.md", &text.replace("Last\r\nend", "Last!\nend\u{301}"));
+    let seen = look(&bench, id_of(&shown));
+    let merged = look(&bench, seen["proposal"]["superseded_by"].as_str().unwrap());
+    let want = "\u{feff}Best\r\nkept\r\nLast!\nend\u{301}";
+    assert_eq!(merged["text"], want);
+    bench.send(&bench.approval(&merged)).ok();
+    assert_eq!(std::fs::read(bench.top.join("crlf.md")).unwrap(), want.as_bytes());
+    assert_eq!(bench.status(), "");
+    server.stop();
+}
+
+/// Who looks while another branch is checked out, and comes back, finds the text as it was.
+#[test]
+fn a_branch_that_is_left_and_taken_again_leaves_the_text_as_it_was() {
+    let bench = bench();
+    let server = bench.serve();
+    let (_, shown) = propose(&bench);
+    bench.git(&["switch", "-qc", "side"]);
+    other_line(&bench);
+    let seen = look(&bench, id_of(&shown));
+    let aside = look(&bench, seen["proposal"]["superseded_by"].as_str().unwrap());
+    assert!(aside["text"].as_str().unwrap().contains("by hand"));
+    bench.git(&["switch", "-q", "main"]);
+    let seen = look(&bench, id_of(&aside));
+    let back = look(&bench, seen["proposal"]["superseded_by"].as_str().unwrap());
+    assert_eq!(back["text"], shown["text"]);
+    assert_eq!(back["proposal"]["text_digest"], shown["proposal"]["text_digest"]);
+    bench.send(&bench.approval(&back)).ok();
+    assert_eq!(
+        (bench.git(&["rev-parse", "--abbrev-ref", "HEAD"]), bench.commits().len()),
+        ("main".to_owned(), 2)
+    );
+    server.stop();
+}

@@ -102,7 +102,8 @@ pub(super) fn refuse_lost_database(data: &Utf8Path, database: &Utf8Path) -> Resu
     if left.is_empty() {
         return Ok(());
     }
-    let message = format!("there is no database {database}, but {} of a site", left.join(", "));
+    let left = left.join(", ");
+    let message = format!("there is no database {database}, though {data} holds {left}");
     let anew = format!("to begin anew, move {data} away");
     Err(Error::not_found(message).code("no_database").hint(match backup::newest(data) {
         Some(it) => format!("restore the newest backup: wiki-browser restore {}; {anew}", it.path),

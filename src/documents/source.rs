@@ -165,7 +165,13 @@ impl Repo {
     /// `not_found` with code `source_gone` or `not_a_source`; `too_large`; `invalid` with code
     /// `not_text`, `path_is_link` or `not_a_file`; `forbidden` with code `not_readable`.
     pub async fn source(&self, path: &SourcePath) -> Result<Source> {
-        self.settled().await?.source_settled(path).await
+        let found = self.settled().await?.source_settled(path).await;
+        found.map_err(|cause| match (cause.code_str(), cause.hint_str()) {
+            ("source_gone" | "not_a_source", None) => {
+                cause.hint("wiki-browser source list names the sources")
+            }
+            _ => cause,
+        })
     }
 
     async fn source_settled(&self, path: &SourcePath) -> Result<Source> {
@@ -318,9 +324,7 @@ fn tracked_file(
     let Some(entry) = entry else {
         // A file that is not there is gone, one that is there is not ours.
         return match read {
-            Err(error) if error.code_str() == "source_gone" => {
-                Err(error.hint("wiki-browser source list names the sources"))
-            }
+            Err(error) if error.code_str() == "source_gone" => Err(error),
             _ => {
                 Err(not_a_source(path, "git does not track it").hint("run `git add` and commit it"))
             }

@@ -271,6 +271,10 @@ fn collect(
     Ok(jobs)
 }
 
+fn no_job(id: &JobId) -> Error {
+    Error::not_found(format!("no job {id}")).hint("wiki-browser job list names them")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,8 +312,4 @@ mod tests {
             "COVERING INDEX jobs_by_source_kind (source_path=? AND kind=? AND status=? AND ";
         assert_eq!(steps.iter().filter(|it| it.contains(index)).count(), 6, "{steps:?}");
     }
-}
-
-fn no_job(id: &JobId) -> Error {
-    Error::not_found(format!("no job {id}")).hint("wiki-browser job list names them")
 }

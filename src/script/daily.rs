@@ -62,11 +62,11 @@ pub(crate) fn warn_unseen(
     findings: &mut Findings,
 ) {
     let Some(daily) = daily else { return };
-    let measures: [(&str, bool, fn(Reads) -> bool); 2] = [
-        ("cost_usd", daily.cost_usd.is_some(), Reads::tells_cost),
+    let tells_cost: fn(Reads) -> bool = Reads::tells_cost;
+    for (measure, is_capped, tells) in [
+        ("cost_usd", daily.cost_usd.is_some(), tells_cost),
         ("tokens", daily.tokens.is_some(), Reads::tells_tokens),
-    ];
-    for (measure, is_capped, tells) in measures {
+    ] {
         // What is built in needs no model and spends nothing.
         let is_unseen = |it: &&&Engine| !it.is_builtin() && !it.reads().is_some_and(tells);
         let unseen = engines.iter().filter(is_unseen).map(|it| format!("\"{}\"", it.name));

@@ -158,6 +158,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     let database = config.site.data.join("wiki.db");
     // A restore that was cut off after it was decided.
     store::backup::put_in_place(&database)?;
+    data::refuse_lost_database(&config.site.data, &database)?;
     data::refuse_lost_log(&config.site.data, &database)?;
     let (store, writer) = Store::open(&database, MIGRATIONS, clock.clone())?;
     let ids = Ids::new(clock);
@@ -234,16 +235,18 @@ async fn serve_site(
     say(&greeting);
     let grace = config.limits.grace;
     let tracker = TaskTracker::new();
-    let (presence, told) =
-        (edge.traffic.presence(), vec![flows::notice::placing(), flows::notice::following()]);
-    tracker.spawn(flows::notice::serve(site.works.clone(), presence, told, stop.clone()));
+    if !fault::is_absent("noticing") {
+        let told = vec![flows::notice::placing(), flows::notice::following()];
+        let presence = edge.traffic.presence();
+        tracker.spawn(flows::notice::serve(site.works.clone(), presence, told, stop.clone()));
+        tracker.spawn(flows::search::serve(site.works.clone(), stop.clone()));
+    }
     let routes = http::site_routes(&edge, &site);
     let listeners = Listeners { tcp: Some(tcp), unix };
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
     tracker.spawn(process::reap_orphans(site.queue.children(), stop.clone()));
     tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
-    tracker.spawn(flows::search::serve(site.works.clone(), stop.clone()));
     tracker.spawn(site.store.clone().check(stop.clone()));
     tracker.spawn(site.meter.clone().serve(counted, stop.clone()));
     let kept = options.daily_backups;
@@ -473,7 +476,7 @@ pub fn resolve_git(path: &str, folder: &Utf8Path) -> Result<Utf8PathBuf> {
 /// Returns what the operator should know although the site starts.
 fn warnings(loaded: &Loaded) -> Vec<String> {
     let mut warnings: Vec<String> =
-        loaded.warnings.iter().map(|it| it.to_string().trim_end().to_owned()).collect();
+        loaded.warnings.iter().map(script::Diagnostic::headline).collect();
     if process::is_root() {
         let config = &loaded.config;
         let used = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));

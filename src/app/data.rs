@@ -8,7 +8,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 use tracing::warn;
 
-use crate::base::{Context, Error, ErrorKind, Result, fault};
+use crate::base::{Clock, Context, Error, ErrorKind, Result, fault};
+use crate::flows::backup;
 use crate::script::Config;
 use crate::store::{self, CORRUPT};
 
@@ -80,6 +81,38 @@ pub(super) fn remove_server_file(data: &Utf8Path) {
         }
         _ => {}
     }
+}
+
+/// Refuses to begin a new site where one was: its database is gone, and nobody said that it may be.
+///
+/// # Errors
+/// `not_found` with code `no_database`.
+pub(super) fn refuse_lost_database(data: &Utf8Path, database: &Utf8Path) -> Result<()> {
+    // An empty file is what some tools leave of one, and what SQLite takes for a new one.
+    if database.metadata().is_ok_and(|it| it.len() > 0) || fault::is_off("lost_database") {
+        return Ok(());
+    }
+    let is_filled = |name: &str| {
+        data.join(name).read_dir_utf8().is_ok_and(|mut entries| entries.next().is_some())
+    };
+    let left: Vec<&str> = ["operator.token", "jobs", "backups"]
+        .into_iter()
+        .filter(|name| data.join(name).is_file() || is_filled(name))
+        .collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    let left = left.join(", ");
+    let message = format!("there is no database {database}, though {data} holds {left}");
+    let anew = format!("to begin anew, move {data} away");
+    Err(Error::not_found(message).code("no_database").hint(
+        match backup::newest(data, Clock::system().now()) {
+            Some(it) => {
+                format!("restore the newest backup: wiki-browser restore {}; {anew}", it.path)
+            }
+            None => format!("put it back, or restore a backup: wiki-browser restore FILE; {anew}"),
+        },
+    ))
 }
 
 /// Refuses to serve a database whose log is gone although its last server did not end well: what

@@ -373,7 +373,8 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
         "" => {
             return Err(Error::invalid(format!(
                 "a duration needs a unit: write \"{text}s\" or \"{text}m\""
-            )));
+            ))
+            .hint("the units are ms, s, m, h and d"));
         }
         _ => {
             return Err(Error::invalid(format!(

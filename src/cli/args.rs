@@ -164,6 +164,9 @@ pub(super) enum LogFormatWord {
 /// Flags of `serve`.
 #[derive(Args, Debug)]
 pub(super) struct ServeFlags {
+    /// Stands for the one of all commands, which the script of a server names: refused, not offered
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub(super) data: Option<Utf8PathBuf>,
     /// How the log on standard error is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(super) log_format: LogFormatWord,

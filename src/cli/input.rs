@@ -35,7 +35,8 @@ pub(super) fn file(path: &Utf8Path, what: &str, bytes_max: usize) -> Result<Stri
         return standard(what, bytes_max);
     }
     let file = std::fs::File::open(path)
-        .context(ErrorKind::Invalid, || format!("cannot open {path}, {what}"))?;
+        .context(ErrorKind::Invalid, || format!("cannot open {path}, {what}"))
+        .map_err(|cause| cause.hint("is the file there, and may it be read?"))?;
     text(file, what, bytes_max)
 }
 

@@ -1,10 +1,26 @@
 //! Times and durations as a person reads them.
 
-use crate::base::Millis;
+use crate::base::limit::parse_duration;
+use crate::base::{Millis, Result};
 
 /// Returns the point in time of an RFC 3339 text.
 pub(super) fn parse(text: &str) -> Option<Millis> {
     text.parse::<jiff::Timestamp>().ok().map(|at| Millis(at.as_millisecond()))
+}
+
+/// Returns the point in time that a person means by a time or by a wait from now on.
+///
+/// # Errors
+/// `invalid` for what is neither.
+pub(super) fn point(now: Millis, given: &str) -> Result<String> {
+    if let Some(at) = parse(given) {
+        return Ok(at.rfc3339());
+    }
+    let wait = parse_duration(given.strip_prefix('+').unwrap_or(given)).map_err(|cause| {
+        cause.hint("a time is written 2026-01-02T03:04:05Z, a wait is written +30s, 5m or 2h")
+    })?;
+    let ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+    Ok(now.plus(ms).rfc3339())
 }
 
 /// Returns how long ago an RFC 3339 time was, in one unit; a text that is no time stays.
@@ -16,6 +32,14 @@ pub(super) fn ago(now: Millis, text: &str) -> String {
     }
     let (count, unit) = one_unit(seconds.unsigned_abs());
     if seconds < 0 { format!("in {count} {unit}") } else { format!("{count} {unit} ago") }
+}
+
+/// The same, with the seconds of what is to come within the hour: somebody waits for it.
+pub(super) fn exact(now: Millis, text: &str) -> String {
+    match parse(text).map(|at| at.0 - now.0) {
+        Some(ahead @ 60_000..3_600_000) => format!("in {}", span(ahead)),
+        _ => ago(now, text),
+    }
 }
 
 fn one_unit(seconds: u64) -> (u64, &'static str) {
@@ -57,6 +81,15 @@ mod tests {
             ("yesterday", "yesterday"),
         ] {
             assert_eq!(ago(now, text), told);
+        }
+        for (text, told) in [
+            ("", ""),
+            ("2026-01-02T03:14:06.678Z", "in 10m01s"),
+            ("2026-01-02T03:04:55Z", "in 49 s"),
+            ("2026-01-02T05:04:06Z", "in 2 h"),
+            ("2026-01-02T03:00:05Z", "4 min ago"),
+        ] {
+            assert_eq!(exact(now, text), told);
         }
     }
 

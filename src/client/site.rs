@@ -148,7 +148,9 @@ fn existing(script: &Utf8Path) -> Result<Utf8PathBuf> {
     if script.is_file() {
         return Ok(script.to_owned());
     }
-    Err(Error::not_found(format!("there is no file {script}")).code("no_site"))
+    Err(Error::not_found(format!("there is no file {script}"))
+        .code("no_site")
+        .hint("--config names the script; wiki-browser init makes a new site"))
 }
 
 fn socket_of(data: &Utf8Path) -> Result<Utf8PathBuf> {

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use crate::base::ErrorKind;
     use crate::documents::fixture::Fixture;
-    use crate::documents::topic::set_status;
+    use crate::documents::topic::{NewTopic, OPEN_TOPICS_MAX, create, set_status};
 
     #[test]
     fn messages_are_numbered_per_topic() {
@@ -230,6 +230,31 @@ mod tests {
                 "created_at",
             ]
         );
+    }
+
+    #[test]
+    fn a_source_has_so_many_open_topics_and_a_closed_one_makes_room() {
+        let mut fixture = Fixture::new();
+        let new = |path: &str| NewTopic {
+            source_path: path.parse().unwrap(),
+            is_global: true,
+            title: None,
+            body: "x".to_owned(),
+            author: Actor::System,
+            anchor: None,
+        };
+        let first = fixture.topic("a.md", "").id;
+        let filled = fixture.write(|tx, ids| {
+            (1..OPEN_TOPICS_MAX).try_for_each(|_| create(tx, ids, new("a.md")).map(|_| ()))
+        });
+        filled.unwrap();
+        let refused = fixture.write(|tx, ids| create(tx, ids, new("a.md"))).unwrap_err();
+        assert_eq!((refused.code_str(), refused.hint_str().is_some()), ("too_many_topics", true));
+        fixture.write(|tx, ids| create(tx, ids, new("b.md"))).unwrap();
+        let (open, discarded) = (TopicStatus::Open, TopicStatus::Discarded);
+        let closed = |tx: &Tx<'_>, _: &_| set_status(tx, &first, open, discarded, &Actor::System);
+        fixture.write(closed).unwrap();
+        fixture.write(|tx, ids| create(tx, ids, new("a.md"))).unwrap();
     }
 
     /// Fails with `WB_WITHOUT=topic_bytes`.

@@ -165,7 +165,13 @@ impl Repo {
     /// `not_found` with code `source_gone` or `not_a_source`; `too_large`; `invalid` with code
     /// `not_text`, `path_is_link` or `not_a_file`; `forbidden` with code `not_readable`.
     pub async fn source(&self, path: &SourcePath) -> Result<Source> {
-        self.settled().await?.source_settled(path).await
+        let found = self.settled().await?.source_settled(path).await;
+        found.map_err(|cause| match (cause.code_str(), cause.hint_str()) {
+            ("source_gone" | "not_a_source", None) => {
+                cause.hint("wiki-browser source list names the sources")
+            }
+            _ => cause,
+        })
     }
 
     async fn source_settled(&self, path: &SourcePath) -> Result<Source> {

@@ -305,7 +305,7 @@ fn ids_of(
 }
 
 fn missing(id: &TopicId) -> Error {
-    Error::not_found(format!("no topic {id}"))
+    Error::not_found(format!("no topic {id}")).hint("wiki-browser topic list names them")
 }
 
 /// Returns the first line that is not blank and not the fence of a code block, cut. A message that

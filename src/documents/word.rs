@@ -84,7 +84,7 @@ pub(in crate::documents) fn check_text(what: &str, text: &str, bytes_max: usize)
         return Err(Error::new(ErrorKind::TooLarge, message).hint("say it in fewer words"));
     }
     if text.trim().is_empty() {
-        return Err(Error::invalid(format!("the {what} is empty")));
+        return Err(Error::invalid(format!("the {what} is empty")).hint("write some words"));
     }
     match text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
         None => Ok(()),
@@ -100,7 +100,8 @@ pub(in crate::documents) fn check_text(what: &str, text: &str, bytes_max: usize)
 pub(in crate::documents) fn check_line(what: &str, text: &str, bytes_max: usize) -> Result<()> {
     check_text(what, text, bytes_max)?;
     if text.contains(['\n', '\t']) {
-        return Err(Error::invalid(format!("the {what} is not a single line")));
+        let message = format!("the {what} is not a single line");
+        return Err(Error::invalid(message).hint("leave the line breaks out"));
     }
     Ok(())
 }

@@ -172,6 +172,30 @@ pub fn list(folder: &Utf8Path, now: Millis) -> Result<Vec<Backup>> {
     Ok(found)
 }
 
+/// Returns the databases that a restore or a recovery put aside in a folder, by name. They stay
+/// until a person removes them.
+///
+/// # Errors
+/// `unavailable` if it cannot be read; no folder has none.
+pub fn list_aside(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
+    let cannot = || format!("cannot read {folder}");
+    let entries = match folder.read_dir_utf8() {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.context(ErrorKind::Unavailable, cannot)?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.context(ErrorKind::Unavailable, cannot)?;
+        let name = entry.file_name();
+        let is_aside = ["replaced-", "damaged-"].iter().any(|word| name.starts_with(word));
+        if is_aside && name.ends_with(".db") {
+            found.push(entry.into_path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// Returns the newest copy of a site, for those who need one.
 pub fn newest(data: &Utf8Path, now: Millis) -> Option<Backup> {
     list(&folder(data), now).ok()?.into_iter().find(|it| !it.is_ahead(now))

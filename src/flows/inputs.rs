@@ -75,9 +75,13 @@ pub fn refuse_unknown_names<'a>(
     let known: Vec<&str> =
         kind.inputs.iter().filter(|it| !it.ty.is_computed()).map(|it| it.name.as_str()).collect();
     let shown = crate::base::truncate_chars(name, 80);
+    let hint = match known.is_empty() {
+        true => "it takes no inputs".to_owned(),
+        false => format!("it takes: {}", known.join(", ")),
+    };
     Err(Error::invalid(format!("kind \"{}\" has no input `{shown}`", kind.name))
         .code("unknown_input")
-        .hint(format!("it takes: {}", known.join(", "))))
+        .hint(hint))
 }
 
 async fn one(
@@ -101,7 +105,11 @@ async fn one(
             Some(text) => value_of_text(input, text),
             None if input.required => {
                 let message = format!("kind \"{}\" needs the input `{}`", kind.name, input.name);
-                return Err(Error::invalid(message).code("missing_input"));
+                let hint = match &input.about {
+                    Some(about) => format!("{}=VALUE: {about}", input.name),
+                    None => format!("{}=VALUE, a {}", input.name, input.ty.as_str()),
+                };
+                return Err(Error::invalid(message).code("missing_input").hint(hint));
             }
             None => return Ok(None),
         },
@@ -140,7 +148,12 @@ pub fn value_of_text(input: &Input, text: &str) -> Value {
 /// `invalid` with code `bad_input`.
 pub fn check_plain(input: &Input, value: &Value) -> Result<()> {
     let wrong = |expected: &str| {
-        Err(Error::invalid(format!("input `{}` must be {expected}", input.name)).code("bad_input"))
+        let hint = match &input.about {
+            Some(about) => format!("{}: {about}", input.name),
+            None => "wiki-browser check --print shows what the kind takes".to_owned(),
+        };
+        let message = format!("input `{}` must be {expected}", input.name);
+        Err(Error::invalid(message).code("bad_input").hint(hint))
     };
     let text = value.as_str();
     match (input.ty, text) {

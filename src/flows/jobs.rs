@@ -8,6 +8,7 @@ use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result, SourcePath, TopicId};
 use crate::documents::{self, proposal::lineage};
 use crate::flows::inputs::{self, Checked};
+use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, changes, kept_answer, order, page_limit, prepare, several};
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting, job_dir};
 use crate::people::{self, Caller, Person};
@@ -126,6 +127,7 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
             {
                 return kept["job_id"].as_str().unwrap_or_default().parse();
             }
+            refuse_disabled(tx.connection(), &new.requested_by)?;
             queue.admit(tx, &new)?;
             let id = jobs::enqueue(tx, &ids, queue.capacities(), &new)?;
             if let Some(old) = &new.retry_of {
@@ -433,7 +435,7 @@ pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
     let path = job_dir(&site.config.site.data, id).join("prompt");
     let bytes = blocking(move || process::read_small(&path, PROMPT_BYTES_MAX)).await?;
     let missing = || Error::not_found(format!("job {id} has no prompt: it was not started"));
-    let bytes = bytes.ok_or_else(|| missing().code("no_prompt"))?;
+    let bytes = bytes.ok_or_else(|| missing().code("no_prompt").hint("it is made at the start"))?;
     Ok(json!({"prompt": String::from_utf8_lossy(&bytes)}))
 }
 
@@ -467,7 +469,9 @@ pub async fn finish(
 ) -> Result<Value> {
     require_own(caller, id)?;
     if request.result.is_null() {
-        return Err(Error::invalid("the result is null").code("no_result"));
+        return Err(Error::invalid("the result is null")
+            .code("no_result")
+            .hint("hand in any other JSON"));
     }
     let bytes = request.result.to_string().len();
     if bytes > RESULT_BYTES_MAX {

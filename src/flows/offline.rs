@@ -72,7 +72,8 @@ pub async fn run(site: &Offline, request: OfflineRequest) -> Result<Value> {
             files::put_in_place(&database)?;
             if !database.exists() {
                 return Err(Error::not_found(format!("there is no database {database}"))
-                    .code("no_database"));
+                    .code("no_database")
+                    .hint("wiki-browser restore FILE puts a backup in its place"));
             }
             let (store, writer) = Store::open(&database, MIGRATIONS, site.clock.clone())?;
             let (stop, writers) = (CancellationToken::new(), TaskTracker::new());

@@ -14,7 +14,7 @@ pub(in crate::flows) fn priority(kind: &Kind, person: &Person, asked: Option<i64
     let Some(asked) = asked else { return Ok(kind.priority) };
     if !(-PRIORITY_MAX..=PRIORITY_MAX).contains(&asked) {
         let message = format!("a priority is between -{PRIORITY_MAX} and {PRIORITY_MAX}");
-        return Err(Error::invalid(message));
+        return Err(Error::invalid(message).hint("higher is earlier; without one the kind says"));
     }
     if asked > kind.priority && person.role != Role::Admin {
         let message = format!(
@@ -31,7 +31,9 @@ pub(in crate::flows) fn priority(kind: &Kind, person: &Person, asked: Option<i64
 /// Reads a time of a request.
 pub(in crate::flows) fn parse_time(text: &str) -> Result<Millis> {
     let at: jiff::Timestamp = text.parse().map_err(|_| {
-        Error::invalid("not_before is not a time like 2026-01-02T03:04:05Z").code("bad_time")
+        Error::invalid("not_before is not a time like 2026-01-02T03:04:05Z")
+            .code("bad_time")
+            .hint("write date, time and zone; Z stands for UTC")
     })?;
     Ok(Millis(at.as_millisecond()))
 }

@@ -9,7 +9,10 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::base::{Actor, Error, Event, EventKind, Ids, Millis, PersonId, Result, TokenId};
+use crate::base::{
+    Actor, Error, ErrorKind, Event, EventKind, Ids, Millis, PersonId, Result, TokenId, fault,
+};
+use crate::jobs::{self, Capacities};
 use crate::people::{self, Caller, NewPerson, Person, Role, Token, TokenScope};
 use crate::store::{Store, Tx};
 
@@ -23,6 +26,8 @@ pub struct People {
     pub store: Store,
     /// The source of ids.
     pub ids: Ids,
+    /// The lanes of the jobs that are cancelled with a person.
+    pub lanes: Capacities,
 }
 
 /// The body of `POST /api/persons`.
@@ -63,6 +68,8 @@ struct Owned {
     #[serde(flatten)]
     token: Token,
     person: String,
+    /// Whether it does not count because its owner is disabled.
+    person_disabled: bool,
 }
 
 /// Returns all people, oldest first, as `{items, next}`.
@@ -95,18 +102,54 @@ pub async fn add(site: &People, caller: &Caller, request: PersonRequest) -> Resu
         .await
 }
 
-/// Ends all that a person's credentials can do, at once: sessions, tokens, open streams. What they
-/// did stays theirs.
+/// Ends all that a person's credentials can do, at once: sessions, tokens, open streams; and takes
+/// back what they asked for and has not begun. What they did stays theirs, also the jobs that run.
 ///
 /// # Errors
 /// `not_found`; `conflict` with code `not_active` or `last_admin`.
 pub async fn disable(site: &People, caller: &Caller, name: &str) -> Result<Person> {
-    change(site, caller, name, "disabled", |tx, person| {
+    let (by, lanes) = (caller.actor(), site.lanes.clone());
+    change(site, caller, name, "disabled", move |tx, person| {
+        if person.disabled_at.is_some() {
+            let message = format!("{} is disabled already", person.name);
+            let hint = format!("wiki-browser person enable {} takes it back", person.name);
+            return Err(Error::conflict("not_active", message).hint(hint));
+        }
         keep_an_admin(tx, person)?;
         people::disable(tx, &person.id)?;
+        cancel_waiting(tx, &person.id, &by, &lanes)?;
         people::end_logins(tx, &person.id)
     })
     .await
+}
+
+/// Cancels the jobs of a person that wait.
+pub(super) fn cancel_waiting(
+    tx: &Tx<'_>,
+    person: &PersonId,
+    by: &Actor,
+    lanes: &Capacities,
+) -> Result<()> {
+    if fault::is_off("disabled_jobs") {
+        return Ok(());
+    }
+    for id in jobs::queued_of(tx.connection(), &Actor::Person(person.clone()))? {
+        jobs::cancel_queued(tx, &id, by, lanes)?;
+    }
+    Ok(())
+}
+
+/// Refuses what a person asks for who was disabled since the request was let in.
+pub(super) fn refuse_disabled(connection: &Connection, actor: &Actor) -> Result<()> {
+    let Some(id) = actor.person() else { return Ok(()) };
+    match people::find(connection, id)? {
+        Some(person) if person.disabled_at.is_some() => {
+            let message = format!("{} is disabled", person.name);
+            let error = Error::new(ErrorKind::Unauthenticated, message);
+            Err(error.hint("an admin can enable the person again"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Lets a person's tokens count again; sessions begin anew.
@@ -114,7 +157,15 @@ pub async fn disable(site: &People, caller: &Caller, name: &str) -> Result<Perso
 /// # Errors
 /// `not_found`; `conflict` with code `not_disabled`.
 pub async fn enable(site: &People, caller: &Caller, name: &str) -> Result<Person> {
-    change(site, caller, name, "enabled", |tx, person| people::enable(tx, &person.id)).await
+    change(site, caller, name, "enabled", |tx, person| {
+        if person.disabled_at.is_none() {
+            let message = format!("{} is not disabled", person.name);
+            let hint = "wiki-browser person list says who is";
+            return Err(Error::conflict("not_disabled", message).hint(hint));
+        }
+        people::enable(tx, &person.id)
+    })
+    .await
 }
 
 /// Gives a person another role.
@@ -173,7 +224,7 @@ pub struct Taken {
 ///
 /// # Errors
 /// As any write.
-pub fn take_again(tx: &Tx<'_>, later: &[Person]) -> Result<Taken> {
+pub fn take_again(tx: &Tx<'_>, later: &[Person], lanes: &Capacities) -> Result<Taken> {
     let mut taken = Taken::default();
     // The disabled first: if somebody must stay, then rather one who had only a lower role.
     let (ended, active): (Vec<_>, Vec<_>) = later.iter().partition(|it| it.disabled_at.is_some());
@@ -191,6 +242,7 @@ pub fn take_again(tx: &Tx<'_>, later: &[Person]) -> Result<Taken> {
         }
         if ends {
             people::disable(tx, &then.id)?;
+            cancel_waiting(tx, &then.id, &Actor::System, lanes)?;
             changed(tx, &then.id, &Actor::System, "disabled")?;
             taken.disabled += 1;
         }
@@ -266,7 +318,8 @@ pub async fn list_tokens(site: &People, caller: &Caller, person: Option<String>)
             let mut items = Vec::new();
             for owner in owners {
                 for token in people::list_tokens(c, &owner.id)? {
-                    items.push(Owned { token, person: owner.name.clone() });
+                    let person_disabled = owner.disabled_at.is_some();
+                    items.push(Owned { token, person: owner.name.clone(), person_disabled });
                 }
             }
             Ok(json!({"items": items, "next": null}))
@@ -278,13 +331,15 @@ pub async fn list_tokens(site: &People, caller: &Caller, person: Option<String>)
 ///
 /// # Errors
 /// `forbidden` for another's token, and for `metrics` unless an admin asks; `invalid` with code
-/// `bad_name`; `conflict` with code `too_many_tokens` or `not_active`.
+/// `bad_name`; `conflict` with code `too_many_tokens`, `name_taken` or `not_active`.
 pub async fn create_token(site: &People, caller: &Caller, request: TokenRequest) -> Result<Value> {
     if request.scopes.contains(&TokenScope::Metrics) {
         caller.may_administer()?;
     }
     if request.expires_in_ms.is_some_and(|it| !(1..=EXPIRES_MS_MAX).contains(&it)) {
-        return Err(Error::invalid("a token ends after 1ms to 10 years").code("bad_expiry"));
+        return Err(Error::invalid("a token ends after 1ms to 10 years")
+            .code("bad_expiry")
+            .hint("for example 90d"));
     }
     let by = caller.actor();
     let (caller, ids) = (caller.clone(), site.ids.clone());
@@ -339,7 +394,8 @@ pub async fn revoke_token(site: &People, caller: &Caller, id: &TokenId) -> Resul
                 changed(tx, &owner, &by, "token_revoked")?;
                 return Ok(json!({"id": id, "name": token.name}));
             }
-            Err(Error::not_found(format!("no token {id}")))
+            Err(Error::not_found(format!("no token {id}"))
+                .hint("wiki-browser token list names them"))
         })
         .await
 }

@@ -104,5 +104,6 @@ fn source(kind: &Kind, input: &Input, own: Option<&String>, known: Option<&str>)
 }
 
 fn missing(kind: &Kind, name: &str) -> Error {
-    Error::invalid(format!("kind \"{}\" needs {name}=…", kind.name)).code("missing_input")
+    let message = format!("kind \"{}\" needs {name}=…", kind.name);
+    Error::invalid(message).code("missing_input").hint("write it after the kind: NAME=VALUE")
 }

@@ -27,7 +27,7 @@ use crate::jobs::{self, Capacities, job_dir};
 use crate::people::{self, Person};
 use crate::script::{Config, Vm};
 use crate::store::salvage::{Salvaged, salvage};
-use crate::store::{MIGRATIONS, Store, backup};
+use crate::store::{CORRUPT, MIGRATIONS, Store, backup};
 
 /// A site that no server serves; the caller holds its lock.
 pub struct Offline {
@@ -75,6 +75,8 @@ pub struct Report {
     pub tables: Vec<Salvaged>,
     /// What is wrong with the database, in SQLite's words.
     pub damage: Vec<String>,
+    /// Why nothing at all of a damaged database could be saved.
+    pub not_saved: Option<String>,
     /// The copies that could be restored, newest first.
     pub backups: Vec<copies::Backup>,
     /// Whether nothing was changed.
@@ -190,8 +192,14 @@ pub async fn recover(site: &Offline, dry_run: bool, adopt: bool) -> Result<Repor
         reconcile_in(site, &database, (true, adopts), &mut report).await?;
         return Ok(report);
     }
-    let saved = salvage(&database, &working, MIGRATIONS, &site.clock);
-    report.tables = saved.map_err(|cause| cause.hint(advice(&report.backups)))?;
+    match salvage(&database, &working, MIGRATIONS, &site.clock) {
+        Ok(tables) => report.tables = tables,
+        // What was asked is told: that it is beyond saving is an answer too.
+        Err(cause) if dry_run && cause.code_str() == CORRUPT => {
+            report.not_saved = Some(cause.message().to_owned());
+        }
+        Err(cause) => return Err(cause.hint(advice(&report.backups))),
+    }
     if dry_run {
         site.clear()?;
         return Ok(report);
@@ -316,7 +324,7 @@ async fn settle_rows(
             true => people::revoke_all_tokens(tx)?,
             false => people::revoke_tokens(tx, &revoked)?,
         };
-        Ok((running, tokens, take_again(tx, &persons)?))
+        Ok((running, tokens, take_again(tx, &persons, &lanes)?))
     });
     let (running, tokens, Taken { disabled, lowered, kept, tokens: of_kept }) = done.await?;
     report.jobs_running = running;

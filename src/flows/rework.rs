@@ -9,6 +9,7 @@ use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result};
 use crate::documents::proposal::lineage::{self, Rework};
 use crate::documents::proposal::{self, ProposalStatus};
 use crate::documents::{Proposal, message, unified};
+use crate::flows::people::refuse_disabled;
 use crate::flows::topics::plain_lines;
 use crate::flows::{Site, Works, kept_answer, names, order};
 use crate::jobs::{self, Verb};
@@ -69,6 +70,7 @@ pub async fn ask(
             {
                 return Ok(kept);
             }
+            refuse_disabled(tx.connection(), &by)?;
             let proposal = require_reworkable(tx, &id)?;
             let topic = &proposal.topic_id;
             let said = message::post(tx, &ids, topic, &by, &reason, Some(&id))?;

@@ -335,7 +335,8 @@ pub async fn reopen(
             let was = topic::find(tx.connection(), &id, None)?.status;
             if was == TopicStatus::Open {
                 let message = format!("topic {id} is open");
-                return Err(Error::conflict("topic_not_closed", message));
+                return Err(Error::conflict("topic_not_closed", message)
+                    .hint("there is nothing to reopen: go on in it"));
             }
             topic::set_status(tx, &id, was, TopicStatus::Open, &actor)?;
             if let Some(reason) = &request.reason {

@@ -1,11 +1,11 @@
 //! What jobs have spent, what may still be spent today, and engines whose provider takes no more.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::{Error, Millis, Result};
 use crate::flows::Site;
-use crate::jobs::{self, UsageBy};
+use crate::jobs::{self, CapOf, UsageBy};
 use crate::people::{self, Caller};
 
 /// How far sums go back if nothing is asked, in milliseconds.
@@ -46,16 +46,28 @@ pub async fn usage(site: &Site, caller: &Caller, query: UsageQuery) -> Result<Va
                 Ok(item)
             });
             let items: Vec<Value> = items.collect::<Result<_>>()?;
+            let caps = queue.caps(c, now)?.into_iter().map(|cap| {
+                let shown = match (&cap.cap, cap.of.as_deref().map(str::parse)) {
+                    (CapOf::Person(_), Some(Ok(actor))) => Some(people::display_name(c, &actor)?),
+                    _ => None,
+                };
+                let mut cap = as_json(&cap)?;
+                if let Some(shown) = shown {
+                    cap["display_name"] = json!(shown);
+                }
+                Ok(cap)
+            });
+            let caps: Vec<Value> = caps.collect::<Result<_>>()?;
             let since: String = since.rfc3339().chars().take(10).collect();
             Ok(json!({
                 "by": by.as_str(), "since": since, "items": items, "total": as_json(&total)?,
-                "caps": queue.caps(c, now)?, "next": null,
+                "caps": caps, "next": null,
             }))
         })
         .await
 }
 
-fn as_json(usage: &jobs::Usage) -> Result<Value> {
+fn as_json(usage: &impl Serialize) -> Result<Value> {
     serde_json::to_value(usage).map_err(|cause| Error::internal("usage is not JSON").source(cause))
 }
 
@@ -63,8 +75,9 @@ fn parse_day(text: &str) -> Result<Millis> {
     let day: std::result::Result<jiff::civil::Date, _> = text.parse();
     let at = day.ok().filter(|_| text.len() == 10);
     let at = at.and_then(|it| it.to_zoned(jiff::tz::TimeZone::UTC).ok());
-    at.map(|it| Millis(it.timestamp().as_millisecond()))
-        .ok_or_else(|| Error::invalid("since is not a day like 2026-01-02").code("bad_time"))
+    at.map(|it| Millis(it.timestamp().as_millisecond())).ok_or_else(|| {
+        Error::invalid("since is not a day like 2026-01-02").code("bad_time").hint("a day in UTC")
+    })
 }
 
 /// Returns the engines of the script, each with its hold if it is held.
@@ -108,7 +121,9 @@ pub async fn release(site: &Site, caller: &Caller, name: &EngineName) -> Result<
     caller.may_write()?;
     if !site.config.engines.contains_key(name) {
         let shown = crate::base::truncate_chars(name, 60);
-        return Err(Error::not_found(format!("no engine \"{}\"", shown.escape_debug())));
+        let known: Vec<&str> = site.config.engines.keys().map(String::as_str).collect();
+        return Err(Error::not_found(format!("no engine \"{}\"", shown.escape_debug()))
+            .hint(format!("the script declares: {}", known.join(", "))));
     }
     let (engine, by) = (name.to_owned(), caller.actor());
     site.store.write(move |tx| jobs::release(tx, &engine, &by)).await?;

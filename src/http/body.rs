@@ -189,12 +189,17 @@ pub(super) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
     is_wanted && is_utf8 && !headers.contains_key(CONTENT_ENCODING)
 }
 
+/// Where it stands what a route takes.
+const ROUTES: &str = "docs/http.md says what each route takes";
+
 /// Reads JSON; unknown fields are refused by types that say `deny_unknown_fields`.
 pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|cause| {
         let why = truncate_chars(&cause.to_string(), 200);
         let code = if why.starts_with("unknown field") { "unknown_field" } else { "bad_json" };
-        Error::invalid(format!("the body is not what this route takes: {why}")).code(code)
+        Error::invalid(format!("the body is not what this route takes: {why}"))
+            .code(code)
+            .hint(ROUTES)
     })
 }
 
@@ -202,7 +207,9 @@ pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
 pub(super) fn parse_form<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_urlencoded::from_bytes(bytes).map_err(|cause| {
         let why = truncate_chars(&cause.to_string(), 200);
-        Error::invalid(format!("the form is not what this route takes: {why}")).code("bad_form")
+        Error::invalid(format!("the form is not what this route takes: {why}"))
+            .code("bad_form")
+            .hint(ROUTES)
     })
 }
 
@@ -215,7 +222,9 @@ pub(super) fn parse_query<T: DeserializeOwned>(query: &str) -> Result<T> {
         } else {
             "bad_parameter"
         };
-        Error::invalid(format!("the query is not what this route takes: {why}")).code(code)
+        Error::invalid(format!("the query is not what this route takes: {why}"))
+            .code(code)
+            .hint(ROUTES)
     })
 }
 
@@ -308,7 +317,7 @@ mod tests {
         let full = read(body(vec![mib; 3]), &of(3 * mib), 3 * mib, &room).await;
         let full = full.err().unwrap();
         assert_eq!((full.kind(), full.code_str()), (ErrorKind::Busy, "bodies_full"));
-        assert!(full.message().contains(&BODIES_BYTES_MAX.to_string()));
+        assert!(full.message().contains(&(4 * mib).to_string()));
         let small = read(body(vec![100]), &of(100), mib, &room).await.unwrap();
         assert!(small.room.is_none(), "small ones need none");
         drop(fine);

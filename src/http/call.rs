@@ -52,9 +52,10 @@ impl Call {
     /// # Errors
     /// `not_found` if it is not a `T`: then nothing can have that name.
     pub fn param<T: FromStr<Err = Error>>(&self, name: &str) -> Result<T> {
-        self.text_param(name)?
-            .parse()
-            .map_err(|cause: Error| Error::not_found(cause.message().to_owned()).code("not_found"))
+        self.text_param(name)?.parse().map_err(|cause: Error| {
+            let hint = cause.hint_str().unwrap_or("lists name what there is").to_owned();
+            Error::not_found(cause.message().to_owned()).code("not_found").hint(hint)
+        })
     }
 
     /// Returns a part of the path as text.
@@ -170,7 +171,9 @@ impl Call {
         let bytes = self.bytes(NOTHING_BYTES_MAX).await?;
         match bytes.trim_ascii() {
             b"" | b"{}" => Ok(()),
-            _ => Err(Error::invalid("this route takes no body").code("unknown_field")),
+            _ => Err(Error::invalid("this route takes no body")
+                .code("unknown_field")
+                .hint("send {} or nothing")),
         }
     }
 
@@ -271,6 +274,7 @@ impl Page {
             return Ok(Page { after, limit });
         }
         Err(Error::invalid(format!("limit is not between 1 and {PAGE_ROWS_MAX}"))
-            .code("bad_parameter"))
+            .code("bad_parameter")
+            .hint("ask for the next page with `after`"))
     }
 }

@@ -97,5 +97,7 @@ async fn ask(edge: &Edge, peer: &Peer, head: &Parts) -> Result<(Credential, Iden
 /// Returns the error for a path that nothing serves.
 pub(super) fn no_route(path: &str) -> Error {
     let shown = crate::base::truncate_chars(path, 120);
-    Error::not_found(format!("there is nothing at {shown}")).code("no_route")
+    Error::not_found(format!("there is nothing at {shown}"))
+        .code("no_route")
+        .hint("docs/http.md has all routes")
 }

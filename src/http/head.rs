@@ -25,6 +25,7 @@ pub(super) fn check_size(head: &Parts) -> Result<(), (StatusCode, Error)> {
     let path = head.uri.path().len();
     if path > PATH_BYTES_MAX {
         let message = format!("the path has more than {PATH_BYTES_MAX} bytes");
+        let too_long = (too_long.0, "no address of a site is as long: is a part of it repeated?");
         return refuse(too_long, "path_too_long", message);
     }
     let query = head.uri.query().unwrap_or_default();

@@ -50,6 +50,7 @@ use warp::reply::Response;
 use crate::base::limit::STREAMS_MAX;
 use crate::base::{Ids, JobId, Result, digest_hex, fault};
 use crate::flows;
+use crate::jobs::Capacities;
 use crate::people::LoginCodes;
 use crate::store::Store;
 
@@ -161,14 +162,14 @@ pub struct Edge {
     pub stop: CancellationToken,
 }
 
-/// Returns the routes that need nothing but the edge: health, login, `me`, people,
-/// events, assets.
-pub fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
+/// Returns the routes that need little but the edge: health, login, `me`, people, events, assets.
+/// `lanes` are those of the jobs that are cancelled when their person is disabled.
+pub fn routes(edge: &Edge, lanes: &Capacities) -> BoxedFilter<(Response,)> {
     any_of([
         health::routes(edge),
         login::routes(edge),
         me::routes(edge),
-        people::routes(edge),
+        people::routes(edge, lanes),
         events::routes(edge),
         assets::routes(),
     ])
@@ -177,7 +178,7 @@ pub fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
 /// Returns the routes of the whole site.
 pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> {
     any_of([
-        routes(edge),
+        routes(edge, site.queue.capacities()),
         sources::routes(site),
         search::routes(site),
         topics::routes(site),

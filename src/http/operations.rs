@@ -26,7 +26,8 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/api/backups", site, async |site: Site, _| {
             let folder = backup::folder(&site.config.site.data);
             let items = backup::list(&folder, site.store.clock().now())?;
-            reply::ok(&json!({"items": items, "next": null, "folder": folder}))
+            let aside = backup::list_aside(&folder)?;
+            reply::ok(&json!({"items": items, "next": null, "folder": folder, "aside": aside}))
         }),
         post("/api/backups", site, async |site: Site, mut call| {
             let request: BackupRequest = call.json(BODY_BYTES_MAX).await?;

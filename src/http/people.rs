@@ -6,6 +6,7 @@ use warp::reply::Response;
 
 use crate::flows::people::{self, People, PersonRequest, TokenRequest};
 use crate::http::{Edge, any_of, delete, get, post, reply};
+use crate::jobs::Capacities;
 use hyper::StatusCode;
 
 /// Largest body of these routes, in bytes.
@@ -23,8 +24,8 @@ struct TokenQuery {
     person: Option<String>,
 }
 
-pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
-    let site = People { store: edge.store.clone(), ids: edge.ids.clone() };
+pub(super) fn routes(edge: &Edge, lanes: &Capacities) -> BoxedFilter<(Response,)> {
+    let site = People { store: edge.store.clone(), ids: edge.ids.clone(), lanes: lanes.clone() };
     any_of([
         get("/api/persons", &site, async |site: People, call| {
             reply::ok(&people::list(&site, &call.caller()?).await?)

@@ -1,6 +1,6 @@
 //! Accepting a job, and taking a waiting one back.
 
-use rusqlite::named_params;
+use rusqlite::{Connection, named_params};
 use serde_json::{Map, Value, json};
 
 use crate::base::limit::{KIND_QUEUED_MAX, LANE_QUEUED_MAX, PERSON_QUEUED_MAX, QUEUED_MAX};
@@ -27,6 +27,9 @@ const QUEUED_OF_KIND: &str = "
     WHERE status = 'queued' AND kind = :kind";
 const QUEUED_OF_PERSON: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued' AND requested_by = :by";
+const IDS_OF_PERSON: &str = "
+    SELECT id FROM agent_jobs INDEXED BY jobs_by_status
+    WHERE status = 'queued' AND requested_by = :by ORDER BY seq";
 const CANCEL_QUEUED: &str = "
     UPDATE agent_jobs SET status = 'cancelled', reason = :reason,
         completed_ms = MAX(:now, created_ms), cancelled_by = :by, ready = 0
@@ -38,6 +41,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("enqueue::queued", QUEUED),
     ("enqueue::queued_of_kind", QUEUED_OF_KIND),
     ("enqueue::queued_of_person", QUEUED_OF_PERSON),
+    ("enqueue::ids_of_person", IDS_OF_PERSON),
     ("enqueue::cancel_queued", CANCEL_QUEUED),
 ];
 
@@ -165,6 +169,16 @@ fn full(message: String) -> Error {
     Error::new(ErrorKind::Busy, message)
         .code("queue_full")
         .hint("try again when some have ended, or cancel some")
+}
+
+/// Returns the jobs that an actor asked for and that wait, in the order of acceptance.
+///
+/// # Errors
+/// As any read.
+pub fn queued_of(connection: &Connection, by: &Actor) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(IDS_OF_PERSON)?;
+    let ids = statement.query_map(named_params! {":by": by}, |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Cancels a job that waits; whether it did.

@@ -381,7 +381,7 @@ fn limit_in_stderr(inner: &Inner, job: &Job, stderr: &str) -> Option<Limit> {
     if reads != Some(Reads::Plain) {
         return None;
     }
-    stderr.lines().rev().take(STDERR_LINES).find_map(|line| limit::in_words(line, now))
+    stderr.lines().rev().take(STDERR_LINES).find_map(|line| limit::in_prose(line, now))
 }
 
 fn judge(outcome: &mut Outcome, record: ExitRecord, is_stopping: bool) {

@@ -65,7 +65,8 @@ pub(super) fn hold(tx: &Tx<'_>, engine: &str, job: &Job, limit: Limit) -> Result
         Some(before) if job.started_at.is_some_and(|it| it < before.until) => before.strikes,
         Some(before) => before.strikes.saturating_add(1),
     };
-    let said = limit.retry_at.filter(|it| *it > now).map(|it| it.min(now.plus(AHEAD_MS_MAX)));
+    let said = limit.retry_at.filter(|it| *it > now && !limit.is_prose);
+    let said = said.map(|it| it.min(now.plus(AHEAD_MS_MAX)));
     let doublings = u32::try_from(strikes - 1).unwrap_or(0).min(16);
     let guess = now.plus((FIRST_MS << doublings).min(LONGEST_MS));
     let before = before.filter(|it| it.until > now);
@@ -101,7 +102,8 @@ pub fn release(tx: &Tx<'_>, engine: &str, by: &Actor) -> Result<()> {
     let params = named_params! {":engine": engine, ":now": tx.now()};
     if tx.prepare_cached(RELEASE)?.execute(params)? == 0 {
         let message = format!("the engine \"{engine}\" is not held");
-        return Err(Error::conflict("engine_not_held", message));
+        return Err(Error::conflict("engine_not_held", message)
+            .hint("wiki-browser engine list says which are"));
     }
     tx.ring(BELL);
     tx.emit(

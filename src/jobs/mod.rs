@@ -34,7 +34,7 @@ pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
 pub use cap::{CapOf, CapState, DailyCaps};
 pub use claim::{Caps, claim};
 pub use engine::{Engines, ResolvedEngine};
-pub use enqueue::{NewJob, cancel_queued, enqueue};
+pub use enqueue::{NewJob, cancel_queued, enqueue, queued_of};
 pub use hold::{Hold, holds, release};
 pub use job::{Job, JobFilter, Reason, Status, Turn};
 pub use lane::Capacities;

@@ -105,7 +105,8 @@ pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
         _ => {
             let job = table::find(tx.connection(), id)?;
             let state = if job.status.is_final() { "has ended" } else { "is ending" };
-            Err(Error::conflict("job_ended", format!("job {id} {state} already")))
+            Err(Error::conflict("job_ended", format!("job {id} {state} already"))
+                .hint("wiki-browser job show says what it came to"))
         }
     }
 }

@@ -169,7 +169,7 @@ fn what_never_ran_has_spent_nothing_and_what_was_ended_has() {
 fn limited(retry_at: Option<Millis>) -> Outcome {
     Outcome {
         failure: Some((Status::Failed, Reason::ExitStatus)),
-        limit: Some(Limit { retry_at }),
+        limit: Some(Limit { retry_at, is_prose: false }),
         holds_engine: true,
         ..Outcome::default()
     }
@@ -252,6 +252,22 @@ fn a_person_lifts_a_hold_and_a_guess_grows() {
     bench.take("4").unwrap();
     spend(&mut bench, &id, 0.0, limited(None));
     assert_eq!(now_held(&bench), Some(60_000));
+}
+
+/// A text about limits, last printed by a job that failed of something else, must not stand in the
+/// way of everybody for a week.
+#[test]
+fn a_time_in_prose_is_kept_with_the_job_and_holds_nobody_until_then() {
+    let mut bench = Bench::new(4, 4, 1);
+    engines(&mut bench);
+    let id = ask(&mut bench, "a", "ada");
+    bench.take("1").unwrap();
+    let until = bench.clock.now().plus(7 * 86_400_000);
+    let limit = Some(Limit { retry_at: Some(until), is_prose: true });
+    let job = spend(&mut bench, &id, 0.0, Outcome { limit, ..limited(None) });
+    assert_eq!((job.reason, job.retry_at), (Some(Reason::RateLimited), Some(until)));
+    let held = holds(&bench.connection, bench.clock.now()).unwrap();
+    assert_eq!((held[0].until, held[0].is_said), (bench.clock.now().plus(60_000), false));
 }
 
 #[test]

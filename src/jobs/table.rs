@@ -141,7 +141,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 pub fn find(connection: &Connection, id: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(FIND)?;
     let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
-    job.ok_or_else(|| Error::not_found(format!("no job {id}")))
+    job.ok_or_else(|| no_job(id))
 }
 
 /// Returns a job without long values of its inputs and its result; that it has a result shows.
@@ -151,7 +151,7 @@ pub fn find(connection: &Connection, id: &JobId) -> Result<Job> {
 pub fn find_slim(connection: &Connection, id: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(FIND_SLIM)?;
     let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
-    job.ok_or_else(|| Error::not_found(format!("no job {id}")))
+    job.ok_or_else(|| no_job(id))
 }
 
 /// Returns jobs, newest first, without long values of their inputs and results.
@@ -295,6 +295,10 @@ fn collect(
     let mut statement = connection.prepare_cached(sql)?;
     let jobs = statement.query_map(params, Job::from_row)?.collect::<rusqlite::Result<_>>()?;
     Ok(jobs)
+}
+
+fn no_job(id: &JobId) -> Error {
+    Error::not_found(format!("no job {id}")).hint("wiki-browser job list names them")
 }
 
 #[cfg(test)]

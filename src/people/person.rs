@@ -182,7 +182,8 @@ pub fn create_person(tx: &Tx<'_>, ids: &Ids, new: &NewPerson) -> Result<Person> 
     }
     if find_by_name(tx.connection(), &new.name)?.is_some() {
         let message = format!("there is a person `{}` already", new.name);
-        return Err(Error::conflict("name_taken", message));
+        return Err(Error::conflict("name_taken", message)
+            .hint("take another name; wiki-browser person list names them"));
     }
     let id: PersonId = ids.mint();
     tx.prepare_cached(INSERT)?.execute(named_params! {
@@ -333,7 +334,8 @@ fn check_line(what: &str, text: &str) -> Result<()> {
     if is_line && text.len() <= NAME_BYTES_MAX {
         return Ok(());
     }
-    Err(Error::invalid(format!("the {what} is not one line of 1 to {NAME_BYTES_MAX} bytes")))
+    Err(Error::invalid(format!("the {what} is not one line of 1 to {NAME_BYTES_MAX} bytes"))
+        .hint("shorten it, and leave line breaks out"))
 }
 
 /// Reads a row with the columns of `persons`, which may stand in a join.

@@ -138,7 +138,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 /// Makes a token; the secret is returned this once.
 ///
 /// # Errors
-/// `invalid` for a bad name or no scope; `conflict` with code `too_many_tokens`.
+/// `invalid` for a bad name or no scope; `conflict` with code `too_many_tokens` or `name_taken`.
 pub fn create_token(
     tx: &Tx<'_>,
     ids: &Ids,
@@ -156,10 +156,14 @@ pub fn create_token(
     if scopes.is_empty() {
         return Err(Error::invalid("a token needs a scope").hint("read, write, decide or metrics"));
     }
-    let alive = list_tokens(tx.connection(), person)?;
-    let is_alive =
-        |it: &&Token| it.revoked_at.is_none() && it.expires_at.is_none_or(|at| at > tx.now());
-    if alive.iter().filter(is_alive).count() >= TOKENS_MAX {
+    let mut alive = list_tokens(tx.connection(), person)?;
+    alive.retain(|it| it.revoked_at.is_none() && it.expires_at.is_none_or(|at| at > tx.now()));
+    if let Some(same) = alive.iter().find(|it| it.name == name) {
+        let message = format!("this person has a token `{name}` already: {}", same.id);
+        return Err(Error::conflict("name_taken", message)
+            .hint("take another name, or end that one first: wiki-browser token revoke"));
+    }
+    if alive.len() >= TOKENS_MAX {
         let message = format!("there are {TOKENS_MAX} tokens of this person already");
         return Err(Error::conflict("too_many_tokens", message).hint("revoke one first"));
     }
@@ -360,6 +364,30 @@ mod tests {
         revoke_token(&tx, &ada.id, &id).unwrap();
         assert!(revoke_token(&tx, &ada.id, &id).is_err());
         assert!(find_by_secret(tx.connection(), &secret, START).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_person_has_so_many_tokens_and_each_name_once_while_it_is_alive() {
+        let mut connection = database();
+        let transaction = connection.transaction().unwrap();
+        let tx = Tx::for_test(&transaction, START);
+        let ids = Ids::new(Clock::fixed(START));
+        let ada = ensure_operator(&tx, &ids, "ada").unwrap();
+        let make = |name: &str, expires| {
+            create_token(&tx, &ids, &ada.id, name, &[TokenScope::Read], expires)
+        };
+        // One that has ended by itself counts no more, and its name is free.
+        make("0", Some(START)).unwrap();
+        let made: Vec<_> = (0..TOKENS_MAX).map(|n| make(&n.to_string(), None).unwrap()).collect();
+        let refused = make("another", None).unwrap_err();
+        assert_eq!((refused.code_str(), refused.hint_str().is_some()), ("too_many_tokens", true));
+        let (first, _) = &made[0];
+        let taken = make("0", None).unwrap_err();
+        assert_eq!(taken.code_str(), "name_taken");
+        assert!(taken.message().contains(first.as_str()), "{taken}");
+        revoke_token(&tx, &ada.id, first).unwrap();
+        make("0", None).unwrap();
+        assert_eq!(make("another", None).unwrap_err().code_str(), "too_many_tokens");
     }
 
     #[test]

@@ -366,16 +366,15 @@ impl<'a> Builder<'a> {
                 continue;
             };
             let title = format!("daily of kind \"{}\"", kind.name);
-            daily::warn_unseen(&title, kind.daily.as_ref(), engine, spot, &mut self.findings);
+            daily::warn_unseen(&title, kind.daily.as_ref(), &[engine], spot, &mut self.findings);
         }
         let used = engines.values().filter(|it| kinds.values().any(|kind| kind.engine == it.name));
-        for engine in used {
-            let Some(spot) = find("limits", None) else { return };
-            for (title, cap) in
-                [("limits.daily", &limits.daily), ("limits.daily_person", &limits.daily_person)]
-            {
-                daily::warn_unseen(title, cap.as_ref(), engine, spot, &mut self.findings);
-            }
+        let used: Vec<&Engine> = used.collect();
+        let Some(spot) = find("limits", None) else { return };
+        for (title, cap) in
+            [("limits.daily", &limits.daily), ("limits.daily_person", &limits.daily_person)]
+        {
+            daily::warn_unseen(title, cap.as_ref(), &used, spot, &mut self.findings);
         }
     }
 

@@ -53,29 +53,31 @@ pub(crate) fn build(
     Some(Daily { cost_usd, tokens, time: fields.duration("time") })
 }
 
-/// Warns of a cap that does not see what an engine spends.
+/// Warns of a cap that does not see what some of its engines spend.
 pub(crate) fn warn_unseen(
     title: &str,
     daily: Option<&Daily>,
-    engine: &Engine,
+    engines: &[&Engine],
     spot: &Spot,
     findings: &mut Findings,
 ) {
-    // What is built in needs no model and spends nothing.
-    let Some(daily) = daily.filter(|_| !engine.is_builtin()) else { return };
-    let reads = engine.reads();
-    let sees_cost = reads.is_some_and(Reads::tells_cost);
-    let sees_tokens = reads.is_some_and(Reads::tells_tokens);
-    for (measure, is_unseen) in [
-        ("cost_usd", daily.cost_usd.is_some() && !sees_cost),
-        ("tokens", daily.tokens.is_some() && !sees_tokens),
+    let Some(daily) = daily else { return };
+    let tells_cost: fn(Reads) -> bool = Reads::tells_cost;
+    for (measure, is_capped, tells) in [
+        ("cost_usd", daily.cost_usd.is_some(), tells_cost),
+        ("tokens", daily.tokens.is_some(), Reads::tells_tokens),
     ] {
-        if is_unseen {
-            let message = format!(
-                "`{measure}` of {title} does not count what engine \"{}\" spends",
-                engine.name
-            );
-            let note = "its output does not tell it; cap `time` as well";
+        // What is built in needs no model and spends nothing.
+        let is_unseen = |it: &&&Engine| !it.is_builtin() && !it.reads().is_some_and(tells);
+        let unseen = engines.iter().filter(is_unseen).map(|it| format!("\"{}\"", it.name));
+        let unseen: Vec<String> = unseen.collect();
+        let (word, verb) =
+            if unseen.len() == 1 { ("engine", "spends") } else { ("engines", "spend") };
+        if is_capped && !unseen.is_empty() {
+            let names = unseen.join(", ");
+            let message =
+                format!("`{measure}` of {title} does not count what {word} {names} {verb}");
+            let note = "the output does not tell it; cap `time` as well";
             findings.add(Diagnostic::warning("cap-unseen", message).at(spot).note(note));
         }
     }

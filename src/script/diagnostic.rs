@@ -83,6 +83,14 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
     }
 
+    /// Returns the finding on one line: its place and what is wrong.
+    pub fn headline(&self) -> String {
+        let at = self.at.as_ref();
+        let at =
+            at.map_or_else(String::new, |it| format!("{}:{}: ", plain(it.file.as_str()), it.line));
+        format!("{at}{}", plain(&self.message))
+    }
+
     /// Sets the place.
     #[must_use]
     pub(crate) fn at(mut self, spot: &Spot) -> Diagnostic {
@@ -299,6 +307,8 @@ mod tests {
         let finding = Diagnostic::error("unknown-field", "kind \"x\" has no field `timout`")
             .at(&Spot { at, len: 6, value: None })
             .note(suggestion("timout", ["about", "timeout"]));
+        let line = "wiki-browser.lua:3: kind \"x\" has no field `timout`";
+        assert_eq!(finding.headline(), line);
         let report = Report::new(vec![finding], &files);
         let expected = "\
 error[unknown-field]: kind \"x\" has no field `timout`

@@ -171,7 +171,8 @@ pub fn check(path: &Utf8Path, migrations: &[Migration]) -> Result<Facts> {
 fn look_at_file(path: &Utf8Path) -> Result<u64> {
     let facts = match fs::metadata(path) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Error::not_found(format!("there is no file {path}")));
+            return Err(Error::not_found(format!("there is no file {path}"))
+                .hint("wiki-browser backup --list names the copies"));
         }
         facts => facts.context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?,
     };
@@ -194,9 +195,14 @@ pub fn faults_of(path: &Utf8Path) -> Result<Vec<String>> {
     look_at_file(path)?;
     let reading = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     faults(&reading).or_else(|cause| match cause.code_str() {
-        "database_corrupt" => Ok(vec![cause.chain()]),
+        "database_corrupt" => Ok(vec![in_sqlites_words(&cause)]),
         _ => Err(cause),
     })
+}
+
+/// Returns what SQLite said of an error, without what this program says of it.
+pub(super) fn in_sqlites_words(cause: &Error) -> String {
+    std::error::Error::source(cause).map_or_else(|| cause.chain(), ToString::to_string)
 }
 
 fn faults(reading: &Connection) -> Result<Vec<String>> {

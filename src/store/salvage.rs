@@ -7,8 +7,8 @@ use camino::Utf8Path;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
-use crate::base::{Clock, Context, Error, ErrorKind, Result};
-use crate::store::backup::open;
+use crate::base::{Clock, Error, Result};
+use crate::store::backup::{in_sqlites_words, open};
 use crate::store::{Migration, create_private, migrate};
 
 /// Rounds in which rows that refer to lost ones are mended; each round may orphan others.
@@ -47,11 +47,12 @@ pub fn salvage(
     migrate(&writing, migrations, clock)?;
     writing.pragma_update(None, "foreign_keys", false)?;
     let reading = open(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let there = tables(&reading)
-        .context(ErrorKind::Unavailable, || format!("the tables of {from} cannot be read"))
-        .map_err(|cause| {
-            cause.code("database_corrupt").hint("nothing can be saved of it: restore a backup")
-        })?;
+    let there = tables(&reading).map_err(|cause| {
+        let why = in_sqlites_words(&cause);
+        Error::unavailable(format!("nothing of {from} can be saved, not even its tables: {why}"))
+            .code("database_corrupt")
+            .hint("restore a backup")
+    })?;
     // A trigger would do again what the rows already show.
     let triggers = take_triggers(&writing)?;
     writing.execute_batch("BEGIN IMMEDIATE")?;

@@ -173,6 +173,42 @@ fn a_backup_under_load_holds_what_was_acknowledged_before_it() {
     server.stop();
 }
 
+/// Fails with `WB_WITHOUT=lost_database`.
+#[test]
+fn a_site_that_has_lost_its_database_does_not_begin_anew_by_itself() {
+    let bench = bench();
+    let server = bench.serve();
+    global(&bench, "kept");
+    let made = bench.json(&["backup"]);
+    server.stop();
+    let database = bench.data.join("wiki.db");
+    std::fs::remove_file(&database).unwrap();
+    let assert = operator(&bench, &["serve"]).assert().code(4);
+    let told = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    let backup = made["path"].as_str().unwrap();
+    for words in ["no_database", "operator.token", backup, "to begin anew, move "] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert!(!database.exists());
+    said(&bench, &["restore", backup]);
+    let server = bench.serve();
+    assert_eq!(topics(&bench), ["kept"]);
+    server.stop();
+    // A copy where `git add` finds it is warned of, and what a restore put aside is listed.
+    let (_, _, told) = bench.cli(&["backup", "beside.db"]);
+    assert!(told.contains("warning: this file is in the repository "), "{told}");
+    let (_, _, told) = bench.cli(&["backup"]);
+    assert!(!told.contains("warning"), "{told}");
+    said(&bench, &["restore", backup]);
+    let (_, _, told) = bench.cli(&["backup", "--list"]);
+    assert!(told.contains("put aside, and kept until") && told.contains("/replaced-"), "{told}");
+    assert_eq!(bench.json(&["backup", "--list"])["aside"].as_array().unwrap().len(), 1);
+    std::fs::rename(&bench.data, bench.base.join("away")).unwrap();
+    let server = bench.serve();
+    assert!(topics(&bench).is_empty());
+    server.stop();
+}
+
 #[test]
 fn a_backup_never_replaces_a_file_and_keeps_only_so_many() {
     let bench = bench();

@@ -38,6 +38,8 @@ pub(crate) fn refused(bench: &Bench, args: &[&str], exit: i32, code: &str) -> Va
     let assert = operator(bench, args).arg("--json").assert().code(exit).stdout("");
     let error = envelope(&assert.get_output().stderr);
     assert_eq!(error["code"], code, "{args:?}: {error}");
+    let hint = error["hint"].as_str().unwrap_or_default();
+    assert!(!hint.is_empty(), "{args:?}: what does the operator do next? {error}");
     let message = error["message"].as_str().unwrap();
     assert!(words.contains(message), "{args:?}: {message} is not in {words}");
     error

@@ -30,6 +30,8 @@ fn a_job_is_followed_across_a_kill_of_the_server() {
     ] {
         assert_eq!(said.matches(words).count(), 1, "{words}: {said}");
     }
+    let place = |words: &str| said.find(words).unwrap();
+    assert!(place("the server is back\n") < place(" failed\n"), "{said}");
     // What was printed before is not printed again.
     assert_eq!(json_follow.err().matches("began\n").count(), 1, "{}", json_follow.err());
     assert_eq!(json_follow.wait(), Some(1), "{}", json_follow.err());

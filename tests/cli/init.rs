@@ -100,6 +100,11 @@ fn a_site_needs_a_work_tree_a_root_and_an_author() {
     let error: Value = serde_json::from_slice(&assert.get_output().stderr).unwrap();
     assert_eq!(error["error"]["code"], "no_work_tree");
     assert!(error["error"]["hint"].as_str().unwrap().contains("git init"));
+    let bare = tempfile::tempdir().unwrap();
+    git(bare.path(), &["init", "-q", "--bare"]);
+    let assert = wiki_browser(bare.path()).arg("init").assert().code(2);
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(said.contains("is a bare repository") && said.contains("clone it"), "{said}");
     let folder = repository();
     for args in [
         &["init", "--root", "nowhere"][..],

@@ -16,6 +16,8 @@ fn topic_of(topic: &Topic) -> String {
 fn waiting_for_a_job_ends_as_the_job_does() {
     let bench = Bench::new();
     bench.topic_kind("works", PROPOSES, ADDS_A_LINE);
+    let slow = PROPOSES.replace("20s", "2s");
+    bench.topic_kind("slow", &slow, &format!("{ADDS_A_LINE}; {WAITS}"));
     bench.topic_kind("fails", PROPOSES, "echo 'the \u{1b}[2Jreason' >&2; exit 3");
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "More.");
@@ -25,6 +27,12 @@ fn waiting_for_a_job_ends_as_the_job_does() {
     let proposals = bench.json(&["proposal", "list"]);
     assert_eq!(out.trim(), proposals["items"][0]["id"], "{out}");
     assert!(err.contains(" succeeded\n"), "{err}");
+    // What a job proposed that did not succeed is void: no id for a script to approve.
+    let assert = operator(&bench, &["job", "create", "slow", &input, "--wait"]).assert().code(1);
+    let (out, err) = (text(&assert.get_output().stdout), text(&assert.get_output().stderr));
+    assert_eq!(out, "", "{err}");
+    let void = bench.json(&["job", "list", "--status", "timed_out"]);
+    assert!(!void["items"][0]["proposal_id"].is_null(), "{void:#}");
 
     let assert = operator(&bench, &["job", "create", "fails", &input, "--wait"]).assert().code(1);
     let (out, err) = (text(&assert.get_output().stdout), text(&assert.get_output().stderr));
@@ -71,6 +79,8 @@ fn a_busy_lane_refuses_or_makes_wait_as_the_kind_says() {
     let second = second["job_id"].as_str().unwrap();
     assert_eq!(bench.show(second)["status"], "queued");
     assert_eq!(bench.show(second)["priority"], 5);
+    let shown = said(&bench, &["job", "show", second]);
+    assert!(shown.contains("\npriority    5\n"), "{shown}");
     refused(&bench, &["job", "prompt", second], 4, "no_prompt");
     assert_eq!(said(&bench, &["job", "log", second]), "");
     refused(&bench, &["job", "retry", first], 5, "job_active");

@@ -69,6 +69,18 @@ fn every_command_explains_itself() {
         }
     }
     assert!(seen >= 30, "{seen}");
+    // What a command refuses it does not offer.
+    let output = wiki_browser(folder.path()).args(["serve", "--help"]).unwrap();
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("--data"));
+    for args in [&["serve", "--data", "x"][..], &["--data", "x", "serve"]] {
+        let assert = wiki_browser(folder.path()).args(args).assert().code(2);
+        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(said.contains("serve takes no --data"), "{args:?}: {said}");
+    }
+    let args = ["topic", "create", "--source", "a.md", "--body", "x"];
+    let assert = wiki_browser(folder.path()).args(args).assert().code(2);
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(said.contains("--quote") && said.contains("--global"), "{said}");
     wb_agent(folder.path()).arg("--help").assert().success();
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use camino::Utf8Path;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -256,6 +257,10 @@ fn the_log_is_text_or_json_and_names_every_request() {
     until("it serves", || bench.cli(&["status"]).0 == 0);
     let job = bench.job("note", json!({"word": "w"}));
     bench.ended(&job);
+    // The row comes first, its line after it.
+    until("the end is in the log", || {
+        std::fs::read_to_string(&log).unwrap().contains("\"succeeded\"")
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     let printed = std::fs::read_to_string(&log).unwrap();
@@ -321,6 +326,7 @@ fn a_damaged_database_is_saved_as_far_as_it_can_be_read() {
     let assert = operator(&bench, &["recover", "--dry-run"]).assert().code(1);
     let told = text(&assert.get_output().stdout);
     assert!(told.contains("damaged") && told.contains("topic_messages"), "{told}");
+    assert!(told.contains("\ndamage ") && !told.contains("\\n"), "{told}");
     assert_eq!(std::fs::read(&database).unwrap(), bytes, "a dry run changes nothing");
     let report = bench.json(&["recover"]);
     let table = |name: &str| {
@@ -340,14 +346,30 @@ fn a_damaged_database_is_saved_as_far_as_it_can_be_read() {
     bench.get(&format!("/api/topics/{}", topic.id)).ok();
     server.stop();
     assert!(said(&bench, &["recover"]).contains("the database is whole"));
+    what_cannot_be_read_at_all_is_told_with_a_backup(&bench, &database);
+}
 
-    // What has lost its beginning cannot be read at all: a backup is named.
+/// A database that has lost its list of tables, or its beginning.
+fn what_cannot_be_read_at_all_is_told_with_a_backup(bench: &Bench, database: &Utf8Path) {
     let made = bench.json(&["backup"]);
-    let mut file = std::fs::OpenOptions::new().write(true).open(&database).unwrap();
+    let backup = made["path"].as_str().unwrap();
+    let mut bytes = std::fs::read(database).unwrap();
+    bytes[100..4096].fill(0x5a);
+    std::fs::write(database, &bytes).unwrap();
+    let assert = operator(bench, &["recover", "--dry-run"]).assert().code(1);
+    let told = text(&assert.get_output().stdout);
+    assert!(told.contains(backup) && told.contains("\nlost        nothing of "), "{told}");
+    assert!(!told.contains("\\n"), "{told}");
+    let error = refused(bench, &["recover"], 6, "database_corrupt");
+    assert!(error["message"].as_str().unwrap().matches("damaged").count() < 2, "{error}");
+    assert!(error["hint"].as_str().unwrap().contains(backup), "{error}");
+    let (_, told, _) = bench.cli(&["doctor"]);
+    assert!(told.contains(&format!("wiki-browser restore {backup}")), "{told}");
+    let mut file = std::fs::OpenOptions::new().write(true).open(database).unwrap();
     file.write_all(&[0x5a; 4096]).unwrap();
-    let error = refused(&bench, &["recover"], 6, "database_corrupt");
+    let error = refused(bench, &["recover"], 6, "database_corrupt");
     assert!(error["hint"].as_str().unwrap().contains(made["path"].as_str().unwrap()), "{error}");
-    said(&bench, &["restore", made["path"].as_str().unwrap()]);
-    std::fs::remove_file(&database).unwrap();
-    refused(&bench, &["recover"], 4, "no_database");
+    said(bench, &["restore", made["path"].as_str().unwrap()]);
+    std::fs::remove_file(database).unwrap();
+    refused(bench, &["recover"], 4, "no_database");
 }

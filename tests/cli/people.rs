@@ -75,7 +75,11 @@ fn a_person_is_added_signs_in_and_is_disabled_at_once() {
     assert!(!rest.iter().any(|it| it.contains("person_changed")), "{rest:?}");
     assert_eq!(with_cookie(&server, "/api/me", &cookie), 401);
     assert_eq!(Call::get("/api/me").token(token).tcp(server.address()).status, 401);
-    refused(&bench, &["person", "disable", "bo"], 5, "not_active");
+    let again = refused(&bench, &["person", "disable", "bo"], 5, "not_active");
+    assert_eq!(again["message"], "bo is disabled already");
+    let hint = again["hint"].as_str().unwrap();
+    assert!(hint.starts_with("wiki-browser person enable bo"), "{hint}");
+    assert!(said(&bench, &["token", "list", "--person", "bo"]).contains(" disabled "));
     refused(&bench, &["person", "link", "bo"], 5, "not_active");
     refused(&bench, &["token", "create", "x", "--person", "bo"], 5, "not_active");
     said(&bench, &["person", "enable", "bo"]);
@@ -85,6 +89,45 @@ fn a_person_is_added_signs_in_and_is_disabled_at_once() {
     assert_eq!(with_cookie(&server, "/api/me", &cookie), 401);
     let link = said(&bench, &["person", "link", "bo"]);
     sign_in(&server, link.trim());
+    server.stop();
+}
+
+/// Fails with `WB_WITHOUT=disabled_jobs`.
+#[test]
+fn what_a_disabled_person_asked_for_and_has_not_begun_is_taken_back() {
+    let bench = Bench::new();
+    bench.limits("jobs = 1, grace = \"1s\"");
+    bench.word_kind(
+        "waits",
+        "timeout = \"20s\"",
+        "while [ ! -e \"$OUT/go\" ]; do sleep 0.02; done",
+    );
+    let server = bench.serve();
+    said(&bench, &["person", "add", "bo", "--role", "member"]);
+    let token = ["token", "create", "ci", "--person", "bo", "--scope", "write"];
+    let token = bench.json(&token)["token"].as_str().unwrap().to_owned();
+    let ask = |body: serde_json::Value| {
+        let call = Call::post("/api/agent/jobs", body).token(&token).tcp(server.address());
+        call.ok()["job_id"].as_str().unwrap().to_owned()
+    };
+    let running = ask(json!({"kind": "waits"}));
+    bench.wait_status(&running, "running");
+    let waiting = ask(json!({"kind": "waits"}));
+    let later = ask(json!({"kind": "waits", "not_before": "2999-01-02T03:04:05Z"}));
+    let others = bench.job("waits", json!({}));
+    said(&bench, &["person", "disable", "bo"]);
+    for id in [&waiting, &later] {
+        let job = bench.show(id);
+        assert_eq!(
+            (&job["status"], &job["message"]),
+            (&json!("cancelled"), &json!("Cancelled by ada."))
+        );
+    }
+    // What runs goes on, and what others asked for is next.
+    assert_eq!(bench.show(&running)["status"], "running");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(bench.ended(&others)["status"], "succeeded");
+    assert_eq!(bench.ended(&running)["status"], "succeeded");
     server.stop();
 }
 
@@ -161,10 +204,16 @@ fn a_token_does_what_its_scopes_say_and_is_shown_once() {
     let short = bench.json(&["token", "create", "short", "--expires", "1ms"]);
     let dead = Call::get("/api/me").token(short["token"].as_str().unwrap());
     assert_eq!(dead.tcp(server.address()).status, 401);
-    for name in ["twice", "twice"] {
-        said(&bench, &["token", "create", name]);
-    }
-    refused(&bench, &["token", "revoke", "twice"], 2, "invalid");
+    // A name means one token of a person; several persons may have the same.
+    said(&bench, &["token", "create", "twice"]);
+    refused(&bench, &["token", "create", "twice"], 5, "name_taken");
+    said(&bench, &["person", "add", "bo"]);
+    said(&bench, &["token", "create", "twice", "--person", "bo"]);
+    let several = refused(&bench, &["token", "revoke", "twice"], 2, "invalid");
+    let hint = several["hint"].as_str().unwrap();
+    assert!(hint.contains(" of ada") && hint.contains(" of bo"), "{hint}");
+    said(&bench, &["token", "revoke", "twice", "--person", "bo"]);
+    said(&bench, &["token", "revoke", "twice"]);
     server.stop();
     // The secret is nowhere on the disk.
     for entry in bench.data.read_dir_utf8().unwrap().map(Result::unwrap) {

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use super::init::{git, repository};
-use super::{envelope, wiki_browser};
+use super::wiki_browser;
 use crate::support::Bench;
 
 #[test]
@@ -27,13 +27,6 @@ fn a_wrong_script_exits_1_and_is_told_with_its_lines() {
     let args = ["check", "--field", "ok"];
     wiki_browser(folder.path()).args(args).assert().code(1).stdout("false\n");
     wiki_browser(folder.path()).args(["render", "incorporate"]).assert().code(1);
-}
-
-#[test]
-fn what_is_not_built_is_refused_by_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let assert = wiki_browser(folder.path()).args(["check", "--deep", "--json"]).assert().code(6);
-    assert_eq!(envelope(&assert.get_output().stderr)["code"], "not_built");
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Reading: which files are Sources, which version they are, and what is said of the rest.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use wiki_browser::base::ErrorKind;
 use wiki_browser::base::limit::SOURCE_BYTES_MAX;
+use wiki_browser::documents::git::Repo;
 use wiki_browser::documents::source::SourceState;
+use wiki_browser::process::Children;
 
-use crate::git::support::{path, read, site, site_of, write};
+use crate::git::support::{Site, path, program, read, site, site_of, write};
 
 #[tokio::test]
 async fn only_tracked_plain_files_that_the_globs_name_are_listed() {
@@ -114,8 +116,24 @@ async fn objects_are_read_by_their_ids() {
 async fn many_sources_are_listed_by_few_calls() {
     let names: Vec<String> = (0..5_000).map(|it| format!("d{}/n{it}.md", it % 50)).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|it| (it.as_str(), "x\n")).collect();
-    let site = site_of(&files).await;
-    let started = std::time::Instant::now();
-    assert_eq!(site.repo.list_sources().await.unwrap().len(), 5_000);
-    assert!(started.elapsed() < std::time::Duration::from_secs(20));
+    let many = calls_of_a_list(&site_of(&files).await, 5_000).await;
+    let few = calls_of_a_list(&site().await, 3).await;
+    assert_eq!(many, few, "the calls do not grow with the sources");
+    assert!((1..=6).contains(&many), "{many} calls of git");
+}
+
+/// Lists all sources, and returns how often git was called for it.
+async fn calls_of_a_list(site: &Site, sources: usize) -> usize {
+    let (count, git) = (site.data.join("calls"), site.data.join("git"));
+    std::fs::create_dir_all(&site.data).unwrap();
+    let program = program();
+    let script = format!("#!/bin/sh\necho x >> '{count}'\nexec '{program}' \"$@\"\n");
+    std::fs::write(&git, script).unwrap();
+    std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let globs = ["**/*.md".to_owned()];
+    let repo = Repo::open(&site.root, git, &globs, Children::new()).await.unwrap();
+    let calls = || std::fs::read_to_string(&count).unwrap().lines().count();
+    let before = calls();
+    assert_eq!(repo.list_sources().await.unwrap().len(), sources);
+    calls() - before
 }

@@ -146,6 +146,10 @@ fn g31_what_changes_unasked_is_named_and_can_be_put_back() {
         }
         let (code, shown, _) = bench.cli(&["job", "show", &id]);
         assert!(code == 0 && shown.contains(&format!("wiki-browser job restore {id}")), "{shown}");
+        // Whoever waited for the job is told too.
+        let (_, _, said) = bench.cli(&["job", "follow", &id]);
+        assert!(said.contains(&format!("wiki-browser job restore {id}")), "{kind}: {said}");
+        assert!(want.iter().all(|it| said.contains(it)), "{kind}: {said}");
         let changed = state(&bench);
         assert_ne!(changed, was, "{kind}");
         // Looking touches nothing.

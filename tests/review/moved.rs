@@ -92,8 +92,13 @@ fn a_look_is_enough_to_notice() {
         (&json!(true), &json!(2))
     );
     // While git is in the middle of something nothing is merged.
-    other_line(&bench);
     std::fs::write(bench.top.join(".git/MERGE_HEAD"), bench.commits()[1].clone() + "\n").unwrap();
+    let text = bench.read("guide.md").replace("second line", "second line by hand");
+    bench.write("guide.md", &text);
+    bench.git(&["add", "guide.md"]);
+    let tree = bench.git(&["write-tree"]);
+    let made = bench.git(&["commit-tree", &tree, "-p", "HEAD", "-m", "by hand"]);
+    bench.git(&["update-ref", "HEAD", &made]);
     let seen = look(&bench, id_of(&later));
     assert_eq!(
         (&seen["proposal"]["status"], &seen["approvable"]["code"]),

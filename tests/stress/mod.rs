@@ -4,6 +4,7 @@
 
 mod crowd;
 mod descriptors;
+mod large;
 mod limits;
 mod neighbours;
 mod readers;

@@ -13,7 +13,7 @@ use crate::cli::escape;
 use crate::cli::short_id::items;
 use crate::cli::table::Table;
 use crate::client::Client;
-use crate::flows::backup::BackupRequest;
+use crate::flows::backup::{self as copies, BackupRequest};
 use crate::flows::offline::OfflineRequest;
 use crate::script;
 
@@ -32,7 +32,7 @@ A running server makes one copy a day by itself; see `serve --daily-backups`.
 Examples:
   wiki-browser backup
   wiki-browser backup --to /mnt/disk --keep 30
-  wiki-browser backup before-upgrade.db")]
+  wiki-browser backup /mnt/disk/before-upgrade.db")]
 pub(in crate::cli) struct BackupArgs {
     /// File that is written; it must not be there yet
     #[arg(conflicts_with = "to")]
@@ -116,11 +116,18 @@ pub(in crate::cli) fn backup(desk: &Desk, args: &BackupArgs) -> Result<()> {
     if let (Some(to), Some(_)) = (&to, &args.to)
         && !to.is_dir()
     {
-        return Err(Error::not_found(format!("there is no folder {to}")));
+        return Err(Error::not_found(format!("there is no folder {to}")).hint("make it first"));
     }
     let body = json!({"to": to, "keep": args.keep});
     let request = OfflineRequest::Backup(BackupRequest { to, keep: args.keep });
     let made = by_server_or(desk, |it| it.post("/api/backups", &body), request)?;
+    if let Some(root) = root_around(desk, text(&made, "path").into()) {
+        let root = escape::line(root.as_str());
+        desk.screen.note(&format!(
+            "warning: this file is in the repository {root}: it holds all that was said, and \
+             `git add` takes it unless git ignores it; --to DIR names a folder elsewhere"
+        ));
+    }
     desk.screen.answer(&made, |screen, made| {
         screen.put(&line(made, "path"))?;
         screen.note(&format!("{} in {} ms", size(&made["bytes"]), made["took_ms"]));
@@ -131,13 +138,20 @@ pub(in crate::cli) fn backup(desk: &Desk, args: &BackupArgs) -> Result<()> {
     })
 }
 
+/// Returns the root of the site if a copy lies in it, but not in the data folder: git ignores that.
+fn root_around(desk: &Desk, path: &Utf8Path) -> Option<Utf8PathBuf> {
+    // Without a script that can be read there is nothing to warn of.
+    let site = loaded(desk).ok()?.config.site.clone();
+    (path.starts_with(&site.root) && !path.starts_with(&site.data)).then_some(site.root)
+}
+
 fn list(desk: &Desk) -> Result<()> {
     let answer = match desk.client().and_then(|it| it.get("/api/backups")) {
         Ok(answer) => answer,
         Err(cause) if cause.code_str() == "no_server" => {
-            let folder = crate::flows::backup::folder(&loaded(desk)?.config.site.data);
-            let items = crate::flows::backup::list(&folder, desk.now())?;
-            json!({"items": items, "next": null, "folder": folder})
+            let folder = copies::folder(&loaded(desk)?.config.site.data);
+            let (items, aside) = (copies::list(&folder, desk.now())?, copies::list_aside(&folder)?);
+            json!({"items": items, "next": null, "folder": folder, "aside": aside})
         }
         Err(cause) => return Err(cause),
     };
@@ -147,7 +161,12 @@ fn list(desk: &Desk) -> Result<()> {
             let made = if it["daily"] == true { "by itself" } else { "on demand" };
             table.row([&desk.ago(&it["at"]), &size(&it["bytes"]), made, text(it, "path")]);
         }
-        screen.table(&table, "no backups: wiki-browser backup makes one")
+        screen.table(&table, "no backups: wiki-browser backup makes one")?;
+        for path in answer["aside"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            let path = escape::line(path);
+            screen.note(&format!("put aside, and kept until you remove it: {path}"));
+        }
+        Ok(())
     })
 }
 
@@ -221,8 +240,11 @@ pub(in crate::cli) fn recover(desk: &Desk, args: &RecoverArgs) -> Result<u8> {
             (true, false) => screen.put("the database was damaged, and is whole now")?,
         }
         for fault in report["damage"].as_array().into_iter().flatten() {
-            desk.detail("damage", &escape::line(fault.as_str().unwrap_or_default()))?;
+            for line in fault.as_str().unwrap_or_default().lines() {
+                desk.detail("damage", &escape::line(line))?;
+            }
         }
+        desk.detail("lost", &line(report, "not_saved"))?;
         let mut table = Table::new(&["TABLE", "SAVED", "REFUSED", "ORPHANS", "CANNOT BE READ"]);
         for it in report["tables"].as_array().into_iter().flatten() {
             let [saved, refused, orphans] =

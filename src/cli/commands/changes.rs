@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::base::Result;
 use crate::cli::commands::{Desk, text};
 use crate::cli::escape;
+use crate::cli::screen::{Screen, Style};
 use crate::cli::short_id::Noun;
 use crate::cli::table::Table;
 
@@ -67,14 +68,27 @@ pub(super) fn describe(desk: &Desk, job: &Value) -> Result<()> {
     if more > 0 {
         desk.detail("changed", &format!("and {more} more"))?;
     }
-    let id = escape::line(text(job, "id"));
     let what = match text(changes, "state") {
-        "open" => format!(
-            "wiki-browser job restore {id} puts it back, wiki-browser job keep {id} leaves it"
-        ),
+        "open" => offer(job),
         "restored" => format!("put back by {}", text(changes, "decided_by_name")),
         "kept" => format!("kept by {}", text(changes, "decided_by_name")),
         _ => "nobody decided, and it is held no more".to_owned(),
     };
     desk.detail("", &escape::line(&what))
+}
+
+/// Says at a job's end what should be known of it, and what can be done about what it changed.
+pub(super) fn note(screen: &Screen, job: &Value) {
+    for warning in job["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let warning = escape::line(warning);
+        screen.note(&format!("{} {warning}", screen.paint(Style::Yellow, "warning:")));
+    }
+    if text(&job["changes"], "state") == "open" {
+        screen.note(&escape::line(&offer(job)));
+    }
+}
+
+fn offer(job: &Value) -> String {
+    let id = text(job, "id");
+    format!("wiki-browser job restore {id} puts it back, wiki-browser job keep {id} leaves it")
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::base::{Error, ErrorKind, Result};
 use crate::cli::commands::job::log_route;
 use crate::cli::commands::site::Absence;
-use crate::cli::commands::{Desk, line, text};
+use crate::cli::commands::{Desk, changes, line, text};
 use crate::cli::screen::{Form, Style};
 use crate::cli::{escape, table, when};
 use crate::client::{Client, Events, Next};
@@ -41,6 +41,7 @@ struct Watch<'d> {
     offsets: [(&'static str, u64); 2],
     has_progress_line: bool,
     shows_progress: bool,
+    absence: Absence,
 }
 
 /// Watches a job and returns the exit code: 0 if it succeeded, 1 otherwise.
@@ -57,26 +58,16 @@ pub(super) fn run(desk: &Desk, client: &Client, follow: &Follow) -> Result<u8> {
         offsets: [("stdout", 0), ("stderr", 0)],
         has_progress_line: false,
         shows_progress,
+        absence: Absence::default(),
     };
     let mut events = client.events(None);
-    let mut absence = Absence::default();
     // The stream stands before the first look, so that no change falls between the two.
     watch.wait_or_pause(&mut events)?;
     loop {
         match watch.look() {
-            Ok(Some(job)) => {
-                let was_away = absence.is_on();
-                absence.end(desk);
-                if was_away {
-                    watch.say_when_it_ended(&job);
-                }
-                return watch.end(&job);
-            }
-            Ok(None) => absence.end(desk),
-            Err(cause) if is_absence(&cause) => {
-                watch.clear();
-                absence.goes_on(desk, cause)?;
-            }
+            Ok(Some(job)) => return watch.end(&job),
+            Ok(None) => {}
+            Err(cause) if is_absence(&cause) => watch.goes_on_without(cause)?,
             Err(cause) => return Err(cause),
         }
         watch.wait_or_pause(&mut events)?;
@@ -103,6 +94,12 @@ impl Watch<'_> {
     /// Looks at the job and prints what is new; returns it if it has ended.
     fn look(&mut self) -> Result<Option<Value>> {
         let job = self.client.get(&format!("/api/agent/jobs/{}", self.follow.id))?;
+        let was_away = self.absence.is_on();
+        if was_away {
+            self.clear();
+        }
+        // Before what is new is told: it was seen by the server that is there again.
+        self.absence.end(self.desk);
         let status = text(&job, "status");
         if status != self.status {
             self.clear();
@@ -120,6 +117,9 @@ impl Watch<'_> {
         let has_ended = !matches!(status, "queued" | "running");
         if !has_ended {
             self.progress(&job);
+        } else if was_away {
+            self.clear();
+            self.say_when_it_ended(&job);
         }
         Ok(has_ended.then_some(job))
     }
@@ -148,8 +148,14 @@ impl Watch<'_> {
         self.desk.screen.note(how);
     }
 
-    /// Waits for something new. A server that is away is found so by the next look, which says it.
-    fn wait_or_pause(&self, events: &mut Events<'_>) -> Result<()> {
+    /// Notes that the server is away.
+    fn goes_on_without(&mut self, cause: Error) -> Result<()> {
+        self.clear();
+        self.absence.goes_on(self.desk, cause)
+    }
+
+    /// Waits for something new. A server that was never there is found so by the next look.
+    fn wait_or_pause(&mut self, events: &mut Events<'_>) -> Result<()> {
         match self.wait(events) {
             Err(cause) if is_absence(&cause) => {
                 std::thread::sleep(LOOK_INTERVAL);
@@ -159,11 +165,12 @@ impl Watch<'_> {
         }
     }
 
-    fn wait(&self, events: &mut Events<'_>) -> Result<()> {
+    fn wait(&mut self, events: &mut Events<'_>) -> Result<()> {
         let subject = format!("job:{}", self.follow.id);
         let often = self.follow.log || self.shows_progress;
         let interval = if often { LOOK_INTERVAL } else { FALLBACK_INTERVAL };
         let deadline = Instant::now() + interval;
+        let mut is_broken = false;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match events.next(left)? {
@@ -171,6 +178,14 @@ impl Watch<'_> {
                     if left.is_zero() {
                         return Ok(());
                     }
+                }
+                // A stream may break off alone: whether a server is there says the next connection.
+                Next::Lost(cause) if cause.code_str() == "connection_lost" && !is_broken => {
+                    is_broken = true;
+                }
+                // Said now: the next look asks a server that was there again and again.
+                Next::Lost(cause) if self.absence.was_there() => {
+                    return self.goes_on_without(cause);
                 }
                 _ => return Ok(()),
             }
@@ -251,8 +266,10 @@ impl Watch<'_> {
                     screen.note(&format!("  {}", escape::line(words)));
                 }
             }
-            // What a script wants of a job that made a proposal is its id.
-            match job["proposal_id"].as_str() {
+            changes::note(screen, job);
+            // What a script wants of a job that made a proposal is its id; what a job proposed that
+            // did not succeed is void.
+            match job["proposal_id"].as_str().filter(|_| text(job, "status") == "succeeded") {
                 Some(proposal) => screen.put(&escape::line(proposal)),
                 None => Ok(()),
             }

@@ -4,7 +4,7 @@ use camino::Utf8Path;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use crate::base::limit::{TEXT_INPUT_BYTES_MAX, parse_duration};
+use crate::base::limit::TEXT_INPUT_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
 use crate::cli::commands::changes;
 use crate::cli::commands::follow::{self, Follow};
@@ -26,6 +26,7 @@ pub(in crate::cli) enum JobCommand {
         id: String,
     },
     /// Watch a job until it ends; exits 0 if it succeeded, 1 otherwise
+    #[command(after_help = "A server that goes away meanwhile is waited for, 120s at most.")]
     Follow {
         /// Id of the job
         id: String,
@@ -119,7 +120,8 @@ pub(in crate::cli) struct ListArgs {
 #[command(after_help = "\
 An input is NAME=VALUE; NAME=@FILE takes the value from a file (@- is standard input), and
 NAME:=JSON is taken as it is. What follows from another input is left out. The kinds and their
-inputs are in the script; `wiki-browser check --print` lists them.
+inputs are in the script; `wiki-browser check --print` lists them. With --wait a server that goes
+away meanwhile is waited for, 120s at most.
 
 Examples:
   wiki-browser job create incorporate topic_id=7f3a --wait
@@ -230,6 +232,7 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
         desk.detail(name, &line(job, name))?;
     }
     desk.detail("waits", &line(&job["waiting"], "message"))?;
+    desk.detail("priority", &number(job, "priority"))?;
     desk.detail("by", &line(job, "requested_by_name"))?;
     for (name, at) in [
         ("asked", "created_at"),
@@ -238,7 +241,7 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
         ("ended", "completed_at"),
         ("try again", "retry_at"),
     ] {
-        desk.detail(name, &escape::line(&desk.ago(&job[at])))?;
+        desk.detail(name, &escape::line(&when::exact(desk.now(), text(job, at))))?;
     }
     desk.detail("exit code", &number(job, "exit_code"))?;
     desk.detail("signal", &escape::line(&scalar(&job["signal"])))?;
@@ -247,8 +250,8 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
     if !job["result"].is_null() {
         desk.detail("result", &escape::line(&scalar(&job["result"])))?;
     }
-    if !job["warnings"].as_array().is_none_or(Vec::is_empty) {
-        desk.detail("warnings", &escape::line(&job["warnings"].to_string()))?;
+    for warning in job["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        desk.detail("warning", &escape::line(warning))?;
     }
     changes::describe(desk, job)?;
     for (name, value) in job["inputs"].as_object().into_iter().flatten() {
@@ -278,7 +281,7 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
     for (name, value) in given {
         let value = value_of(desk, &client, &kind, name, value)?;
         if body.insert(name.to_owned(), value).is_some() {
-            return Err(Error::invalid(format!("`{name}` is given twice")));
+            return Err(Error::invalid(format!("`{name}` is given twice")).hint("give it once"));
         }
     }
     if let Some(priority) = args.priority {
@@ -290,7 +293,7 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
             return Err(Error::invalid(message)
                 .hint("with --idempotency-key write a time: --not-before 2026-01-02T03:04:05Z"));
         }
-        body.insert("not_before".to_owned(), json!(point_in_time(desk, when)?));
+        body.insert("not_before".to_owned(), json!(when::point(desk.now(), when)?));
     }
     let body = Value::Object(body);
     let answer = match &args.idempotency_key {
@@ -309,7 +312,7 @@ fn retry(
 ) -> Result<u8> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
-    let not_before = not_before.map(|it| point_in_time(desk, it)).transpose()?;
+    let not_before = not_before.map(|it| when::point(desk.now(), it)).transpose()?;
     let body = json!({"when_allowed": when_allowed, "not_before": not_before});
     let answer = client.create(&format!("/api/agent/jobs/{id}/retry"), &body)?;
     accepted(desk, &client, &answer, wait, log)
@@ -449,7 +452,8 @@ fn value_of(
     let sort = declared.and_then(|input| input["type"].as_str()).unwrap_or_default();
     if let Given::Json(json) = given {
         return serde_json::from_str(json)
-            .context(ErrorKind::Invalid, || format!("`{name}` is not JSON"));
+            .context(ErrorKind::Invalid, || format!("`{name}` is not JSON"))
+            .map_err(|cause| cause.hint("with `=` it is taken as text"));
     }
     let value = input_text(name, given)?;
     match sort {
@@ -463,22 +467,12 @@ fn value_of(
             _ => {
                 let shown = crate::base::truncate_chars(&value, 60);
                 let wanted = if sort == "number" { "a number" } else { "true or false" };
-                Err(Error::invalid(format!("`{name}` is {wanted}, not `{shown}`")))
+                Err(Error::invalid(format!("`{name}` is {wanted}, not `{shown}`"))
+                    .hint("wiki-browser check --print shows what the kind takes"))
             }
         },
         _ => Ok(json!(value)),
     }
-}
-
-fn point_in_time(desk: &Desk, given: &str) -> Result<String> {
-    if let Some(at) = when::parse(given) {
-        return Ok(at.rfc3339());
-    }
-    let wait = parse_duration(given.strip_prefix('+').unwrap_or(given)).map_err(|cause| {
-        cause.hint("a time is written 2026-01-02T03:04:05Z, a wait is written +30s, 5m or 2h")
-    })?;
-    let ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-    Ok(desk.now().plus(ms).rfc3339())
 }
 
 #[cfg(test)]

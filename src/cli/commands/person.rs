@@ -53,7 +53,8 @@ Example:
     },
     /// List the persons of the site
     List,
-    /// End a person's sessions, tokens and open pages, at once; what they did stays theirs
+    /// End a person's sessions, tokens, open pages and waiting jobs, at once; what they did stays
+    /// theirs, and jobs that run go on
     Disable {
         /// Name of the person
         name: String,

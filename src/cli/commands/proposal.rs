@@ -292,7 +292,8 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
         return Err(refusal);
     }
     if asks && !confirmed(proposal)? {
-        return Err(Error::conflict("not_confirmed", "nothing was approved"));
+        return Err(Error::conflict("not_confirmed", "nothing was approved")
+            .hint("answer y, or approve with --yes"));
     }
     let mut body = json!({
         "text_digest": digest, "base_source_sha": text(proposal, "base_source_sha"),

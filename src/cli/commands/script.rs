@@ -26,9 +26,6 @@ pub(in crate::cli) struct CheckArgs {
     /// Also print what the script declares, as JSON
     #[arg(long)]
     print: bool,
-    /// Also look at the machine (not built in this release; wiki-browser doctor looks at it)
-    #[arg(long)]
-    deep: bool,
 }
 
 /// `render`.
@@ -50,13 +47,6 @@ pub(in crate::cli) struct RenderArgs {
 
 /// Reads the script and the personas, and says what is wrong with them; returns 0 or 1.
 pub(in crate::cli) fn check(desk: &Desk, args: &CheckArgs) -> Result<u8> {
-    if args.deep {
-        return Err(Error::unavailable("check --deep is not built in this release")
-            .code("not_built")
-            .hint(
-                "check without --deep reads the script; wiki-browser doctor looks at the machine",
-            ));
-    }
     let path = desk.script()?;
     match script::load(&path) {
         Ok(loaded) => match crate::flows::personas::check(&loaded.config.folder) {

@@ -180,6 +180,11 @@ impl Absence {
         if since.elapsed() > RESTART_WAIT_MAX { Err(cause) } else { Ok(()) }
     }
 
+    /// Returns whether the server was there once.
+    pub(super) fn was_there(&self) -> bool {
+        self.was_there
+    }
+
     /// Returns whether the server is away.
     pub(super) fn is_on(&self) -> bool {
         self.since.is_some()

@@ -10,6 +10,9 @@ use crate::cli::short_id::{items, shorten};
 use crate::cli::table::Table;
 use crate::client::query;
 
+/// Most tokens that a refusal names.
+const NAMED_MAX: usize = 10;
+
 /// What a token may be used for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(in crate::cli) enum ScopeWord {
@@ -113,6 +116,7 @@ fn list(desk: &Desk, person: Option<&str>) -> Result<()> {
             let state = match (it["revoked_at"].is_null(), ends.ends_with(" ago")) {
                 (false, _) => "revoked",
                 (true, true) => "ended",
+                (true, false) if it["person_disabled"] == true => "disabled",
                 (true, false) => "alive",
             };
             let used = desk.ago(&it["last_used_at"]);
@@ -140,9 +144,11 @@ fn revoke(desk: &Desk, given: &str, person: Option<&str>) -> Result<()> {
             return Err(Error::not_found(format!("no token `{}` is alive", given.escape_debug()))
                 .hint("wiki-browser token list names them"));
         }
-        _ => {
+        several => {
+            let named = |it: &&Value| format!("{} of {}", text(it, "id"), text(it, "person"));
+            let named: Vec<String> = several.iter().map(named).take(NAMED_MAX).collect();
             return Err(Error::invalid(format!("several tokens fit `{}`", given.escape_debug()))
-                .hint("give the id, or --person"));
+                .hint(format!("give the id: {}", named.join(", "))));
         }
     };
     let done = client.delete(&format!("/api/tokens/{id}"))?;

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::base::limit::MESSAGE_BYTES_MAX;
@@ -68,6 +68,7 @@ pub(in crate::cli) enum TopicCommand {
 
 /// `topic create`.
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("place").required(true).args(["quote", "global"]))]
 #[command(after_help = "Examples:
   wiki-browser topic create --source guide.md --quote 'old words' --body 'Say it simpler'
   wiki-browser topic create --source guide.md --global < thoughts.txt")]
@@ -76,7 +77,7 @@ pub(in crate::cli) struct CreateArgs {
     #[arg(long, value_name = "PATH")]
     source: String,
     /// Words of the source that the topic is about, exactly as they stand there
-    #[arg(long, value_name = "TEXT", required_unless_present = "global")]
+    #[arg(long, value_name = "TEXT")]
     quote: Option<String>,
     /// Words right before the quote, if it occurs twice
     #[arg(long, value_name = "TEXT", requires = "quote")]
@@ -85,7 +86,7 @@ pub(in crate::cli) struct CreateArgs {
     #[arg(long, value_name = "TEXT", requires = "quote")]
     suffix: Option<String>,
     /// About the whole source
-    #[arg(long, conflicts_with = "quote")]
+    #[arg(long)]
     global: bool,
     /// Title; without it, the first line of the message stands for it
     #[arg(long, value_name = "TEXT")]

@@ -100,7 +100,8 @@ fn caps(desk: &Desk, answer: &Value) -> Result<()> {
                 _ => time(number as i64),
             }
         };
-        let of = cap["of"].as_str().map_or_else(String::new, |it| format!(" of {it}"));
+        let of = cap["display_name"].as_str().or_else(|| cap["of"].as_str());
+        let of = of.map_or_else(String::new, |it| format!(" of {it}"));
         let spent = match cap["is_spent"].as_bool() {
             Some(true) => format!(": used up until {}", text(cap, "frees_at")),
             _ => String::new(),

@@ -166,6 +166,14 @@ fn check_work_tree(folder: &Utf8Path) -> Result<()> {
     if work_tree(folder).is_some() {
         return Ok(());
     }
+    let is_bare = |it: &&Utf8Path| {
+        it.join("HEAD").is_file() && it.join("objects").is_dir() && it.join("refs").is_dir()
+    };
+    if let Some(bare) = folder.ancestors().find(is_bare) {
+        return Err(Error::invalid(format!("{bare} is a bare repository: it has no files"))
+            .code("no_work_tree")
+            .hint("clone it, and make the site in the clone"));
+    }
     Err(Error::invalid(format!("{folder} is not in a git work tree"))
         .code("no_work_tree")
         .hint("sources are files of a git repository: run git init first, or go to one"))

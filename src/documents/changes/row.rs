@@ -111,7 +111,8 @@ pub fn decide(tx: &Tx<'_>, job: &JobId, state: ChangesState, by: &Actor) -> Resu
     let params = named_params! {":job": job, ":state": state, ":by": by, ":now": tx.now()};
     if tx.prepare_cached(DECIDE)?.execute(params)? == 0 {
         let message = format!("the changes of job {job} are decided about already");
-        return Err(Error::conflict("already_decided", message));
+        let hint = "wiki-browser job show says what became of them";
+        return Err(Error::conflict("already_decided", message).hint(hint));
     }
     let data = json!({"id": job, "changes": state});
     let event = Event::new(EventKind::ChangesDecided, format!("job:{job}"), by.clone(), data);

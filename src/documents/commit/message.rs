@@ -122,7 +122,7 @@ fn is_harmful(it: char) -> bool {
 }
 
 fn refusal(why: &str) -> Error {
-    Error::invalid(why).code("bad_message")
+    Error::invalid(why).code("bad_message").hint("plain text, and the subject in one line")
 }
 
 #[cfg(test)]

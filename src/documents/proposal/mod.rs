@@ -413,7 +413,7 @@ fn ids_of(
 }
 
 fn missing(id: &ProposalId) -> Error {
-    Error::not_found(format!("no proposal {id}"))
+    Error::not_found(format!("no proposal {id}")).hint("wiki-browser proposal list names them")
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Proposal> {

@@ -96,7 +96,8 @@ fn script(patient: &Patient<'_>) -> Finding {
         Patient::Site(loaded) => match loaded.warnings.len() {
             0 => Finding::ok(WHAT, format!("{} is fine", loaded.config.script)),
             count => {
-                let says = format!("{} has {count} warnings", loaded.config.script);
+                let ending = if count == 1 { "" } else { "s" };
+                let says = format!("{} has {count} warning{ending}", loaded.config.script);
                 Finding::warn(WHAT, says, check)
             }
         },

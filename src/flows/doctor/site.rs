@@ -2,8 +2,9 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::{Finding, Millis};
+use crate::base::{Clock, Finding, Millis};
 use crate::documents::Repo;
+use crate::flows::backup;
 use crate::process::{self, Children, FileLock};
 use crate::script::Loaded;
 use crate::store::events;
@@ -111,8 +112,16 @@ pub(super) fn database(data: &Utf8Path) -> Newest {
             Newest { finding, event }
         }
         Err(cause) => {
-            let advice =
-                cause.hint_str().unwrap_or("restore a backup, and keep this file").to_owned();
+            let advice = match (cause.hint_str(), backup::newest(data, Clock::system().now())) {
+                (Some(hint), _) => hint.to_owned(),
+                (None, Some(it)) => format!(
+                    "keep this file, and restore the newest backup: wiki-browser restore {}",
+                    it.path
+                ),
+                (None, None) => "keep this file; wiki-browser recover saves what can be read \
+                                 of it"
+                    .to_owned(),
+            };
             Newest { finding: Some(Finding::error(WHAT, cause.chain(), advice)), event: None }
         }
     }

@@ -78,12 +78,13 @@ fn limit_event(object: &Value, now: Millis, report: &mut Report) {
     let info = &object["rate_limit_info"];
     if info["status"] == "rejected" && info["isUsingOverage"] != true {
         let retry_at = info["resetsAt"].as_i64().and_then(|it| limit::of_seconds(it, now));
-        report.limit = Some(Limit { retry_at });
+        report.limit = Some(Limit { retry_at, is_prose: false });
     }
 }
 
 /// Returns the limit that ended the run, if one did: by its status, by its words, or by the line
-/// about the account's window before it.
+/// about the account's window before it. That line has the provider's own number: the time in the
+/// words is a time of day for people, perhaps of another zone.
 fn final_limit(object: &Value, now: Millis, report: &mut Report) -> Option<Limit> {
     let before = report.limit.take();
     if !report.is_error {
@@ -92,11 +93,9 @@ fn final_limit(object: &Value, now: Millis, report: &mut Report) -> Option<Limit
     let in_words = report.summary.as_deref().and_then(|it| limit::in_words(it, now));
     let has_status =
         object["api_error_status"].as_u64().is_some_and(|it| LIMIT_STATUSES.contains(&it));
-    let found = in_words.or(has_status.then_some(Limit { retry_at: None }));
-    match (found, before) {
-        (Some(Limit { retry_at: None }), Some(before)) => Some(before),
-        (found, before) => found.or(before),
-    }
+    let in_status = has_status.then_some(Limit { retry_at: None, is_prose: false });
+    let with_number = before.filter(|it| it.retry_at.is_some());
+    with_number.or(in_words).or(in_status).or(before)
 }
 
 fn blocks(object: &Value) -> impl Iterator<Item = &Value> {
@@ -337,6 +336,10 @@ mod tests {
         let rejected = event("rejected");
         let found = limit(&[&rejected, said, failed]).unwrap();
         assert_eq!(found.retry_at, Some(Millis(1_795_361_400_000)));
+        // The provider's number counts, not the time of day in the words.
+        let other = failed.replace(words, "You've hit your limit · resets 11pm (UTC)");
+        assert_eq!(limit(&[&rejected, said, &other]), Some(found));
+        assert_ne!(limit(&[&other]).unwrap().retry_at, found.retry_at);
         assert_eq!(limit(&[failed]).unwrap().retry_at, None);
         assert_eq!(limit(&[&event("allowed_warning"), fine]), None);
         assert_eq!(limit(&[&rejected, fine]), None);

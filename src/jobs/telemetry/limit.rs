@@ -19,6 +19,9 @@ const WORDS_CHARS_MAX: usize = 4_000;
 pub(in crate::jobs) struct Limit {
     /// When it is over, if the agent said so.
     pub(in crate::jobs) retry_at: Option<Millis>,
+    /// Whether it was read in text that an agent writes for people: a document about limits reads
+    /// the same, so that its time is not one that others wait for.
+    pub(in crate::jobs) is_prose: bool,
 }
 
 /// What stands in the messages of Claude Code, Codex and their providers, in small letters.
@@ -46,7 +49,12 @@ pub(in crate::jobs) fn in_words(text: &str, now: Millis) -> Option<Limit> {
     if !SAYINGS.iter().any(|it| small.contains(it)) {
         return None;
     }
-    Some(Limit { retry_at: when(&small, now) })
+    Some(Limit { retry_at: when(&small, now), is_prose: false })
+}
+
+/// The same in text for people.
+pub(in crate::jobs) fn in_prose(text: &str, now: Millis) -> Option<Limit> {
+    in_words(text, now).map(|it| Limit { is_prose: true, ..it })
 }
 
 /// Returns the time from seconds since 1970.

@@ -17,7 +17,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
     let mut lines: Vec<&str> = before.lines().collect();
     lines.push(line);
     let last = lines.split_off(lines.len().saturating_sub(LAST_LINES));
-    report.limit = last.iter().rev().find_map(|it| limit::in_words(it, now));
+    report.limit = last.iter().rev().find_map(|it| limit::in_prose(it, now));
     report.summary = Some(last.join("\n"));
     Reading::one(json!({"type": "text", "text": line}))
 }

@@ -61,6 +61,14 @@ fn caps_priority_and_holds_are_taken_as_written() {
     // Codex tells no cost, so what it spends is not seen by these caps.
     let unseen = loaded.warnings.iter().filter(|it| it.code == "cap-unseen").count();
     assert_eq!(unseen, 2, "{:?}", loaded.warnings);
+    // Of several engines each cap is told of once, with their names.
+    let more = "wb.engine \"f\" { type = \"process\", command = { \"x\" }, prompt = \"stdin\" }\n\
+        wb.kind \"l\" { about = \"a\", engine = \"f\", timeout = \"5m\", prompt = 'p' }\n";
+    let two = script("daily = { cost_usd = 5 }", "", "") + more;
+    let loaded = Site::with_head(&two).loaded();
+    let told: Vec<&str> = loaded.warnings.iter().map(|it| it.message.as_str()).collect();
+    let expected = "`cost_usd` of limits.daily does not count what engines \"e\", \"f\" spend";
+    assert_eq!(told, [expected]);
     let rest = script("daily = { cost_usd = 5 }", ", reads = \"claude-stream-json\"", "");
     let loaded = Site::with_head(&rest).loaded();
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);

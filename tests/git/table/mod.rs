@@ -81,7 +81,10 @@ impl Stand {
     /// The same with variables for the server.
     #[track_caller]
     pub(super) fn with(bench: Bench, env: &[(&str, &str)]) -> Stand {
-        let server = bench.serve_with(env);
+        // What is noticed on the side would change rows at any moment, also during a refusal.
+        let absent = env.iter().find(|it| it.0 == "WB_ABSENT").map_or("", |it| it.1);
+        let absent = format!("noticing,{absent}");
+        let server = bench.serve_with(&[env, &[("WB_ABSENT", absent.as_str())]].concat());
         let topic = bench.topic("guide.md", "The first line.", "Say it better.");
         let shown = bench.proposal("better", &topic);
         let dirs = user(&bench, "git rev-parse --absolute-git-dir --git-common-dir");

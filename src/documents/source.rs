@@ -166,12 +166,7 @@ impl Repo {
     /// `not_text`, `path_is_link` or `not_a_file`; `forbidden` with code `not_readable`.
     pub async fn source(&self, path: &SourcePath) -> Result<Source> {
         let found = self.settled().await?.source_settled(path).await;
-        found.map_err(|cause| match (cause.code_str(), cause.hint_str()) {
-            ("source_gone" | "not_a_source", None) => {
-                cause.hint("wiki-browser source list names the sources")
-            }
-            _ => cause,
-        })
+        found.map_err(with_hint)
     }
 
     async fn source_settled(&self, path: &SourcePath) -> Result<Source> {
@@ -200,10 +195,10 @@ impl Repo {
     /// # Errors
     /// As [`Repo::source`].
     pub async fn present(&self, path: &SourcePath) -> Result<(BlobId, String)> {
-        self.require_match(path)?;
+        self.require_match(path).map_err(with_hint)?;
         let read = self.read_working(path, SOURCE_BYTES_MAX).await;
         let entry = self.known_entry(path).await?;
-        let (_, bytes, _) = tracked_file(path, entry, read)?;
+        let (_, bytes, _) = tracked_file(path, entry, read).map_err(with_hint)?;
         let blob = self.hash(&bytes);
         Ok((blob, text_of(path, bytes)?))
     }
@@ -407,4 +402,14 @@ pub(in crate::documents) fn not_a_source(path: &SourcePath, why: &str) -> Error 
 pub(in crate::documents) fn dirty(path: &SourcePath) -> Error {
     Error::conflict("source_dirty", format!("{path} has changes that are not committed"))
         .hint("commit, stash or undo them first")
+}
+
+/// Says where the Sources are named to whoever asked for one that is not there.
+fn with_hint(cause: Error) -> Error {
+    match (cause.code_str(), cause.hint_str()) {
+        ("source_gone" | "not_a_source", None) => {
+            cause.hint("wiki-browser source list names the sources")
+        }
+        _ => cause,
+    }
 }

@@ -49,7 +49,8 @@ pub async fn find(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<Found> {
         return Err(Error::invalid(format!(
             "the name of a persona is 1 to {PERSONA_NAME_BYTES_MAX} letters, digits, `-` and `_`"
         ))
-        .code("bad_input"));
+        .code("bad_input")
+        .hint("wiki-browser persona list has them"));
     }
     let (root, asked) = (Root::open(folder)?, name.to_owned());
     let text = blocking(move || read(&root, &asked)).await?;

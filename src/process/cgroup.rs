@@ -22,6 +22,8 @@ use crate::process::launch::{LAUNCH_BYTES_MAX, read_small};
 
 /// How long killed processes may take to vanish.
 const KILL_MAX: Duration = Duration::from_millis(900);
+/// How long it may take until all in a cgroup are frozen; one that waits for a disk is not.
+const FREEZE_MAX: Duration = Duration::from_millis(200);
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// How many levels of cgroups that an agent made in its own are removed.
@@ -224,8 +226,12 @@ impl Cgroup {
 
     /// Returns whether any process is in it or below it; a cgroup that is gone has none.
     pub(in crate::process) fn has_processes(&self) -> io::Result<bool> {
+        self.says("populated 1")
+    }
+
+    fn says(&self, line: &str) -> io::Result<bool> {
         match fs::read_to_string(self.folder.join("cgroup.events")) {
-            Ok(text) => Ok(text.lines().any(|it| it == "populated 1")),
+            Ok(text) => Ok(text.lines().any(|it| it == line)),
             Err(cause) if is_gone(&cause) => Ok(false),
             Err(cause) => Err(cause),
         }
@@ -252,6 +258,11 @@ impl Cgroup {
             Err(cause) if is_gone(&cause) => return Ok(()),
             frozen => frozen?,
         }
+        // It takes a moment until each has stopped; one that has not could still fork.
+        let give_up_at = Instant::now() + FREEZE_MAX;
+        while !self.says("frozen 1")? && Instant::now() < give_up_at {
+            std::thread::sleep(LOOK_EVERY);
+        }
         let killed = self.kill_each(0);
         write(&frozen, "0")?;
         killed
@@ -268,10 +279,14 @@ impl Cgroup {
 
     /// Returns whether a process is in this very cgroup now.
     fn holds(&self, pid: i32) -> bool {
-        let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-        let path = text.lines().find_map(|line| line.strip_prefix("0::"));
-        let is_here = path.is_some_and(|it| self.folder.ends_with(it.trim_start_matches('/')));
-        is_here && Stat::of(pid).is_some()
+        let is_here = |file: &std::path::Path| {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            let path = text.lines().find_map(|line| line.strip_prefix("0::"));
+            path.is_some_and(|it| self.folder.ends_with(it.trim_start_matches('/')))
+        };
+        // The first thread of a process may have ended, and is in no cgroup then.
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        threads.map(|it| it.path().join("cgroup")).any(|it| is_here(&it)) && Stat::of(pid).is_some()
     }
 
     /// Kills until nothing is left, and removes it. Returns whether anything had to be killed.
@@ -290,6 +305,12 @@ impl Cgroup {
                 .hint("look at its file cgroup.procs; the lane stays held until they are gone"));
             }
             self.kill().context(ErrorKind::Unavailable, cannot)?;
+            // The kernel's way reaches threads one by one, and no process whose first one ended.
+            match self.kill_each(0) {
+                Err(cause) if !is_gone(&cause) => Err(cause),
+                _ => Ok(()),
+            }
+            .context(ErrorKind::Unavailable, cannot)?;
             std::thread::sleep(LOOK_EVERY);
         }
         self.remove(0).context(ErrorKind::Unavailable, cannot)?;

@@ -151,7 +151,8 @@ pub fn carries_mark(pid: i32, name: &str) -> Option<String> {
 /// As [`Stat::read`].
 pub(in crate::process) fn read_mark(pid: i32, name: &str) -> io::Result<Option<String>> {
     let read = |path: &str| read_proc(path, ENVIRON_BYTES_MAX);
-    let Some(own) = read(&format!("/proc/{pid}/environ"))? else { return Ok(None) };
+    // Of one whose first thread ended, some kernels say nothing and others that it is gone.
+    let own = read(&format!("/proc/{pid}/environ"))?.unwrap_or_default();
     let found = value_in(&own, name);
     if found.is_some() || !own.is_empty() {
         return Ok(found);

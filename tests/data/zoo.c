@@ -223,6 +223,8 @@ static void last(const char *word) {
     if (file < 0 || read(file, line, sizeof line - 1) < 1) exit(9);
     int server = 0;
     sscanf(strrchr(line, ')') + 2, "%*c %d", &server);
+    /* Stopped first: it must not begin to end anybody when its server is gone. */
+    kill(guard, SIGSTOP);
     if (server > 1) kill(server, SIGKILL);
   }
   if (strcmp(word, "kill") == 0 || strcmp(word, "both") == 0) kill(guard, SIGKILL);

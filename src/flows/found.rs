@@ -8,13 +8,13 @@ use crate::base::limit::{SOURCE_BYTES_MAX, TITLE_BYTES_MAX};
 use crate::base::{
     Actor, BlobId, Error, ErrorKind, Ids, ProposalId, Result, SourcePath, TopicId, truncate_chars,
 };
+use crate::documents::TopicStatus;
 use crate::documents::proposal::{self, NewProposal};
 use crate::documents::topic::{self, NewTopic};
-use crate::documents::{TopicStatus, placement};
-use crate::flows::Site;
 use crate::flows::incorporate::{
     AgentAnchor, Inserted, ProposalRequest, judge_others, refuse_text, require_own_base,
 };
+use crate::flows::{Site, judge};
 use crate::jobs::{self, Job, Verb};
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
@@ -97,23 +97,14 @@ pub async fn propose(
                 summary: sent.summary.clone(),
             };
             let made = proposal::insert(tx, &ids, new)?;
-            for (topic, placed, by) in &placements {
-                placement::put_proposed(tx, topic, &made.proposed_sha, placed, by)?;
-            }
+            judge::keep(tx, &made.proposed_sha, &placements)?;
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"id": made.id}))?;
             }
             Ok(made)
         })
         .await?;
-    Ok(Inserted {
-        proposal_id: made.id,
-        topic_id: made.topic_id,
-        revision_number: made.revision_number,
-        proposed_sha: made.proposed_sha,
-        text_digest: made.text_digest,
-        fate: judged.fate,
-    })
+    Ok(Inserted::of(made, judged.fate))
 }
 
 fn refuse_title(title: Option<&str>) -> Result<()> {

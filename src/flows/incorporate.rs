@@ -11,7 +11,7 @@ use crate::base::{BlobId, Error, ErrorKind, ProposalId, Result, SourcePath, Topi
 use crate::documents::anchor::PairMap;
 use crate::documents::proposal::lineage::{self, How, Origin, Rework};
 use crate::documents::proposal::{self, NewProposal};
-use crate::documents::{Fate, Placed, Placement, anchor, topic};
+use crate::documents::{Fate, Placed, Placement, Proposal, anchor, topic};
 use crate::flows::judge::{self, Judge, Judged};
 use crate::flows::{Site, several};
 use crate::jobs::{self, Job, Verb};
@@ -124,14 +124,21 @@ pub async fn propose(
             Ok(made)
         })
         .await?;
-    Ok(Inserted {
-        proposal_id: made.id,
-        topic_id: made.topic_id,
-        revision_number: made.revision_number,
-        proposed_sha: made.proposed_sha,
-        text_digest: made.text_digest,
-        fate: judged.fate,
-    })
+    Ok(Inserted::of(made, judged.fate))
+}
+
+impl Inserted {
+    /// Says what a proposal became, and what it does to the other Topics.
+    pub(super) fn of(made: Proposal, fate: Vec<Fate>) -> Inserted {
+        Inserted {
+            proposal_id: made.id,
+            topic_id: made.topic_id,
+            revision_number: made.revision_number,
+            proposed_sha: made.proposed_sha,
+            text_digest: made.text_digest,
+            fate,
+        }
+    }
 }
 
 fn reworked(it: Rework) -> Origin {

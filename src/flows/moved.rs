@@ -70,7 +70,7 @@ pub async fn source_moved(works: &Works, path: &SourcePath) -> Result<Vec<Follow
             continue;
         }
         // A text for a Source that did not exist has nothing in common with what stands there now.
-        if it.base_source_sha == works.repo.absent() {
+        if it.base_source_sha.is_absent() {
             continue;
         }
         if it.proposed_sha == current || is_known(works, &it, &current).await? {

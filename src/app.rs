@@ -239,6 +239,8 @@ async fn serve_site(
         let told = vec![flows::notice::placing(), flows::notice::following()];
         let presence = edge.traffic.presence();
         tracker.spawn(flows::notice::serve(site.works.clone(), presence, told, stop.clone()));
+    }
+    if !fault::is_absent("indexing") {
         tracker.spawn(flows::search::serve(site.works.clone(), stop.clone()));
     }
     let routes = http::site_routes(&edge, &site);

@@ -19,7 +19,7 @@ fn count(bench: &Bench, table: &str) -> i64 {
 #[test]
 fn a_request_notices_that_the_repository_has_changed() {
     let bench = Bench::new();
-    let server = bench.serve();
+    let server = bench.serve_with(&[("WB_ABSENT", "noticing")]);
     ready(&bench);
     assert_eq!(names(&bench, "second", &[]), ["source guide.md"]);
     bench.write("guide.md", "# Guide\n\nA giraffe.\n");

@@ -83,7 +83,7 @@ impl Stand {
     pub(super) fn with(bench: Bench, env: &[(&str, &str)]) -> Stand {
         // What is noticed on the side would change rows at any moment, also during a refusal.
         let absent = env.iter().find(|it| it.0 == "WB_ABSENT").map_or("", |it| it.1);
-        let absent = format!("noticing,{absent}");
+        let absent = format!("noticing,indexing,{absent}");
         let server = bench.serve_with(&[env, &[("WB_ABSENT", absent.as_str())]].concat());
         let topic = bench.topic("guide.md", "The first line.", "Say it better.");
         let shown = bench.proposal("better", &topic);

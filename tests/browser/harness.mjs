@@ -4,12 +4,9 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import { chromium } from "playwright-core";
-import { Site, until } from "./site.mjs";
+import { DESKTOP, PHONE, Site, until } from "./site.mjs";
 
-export { Site, until };
-
-export const DESKTOP = { width: 1280, height: 900 };
-export const PHONE = { width: 390, height: 844 };
+export { DESKTOP, PHONE, Site, until };
 
 let browser;
 

@@ -11,6 +11,9 @@ const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..")
 const TARGET = process.env.CARGO_TARGET_DIR ?? path.join(ROOT, "target");
 const PATIENCE_MS = 20_000;
 
+export const DESKTOP = { width: 1280, height: 900 };
+export const PHONE = { width: 390, height: 844 };
+
 // What every agent of a test begins with: its prompt is a list of assignments.
 const AGENT = `eval "$(cat)"
 propose() { "$wb_agent" insert-proposal --topic-id "$topic" --base-sha "$base" "$@"; }

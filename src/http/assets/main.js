@@ -4,6 +4,7 @@
 
 const MODULES = {
   // name in `data-module` → its module, which exports `start(element)`.
+  reader: () => import("./reader.js"),
 };
 
 for (const element of document.querySelectorAll("[data-module]")) {

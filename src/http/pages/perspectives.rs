@@ -11,6 +11,7 @@ use crate::base::{Result, SourcePath};
 use crate::flows::perspectives::{ViewQuery, ViewRequest};
 use crate::flows::{self, Site};
 use crate::http::markdown::{Html, Renderer};
+use crate::http::pages::holder::{self, Holder};
 use crate::http::pages::passages::{self, LINES_MAX, Line};
 use crate::http::pages::time::At;
 use crate::http::pages::view::{List, read};
@@ -78,6 +79,7 @@ struct PerspectivePage {
     tab: Tab,
     /// The view as it is read; one that is too large is shown as its lines.
     html: Option<Html>,
+    holder: Option<Holder>,
     lines: Vec<Line>,
     lines_total: usize,
     earlier: Option<usize>,
@@ -155,6 +157,7 @@ pub(super) async fn show(
     let html =
         (body.len() <= RENDERED_TEXT_BYTES_MAX).then(|| renderer.message(&body, folder, "md-"));
     reply::page(&PerspectivePage {
+        holder: holder::of(site, &caller, &path).await?,
         frame,
         address: form::document_at(path.as_str()),
         path: path.to_string(),

@@ -113,7 +113,7 @@ pub(super) fn show(call: &Call, mut reading: Reading) -> Result<Response> {
     passages::sort(&mut reading.source.topics);
     let Reading { frame, source, rendered, tabs, commits } = &reading;
     let address = form::document_at(&source.path);
-    let live = format!("source:{}", address.trim_start_matches("/d/"));
+    let live = form::source_subject(&source.path);
     let facts = Facts { source, live: &live };
     let contents = contents(rendered);
     let text = Text { source, html: &rendered.html };

@@ -102,6 +102,7 @@ export class Compose {
 
   startPicking() {
     const blocks = [...this.reader.text.querySelectorAll("[data-b]")];
+    if (this.reader.isLines) return this.open(null);
     const seen = blocks.findIndex((it) => it.getBoundingClientRect().bottom > 90);
     if (seen < 0) return this.open(null);
     this.blocks = blocks;
@@ -272,6 +273,7 @@ export class Compose {
   async resolve(about) {
     const { path } = this.reader.root.dataset;
     const query = new URLSearchParams({ path, blob: this.reader.blob, from: about.from, to: about.to });
+    if (this.reader.isLines) query.set("text", "1");
     about.passage ??= await ask(`/api/source/passage?${query}`);
     if (this.about === about) this.quote.textContent = about.passage.quote;
     return about.passage;
@@ -346,6 +348,10 @@ export class Compose {
   /** The document has changed under the form: what was typed stays. */
   outdated() {
     this.trouble.textContent = "The document has changed meanwhile. ";
+    if (this.reader.isLines) {
+      this.trouble.append("Keep what you wrote, reload the page, and select the words again.");
+      return;
+    }
     this.trouble.append(button("Show its new text", async () => {
       const kept = [this.body.value, this.heading.value, this.moving];
       this.close();

@@ -1,6 +1,6 @@
 // Between places in blocks and ranges of the page, and the marks on the words of Topics.
 
-import { point } from "./margin.js";
+import { point, trimmed, written } from "./margin.js";
 
 const DOUBTFUL = ["rewritten", "ambiguous"];
 
@@ -41,8 +41,21 @@ function unitsBefore(block, node, offset) {
   return before.toString().length;
 }
 
+/** Returns what is selected of a text: `{ from, to }`, or nothing. */
+export function selectedIn(text) {
+  const selection = getSelection();
+  if (selection.rangeCount === 0 || selection.isCollapsed) return null;
+  const range = selection.getRangeAt(0);
+  if (!text.contains(range.commonAncestorContainer)) return null;
+  const touched = pointsOf(text, range);
+  const found = touched && trimmed(touched.blocks.map((it) => it.textContent), touched.from, touched.to);
+  if (!found) return null;
+  const at = (index, unit) => written({ block: Number.parseInt(touched.blocks[index].dataset.b, 10), unit });
+  return { from: at(found.first, found.from), to: at(found.last, found.to) };
+}
+
 /** Returns the blocks that a range touches, and where it begins and ends in the first and last. */
-export function pointsOf(text, range) {
+function pointsOf(text, range) {
   const first = blockOf(range.startContainer);
   const last = blockOf(range.endContainer);
   let blocks;

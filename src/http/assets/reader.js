@@ -1,9 +1,8 @@
 // The document's page: notes beside their words, and words that become Topics.
 
-import { arrange, neighbour, trimmed, written } from "./margin.js";
+import { arrange, neighbour } from "./margin.js";
 import { Compose } from "./compose.js";
-import { Paint, blockOf, pointsOf, rangeOf } from "./paint.js";
-import * as live from "./live.js";
+import { Paint, blockOf, rangeOf, selectedIn } from "./paint.js";
 import { bind } from "./keys.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
@@ -46,10 +45,12 @@ class Reader {
   constructor(root) {
     this.root = root;
     this.mayWrite = "mayWrite" in root.dataset;
+    /** Whether the lines of the text are shown as they are: its notes are a plain list. */
+    this.isLines = "text" in root.dataset;
     this.paint = new Paint();
     this.bar();
     this.compose = new Compose(this);
-    root.classList.add("is-set");
+    if (!this.isLines) root.classList.add("is-set");
     this.read();
     root.addEventListener("click", (event) => this.clicked(event));
     root.addEventListener("wb:swapped", (event) => this.swapped(event));
@@ -63,6 +64,7 @@ class Reader {
     addEventListener("hashchange", () => this.hashed());
     this.hashed();
     root.dataset.ready = "";
+    performance.mark("wb-reader-ready");
   }
 
   get text() { return this.root.querySelector("#text"); }
@@ -88,7 +90,7 @@ class Reader {
     const placed = this.placed().length;
     this.count.textContent = `${this.notes.length} ${this.notes.length === 1 ? "Topic" : "Topics"}`;
     this.steps.forEach((it) => { it.disabled = placed === 0; });
-    this.barElement.hidden = this.notes.length === 0 && !this.mayWrite;
+    this.barElement.hidden = this.isLines || (this.notes.length === 0 && !this.mayWrite);
   }
 
   blocks() {
@@ -261,6 +263,7 @@ class Reader {
   /** Has the new text, unless somebody writes about the old one. */
   async reload() {
     if (this.compose.isOpen) return this.compose.outdated();
+    if (this.isLines) return location.reload();
     if (this.isLoading) return;
     this.isLoading = true;
     const kept = this.anchor();
@@ -319,18 +322,8 @@ class Reader {
 
   // --- selections ---
 
-  /** Returns what is selected of the text: where, and its range. */
+  /** Returns what is selected of the text. */
   selected() {
-    const selection = getSelection();
-    if (selection.rangeCount === 0 || selection.isCollapsed) return null;
-    const range = selection.getRangeAt(0);
-    if (!this.text.contains(range.commonAncestorContainer)) return null;
-    const touched = pointsOf(this.text, range);
-    if (!touched) return null;
-    const { blocks, from, to } = touched;
-    const found = trimmed(blocks.map((it) => it.textContent), from, to);
-    if (!found) return null;
-    const at = (block, unit) => written({ block: Number.parseInt(block.dataset.b, 10), unit });
-    return { from: at(blocks[found.first], found.from), to: at(blocks[found.last], found.to) };
+    return selectedIn(this.text);
   }
 }

@@ -1,6 +1,7 @@
 //! Perspectives on the real server: made once, kept by version, stale when something changed; and
 //! kinds that are a script block and a skill folder, nothing more.
 
+mod again;
 mod hostile;
 mod kinds;
 

@@ -67,13 +67,35 @@ impl Ask {
         Ok(ask)
     }
 
+    /// Returns the single words that are wanted, each an expression with its words; of a phrase
+    /// each of its words.
+    pub(super) fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for term in &self.wanted {
+            for (place, word) in term.words.iter().enumerate() {
+                let is_prefix = term.is_prefix && place + 1 == term.words.len();
+                let expression = Term { words: vec![word.clone()], is_prefix }.expression();
+                if !words.contains(&expression) {
+                    words.push(expression);
+                }
+            }
+        }
+        words
+    }
+
+    /// Returns what is wanted as an expression, without what is not.
+    pub(super) fn wanted_expression(&self) -> String {
+        let wanted: Vec<String> = self.wanted.iter().map(Term::expression).collect();
+        wanted.join(" AND ")
+    }
+
     /// Returns the expression that the index understands.
     pub(super) fn expression(&self) -> String {
-        let wanted: Vec<String> = self.wanted.iter().map(Term::expression).collect();
+        let wanted = self.wanted_expression();
         let unwanted: Vec<String> = self.unwanted.iter().map(Term::expression).collect();
         match unwanted.is_empty() {
-            true => wanted.join(" AND "),
-            false => format!("({}) NOT ({})", wanted.join(" AND "), unwanted.join(" OR ")),
+            true => wanted,
+            false => format!("({wanted}) NOT ({})", unwanted.join(" OR ")),
         }
     }
 }

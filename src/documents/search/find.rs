@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, named_params};
 use crate::base::limit::SEARCH_RANKED_MAX;
 use crate::base::{Actor, MessageId, Millis, Result, SourcePath, TopicId};
 use crate::documents::search::ask::Ask;
+use crate::documents::search::{mark, rank};
 use crate::documents::topic::TopicStatus;
 use crate::documents::word::word_enum;
 
@@ -118,14 +119,15 @@ pub struct FoundMessage {
     pub path: SourcePath,
 }
 
-// The newest are ranked: the index is walked from its end, and a rank is made for these only.
+// The newest are ranked: the index is walked from its end. The marks in the query have refused most
+// of what a filter refuses; what they cannot tell is looked at here.
 const SOURCES: &str = "
-    SELECT p.id, p.source_id AS thing, bm25(search_source_words, 8.0, 1.0) AS score
+    SELECT p.id, p.source_id AS thing
     FROM search_source_words CROSS JOIN search_parts AS p ON p.id = search_source_words.rowid
     WHERE search_source_words MATCH :query AND p.path >= :from AND p.path < :to
     ORDER BY search_source_words.rowid DESC LIMIT :limit";
 const TOPICS: &str = "
-    SELECT s.id, s.id AS thing, bm25(search_topic_words, 4.0, 1.0) AS score
+    SELECT s.id, s.id AS thing
     FROM search_topic_words CROSS JOIN search_topics AS s ON s.id = search_topic_words.rowid
     WHERE search_topic_words MATCH :query AND s.path >= :from AND s.path < :to
         AND (:author IS NULL OR s.author = :author)
@@ -133,7 +135,7 @@ const TOPICS: &str = "
              OR EXISTS (SELECT 1 FROM topics WHERE id = s.topic_id AND status = :status))
     ORDER BY search_topic_words.rowid DESC LIMIT :limit";
 const MESSAGES: &str = "
-    SELECT s.id, s.id AS thing, bm25(search_message_words) AS score
+    SELECT s.id, s.id AS thing
     FROM search_message_words CROSS JOIN search_messages AS s ON s.id = search_message_words.rowid
     WHERE search_message_words MATCH :query AND s.path >= :from AND s.path < :to
         AND (:author IS NULL OR s.author = :author)
@@ -191,7 +193,7 @@ fn find_sort(
     sort: Sort,
     found: &mut Found,
 ) -> Result<()> {
-    let query = ask.expression();
+    let query = format!("({}){}", ask.expression(), mark::expression(filter));
     let from = filter.path.as_deref().unwrap_or_default();
     let to = format!("{from}{PAST_EVERY_PATH}");
     let limit = SEARCH_RANKED_MAX + 1;
@@ -208,13 +210,19 @@ fn find_sort(
     };
     let params = if sort == Sort::Source { all } else { threads };
     let rows = statement.query_map(params, |row| {
-        let score: f64 = row.get("score")?;
-        let candidate = Candidate { sort, id: row.get("id")?, score: score * weight };
+        let candidate = Candidate { sort, id: row.get("id")?, score: 0.0 };
         Ok((row.get::<_, i64>("thing")?, candidate))
     })?;
     let mut rows: Vec<(i64, Candidate)> = rows.collect::<rusqlite::Result<_>>()?;
     found.is_cut |= rows.len() >= limit as usize;
     rows.truncate(SEARCH_RANKED_MAX as usize);
+    // They are in the order of their numbers, the newest first.
+    if let Some((_, oldest)) = rows.last() {
+        let scores = rank::scores(connection, ask, sort, oldest.id)?;
+        for (_, it) in &mut rows {
+            it.score = weight * scores.of(it.id);
+        }
+    }
     // Of several parts of a Source the best one stands for it.
     rows.sort_by(|(_, a), (_, b)| a.score.total_cmp(&b.score));
     let mut seen = HashSet::new();

@@ -289,6 +289,12 @@ pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
 
 /// Says of a base that moved why the proposal was not merged, and what can be done.
 pub(super) fn with_conflict(conflict: Option<&Standing>, refusal: Error) -> Error {
+    if refusal.code_str() == "source_exists" {
+        return refusal.hint(
+            "if git tracks it, ask for a rework: the agent begins from what is there now; \
+             otherwise move it away, or reject the proposal",
+        );
+    }
     let (Some(conflict), "stale_base") = (conflict, refusal.code_str()) else { return refusal };
     let count = conflict.conflicts.count;
     let places = if count == 1 { "place" } else { "places" };

@@ -252,8 +252,10 @@ fn a_filter_finds_what_has_its_marks_also_after_they_changed() {
     turn("discard");
     assert_eq!(by_state(), [0, 0, 3]);
     // The same if all of it is taken in anew.
+    server.stop();
     bench.json(&["cleanup", "--search"]);
-    crate::support::until("it is made anew", || count(&[]) == 4);
+    let server = bench.serve();
+    ready(&bench);
     assert_eq!(by_state(), [0, 0, 3]);
     turn("reopen");
     assert_eq!(by_state(), [3, 0, 0]);

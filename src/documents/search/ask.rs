@@ -83,15 +83,10 @@ impl Ask {
         words
     }
 
-    /// Returns what is wanted as an expression, without what is not.
-    pub(super) fn wanted_expression(&self) -> String {
-        let wanted: Vec<String> = self.wanted.iter().map(Term::expression).collect();
-        wanted.join(" AND ")
-    }
-
     /// Returns the expression that the index understands.
     pub(super) fn expression(&self) -> String {
-        let wanted = self.wanted_expression();
+        let wanted: Vec<String> = self.wanted.iter().map(Term::expression).collect();
+        let wanted = wanted.join(" AND ");
         let unwanted: Vec<String> = self.unwanted.iter().map(Term::expression).collect();
         match unwanted.is_empty() {
             true => wanted,

@@ -13,6 +13,8 @@ use crate::store::Tx;
 const PART_BYTES_MAX: usize = 256 * 1024;
 /// How far a part reaches into the next one, in bytes, so that a phrase across both is found.
 const OVERLAP_BYTES: usize = 1024;
+/// The length of the longest part, with what it reaches into the next one.
+pub(super) const PART_REACH_MAX: i64 = (PART_BYTES_MAX + OVERLAP_BYTES) as i64;
 /// Different words of a long Source that are taken in once more as a whole, in bytes: by them words
 /// of different parts are found together. What is beyond is found within its part alone.
 const WHOLE_BYTES_MAX: usize = 512 * 1024;

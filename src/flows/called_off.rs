@@ -9,7 +9,7 @@ use crate::jobs::{self, Job, JobFilter, Status, Verb};
 use crate::script::Produces;
 use crate::store::Tx;
 
-/// Cancels the jobs that would answer a Topic that was discarded: they propose a text that settles
+/// Cancels the jobs that would answer a Topic that was closed: they propose a text that settles
 /// it, or write in it. What only reads it goes on. Returns those that were cancelled.
 ///
 /// # Errors

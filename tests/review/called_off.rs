@@ -96,3 +96,19 @@ fn whoever_asks_for_a_job_is_told_what_else_is_open() {
     assert!(err.contains("open on this source: 1 other topic, 1 other proposal"), "{err}");
     server.stop();
 }
+
+#[test]
+fn what_works_for_a_settled_topic_is_cancelled() {
+    let bench = bench();
+    declare(&bench, "waits", WAITS);
+    let server = bench.serve();
+    let (topic, shown) = propose(&bench);
+    let running = bench.job("waits", json!({"topic_id": topic.id}));
+    bench.wait_left(&format!("began.{}", topic.id));
+    let queued = bench.job("waits", json!({"topic_id": topic.id}));
+    let done = bench.send(&bench.approval(&shown)).ok();
+    assert_eq!(done["cancelled_jobs"], json!([queued, running]));
+    assert_eq!(bench.ended(&running)["status"], "cancelled");
+    assert_eq!(lives(&bench, &queued), "cancelled");
+    server.stop();
+}

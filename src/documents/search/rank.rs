@@ -126,7 +126,7 @@ mod tests {
         migrate(&connection, MIGRATIONS, &Clock::system()).unwrap();
         let put = "INSERT INTO search_topic_words (rowid, title, body, marks) VALUES (?, ?, ?, '')";
         let mut put = connection.prepare(put).unwrap();
-        for id in 1..=i64::from(COMMON_ROWS) + 1 {
+        for id in 1..=i64::from(COMMON_ROWS) + 9 {
             let (title, body) = match id {
                 7 => ("common", "common words"),
                 9 => ("a title", "common seldom seldom"),

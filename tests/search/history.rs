@@ -159,7 +159,7 @@ fn a_renamed_document_has_the_history_of_its_earlier_names() {
     bench.git(&["commit", "-q", "-m", "others"]);
     // Renamed and changed at once, away from what is no Source.
     std::fs::create_dir_all(bench.top.join("drafts")).unwrap();
-    bench.write("drafts/plan.txt", &long.replace("line", "plan"));
+    bench.write("drafts/plan.txt", long.replace("line", "plan"));
     bench.git(&["add", "-A"]);
     bench.git(&["commit", "-q", "-m", "draft"]);
     bench.git(&["mv", "drafts/plan.txt", "docs/plan.md"]);

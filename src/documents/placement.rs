@@ -1,6 +1,6 @@
 //! Owns the table `placements`: where each Topic's words are in each version of its Source.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
@@ -93,8 +93,12 @@ const PUT: &str = "
         state = excluded.state, start = excluded.start, end = excluded.end,
         confidence = excluded.confidence, method = excluded.method,
         decided_by = excluded.decided_by, decided_ms = excluded.decided_ms, is_working = 0";
-// What a person or an agent decided stands. A version that was merely in the working tree and is
-// committed now becomes a baseline; the other way round nothing is taken back.
+// What a person decided stands, and what an agent said of a text that is approved. A version that
+// was merely in the working tree or merely proposed and is committed now becomes a baseline; the
+// other way round nothing is taken back.
+//
+// A placement that was written in the moment of a proposal was written by it (one transaction has
+// one time), and counts for nothing else: here and in all that is read below.
 const PUT_SEEN: &str = "
     INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
                             decided_ms, is_working)
@@ -102,9 +106,14 @@ const PUT_SEEN: &str = "
     ON CONFLICT (topic_id, blob) DO UPDATE SET
         state = excluded.state, start = excluded.start, end = excluded.end,
         confidence = excluded.confidence, method = excluded.method,
-        decided_ms = excluded.decided_ms,
-        is_working = MIN(placements.is_working, excluded.is_working)
-    WHERE placements.decided_by = 'system'";
+        decided_by = excluded.decided_by, decided_ms = excluded.decided_ms,
+        is_working = CASE
+            WHEN EXISTS (SELECT 1 FROM incorporation_proposals AS merely
+                         WHERE merely.proposed_sha = placements.blob
+                               AND merely.created_ms = placements.decided_ms)
+            THEN excluded.is_working
+            ELSE MIN(placements.is_working, excluded.is_working) END
+    WHERE placements.decided_by = 'system' OR placements.method = 'agent'";
 // An earlier placement in the same text stands: it may be that of an approved proposal.
 const PUT_PROPOSED: &str = "
     INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
@@ -113,7 +122,7 @@ const PUT_PROPOSED: &str = "
     ON CONFLICT (topic_id, blob) DO NOTHING";
 const PUT_COMMITTED: &str = "
     UPDATE placements SET is_working = 0, decided_ms = :now
-    WHERE topic_id = :topic AND blob = :blob AND is_working = 1";
+    WHERE topic_id = :topic AND blob = :blob";
 const FIND_KEPT: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic AND blob = :blob
@@ -121,7 +130,8 @@ const FIND_KEPT: &str = "
             SELECT 1 FROM placements AS said WHERE said.topic_id = placements.topic_id
                 AND said.method = 'reattached' AND said.decided_ms > placements.decided_ms))
         AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
-                         WHERE merely.proposed_sha = placements.blob)
+                         WHERE merely.proposed_sha = placements.blob
+                               AND merely.created_ms = placements.decided_ms)
              OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
                         WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))";
 const FIND: &str = "
@@ -131,7 +141,8 @@ const LATEST: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic
         AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
-                         WHERE merely.proposed_sha = placements.blob)
+                         WHERE merely.proposed_sha = placements.blob
+                               AND merely.created_ms = placements.decided_ms)
              OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
                         WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))
     ORDER BY decided_ms DESC, blob LIMIT 1";
@@ -150,13 +161,24 @@ const BASELINES: &str = "
         WHERE placements.topic_id = topics.id AND start IS NOT NULL AND is_working = 0
               AND state IN ('exact', 'shifted', 'edited', 'moved', 'rewritten')
               AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
-                               WHERE merely.proposed_sha = placements.blob)
+                               WHERE merely.proposed_sha = placements.blob
+                                     AND merely.created_ms = placements.decided_ms)
                    OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
                               WHERE kept.proposed_sha = placements.blob
                                     AND kept.status = 'approved'))
         ORDER BY decided_ms DESC, blob LIMIT 1)
     WHERE topics.source_path = :source AND topics.status = 'open'
     ORDER BY topics.id";
+const SOURCES: &str = "
+    SELECT DISTINCT topics.source_path FROM topics
+    JOIN anchors ON anchors.topic_id = topics.id
+    WHERE topics.status = 'open'";
+// A Topic has a placement in the version on which it was opened, too.
+const TOUCHED: &str = "
+    SELECT EXISTS (
+        SELECT 1 FROM placements AS one
+        JOIN placements AS other ON other.topic_id = :other AND other.blob = one.blob
+        WHERE one.topic_id = :one AND one.start < other.end AND other.start < one.end)";
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
@@ -169,6 +191,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("placement::latest", LATEST),
     ("placement::history", HISTORY),
     ("placement::baselines", BASELINES),
+    ("placement::sources", SOURCES),
+    ("placement::touched", TOUCHED),
 ];
 
 /// Stores where a Topic's words are in a version that is committed; it replaces what was decided
@@ -224,7 +248,8 @@ pub fn put_seen(
     Ok(())
 }
 
-/// Makes the placement in a text that was in the working tree only one in a committed text.
+/// Makes a placement that is on record the baseline: its text is the committed one now, for the
+/// first time or, after a branch was switched or moved back, again.
 ///
 /// # Errors
 /// As any update.
@@ -314,6 +339,46 @@ pub fn baselines(connection: &Connection, source: &SourcePath) -> Result<Vec<Bas
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns whether the words of two Topics overlapped in any version in which both had a place.
+///
+/// # Errors
+/// As any read.
+pub fn have_touched(connection: &Connection, one: &TopicId, other: &TopicId) -> Result<bool> {
+    let mut statement = connection.prepare_cached(TOUCHED)?;
+    Ok(statement.query_row(named_params! {":one": one, ":other": other}, |row| row.get(0))?)
+}
+
+/// Returns the Sources that have open Topics on words of theirs.
+///
+/// # Errors
+/// As any read.
+pub fn sources(connection: &Connection) -> Result<BTreeSet<SourcePath>> {
+    let mut statement = connection.prepare_cached(SOURCES)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns whether an open Topic of a Source waits for being placed in a version, or, if that is
+/// committed, for having its baseline there.
+///
+/// # Errors
+/// As any read.
+pub fn is_due(
+    connection: &Connection,
+    source: &SourcePath,
+    blob: &BlobId,
+    is_committed: bool,
+) -> Result<bool> {
+    for from in baselines(connection, source)?.iter().filter(|it| it.blob != *blob) {
+        match find_kept(connection, &from.topic_id, blob)? {
+            None => return Ok(true),
+            Some(it) if is_committed && it.range().is_some() => return Ok(true),
+            Some(_) => {}
+        }
+    }
+    Ok(false)
 }
 
 /// Groups baselines by the version that they are in.

@@ -64,7 +64,8 @@ pub async fn edit(
     let base = String::from_utf8(base).map_err(|_| Error::internal("the base is not UTF-8"))?;
     let proposed: BlobId = site.repo.hash_text(&request.text).await?;
     let (old, new) = ((was.base_source_sha.clone(), base), (proposed, request.text));
-    let judge = Judge::of(site, &was.source_path, &was.topic_ids, old, new.clone()).await?;
+    let mut judge = Judge::of(site, &was.source_path, &was.topic_ids, old, new.clone()).await?;
+    judge.carry(site, &was.id).await?;
     let placements = judge.judge().await?.placements;
     let new = NewProposal {
         topic_id: was.topic_id.clone(),

@@ -62,7 +62,7 @@ pub struct Route {
 pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/healthz", Who::All),
     on(Verb::Get, "/readyz", Who::All),
-    on(Verb::Get, "/assets/{name}", Who::All),
+    on(Verb::Get, "/assets/{version}/{name}", Who::All),
     on(Verb::Get, "/login/{code}", Who::All),
     on(Verb::Post, "/api/login", Who::All),
     on(Verb::Post, "/api/logout", Who::Read),

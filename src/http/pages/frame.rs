@@ -2,8 +2,8 @@
 
 use crate::base::{Millis, Result, TokenId};
 use crate::flows::Site;
-use crate::http::Call;
 use crate::http::pages::time::{At, When};
+use crate::http::{Call, assets};
 use crate::people::Caller;
 
 /// Seconds after which the page of a running job asks again.
@@ -63,6 +63,11 @@ impl Frame {
             now: site.store.clock().now(),
         };
         Ok((frame, caller))
+    }
+
+    /// Returns where the files of the pages are.
+    pub(in crate::http) fn assets(&self) -> &'static str {
+        assets::ADDRESS
     }
 
     /// Makes the page ask again after a moment.

@@ -1,6 +1,6 @@
 //! Owns the table `placements`: where each Topic's words are in each version of its Source.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
@@ -381,16 +381,6 @@ pub fn is_due(
     Ok(false)
 }
 
-/// Groups baselines by the version that they are in.
-pub fn by_blob(baselines: &[Baseline]) -> BTreeMap<&BlobId, Vec<TopicOrigin>> {
-    let mut groups: BTreeMap<&BlobId, Vec<TopicOrigin>> = BTreeMap::new();
-    for it in baselines {
-        let origin = TopicOrigin { id: it.topic_id.clone(), span: it.start..it.end };
-        groups.entry(&it.blob).or_default().push(origin);
-    }
-    groups
-}
-
 /// Places spans of one text in another; the texts are compared once.
 pub fn place_all(topics: &[TopicOrigin], old: &str, new: &str) -> Vec<(TopicId, Placed)> {
     if topics.is_empty() {
@@ -400,20 +390,6 @@ pub fn place_all(topics: &[TopicOrigin], old: &str, new: &str) -> Vec<(TopicId, 
     let spans: Vec<Range<usize>> = topics.iter().map(|it| it.span.clone()).collect();
     let placed = anchor::place_together(&map, old, new, &spans);
     topics.iter().map(|it| it.id.clone()).zip(placed).collect()
-}
-
-/// Makes a range of a committed text the baseline of a Topic's anchor. The origin stays.
-///
-/// # Errors
-/// `bad_selection` if the range is none of this text; `not_found` if the Topic has no anchor.
-pub fn rebaseline(
-    tx: &Tx<'_>,
-    topic: &TopicId,
-    blob: &BlobId,
-    text: &str,
-    range: Range<usize>,
-) -> Result<()> {
-    anchor::row::rebase(tx, topic, &anchor::describe(text, blob, range)?)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Placement> {
@@ -484,14 +460,15 @@ mod tests {
         let text = TEXT.replace("rain stops", "snow stops").replace("Risks", "Dangers");
         let start = text.find("snow").unwrap();
         fixture
-            .write(|tx, _| rebaseline(tx, &made.id, &blob('b'), &text, start..start + 10))
+            .write(|tx, _| {
+                let words = anchor::describe(&text, &blob('b'), start..start + 10)?;
+                anchor::row::rebase(tx, &made.id, &words)
+            })
             .unwrap();
         let anchor = topic::find(&fixture.connection, &made.id, None).unwrap().anchor.unwrap();
         assert_eq!(anchor.quote, "snow stops");
         assert_eq!(anchor.heading_path, ["Plan", "Dangers"]);
         assert_eq!(Some(anchor.origin), made.anchor.map(|it| it.origin));
-        let bad = fixture.write(|tx, _| rebaseline(tx, &made.id, &blob('b'), &text, 0..9999));
-        assert_eq!(bad.unwrap_err().code_str(), "bad_selection");
         let moved = fixture.connection.execute("UPDATE anchors SET origin_start = 0", []);
         assert!(moved.unwrap_err().to_string().contains("never changes"));
     }
@@ -502,10 +479,12 @@ mod tests {
         let one = fixture.topic("a.md", "rain stops").id;
         let two = fixture.topic("a.md", "the bridge").id;
         let all = baselines(&fixture.connection, &source("a.md")).unwrap();
-        let groups = by_blob(&all);
-        assert_eq!(groups.keys().copied().collect::<Vec<_>>(), [&blob('a')]);
+        assert!(all.iter().all(|it| it.blob == blob('a')));
+        let origin =
+            |it: &Baseline| TopicOrigin { id: it.topic_id.clone(), span: it.start..it.end };
+        let group: Vec<TopicOrigin> = all.iter().map(origin).collect();
         let new = TEXT.replace("- rain stops the work\n", "").replace("# Plan", "# The Plan");
-        let found = place_all(&groups[&blob('a')], TEXT, &new);
+        let found = place_all(&group, TEXT, &new);
         assert_eq!(found[0], (one, Placed::orphaned()));
         assert_eq!((&found[1].0, found[1].1.state), (&two, PlacementState::Shifted));
         assert!(place_all(&[], TEXT, &new).is_empty());

@@ -246,7 +246,8 @@ fn window(pieces: &[Piece], length_max: usize) -> Range<usize> {
 }
 
 /// Adds what was torn off because text was inserted inside of the span: as in every editor, that
-/// belongs to the passage. The ends must be evidence by themselves.
+/// belongs to the passage. What is added must be evidence by itself, and more than a word: that may
+/// have come there by chance.
 fn with_torn(map: &PairMap, pieces: &[Piece], near: Range<usize>) -> Range<usize> {
     if near.is_empty() || fault::is_off("torn_passages") {
         return near;
@@ -254,9 +255,14 @@ fn with_torn(map: &PairMap, pieces: &[Piece], near: Range<usize>) -> Range<usize
     let is_real = |it: &usize| is_supported(map, std::slice::from_ref(&pieces[*it]));
     let fits =
         |from: usize, last: usize| pieces[last].new.end - pieces[from].new.start <= TORN_BYTES_MAX;
-    let first = (0..near.start).find(is_real).filter(|it| fits(*it, near.end - 1));
-    let from = first.unwrap_or(near.start);
-    let last = (near.end..pieces.len()).rev().find(is_real).filter(|it| fits(from, *it));
+    let is_enough = |range: Range<usize>| {
+        range.filter(is_real).map(|it| pieces[it].old.len()).sum::<usize>() >= SUPPORT_BYTES_MIN
+    };
+    let (before, after) = (0..near.start, near.end..pieces.len());
+    let first = before.clone().find(is_real).filter(|it| fits(*it, near.end - 1));
+    let from = first.filter(|_| is_enough(before)).unwrap_or(near.start);
+    let last = after.clone().rev().find(is_real).filter(|it| fits(from, *it));
+    let last = last.filter(|_| is_enough(after));
     from..last.map_or(near.end, |it| it + 1)
 }
 

@@ -12,7 +12,7 @@ use crate::base::{
     Actor, Error, ErrorKind, Event, EventKind, JobId, Millis, Result, truncate_chars,
 };
 use crate::documents::proposal::lineage;
-use crate::flows::{Site, asked, inputs, order, several};
+use crate::flows::{Site, asked, found, inputs, order, several};
 use crate::jobs::{self, NewJob};
 use crate::script::{Effect, Location};
 use crate::store::{StoredEvent, Tx};
@@ -248,6 +248,7 @@ pub(in crate::flows) fn accept(tx: &Tx<'_>, site: &Site, new: &NewJob) -> Result
     let id = jobs::enqueue(tx, &site.ids, &site.queue.capacities(), new)?;
     if let Some(old) = &new.retry_of {
         lineage::repeat_rework(tx, &id, old)?;
+        found::reopen(tx, old, new)?;
     }
     Ok(Some(id))
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::base::limit::SCRIPT_RETRIES_MAX;
 use crate::base::{Actor, Error, EventKind, JobId, Result};
 use crate::flows::effects::{Failure, Origin, Wish, time};
-use crate::flows::{Site, asked, inputs};
+use crate::flows::{Site, asked, found, inputs};
 use crate::jobs::{self, Job, NewJob, Reason, Status};
 use crate::script::{Kind, OnBusy, Slot};
 use crate::store::StoredEvent;
@@ -77,13 +77,17 @@ async fn repeated(
         .collect();
     let checked = inputs::check(site, kind, &sent).await?;
     let mut new = asked::new_job(site, kind, checked, Actor::Script).await?;
-    let asked = id.clone();
-    new.depth = site.store.read(move |c| jobs::depth_of(c, &asked)).await?;
     new.on_busy = OnBusy::Queue;
     new.priority = old.priority;
     new.not_before = not_before;
-    new.retry_of = Some(old.id);
-    Ok(Some(new))
+    new.retry_of = Some(old.id.clone());
+    let new = site.store.read(move |c| {
+        let mut new = new.clone();
+        new.depth = jobs::depth_of(c, &old.id)?;
+        found::inherit(c, &old, &mut new)?;
+        Ok(new)
+    });
+    Ok(Some(new.await?))
 }
 
 fn may_repeat(job: &Job) -> bool {

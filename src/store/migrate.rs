@@ -59,9 +59,9 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/014_search_marks.sql"),
     },
     Migration {
-        version: 16,
+        version: 15,
         name: "schedules",
-        sql: include_str!("../../migrations/016_schedules.sql"),
+        sql: include_str!("../../migrations/015_schedules.sql"),
     },
 ];
 

@@ -7,6 +7,7 @@
 
 pub mod approve;
 pub mod backup;
+pub mod board;
 pub mod changes;
 pub mod config;
 pub mod doctor;
@@ -26,6 +27,7 @@ pub mod names;
 pub mod notice;
 pub mod offline;
 mod order;
+pub mod output;
 pub mod people;
 pub mod personas;
 pub mod perspectives;

@@ -6,6 +6,7 @@
 //! **Invariant:** a row is claimed before anything is started, and settled after everything ended.
 
 mod access;
+pub mod board;
 mod cap;
 mod claim;
 mod engine;
@@ -31,6 +32,7 @@ mod usage;
 mod waiting;
 
 pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
+pub use board::retries;
 pub use cap::{CapOf, CapState, DailyCaps};
 pub use claim::{Caps, claim};
 pub use engine::{Engines, ResolvedEngine};
@@ -47,7 +49,7 @@ pub use table::{
     active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic,
     running_guards,
 };
-pub use telemetry::read_stream;
+pub use telemetry::{read_stream, read_stream_end};
 pub use usage::{Usage, UsageBy, usage};
 pub use waiting::{Outlook, Waiting};
 
@@ -76,6 +78,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         waiting::STATEMENTS,
         measured::STATEMENTS,
         retained::STATEMENTS,
+        board::STATEMENTS,
     ]
     .concat()
 }

@@ -3,6 +3,8 @@
 //! **Invariant:** a page asks the same flows as the JSON routes, and decides nothing itself.
 //! **Invariant:** what others wrote reaches HTML through the templates' escaping alone.
 
+pub(super) mod ansi;
+mod board;
 mod changes;
 mod documents;
 mod form;
@@ -14,6 +16,7 @@ mod jobs;
 mod passages;
 mod perspectives;
 mod proposals;
+mod said;
 mod search;
 mod time;
 mod topics;
@@ -37,6 +40,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         search::routes(site),
         topics::routes(site),
         proposals::routes(site),
+        board::routes(site),
         jobs::routes(site),
     ])
 }

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::base::{ErrorKind, JobId, Result};
 use crate::flows::{self, Site};
-use crate::http::pages::time::At;
 use crate::http::pages::view::{Job, read};
 use crate::http::pages::words;
 use crate::people::Caller;
@@ -28,7 +27,6 @@ pub(super) struct Said {
 #[derive(Debug, Deserialize)]
 pub(super) struct Entry {
     pub(super) seq: u64,
-    pub(super) ts: At,
     #[serde(rename = "type")]
     pub(super) kind: String,
     #[serde(default)]

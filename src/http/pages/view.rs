@@ -330,17 +330,6 @@ impl Job {
         };
     }
 
-    /// Returns the classes of its tone.
-    pub(super) fn tone(&self) -> &'static str {
-        match self.status.as_str() {
-            "queued" => "waiting",
-            "running" => "running",
-            "succeeded" => "good",
-            "cancelled" => "quiet",
-            _ => "bad",
-        }
-    }
-
     /// Returns whether it has not ended.
     pub(super) fn is_active(&self) -> bool {
         matches!(self.status.as_str(), "queued" | "running")

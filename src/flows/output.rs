@@ -111,6 +111,11 @@ pub async fn lines(site: &Site, caller: &Caller, id: &JobId, query: LinesQuery) 
         };
         (offset, bytes) = (offset + skipped as u64, &bytes[skipped..]);
     }
+    if let Some(until) = query.until {
+        // What is not kept may have been asked for: then it begins later, perhaps too late.
+        let left = usize::try_from(until.saturating_sub(offset)).unwrap_or(usize::MAX);
+        bytes = &bytes[..bytes.len().min(left)];
+    }
     let is_end = offset + bytes.len() as u64 >= chunk.total;
     let may_go_on = running || !is_end;
     let last_line = bytes.iter().rposition(|it| *it == b'\n');

@@ -1,4 +1,4 @@
-//! Reading jobs as a board shows them: what waits and runs in its order, and what has ended of late.
+//! Jobs as a board shows them: what waits and runs in its order, and what has ended of late.
 
 use rusqlite::{Connection, named_params};
 

@@ -7,7 +7,8 @@ use crate::support::{Bench, until};
 
 /// An agent whose output is an attack: colours, a title, a link, a screen that is cleared, HTML.
 const ATTACKS: &str = r"printf '\033[1;31mred\033[0m plain\n\033]0;title\007after the title\n' >&2
-printf '\033]8;;javascript:alert(1)\033\\a link\033]8;;\033\\ <b>bold</b>\n\033[2J\033[8mhidden\n' >&2
+printf '\033]8;;javascript:alert(1)\033\\a link\033]8;;\033\\ <b>bold</b>\n' >&2
+printf '\033[2J\033[8mhidden\n' >&2
 printf '\033]0;never ended <i>\nnext line \342\200\256evil\n' >&2
 exit 3";
 
@@ -48,7 +49,7 @@ fn output_is_text_whatever_it_holds() {
 #[test]
 fn rows_come_in_parts_that_end_with_a_line_and_miss_nothing() {
     let bench = Bench::new();
-    let agent = "i=0; while [ $i -lt 6000 ]; do echo \"line $i ääääääääää\"; i=$((i+1)); done >&2
+    let agent = "seq -f 'line %.0f ääääääääää' 0 5999 >&2
 printf 'no end' >&2; touch \"$OUT/printed\"; beat a";
     bench.word_kind("many", "timeout = \"60s\"", agent);
     let _server = bench.serve();
@@ -56,12 +57,8 @@ printf 'no end' >&2; touch \"$OUT/printed\"; beat a";
     until("it has printed", || bench.out.join("printed").exists());
     let part = |query: &str| bench.get(&format!("/api/agent/jobs/{job}/log?rows=true{query}")).ok();
     until("all of it is there", || {
-        !part("&offset=999999999")["total"].is_null()
-            && part(&format!(
-                "&offset={}",
-                part("&offset=999999999")["total"].as_u64().unwrap() - 6
-            ))["open"]
-                == json!([["no end"]])
+        let total = part("&offset=999999999")["total"].as_u64().unwrap();
+        part(&format!("&offset={}", total.max(6) - 6))["open"] == json!([["no end"]])
     });
     let (mut offset, mut lines) = (0, Vec::new());
     loop {

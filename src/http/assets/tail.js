@@ -123,7 +123,7 @@ export class Tail {
     if (!answer.ok) throw new Error(`the log answers ${answer.status}`);
     const found = await answer.json();
     this.isRunning = found.running;
-    this.total = found.total;
+    [this.total, this.cut] = [found.total, found.cut];
     return found;
   }
 
@@ -175,15 +175,17 @@ export class Tail {
 
   /** Reads what is before. */
   async #before() {
-    const to = this.#from;
-    if (to === 0 || this.isBusy) return;
+    if (this.#from === 0 || this.isBusy) return;
+    const isAfterCut = this.cut && this.#from <= this.cut.to && this.#from > this.cut.from;
+    const to = isAfterCut ? this.cut.from : this.#from;
     const turn = this.turn;
     this.isBusy = true;
     try {
       const found = await this.#ask({ offset: Math.max(0, to - BACK_BYTES), align: true, until: to });
       if (turn !== this.turn) return;
       const part = this.#part(found);
-      for (const row of found.rows) part.element.append(rowOf(row));
+      part.element.append(...found.rows.map(rowOf));
+      if (isAfterCut) part.element.append(gap(this.cut.from, this.cut.to));
       const height = this.scroller.scrollHeight;
       this.scroller.prepend(part.element);
       this.scroller.scrollTop += this.scroller.scrollHeight - height;
@@ -215,7 +217,7 @@ export class Tail {
     const part = this.#part(found);
     const before = this.parts.at(-1);
     if (before && found.offset > before.to) {
-      part.element.append(rowOf([["t-dim", `[bytes ${before.to} to ${found.offset} are left out]`]]));
+      part.element.append(gap(before.to, found.offset));
     }
     if (found.rows.length || !before) {
       this.parts.push(part);
@@ -297,6 +299,10 @@ function rowOf(pieces) {
     }
   }
   return row;
+}
+
+function gap(from, to) {
+  return rowOf([["t-dim", `[bytes ${grouped(from)} to ${grouped(to)} are not kept]`]]);
 }
 
 function element(name, classes, text) {

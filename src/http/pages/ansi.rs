@@ -192,7 +192,7 @@ impl Style {
     }
 }
 
-/// Returns the nearest of the sixteen colours to one of 256 or of all, and how many numbers said it.
+/// Returns the nearest of the sixteen colours, and how many numbers said it.
 fn colour_of(numbers: &[u16]) -> (Option<u8>, usize) {
     match numbers {
         [5, index, ..] => (u8::try_from(*index).ok().map(of_palette), 2),

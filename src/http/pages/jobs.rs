@@ -71,6 +71,8 @@ struct JobPage {
     elapsed_ms: Option<i64>,
     silent_ms: Option<i64>,
     inputs: Vec<(String, String)>,
+    /// The end of its standard error, or what stands for it.
+    why: Vec<Row>,
     log: Shown,
     said: Option<Said>,
 }
@@ -218,6 +220,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         elapsed_ms: words::elapsed_ms(&job, now),
         silent_ms: spoke.map(|it| now.0.saturating_sub(it.0.0).max(0)),
         inputs: inputs.collect(),
+        why: ansi::rows(job.error_tail.as_deref().unwrap_or_default(), Style::default(), false).0,
         log: tail(&site, &caller, &id, asked.stream.as_deref()).await?,
         said: said::of(&site, &caller, &id, &job).await?,
         job,

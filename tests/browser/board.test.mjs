@@ -31,6 +31,10 @@ const isAtEnd = (page) => page.evaluate(() => {
   return tail.scrollHeight - tail.scrollTop - tail.clientHeight < 4;
 });
 
+const numbers = (page) => page.evaluate(() => [...document.querySelectorAll(".tail-part > div")]
+  .map((it) => Number(/^line (\d+)/.exec(it.textContent)?.[1])).filter(Boolean));
+const isGapless = (list) => list.every((it, place) => place === 0 || it === list[place - 1] + 1);
+
 test("a log follows, stops when somebody scrolls up, and goes on at the end", async (t) => {
   const [site, job] = await jobsOf(t, {
     talk: `say() { i=0; while [ $i -lt 60 ]; do echo "$1 $i" >&2; i=$((i+1)); done; }
@@ -108,11 +112,25 @@ test("a hundred thousand lines and a line without end do not freeze the page", a
     });
     await page.getByRole("button", { name: "To the start" }).click();
     await page.waitForFunction(() => document.querySelector(".tail").scrollTop === 0);
-    // Down through a good part of it, as fast as a wheel turns.
+    // Down through a good part of it, as fast as a wheel turns, and up again to its first line.
     await page.locator(".tail").hover();
-    for (let i = 0; i < 40; i++) {
-      await page.mouse.wheel(0, 20_000);
-      await page.evaluate(() => new Promise(requestAnimationFrame));
+    const turn = async (by, isThere) => {
+      for (let i = 0; i < 200; i++) {
+        await page.mouse.wheel(0, by);
+        await page.evaluate(() => new Promise(requestAnimationFrame));
+        if (await isThere()) return;
+      }
+    };
+    if (job === lines) {
+      await turn(20_000, async () => (await numbers(page)).at(-1) > 6_000);
+      await page.waitForTimeout(200);
+      const low = await numbers(page);
+      assert.ok(low.at(-1) > 6_000 && low[0] > 1 && isGapless(low), `${low[0]} to ${low.at(-1)}`);
+      await turn(-20_000, async () => (await numbers(page))[0] === 1);
+      const high = await numbers(page);
+      assert.ok(high[0] === 1 && isGapless(high), `${high[0]} to ${high.at(-1)}`);
+    } else {
+      await turn(20_000, async () => (await rows(page).count()) > 500);
     }
     await page.getByRole("button", { name: "To the end" }).click();
     await until("it is at its end", () => isAtEnd(page));

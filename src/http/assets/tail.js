@@ -25,6 +25,8 @@ export class Tail {
     this.isRunning = box.hasAttribute("data-running");
     this.isFollowing = true;
     this.isBusy = false;
+    /** Whether all that was printed has been read. */
+    this.isAtEnd = !this.isRunning;
     this.wait = QUICK_MS;
     this.turn = 0;
     this.total = Number(box.dataset.total);
@@ -136,13 +138,12 @@ export class Tail {
   /** Reads what follows, if somebody wants to see it, and comes back for more. */
   async #next() {
     if (this.isBusy) return;
-    const { scrollHeight, scrollTop, clientHeight } = this.scroller;
-    const isNear = scrollHeight - scrollTop - clientHeight < 2 * clientHeight;
     const wasRunning = this.isRunning;
     const turn = this.turn;
+    let isWell = false;
     this.isBusy = true;
     try {
-      if (this.isFollowing || isNear) {
+      if (this.isFollowing || this.#below() < 2 * this.scroller.clientHeight) {
         const found = await this.#ask({ offset: this.#last.to, style: this.#last.style });
         if (turn !== this.turn) return;
         if (this.isFollowing && found.total - found.next_offset > BEHIND_BYTES) {
@@ -152,25 +153,33 @@ export class Tail {
         }
         this.wait = found.rows.length ? QUICK_MS : Math.min(this.wait * 1.5, SLOW_MS);
         await this.#append(found, turn);
-      } else {
+      } else if (wasRunning) {
         await this.#ask({ offset: Number.MAX_SAFE_INTEGER });
         this.wait = SLOW_MS;
       }
-      this.#say();
+      isWell = true;
     } catch {
       this.wait = SLOW_MS;
-      this.#lost();
-      if (turn === this.turn) this.isBusy = false;
-      this.#schedule(this.wait);
-      return;
-    } finally {
-      if (turn === this.turn) this.isBusy = false;
     }
-    const hasMore = this.#last.to < this.total && !this.isRunning;
-    const isWanted = this.isFollowing || isNear;
+    if (turn !== this.turn) return;
+    this.isBusy = false;
+    if (!isWell) this.#lost();
+    else this.#say();
     // Once more after its end: what came last may not have been there yet.
-    if (this.isRunning || wasRunning) this.#schedule(this.#last.to < this.total ? 0 : this.wait);
-    else if (hasMore && isWanted) this.#schedule(0);
+    if (this.isRunning || wasRunning) this.#schedule(this.wait);
+    if (isWell) this.#look();
+  }
+
+  #below() {
+    return this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight;
+  }
+
+  /** Reads on where somebody will be soon. What was asked for while it was busy is not forgotten. */
+  #look() {
+    if (this.isBusy || this.isGone) return;
+    const near = 2 * this.scroller.clientHeight;
+    if (this.scroller.scrollTop < near && this.#from > 0) this.#before();
+    else if (this.#below() < near && !this.isAtEnd) this.#schedule(0);
   }
 
   /** Reads what is before. */
@@ -192,15 +201,17 @@ export class Tail {
       this.parts.unshift(part);
       while (this.#rows() > ROWS_MAX && this.parts.length > 1) {
         this.parts.pop().element.remove();
-        this.isFollowing = false;
+        [this.isFollowing, this.isAtEnd] = [false, false];
         this.open.replaceChildren();
       }
+      this.isBusy = false;
+      this.#say();
+      this.#look();
     } catch {
+      if (turn !== this.turn) return;
+      this.isBusy = false;
       this.#lost();
-    } finally {
-      if (turn === this.turn) this.isBusy = false;
     }
-    this.#say();
   }
 
   // --- showing ---
@@ -226,6 +237,8 @@ export class Tail {
       [before.to, before.style] = [found.next_offset, found.style];
     }
     this.open.replaceChildren(...found.open.map(rowOf));
+    // A line that is still being printed is all that may be left.
+    this.isAtEnd = found.next_offset >= found.total || found.open.length > 0;
     for (let at = 0; at < found.rows.length; at += ROWS_A_FRAME) {
       await new Promise(requestAnimationFrame);
       if (turn !== this.turn) return;
@@ -254,15 +267,12 @@ export class Tail {
   }
 
   #scrolled() {
-    const { scrollHeight, scrollTop, clientHeight } = this.scroller;
-    const below = scrollHeight - scrollTop - clientHeight;
-    const isAtEnd = below < NEAR_PX && this.#last.to >= this.total - BEHIND_BYTES;
+    const isAtEnd = this.#below() < NEAR_PX && this.#last.to >= this.total - BEHIND_BYTES;
     if (isAtEnd !== this.isFollowing && !this.isBusy) {
       this.isFollowing = isAtEnd;
       this.#say();
     }
-    if (scrollTop < 2 * clientHeight && this.#from > 0) this.#before();
-    if (below < 2 * clientHeight && this.#last.to < this.total) this.#schedule(0);
+    this.#look();
   }
 
   #say() {

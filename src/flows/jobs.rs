@@ -13,7 +13,9 @@ use crate::base::{
 use crate::documents::{self, proposal::lineage};
 use crate::flows::inputs::{self, Checked};
 use crate::flows::people::refuse_disabled;
-use crate::flows::{Site, changes, kept_answer, order, output, page_limit, prepare, several};
+use crate::flows::{
+    Site, changes, found, kept_answer, order, output, page_limit, prepare, several,
+};
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting};
 use crate::people::{self, Caller, Person};
 use crate::script::{EngineBody, Input, Kind, Produces, Reads};
@@ -134,6 +136,7 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
             let id = jobs::enqueue(tx, &ids, queue.capacities(), &new)?;
             if let Some(old) = &new.retry_of {
                 lineage::repeat_rework(tx, &id, old)?;
+                found::reopen(tx, old, &new)?;
             }
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"job_id": id}))?;

@@ -5,9 +5,11 @@
 //! **Invariant:** what a job's token writes goes through `jobs::fence` first, in the same
 //! transaction.
 
+pub mod also_open;
 pub mod approve;
 pub mod backup;
 pub mod board;
+mod called_off;
 pub mod changes;
 pub mod config;
 pub mod doctor;

@@ -89,6 +89,25 @@ pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
     }))
 }
 
+/// Returns the present text of a Source with its version.
+///
+/// # Errors
+/// As [`show`].
+pub async fn text(site: &Site, caller: &Caller, path: &SourcePath) -> Result<(BlobId, String)> {
+    require_read(site, caller, path).await?;
+    site.repo.present(path).await
+}
+
+/// Returns the bytes of a file that git tracks: an image that documents show.
+///
+/// # Errors
+/// `forbidden` for a job; `not_found` for a file that git does not track; `too_large`;
+/// `invalid` with code `path_is_link` or `not_a_file`.
+pub async fn image(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<u8>> {
+    caller.person()?;
+    site.repo.image(path).await
+}
+
 pub(super) async fn require_read(site: &Site, caller: &Caller, path: &SourcePath) -> Result<()> {
     let Caller::Job { id, .. } = caller else { return Ok(()) };
     let id = id.clone();
@@ -109,8 +128,8 @@ pub struct HistoryQuery {
 }
 
 /// Returns the commits that changed a Source, newest first, as `{items, next, is_shallow}`; also of
-/// one that is gone. The causes of a commit are what this site wrote down when it made it; what the
-/// commit's own trailers claim stands beside them.
+/// one that is gone, and those under its earlier names. The causes of a commit are what this site
+/// wrote down when it made it; what the commit's own trailers claim stands beside them.
 ///
 /// # Errors
 /// As [`show`], if no commit has changed it; `conflict` with code `history_changed`.
@@ -131,7 +150,8 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
         .store
         .read(move |c| {
             let row = |entry: HistoryEntry| {
-                Ok(HistoryRow { causes: causes(c, &entry.commit, &path)?, entry })
+                let named = entry.path.as_ref().unwrap_or(&path);
+                Ok(HistoryRow { causes: causes(c, &entry.commit, named)?, entry })
             };
             found.into_iter().map(row).collect()
         })

@@ -8,6 +8,7 @@ import "./shell.js";
 const MODULES = {
   // name in `data-module` → its module, which exports `start(element)`.
   jobs: () => import("./jobs.js"),
+  reader: () => import("./reader.js"),
 };
 
 const started = new WeakMap();

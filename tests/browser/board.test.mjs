@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { grouped, span } from "../../src/http/assets/span.js";
 import { DESKTOP, PHONE, isLive, layoutShift, serve, until, visitor } from "./harness.mjs";
 
 const GONE = /net::ERR_/;
@@ -34,6 +35,15 @@ const isAtEnd = (page) => page.evaluate(() => {
 const numbers = (page) => page.evaluate(() => [...document.querySelectorAll(".tail-part > div")]
   .map((it) => Number(/^line (\d+)/.exec(it.textContent)?.[1])).filter(Boolean));
 const isGapless = (list) => list.every((it, place) => place === 0 || it === list[place - 1] + 1);
+
+test("durations and sizes are said as the server says them", () => {
+  const said = [[0, "less than 0.1 s"], [430, "0.4 s"], [12_900, "12 s"], [60_000, "1 min"],
+    [200_000, "3 min 20 s"], [7_500_000, "2 h 5 min"]];
+  for (const [ms, words] of said) assert.equal(span(ms), words);
+  for (const [number, words] of [[0, "0"], [999, "999"], [1_234_567, "1,234,567"]]) {
+    assert.equal(grouped(number), words);
+  }
+});
 
 test("a log follows, stops when somebody scrolls up, and goes on at the end", async (t) => {
   const [site, job] = await jobsOf(t, {

@@ -161,6 +161,8 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/jobs", Who::Read),
     on(Verb::Get, "/jobs/{id}", Who::Read),
     on(Verb::Get, "/jobs/{id}/prompt", Who::Read),
+    on(Verb::Get, "/jobs/{id}/log", Who::Read),
+    on(Verb::Post, "/engines/{name}/release", Who::Write),
     on(Verb::Post, "/jobs/{id}/cancel", Who::Write),
     on(Verb::Post, "/jobs/{id}/retry", Who::Write),
     on(Verb::Post, "/jobs/{id}/restore", Who::Decide),

@@ -7,6 +7,7 @@
 
 mod access;
 mod again;
+pub mod board;
 mod cap;
 mod claim;
 mod engine;
@@ -35,6 +36,7 @@ mod waiting;
 
 pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
 pub use again::{attempt_of, depth_of, is_repeated, warn};
+pub use board::retries;
 pub use cap::{CapOf, CapState, DailyCaps};
 pub use claim::{Caps, claim};
 pub use engine::{Engines, ResolvedEngine};
@@ -51,7 +53,7 @@ pub use settle::{keep_result, keep_topic, request_cancel};
 pub use table::{
     active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic, running_guards,
 };
-pub use telemetry::read_stream;
+pub use telemetry::{read_stream, read_stream_end};
 pub use usage::{Usage, UsageBy, usage};
 pub use waiting::{Outlook, Waiting};
 
@@ -81,6 +83,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         waiting::STATEMENTS,
         measured::STATEMENTS,
         retained::STATEMENTS,
+        board::STATEMENTS,
     ]
     .concat()
 }

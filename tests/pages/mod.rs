@@ -3,6 +3,7 @@
 mod flow;
 mod holder;
 mod hostile;
+mod jobs;
 mod reading;
 mod review;
 

@@ -74,7 +74,7 @@ try {
   });
   const empty = await serve(new Site());
   await all(empty, { new: "/" });
-  const bare = await serve(new Site({ site: 'sources = { "*.nothing" },' }));
+  const bare = await serve(new Site({ sources: "*.nothing" }));
   await all(bare, { bare: "/" });
   const outside = { signin: "/" };
   for (const theme of THEMES) {

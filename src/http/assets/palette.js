@@ -73,7 +73,7 @@ async function look() {
   for (const hit of hits) {
     if (hit.kind === "source" && documents.some((it) => it.path === hit.source_path)) continue;
     found.push({
-      name: hit.title, at: hit.topic_id ? topicAt(hit) : documentAt(hit.source_path),
+      name: hit.title ?? hit.source_path, at: hit.topic_id ? topicAt(hit) : documentAt(hit.source_path),
       sort: { source: "Document", topic: "Topic" }[hit.kind] ?? "Message", pieces: hit.snippet,
     });
   }

@@ -34,6 +34,7 @@ use crate::http::any_of;
 pub(super) use frame::Frame;
 pub(super) use icon::Icon;
 pub(super) use look::Look;
+pub(super) use visible::Visible;
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([

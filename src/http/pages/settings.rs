@@ -1,8 +1,6 @@
 //! The settings: what is in force, what is wrong with the file on disk, people, tokens, and how this
 //! browser wants its pages.
 
-use std::collections::BTreeMap;
-
 use askama::Template;
 use camino::Utf8PathBuf;
 use hyper::header::SET_COOKIE;
@@ -52,7 +50,7 @@ struct Config {
     version: String,
     digest: String,
     site: SiteFacts,
-    identity: BTreeMap<String, Value>,
+    identity: Identity,
     limits: Limits,
     kinds: Vec<Kind>,
     warnings: Vec<String>,
@@ -65,6 +63,12 @@ struct SiteFacts {
     root: String,
     listen: Value,
     sources: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Identity {
+    author_name: String,
+    author_email: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -7,6 +7,7 @@ import "./shell.js";
 
 const MODULES = {
   // name in `data-module` → its module, which exports `start(element)`.
+  reader: () => import("./reader.js"),
 };
 
 const started = new WeakMap();

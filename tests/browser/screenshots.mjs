@@ -68,9 +68,10 @@ try {
     },
     shortcuts: (page) => page.keyboard.press("?"),
     menu: (page) => page.locator(".menu summary").click(),
-    lost: (page) => page.evaluate(() => {
-      document.dispatchEvent(new CustomEvent("wb:connection", { detail: "lost" }));
-    }),
+    lost: async (page) => {
+      await page.waitForFunction(() => document.documentElement.dataset.connection === "live");
+      await page.evaluate(() => document.dispatchEvent(new CustomEvent("wb:connection", { detail: "lost" })));
+    },
   });
   const empty = await serve(new Site());
   await all(empty, { new: "/" });

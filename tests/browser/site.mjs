@@ -53,6 +53,7 @@ export class Site {
     this.fields = { site, sources, limits };
     this.env = env;
     this.port = 0;
+    this.leaving = [];
     this.git("init", "-q", "-b", "main");
     for (const [name, text] of Object.entries({ ...FILES, ...files })) this.write(name, text);
     this.commit("first");
@@ -197,8 +198,15 @@ ${this.lua}`);
     await this.ended;
   }
 
-  /** Ends it all and removes the folder. */
+  /** Ends it all and removes the folder: first those who visit, who may have something to say. */
   async close() {
+    const said = await Promise.allSettled(this.leaving.map((leave) => leave()));
+    await this.#end();
+    const wrong = said.find((it) => it.status === "rejected");
+    if (wrong) throw wrong.reason;
+  }
+
+  async #end() {
     if (this.child && this.child.exitCode === null && this.child.signalCode === null) {
       this.child.kill("SIGTERM");
       const late = setTimeout(() => this.child.kill("SIGKILL"), 10_000);

@@ -113,7 +113,8 @@ test("a page that cannot be reached says so, and comes back", async (t) => {
   const ada = await visitor(t, site, { allow: [GONE] });
   const page = await ada.openLive("/");
   await page.evaluate(async () => { await navigator.serviceWorker.ready; });
-  await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+  await page.reload();
+  await isLive(page);
   await site.kill();
   await page.goto("/d").catch(() => {});
   await page.getByRole("heading", { name: "This site cannot be reached" }).waitFor();

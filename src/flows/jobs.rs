@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result, SourcePath, TopicId};
 use crate::documents::{self, proposal::lineage};
-use crate::flows::inputs::{self, Checked};
+use crate::flows::inputs;
 use crate::flows::people::refuse_disabled;
-use crate::flows::{Site, changes, found, kept_answer, order, page_limit, prepare, several};
+use crate::flows::{Site, asked, changes, found, kept_answer, order, page_limit, prepare, several};
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting, job_dir};
-use crate::people::{self, Caller, Person};
+use crate::people::{self, Caller};
 use crate::process::{self, Stream};
-use crate::script::{EngineBody, Input, Kind, Produces};
+use crate::script::{EngineBody, Produces};
 use crate::store::idempotency;
 
 /// Most bytes of a log in one answer.
@@ -80,7 +80,7 @@ pub async fn create(
     };
     if kind.produces == Some(Produces::Proposal) {
         for (input, path) in prepare::sources(kind, &checked.values) {
-            if let Err(refusal) = refuse_unready(site, input, &path).await {
+            if let Err(refusal) = asked::refuse_unready(site, input, &path).await {
                 return Err(changes::explain(site, Some(&path), refusal).await);
             }
         }
@@ -88,34 +88,11 @@ pub async fn create(
     if !request.replace_proposals {
         several::refuse_proposed(site, checked.topic_id.as_ref(), &checked.values).await?;
     }
-    let mut new = new_job(site, kind, checked, person);
+    let by = Actor::Person(person.id.clone());
+    let mut new = asked::new_job(site, kind, checked, by).await?;
     new.priority = order::priority(kind, person, request.priority)?;
     new.not_before = request.not_before.as_deref().map(order::parse_time).transpose()?;
     accept(site, new, key).await
-}
-
-/// Refuses a Source of which no proposal could be approved now.
-async fn refuse_unready(site: &Site, input: &Input, path: &SourcePath) -> Result<()> {
-    site.repo.head_at_rest().await?;
-    inputs::refuse_unwritable(&site.repo, input, path).await
-}
-
-pub(super) fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
-    NewJob {
-        kind: kind.name.clone(),
-        lane: kind.lane.as_ref().and_then(|input| lane_of(input, &checked.values)),
-        on_busy: kind.on_busy,
-        grants: inputs::grants(kind, &checked),
-        source_path: checked.source_path,
-        topic_id: checked.topic_id,
-        persona_name: checked.persona_name,
-        inputs: checked.values,
-        requested_by: Actor::Person(by.id.clone()),
-        priority: kind.priority,
-        not_before: None,
-        config_digest: site.config.digest.clone(),
-        retry_of: None,
-    }
 }
 
 async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Result<JobId> {
@@ -129,7 +106,7 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
             }
             refuse_disabled(tx.connection(), &new.requested_by)?;
             queue.admit(tx, &new)?;
-            let id = jobs::enqueue(tx, &ids, queue.capacities(), &new)?;
+            let id = jobs::enqueue(tx, &ids, &queue.capacities(), &new)?;
             if let Some(old) = &new.retry_of {
                 lineage::repeat_rework(tx, &id, old)?;
                 found::reopen(tx, old, &new)?;
@@ -140,14 +117,6 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
             Ok(id)
         })
         .await
-}
-
-fn lane_of(input: &str, values: &Map<String, Value>) -> Option<String> {
-    match values.get(input)? {
-        Value::Null => None,
-        Value::String(text) => Some(format!("{input}={text}")),
-        other => Some(format!("{input}={other}")),
-    }
 }
 
 /// The body of `POST /api/agent/jobs/{id}/retry`; it may be empty.
@@ -200,7 +169,7 @@ pub async fn retry(
 /// `conflict` with code `job_ended`.
 pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     let by = Actor::Person(caller.may_write()?.id.clone());
-    let (asked, lanes) = (id.clone(), site.queue.capacities().clone());
+    let (asked, lanes) = (id.clone(), site.queue.capacities());
     site.store
         .write(move |tx| {
             if jobs::cancel_queued(tx, &asked, &by, &lanes)? {

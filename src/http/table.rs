@@ -85,6 +85,8 @@ pub const ROUTES: &[Route] = &[
     on_socket(Verb::Post, "/api/cleanup", Who::Admin),
     on(Verb::Get, "/api/events", Who::Read),
     on(Verb::Get, "/api/config", Who::Read),
+    on(Verb::Post, "/api/config/reload", Who::Admin),
+    on(Verb::Get, "/api/schedules", Who::Read),
     on(Verb::Get, "/api/sources", Who::Read),
     on(Verb::Get, "/api/source", Who::Read),
     on(Verb::Get, "/api/source/history", Who::Read),

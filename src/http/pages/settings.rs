@@ -2,7 +2,6 @@
 //! browser wants its pages.
 
 use askama::Template;
-use camino::Utf8PathBuf;
 use hyper::header::SET_COOKIE;
 use serde::Deserialize;
 use serde_json::Value;
@@ -234,15 +233,17 @@ async fn show(site: Site, call: Call) -> Result<Response> {
 }
 
 fn works(site: &Site) -> People {
-    let lanes = site.queue.capacities().clone();
+    let lanes = site.queue.capacities();
     People { store: site.store.clone(), ids: site.ids.clone(), lanes }
 }
 
 /// Reads the script as a start would: for an admin, who may also have it run.
 async fn on_disk(site: &Site) -> Result<OnDisk> {
-    let path: Utf8PathBuf = site.config.script.clone();
+    let (path, wear) = (site.config.script.clone(), site.vm().wear().clone());
     let found = tokio::task::spawn_blocking(move || {
-        script::load(&path).map(|it| it.config.digest.clone()).map_err(|it| it.to_string())
+        script::load_again(&path, &wear)
+            .map(|it| it.config.digest.clone())
+            .map_err(|it| it.to_string())
     });
     let found = found
         .await

@@ -1,5 +1,5 @@
-//! The settings: what is in force, what is wrong with the file on disk, people, tokens, and how this
-//! browser wants its pages.
+//! The settings: what is in force, what is wrong with the file on disk, people, tokens, and how
+//! this browser wants its pages.
 
 use askama::Template;
 use hyper::header::SET_COOKIE;

@@ -48,6 +48,9 @@ class Reader {
     /** Whether the lines of the text are shown as they are: its notes are a plain list. */
     this.isLines = "text" in root.dataset;
     this.paint = new Paint();
+    // A browser that cannot unfold it by its sheet.
+    const contents = root.querySelector("#contents details");
+    if (contents && !CSS.supports("selector(::details-content)") && innerWidth > 1260) contents.open = true;
     this.bar();
     this.compose = new Compose(this);
     if (!this.isLines) root.classList.add("is-set");
@@ -203,7 +206,7 @@ class Reader {
   }
 
   hashed() {
-    const card = location.hash.startsWith("#topic-") && document.getElementById(location.hash.slice(1));
+    const card = location.hash.startsWith("#topic-") ? document.getElementById(location.hash.slice(1)) : null;
     if (card?.dataset.topic) this.activate(card.dataset.topic);
   }
 

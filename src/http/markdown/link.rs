@@ -260,7 +260,6 @@ mod tests {
             "\\\\evil",
             "",
             "blob:x",
-            "&#106;avascript:x",
             "x%00y",
             "a\u{2028}b",
             "view-source:x",

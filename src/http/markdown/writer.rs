@@ -20,6 +20,8 @@ const DEPTH_MAX: usize = 48;
 const EMPTY_CELLS_MAX: usize = 4_096;
 /// Longest name of a language that is shown, in bytes.
 const LANGUAGE_BYTES_MAX: usize = 24;
+/// Longest HTML of one text, in bytes: short marks can stand for long elements.
+const HTML_BYTES_MAX: usize = 16 * 1024 * 1024;
 const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
 
 pub(super) fn write(text: &str, links: &Links<'_>, is_mapped: bool) -> Rendered {
@@ -36,6 +38,10 @@ pub(super) fn write(text: &str, links: &Links<'_>, is_mapped: bool) -> Rendered 
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     for (event, range) in Parser::new_ext(body, options).into_offset_iter() {
         writer.event(event, range.start + shift..range.end + shift);
+        if writer.html.len() > HTML_BYTES_MAX {
+            writer.cut();
+            break;
+        }
     }
     writer.finish()
 }
@@ -112,6 +118,20 @@ impl<'t> Writer<'t> {
         }
     }
 
+    /// Ends what is open, and says that there is more.
+    fn cut(&mut self) {
+        (self.image, self.heading_text, self.code) = (None, None, None);
+        while self.inline > 0 {
+            self.close_inline();
+        }
+        self.end_leaf();
+        while !self.ends.is_empty() {
+            self.pop_element();
+        }
+        self.html
+            .push_str("<p class=\"empty\">The rest is too long to be shown; read its text.</p>");
+    }
+
     fn finish(mut self) -> Rendered {
         self.end_leaf();
         let blocks = if self.is_mapped { self.blocks } else { Vec::new() };
@@ -173,7 +193,7 @@ impl<'t> Writer<'t> {
                 self.open(
                     "<div class=\"md-table\" role=\"group\" aria-label=\"Table\" tabindex=\"0\">\
                      <table>",
-                    "</table></div>",
+                    "</tbody></table></div>",
                 );
                 self.table = Some(Table { alignments, column: 0, is_head: false });
             }
@@ -202,7 +222,6 @@ impl<'t> Writer<'t> {
             }
             TagEnd::Table => {
                 self.table = None;
-                self.html.push_str("</tbody>");
                 self.close();
             }
             TagEnd::FootnoteDefinition => self.close(),
@@ -286,7 +305,8 @@ impl<'t> Writer<'t> {
             return;
         };
         let shown = self.text.get(block.start..block.end).unwrap_or_default();
-        block.end = block.start + shown.trim_end().len();
+        let run_end = block.runs.last().map_or(0, |it| it.end);
+        block.end = run_end.max(block.start + shown.trim_end().len());
         let inner = self.html.split_off(html_from);
         self.html.push('<');
         self.html.push_str(name);

@@ -11,14 +11,18 @@ mod frame;
 mod history;
 mod holder;
 mod home;
+mod icon;
 mod jobs;
+mod look;
 mod passages;
 mod perspectives;
 mod proposals;
 mod reader;
 mod search;
+mod settings;
 mod time;
 mod topics;
+mod trouble;
 mod view;
 mod visible;
 mod words;
@@ -32,6 +36,8 @@ use crate::http::markdown::Renderer;
 
 pub(super) use form::document_at;
 pub(super) use frame::Frame;
+pub(super) use icon::Icon;
+pub(super) use look::Look;
 pub(super) use visible::odd;
 
 pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
@@ -40,6 +46,7 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         documents::routes(site, renderer),
         perspectives::routes(site),
         search::routes(site),
+        settings::routes(site),
         topics::routes(site),
         proposals::routes(site),
         jobs::routes(site),

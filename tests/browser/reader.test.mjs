@@ -1,6 +1,8 @@
 // The document's page: select, comment, follow, re-attach; on a phone, in the dark, without scripts.
 
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import { createRequire } from "node:module";
 import { test } from "node:test";
 import { PHONE, layoutShift, serve, until, visitor } from "./harness.mjs";
 
@@ -292,6 +294,43 @@ test("without scripts a document is read, its Topics listed, and one is opened",
   await page.fill("#new textarea[name=body]", "By a form");
   await page.click("#new button[type=submit]");
   assert.match(page.url(), /\/topics\//);
+});
+
+test("a browser without highlights marks the words with elements", async (t) => {
+  const site = await serve(t, { files: { "river.md": RIVER } });
+  await site.topic("river.md", "*natural* watercourse, usually **fresh", "Over markup");
+  await site.topic("river.md", "watercourse", "Within it");
+  const ada = await visitor(t, site);
+  await ada.context.addInitScript(() => Object.defineProperty(CSS, "highlights", { value: undefined }));
+  const page = await read(ada);
+  const marked = () => page.$$eval("mark.wb-topic", (all) => all.map((it) => it.textContent).join(""));
+  const blocks = () => page.$$eval("#text [data-b]", (all) => all.map((it) => it.textContent));
+  const before = await blocks();
+  assert.match(await marked(), /^natural watercourse, usually fresh$/);
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  assert.equal(await page.$$eval("mark.wb-active", (all) => all.map((it) => it.textContent).join("")), "watercourse");
+  assert.deepEqual(await blocks(), before);
+});
+
+test("nothing serious is wrong for those who hear the page or see it badly", async (t) => {
+  const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+  const text = `---\ntitle: x\n---\n${RIVER}\n\n| a | b |\n|---|---|\n| c | d |\n\n\`\`\`rust\nfn main() { println!("x"); } // y\n\`\`\`\n\n> [!WARNING]\n> Deep.\n\n- [x] done\n`;
+  const site = await serve(t, { files: { "river.md": text } });
+  await site.topic("river.md", "flowing to the sea", "To which sea?");
+  await site.topic("river.md", "The banks are looked after by volunteers.", "By whom?");
+  await site.topic("river.md", null, "All of it");
+  site.write("river.md", text.replace("The banks are looked after by volunteers.\n", ""));
+  for (const theme of ["light", "dark"]) {
+    const ada = await visitor(t, site, { theme });
+    const page = await read(ada);
+    await select(page, "Rain feeds it");
+    await page.keyboard.press("c");
+    await page.evaluate(axe);
+    const found = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
+    const serious = found.violations.filter((it) => ["serious", "critical"].includes(it.impact));
+    assert.deepEqual(serious.map((it) => [it.id, it.nodes.map((node) => node.html.slice(0, 120))]), [], theme);
+  }
 });
 
 test("images are of the repository, and a drawing is a file to be saved", async (t) => {

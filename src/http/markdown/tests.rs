@@ -12,8 +12,8 @@ use crate::http::markdown::{Block, Highlighter, Links, Rendered, render, with_ma
 /// The elements that may be written, and their attributes.
 const ELEMENTS: &str = "p h1 h2 h3 h4 h5 h6 blockquote div pre ul ol li table thead tbody tr th td \
     em strong del a span code sup img input hr br bdi";
-const ATTRIBUTES: &str = "id class href rel title data-b data-n data-lang data-code src alt loading \
-    decoding start type disabled checked aria-label tabindex role";
+const ATTRIBUTES: &str = "id class href rel title data-b data-n data-lang data-code src alt \
+    loading decoding start type disabled checked aria-label tabindex role";
 
 fn html(text: &str) -> String {
     render(text, &Links::of_document("docs/a.md")).html.to_string()
@@ -331,7 +331,8 @@ proptest! {
             .collect();
         prop_assume!(!shown.is_empty());
         let pick = |it: u16| shown[usize::from(it) % shown.len()];
-        let (start, last) = (pick(picks[0]).min(pick(picks[1])), pick(picks[0]).max(pick(picks[1])));
+        let (one, two) = (pick(picks[0]), pick(picks[1]));
+        let (start, last) = (one.min(two), one.max(two));
         let end = last + text[last..].chars().next().map_or(0, char::len_utf8);
         let range: Range<usize> = start..end;
         let (from, to) = points_of(&text, &rendered.blocks, &range).unwrap();

@@ -225,6 +225,7 @@ impl<'t> Writer<'t> {
                 self.close();
             }
             TagEnd::FootnoteDefinition => self.close(),
+            TagEnd::Item => self.end_item(),
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.close_inline(),
             TagEnd::Link => {
                 self.close_inline();
@@ -324,15 +325,30 @@ impl<'t> Writer<'t> {
         self.html.push('>');
     }
 
+    /// An item with nothing but text is the block of this text.
+    fn end_item(&mut self) {
+        self.flush();
+        let is_whole = self.ends.last() == Some(&"</li>");
+        if let Some(leaf) = self.leaf.as_mut().filter(|it| is_whole && it.is_tight)
+            && self.html[..leaf.html_from].ends_with("<li>")
+        {
+            let inner = self.html.split_off(leaf.html_from);
+            self.html.truncate(leaf.html_from - "<li>".len());
+            leaf.html_from = self.html.len();
+            leaf.name = "li";
+            self.html.push_str(&inner);
+            self.ends.pop();
+            self.ends.push("");
+        }
+        self.close();
+    }
+
     fn end_heading(&mut self, level: u8) {
         self.flush();
         let text = self.heading_text.take().unwrap_or_default().trim().to_owned();
         let Some(start) = self.leaf.as_ref().map(|it| it.block.start) else { return };
         if self.headings.len() < HEADINGS_MAX && !text.is_empty() {
             let id = self.unique(slug(&text));
-            self.html.push_str(&format!(
-                "<a class=\"md-here\" href=\"#{id}\" aria-label=\"Link to this heading\"></a>"
-            ));
             if let Some(leaf) = &mut self.leaf {
                 leaf.attributes = format!(" id=\"{id}\"");
             }

@@ -111,7 +111,7 @@ mod tests {
     fn text_that_looks_like_a_head_is_text() {
         let old = "a\n-- b/x\n@@ -1 +1 @@\nend";
         let new = "a\n++ b/x\n@@ -9 +9 @@\nend\n";
-        let shown = changes(&unified(old, new, "x.md"));
+        let shown = changes(&unified(Some(old), new, "x.md"));
         let lines: Vec<(Sort, &str)> =
             shown.iter().map(|it| (it.sort, it.text.0.as_str())).collect();
         assert_eq!(lines[0], (Sort::Place, "Line 1"));
@@ -126,7 +126,7 @@ mod tests {
     fn lines_have_the_numbers_of_their_texts() {
         let old: String = (1..40).map(|it| format!("{it}\n")).collect();
         let new = old.replace("20\n", "20\ntwenty\n").replace("30\n", "");
-        let shown = changes(&unified(&old, &new, "x.md"));
+        let shown = changes(&unified(Some(&old), &new, "x.md"));
         let of = |text: &str| {
             let found = shown.iter().find(|it| it.text.0 == text && it.sort != Sort::Place);
             found.map(|it| (it.sort, it.old, it.new))

@@ -261,8 +261,11 @@ export class Compose {
         range.selectNodeContents(block);
         return range;
       };
-      const find = isWhole ? whole : () => rangeOf(blocks, about.from, about.to);
-      this.place(find().getBoundingClientRect());
+      const find = isWhole ? () => block && whole() : () => rangeOf(blocks, about.from, about.to);
+      const range = find();
+      // The text was loaded anew between the selection and the press.
+      if (!range) return this.close();
+      this.place(range.getBoundingClientRect());
       this.reader.paint.selection(find);
     } else {
       this.place(null);

@@ -9,6 +9,7 @@ mod greeting;
 mod logs;
 mod offline;
 mod port;
+mod reloading;
 mod signals;
 
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ use crate::flows::{self, Site, Works};
 use crate::http::{
     self, Edge, GateConfig, JobToken, JobTokenState, Listeners, ServeLimits, Traffic, bind_unix,
 };
-use crate::jobs::{self, Engines, Queue, Setup, TokenState};
+use crate::jobs::{self, Engines, Generation, Generations, Queue, Setup, TokenState};
 use crate::people::{self, LoginCodes, Person};
 use crate::process::{self, Cgroups, Children, FileLock};
 use crate::script::{self, Config, Loaded};
@@ -49,6 +50,8 @@ pub struct ServeOptions {
     pub daily_backups: u32,
     /// Whether the operator's one-time link is printed: whoever reads it is an admin.
     pub prints_link: bool,
+    /// Whether the script is reloaded whenever it is saved.
+    pub watches: bool,
 }
 
 /// How long a second server waits for the first to end.
@@ -99,11 +102,13 @@ async fn run(loaded: Loaded, options: ServeOptions, say: impl FnOnce(&str)) -> R
     let lock = take_lock(&config.site.data).await?;
     process::become_subreaper(&ground.children)?;
     let (site, writer) = build(&loaded, ground)?;
+    // The first generation ends with its last job, not with the server.
+    drop(loaded);
     // The recovery writes: its writer is served from here on, and until the very end.
     let (writer_stop, writers) = (CancellationToken::new(), TaskTracker::new());
     let mut writer_done = writers.spawn(writer.serve(writer_stop.clone()));
     let outcome = tokio::select! {
-        outcome = serve_site(site, &loaded, options, stops, say) => outcome,
+        outcome = serve_site(site, &config, options, stops, say) => outcome,
         // Without its writer a server would only refuse; a new one can mend what happened.
         ended = &mut writer_done => {
             error!("the writer of the database ended: {ended:?}");
@@ -155,6 +160,8 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     let config = &loaded.config;
     let Ground { env, wb_agent, engines, children, repo } = ground;
     let clock = Clock::system();
+    let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+    let script = reloading::script(loaded, path, &clock);
     let database = config.site.data.join("wiki.db");
     // A restore that was cut off after it was decided.
     store::backup::put_in_place(&database)?;
@@ -162,11 +169,14 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     data::refuse_lost_log(&config.site.data, &database)?;
     let (store, writer) = Store::open(&database, MIGRATIONS, clock.clone())?;
     let ids = Ids::new(clock);
+    let first = Generation::new(1, Arc::clone(config), loaded.vm.clone(), engines);
+    let scripts = Generations::new(first);
     let works = Works {
         store: store.clone(),
         ids: ids.clone(),
         config: Arc::clone(config),
-        vm: loaded.vm.clone(),
+        scripts: scripts.clone(),
+        held: None,
         repo,
         wb_agent: wb_agent.clone(),
         search: flows::search::Index::default(),
@@ -176,30 +186,28 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         ids,
         children,
         cgroups: cgroups(&config.site.data),
-        config: Arc::clone(config),
-        engines,
+        generations: scripts,
         wb_agent,
         env,
         hooks: flows::prepare::hooks(&works),
     });
-    let warnings = warnings(loaded);
-    for warning in &warnings {
+    let warnings = script.facts().warnings;
+    for warning in warnings.iter() {
         warn!("{warning}");
     }
     let meter = Meter::new(&works);
-    let site = Site { works, queue, meter, warnings: Arc::new(warnings) };
+    let site = Site { works, queue, meter, warnings, script };
     Ok((site, writer))
 }
 
 /// Recovers, listens, and serves until told to stop; the writer runs on after it.
 async fn serve_site(
     site: Site,
-    loaded: &Loaded,
+    config: &Config,
     options: ServeOptions,
     mut stops: signals::Stops,
     say: impl FnOnce(&str),
 ) -> Result<ExitCode> {
-    let config = &loaded.config;
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
     // It names the last life, and this one only once it listens. Between the two it would call the
@@ -209,7 +217,7 @@ async fn serve_site(
     let counted = site.store.subscribe();
     let left = tokio::select! {
         left = flows::recover::recover(&site) => left?,
-        name = stops.next() => {
+        name = stops.stop() => {
             info!("{name}: stopped before anything was served");
             return Ok(ExitCode::SUCCESS);
         }
@@ -247,14 +255,16 @@ async fn serve_site(
     let listeners = Listeners { tcp: Some(tcp), unix };
     tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
     tracker.spawn(process::reap_orphans(site.queue.children(), stop.clone()));
-    tracker.spawn(flows::relay::serve(site.works.clone(), stop.clone()));
+    tracker.spawn(flows::relay::serve(site.clone(), stop.clone()));
+    tracker.spawn(flows::schedules::serve(site.clone(), stop.clone()));
+    tracker.spawn(reloading::watch(site.clone(), options.watches, stop.clone()));
     tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
     tracker.spawn(site.store.clone().check(stop.clone()));
     tracker.spawn(site.meter.clone().serve(counted, stop.clone()));
     let kept = options.daily_backups;
     tracker.spawn(flows::backup::serve(site.works.clone(), kept, stop.clone()));
     tracker.spawn(site.queue.clone().serve(left, stop.clone()));
-    let name = stops.next().await;
+    let name = reloading::until_stopped(&site, &tracker, &mut stops).await;
     info!("{name}: stopping, running jobs get {}", crate::base::limit::format_duration(grace));
     if !fault::is_off("shutdown") {
         stop.cancel();
@@ -291,7 +301,7 @@ async fn end(site: &Site, tracker: TaskTracker, mut stops: signals::Stops) -> Ex
             error!("stopped with {} tasks unfinished; the next start settles them", tracker.len());
             ExitCode::FAILURE
         }
-        name = stops.next() => {
+        name = stops.stop() => {
             error!("{name} again: stopped at once; the next start settles what was running");
             ExitCode::FAILURE
         }
@@ -473,28 +483,4 @@ pub fn resolve_git(path: &str, folder: &Utf8Path) -> Result<Utf8PathBuf> {
     process::which("git", path, folder).ok_or_else(|| {
         Error::unavailable("there is no git on the PATH").code("git_missing").hint("install git")
     })
-}
-
-/// Returns what the operator should know although the site starts.
-fn warnings(loaded: &Loaded) -> Vec<String> {
-    let mut warnings: Vec<String> =
-        loaded.warnings.iter().map(script::Diagnostic::headline).collect();
-    if process::is_root() {
-        let config = &loaded.config;
-        let used = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));
-        let mut names: Vec<&str> = used
-            .filter(|it| it.skips_permissions() && !it.sets("IS_SANDBOX"))
-            .map(|it| it.name.as_str())
-            .collect();
-        names.dedup();
-        if !names.is_empty() && std::env::var_os("IS_SANDBOX").is_none() {
-            warnings.push(format!(
-                "engine \"{}\" skips permissions and this server runs as root: Claude Code refuses \
-                 that. Run the server as another user, or, in a container made for it, set \
-                 env = {{ IS_SANDBOX = \"1\" }} in the engine",
-                names.join("\", \"")
-            ));
-        }
-    }
-    warnings
 }

@@ -13,6 +13,7 @@ mod perspectives;
 mod places;
 mod process;
 mod review;
+mod script;
 mod search;
 mod store;
 mod stress;

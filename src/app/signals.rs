@@ -1,15 +1,25 @@
-//! The signals that end the server.
+//! The signals that end the server, and the one that reloads its script.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::base::{Context, ErrorKind, Result};
 
-/// The signals that end the server; a second one ends it at once.
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// To stop; a second time at once.
+    Stop(&'static str),
+    /// To read the script again.
+    Reload,
+}
+
+/// The signals.
 pub(super) struct Stops {
     term: Signal,
     int: Signal,
     quit: Signal,
     hup: Signal,
+    had_terminal: bool,
 }
 
 /// Begins to listen.
@@ -22,18 +32,35 @@ pub(super) fn listen() -> Result<Stops> {
         int: on(SignalKind::interrupt())?,
         quit: on(SignalKind::quit())?,
         hup: on(SignalKind::hangup())?,
+        had_terminal: has_terminal(),
     })
 }
 
 impl Stops {
-    /// Waits for one of them and returns its name.
-    pub(super) async fn next(&mut self) -> &'static str {
+    /// Waits for one of them and returns what it asks for.
+    pub(super) async fn next(&mut self) -> Asked {
         tokio::select! {
-            _ = self.term.recv() => "SIGTERM",
-            _ = self.int.recv() => "SIGINT",
-            _ = self.quit.recv() => "SIGQUIT",
-            // The terminal is gone, or somebody wants a reload, which is a restart in this release.
-            _ = self.hup.recv() => "SIGHUP",
+            _ = self.term.recv() => Asked::Stop("SIGTERM"),
+            _ = self.int.recv() => Asked::Stop("SIGINT"),
+            _ = self.quit.recv() => Asked::Stop("SIGQUIT"),
+            // The kernel sends the same signal when the terminal goes that the server began in.
+            _ = self.hup.recv() => match self.had_terminal && !has_terminal() {
+                true => Asked::Stop("SIGHUP"),
+                false => Asked::Reload,
+            },
         }
     }
+
+    /// Waits until one of them asks to stop, and returns its name.
+    pub(super) async fn stop(&mut self) -> &'static str {
+        loop {
+            if let Asked::Stop(name) = self.next().await {
+                return name;
+            }
+        }
+    }
+}
+
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
 }

@@ -9,7 +9,8 @@ use serde::{Serialize, Serializer};
 
 use crate::base::{Error, JobId, PersonId, Result};
 
-/// Who did something: `person:ID`, `persona:NAME`, `job:ID`, `host:ID`, `schedule:NAME`, `system`.
+/// Who did something: `person:ID`, `persona:NAME`, `job:ID`, `host:ID`, `schedule:NAME`,
+/// `script`, `system`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Actor {
     /// A human.
@@ -22,6 +23,8 @@ pub enum Actor {
     Host(String),
     /// An entry of the schedule.
     Schedule(String),
+    /// A function of the script.
+    Script,
     /// The program itself.
     System,
 }
@@ -52,6 +55,7 @@ impl fmt::Display for Actor {
             Actor::Job(id) => write!(f, "job:{id}"),
             Actor::Host(id) => write!(f, "host:{id}"),
             Actor::Schedule(name) => write!(f, "schedule:{name}"),
+            Actor::Script => f.write_str("script"),
             Actor::System => f.write_str("system"),
         }
     }
@@ -61,8 +65,10 @@ impl FromStr for Actor {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || Error::invalid(format!("`{text}` is not an actor"));
-        if text == "system" {
-            return Ok(Actor::System);
+        match text {
+            "system" => return Ok(Actor::System),
+            "script" => return Ok(Actor::Script),
+            _ => {}
         }
         let (sort, name) = text.split_once(':').ok_or_else(wrong)?;
         if name.is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
@@ -104,7 +110,9 @@ mod tests {
 
     #[test]
     fn an_actor_survives_its_text() {
-        for text in ["system", "persona:editor", "job:018bcfe5-6800-7000-8000-000000000000"] {
+        for text in
+            ["system", "script", "persona:editor", "job:018bcfe5-6800-7000-8000-000000000000"]
+        {
             assert_eq!(text.parse::<Actor>().unwrap().to_string(), text);
         }
         for text in ["", "person:", "person:me", "root:x", "persona:a\nb"] {

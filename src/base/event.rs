@@ -39,6 +39,10 @@ pub enum EventKind {
     SourcesChanged,
     /// Another generation of the script is in force.
     ConfigReloaded,
+    /// A function of the script failed, or what it asked for was refused.
+    ScriptFailed,
+    /// A schedule came due.
+    ScheduleFired,
     /// The provider of an engine takes no more: its other jobs wait.
     EngineHeld,
     /// A person let an engine go on before its time.
@@ -49,7 +53,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 18] = [
+    pub const ALL: [EventKind; 20] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -65,6 +69,8 @@ impl EventKind {
         EventKind::SourceChanged,
         EventKind::SourcesChanged,
         EventKind::ConfigReloaded,
+        EventKind::ScriptFailed,
+        EventKind::ScheduleFired,
         EventKind::EngineHeld,
         EventKind::EngineReleased,
         EventKind::PersonChanged,
@@ -88,6 +94,8 @@ impl EventKind {
             EventKind::SourceChanged => "source_changed",
             EventKind::SourcesChanged => "sources_changed",
             EventKind::ConfigReloaded => "config_reloaded",
+            EventKind::ScriptFailed => "script_failed",
+            EventKind::ScheduleFired => "schedule_fired",
             EventKind::EngineHeld => "engine_held",
             EventKind::EngineReleased => "engine_released",
             EventKind::PersonChanged => "person_changed",
@@ -120,8 +128,13 @@ impl EventKind {
             EventKind::ChangesDecided => &["id", "changes"],
             EventKind::SourceChanged => &["path", "blob", "commit", "branch", "proposal_id"],
             EventKind::SourcesChanged => &["count", "commit", "branch"],
-            // This release has no reload.
-            EventKind::ConfigReloaded => &[],
+            EventKind::ConfigReloaded => {
+                &["generation", "digest", "changes", "needs_restart", "removed_kinds"]
+            }
+            EventKind::ScriptFailed => &["function", "at", "message", "cause"],
+            EventKind::ScheduleFired => {
+                &["schedule", "planned", "late_ms", "jobs", "skipped?", "error?"]
+            }
             EventKind::EngineHeld => &["engine", "until", "job_id"],
             EventKind::EngineReleased => &["engine"],
             EventKind::PersonChanged => &["id", "change"],
@@ -161,7 +174,7 @@ pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
-    /// `person:ID`, `sources`, `config`.
+    /// `person:ID`, `sources`, `config`, `script`, `schedule:NAME`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,

@@ -181,6 +181,14 @@ pub const SCRIPT_MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const SCRIPT_DECLARED_MAX: usize = 1_000;
 /// Most lines that one call of the script writes into the log.
 pub const SCRIPT_LOG_LINES_MAX: u32 = 100;
+/// Most jobs that one call of a function of the script asks for.
+pub const SCRIPT_ENQUEUES_MAX: usize = 20;
+/// Most jobs of the script that lead from one to the next without a person.
+pub const SCRIPT_DEPTH_MAX: u32 = 5;
+/// Most times that the script has one job repeated.
+pub const SCRIPT_RETRIES_MAX: u32 = 10;
+/// Largest text that a script reads beside its own, in bytes.
+pub const SCRIPT_TEXT_BYTES_MAX: u64 = 256 * 1024;
 /// Longest of these lines, in characters.
 pub const SCRIPT_LOG_CHARS_MAX: usize = 4_000;
 /// Largest file of a skill, in bytes.
@@ -358,6 +366,10 @@ limits! {
     SCRIPT_FILE_BYTES_MAX "bytes" "(the script is refused)" "a file of the script";
     SCRIPT_MEMORY_BYTES_MAX "bytes" "(the call fails)" "memory of the script";
     SCRIPT_DECLARED_MAX "declarations" "(the script is refused)" "what the script declares";
+    SCRIPT_ENQUEUES_MAX "jobs" "(the call fails)" "jobs that one call of the script asks for";
+    SCRIPT_DEPTH_MAX "jobs" "script_depth" "jobs of the script that lead from one to the next";
+    SCRIPT_RETRIES_MAX "jobs" "(no more)" "repetitions of a job by `retry`";
+    SCRIPT_TEXT_BYTES_MAX "bytes" "(the script is refused)" "a file that `wb.file` reads";
     SCRIPT_LOG_LINES_MAX "lines" "(passed over)" "lines logged by a call of the script";
     SCRIPT_LOG_CHARS_MAX "characters" "(cut)" "a line logged by the script";
     SKILL_BYTES_MAX "bytes" "(the script is refused)" "the file of a skill";

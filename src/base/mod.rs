@@ -14,6 +14,7 @@ pub mod histogram;
 mod id;
 pub mod limit;
 mod page;
+mod secret_name;
 mod source_path;
 mod tail;
 
@@ -28,5 +29,6 @@ pub use id::{
     random_token,
 };
 pub use page::Page;
+pub use secret_name::is_secret_name;
 pub use source_path::SourcePath;
 pub use tail::{tail_of, truncate_chars};

@@ -25,6 +25,7 @@ fn serve(args: ServeArgs) -> ExitCode {
         log: if args.is_json_log { LogFormat::Json } else { LogFormat::Text },
         daily_backups: args.daily_backups,
         prints_link: args.prints_link,
+        watches: args.watches,
     };
     app::serve(&args.script, options, |text| {
         // Nobody to tell if standard output is closed; the site serves all the same.

@@ -9,6 +9,7 @@ use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::person::PersonCommand;
 use crate::cli::commands::perspective::{PersonaCommand, PerspectiveCommand};
 use crate::cli::commands::proposal::ProposalCommand;
+use crate::cli::commands::reload::{ReloadArgs, ScheduleCommand};
 use crate::cli::commands::script::{CheckArgs, RenderArgs};
 use crate::cli::commands::search::SearchArgs;
 use crate::cli::commands::source::SourceCommand;
@@ -119,6 +120,11 @@ Examples:
     /// Look at engines: which are held because their provider takes no more
     #[command(subcommand)]
     Engine(EngineCommand),
+    /// Have the server read its script again, without a restart
+    Reload(ReloadArgs),
+    /// Look at what the script does by itself, and when
+    #[command(subcommand)]
+    Schedule(ScheduleCommand),
     /// Say who may use the site, and as what
     #[command(subcommand)]
     Person(PersonCommand),
@@ -177,6 +183,9 @@ pub(super) struct ServeFlags {
     /// Print the one-time link although standard output is no terminal, but a log or a file
     #[arg(long)]
     pub(super) print_link: bool,
+    /// Reload the script whenever it is saved; for developing one, where no agent can write it
+    #[arg(long)]
+    pub(super) watch: bool,
 }
 
 /// What `serve` is given.
@@ -190,4 +199,6 @@ pub struct ServeArgs {
     pub daily_backups: u32,
     /// Whether the operator's one-time link is printed.
     pub prints_link: bool,
+    /// Whether the script is reloaded whenever it is saved.
+    pub watches: bool,
 }

@@ -4,12 +4,16 @@
 //! repository, at a place where nothing stands and nothing is tracked.
 
 use camino::Utf8Path;
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::base::limit::GIT_LISTING_BYTES_MAX;
 use crate::base::{Error, Result, SourcePath, fault};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::source::Writable;
-use crate::process::Standing;
+use crate::process::{Root, Standing};
+
+/// Most names of a folder that are looked through for one like a new Source's.
+const FOLDER_NAMES_MAX: usize = 100_000;
 
 impl Repo {
     /// Refuses a Source that could not be made, with the reason.
@@ -60,6 +64,7 @@ impl Repo {
         let (root, path) = (self.root().clone(), path.clone());
         let look = move || {
             let folders: Vec<&Utf8Path> = path.as_path().ancestors().skip(1).collect();
+            refuse_neighbours(&root, &path)?;
             for folder in folders.into_iter().rev().filter(|it| !it.as_str().is_empty()) {
                 match root.standing(folder, 0)? {
                     Standing::Nothing => return Ok(()),
@@ -90,6 +95,45 @@ impl Repo {
     }
 }
 
+/// Refuses a path of which a part differs from something that stands beside it in a way that some
+/// systems do not see, whether git tracks that or not.
+fn refuse_neighbours(root: &Root, path: &SourcePath) -> Result<()> {
+    if fault::is_off("clash_beside") {
+        return Ok(());
+    }
+    let parts: Vec<&Utf8Path> = path.as_path().ancestors().collect();
+    for part in parts.into_iter().rev().filter(|it| !it.as_str().is_empty()) {
+        let (Some(above), Some(own)) = (part.parent(), part.file_name()) else { continue };
+        let folder = if above.as_str().is_empty() { Utf8Path::new(".") } else { above };
+        // What is no folder, or a link, is refused with its own reason; below it nothing stands.
+        let Ok(names) = root.names(folder, FOLDER_NAMES_MAX) else { return Ok(()) };
+        if names.iter().any(|it| it == own) {
+            continue;
+        }
+        match names.iter().find(|it| folded(it) == folded(own)) {
+            Some(other) => return Err(clash(path, &above.join(other).into_string())),
+            // Nothing stands below a folder that is not there.
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// Returns a name as systems see it that tell neither case nor composed characters apart.
+fn folded(name: &str) -> String {
+    name.nfd().flat_map(char::to_lowercase).nfd().collect()
+}
+
+fn clash(path: &SourcePath, other: &str) -> Error {
+    let shown = crate::base::truncate_chars(other, 200);
+    let message = format!(
+        "{path} differs from {} by case or by how its letters are composed only",
+        shown.escape_debug()
+    );
+    Error::conflict("case_clash", message)
+        .hint("some systems cannot tell the two apart: choose another name")
+}
+
 /// Returns the refusal of a new Source at a place that is taken.
 pub(in crate::documents) fn exists(path: &SourcePath) -> Error {
     Error::conflict("source_exists", format!("{path} is there already"))
@@ -107,11 +151,8 @@ fn refuse_clash(path: &SourcePath, git_path: &str, tracked: &str) -> Result<()> 
     loop {
         match (own.next(), other.next()) {
             (Some(own), Some(other)) if own == other => {}
-            (Some(own), Some(other)) if own.to_lowercase() == other.to_lowercase() => {
-                let shown = crate::base::truncate_chars(tracked, 200);
-                let message = format!("{path} differs from {} by case only", shown.escape_debug());
-                return Err(Error::conflict("case_clash", message)
-                    .hint("some systems cannot tell the two apart: choose another name"));
+            (Some(own), Some(other)) if folded(own) == folded(other) => {
+                return Err(clash(path, tracked));
             }
             (Some(_), Some(_)) => return Ok(()),
             // A file where a folder would be, or the other way round.
@@ -143,6 +184,8 @@ mod tests {
             ("a/b.md", "a/B.md", "case_clash"),
             ("a/b.md", "A/c.md", "case_clash"),
             ("ä/b.md", "Ä/b.md", "case_clash"),
+            ("caf\u{e9}.md", "cafe\u{301}.md", "case_clash"),
+            ("CAFE\u{301}/x.md", "caf\u{e9}/y.md", "case_clash"),
         ] {
             assert_eq!(clash(git_path, tracked), Err(code.to_owned()), "{git_path} {tracked}");
         }

@@ -1,6 +1,6 @@
 //! Owns the table `topic_messages`: what people and agents say in a Topic, in order.
 
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 use serde_json::json;
 
@@ -51,6 +51,9 @@ const COUNT_OF_AUTHOR: &str = "
     SELECT COUNT(*) FROM topic_messages WHERE topic_id = :topic AND author = :author";
 const HAS_AUTHOR: &str = "
     SELECT EXISTS (SELECT 1 FROM topic_messages WHERE topic_id = :topic AND author = :author)";
+const LAST_BODY: &str = "
+    SELECT body FROM topic_messages WHERE topic_id = :topic AND author = :author
+    ORDER BY sequence DESC LIMIT 1";
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
@@ -59,6 +62,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("message::insert", INSERT),
     ("message::list", LIST),
     ("message::has_author", HAS_AUTHOR),
+    ("message::last_body", LAST_BODY),
     ("message::count_of_author", COUNT_OF_AUTHOR),
 ];
 
@@ -69,6 +73,20 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 pub fn has_author(connection: &Connection, topic: &TopicId, author: &Actor) -> Result<bool> {
     let params = named_params! {":topic": topic, ":author": author};
     Ok(connection.prepare_cached(HAS_AUTHOR)?.query_row(params, |row| row.get(0))?)
+}
+
+/// Returns the last text that somebody wrote in a Topic.
+///
+/// # Errors
+/// As any read.
+pub fn last_body(
+    connection: &Connection,
+    topic: &TopicId,
+    author: &Actor,
+) -> Result<Option<String>> {
+    let params = named_params! {":topic": topic, ":author": author};
+    let mut statement = connection.prepare_cached(LAST_BODY)?;
+    Ok(statement.query_row(params, |row| row.get(0)).optional()?)
 }
 
 /// Adds a message to an open Topic. Its number is taken in this transaction.

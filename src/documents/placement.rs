@@ -1,6 +1,6 @@
 //! Owns the table `placements`: where each Topic's words are in each version of its Source.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
@@ -93,8 +93,12 @@ const PUT: &str = "
         state = excluded.state, start = excluded.start, end = excluded.end,
         confidence = excluded.confidence, method = excluded.method,
         decided_by = excluded.decided_by, decided_ms = excluded.decided_ms, is_working = 0";
-// What a person or an agent decided stands. A version that was merely in the working tree and is
-// committed now becomes a baseline; the other way round nothing is taken back.
+// What a person decided stands, and what an agent said of a text that is approved. A version that
+// was merely in the working tree or merely proposed and is committed now becomes a baseline; the
+// other way round nothing is taken back.
+//
+// A placement that was written in the moment of a proposal was written by it (one transaction has
+// one time), and counts for nothing else: here and in all that is read below.
 const PUT_SEEN: &str = "
     INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
                             decided_ms, is_working)
@@ -102,9 +106,14 @@ const PUT_SEEN: &str = "
     ON CONFLICT (topic_id, blob) DO UPDATE SET
         state = excluded.state, start = excluded.start, end = excluded.end,
         confidence = excluded.confidence, method = excluded.method,
-        decided_ms = excluded.decided_ms,
-        is_working = MIN(placements.is_working, excluded.is_working)
-    WHERE placements.decided_by = 'system'";
+        decided_by = excluded.decided_by, decided_ms = excluded.decided_ms,
+        is_working = CASE
+            WHEN EXISTS (SELECT 1 FROM incorporation_proposals AS merely
+                         WHERE merely.proposed_sha = placements.blob
+                               AND merely.created_ms = placements.decided_ms)
+            THEN excluded.is_working
+            ELSE MIN(placements.is_working, excluded.is_working) END
+    WHERE placements.decided_by = 'system' OR placements.method = 'agent'";
 // An earlier placement in the same text stands: it may be that of an approved proposal.
 const PUT_PROPOSED: &str = "
     INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
@@ -113,7 +122,7 @@ const PUT_PROPOSED: &str = "
     ON CONFLICT (topic_id, blob) DO NOTHING";
 const PUT_COMMITTED: &str = "
     UPDATE placements SET is_working = 0, decided_ms = :now
-    WHERE topic_id = :topic AND blob = :blob AND is_working = 1";
+    WHERE topic_id = :topic AND blob = :blob";
 const FIND_KEPT: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic AND blob = :blob
@@ -121,7 +130,8 @@ const FIND_KEPT: &str = "
             SELECT 1 FROM placements AS said WHERE said.topic_id = placements.topic_id
                 AND said.method = 'reattached' AND said.decided_ms > placements.decided_ms))
         AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
-                         WHERE merely.proposed_sha = placements.blob)
+                         WHERE merely.proposed_sha = placements.blob
+                               AND merely.created_ms = placements.decided_ms)
              OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
                         WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))";
 const FIND: &str = "
@@ -131,7 +141,8 @@ const LATEST: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic
         AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
-                         WHERE merely.proposed_sha = placements.blob)
+                         WHERE merely.proposed_sha = placements.blob
+                               AND merely.created_ms = placements.decided_ms)
              OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
                         WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))
     ORDER BY decided_ms DESC, blob LIMIT 1";
@@ -150,13 +161,24 @@ const BASELINES: &str = "
         WHERE placements.topic_id = topics.id AND start IS NOT NULL AND is_working = 0
               AND state IN ('exact', 'shifted', 'edited', 'moved', 'rewritten')
               AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
-                               WHERE merely.proposed_sha = placements.blob)
+                               WHERE merely.proposed_sha = placements.blob
+                                     AND merely.created_ms = placements.decided_ms)
                    OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
                               WHERE kept.proposed_sha = placements.blob
                                     AND kept.status = 'approved'))
         ORDER BY decided_ms DESC, blob LIMIT 1)
     WHERE topics.source_path = :source AND topics.status = 'open'
     ORDER BY topics.id";
+const SOURCES: &str = "
+    SELECT DISTINCT topics.source_path FROM topics
+    JOIN anchors ON anchors.topic_id = topics.id
+    WHERE topics.status = 'open'";
+// A Topic has a placement in the version on which it was opened, too.
+const TOUCHED: &str = "
+    SELECT EXISTS (
+        SELECT 1 FROM placements AS one
+        JOIN placements AS other ON other.topic_id = :other AND other.blob = one.blob
+        WHERE one.topic_id = :one AND one.start < other.end AND other.start < one.end)";
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
@@ -169,6 +191,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("placement::latest", LATEST),
     ("placement::history", HISTORY),
     ("placement::baselines", BASELINES),
+    ("placement::sources", SOURCES),
+    ("placement::touched", TOUCHED),
 ];
 
 /// Stores where a Topic's words are in a version that is committed; it replaces what was decided
@@ -224,7 +248,8 @@ pub fn put_seen(
     Ok(())
 }
 
-/// Makes the placement in a text that was in the working tree only one in a committed text.
+/// Makes a placement that is on record the baseline: its text is the committed one now, for the
+/// first time or, after a branch was switched or moved back, again.
 ///
 /// # Errors
 /// As any update.
@@ -316,14 +341,44 @@ pub fn baselines(connection: &Connection, source: &SourcePath) -> Result<Vec<Bas
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Groups baselines by the version that they are in.
-pub fn by_blob(baselines: &[Baseline]) -> BTreeMap<&BlobId, Vec<TopicOrigin>> {
-    let mut groups: BTreeMap<&BlobId, Vec<TopicOrigin>> = BTreeMap::new();
-    for it in baselines {
-        let origin = TopicOrigin { id: it.topic_id.clone(), span: it.start..it.end };
-        groups.entry(&it.blob).or_default().push(origin);
+/// Returns whether the words of two Topics overlapped in any version in which both had a place.
+///
+/// # Errors
+/// As any read.
+pub fn have_touched(connection: &Connection, one: &TopicId, other: &TopicId) -> Result<bool> {
+    let mut statement = connection.prepare_cached(TOUCHED)?;
+    Ok(statement.query_row(named_params! {":one": one, ":other": other}, |row| row.get(0))?)
+}
+
+/// Returns the Sources that have open Topics on words of theirs.
+///
+/// # Errors
+/// As any read.
+pub fn sources(connection: &Connection) -> Result<BTreeSet<SourcePath>> {
+    let mut statement = connection.prepare_cached(SOURCES)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns whether an open Topic of a Source waits for being placed in a version, or, if that is
+/// committed, for having its baseline there.
+///
+/// # Errors
+/// As any read.
+pub fn is_due(
+    connection: &Connection,
+    source: &SourcePath,
+    blob: &BlobId,
+    is_committed: bool,
+) -> Result<bool> {
+    for from in baselines(connection, source)?.iter().filter(|it| it.blob != *blob) {
+        match find_kept(connection, &from.topic_id, blob)? {
+            None => return Ok(true),
+            Some(it) if is_committed && it.range().is_some() => return Ok(true),
+            Some(_) => {}
+        }
     }
-    groups
+    Ok(false)
 }
 
 /// Places spans of one text in another; the texts are compared once.
@@ -335,20 +390,6 @@ pub fn place_all(topics: &[TopicOrigin], old: &str, new: &str) -> Vec<(TopicId, 
     let spans: Vec<Range<usize>> = topics.iter().map(|it| it.span.clone()).collect();
     let placed = anchor::place_together(&map, old, new, &spans);
     topics.iter().map(|it| it.id.clone()).zip(placed).collect()
-}
-
-/// Makes a range of a committed text the baseline of a Topic's anchor. The origin stays.
-///
-/// # Errors
-/// `bad_selection` if the range is none of this text; `not_found` if the Topic has no anchor.
-pub fn rebaseline(
-    tx: &Tx<'_>,
-    topic: &TopicId,
-    blob: &BlobId,
-    text: &str,
-    range: Range<usize>,
-) -> Result<()> {
-    anchor::row::rebase(tx, topic, &anchor::describe(text, blob, range)?)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Placement> {
@@ -419,14 +460,15 @@ mod tests {
         let text = TEXT.replace("rain stops", "snow stops").replace("Risks", "Dangers");
         let start = text.find("snow").unwrap();
         fixture
-            .write(|tx, _| rebaseline(tx, &made.id, &blob('b'), &text, start..start + 10))
+            .write(|tx, _| {
+                let words = anchor::describe(&text, &blob('b'), start..start + 10)?;
+                anchor::row::rebase(tx, &made.id, &words)
+            })
             .unwrap();
         let anchor = topic::find(&fixture.connection, &made.id, None).unwrap().anchor.unwrap();
         assert_eq!(anchor.quote, "snow stops");
         assert_eq!(anchor.heading_path, ["Plan", "Dangers"]);
         assert_eq!(Some(anchor.origin), made.anchor.map(|it| it.origin));
-        let bad = fixture.write(|tx, _| rebaseline(tx, &made.id, &blob('b'), &text, 0..9999));
-        assert_eq!(bad.unwrap_err().code_str(), "bad_selection");
         let moved = fixture.connection.execute("UPDATE anchors SET origin_start = 0", []);
         assert!(moved.unwrap_err().to_string().contains("never changes"));
     }
@@ -437,10 +479,12 @@ mod tests {
         let one = fixture.topic("a.md", "rain stops").id;
         let two = fixture.topic("a.md", "the bridge").id;
         let all = baselines(&fixture.connection, &source("a.md")).unwrap();
-        let groups = by_blob(&all);
-        assert_eq!(groups.keys().copied().collect::<Vec<_>>(), [&blob('a')]);
+        assert!(all.iter().all(|it| it.blob == blob('a')));
+        let origin =
+            |it: &Baseline| TopicOrigin { id: it.topic_id.clone(), span: it.start..it.end };
+        let group: Vec<TopicOrigin> = all.iter().map(origin).collect();
         let new = TEXT.replace("- rain stops the work\n", "").replace("# Plan", "# The Plan");
-        let found = place_all(&groups[&blob('a')], TEXT, &new);
+        let found = place_all(&group, TEXT, &new);
         assert_eq!(found[0], (one, Placed::orphaned()));
         assert_eq!((&found[1].0, found[1].1.state), (&two, PlacementState::Shifted));
         assert!(place_all(&[], TEXT, &new).is_empty());

@@ -67,15 +67,22 @@ pub fn find(connection: &Connection, source: &SourcePath, blob: &BlobId) -> Resu
     Ok(statement.query_row(params, |row| row.get(0)).optional()?)
 }
 
+/// Returns the versions of a Source whose texts are kept.
+///
+/// # Errors
+/// As any read.
+pub fn kept(connection: &Connection, source: &SourcePath) -> Result<Vec<BlobId>> {
+    let mut statement = connection.prepare_cached(BLOBS)?;
+    let rows = statement.query_map(named_params! {":source": source}, |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Drops the texts of a Source from which no open Topic is placed any more; returns how many.
 ///
 /// # Errors
 /// As any write.
 pub fn prune(tx: &Tx<'_>, source: &SourcePath) -> Result<usize> {
-    let kept: Vec<BlobId> = tx
-        .prepare_cached(BLOBS)?
-        .query_map(named_params! {":source": source}, |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+    let kept = kept(tx.connection(), source)?;
     if kept.is_empty() {
         return Ok(0);
     }

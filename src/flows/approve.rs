@@ -1,5 +1,7 @@
 //! Approve → commit: what the approver saw, on the base that they saw, as one commit.
 
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,7 @@ use tracing::{info, warn};
 use crate::base::{
     Actor, BlobId, Error, Event, EventKind, JobId, ProposalId, Result, SourcePath, fault,
 };
+use crate::documents::anchor::{self, NewAnchor, Portrait};
 use crate::documents::commit::{
     self, Approval, Check, Committed, Person, Settle, Settled, Trailers,
 };
@@ -16,7 +19,7 @@ use crate::documents::{Placed, Proposal, ProposalStatus, Topic, TopicStatus};
 use crate::documents::{attempt, placement, proposal, topic};
 use crate::flows::moved::{self, Followed};
 use crate::flows::proposals::{Dossier, dossier, stale, undecidable, with_conflict};
-use crate::flows::{Site, Works, called_off, changes, names, rework};
+use crate::flows::{Site, Works, called_off, changes, names, place, rework};
 use crate::people::Caller;
 use crate::store::Tx;
 use crate::store::idempotency::{self, Key};
@@ -190,7 +193,9 @@ async fn once(
     let check = still_open(id.clone(), digest, key);
     let done = async {
         changes::refuse_switched(site).await?;
-        commit::commit(&site.repo, &site.store, approval, check, settle()).await
+        let described = described(site, &dossier).await?;
+        let settle: Settle = Arc::new(move |tx, it| settle_commit(tx, it, &described));
+        commit::commit(&site.repo, &site.store, approval, check, settle).await
     };
     let path = &dossier.proposal.source_path;
     match done.await {
@@ -271,33 +276,79 @@ fn still_open(id: ProposalId, text_digest: String, key: Option<Key>) -> Check {
     })
 }
 
+/// The baselines that the approved text gives to Topics, by their ranges in it; none for words that
+/// are too long for a quote.
+type Described = HashMap<(usize, usize), Option<NewAnchor>>;
+
+/// Describes where the open Topics of the Source are in the proposed text, before anything else
+/// waits for it: in the transaction of the commit everybody does.
+async fn described(site: &Site, dossier: &Dossier) -> Result<Described> {
+    let (path, blob) =
+        (dossier.proposal.source_path.clone(), dossier.proposal.proposed_sha.clone());
+    let version = blob.clone();
+    let ranges: BTreeSet<(usize, usize)> = site
+        .store
+        .read(move |c| {
+            let mut ranges = BTreeSet::new();
+            for open in topic::list_open_of(c, &path, None)? {
+                let placed = placement::find(c, &open.id, &version)?;
+                ranges.extend(placed.and_then(|it| it.range()).map(|it| (it.start, it.end)));
+            }
+            Ok(ranges)
+        })
+        .await?;
+    let text = dossier.text.clone();
+    let described = tokio::task::spawn_blocking(move || describe(&text, &blob, ranges));
+    described.await.map_err(|cause| Error::internal("describing panicked").source(cause))?
+}
+
+fn describe(text: &str, blob: &BlobId, ranges: BTreeSet<(usize, usize)>) -> Result<Described> {
+    let portrait = Portrait::of(text, blob);
+    let anchor = |it: (usize, usize)| Ok((it, place::baseline(&portrait, it.0..it.1)?));
+    ranges.into_iter().map(anchor).collect()
+}
+
 /// What becomes true with the commit, in one transaction; also for a commit that an earlier server
 /// made and could not write down.
 pub fn settle() -> Settle {
-    Arc::new(settle_commit)
+    Arc::new(|tx, settled| settle_commit(tx, settled, &Described::new()))
 }
 
-fn settle_commit(tx: &Tx<'_>, settled: &Settled) -> Result<()> {
+fn settle_commit(tx: &Tx<'_>, settled: &Settled, described: &Described) -> Result<()> {
     let by = &settled.approver;
     let proposal = proposal::find(tx.connection(), &settled.proposal_id)?;
     proposal::approve(tx, &settled.proposal_id, by, &settled.committed.commit)?;
     for topic in &proposal.topic_ids {
         topic::set_status(tx, topic, TopicStatus::Open, TopicStatus::Incorporated, by)?;
     }
-    let text = proposal::text(tx.connection(), &settled.proposal_id)?;
-    let path = &proposal.source_path;
+    let (path, blob) = (&proposal.source_path, &proposal.proposed_sha);
+    let mut placed = Vec::new();
     for open in topic::list_open_of(tx.connection(), path, None)? {
-        let placed = placement::find(tx.connection(), &open.id, &proposal.proposed_sha)?;
         // One that was opened after the proposal was handed in is placed when it is next looked at.
-        if let Some((placed, range)) = placed.and_then(|it| it.range().map(|range| (it, range))) {
-            let again = Placed {
-                state: placed.state,
-                range: Some(range.clone()),
-                confidence: placed.confidence,
-                method: "committed",
-            };
-            placement::put(tx, &open.id, &proposal.proposed_sha, &again, &placed.decided_by)?;
-            placement::rebaseline(tx, &open.id, &proposal.proposed_sha, &text, range)?;
+        let found = placement::find(tx.connection(), &open.id, blob)?;
+        placed.extend(found.and_then(|it| Some((open.id, it.range()?, it))));
+    }
+    let is_missing = |it: &(_, Range<usize>, _)| !described.contains_key(&(it.1.start, it.1.end));
+    let missing = placed.iter().filter(|it| is_missing(it)).map(|it| (it.1.start, it.1.end));
+    let missing: BTreeSet<(usize, usize)> = missing.collect();
+    let late = match missing.is_empty() {
+        true => Described::new(),
+        false => {
+            let text = proposal::text(tx.connection(), &settled.proposal_id)?;
+            describe(&text, blob, missing)?
+        }
+    };
+    for (topic, range, found) in placed {
+        let key = (range.start, range.end);
+        let again = Placed {
+            state: found.state,
+            range: Some(range),
+            confidence: found.confidence,
+            method: "committed",
+        };
+        placement::put(tx, &topic, blob, &again, &found.decided_by)?;
+        if let Some(Some(anchor)) = described.get(&key).or_else(|| late.get(&key)) {
+            anchor::row::rebase(tx, &topic, anchor)?;
         }
     }
     let event = Event::new(

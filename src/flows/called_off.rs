@@ -61,7 +61,7 @@ fn cancel(tx: &Tx<'_>, site: &Site, job: &Job, by: &Actor) -> Result<bool> {
     if fault::is_off("called_off") || job.ending_at.is_some() {
         return Ok(false);
     }
-    if jobs::cancel_queued(tx, &job.id, by, site.queue.capacities())? {
+    if jobs::cancel_queued(tx, &job.id, by, &site.queue.capacities())? {
         return Ok(true);
     }
     jobs::request_cancel(tx, &job.id, by).map(|()| true)

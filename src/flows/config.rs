@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::base::limit::format_duration;
-use crate::flows::Site;
-use crate::script::{EngineBody, Kind};
+use crate::flows::{Site, reload};
+use crate::script::{Config, EngineBody, Kind, Lane, Schedule};
 
 /// Returns the effective configuration (docs/http.md, `GET /api/config`).
 pub fn show(site: &Site) -> Value {
@@ -35,8 +35,30 @@ pub fn show(site: &Site) -> Value {
         "engines": engines,
         "kinds": config.kinds.values().map(kind).collect::<Vec<_>>(),
         "warnings": *site.warnings,
-        "script_stuck": site.vm.stuck(),
+        "script_stuck": site.vm().stuck(),
+        "script": reload::facts(site),
+        "schedules": config.schedules.values().map(schedule).collect::<Vec<_>>(),
+        "handlers": handlers(config),
     })
+}
+
+fn schedule(it: &Schedule) -> Value {
+    json!({"name": it.name, "about": it.about, "when": it.describe(), "missed": it.missed})
+}
+
+/// Which events the script is told of, and where its handlers stand.
+fn handlers(config: &Config) -> Vec<Value> {
+    let one =
+        |it: &crate::script::Handler| json!({"event": it.event, "at": it.slot.at.to_string()});
+    config.handlers.iter().map(one).collect()
+}
+
+/// An input's name, or that a function says it.
+fn lane(lane: &Lane) -> String {
+    match lane {
+        Lane::Input(name) => name.clone(),
+        Lane::Function(slot) => format!("(function at {})", slot.at),
+    }
 }
 
 fn kind(kind: &Kind) -> Value {
@@ -54,8 +76,10 @@ fn kind(kind: &Kind) -> Value {
     json!({
         "name": kind.name, "about": kind.about, "engine": kind.engine,
         "skill": kind.skill.as_ref().map(|it| &it.name),
-        "produces": kind.produces.map(|it| it.as_str()), "lane": kind.lane,
+        "produces": kind.produces.map(|it| it.as_str()), "lane": kind.lane.as_ref().map(lane),
         "on_busy": kind.on_busy.as_str(), "timeout": format_duration(kind.timeout),
         "max_running": kind.max_running, "inputs": inputs,
+        "verify": kind.verify.as_ref().map(|it| it.at.to_string()),
+        "retry": kind.retry.as_ref().map(|it| it.at.to_string()),
     })
 }

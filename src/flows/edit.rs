@@ -62,9 +62,10 @@ pub async fn edit(
     }
     let base = site.repo.read_blob(&was.base_source_sha, SOURCE_BYTES_MAX).await?;
     let base = String::from_utf8(base).map_err(|_| Error::internal("the base is not UTF-8"))?;
-    let proposed: BlobId = site.repo.hash_text(&request.text).await?;
-    let (old, new) = ((was.base_source_sha.clone(), base), (proposed, request.text));
-    let judge = Judge::of(site, &was.source_path, &was.topic_ids, old, new.clone()).await?;
+    let new: (BlobId, String) = (site.repo.hash_text(&request.text).await?, request.text);
+    let old = (was.base_source_sha.clone(), base);
+    let mut judge = Judge::of(site, &was.source_path, &was.topic_ids, old, new.clone()).await?;
+    judge.carry(site, &was.id).await?;
     let placements = judge.judge().await?.placements;
     let new = NewProposal {
         topic_id: was.topic_id.clone(),
@@ -89,10 +90,8 @@ pub async fn edit(
                 && let Some(kept) = idempotency::find(tx.connection(), key)?
             {
                 let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
-                return names::fill_proposal(
-                    tx.connection(),
-                    proposal::find(tx.connection(), &id)?,
-                );
+                let c = tx.connection();
+                return names::fill_proposal(c, proposal::find(c, &id)?);
             }
             rework::refuse_running(tx.connection(), &origin.from_id)?;
             let made = proposal::insert_with(tx, &ids, new.clone(), &further, Some(&origin))?;

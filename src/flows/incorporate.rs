@@ -1,6 +1,5 @@
 //! An agent hands in a proposal: fence, grants, base, text, and the fate of every other open Topic.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -8,11 +7,10 @@ use serde_json::json;
 
 use crate::base::limit::{ANCHORS_MAX, SOURCE_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId};
-use crate::documents::anchor::PairMap;
 use crate::documents::proposal::lineage::{self, How, Origin, Rework};
 use crate::documents::proposal::{self, NewProposal};
-use crate::documents::{Fate, Placed, Placement, Proposal, anchor, topic};
-use crate::flows::judge::{self, Judge, Judged};
+use crate::documents::{Fate, Proposal, topic};
+use crate::flows::judge::{self, Claim, Judge, Judged};
 use crate::flows::{Site, several};
 use crate::jobs::{self, Job, Verb};
 use crate::people::Caller;
@@ -202,38 +200,11 @@ pub(super) async fn judge_others(
     let base = (request.base_source_sha.clone(), base);
     let new = (proposed.clone(), request.text.clone());
     let mut judge = Judge::of(site, path, settled, base, new).await?;
-    let agent = caller.actor();
-    let given = verify_anchors(request, &judge.open)?;
-    let places = judge.open.iter().filter_map(|it| Some((it.id.clone(), it.placement.clone()?)));
-    let before = places.collect();
-    let believed = weigh(given, &before, (&judge.base.1, &request.text)).await?;
-    judge.by_agent = believed
-        .iter()
-        .map(|(id, placed)| (id.clone(), Placement::new(proposed, placed, &agent)))
-        .collect();
+    let by = caller.actor();
+    let given = verify_anchors(request, &judge.open)?.into_iter();
+    let claims = given.map(|(topic, range)| Claim { topic, range, by: by.clone() });
+    judge.believe(claims.collect()).await?;
     judge.judge().await
-}
-
-/// Returns those anchors of the agent's that both texts do not contradict.
-async fn weigh(
-    given: Vec<(TopicId, Range<usize>)>,
-    before: &BTreeMap<TopicId, Placement>,
-    (base, text): (&str, &str),
-) -> Result<Vec<(TopicId, Placed)>> {
-    if given.is_empty() {
-        return Ok(Vec::new());
-    }
-    let spans: Vec<_> = given.iter().map(|(id, _)| before.get(id)?.range()).collect();
-    let (base, text) = (base.to_owned(), text.to_owned());
-    let weighed = tokio::task::spawn_blocking(move || {
-        let map = PairMap::new(&base, &text);
-        let all = given.into_iter().zip(spans);
-        all.filter_map(|((id, range), span)| {
-            Some((id, anchor::weigh(&map, &base, &text, span, &range)?))
-        })
-        .collect()
-    });
-    weighed.await.map_err(|cause| Error::internal("weighing anchors panicked").source(cause))
 }
 
 fn verify_anchors(

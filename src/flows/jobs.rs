@@ -1,27 +1,25 @@
 //! Asking for a job, watching it, and taking it back.
 
+use std::time::Duration;
+
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::base::limit::{RESULT_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
-use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result, SourcePath, TopicId};
+use crate::base::limit::RESULT_BYTES_MAX;
+use crate::base::{
+    Actor, Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
+};
 use crate::documents::{self, proposal::lineage};
-use crate::flows::inputs::{self, Checked};
+use crate::flows::inputs;
 use crate::flows::people::refuse_disabled;
-use crate::flows::{Site, changes, found, kept_answer, order, page_limit, prepare, several};
-use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting, job_dir};
-use crate::people::{self, Caller, Person};
-use crate::process::{self, Stream};
-use crate::script::{EngineBody, Input, Kind, Produces};
+use crate::flows::{
+    Site, asked, changes, found, kept_answer, order, output, page_limit, prepare, several,
+};
+use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting};
+use crate::people::{self, Caller};
+use crate::script::{EngineBody, Produces, Reads};
 use crate::store::idempotency;
-
-/// Most bytes of a log in one answer.
-const LOG_BYTES_MAX: usize = crate::base::limit::LOG_BYTES_MAX;
-/// Largest prompt: a text of the largest size and what stands around it.
-const PROMPT_BYTES_MAX: u64 = TEXT_INPUT_BYTES_MAX as u64 + 2 * 1024 * 1024;
-/// Most entries of a stream in one answer.
-const STREAM_ENTRIES_MAX: usize = crate::base::limit::STREAM_ENTRIES_MAX;
 
 /// The body of `POST /api/agent/jobs`: the kind, its inputs beside it, and when.
 #[derive(Clone, Debug, Deserialize)]
@@ -46,13 +44,19 @@ pub struct JobRequest {
 #[derive(Serialize)]
 pub struct JobView {
     #[serde(flatten)]
-    job: Job,
+    pub(super) job: Job,
     message: Option<String>,
     waiting: Option<Waiting>,
     requested_by_name: String,
     cancelled_by_name: Option<String>,
     engine: Option<String>,
     timeout_ms: Option<u64>,
+    start_ms: Option<u64>,
+    idle_ms: Option<u64>,
+    produces: Option<&'static str>,
+    reads: Option<Reads>,
+    printed_at: Option<Millis>,
+    pub(super) retried_as: Vec<JobId>,
     proposal_id: Option<ProposalId>,
     changes: Option<Value>,
 }
@@ -80,7 +84,7 @@ pub async fn create(
     };
     if kind.produces == Some(Produces::Proposal) {
         for (input, path) in prepare::sources(kind, &checked.values) {
-            if let Err(refusal) = refuse_unready(site, input, &path).await {
+            if let Err(refusal) = asked::refuse_unready(site, input, &path).await {
                 return Err(changes::explain(site, Some(&path), refusal).await);
             }
         }
@@ -88,34 +92,11 @@ pub async fn create(
     if !request.replace_proposals {
         several::refuse_proposed(site, checked.topic_id.as_ref(), &checked.values).await?;
     }
-    let mut new = new_job(site, kind, checked, person);
+    let by = Actor::Person(person.id.clone());
+    let mut new = asked::new_job(site, kind, checked, by).await?;
     new.priority = order::priority(kind, person, request.priority)?;
     new.not_before = request.not_before.as_deref().map(order::parse_time).transpose()?;
     accept(site, new, key).await
-}
-
-/// Refuses a Source of which no proposal could be approved now.
-async fn refuse_unready(site: &Site, input: &Input, path: &SourcePath) -> Result<()> {
-    site.repo.head_at_rest().await?;
-    inputs::refuse_unwritable(&site.repo, input, path).await
-}
-
-pub(super) fn new_job(site: &Site, kind: &Kind, checked: Checked, by: &Person) -> NewJob {
-    NewJob {
-        kind: kind.name.clone(),
-        lane: kind.lane.as_ref().and_then(|input| lane_of(input, &checked.values)),
-        on_busy: kind.on_busy,
-        grants: inputs::grants(kind, &checked),
-        source_path: checked.source_path,
-        topic_id: checked.topic_id,
-        persona_name: checked.persona_name,
-        inputs: checked.values,
-        requested_by: Actor::Person(by.id.clone()),
-        priority: kind.priority,
-        not_before: None,
-        config_digest: site.config.digest.clone(),
-        retry_of: None,
-    }
 }
 
 async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Result<JobId> {
@@ -129,7 +110,7 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
             }
             refuse_disabled(tx.connection(), &new.requested_by)?;
             queue.admit(tx, &new)?;
-            let id = jobs::enqueue(tx, &ids, queue.capacities(), &new)?;
+            let id = jobs::enqueue(tx, &ids, &queue.capacities(), &new)?;
             if let Some(old) = &new.retry_of {
                 lineage::repeat_rework(tx, &id, old)?;
                 found::reopen(tx, old, &new)?;
@@ -140,14 +121,6 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
             Ok(id)
         })
         .await
-}
-
-fn lane_of(input: &str, values: &Map<String, Value>) -> Option<String> {
-    match values.get(input)? {
-        Value::Null => None,
-        Value::String(text) => Some(format!("{input}={text}")),
-        other => Some(format!("{input}={other}")),
-    }
 }
 
 /// The body of `POST /api/agent/jobs/{id}/retry`; it may be empty.
@@ -200,7 +173,7 @@ pub async fn retry(
 /// `conflict` with code `job_ended`.
 pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     let by = Actor::Person(caller.may_write()?.id.clone());
-    let (asked, lanes) = (id.clone(), site.queue.capacities().clone());
+    let (asked, lanes) = (id.clone(), site.queue.capacities());
     site.store
         .write(move |tx| {
             if jobs::cancel_queued(tx, &asked, &by, &lanes)? {
@@ -218,13 +191,17 @@ pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView>
 /// `not_found`; a job sees itself only.
 pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     require_own(caller, id)?;
-    site.store.look(|c| {
+    let mut shown = site.store.look(|c| {
         let shown = view(&site.works, c, jobs::find(c, id)?)?;
-        Ok(JobView { changes: changes::view(c, id)?, ..shown })
-    })
+        Ok(JobView { changes: changes::view(c, id)?, retried_as: jobs::retries(c, id)?, ..shown })
+    })?;
+    if shown.job.status == Status::Running {
+        shown.printed_at = output::last_printed(site, id).await?;
+    }
+    Ok(shown)
 }
 
-fn require_own(caller: &Caller, id: &JobId) -> Result<()> {
+pub(super) fn require_own(caller: &Caller, id: &JobId) -> Result<()> {
     match caller {
         Caller::Job { id: own, .. } if own != id => {
             let message = format!("job {own} may not look at job {id}");
@@ -239,7 +216,7 @@ pub(super) fn view(works: &super::Works, c: &Connection, job: Job) -> Result<Job
 }
 
 /// The same for one of several: they share one look at the queue.
-fn view_with(
+pub(super) fn view_with(
     works: &super::Works,
     c: &Connection,
     job: Job,
@@ -264,6 +241,7 @@ fn view_with(
     let canceller = job.cancelled_by.as_ref();
     let canceller = canceller.map(|it| people::display_name(c, it)).transpose()?;
     let timeout = kind.map(|it| it.timeout);
+    let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let proposal = documents::proposal::by_job(c, &job.id)?;
     Ok(JobView {
         message: jobs::sentence(&job, program, timeout, canceller.as_deref()),
@@ -271,7 +249,13 @@ fn view_with(
         cancelled_by_name: canceller,
         engine: job.engine.clone().or_else(|| engine.map(|it| it.name.clone())),
         waiting,
-        timeout_ms: timeout.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
+        timeout_ms: timeout.map(millis),
+        start_ms: kind.and_then(|it| it.start).map(millis),
+        idle_ms: kind.and_then(|it| it.idle).map(millis),
+        produces: kind.and_then(|it| it.produces).map(|it| it.as_str()),
+        reads: engine.and_then(|it| it.reads()),
+        printed_at: None,
+        retried_as: Vec::new(),
         proposal_id: proposal.map(|it| it.id),
         changes: None,
         job,
@@ -332,119 +316,6 @@ pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Value
             Ok(json!({"items": items, "next": next}))
         })
         .await
-}
-
-/// The query of `GET /api/agent/jobs/{id}/log`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LogQuery {
-    /// `stdout` or `stderr` (the default).
-    pub stream: Option<String>,
-    /// From this byte of the agent's output on.
-    pub offset: Option<u64>,
-}
-
-/// Returns a part of an agent's output.
-///
-/// # Errors
-/// `not_found` if the job is not there; with code `log_expired` if its folder was given up.
-pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> Result<Value> {
-    require_own(caller, id)?;
-    let stream = match query.stream.as_deref() {
-        None | Some("stderr") => Stream::Stderr,
-        Some("stdout") => Stream::Stdout,
-        Some(_) => return Err(Error::invalid("stream is `stdout` or `stderr`")),
-    };
-    let job = with_files(site, id).await?;
-    let dir = job_dir(&site.config.site.data, id);
-    let offset = query.offset.unwrap_or(0);
-    let read = blocking(move || process::read_output(&dir, stream, offset, LOG_BYTES_MAX)).await;
-    let chunk = match read {
-        // A job that waits, or that never got as far as an agent, has printed nothing.
-        Err(cause) if cause.kind() == ErrorKind::NotFound && job.guard.is_none() => None,
-        Err(cause) => return Err(cause),
-        Ok(chunk) => Some(chunk),
-    };
-    let running = !job.status.is_final();
-    Ok(match chunk {
-        None => json!({
-            "stream": stream.as_str(), "offset": 0, "next_offset": 0, "total": 0, "text": "",
-            "cut": null, "running": running,
-        }),
-        Some(chunk) => {
-            // A character at the end of the piece that is not whole yet is left for the next one.
-            let whole = whole_characters(&chunk.bytes, chunk.next_offset < chunk.total || running);
-            let next = chunk.offset + whole as u64;
-            json!({
-                "stream": stream.as_str(), "offset": chunk.offset, "next_offset": next,
-                "total": chunk.total, "text": String::from_utf8_lossy(&chunk.bytes[..whole]),
-                "cut": chunk.cut.map(|(from, to)| json!({"from": from, "to": to})),
-                "running": running,
-            })
-        }
-    })
-}
-
-/// Returns a job whose folder was not given up.
-async fn with_files(site: &Site, id: &JobId) -> Result<Job> {
-    let asked = id.clone();
-    site.store
-        .read(move |c| {
-            let job = jobs::find(c, &asked)?;
-            match jobs::files(c, &asked)?.and_then(|it| it.removed) {
-                None => Ok(job),
-                Some(at) => {
-                    let day: String = at.rfc3339().chars().take(10).collect();
-                    Err(Error::not_found(format!("the files of job {asked} were removed on {day}"))
-                        .code("log_expired")
-                        .hint("logs and prompts are kept for 30 days, and 2 GiB of them"))
-                }
-            }
-        })
-        .await
-}
-
-fn whole_characters(bytes: &[u8], more_may_come: bool) -> usize {
-    match std::str::from_utf8(bytes) {
-        Err(cause) if more_may_come && cause.error_len().is_none() && cause.valid_up_to() > 0 => {
-            cause.valid_up_to()
-        }
-        _ => bytes.len(),
-    }
-}
-
-/// Returns the agent's telemetry after an entry, as `{items, next}`.
-///
-/// # Errors
-/// `not_found`.
-pub async fn stream(site: &Site, caller: &Caller, id: &JobId, after: u64) -> Result<Value> {
-    require_own(caller, id)?;
-    with_files(site, id).await?;
-    let dir = job_dir(&site.config.site.data, id);
-    let items = blocking(move || jobs::read_stream(&dir, after, STREAM_ENTRIES_MAX)).await?;
-    let next = items.last().map(|it| it["seq"].clone());
-    Ok(json!({"items": items, "next": next}))
-}
-
-/// Returns the exact prompt of a job.
-///
-/// # Errors
-/// `not_found` with code `no_prompt` for a job that has not been started.
-pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
-    require_own(caller, id)?;
-    with_files(site, id).await?;
-    let path = job_dir(&site.config.site.data, id).join("prompt");
-    let bytes = blocking(move || process::read_small(&path, PROMPT_BYTES_MAX)).await?;
-    let missing = || Error::not_found(format!("job {id} has no prompt: it was not started"));
-    let bytes = bytes.ok_or_else(|| missing().code("no_prompt").hint("it is made at the start"))?;
-    Ok(json!({"prompt": String::from_utf8_lossy(&bytes)}))
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|cause| Error::internal("reading a file panicked").source(cause))?
 }
 
 /// The body of `POST /api/agent/jobs/{id}/result`.

@@ -2,10 +2,14 @@
 //! edited, merged or shown.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use crate::base::{Actor, BlobId, Error, Result, SourcePath, TopicId};
+use crate::base::{Actor, BlobId, Error, ProposalId, Result, SourcePath, TopicId, fault};
+use crate::documents::anchor::{self, PairMap};
 use crate::documents::fate::{self, Version};
-use crate::documents::{Fate, Placed, Placement, Topic, placement, topic};
+use crate::documents::{
+    Fate, Placed, Placement, PlacementState, Topic, placement, proposal, topic,
+};
 use crate::flows::{Works, place};
 use crate::store::Tx;
 
@@ -21,6 +25,15 @@ pub(super) struct Judge {
     pub(super) proposed: (BlobId, String),
     /// Where an agent said where a Topic went; that was verified when it was handed in.
     pub(super) by_agent: BTreeMap<TopicId, Placement>,
+    /// Topics without a place in the base, looked for from the last text in which they had one.
+    again: BTreeMap<TopicId, Placed>,
+}
+
+/// Where somebody says that the words of a Topic are in the proposed text.
+pub(super) struct Claim {
+    pub(super) topic: TopicId,
+    pub(super) range: Range<usize>,
+    pub(super) by: Actor,
 }
 
 /// What happens to every other open Topic.
@@ -49,8 +62,82 @@ impl Judge {
         for topic in &mut open {
             topic.placement = before.get(&topic.id).cloned();
         }
+        let lost =
+            before.into_iter().filter(|(id, it)| it.range().is_none() && !settled.contains(id));
+        let lost = lost.map(|(id, _)| id).collect();
+        let again = place::again(works, path, lost, &proposed.1).await?;
         let (settled, by_agent) = (settled.to_vec(), BTreeMap::new());
-        Ok(Judge { open, settled, base, proposed, by_agent })
+        Ok(Judge { open, settled, base, proposed, by_agent, again })
+    }
+
+    /// Believes who says where Topics went, as far as both texts do not say otherwise.
+    ///
+    /// # Errors
+    /// `internal` if weighing panicked.
+    pub(super) async fn believe(&mut self, claims: Vec<Claim>) -> Result<()> {
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let place = |id: &TopicId| {
+            let topic = self.open.iter().find(|it| it.id == *id)?;
+            topic.placement.as_ref()?.range()
+        };
+        let spans: Vec<_> = claims.iter().map(|it| place(&it.topic)).collect();
+        let (base, (blob, text)) = (self.base.1.clone(), self.proposed.clone());
+        let weighed = tokio::task::spawn_blocking(move || {
+            let map = PairMap::new(&base, &text);
+            let all = claims.into_iter().zip(spans);
+            all.filter_map(|(it, span)| {
+                let placed = anchor::weigh(&map, &base, &text, span, &it.range)?;
+                Some((it.topic, Placement::new(&blob, &placed, &it.by)))
+            })
+            .collect()
+        });
+        self.by_agent =
+            weighed.await.map_err(|cause| Error::internal("weighing panicked").source(cause))?;
+        Ok(())
+    }
+
+    /// Takes over what agents said of an earlier revision, where the words that they named stand
+    /// unchanged in this one.
+    ///
+    /// # Errors
+    /// As reading the database.
+    pub(super) async fn carry(&mut self, works: &Works, from: &ProposalId) -> Result<()> {
+        let (from, settled) = (from.clone(), self.settled.clone());
+        let open: Vec<TopicId> = self.open.iter().map(|it| it.id.clone()).collect();
+        let (was, claims) = works
+            .store
+            .read(move |c| {
+                let version = proposal::find(c, &from)?.proposed_sha;
+                let mut claims = Vec::new();
+                for topic in open.into_iter().filter(|it| !settled.contains(it)) {
+                    let found = placement::find(c, &topic, &version)?;
+                    let found = found.filter(|it| it.method == "agent");
+                    if let Some((range, it)) = found.and_then(|it| Some((it.range()?, it))) {
+                        claims.push(Claim { topic, range, by: it.decided_by });
+                    }
+                }
+                Ok((proposal::text(c, &from)?, claims))
+            })
+            .await?;
+        if claims.is_empty() || fault::is_off("carried_anchors") {
+            return Ok(());
+        }
+        let text = self.proposed.1.clone();
+        let carried = tokio::task::spawn_blocking(move || {
+            let map = PairMap::new(&was, &text);
+            let is_same =
+                |it: &Placed| matches!(it.state, PlacementState::Exact | PlacementState::Shifted);
+            let followed = claims.into_iter().filter_map(|it| {
+                let placed = anchor::place(&map, &was, &text, it.range.clone());
+                Some(Claim { range: Some(placed).filter(is_same)?.range?, ..it })
+            });
+            followed.collect()
+        });
+        let carried = carried.await;
+        self.believe(carried.map_err(|cause| Error::internal("placing panicked").source(cause))?)
+            .await
     }
 
     /// Judges every open Topic but those that are settled.
@@ -62,6 +149,7 @@ impl Judge {
             let base = Version { blob: &self.base.0, text: &self.base.1 };
             let proposed = Version { blob: &self.proposed.0, text: &self.proposed.1 };
             let mut fates = fate::fates(&self.open, &self.settled, base, proposed);
+            self.look_again(&mut fates);
             for fate in &mut fates {
                 if let Some(placement) = self.by_agent.get(&fate.topic_id) {
                     fate.after = Some(placement.clone());
@@ -71,6 +159,45 @@ impl Judge {
             Judged { fate: fates, placements }
         });
         judged.await.map_err(|cause| Error::internal("placing panicked").source(cause))
+    }
+}
+
+impl Judge {
+    /// Fills in what was found of the Topics that had no place in the base, unless others that
+    /// they never touched have these words.
+    fn look_again(&self, fates: &mut [Fate]) {
+        let origin = |it: &Fate| {
+            let topic = self.open.iter().find(|topic| topic.id == it.topic_id)?;
+            topic.anchor.as_ref().map(|it| it.origin.clone())
+        };
+        let mut found = Vec::new();
+        for (at, fate) in fates.iter().enumerate() {
+            let (Some(after), Some(origin)) = (&fate.after, origin(fate)) else { continue };
+            let again = self.again.get(&fate.topic_id).filter(|it| it.state.is_placed());
+            let placed = again.cloned().unwrap_or_else(|| Placed {
+                state: after.state,
+                range: after.range(),
+                confidence: after.confidence,
+                method: "diff",
+            });
+            found.push((at, placed, origin));
+        }
+        let mut placed: Vec<Placed> = found.iter().map(|it| it.1.clone()).collect();
+        let is_lost = |at: usize| self.again.contains_key(&fates[found[at].0].topic_id);
+        anchor::part(&mut placed, |left, right| {
+            let (one, other) = (&found[left].2, &found[right].2);
+            let is_shared =
+                one.blob == other.blob && one.start < other.end && other.start < one.end;
+            is_shared || !(is_lost(left) || is_lost(right))
+        });
+        let changed = found
+            .iter()
+            .zip(placed)
+            .filter(|((at, ..), _)| self.again.contains_key(&fates[*at].topic_id));
+        let changed: Vec<(usize, Placed)> = changed.map(|((at, ..), it)| (*at, it)).collect();
+        for (at, placed) in changed {
+            fates[at].after = Some(Placement::new(&self.proposed.0, &placed, &Actor::System));
+        }
     }
 }
 

@@ -7,12 +7,15 @@
 
 pub mod also_open;
 pub mod approve;
+mod asked;
 pub mod backup;
+pub mod board;
 mod called_off;
 pub mod changes;
 pub mod config;
 pub mod doctor;
 pub mod edit;
+mod effects;
 pub mod export;
 pub mod found;
 pub mod holder;
@@ -28,6 +31,7 @@ pub mod names;
 pub mod notice;
 pub mod offline;
 mod order;
+pub mod output;
 pub mod people;
 pub mod personas;
 pub mod perspectives;
@@ -39,15 +43,19 @@ pub mod reattach;
 mod reconcile;
 pub mod recover;
 pub mod relay;
+pub mod reload;
 pub mod render;
 pub mod restore;
 pub mod retention;
+mod retry;
 pub mod rework;
+pub mod schedules;
 pub mod search;
 mod several;
 pub mod sources;
 pub mod topics;
 pub mod usage;
+mod verify;
 pub mod watch;
 
 use std::ops::Deref;
@@ -59,7 +67,7 @@ use serde_json::Value;
 use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use crate::base::{Error, Ids, Result};
 use crate::documents::Repo;
-use crate::jobs::Queue;
+use crate::jobs::{Generation, Generations, Queue};
 use crate::script::{Config, Vm};
 use crate::store::{Store, idempotency};
 
@@ -70,10 +78,13 @@ pub struct Works {
     pub store: Store,
     /// The source of ids.
     pub ids: Ids,
-    /// The script in force.
+    /// The script as it was when this handle was made, or asked for [`Works::now`].
     pub config: Arc<Config>,
-    /// The script's functions.
-    pub vm: Vm,
+    /// The generations of the script.
+    pub scripts: Generations,
+    /// The generation that a request or a job holds; none in handles that live as long as the
+    /// server, or it would never end.
+    pub held: Option<Arc<Generation>>,
     /// The repository of the Sources.
     pub repo: Repo,
     /// The agents' client, absolute.
@@ -93,6 +104,40 @@ pub struct Site {
     pub meter: metrics::Meter,
     /// What the operator should know: warnings of the script and of the start.
     pub warnings: Arc<Vec<String>>,
+    /// What is known of the script beside what it declares, and how it is reloaded.
+    pub script: reload::Script,
+}
+
+impl Works {
+    /// Returns the same handles with the script in force now, and holds it.
+    #[must_use]
+    pub fn now(&self) -> Works {
+        self.at(self.scripts.current())
+    }
+
+    /// Returns the same handles with another generation of the script, and holds it.
+    #[must_use]
+    pub fn at(&self, generation: Arc<Generation>) -> Works {
+        let config = Arc::clone(&generation.config);
+        Works { config, held: Some(generation), ..self.clone() }
+    }
+
+    /// Returns the functions of the script that it declares.
+    pub fn vm(&self) -> Vm {
+        match &self.held {
+            Some(generation) => generation.vm.clone(),
+            None => self.scripts.current().vm.clone(),
+        }
+    }
+}
+
+impl Site {
+    /// Returns the same site with the script in force now: a request sees one generation only.
+    #[must_use]
+    pub fn now(&self) -> Site {
+        let warnings = self.script.facts().warnings;
+        Site { works: self.works.now(), warnings, ..self.clone() }
+    }
 }
 
 impl Deref for Site {

@@ -243,7 +243,8 @@ async fn insert_merged(
 ) -> Result<ProposalId> {
     let proposed = (works.repo.hash_text(&text).await?, text);
     let (path, topics) = (&was.source_path, &was.topic_ids);
-    let judge = Judge::of(works, path, topics, current.clone(), proposed.clone()).await?;
+    let mut judge = Judge::of(works, path, topics, current.clone(), proposed.clone()).await?;
+    judge.carry(works, &was.id).await?;
     let placements = judge.judge().await?.placements;
     let new = NewProposal {
         topic_id: was.topic_id.clone(),

@@ -22,7 +22,8 @@ use tracing::{debug, info, warn};
 use crate::base::limit::{CHANGES_TOLD_MAX, WATCHED_FOLDERS_MAX};
 use crate::base::{Actor, Event, EventKind, Result, SourcePath, fault};
 use crate::documents::seen::{self, Hint, Seen, Sighting, SourceChange};
-use crate::documents::{proposal, topic};
+use crate::documents::{placement, proposal, topic};
+use crate::flows::place::Held;
 use crate::flows::presence::Presence;
 use crate::flows::{Works, moved, place};
 use crate::jobs;
@@ -40,6 +41,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
 /// Between two looks where not all can be watched.
 const POLL: Duration = Duration::from_millis(1_200);
+/// Most Sources about which the database is asked in one go.
+const SOURCES_ASKED_MAX: usize = 200;
 /// How much longer than a look it is waited for the next one.
 const POLL_REST: u32 = 8;
 
@@ -48,7 +51,8 @@ pub type Told = Arc<dyn Fn(Works, Arc<Vec<SourceChange>>) -> BoxFuture<'static, 
 
 /// Looks whenever something may have changed, until `stop`.
 pub async fn serve(works: Works, presence: Presence, told: Vec<Told>, stop: CancellationToken) {
-    let mut watch = Watch { works, told, notices: None, marks: Vec::new(), is_whole: false };
+    let (marks, is_whole, is_behind) = (Vec::new(), false, !fault::is_off("catching_up"));
+    let mut watch = Watch { works, told, notices: None, marks, is_whole, is_behind };
     tokio::select! {
         () = watch.go_on(&presence) => {}
         () = stop.cancelled() => {}
@@ -89,6 +93,8 @@ struct Watch {
     marks: Vec<Utf8PathBuf>,
     /// Whether every folder is watched.
     is_whole: bool,
+    /// Whether what was seen may not have been told to the end.
+    is_behind: bool,
 }
 
 /// What to look at next.
@@ -130,18 +136,61 @@ impl Watch {
         let is_same = before.as_ref().is_some_and(|it| {
             it.head == sighting.seen.head && it.dirty == sighting.seen.dirty && !sighting.is_all_new
         });
-        if is_same {
-            return Ok(());
+        if !is_same {
+            self.is_behind |= sighting.is_all_new;
+            let changes = sighting.changes.clone();
+            self.works.store.write(move |tx| tell(tx, before.as_ref(), &sighting)).await?;
+            fault::crash_point("change_told");
+            self.pass_on(changes).await;
         }
-        let changes = Arc::new(sighting.changes.clone());
-        self.works.store.write(move |tx| tell(tx, before.as_ref(), &sighting)).await?;
-        if !changes.is_empty() {
-            debug!("{} sources have changed", changes.len());
-            for told in &self.told {
-                told(self.works.clone(), Arc::clone(&changes)).await;
-            }
+        if self.is_behind {
+            let left = self.left_over().await?;
+            self.pass_on(left).await;
+            self.is_behind = false;
         }
         Ok(())
+    }
+
+    async fn pass_on(&self, changes: Vec<SourceChange>) {
+        if changes.is_empty() {
+            return;
+        }
+        debug!("{} sources have changed", changes.len());
+        let changes = Arc::new(changes);
+        for told in &self.told {
+            told(self.works.clone(), Arc::clone(&changes)).await;
+        }
+    }
+
+    /// Returns the Sources in whose present version a Topic was not placed: a server was killed
+    /// before it could, or the commit that was seen before is gone, and nothing can be compared.
+    async fn left_over(&self) -> Result<Vec<SourceChange>> {
+        let store = &self.works.store;
+        let Some(seen) = store.read(seen::find).await? else { return Ok(Vec::new()) };
+        let open = store.read(placement::sources).await?;
+        if open.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut all = self.works.repo.all_seen(&seen).await?;
+        all.retain(|it| open.contains(&it.path));
+        let mut left = Vec::new();
+        // In pieces: nobody is to wait for a reader for long.
+        for some in all.chunks(SOURCES_ASKED_MAX) {
+            let some = some.to_vec();
+            let due = move |c: &rusqlite::Connection| -> Result<Vec<SourceChange>> {
+                let mut due = Vec::new();
+                for it in &some {
+                    if let Some(blob) = &it.blob
+                        && placement::is_due(c, &it.path, blob, it.is_clean)?
+                    {
+                        due.push(it.clone());
+                    }
+                }
+                Ok(due)
+            };
+            left.extend(store.read(due).await?);
+        }
+        Ok(left)
     }
 
     async fn watch(&mut self) -> Result<()> {
@@ -304,12 +353,13 @@ async fn place_change(works: &Works, change: &SourceChange) -> Result<()> {
     if let (false, Some(blob)) = (change.is_clean, &change.head_blob)
         && let Some(text) = place::text_of(works, path, blob).await?
     {
-        let version = place::Version { blob: blob.clone(), text, is_working: false };
+        let version = place::Version { blob: blob.clone(), text, held: Held::Covered };
         place::keep(works, path, version).await?;
     }
     let (blob, text) = works.repo.present(path).await?;
-    let is_working = !change.is_clean || Some(&blob) != change.blob.as_ref();
-    let count = place::keep(works, path, place::Version { blob, text, is_working }).await?;
+    let is_committed = change.is_clean && Some(&blob) == change.blob.as_ref();
+    let held = if is_committed { Held::Committed } else { Held::Working };
+    let count = place::keep(works, path, place::Version { blob, text, held }).await?;
     let took = begun.elapsed().as_millis();
     debug!(source_path = %path, "{count} topics of {path} were placed in {took} ms");
     Ok(())

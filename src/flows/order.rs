@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::base::limit::PRIORITY_MAX;
-use crate::base::{Error, ErrorKind, Millis, Result};
-use crate::flows::{Site, found, inputs, jobs as job_flow};
+use crate::base::{Actor, Error, ErrorKind, Millis, Result};
+use crate::flows::{Site, asked, found, inputs};
 use crate::jobs::{self, Job, NewJob};
 use crate::people::{Person, Role};
 use crate::script::{Kind, OnBusy};
@@ -56,7 +56,8 @@ pub(in crate::flows) async fn repeated<'a>(
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let checked = inputs::check(site, kind, &sent).await?;
-    let mut new = job_flow::new_job(site, kind, checked, person);
+    let by = Actor::Person(person.id.clone());
+    let mut new = asked::new_job(site, kind, checked, by).await?;
     new.on_busy = OnBusy::Queue;
     // What an admin had put before others is repeated like any other job by anybody else.
     let is_admin = person.role == Role::Admin;
@@ -101,6 +102,8 @@ mod tests {
             priority,
             daily: None,
             produces: None,
+            verify: None,
+            retry: None,
             timeout: Default::default(),
             start: None,
             idle: None,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::base::{BlobId, Error, JobId, Millis, Result, SourcePath};
 use crate::documents::perspective::{self, Perspective, Versions};
 use crate::flows::personas::{self, Found};
-use crate::flows::{Site, inputs, jobs as job_flow, kept_answer};
+use crate::flows::{Site, asked, inputs, kept_answer};
 use crate::jobs::{self, Job, Verb};
 use crate::people::Caller;
 use crate::script::{Input, InputType, Kind, Produces};
@@ -338,7 +338,8 @@ pub async fn request(
         Some(kept) => kept["job_id"].as_str().map(str::parse).transpose()?.map(|id| (id, false)),
         None => {
             let checked = inputs::check(site, kind, &sent(kind, &request)).await?;
-            let new = job_flow::new_job(site, kind, checked, person);
+            let by = crate::base::Actor::Person(person.id.clone());
+            let new = asked::new_job(site, kind, checked, by).await?;
             start(site, kind, new, versions.clone(), key).await?
         }
     };
@@ -379,7 +380,7 @@ async fn start(
                 Some((id, false))
             } else {
                 queue.admit(tx, &new)?;
-                Some((jobs::enqueue(tx, &ids, queue.capacities(), &new)?, true))
+                Some((jobs::enqueue(tx, &ids, &queue.capacities(), &new)?, true))
             };
             if let Some(key) = &key
                 && idempotency::find(c, key)?.is_none()

@@ -2,8 +2,9 @@
 //! versions that are seen in the repository.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::limit::{QUOTE_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{Actor, BlobId, Context, Error, ErrorKind, Result, SourcePath, TopicId, fault};
 use crate::documents::anchor::{self, NewAnchor, Portrait};
 use crate::documents::placement::{self, Baseline, TopicOrigin};
@@ -18,8 +19,19 @@ pub struct Version {
     pub blob: BlobId,
     /// The text.
     pub text: String,
-    /// Whether it is in the working tree only, and not committed.
-    pub is_working: bool,
+    /// Where it was seen.
+    pub held: Held,
+}
+
+/// Where in the repository a text was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// In the commit that is checked out, and in the working tree.
+    Committed,
+    /// In the commit that is checked out; the working tree has another.
+    Covered,
+    /// In the working tree only.
+    Working,
 }
 
 /// Returns a placement for each anchored open Topic of a Source in the text `text` of version
@@ -45,37 +57,71 @@ pub async fn in_text(
     Ok(known.chain(computed).collect())
 }
 
+/// Looks for some of the open Topics of a Source in a text, each from its baseline.
+///
+/// # Errors
+/// As [`in_text`].
+pub(super) async fn again(
+    works: &Works,
+    path: &SourcePath,
+    lost: Vec<TopicId>,
+    text: &str,
+) -> Result<BTreeMap<TopicId, Placed>> {
+    if lost.is_empty() || fault::is_off("orphans_again") {
+        return Ok(BTreeMap::new());
+    }
+    let asked = path.clone();
+    let mut baselines = works.store.read(move |c| placement::baselines(c, &asked)).await?;
+    baselines.retain(|it| lost.contains(&it.topic_id));
+    let found = compute(works, path, baselines, text).await?;
+    Ok(found.into_iter().map(|(from, placed)| (from.topic_id, placed)).collect())
+}
+
 /// Places the open Topics of a Source in a version that was seen in the repository, and keeps where
 /// they are; returns how many placements were written. A committed version becomes the baseline of
-/// those that have a place in it.
+/// those that have a place in it; but not, while the working tree covers it, of those that somebody
+/// has put on words of a text that is not committed: they wait for what becomes of that.
 ///
 /// # Errors
 /// As [`in_text`], and as any write.
 pub async fn keep(works: &Works, path: &SourcePath, version: Version) -> Result<usize> {
     let found = find(works, path, &version.blob, &version.text).await?;
-    let is_working = version.is_working && !fault::is_off("working_baseline");
-    let upgraded = found.known.into_iter().filter(|(_, it)| it.is_working && !is_working);
-    let mut due: Vec<Due> = found
-        .computed
-        .into_iter()
-        .map(|(baseline, placed)| Due { baseline, place: Place::New(placed), anchor: None })
-        .chain(upgraded.map(|(baseline, it)| Due {
-            baseline,
-            place: Place::Known(it),
+    let waits_for = match version.held {
+        Held::Covered => {
+            let asked = path.clone();
+            works.store.read(move |c| text::kept(c, &asked)).await?
+        }
+        Held::Committed | Held::Working => Vec::new(),
+    };
+    let is_off = fault::is_off("working_baseline");
+    let is_working =
+        |it: &Baseline| (version.held == Held::Working || waits_for.contains(&it.blob)) && !is_off;
+    // What is committed now is what comes next is placed from, also if it is an earlier version
+    // that came back: git need not keep the later one.
+    let is_passed = |from: &Baseline, it: &Placement| {
+        it.is_working || (it.range().is_some() && from.blob != version.blob)
+    };
+    let computed = found.computed.into_iter().map(|(from, placed)| (from, Place::New(placed)));
+    let known = found.known.into_iter().filter(|(from, it)| is_passed(from, it));
+    let known = known.map(|(from, it)| (from, Place::Known(it)));
+    let mut due: Vec<Due> = computed
+        .chain(known)
+        .map(|(from, place)| Due {
+            is_working: is_working(&from),
+            baseline: from,
+            place,
             anchor: None,
-        }))
+        })
+        .filter(|it| !it.is_working || matches!(it.place, Place::New(_)))
         .collect();
     if due.is_empty() {
         return Ok(0);
     }
     let blob = version.blob.clone();
-    if !is_working {
-        let described =
-            tokio::task::spawn_blocking(move || describe(&mut due, &version).map(|()| due));
-        due = described.await.context(ErrorKind::Internal, || "placing panicked".to_owned())??;
-    }
+    let described = tokio::task::spawn_blocking(move || describe(&mut due, &version).map(|()| due));
+    let due = described.await.context(ErrorKind::Internal, || "placing panicked".to_owned())??;
     let path = path.clone();
-    works.store.write(move |tx| write(tx, &path, &blob, &due, is_working)).await
+    works.store.write(move |tx| write(tx, &path, &blob, &due)).await
 }
 
 /// A placement that is to be written.
@@ -83,6 +129,8 @@ struct Due {
     /// What it was computed from.
     baseline: Baseline,
     place: Place,
+    /// Whether it is no baseline.
+    is_working: bool,
     /// The new baseline.
     anchor: Option<NewAnchor>,
 }
@@ -93,38 +141,47 @@ enum Place {
 }
 
 fn describe(due: &mut [Due], version: &Version) -> Result<()> {
+    if due.iter().all(|it| it.is_working) {
+        return Ok(());
+    }
     let portrait = Portrait::of(&version.text, &version.blob);
-    for it in due {
+    for it in due.iter_mut().filter(|it| !it.is_working) {
         let range = match &it.place {
             Place::New(placed) if placed.state.is_placed() => placed.range.clone(),
             Place::New(_) => None,
             Place::Known(placement) => placement.range(),
         };
-        it.anchor = range.map(|range| portrait.anchor(range)).transpose()?;
+        it.anchor = range.map(|range| baseline(&portrait, range)).transpose()?.flatten();
     }
     Ok(())
 }
 
-fn write(
-    tx: &Tx<'_>,
-    path: &SourcePath,
-    blob: &BlobId,
-    due: &[Due],
-    is_working: bool,
-) -> Result<usize> {
+/// Returns the baseline at a range that the ladder found; none for words that have become too long
+/// for a quote: they keep their place, and the quote that they had.
+///
+/// # Errors
+/// As [`Portrait::anchor`].
+pub(super) fn baseline(portrait: &Portrait<'_>, range: Range<usize>) -> Result<Option<NewAnchor>> {
+    if range.len() > QUOTE_BYTES_MAX {
+        return Ok(None);
+    }
+    portrait.anchor(range).map(Some)
+}
+
+fn write(tx: &Tx<'_>, path: &SourcePath, blob: &BlobId, due: &[Due]) -> Result<usize> {
     let now: BTreeMap<TopicId, Baseline> = placement::baselines(tx.connection(), path)?
         .into_iter()
         .map(|it| (it.topic_id.clone(), it))
         .collect();
     let mut written = 0;
-    for Due { baseline, place, anchor } in due {
+    for Due { baseline, place, is_working, anchor } in due {
         let topic = &baseline.topic_id;
         // Who was closed meanwhile, or has a place that somebody decided, needs none from before.
         if now.get(topic) != Some(baseline) {
             continue;
         }
         match place {
-            Place::New(placed) => placement::put_seen(tx, topic, blob, placed, is_working)?,
+            Place::New(placed) => placement::put_seen(tx, topic, blob, placed, *is_working)?,
             Place::Known(_) => placement::put_committed(tx, topic, blob)?,
         }
         if let Some(anchor) = anchor {
@@ -132,12 +189,13 @@ fn write(
         }
         written += 1;
     }
-    if !is_working {
+    if due.iter().any(|it| !it.is_working) {
         text::prune(tx, path)?;
     }
     Ok(written)
 }
 
+#[derive(Clone)]
 struct Found {
     known: Vec<(Baseline, Placement)>,
     computed: Vec<(Baseline, Placed)>,
@@ -158,6 +216,16 @@ async fn find(works: &Works, path: &SourcePath, blob: &BlobId, text: &str) -> Re
             Ok((known, unknown))
         })
         .await?;
+    let computed = compute(works, path, unknown, text).await?;
+    part(works, Found { known, computed }).await
+}
+
+async fn compute(
+    works: &Works,
+    path: &SourcePath,
+    unknown: Vec<Baseline>,
+    text: &str,
+) -> Result<Vec<(Baseline, Placed)>> {
     let mut by_blob: BTreeMap<BlobId, Vec<Baseline>> = BTreeMap::new();
     for baseline in unknown {
         by_blob.entry(baseline.blob.clone()).or_default().push(baseline);
@@ -166,7 +234,55 @@ async fn find(works: &Works, path: &SourcePath, blob: &BlobId, text: &str) -> Re
     for (old_blob, group) in by_blob {
         computed.extend(place_group(works, path, &old_blob, group, text).await?);
     }
-    Ok(Found { known, computed })
+    Ok(computed)
+}
+
+/// Topics that come from several versions were placed apart. Here they are looked at together: what
+/// is on record stands, and of the others no two get the same words that never shared any.
+async fn part(works: &Works, found: Found) -> Result<Found> {
+    let Some((first, _)) = found.computed.first() else { return Ok(found) };
+    let is_one = found.computed.iter().all(|(it, _)| it.blob == first.blob);
+    if (is_one && found.known.is_empty()) || fault::is_off("placed_apart") {
+        return Ok(found);
+    }
+    works
+        .store
+        .read(move |c| {
+            let Found { known, mut computed } = found.clone();
+            let new = computed.len();
+            let topics: Vec<&Baseline> =
+                found.computed.iter().map(|it| &it.0).chain(known.iter().map(|it| &it.0)).collect();
+            let mut placed: Vec<Placed> = computed.iter().map(|it| it.1.clone()).collect();
+            placed.extend(known.iter().map(|(_, it)| on_record(it)));
+            let mut failed = None;
+            anchor::part(&mut placed, |left, right| {
+                let (one, other) = (topics[left], topics[right]);
+                if (left >= new && right >= new) || (left < new && one.blob == other.blob) {
+                    return true;
+                }
+                placement::have_touched(c, &one.topic_id, &other.topic_id).unwrap_or_else(|cause| {
+                    failed.get_or_insert(cause);
+                    true
+                })
+            });
+            if let Some(cause) = failed {
+                return Err(cause);
+            }
+            for (slot, placed) in computed.iter_mut().zip(placed) {
+                slot.1 = placed;
+            }
+            Ok(Found { known, computed })
+        })
+        .await
+}
+
+/// What is on record gives way to nobody.
+fn on_record(it: &Placement) -> Placed {
+    match it.range() {
+        // Above the confidence of anything that is computed.
+        Some(range) => Placed { confidence: 2.0, ..Placed::exact(range, "record") },
+        None => Placed::orphaned(),
+    }
 }
 
 async fn place_group(

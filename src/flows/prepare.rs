@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
-use crate::flows::{Works, found, inputs, personas, rework, several, watch};
+use crate::flows::{Works, found, inputs, personas, rework, several, verify, watch};
 use crate::jobs::{Hooks, Job, Prepared, Status};
 use crate::script::{self, Config, Input, InputType, Kind, Produces};
 
@@ -26,10 +26,11 @@ const OF_THE_KIND: [&str; 6] = [
 pub fn hooks(works: &Works) -> Hooks {
     let at_start = works.clone();
     Hooks {
-        prepare: Arc::new(move |job| {
-            let works = at_start.clone();
+        prepare: Arc::new(move |generation, job| {
+            let works = at_start.at(generation);
             Box::pin(async move { prepare(&works, &job).await })
         }),
+        verify: verify::verify(works),
         produced: Arc::new(produced),
         settled: Arc::new(|tx, job| {
             let succeeded = job.status == Status::Succeeded;
@@ -80,7 +81,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
         }
     }
     let texts = texts(&works.config, &works.wb_agent, kind, job.id.as_str(), &values);
-    let prompt = script::prompt(&works.vm, kind, &texts).await.map_err(|cause| {
+    let prompt = script::prompt(&works.vm(), kind, &texts).await.map_err(|cause| {
         let code =
             if cause.code_str() == "script_stuck" { "script_stuck" } else { "prompt_failed" };
         Error::invalid(cause.chain()).code(code)

@@ -16,6 +16,7 @@ use crate::documents::{Proposal, ProposalStatus, Repo};
 use crate::flows::restore::{Offline, Report};
 use crate::flows::search::Index;
 use crate::flows::{Works, approve};
+use crate::jobs::{Engines, Generation, Generations};
 use crate::people;
 use crate::store::Store;
 
@@ -72,7 +73,13 @@ pub(super) async fn reconcile(
             store: store.clone(),
             ids: ids.clone(),
             config: Arc::clone(&site.config),
-            vm: site.vm.clone(),
+            scripts: Generations::new(Generation::new(
+                1,
+                Arc::clone(&site.config),
+                site.vm.clone(),
+                Engines::default(),
+            )),
+            held: None,
             repo: repo.clone(),
             wb_agent: site.wb_agent.clone(),
             search: Index::default(),

@@ -1,9 +1,10 @@
 //! The script's event handlers: told after the commit, and never able to change what was committed.
 //!
 //! Every event is told at least once, in the order of commits: how far it got stands in the
-//! database, and is written after the handlers of an event have returned. So a server that is
-//! killed between the two tells that one event again, and none is left out by a restart. A handler
-//! that fails, or does not end within its time, has been told.
+//! database, and is written after the handlers of an event have returned, in one transaction with
+//! the jobs that they asked for. So a server that is killed between the two tells that one event
+//! again, and no job of it is made twice. A handler that fails, or does not end within its time,
+//! has been told.
 //!
 //! **Invariant:** of an event that was told, and of all before it, no handler hears again after an
 //! orderly stop.
@@ -15,10 +16,14 @@ use tracing::{error, warn};
 
 use rusqlite::{Connection, named_params};
 
-use crate::base::{EventKind, Result, fault};
-use crate::flows::Works;
-use crate::jobs;
+use crate::base::{Actor, EventKind, JobId, Result, fault};
+use crate::flows::effects::{self, Failure, Origin, Wish};
+use crate::flows::{Site, Works, retry};
+use crate::jobs::{self, Generation};
 use crate::store::{StoredEvent, Tx, events};
+
+/// The bell that is rung when another generation of the script is in force.
+pub const BELL: &str = "script";
 
 /// Most events that are read at a time.
 const BATCH: u32 = 100;
@@ -32,13 +37,17 @@ const FALLBACK: std::time::Duration = std::time::Duration::from_secs(300);
 
 const TOLD: &str = "SELECT event_id FROM handlers_told WHERE one = 1";
 const KEEP: &str = "UPDATE handlers_told SET event_id = :id WHERE one = 1 AND event_id < :id";
+const SKIP: &str = "
+    UPDATE handlers_told
+    SET event_id = MAX(event_id, COALESCE((SELECT MAX(id) FROM events), 0)) WHERE one = 1";
 
 /// The statements of this file, for the schema test.
-pub const STATEMENTS: &[(&str, &str)] = &[("relay::told", TOLD), ("relay::keep", KEEP)];
+pub const STATEMENTS: &[(&str, &str)] =
+    &[("relay::told", TOLD), ("relay::keep", KEEP), ("relay::skip", SKIP)];
 
 /// How far the handlers were told.
 struct Relay {
-    works: Works,
+    site: Site,
     /// The last event that was looked at.
     told: i64,
     /// The last one that the database knows of.
@@ -46,18 +55,29 @@ struct Relay {
 }
 
 /// Tells the script's handlers of every event after the last one that they were told of.
-pub async fn serve(works: Works, stop: CancellationToken) {
-    let mut bell = works.store.subscribe();
-    let Some(mut relay) = begin(works, &stop).await else { return };
-    if relay.works.config.handlers.is_empty() {
-        return stop.cancelled().await;
-    }
+pub async fn serve(site: Site, stop: CancellationToken) {
+    let mut bell = site.store.subscribe();
+    let reloaded = site.store.bell(BELL);
+    let Some(mut relay) = begin(site, &stop).await else { return };
     loop {
-        if relay.works.vm.stuck() {
+        let current = relay.site.scripts.current();
+        if current.vm.stuck() {
             // What is not told now is told after the restart that the operator was asked for.
             error!("events wait for a restart: the functions of the script are switched off");
             return stop.cancelled().await;
         }
+        if !is_heard(&current) {
+            drop(current);
+            tokio::select! {
+                () = reloaded.notified() => {}
+                () = stop.cancelled() => break,
+            }
+            // The reload has said from where on the new handlers are told.
+            let Some(again) = begin(relay.site, &stop).await else { return };
+            relay = again;
+            continue;
+        }
+        drop(current);
         let pause = match relay.tell_all(&stop).await {
             Ok(()) => FALLBACK,
             Err(cause) => {
@@ -67,6 +87,7 @@ pub async fn serve(works: Works, stop: CancellationToken) {
         };
         tokio::select! {
             heard = bell.recv() => if matches!(heard, Err(RecvError::Closed)) { return },
+            () = reloaded.notified() => {}
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => break,
         }
@@ -78,11 +99,26 @@ pub async fn serve(works: Works, stop: CancellationToken) {
     }
 }
 
+/// Returns whether a generation of the script hears of events at all.
+pub(in crate::flows) fn is_heard(generation: &Generation) -> bool {
+    let config = &generation.config;
+    !config.handlers.is_empty() || config.kinds.values().any(|kind| kind.retry.is_some())
+}
+
+/// Lets handlers that are added hear of what comes from here on, and of nothing before.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn skip(tx: &Tx<'_>) -> Result<()> {
+    tx.prepare_cached(SKIP)?.execute([])?;
+    Ok(())
+}
+
 /// Finds out where it was left, as soon as that can be read and written.
-async fn begin(works: Works, stop: &CancellationToken) -> Option<Relay> {
+async fn begin(site: Site, stop: &CancellationToken) -> Option<Relay> {
     loop {
-        match place(&works).await {
-            Ok(told) => return Some(Relay { works, told, kept: told }),
+        match place(&site).await {
+            Ok(told) => return Some(Relay { site, told, kept: told }),
             Err(cause) => warn!("the script's handlers are told later: {}", cause.chain()),
         }
         tokio::select! {
@@ -100,7 +136,7 @@ async fn place(works: &Works) -> Result<i64> {
         Ok((told, events::edges(c)?.1))
     };
     let (told, newest) = works.store.read(look).await?;
-    if works.config.handlers.is_empty() {
+    if !is_heard(&works.scripts.current()) {
         keep(works, newest).await?;
         return Ok(newest);
     }
@@ -112,11 +148,14 @@ async fn place(works: &Works) -> Result<i64> {
 }
 
 async fn keep(works: &Works, id: i64) -> Result<()> {
-    let write = move |tx: &Tx<'_>| {
+    works.store.write(move |tx| keep_in(tx, id)).await
+}
+
+fn keep_in(tx: &Tx<'_>, id: i64) -> Result<()> {
+    if !fault::is_off("handlers_told") {
         tx.prepare_cached(KEEP)?.execute(named_params! {":id": id})?;
-        Ok(())
-    };
-    works.store.write(write).await
+    }
+    Ok(())
 }
 
 impl Relay {
@@ -124,19 +163,19 @@ impl Relay {
     async fn tell_all(&mut self, stop: &CancellationToken) -> Result<()> {
         loop {
             let told = self.told;
-            let batch = self.works.store.read(move |c| events::after(c, told, BATCH)).await?;
+            let batch = self.site.store.read(move |c| events::after(c, told, BATCH)).await?;
             if batch.is_empty() {
                 return Ok(());
             }
             for event in &batch {
-                if stop.is_cancelled() || self.works.vm.stuck() {
+                // One event is told to one generation, whole.
+                let site = self.site.now();
+                if stop.is_cancelled() || site.vm().stuck() {
                     return Ok(());
                 }
-                if self.works.config.handlers.iter().any(|it| it.event == event.kind) {
-                    tell(&self.works, event).await;
-                    fault::crash_point("after_handler");
-                    self.told = event.id;
-                    self.keep(event.id).await?;
+                if concerns(&site, event) {
+                    tell(&site, event).await?;
+                    self.kept = event.id;
                 }
                 self.told = event.id;
             }
@@ -148,27 +187,88 @@ impl Relay {
     }
 
     async fn keep(&mut self, id: i64) -> Result<()> {
-        if id > self.kept && !fault::is_off("handlers_told") {
-            keep(&self.works, id).await?;
+        if id > self.kept {
+            keep(&self.site, id).await?;
             self.kept = id;
         }
         Ok(())
     }
 }
 
-async fn tell(works: &Works, event: &StoredEvent) {
-    match payload(works, event).await {
-        Ok(payload) => works.vm.fire(event.kind, payload).await,
-        Err(cause) => warn!("event {} was not told to the script: {}", event.id, cause.chain()),
-    }
+fn concerns(site: &Site, event: &StoredEvent) -> bool {
+    let config = &site.config;
+    let retries = || {
+        let kind = event.data["kind"].as_str().and_then(|kind| config.kinds.get(kind));
+        event.kind == EventKind::JobFinished && kind.is_some_and(|kind| kind.retry.is_some())
+    };
+    config.handlers.iter().any(|it| it.event == event.kind) || retries()
 }
 
-/// What a handler gets: the event, and for an event of a job the whole job.
-async fn payload(works: &Works, event: &StoredEvent) -> Result<Value> {
+/// Tells the handlers of one event, and commits what they want together with how far they were
+/// told.
+async fn tell(site: &Site, event: &StoredEvent) -> Result<()> {
+    let cause = format!("event {} ({})", event.id, event.kind.as_str());
+    let wishes = match payload(site, event).await {
+        Ok((payload, depth)) => wishes(site, event, payload, (depth, &cause)).await,
+        Err(error) => {
+            warn!("event {} was not told to the script: {}", event.id, error.chain());
+            Vec::new()
+        }
+    };
+    fault::crash_point("after_handler");
+    let (id, is_own, at) = (event.id, event.kind == EventKind::ScriptFailed, site.clone());
+    let job = job_of(event);
+    let write = move |tx: &Tx<'_>| {
+        keep_in(tx, id)?;
+        if is_own {
+            // A handler of failures that fails must not be told of that.
+            return Ok(effects::accept_all(tx, &at, &wishes, &cause)?.1);
+        }
+        effects::write(tx, &at, &wishes, (&cause, job.as_ref()))
+    };
+    let failures = site.store.write(write).await?;
+    failures.iter().for_each(Failure::log);
+    fault::crash_point("after_effects");
+    Ok(())
+}
+
+async fn wishes(
+    site: &Site,
+    event: &StoredEvent,
+    payload: Value,
+    (depth, cause): (u32, &str),
+) -> Vec<Wish> {
+    let mut wishes = Vec::new();
+    for told in site.vm().fire(event.kind, payload.clone()).await {
+        match told.outcome {
+            Ok(effects) => {
+                let by = (&Actor::Script, depth);
+                wishes.extend(effects::ready(site, effects, by, &told.name, cause).await);
+            }
+            Err(error) => {
+                let origin = Origin { function: told.name, at: told.at };
+                wishes.push(Wish::Failed(Failure::new(&origin, cause, &error).said()));
+            }
+        }
+    }
+    wishes.extend(retry::after(site, event, &payload).await);
+    wishes
+}
+
+/// Returns the job that an event is about, if it is about one.
+fn job_of(event: &StoredEvent) -> Option<JobId> {
+    event.subject.strip_prefix("job:").and_then(|id| id.parse().ok())
+}
+
+/// What a handler gets: the event, and for an event of a job the whole job. With it comes how deep
+/// a job would be that is asked for because of it.
+async fn payload(works: &Works, event: &StoredEvent) -> Result<(Value, u32)> {
     let mut payload = json!({
         "id": event.id, "at": event.at, "kind": event.kind, "subject": event.subject,
         "actor": event.actor, "data": event.data,
     });
+    let told = event.clone();
+    let depth = works.store.read(move |c| effects::depth_after(c, &told)).await?;
     let is_job =
         matches!(event.kind, EventKind::JobQueued | EventKind::JobStarted | EventKind::JobFinished);
     if let (true, Some(id)) = (is_job, event.data["id"].as_str()) {
@@ -177,5 +277,5 @@ async fn payload(works: &Works, event: &StoredEvent) -> Result<Value> {
         payload["job"] = serde_json::to_value(&job)
             .map_err(|cause| crate::base::Error::internal("a job is not JSON").source(cause))?;
     }
-    Ok(payload)
+    Ok((payload, depth))
 }

@@ -75,7 +75,7 @@ pub async fn ask(
             let topic = &proposal.topic_id;
             let said = message::post(tx, &ids, topic, &by, &reason, Some(&id))?;
             queue.admit(tx, &new)?;
-            let job = jobs::enqueue(tx, &ids, queue.capacities(), &new)?;
+            let job = jobs::enqueue(tx, &ids, &queue.capacities(), &new)?;
             lineage::ask_rework(tx, &job, &id, &said.id, &by)?;
             let answer = json!({
                 "job_id": job, "proposal_id": id, "topic_id": topic, "message_id": said.id,

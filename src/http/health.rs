@@ -1,10 +1,12 @@
 //! Whether the process serves, whether the site is ready, and what is wrong with its database.
 
 use serde::Serialize;
+use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Millis, Result};
+use crate::flows::{Site, reload};
 use crate::http::{Edge, any_of, get, reply};
 use crate::store::{CORRUPT, Trouble};
 
@@ -17,8 +19,14 @@ pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     any_of([
         get("/healthz", &(), async |(), _| reply::ok(&Health { status: "ok" })),
         get("/readyz", edge, async |edge, _| reply::ok(&ready(edge).await?)),
-        get("/api/health", edge, async |edge, _| reply::ok(&report(edge.store.trouble()))),
     ])
+}
+
+/// What is wrong with the site, for people.
+pub(super) fn site_routes(site: &Site) -> BoxedFilter<(Response,)> {
+    get("/api/health", site, async |site: Site, _| {
+        reply::ok(&report(site.store.trouble(), reload::facts(&site)))
+    })
 }
 
 async fn ready(edge: Edge) -> Result<Health> {
@@ -32,6 +40,8 @@ async fn ready(edge: Edge) -> Result<Health> {
 struct Report {
     status: &'static str,
     database: Option<Database>,
+    /// Of the script: its generation, why the last reload was refused, whether it is stuck.
+    script: Value,
 }
 
 /// What stands in the way of writing.
@@ -43,8 +53,9 @@ struct Database {
     since: Millis,
 }
 
-fn report(trouble: Option<Trouble>) -> Report {
+fn report(trouble: Option<Trouble>, script: Value) -> Report {
     let status = match &trouble {
+        None if script["stuck"] == true => "degraded",
         None => "ok",
         Some(it) if it.code == CORRUPT => "corrupt",
         Some(_) => "degraded",
@@ -55,5 +66,5 @@ fn report(trouble: Option<Trouble>) -> Report {
         hint: it.hint,
         since: it.since,
     });
-    Report { status, database }
+    Report { status, database, script }
 }

@@ -6,8 +6,10 @@ use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Result, fault};
+use crate::base::{JobId, Result, fault};
+use crate::flows::output::{LinesQuery, LogQuery};
 use crate::flows::{self, Site};
+use crate::http::pages::ansi::{self, Style};
 use crate::http::{Call, any_of, get, post, reply};
 
 /// A request with a `text` input of the largest size, some of it escaped.
@@ -18,6 +20,20 @@ const RESULT_BODY_BYTES_MAX: usize = crate::base::limit::RESULT_BODY_BYTES_MAX;
 const SMALL_BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 /// A thousand names of the longest sort.
 const RESTORE_BODY_BYTES_MAX: usize = crate::base::limit::RESTORE_BODY_BYTES_MAX;
+
+/// Which part of a log, and whether as rows.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogPart {
+    stream: Option<String>,
+    offset: Option<u64>,
+    #[serde(default)]
+    rows: bool,
+    #[serde(default)]
+    align: bool,
+    until: Option<u64>,
+    style: Option<String>,
+}
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,17 +52,14 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             let id = call.param("id")?;
             reply::ok(&flows::jobs::show(&site, &call.caller()?, &id).await?)
         }),
-        get("/api/agent/jobs/{id}/log", site, async |site: Site, call| {
-            let id = call.param("id")?;
-            reply::ok(&flows::jobs::log(&site, &call.caller()?, &id, call.query()?).await?)
-        }),
+        get("/api/agent/jobs/{id}/log", site, log),
         get("/api/agent/jobs/{id}/stream", site, async |site: Site, call| {
             let (id, after): (_, After) = (call.param("id")?, call.query()?);
-            reply::ok(&flows::jobs::stream(&site, &call.caller()?, &id, after.after).await?)
+            reply::ok(&flows::output::stream(&site, &call.caller()?, &id, after.after).await?)
         }),
         get("/api/agent/jobs/{id}/prompt", site, async |site: Site, call| {
             let id = call.param("id")?;
-            reply::ok(&flows::jobs::prompt(&site, &call.caller()?, &id).await?)
+            reply::ok(&flows::output::prompt(&site, &call.caller()?, &id).await?)
         }),
         post("/api/agent/jobs/{id}/cancel", site, async |site: Site, mut call| {
             call.nothing().await?;
@@ -66,6 +79,28 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         post("/api/agent/jobs/{id}/result", site, finish),
     ])
+}
+
+async fn log(site: Site, call: Call) -> Result<Response> {
+    let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
+    let asked: LogPart = call.query()?;
+    let (stream, offset) = (asked.stream, asked.offset);
+    if !asked.rows {
+        let query = LogQuery { stream, offset };
+        return reply::ok(&flows::output::log(&site, &caller, &id, query).await?);
+    }
+    let (is_aligned, until) = (asked.align, asked.until);
+    let query = LinesQuery { stream, offset: offset.unwrap_or(0), is_aligned, until };
+    let part = flows::output::lines(&site, &caller, &id, query).await?;
+    let style = Style::parse(asked.style.as_deref().unwrap_or_default());
+    let (rows, style) = ansi::rows(&part.text, style, part.goes_on);
+    let goes_on = part.goes_on && part.text.is_empty();
+    let (open, _) = ansi::rows(&part.open, style.clone(), goes_on);
+    reply::ok(&json!({
+        "stream": part.stream, "offset": part.offset, "next_offset": part.next_offset,
+        "total": part.total, "cut": part.cut.map(|(from, to)| json!({"from": from, "to": to})),
+        "running": part.running, "rows": rows, "open": open, "style": style.parameters(),
+    }))
 }
 
 async fn create(site: Site, mut call: Call) -> Result<Response> {

@@ -30,6 +30,7 @@ mod raw;
 mod rendered;
 pub mod reply;
 mod route;
+mod script;
 mod search;
 mod serve;
 mod settings;
@@ -183,7 +184,8 @@ pub fn routes(edge: &Edge, lanes: &Capacities) -> BoxedFilter<(Response,)> {
 pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> {
     let renderer = markdown::Renderer::load();
     any_of([
-        routes(edge, site.queue.capacities()),
+        routes(edge, &site.queue.capacities()),
+        health::site_routes(site),
         rendered::routes(site, &renderer),
         raw::routes(site),
         sources::routes(site),
@@ -193,6 +195,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         jobs::routes(site),
         usage::routes(site),
         settings::routes(edge, site),
+        script::routes(site),
         operations::routes(site),
         perspectives::routes(site),
         metrics::routes(edge, site),

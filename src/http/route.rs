@@ -13,16 +13,60 @@ use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use crate::base::{Error, Result};
+use crate::flows::Site;
+use crate::flows::metrics::Meter;
+use crate::flows::people::People;
 use crate::http::body::{BodyStream, Room};
 use crate::http::call::Call;
 use crate::http::gate::Passed;
 use crate::http::reply::{self, Ours};
+use crate::http::markdown::Renderer;
+use crate::http::streams::Streams;
 use crate::http::table::{ROUTES, Verb};
+use crate::http::{Edge, Traffic};
+
+/// What a leaf works with: a request gets it as it is when the request comes.
+pub trait Fresh {
+    /// Returns the same with the script in force now.
+    #[must_use]
+    fn fresh(&self) -> Self;
+}
+
+impl Fresh for Site {
+    fn fresh(&self) -> Site {
+        self.now()
+    }
+}
+
+impl<A: Fresh, B: Fresh> Fresh for (A, B) {
+    fn fresh(&self) -> (A, B) {
+        (self.0.fresh(), self.1.fresh())
+    }
+}
+
+impl<T: ?Sized> Fresh for Arc<T> {
+    fn fresh(&self) -> Arc<T> {
+        Arc::clone(self)
+    }
+}
+
+/// What knows nothing of the script is the same for all requests.
+macro_rules! always {
+    ($($of:ty),*) => {$(
+        impl Fresh for $of {
+            fn fresh(&self) -> $of {
+                self.clone()
+            }
+        }
+    )*};
+}
+
+always!((), Edge, Streams, Traffic, Meter, People, Renderer);
 
 /// Returns the leaf of a GET (and HEAD) route of the table.
 pub fn get<S, F, Fut>(path: &'static str, state: &S, handle: F) -> BoxedFilter<(Response,)>
 where
-    S: Clone + Send + Sync + 'static,
+    S: Fresh + Clone + Send + Sync + 'static,
     F: Fn(S, Call) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<Response>> + Send + 'static,
 {
@@ -32,7 +76,7 @@ where
 /// Returns the leaf of a POST route of the table.
 pub fn post<S, F, Fut>(path: &'static str, state: &S, handle: F) -> BoxedFilter<(Response,)>
 where
-    S: Clone + Send + Sync + 'static,
+    S: Fresh + Clone + Send + Sync + 'static,
     F: Fn(S, Call) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<Response>> + Send + 'static,
 {
@@ -42,7 +86,7 @@ where
 /// Returns the leaf of a DELETE route of the table.
 pub fn delete<S, F, Fut>(path: &'static str, state: &S, handle: F) -> BoxedFilter<(Response,)>
 where
-    S: Clone + Send + Sync + 'static,
+    S: Fresh + Clone + Send + Sync + 'static,
     F: Fn(S, Call) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<Response>> + Send + 'static,
 {
@@ -65,7 +109,7 @@ async fn nothing_here() -> std::result::Result<Response, warp::Rejection> {
 
 fn leaf<S, F, Fut>(verb: Verb, path: &'static str, state: &S, handle: F) -> BoxedFilter<(Response,)>
 where
-    S: Clone + Send + Sync + 'static,
+    S: Fresh + Clone + Send + Sync + 'static,
     F: Fn(S, Call) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<Response>> + Send + 'static,
 {
@@ -78,7 +122,7 @@ where
         .and(warp::ext::get::<Room>())
         .and(warp::body::stream())
         .then(move |passed, room, body| {
-            let state = state.clone();
+            let state = state.fresh();
             let handle = handle.clone();
             async move {
                 let body = warp_body(body);

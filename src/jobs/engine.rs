@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Error, Result};
 use crate::process;
-use crate::script::{Builtin, Config, Engine, EngineBody, PromptBy, Reads};
+use crate::script::{Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads};
 
 /// An engine that can be started on this machine.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct ResolvedEngine {
     /// What its standard output can be read as.
     pub reads: Option<Reads>,
     /// What it adds to the environment.
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, EnvValue>,
 }
 
 /// The engines that some kind names, resolved at start.

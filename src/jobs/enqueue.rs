@@ -16,9 +16,9 @@ use crate::store::Tx;
 const INSERT: &str = "
     INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
         inputs_json, grants_json, requested_by, priority, not_before_ms, ready, created_ms,
-        config_digest, retry_of)
+        config_digest, retry_of, depth)
     VALUES (:id, :kind, :lane, 'queued', :source, :topic, :persona, :inputs, :grants, :by,
-        :priority, :not_before, :ready, :now, :config, :retry_of)";
+        :priority, :not_before, :ready, :now, :config, :retry_of, :depth)";
 const QUEUED_IN_LANE: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE lane_key = :lane AND status = 'queued'";
 const QUEUED: &str = "SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued'";
@@ -74,6 +74,8 @@ pub struct NewJob {
     pub config_digest: String,
     /// The job that this one repeats.
     pub retry_of: Option<JobId>,
+    /// How many jobs of the script led to this one.
+    pub depth: u32,
 }
 
 /// Accepts a job.
@@ -104,6 +106,7 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
         ":inputs": Value::Object(new.inputs.clone()).to_string(), ":grants": grants,
         ":by": new.requested_by, ":priority": new.priority, ":not_before": new.not_before,
         ":ready": ready, ":now": tx.now(), ":config": new.config_digest, ":retry_of": new.retry_of,
+        ":depth": new.depth,
     })?;
     if let (Some(lane), false) = (&new.lane, is_later) {
         lane::refresh(tx, lane, capacities)?;

@@ -12,57 +12,53 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::base::limit::ERROR_TAIL_BYTES_MAX;
 use crate::base::{Error, Result, fault};
+use crate::jobs::outcome::{self, outcome_of};
 use crate::jobs::queue::{Inner, Watched};
 use crate::jobs::settle::{self, Outcome};
-use crate::jobs::telemetry::limit::{self, Limit};
-use crate::jobs::telemetry::{Report, Telemetry};
-use crate::jobs::{Job, Reason, Status, claim, job_dir, launch};
+use crate::jobs::telemetry::Telemetry;
+use crate::jobs::{Generation, Job, Reason, Status, claim, job_dir, launch};
 use crate::process::{
-    self, ExitCause, ExitRecord, Guard, GuardEnd, GuardEvent, GuardSpec, MARK, ProcessIdentity,
-    Stream,
+    self, ExitCause, Guard, GuardEnd, GuardEvent, GuardSpec, MARK, ProcessIdentity, Stream,
 };
-use crate::script::{Engine, Kind, Reads};
+use crate::script::{Kind, Reads};
 use crate::store::Tx;
 
 /// How long to wait before a settlement that failed (a full disk) is tried again.
 const SETTLE_RETRY: Duration = Duration::from_secs(2);
-/// How many of the last lines of standard error are looked at for words about a limit.
-const STDERR_LINES: usize = 5;
-
 /// How long the last look at the repository may take once the server stops.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
 /// Runs a claimed job; returns when its row is settled, or when the server stops and cannot.
 pub(super) async fn execute(
     inner: Arc<Inner>,
-    job: Job,
-    token: String,
+    generation: Arc<Generation>,
+    (job, token): (Job, String),
     cancel: CancellationToken,
     stop: CancellationToken,
 ) {
     fault::crash_point("after_claim");
     let source = job.source_path.as_ref().map(|it| it.as_str().to_owned()).unwrap_or_default();
     info!(job_id = %job.id, kind = job.kind, source_path = source, "job {} started", job.id);
-    let outcome = match prepare(&inner, &job, token).await {
+    let outcome = match prepare(&inner, &generation, &job, token).await {
         Err(outcome) => outcome,
         Ok(ready) if cancel.is_cancelled() => {
             drop(ready);
             Outcome::default()
         }
         Ok(_) if stop.is_cancelled() => return give_back(&inner, &job).await,
-        Ok(ready) => match supervise(&inner, &job, ready, cancel, &stop).await {
+        Ok(ready) => match supervise((&inner, &generation), &job, ready, cancel, &stop).await {
             Some(outcome) => outcome,
             None => return,
         },
     };
-    settle_until_done(&inner, &job, outcome, &stop).await;
+    settle_until_done((&inner, &generation), &job, outcome, &stop).await;
 }
 
 /// The server stops before anything was started: the job waits for the next one.
 async fn give_back(inner: &Inner, job: &Job) {
-    let (again, lanes) = (job.clone(), inner.caps.lanes.clone());
+    let again = job.clone();
+    let lanes = inner.setup.generations.current().capacities().clone();
     let given = inner.setup.store.write(move |tx| claim::unclaim(tx, &again, &lanes)).await;
     match given {
         Ok(()) => info!(job_id = %job.id, "job {} waits for the next start", job.id),
@@ -81,13 +77,18 @@ fn failed(reason: Reason, tail: String) -> Outcome {
 }
 
 /// Computes the inputs that are not given, makes the prompt, and resolves the engine.
-async fn prepare(inner: &Inner, job: &Job, token: String) -> std::result::Result<Ready, Outcome> {
-    let config = &inner.setup.config;
-    let Some(kind) = config.kinds.get(&job.kind) else {
+async fn prepare(
+    inner: &Inner,
+    generation: &Arc<Generation>,
+    job: &Job,
+    token: String,
+) -> std::result::Result<Ready, Outcome> {
+    let Some(kind) = generation.config.kinds.get(&job.kind) else {
         let tail = format!("there is no kind \"{}\" any more", job.kind);
         return Err(failed(Reason::KindChanged, tail));
     };
-    let prepared = (inner.setup.hooks.prepare)(job.clone()).await.map_err(|cause| {
+    let prepared = (inner.setup.hooks.prepare)(Arc::clone(generation), job.clone());
+    let prepared = prepared.await.map_err(|cause| {
         let reason = match cause.code_str() {
             "kind_changed" => Reason::KindChanged,
             "prompt_failed" | "script_stuck" => Reason::PromptFailed,
@@ -104,14 +105,21 @@ async fn prepare(inner: &Inner, job: &Job, token: String) -> std::result::Result
         kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
     }
     fault::crash_point("after_prepare");
-    ready(inner, job, kind, prepared.prompt, token).map_err(|cause| match cause.code_str() {
+    let made = (prepared.prompt, token);
+    ready((inner, generation), job, kind, made).map_err(|cause| match cause.code_str() {
         "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
+        "secret_missing" => failed(Reason::SpawnFailed, cause.chain()),
         _ => failed(Reason::PromptFailed, cause.message().to_owned()),
     })
 }
 
-fn ready(inner: &Inner, job: &Job, kind: &Kind, prompt: String, token: String) -> Result<Ready> {
-    let engine = inner.setup.engines.find(&kind.engine)?;
+fn ready(
+    (inner, generation): (&Inner, &Generation),
+    job: &Job,
+    kind: &Kind,
+    (prompt, token): (String, String),
+) -> Result<Ready> {
+    let engine = generation.engines.find(&kind.engine)?;
     let spec = launch::guard_spec(&inner.ground, &job.id, kind, engine, prompt, token)?;
     Ok(Ready { spec, reads: engine.reads })
 }
@@ -119,7 +127,7 @@ fn ready(inner: &Inner, job: &Job, kind: &Kind, prompt: String, token: String) -
 /// Starts the guard and follows it to its end; nothing if the server stops while processes are left
 /// that cannot be ended: the row then stays for the next start.
 async fn supervise(
-    inner: &Inner,
+    (inner, generation): (&Inner, &Arc<Generation>),
     job: &Job,
     ready: Ready,
     cancel: CancellationToken,
@@ -156,7 +164,8 @@ async fn supervise(
         return None;
     }
     let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
-    let mut outcome = outcome_of(inner, job, end, &report, stop.is_cancelled());
+    let mut outcome = outcome_of((inner, generation), job, end, &report, stop.is_cancelled());
+    outcome::verify(inner, generation, job, &mut outcome).await;
     if !fault::is_off("watch") {
         outcome.warnings.extend(look_again(watched, stop).await);
     }
@@ -326,111 +335,16 @@ async fn end_strays(inner: &Inner, job: &Job, kill_at: Option<Instant>) -> bool 
     are_gone
 }
 
-/// Turns the end of a guard into what the row says.
-pub(super) fn outcome_of(
-    inner: &Inner,
-    job: &Job,
-    end: GuardEnd,
-    report: &Report,
-    is_stopping: bool,
-) -> Outcome {
-    let dir = job_dir(&inner.ground.data, &job.id);
-    let stderr = process::output_tail(&dir, Stream::Stderr, ERROR_TAIL_BYTES_MAX);
-    let stderr = match stderr {
-        Ok(bytes) => crate::base::tail_of(&bytes, ERROR_TAIL_BYTES_MAX),
-        Err(cause) => format!("stderr cannot be read: {}", cause.chain()),
-    };
-    let mut outcome = Outcome {
-        summary: report.summary.clone(),
-        usage: report.usage.clone(),
-        cost_usd: report.cost_usd,
-        session_ref: report.session_ref.clone(),
-        limit: report.limit.or_else(|| limit_in_stderr(inner, job, &stderr)),
-        holds_engine: engine_of(inner, job).is_some_and(|it| it.is_held_by_limits),
-        error_tail: stderr,
-        ..Outcome::default()
-    };
-    match end {
-        GuardEnd::Lost => {
-            outcome.failure = Some((Status::Failed, Reason::GuardLost));
-            outcome.error_tail = "the guard ended without a record: was it killed?".to_owned();
-        }
-        GuardEnd::Recorded(record) => judge(&mut outcome, record, is_stopping),
-    }
-    let denials = report.usage.as_ref().and_then(|it| it["permission_denials"].as_u64());
-    if let Some(count) = denials.filter(|it| *it > 0) {
-        outcome.warnings.push(format!("permission_denials: {count}"));
-    }
-    let is_silent = outcome.error_tail.trim().is_empty();
-    if is_silent && matches!(outcome.failure, Some((_, Reason::ExitStatus))) {
-        // Claude Code says on its standard output why it could not work ("Not logged in").
-        outcome.error_tail = report.summary.clone().unwrap_or_default();
-    }
-    outcome
-}
-
-fn engine_of<'i>(inner: &'i Inner, job: &Job) -> Option<&'i Engine> {
-    let config = &inner.setup.config;
-    config.kinds.get(&job.kind).and_then(|kind| config.engines.get(&kind.engine))
-}
-
-/// An agent that prints text for people has its complaints on standard error.
-fn limit_in_stderr(inner: &Inner, job: &Job, stderr: &str) -> Option<Limit> {
-    let reads = engine_of(inner, job).and_then(Engine::reads);
-    let now = inner.setup.store.clock().now();
-    if reads != Some(Reads::Plain) {
-        return None;
-    }
-    stderr.lines().rev().take(STDERR_LINES).find_map(|line| limit::in_prose(line, now))
-}
-
-fn judge(outcome: &mut Outcome, record: ExitRecord, is_stopping: bool) {
-    outcome.exit_code = record.code;
-    outcome.signal = record.signal;
-    if record.stdout.cut || record.stderr.cut {
-        outcome.warnings.push("output_cut".to_owned());
-    }
-    if !record.survivors.is_empty() {
-        outcome.warnings.push(format!("survivors: {:?}", record.survivors));
-    }
-    let timed_out = |reason| Some((Status::TimedOut, reason));
-    outcome.failure = match record.cause {
-        ExitCause::Exit => match (record.code, record.signal) {
-            (Some(0), _) => None,
-            (_, Some(_)) => Some((Status::Failed, Reason::Signal)),
-            _ => Some((Status::Failed, Reason::ExitStatus)),
-        },
-        ExitCause::SpawnFailed => {
-            let cause = record.error.unwrap_or_default();
-            outcome.error_tail = format!("agent unreachable: {cause}");
-            Some((Status::Failed, Reason::SpawnFailed))
-        }
-        ExitCause::StartTimeout => timed_out(Reason::StartTimeout),
-        ExitCause::IdleTimeout => timed_out(Reason::IdleTimeout),
-        ExitCause::WallTimeout => timed_out(Reason::WallTimeout),
-        // It had said its last word and then hung: what it promised decides, as after an exit 0.
-        ExitCause::Linger => {
-            outcome.warnings.push("lingered".to_owned());
-            None
-        }
-        ExitCause::Stopped if !is_stopping => Some((Status::Failed, Reason::Signal)),
-        ExitCause::Stopped | ExitCause::Lifeline => {
-            outcome.error_tail = "server restarted while job in flight".to_owned();
-            Some((Status::Failed, Reason::ServerRestarted))
-        }
-    };
-}
-
 /// Settles the row; a disk that is full is waited for, with the lane held.
 pub(super) async fn settle_until_done(
-    inner: &Inner,
+    (inner, generation): (&Inner, &Generation),
     job: &Job,
     outcome: Outcome,
     stop: &CancellationToken,
 ) {
     fault::crash_point("before_settle");
     loop {
-        match settle_once(inner, job, &outcome).await {
+        match settle_once(inner, generation, job, &outcome).await {
             Ok(settled) => {
                 log_end(&settled);
                 fault::crash_point("after_settle");
@@ -450,10 +364,16 @@ pub(super) async fn settle_until_done(
     }
 }
 
-pub(super) async fn settle_once(inner: &Inner, job: &Job, outcome: &Outcome) -> Result<Job, Error> {
+pub(super) async fn settle_once(
+    inner: &Inner,
+    generation: &Generation,
+    job: &Job,
+    outcome: &Outcome,
+) -> Result<Job, Error> {
     let (id, outcome) = (job.id.clone(), outcome.clone());
-    let produces = inner.setup.config.kinds.get(&job.kind).and_then(|kind| kind.produces);
-    let (hooks, lanes) = (inner.setup.hooks.clone(), inner.caps.lanes.clone());
+    let produces = generation.config.kinds.get(&job.kind).and_then(|kind| kind.produces);
+    let hooks = inner.setup.hooks.clone();
+    let lanes = inner.setup.generations.current().capacities().clone();
     inner
         .setup
         .store

@@ -112,12 +112,14 @@ pub enum Reason {
     RateLimited,
     /// A person cancelled it.
     Cancelled,
+    /// The script's own check refused the result.
+    VerifyFailed,
     /// A fault of this program.
     Internal,
 }
 
 impl Reason {
-    const ALL: [Reason; 15] = [
+    const ALL: [Reason; 16] = [
         Reason::SpawnFailed,
         Reason::ExitStatus,
         Reason::Signal,
@@ -132,6 +134,7 @@ impl Reason {
         Reason::ServerRestarted,
         Reason::RateLimited,
         Reason::Cancelled,
+        Reason::VerifyFailed,
         Reason::Internal,
     ];
 
@@ -152,6 +155,7 @@ impl Reason {
             Reason::ServerRestarted => "server_restarted",
             Reason::RateLimited => "rate_limited",
             Reason::Cancelled => "cancelled",
+            Reason::VerifyFailed => "verify_failed",
             Reason::Internal => "internal",
         }
     }

@@ -99,7 +99,10 @@ pub(super) fn promote_due(tx: &Tx<'_>, capacities: &Capacities) -> Result<()> {
 }
 
 /// Marks all lanes again: the script in force may give them other capacities than the marks have.
-pub(super) fn refresh_all(tx: &Tx<'_>, capacities: &Capacities) -> Result<()> {
+///
+/// # Errors
+/// As any write.
+pub fn refresh_all(tx: &Tx<'_>, capacities: &Capacities) -> Result<()> {
     let mut lane = String::new();
     loop {
         let next: Option<String> = tx

@@ -11,7 +11,7 @@ use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::{ResolvedEngine, job_dir};
 use crate::process::{Cgroups, Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps};
-use crate::script::{Kind, PromptBy};
+use crate::script::{EnvValue, Kind, PromptBy};
 
 /// The longest single argument that Linux takes, without its final zero byte.
 const ARGUMENT_BYTES_MAX: usize = crate::base::limit::ARGUMENT_BYTES_MAX;
@@ -79,7 +79,8 @@ pub(super) fn inheritable(vars: Vec<(String, String)>) -> Vec<(String, String)> 
 /// Returns what starts the guard of a job.
 ///
 /// # Errors
-/// `invalid` if the prompt is an argument and too long for one.
+/// `invalid` if the prompt is an argument and too long for one; `unavailable` with code
+/// `secret_missing`.
 pub(super) fn guard_spec(
     ground: &Ground,
     id: &JobId,
@@ -108,7 +109,7 @@ pub(super) fn guard_spec(
         }
         None => {}
     }
-    let (plain, mut private): (Vec<_>, Vec<_>) = environment(ground, engine)
+    let (plain, mut private): (Vec<_>, Vec<_>) = environment(ground, engine)?
         .into_iter()
         .partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
     private.push(("WB_TOKEN".to_owned(), token));
@@ -142,7 +143,7 @@ pub(super) fn guard_spec(
     })
 }
 
-fn environment(ground: &Ground, engine: &ResolvedEngine) -> Vec<(String, String)> {
+fn environment(ground: &Ground, engine: &ResolvedEngine) -> Result<Vec<(String, String)>> {
     let mut env = ground.env.clone();
     let mut set = |name: &str, value: &str| {
         env.retain(|(other, _)| other != name);
@@ -153,10 +154,21 @@ fn environment(ground: &Ground, engine: &ResolvedEngine) -> Vec<(String, String)
     set("GIT_CONFIG_COUNT", "1");
     set("GIT_CONFIG_KEY_0", "gc.auto");
     set("GIT_CONFIG_VALUE_0", "0");
+    let mut secret = Vec::new();
     for (name, value) in &engine.env {
-        set(name, value);
+        match value {
+            EnvValue::Text(text) => set(name, text),
+            EnvValue::Secret(it) => {
+                set(name, &it.read(&ground.folder, &ground.env)?);
+                secret.push(name.as_str());
+            }
+        }
     }
-    env
+    if !secret.is_empty() {
+        // The guard masks their values whatever their names are.
+        set("WB_SECRETS", &secret.join(","));
+    }
+    Ok(env)
 }
 
 /// Returns the socket's path as agents are told it.

@@ -6,11 +6,14 @@
 //! **Invariant:** a row is claimed before anything is started, and settled after everything ended.
 
 mod access;
+mod again;
+pub mod board;
 mod cap;
 mod claim;
 mod engine;
 mod enqueue;
 mod execution;
+mod generation;
 mod hold;
 mod job;
 mod lane;
@@ -18,6 +21,7 @@ mod launch;
 mod measured;
 #[cfg(test)]
 mod model;
+mod outcome;
 mod queue;
 mod recovery;
 mod retained;
@@ -31,23 +35,25 @@ mod usage;
 mod waiting;
 
 pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
+pub use again::{attempt_of, depth_of, is_repeated, warn};
+pub use board::retries;
 pub use cap::{CapOf, CapState, DailyCaps};
 pub use claim::{Caps, claim};
 pub use engine::{Engines, ResolvedEngine};
 pub use enqueue::{NewJob, cancel_queued, enqueue, queued_of};
+pub use generation::{Generation, Generations};
 pub use hold::{Hold, holds, release};
 pub use job::{Job, JobFilter, Reason, Status, Turn};
-pub use lane::Capacities;
+pub use lane::{Capacities, refresh_all};
 pub use measured::{QueueCounts, Spent, queue_counts, spent};
 pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
 pub use retained::{Files, fence_all, files, give_up_files, queued};
 pub use sentence::sentence;
 pub use settle::{keep_result, keep_topic, request_cancel};
 pub use table::{
-    active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic,
-    running_guards,
+    active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic, running_guards,
 };
-pub use telemetry::read_stream;
+pub use telemetry::{read_stream, read_stream_end};
 pub use usage::{Usage, UsageBy, usage};
 pub use waiting::{Outlook, Waiting};
 
@@ -67,6 +73,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
     [
         table::STATEMENTS,
         lane::STATEMENTS,
+        again::STATEMENTS,
         enqueue::STATEMENTS,
         claim::STATEMENTS,
         settle::STATEMENTS,
@@ -76,6 +83,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         waiting::STATEMENTS,
         measured::STATEMENTS,
         retained::STATEMENTS,
+        board::STATEMENTS,
     ]
     .concat()
 }

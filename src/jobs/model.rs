@@ -40,12 +40,13 @@ impl Bench {
             rules: Rules::default(),
         };
         let hooks = Hooks {
-            prepare: Arc::new(|_| {
+            prepare: Arc::new(|_, _| {
                 Box::pin(async {
                     let (inputs, prompt, grants) = Default::default();
                     Ok(Prepared { inputs, prompt, grants })
                 })
             }),
+            verify: Arc::new(|_, _| Box::pin(async { None })),
             produced: Arc::new(|_, _, _| Ok(true)),
             settled: Arc::new(|_, _| Ok(())),
             watch: Arc::new(|_| {
@@ -88,6 +89,7 @@ impl Bench {
             not_before: (delay > 0).then(|| self.clock.now().plus(delay)),
             config_digest: "digest".to_owned(),
             retry_of: None,
+            depth: 0,
         }
     }
 

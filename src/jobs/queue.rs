@@ -15,12 +15,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::base::{Ids, JobId, Millis, Result, digest_hex, random_token};
-use crate::jobs::claim::{self, Caps};
+use crate::jobs::claim;
 use crate::jobs::lane::Capacities;
 use crate::jobs::launch::{self, Ground};
-use crate::jobs::{BELL, CapState, Engines, Grant, Job, NewJob, execution, recovery, settle};
+use crate::jobs::{
+    BELL, CapState, Generation, Generations, Grant, Job, NewJob, execution, recovery, settle,
+};
 use crate::process::{Cgroups, Children};
-use crate::script::{Config, Produces};
+use crate::script::Produces;
 use crate::store::{Store, Tx};
 
 /// How long the queue sleeps if nothing rings: twice a minute at most.
@@ -36,7 +38,8 @@ pub struct Prepared {
     pub grants: Vec<Grant>,
 }
 
-type Prepare = dyn Fn(Job) -> BoxFuture<'static, Result<Prepared>> + Send + Sync;
+type Prepare = dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Result<Prepared>> + Send + Sync;
+type Verify = dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Option<String>> + Send + Sync;
 type Produced = dyn Fn(&Tx<'_>, &Job, Produces) -> Result<bool> + Send + Sync;
 type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
 
@@ -53,6 +56,8 @@ pub struct Hooks {
     /// Validates the inputs again, computes those that are derived, and makes the prompt. Its
     /// error's code tells why the job fails: `kind_changed`, `prompt_failed`, or else the inputs.
     pub prepare: Arc<Prepare>,
+    /// What the script's own check has against what a job left, of an agent that ended well.
+    pub verify: Arc<Verify>,
     /// Whether the job left what its kind promises.
     pub produced: Arc<Produced>,
     /// What follows from a settled job, in the same transaction.
@@ -74,9 +79,7 @@ pub struct Setup {
     /// Where the cgroups of jobs are made.
     pub cgroups: Cgroups,
     /// The script in force.
-    pub config: Arc<Config>,
-    /// The engines of this machine.
-    pub engines: Engines,
+    pub generations: Generations,
     /// The program of the guard, absolute.
     pub wb_agent: Utf8PathBuf,
     /// The server's environment.
@@ -87,7 +90,6 @@ pub struct Setup {
 
 pub(super) struct Inner {
     pub(super) setup: Setup,
-    pub(super) caps: Caps,
     pub(super) ground: Ground,
     running: Mutex<HashMap<JobId, CancellationToken>>,
 }
@@ -101,8 +103,7 @@ pub struct Queue {
 impl Queue {
     /// Returns a queue that starts nothing until [`Queue::serve`].
     pub fn new(mut setup: Setup) -> Queue {
-        let config = &setup.config;
-        let caps = Caps::of(config);
+        let config = Arc::clone(&setup.generations.current().config);
         let ground = Ground {
             data: config.site.data.clone(),
             folder: config.folder.clone(),
@@ -112,12 +113,16 @@ impl Queue {
             grace: config.limits.grace,
             cgroups: setup.cgroups.clone(),
         };
-        Queue { inner: Arc::new(Inner { setup, caps, ground, running: Mutex::default() }) }
+        Queue { inner: Arc::new(Inner { setup, ground, running: Mutex::default() }) }
+    }
+
+    fn current(&self) -> Arc<Generation> {
+        self.inner.setup.generations.current()
     }
 
     /// Returns how many jobs of a lane may run at once.
-    pub fn capacities(&self) -> &Capacities {
-        &self.inner.caps.lanes
+    pub fn capacities(&self) -> Capacities {
+        self.current().capacities().clone()
     }
 
     /// Returns the processes that this server started.
@@ -130,7 +135,7 @@ impl Queue {
     /// # Errors
     /// As any read.
     pub fn caps(&self, connection: &Connection, now: Millis) -> Result<Vec<CapState>> {
-        self.inner.caps.rules.daily.states(connection, now)
+        self.current().caps.rules.daily.states(connection, now)
     }
 
     /// Refuses a job that could not start today because a daily cap is used up.
@@ -138,7 +143,7 @@ impl Queue {
     /// # Errors
     /// `busy` with code `daily_cap`.
     pub fn admit(&self, tx: &Tx<'_>, new: &NewJob) -> Result<()> {
-        self.inner.caps.rules.daily.admit(tx.connection(), new, tx.now())
+        self.current().caps.rules.daily.admit(tx.connection(), new, tx.now())
     }
 
     /// Tells the executions of cancelled jobs to stop. A job that was left by an earlier server has
@@ -188,14 +193,14 @@ impl Queue {
 
     async fn start_all(&self, tasks: &mut JoinSet<JobId>, stop: &CancellationToken) {
         // A task ends after its row is settled: the rows that run are never more than the tasks.
-        let most = usize::try_from(self.inner.caps.jobs).unwrap_or(usize::MAX);
+        let most = usize::try_from(self.current().caps.jobs).unwrap_or(usize::MAX);
         while !stop.is_cancelled() && tasks.len() < most {
             match self.claim().await {
-                Ok(Some((job, token))) => {
+                Ok(Some((job, token, generation))) => {
                     let cancel = CancellationToken::new();
                     self.remember(&job.id, &cancel);
                     let inner = Arc::clone(&self.inner);
-                    tasks.spawn(run_to_end(inner, job, token, cancel, stop.clone()));
+                    tasks.spawn(run_to_end(inner, generation, (job, token), cancel, stop.clone()));
                 }
                 Ok(None) => return,
                 Err(cause) => {
@@ -211,18 +216,20 @@ impl Queue {
         running.insert(id.clone(), cancel.clone());
     }
 
-    async fn claim(&self) -> Result<Option<(Job, String)>> {
+    /// Marks the next job as running, under the generation in force now.
+    async fn claim(&self) -> Result<Option<(Job, String, Arc<Generation>)>> {
         let token = random_token("wbj_")?;
-        let (hash, caps) = (digest_hex(&token), self.inner.caps.clone());
-        let config = self.inner.setup.config.digest.clone();
+        let generation = self.current();
+        let (hash, caps) = (digest_hex(&token), generation.caps.clone());
+        let config = generation.config.digest.clone();
         let job =
             self.inner.setup.store.write(move |tx| claim::claim(tx, &caps, &hash, &config)).await?;
-        Ok(job.map(|job| (job, token)))
+        Ok(job.map(|job| (job, token, generation)))
     }
 
     fn pause(&self) -> Duration {
         let now = self.inner.setup.store.clock().now();
-        match self.inner.setup.store.look(|c| self.inner.caps.rules.next_opening(c, now)) {
+        match self.inner.setup.store.look(|c| self.current().caps.rules.next_opening(c, now)) {
             Ok(Some(at)) => {
                 let ms = at.0.saturating_sub(self.inner.setup.store.clock().now().0).max(0);
                 Duration::from_millis(ms.unsigned_abs()).min(FALLBACK)
@@ -250,13 +257,14 @@ impl Queue {
 /// the agent, and the job is settled like one of an earlier server.
 async fn run_to_end(
     inner: Arc<Inner>,
-    job: Job,
-    token: String,
+    generation: Arc<Generation>,
+    (job, token): (Job, String),
     cancel: CancellationToken,
     stop: CancellationToken,
 ) -> JobId {
     let (again, id) = (job.clone(), job.id.clone());
-    let run = execution::execute(Arc::clone(&inner), job, token, cancel, stop.clone());
+    let run =
+        execution::execute(Arc::clone(&inner), generation, (job, token), cancel, stop.clone());
     if AssertUnwindSafe(run).catch_unwind().await.is_err() {
         error!(job_id = %id, "the execution of job {id} ended in a fault of the program");
         return recovery::wait_and_settle(inner, again, stop).await;

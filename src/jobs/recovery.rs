@@ -15,7 +15,9 @@ use crate::base::{Clock, Context, Error, ErrorKind, JobId, Millis, Result, fault
 use crate::jobs::queue::Inner;
 use crate::jobs::settle::Outcome;
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Job, Reason, Status, execution, job_dir, lane, retained, table};
+use crate::jobs::{
+    Generation, Job, Reason, Status, execution, job_dir, lane, outcome, retained, table,
+};
 use crate::process::{
     self, ExitCause, FileLock, GuardEnd, MARK, ProcessIdentity, Signal, carries_mark,
 };
@@ -32,7 +34,7 @@ const GUARD_SLACK: Duration = Duration::from_secs(2);
 /// Settles every running job whose lock is free; returns the others. What cannot be settled now (a
 /// full disk) is among them: a start never waits for it.
 pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
-    let lanes = inner.caps.lanes.clone();
+    let lanes = inner.setup.generations.current().capacities().clone();
     inner
         .setup
         .store
@@ -187,12 +189,19 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
     });
     // Also of an agent that ended because its server did: what it cost was spent.
     let ended = record.as_ref().map(|it| Millis(it.ended_ms));
-    let report = read_again(inner, job, ended).await;
+    let generation = inner.setup.generations.current();
+    let report = read_again(inner, &generation, job, ended).await;
     let mut outcome = match record {
         Some(record) if !fault::is_off("exit_record") => {
             // Told to stop by a server that did not live to write it down.
             let is_stopping = record.cause == ExitCause::Stopped;
-            execution::outcome_of(inner, job, GuardEnd::Recorded(record), &report, is_stopping)
+            outcome::outcome_of(
+                (inner, &generation),
+                job,
+                GuardEnd::Recorded(record),
+                &report,
+                is_stopping,
+            )
         }
         _ => Outcome {
             failure: Some((Status::Failed, Reason::ServerRestarted)),
@@ -208,7 +217,8 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
         outcome.warnings.extend((inner.setup.hooks.recall)(job.id.clone()).await);
     }
     fault::crash_point("before_settle");
-    let settled = execution::settle_once(inner, job, &outcome).await;
+    outcome::verify(inner, &generation, job, &mut outcome).await;
+    let settled = execution::settle_once(inner, &generation, job, &outcome).await;
     drop(lock);
     settled
 }
@@ -235,13 +245,13 @@ async fn end_left_behind(inner: &Inner, job: &Job, dir: &Utf8Path) -> Result<()>
 /// What it said of times counts from its end, if that is known.
 async fn read_again(
     inner: &Inner,
+    generation: &Generation,
     job: &Job,
     ended: Option<Millis>,
 ) -> crate::jobs::telemetry::Report {
     let dir = job_dir(&inner.ground.data, &job.id);
-    let config = &inner.setup.config;
-    let kind = config.kinds.get(&job.kind);
-    let engine = kind.and_then(|it| inner.setup.engines.find(&it.engine).ok());
+    let kind = generation.config.kinds.get(&job.kind);
+    let engine = kind.and_then(|it| generation.engines.find(&it.engine).ok());
     let reads = engine.and_then(|it| it.reads);
     let clock = ended.map_or_else(|| inner.setup.store.clock().clone(), Clock::fixed);
     let read = tokio::task::spawn_blocking(move || {

@@ -40,6 +40,10 @@ pub fn sentence(
             _ => "Agent finished without producing a proposal — retry.".to_owned(),
         },
         (_, Reason::PromptFailed) => "The prompt could not be made. See log.".to_owned(),
+        (_, Reason::VerifyFailed) => {
+            let why = job.error_tail.as_deref().unwrap_or("it did not say why");
+            format!("The script's own check refused the result: {why}")
+        }
         (_, Reason::KindChanged) => {
             format!("The kind \"{}\" has changed since the job was asked for.", job.kind)
         }

@@ -31,6 +31,8 @@ const STREAM_FILE_BYTES_MAX: u64 = STREAM_BYTES_MAX + 1024 * 1024;
 const TEXT_CHARS_MAX: usize = 16 * 1024;
 /// Longest name of a model or of a session.
 const NAME_CHARS_MAX: usize = 100;
+/// Bytes of an entry in which its type is found.
+const HEAD_BYTES: usize = 120;
 
 /// What a reader found in one line.
 #[derive(Debug, Default)]
@@ -234,4 +236,66 @@ pub fn read_stream(dir: &Utf8Path, after: u64, limit: usize) -> Result<Vec<Value
         }
     }
     Ok(entries)
+}
+
+/// Returns the last `limit` entries of a job's stream, and what all of it adds up to: `{"entries",
+/// "texts", "tool_calls", "model", "usage"}`.
+///
+/// # Errors
+/// `unavailable` if the file cannot be read.
+pub fn read_stream_end(dir: &Utf8Path, limit: usize) -> Result<(Vec<Value>, Value)> {
+    let path = dir.join("stream.ndjson");
+    let bytes = process::read_small(&path, STREAM_FILE_BYTES_MAX)?.unwrap_or_default();
+    // The last line may be half written.
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let lines = match lines.split_last() {
+        Some((last, before)) if !last.ends_with(b"\n") => before,
+        _ => &lines,
+    };
+    let (mut texts, mut tool_calls, mut model, mut usage) = (0, 0, Value::Null, Value::Null);
+    for line in lines {
+        // Each begins with a number, a time and its type.
+        let head = String::from_utf8_lossy(&line[..line.len().min(HEAD_BYTES)]);
+        let word = head.split_once("\"type\":\"").and_then(|(_, it)| it.split('"').next());
+        let whole = || serde_json::from_slice::<Value>(line).unwrap_or_default();
+        match word {
+            Some("text") => texts += 1,
+            Some("tool_call") => tool_calls += 1,
+            Some("start") => model = whole()["model"].take(),
+            Some("usage") => usage = whole(),
+            _ => {}
+        }
+    }
+    let sums = json!({
+        "entries": lines.len(), "texts": texts, "tool_calls": tool_calls, "model": model,
+        "usage": usage,
+    });
+    let last = lines[lines.len().saturating_sub(limit)..].iter();
+    Ok((last.filter_map(|it| serde_json::from_slice(it).ok()).collect(), sums))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_stream_has_its_last_entries_and_its_sums() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap();
+        let (none, sums) = read_stream_end(dir, 2).unwrap();
+        assert!(none.is_empty() && sums["entries"] == 0, "{sums}");
+        let mut telemetry = Telemetry::new(dir, Some(Reads::Plain), Clock::system());
+        telemetry.append(json!({"type": "start", "model": "m-1"})).unwrap();
+        for word in ["a", "\"type\":\"usage\"", "c"] {
+            telemetry.append(json!({"type": "text", "text": word})).unwrap();
+        }
+        telemetry.append(json!({"type": "tool_call", "name": "Read"})).unwrap();
+        telemetry.append(json!({"type": "usage", "input_tokens": 7})).unwrap();
+        std::io::Write::write_all(telemetry.file.as_mut().unwrap(), b"{\"seq\":99,\"ty").unwrap();
+        let (last, sums) = read_stream_end(dir, 2).unwrap();
+        let types: Vec<&str> = last.iter().map(|it| it["type"].as_str().unwrap()).collect();
+        assert_eq!(types, ["tool_call", "usage"]);
+        assert_eq!((&sums["texts"], &sums["tool_calls"]), (&json!(3), &json!(1)));
+        assert_eq!((&sums["model"], &sums["usage"]["input_tokens"]), (&json!("m-1"), &json!(7)));
+    }
 }

@@ -19,10 +19,10 @@ const RUNNING_OF_KINDS: &str = "
     SELECT kind, COUNT(*) FROM agent_jobs INDEXED BY jobs_running
     WHERE status = 'running' GROUP BY kind";
 const HOLDERS: &str = "
-    SELECT id FROM agent_jobs INDEXED BY jobs_lane_slot
+    SELECT id, kind, started_ms FROM agent_jobs INDEXED BY jobs_lane_slot
     WHERE lane_key = :lane AND status = 'running' ORDER BY lane_slot";
 const FIRST_IN_LANE: &str = "
-    SELECT id FROM agent_jobs INDEXED BY jobs_waiting
+    SELECT id, kind, started_ms FROM agent_jobs INDEXED BY jobs_waiting
     WHERE lane_key = :lane AND status = 'queued' AND ready >= 0
     ORDER BY priority DESC, seq LIMIT :free";
 
@@ -114,11 +114,23 @@ pub struct Waiting {
     pub until: Option<Millis>,
     /// The job that is in the way, if it is one.
     pub job_id: Option<JobId>,
+    /// The kind of the job that holds the lane, or is before it there.
+    pub job_kind: Option<String>,
+    /// When that job was started, if it runs.
+    pub job_started_at: Option<Millis>,
+}
+
+/// A job of the same lane.
+struct Other {
+    id: JobId,
+    kind: String,
+    started_at: Option<Millis>,
 }
 
 impl Waiting {
     fn new(code: &'static str, message: String) -> Waiting {
-        Waiting { code, message, until: None, job_id: None }
+        let (until, job_id, job_kind, job_started_at) = (None, None, None, None);
+        Waiting { code, message, until, job_id, job_kind, job_started_at }
     }
 
     fn until(mut self, at: Millis) -> Waiting {
@@ -128,6 +140,13 @@ impl Waiting {
 
     fn job(mut self, id: JobId) -> Waiting {
         self.job_id = Some(id);
+        self
+    }
+
+    fn other(mut self, other: Other) -> Waiting {
+        self.job_id = Some(other.id);
+        self.job_kind = Some(other.kind);
+        self.job_started_at = other.started_at;
         self
     }
 }
@@ -177,26 +196,29 @@ impl Outlook {
 
     fn in_lane(&self, connection: &Connection, job: &Job) -> Result<Option<Waiting>> {
         let Some(lane) = &job.lane else { return Ok(None) };
-        let holders: Vec<JobId> = connection
+        let other = |row: &rusqlite::Row<'_>| {
+            Ok(Other { id: row.get(0)?, kind: row.get(1)?, started_at: row.get(2)? })
+        };
+        let holders: Vec<Other> = connection
             .prepare_cached(HOLDERS)?
-            .query_map(named_params! {":lane": lane}, |row| row.get(0))?
+            .query_map(named_params! {":lane": lane}, other)?
             .collect::<rusqlite::Result<_>>()?;
         let capacity = self.caps.lanes.of(lane) as usize;
         let free = capacity.saturating_sub(holders.len());
         if let (0, Some(holder)) = (free, holders.into_iter().next()) {
-            let message = format!("lane {lane} is held by job {holder}");
-            return Ok(Some(Waiting::new("lane_busy", message).job(holder)));
+            let message = format!("lane {lane} is held by job {}", holder.id);
+            return Ok(Some(Waiting::new("lane_busy", message).other(holder)));
         }
-        let first: Vec<JobId> = connection
+        let first: Vec<Other> = connection
             .prepare_cached(FIRST_IN_LANE)?
-            .query_map(named_params! {":lane": lane, ":free": free as i64}, |row| row.get(0))?
+            .query_map(named_params! {":lane": lane, ":free": free as i64}, other)?
             .collect::<rusqlite::Result<_>>()?;
-        if first.contains(&job.id) {
+        if first.iter().any(|it| it.id == job.id) {
             return Ok(None);
         }
         Ok(first.into_iter().next().map(|before| {
-            let message = format!("job {before} is before it in lane {lane}");
-            Waiting::new("lane_order", message).job(before)
+            let message = format!("job {} is before it in lane {lane}", before.id);
+            Waiting::new("lane_order", message).other(before)
         }))
     }
 

@@ -6,10 +6,11 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::UNIX_EPOCH;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::{Context, Error, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Millis, Result};
 use crate::process::launch::{Stream, open_regular};
 
 const HEADER_START: &str = "[output from byte ";
@@ -81,6 +82,27 @@ pub fn output_tail(job_dir: &Utf8Path, stream: Stream, bytes_max: usize) -> Resu
         bytes.extend(kept.read(Some(&tail.file), at, total.saturating_sub(from), room)?);
     }
     Ok(bytes)
+}
+
+/// Returns when something was last written of either stream; nothing before the first byte.
+///
+/// # Errors
+/// `unavailable` if a file of it cannot be looked at.
+pub fn last_printed(job_dir: &Utf8Path) -> Result<Option<Millis>> {
+    let mut last = None;
+    for stream in [Stream::Stdout, Stream::Stderr] {
+        for path in [head_path(job_dir, stream), tail_path(job_dir, stream)] {
+            let Some(file) = open_regular(&path)? else { continue };
+            let meta = file.metadata();
+            let meta = meta.context(ErrorKind::Unavailable, || cannot_read(job_dir))?;
+            let at = meta.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
+            let at = at.and_then(|it| i64::try_from(it.as_millis()).ok()).map(Millis);
+            if meta.len() > 0 {
+                last = last.max(at);
+            }
+        }
+    }
+    Ok(last)
 }
 
 /// Returns the path of a stream's first bytes.

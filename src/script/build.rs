@@ -8,7 +8,7 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::base::digest_hex;
 use crate::script::config::{
-    Builtin, Config, Engine, EngineBody, Handler, Identity, Kind, Limits, PromptBy, Reads,
+    Builtin, Config, Engine, EngineBody, Handler, Identity, Kind, Lane, Limits, PromptBy, Reads,
     ScriptFile, Site,
 };
 use crate::script::daily;
@@ -16,7 +16,10 @@ use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected};
 use crate::script::extract::{Checked, Given, check};
 use crate::script::kind::KindBuilder;
 use crate::script::node::{Declared, Draft};
+use crate::script::request;
+use crate::script::schedule::{self, Schedule};
 use crate::script::schema::{self, API_VERSION, BUILTINS, PROMPT_BY};
+use crate::script::secret::EnvValue;
 
 /// What is judged, and what was found.
 pub(crate) struct Builder<'a> {
@@ -55,6 +58,7 @@ impl<'a> Builder<'a> {
         self.check_lanes(&lane_spots, &kinds);
         self.check_use(&engines, &kinds);
         self.check_caps(&limits, &engines, &kinds);
+        let schedules = self.schedules(&kinds);
         let handlers = self.draft.handlers.iter();
         let handlers =
             handlers.map(|(event, slot)| Handler { event: *event, slot: slot.clone() }).collect();
@@ -69,6 +73,7 @@ impl<'a> Builder<'a> {
             engines,
             kinds,
             handlers,
+            schedules,
         };
         (config, self.findings.take())
     }
@@ -297,7 +302,7 @@ impl<'a> Builder<'a> {
         Some(EngineBody::Process { command, prompt, reads, env })
     }
 
-    fn env(&mut self, title: &str, checked: &Checked) -> BTreeMap<String, String> {
+    fn env(&mut self, title: &str, checked: &Checked) -> BTreeMap<String, EnvValue> {
         let mut env = BTreeMap::new();
         let Some(Given::Texts(texts)) = checked.given("env") else { return env };
         for (name, (value, spot)) in texts {
@@ -309,7 +314,7 @@ impl<'a> Builder<'a> {
             } else if name.starts_with("WB_") {
                 let message = format!("{title} sets `{name}`, which belongs to the server");
                 self.error("bad-name", message, spot, "choose a name that has no WB_");
-            } else if value.contains('\0') {
+            } else if matches!(value, EnvValue::Text(text) if text.contains('\0')) {
                 let message = format!("`{name}` in `env` of {title} holds a zero byte");
                 self.error("bad-text", message, spot, "");
             }
@@ -337,8 +342,25 @@ impl<'a> Builder<'a> {
         kinds
     }
 
+    fn schedules(&mut self, kinds: &BTreeMap<String, Kind>) -> BTreeMap<String, Schedule> {
+        let mut schedules = BTreeMap::new();
+        for declared in self.draft.declared.iter().filter(|it| it.word == "schedule") {
+            let checked = self.judge(declared);
+            let built = schedule::build(declared, &checked, &mut self.findings);
+            let names = self.names.get("kind");
+            request::check(&built, checked.spot("enqueue"), kinds, names, &mut self.findings);
+            schedules.entry(built.name.clone()).or_insert(built);
+        }
+        schedules
+    }
+
     fn check_lanes(&mut self, spots: &BTreeMap<String, Spot>, kinds: &BTreeMap<String, Kind>) {
-        let lanes: BTreeSet<&str> = kinds.values().filter_map(|it| it.lane.as_deref()).collect();
+        let all = || kinds.values().filter_map(|it| it.lane.as_ref());
+        if all().any(|it| it.input().is_none()) {
+            // A function may give a lane any name.
+            return;
+        }
+        let lanes: BTreeSet<&str> = all().filter_map(Lane::input).collect();
         for (name, spot) in spots {
             if !lanes.contains(name.as_str()) {
                 let message = format!("no kind has the lane `{}`", name.escape_debug());

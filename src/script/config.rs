@@ -3,7 +3,6 @@
 //! **Invariant:** nothing here refers to the script engine; a function is a numbered `Slot`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -13,6 +12,9 @@ use serde::{Serialize, Serializer};
 use crate::base::EventKind;
 use crate::base::limit::format_duration;
 use crate::script::daily::Daily;
+use crate::script::place::{Location, Slot};
+use crate::script::schedule::Schedule;
+use crate::script::secret::EnvValue;
 
 /// One loaded generation of the script.
 #[derive(Clone, Debug, Serialize)]
@@ -37,6 +39,8 @@ pub struct Config {
     pub kinds: BTreeMap<String, Kind>,
     /// Functions that are told of events, in the order of their declaration.
     pub handlers: Vec<Handler>,
+    /// What happens by itself, by name.
+    pub schedules: BTreeMap<String, Schedule>,
 }
 
 /// A file of the script.
@@ -159,7 +163,7 @@ pub enum EngineBody {
         /// Form of the output, if it is read.
         reads: Option<Reads>,
         /// Variables that are set in its environment.
-        env: BTreeMap<String, String>,
+        env: BTreeMap<String, EnvValue>,
     },
     /// A part of this program.
     Builtin(Builtin),
@@ -242,8 +246,8 @@ pub struct Kind {
     pub prompt: Prompt,
     /// What a job of this kind is given; a derived input stands after its origin.
     pub inputs: Vec<Input>,
-    /// Name of the input whose value must not be worked on twice at once.
-    pub lane: Option<String>,
+    /// What must not be worked on twice at once.
+    pub lane: Option<Lane>,
     /// What happens to a job whose lane is taken.
     pub on_busy: OnBusy,
     /// Most jobs of this kind that run at once.
@@ -254,6 +258,10 @@ pub struct Kind {
     pub daily: Option<Daily>,
     /// What a job must leave behind to be a success.
     pub produces: Option<Produces>,
+    /// A check of the result beside that of `produces`.
+    pub verify: Option<Slot>,
+    /// Says whether a job that failed is repeated, and when.
+    pub retry: Option<Slot>,
     /// Longest run.
     #[serde(serialize_with = "write_duration")]
     pub timeout: Duration,
@@ -274,6 +282,26 @@ impl Kind {
     /// Returns the input with this name.
     pub fn input(&self, name: &str) -> Option<&Input> {
         self.inputs.iter().find(|input| input.name == name)
+    }
+}
+
+/// What must not be worked on twice at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// The value of the input with this name.
+    Input(String),
+    /// What a function makes of the inputs.
+    Function(Slot),
+}
+
+impl Lane {
+    /// Returns the name of its input, if it is one.
+    pub fn input(&self) -> Option<&str> {
+        match self {
+            Lane::Input(name) => Some(name),
+            Lane::Function(_) => None,
+        }
     }
 }
 
@@ -448,32 +476,6 @@ pub struct Handler {
     pub event: EventKind,
     /// The function.
     pub slot: Slot,
-}
-
-/// A place in a file of the script; lines and columns count from one, columns count characters.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Location {
-    /// Path relative to the script's folder.
-    pub file: Utf8PathBuf,
-    /// Line.
-    pub line: u32,
-    /// Column.
-    pub column: u32,
-}
-
-impl fmt::Display for Location {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
-    }
-}
-
-/// A function of the script by its number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Slot {
-    /// Its number; the same in every VM of a generation.
-    pub number: u32,
-    /// Where it is declared.
-    pub at: Location,
 }
 
 fn write_duration<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {

@@ -8,6 +8,7 @@ use crate::script::config::InputType;
 use crate::script::diagnostic::Diagnostic;
 use crate::script::node::{self, Node, Plain};
 use crate::script::position::{FieldPath, Places};
+use crate::script::secret::Opaque;
 use crate::script::session::{Caller, Session};
 
 /// Most values of one declaration.
@@ -140,6 +141,8 @@ impl<'a> Converter<'a> {
                     Plain::Handle(handle.word, handle.name.clone())
                 } else if let Ok(call) = data.borrow::<InputCall>() {
                     Plain::Input(call.ty, self.input(&call, path, places)?)
+                } else if let Ok(opaque) = data.borrow::<Opaque>() {
+                    Plain::Secret(opaque.0.clone())
                 } else {
                     Plain::Other("something that is no value")
                 }

@@ -5,20 +5,21 @@ use std::rc::Rc;
 use mlua::{Function, Lua, MultiValue, Table, Value};
 
 use crate::base::EventKind;
+use crate::script::calls;
 use crate::script::config::InputType;
 use crate::script::convert::{Converter, Handle, InputCall};
+use crate::script::dates;
 use crate::script::diagnostic::{Diagnostic, nearest, suggestion};
 use crate::script::node::{Declared, title};
 use crate::script::schema::{self, API_VERSION};
+use crate::script::secret;
 use crate::script::session::{Caller, Session};
 use crate::script::value::{cause_text, render};
 
 /// Words of later releases, and what is said about them now.
-const LATER: [(&str, &str); 4] = [
+const LATER: [(&str, &str); 2] = [
     ("auth", "there is no authenticating mode: this release listens on loopback only"),
-    ("secret", "set what an agent needs in the environment of the server"),
-    ("enqueue", "a handler can only log"),
-    ("send", "a handler can only log"),
+    ("send", "there are no channels in this release"),
 ];
 
 /// Returns the table `wb`.
@@ -35,6 +36,12 @@ pub(crate) fn wb_table(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> 
     wb.raw_set("input", input_table(lua, session)?)?;
     wb.raw_set("on", on(lua, session)?)?;
     wb.raw_set("log", log_table(lua, session)?)?;
+    wb.raw_set("enqueue", calls::enqueue(lua, session)?)?;
+    wb.raw_set("file", calls::file(lua, session)?)?;
+    wb.raw_set("env", calls::env(lua, session)?)?;
+    wb.raw_set("json", seal(lua, session, "wb.json", calls::json(lua)?)?)?;
+    wb.raw_set("date", seal(lua, session, "wb.date", dates::table(lua, session)?)?)?;
+    wb.raw_set("secret", seal(lua, session, "wb.secret", secret::table(lua)?)?)?;
     seal(lua, session, "wb", wb)
 }
 

@@ -7,7 +7,8 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthChar;
 
 use crate::base::truncate_chars;
-use crate::script::config::{Location, ScriptFile};
+use crate::script::config::ScriptFile;
+use crate::script::place::Location;
 
 /// Most findings of one report.
 const FINDINGS_MAX: usize = 100;

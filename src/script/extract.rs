@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use crate::base::limit::parse_duration;
-use crate::script::config::{InputType, Slot};
+use crate::script::config::InputType;
 use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected, nearest, suggestion};
 use crate::script::node::{Node, Plain, Table};
+use crate::script::place::Slot;
+use crate::script::request;
 use crate::script::schema::{Field, Shape, is_name};
+use crate::script::secret::EnvValue;
 
 /// Longest line of a declaration, in characters.
 const LINE_CHARS_MAX: usize = 1_000;
@@ -27,14 +32,16 @@ pub(crate) enum Given {
     Duration(Duration),
     /// A list of lines with their places.
     Lines(Vec<(String, Spot)>),
-    /// Names with texts.
-    Texts(BTreeMap<String, (String, Spot)>),
+    /// Names with texts or secrets.
+    Texts(BTreeMap<String, (EnvValue, Spot)>),
     /// Names with counts.
     Counts(BTreeMap<String, (u32, Spot)>),
     /// A template.
     Template(String),
     /// A function.
     Function(Slot),
+    /// A kind and its inputs.
+    Request(Map<String, Value>),
     /// Inputs.
     Inputs(Vec<GivenInput>),
     /// A table with fields of its own.
@@ -196,7 +203,7 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
     let label = format!("`{}` of {title}", field.name);
     match (field.shape, &node.value) {
         (_, Plain::Reported) => Given::Wrong,
-        (Shape::Line | Shape::Path, Plain::Text(text)) => {
+        (Shape::Line | Shape::Path | Shape::LineOrFunction, Plain::Text(text)) => {
             fit_line(&label, text, &node.spot, findings).map_or(Given::Wrong, Given::Text)
         }
         (Shape::Reference(_), Plain::Text(name)) => {
@@ -231,7 +238,13 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
             fit_counts(&label, table, findings)
         }
         (Shape::Prompt, Plain::Text(text)) => Given::Template(text.clone()),
-        (Shape::Prompt, Plain::Function(slot)) => Given::Function(slot.clone()),
+        (
+            Shape::Prompt | Shape::Function | Shape::LineOrFunction | Shape::Request,
+            Plain::Function(slot),
+        ) => Given::Function(slot.clone()),
+        (Shape::Request, Plain::Table(table)) if table.items.is_empty() => {
+            request::fit(&label, table, findings)
+        }
         (Shape::Inputs, Plain::Table(table)) if table.items.is_empty() => {
             Given::Inputs(fit_inputs(title, table, findings))
         }
@@ -324,7 +337,12 @@ fn fit_texts(label: &str, table: &Table, findings: &mut Findings) -> Given {
     for (name, node) in &table.fields {
         match &node.value {
             Plain::Text(text) => {
-                texts.insert(name.clone(), (text.clone(), node.spot.clone()));
+                let value = EnvValue::Text(text.clone());
+                texts.insert(name.clone(), (value, node.spot.clone()));
+            }
+            Plain::Secret(secret) => {
+                let value = EnvValue::Secret(secret.clone());
+                texts.insert(name.clone(), (value, node.spot.clone()));
             }
             Plain::Reported => {}
             other => {

@@ -8,13 +8,14 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use crate::base::limit::PRIORITY_MAX;
 use crate::base::split_front_matter;
 use crate::script::config::{
-    Engine, EngineBody, Input, InputType, Kind, OnBusy, Produces, Prompt, Reads, Skill,
+    Engine, EngineBody, Input, InputType, Kind, Lane, OnBusy, Produces, Prompt, Reads, Skill,
 };
 use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings, Spot, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::input;
 use crate::script::node::{Declared, Draft, Plain};
+use crate::script::place::Slot;
 use crate::script::position::Source;
 use crate::script::require::read_below;
 use crate::script::template::{PROMPT_NAMES, Piece, pieces};
@@ -86,6 +87,8 @@ impl KindBuilder<'_> {
             priority: self.priority(),
             daily: daily::build(&self.declared.title(), "daily", checked, self.findings),
             produces,
+            verify: self.function("verify"),
+            retry: self.function("retry"),
             timeout: checked.duration("timeout").unwrap_or_default(),
             start: checked.duration("start").or(by_reads(30)),
             idle: checked.duration("idle").or(by_reads(120)),
@@ -197,7 +200,17 @@ impl KindBuilder<'_> {
         tables.flat_map(|table| table.fields.iter().map(|(name, _)| name.clone())).collect()
     }
 
-    fn lane(&mut self, inputs: &[Input]) -> Option<String> {
+    fn function(&self, name: &str) -> Option<Slot> {
+        match self.checked.given(name) {
+            Some(Given::Function(slot)) => Some(slot.clone()),
+            _ => None,
+        }
+    }
+
+    fn lane(&mut self, inputs: &[Input]) -> Option<Lane> {
+        if let Some(slot) = self.function("lane") {
+            return Some(Lane::Function(slot));
+        }
         let name = self.checked.text("lane")?;
         let spot = self.checked.spot("lane");
         let title = self.title();
@@ -210,7 +223,7 @@ impl KindBuilder<'_> {
                 let message = format!("the lane of {title} is `{name}`, a text of several lines");
                 self.error("bad-lane", message, spot, "choose an input of one line");
             }
-            Some(_) => return Some(name.to_owned()),
+            Some(_) => return Some(Lane::Input(name.to_owned())),
             None if self.checked.is_wrong("inputs") || self.input_names().contains(name) => {}
             None => {
                 let message = format!("the lane of {title} is no input: `{}`", name.escape_debug());

@@ -13,9 +13,10 @@ use serde_json::Value as Json;
 
 use crate::base::{Error, Result, truncate_chars};
 use crate::script::budget::{Budget, MEMORY_BYTES_MAX, Meter};
-use crate::script::config::Slot;
 use crate::script::diagnostic::Diagnostic;
+use crate::script::effect::{Answer, Rights};
 use crate::script::node::Draft;
+use crate::script::place::Slot;
 use crate::script::require::Origin;
 use crate::script::sandbox::{compile, environment, new_lua};
 use crate::script::session::{Module, Session};
@@ -41,8 +42,10 @@ pub(crate) struct Task {
     pub(crate) slot: Slot,
     /// Its argument.
     pub(crate) arg: Json,
+    /// What it may do.
+    pub(crate) rights: Rights,
     /// Where the answer goes.
-    pub(crate) reply: Sender<Result<Json>>,
+    pub(crate) reply: Sender<Result<Answer>>,
 }
 
 /// Runs a VM until nobody can call it any more, or it was given up.
@@ -66,7 +69,7 @@ pub(crate) fn run(
     }
     let Some(machine) = machine else { return };
     while let Ok(task) = tasks.recv() {
-        let answer = machine.call(&task.slot, &task.arg);
+        let answer = machine.call(&task.slot, &task.arg, task.rights);
         if is_abandoned.load(Ordering::Relaxed) || task.reply.send(answer).is_err() {
             return;
         }
@@ -147,9 +150,11 @@ impl Machine {
         }
     }
 
-    fn call(&self, slot: &Slot, arg: &Json) -> Result<Json> {
-        self.session.begin_log();
-        let answer = self.bounded_call(slot, arg).map_err(|message| {
+    fn call(&self, slot: &Slot, arg: &Json, rights: Rights) -> Result<Answer> {
+        self.session.begin_call(rights);
+        let called = self.bounded_call(slot, arg);
+        let effects = self.session.end_call();
+        let answer = called.map(|value| Answer { value, effects }).map_err(|message| {
             let message = match self.session.split_message(&message).0 {
                 Some(_) => message,
                 None => format!("{}: {message}", slot.at),

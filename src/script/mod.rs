@@ -5,41 +5,54 @@
 
 mod budget;
 mod build;
+mod calls;
 mod config;
 mod convert;
 mod daily;
+mod dates;
 mod declare;
 mod diagnostic;
+mod effect;
 mod extract;
 mod input;
 mod kind;
 mod lexer;
 mod machine;
 mod node;
+mod place;
 mod position;
+mod request;
 mod require;
 mod sandbox;
+mod schedule;
 mod schema;
+mod secret;
 mod session;
 mod template;
 #[cfg(test)]
 mod tests;
 mod value;
 mod vm;
+mod wear;
 
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub use config::{
-    Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Limits,
-    Location, OnBusy, Produces, Prompt, PromptBy, Reads, ScriptFile, Site, Skill, Slot,
+    Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,
+    OnBusy, Produces, Prompt, PromptBy, Reads, ScriptFile, Site, Skill,
 };
 pub use daily::Daily;
 pub use diagnostic::{Diagnostic, Report, Severity};
+pub use effect::{Effect, Told};
+pub use place::{Location, Slot};
+pub use schedule::{Missed, Schedule, Timing, Wanted};
 pub use schema::{DECLARATIONS, Declaration, Field, Shape, input_fields};
+pub use secret::{EnvValue, Secret};
 pub use template::{PROMPT_NAMES, fill_template, prompt};
 pub use vm::Vm;
+pub use wear::{Called, Wear};
 
 use crate::base::{Context, Error, ErrorKind};
 use crate::script::build::Builder;
@@ -62,6 +75,14 @@ pub struct Loaded {
 /// # Errors
 /// All that is wrong with it, in one report.
 pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
+    load_again(script, &Wear::default())
+}
+
+/// Loads another generation of a script; what its functions cost counts with that of the others.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_again(script: &Utf8Path, wear: &Wear) -> std::result::Result<Loaded, Report> {
     let (folder, file) = locate(script)
         .map_err(|cause| Report::of(Diagnostic::error("missing-file", cause.chain())))?;
     let plan = Plan { folder: folder.clone(), script: file.clone(), origin: Origin::Disk };
@@ -69,7 +90,7 @@ pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
         let finding = Diagnostic::error("engine", format!("{file}: {}", cause.message()));
         Report::of(finding.note(cause.hint_str().unwrap_or_default()))
     };
-    let started = vm::evaluate(plan).map_err(failed)?;
+    let started = vm::evaluate(plan, wear.clone()).map_err(failed)?;
     let (config, findings) = Builder::new(&started.draft, &folder, &file).build();
     let report = Report::new(findings, &started.draft.files);
     if !report.errors.is_empty() {

@@ -4,8 +4,10 @@
 use camino::Utf8Path;
 
 use crate::base::EventKind;
-use crate::script::config::{InputType, Location, ScriptFile, Slot};
+use crate::script::config::{InputType, ScriptFile};
 use crate::script::diagnostic::{Diagnostic, Spot};
+use crate::script::place::{Location, Slot};
+use crate::script::secret::Secret;
 
 /// A value with its place.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub(crate) enum Plain {
     Table(Table),
     /// A function.
     Function(Slot),
+    /// `wb.secret.x`.
+    Secret(Secret),
     /// The handle of a declared thing.
     Handle(&'static str, String),
     /// `wb.input.x`.
@@ -63,6 +67,7 @@ impl Plain {
                 _ => "a table".to_owned(),
             },
             Plain::Function(_) => "a function".to_owned(),
+            Plain::Secret(_) => "a secret".to_owned(),
             Plain::Handle(word, name) => format!("the {word} \"{name}\""),
             Plain::Input(ty, _) => format!("`wb.input.{}`", ty.as_str()),
             Plain::Reported => "something unknown".to_owned(),

@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use camino::Utf8PathBuf;
 
-use crate::script::config::Location;
 use crate::script::diagnostic::Spot;
 use crate::script::lexer::{Token, Word, tokens};
+use crate::script::place::Location;
 
 /// Names from the declaration's table down to a field; an entry of a list is its number.
 pub(crate) type FieldPath = Vec<String>;

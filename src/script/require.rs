@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::base::limit::SCRIPT_TEXT_BYTES_MAX;
 use crate::base::{Error, Result};
 
 /// Largest file of a script, in bytes.
@@ -33,11 +34,27 @@ impl Origin {
     pub(crate) fn read(&self, folder: &Utf8Path, path: &Utf8Path) -> Result<String> {
         match self {
             Origin::Disk => read_below(folder, path, FILE_BYTES_MAX),
-            Origin::Stored(files) => files.get(path).cloned().ok_or_else(|| {
-                Error::not_found(format!("{path} is not a part of the loaded generation"))
-            }),
+            Origin::Stored(files) => stored(files, path),
         }
     }
+
+    /// Returns a text that the script reads beside its own.
+    ///
+    /// # Errors
+    /// As [`Origin::read`].
+    pub(crate) fn read_text(&self, folder: &Utf8Path, path: &Utf8Path) -> Result<String> {
+        match self {
+            Origin::Disk => read_below(folder, path, SCRIPT_TEXT_BYTES_MAX),
+            Origin::Stored(files) => stored(files, path),
+        }
+    }
+}
+
+fn stored(files: &BTreeMap<Utf8PathBuf, String>, path: &Utf8Path) -> Result<String> {
+    files
+        .get(path)
+        .cloned()
+        .ok_or_else(|| Error::not_found(format!("{path} is not a part of the loaded generation")))
 }
 
 /// Returns the file that `require "a.b"` means.

@@ -1,6 +1,7 @@
 //! Every field of every declaration: the only source of names, types, defaults and documentation.
 
 use crate::script::config::{InputType, Reads};
+use crate::script::schedule::SCHEDULE;
 
 /// The version of the script's interface.
 pub(crate) const API_VERSION: i64 = 1;
@@ -36,6 +37,12 @@ pub enum Shape {
     Inputs,
     /// A text, a number or a flag.
     Scalar,
+    /// A function.
+    Function,
+    /// A line, or a function that answers with one.
+    LineOrFunction,
+    /// A kind and its inputs in one table, or a function.
+    Request,
     /// A table with these fields.
     Fields(&'static [Field]),
 }
@@ -61,6 +68,9 @@ impl Shape {
             Shape::Reference(word) => format!("the name or handle of one {word}"),
             Shape::Inputs => "a table of names and wb.input.… values".to_owned(),
             Shape::Scalar => "a text, a number or a flag".to_owned(),
+            Shape::Function => "a function".to_owned(),
+            Shape::LineOrFunction => "a line of text or a function".to_owned(),
+            Shape::Request => "a table with `kind` and inputs, or a function".to_owned(),
             Shape::Fields(fields) => {
                 let names: Vec<&str> = fields.iter().map(|it| it.name).collect();
                 format!("a table with {}", names.join(", "))
@@ -97,20 +107,25 @@ pub struct Declaration {
     pub doc: &'static str,
 }
 
-const fn needed(name: &'static str, shape: Shape, doc: &'static str) -> Field {
+pub(crate) const fn needed(name: &'static str, shape: Shape, doc: &'static str) -> Field {
     Field { name, shape, is_required: true, default: None, doc }
 }
 
-const fn field(name: &'static str, shape: Shape, doc: &'static str) -> Field {
+pub(crate) const fn field(name: &'static str, shape: Shape, doc: &'static str) -> Field {
     Field { name, shape, is_required: false, default: None, doc }
 }
 
-const fn with(name: &'static str, shape: Shape, default: &'static str, doc: &'static str) -> Field {
+pub(crate) const fn with(
+    name: &'static str,
+    shape: Shape,
+    default: &'static str,
+    doc: &'static str,
+) -> Field {
     Field { name, shape, is_required: false, default: Some(default), doc }
 }
 
 /// All declarations.
-pub const DECLARATIONS: [Declaration; 5] = [
+pub const DECLARATIONS: [Declaration; 6] = [
     Declaration {
         word: "site",
         is_named: false,
@@ -126,6 +141,12 @@ pub const DECLARATIONS: [Declaration; 5] = [
     Declaration { word: "limits", is_named: false, fields: &LIMITS, doc: "What may run at once." },
     Declaration { word: "engine", is_named: true, fields: &ENGINE, doc: "How an agent is run." },
     Declaration { word: "kind", is_named: true, fields: &KIND, doc: "A sort of job." },
+    Declaration {
+        word: "schedule",
+        is_named: true,
+        fields: &SCHEDULE,
+        doc: "A job that is made by itself, again and again.",
+    },
 ];
 
 const SITE: [Field; 7] = [
@@ -194,18 +215,20 @@ pub(crate) const PRODUCES: [&str; 4] = ["proposal", "perspective", "message", "r
 /// Words of `kind.on_server_loss`; only the first is built.
 pub(crate) const ON_SERVER_LOSS: [&str; 2] = ["kill", "keep"];
 
-const KIND: [Field; 16] = [
+const KIND: [Field; 18] = [
     needed("about", Shape::Line, "What it does, for people."),
     needed("engine", Shape::Reference("engine"), "How its agent is run."),
     field("skill", Shape::Path, "Folder of the skill, with a SKILL.md."),
     field("prompt", Shape::Prompt, "What the agent is told; needed unless the engine is builtin."),
     field("inputs", Shape::Inputs, "What a job is given."),
-    field("lane", Shape::Line, "Input whose value is not worked on twice at once."),
+    field("lane", Shape::LineOrFunction, "Input whose value is not worked on twice at once."),
     with("on_busy", Shape::Word(&ON_BUSY), "queue", "What happens if the lane is taken."),
     field("max_running", Shape::Count, "Most jobs of this kind at once."),
     field("priority", Shape::Number, "Place among waiting jobs, -100 to 100: higher is earlier."),
     field("daily", Shape::Fields(&DAILY), "What jobs of this kind may spend on a day (UTC)."),
     field("produces", Shape::Word(&PRODUCES), "What a job must leave behind to be a success."),
+    field("verify", Shape::Function, "A check of the result, beside that of `produces`."),
+    field("retry", Shape::Function, "Whether a job that failed is repeated, and when."),
     needed("timeout", Shape::Duration, "Longest run."),
     field("start", Shape::Duration, "Longest wait for output; 30s if the engine reads JSON."),
     field("idle", Shape::Duration, "Longest silence; 2m if the engine reads JSON."),

@@ -7,10 +7,13 @@ use std::rc::Rc;
 use camino::{Utf8Path, Utf8PathBuf};
 use mlua::{Function, Lua, Table, Value};
 
+use crate::base::limit::SCRIPT_ENQUEUES_MAX;
 use crate::base::{EventKind, truncate_chars};
-use crate::script::config::{Location, ScriptFile, Slot};
+use crate::script::config::ScriptFile;
 use crate::script::diagnostic::{Diagnostic, Findings, Spot};
+use crate::script::effect::{Effect, Rights};
 use crate::script::node::{Declared, Draft};
+use crate::script::place::{Location, Slot};
 use crate::script::position::{Places, Source};
 use crate::script::require::{FILES_MAX, Origin};
 
@@ -55,6 +58,9 @@ pub(crate) struct Session {
     is_loading: Cell<bool>,
     has_api: Cell<bool>,
     log_lines: Cell<u32>,
+    /// What the call under way may do; nothing between calls.
+    rights: Cell<Option<Rights>>,
+    effects: RefCell<Vec<Effect>>,
     /// What stands for a thing that an error was reported about.
     reported: RefCell<Option<Table>>,
 }
@@ -74,22 +80,42 @@ impl Session {
             is_loading: Cell::new(true),
             has_api: Cell::new(false),
             log_lines: Cell::new(0),
+            rights: Cell::new(None),
+            effects: RefCell::default(),
             reported: RefCell::default(),
         }
+    }
+
+    /// Reads a text beside the script, once, and remembers it as a part of the generation.
+    pub(crate) fn read_text(&self, path: &Utf8Path) -> crate::base::Result<String> {
+        let mut draft = self.draft.borrow_mut();
+        if let Some(text) = draft.text_of(path) {
+            return Ok(text.to_owned());
+        }
+        if draft.files.len() >= FILES_MAX {
+            return Err(too_many_files());
+        }
+        let text = self.origin.read_text(&self.folder, path)?;
+        draft.files.push(ScriptFile { path: path.to_owned(), text: text.clone() });
+        Ok(text)
     }
 
     /// Reads a file of the script and remembers it.
     pub(crate) fn read(&self, path: &Utf8Path) -> crate::base::Result<String> {
         let mut draft = self.draft.borrow_mut();
         if draft.files.len() >= FILES_MAX {
-            let message = format!("a script has at most {FILES_MAX} files");
-            return Err(crate::base::Error::invalid(message));
+            return Err(too_many_files());
         }
         let text = self.origin.read(&self.folder, path)?;
         draft.files.push(ScriptFile { path: path.to_owned(), text: text.clone() });
         let source = Rc::new(Source::new(path.to_owned(), text.clone()));
         self.sources.borrow_mut().insert(path.to_owned(), source);
         Ok(text)
+    }
+
+    /// Returns the canonical folder of the script.
+    pub(crate) fn folder(&self) -> &Utf8Path {
+        &self.folder
     }
 
     /// Returns whether declarations are still taken.
@@ -257,9 +283,32 @@ impl Session {
         *self.reported.borrow_mut() = None;
     }
 
-    /// Begins to count log lines again.
-    pub(crate) fn begin_log(&self) {
+    /// Begins a call: its log lines and its effects count from here.
+    pub(crate) fn begin_call(&self, rights: Rights) {
         self.log_lines.set(0);
+        self.rights.set(Some(rights));
+        self.effects.borrow_mut().clear();
+    }
+
+    /// Ends a call and returns what it wants done.
+    pub(crate) fn end_call(&self) -> Vec<Effect> {
+        self.rights.set(None);
+        std::mem::take(&mut *self.effects.borrow_mut())
+    }
+
+    /// Returns what the call under way may do; nothing while the script loads.
+    pub(crate) fn rights(&self) -> Option<Rights> {
+        self.rights.get()
+    }
+
+    /// Notes an effect; whether the call has room for it.
+    pub(crate) fn want(&self, effect: Effect) -> bool {
+        let mut effects = self.effects.borrow_mut();
+        let has_room = effects.len() < SCRIPT_ENQUEUES_MAX;
+        if has_room {
+            effects.push(effect);
+        }
+        has_room
     }
 
     /// Writes a line of the script to the log.
@@ -281,6 +330,10 @@ impl Session {
             _ => tracing::info!(file, line, "script: {text}"),
         }
     }
+}
+
+fn too_many_files() -> crate::base::Error {
+    crate::base::Error::invalid(format!("a script has at most {FILES_MAX} files"))
 }
 
 /// Writes control characters as escapes, so that a text cannot pretend to be another log line.

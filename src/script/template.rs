@@ -94,7 +94,8 @@ pub async fn prompt(vm: &Vm, kind: &Kind, values: &BTreeMap<String, String>) -> 
         Prompt::Function(slot) => {
             let fields: Map<String, Value> =
                 values.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
-            match vm.call(slot.clone(), Value::Object(fields)).await? {
+            let name = format!("kind.{}.prompt", kind.name);
+            match vm.ask(&name, slot, Value::Object(fields)).await? {
                 Value::String(text) if text.len() > PROMPT_BYTES_MAX => Err(too_large()),
                 Value::String(text) => Ok(text),
                 _ => Err(Error::invalid(format!("{}: the prompt is not a text", slot.at))

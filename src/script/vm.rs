@@ -16,18 +16,18 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::base::histogram::{Counted, Histogram, QUICK_US};
-use crate::base::{Context, Error, ErrorKind, EventKind, Result, fault};
+use crate::base::{Clock, Context, Error, ErrorKind, EventKind, Result, fault};
 use crate::script::budget::Budget;
-use crate::script::config::{Handler, Location, ScriptFile, Slot};
+use crate::script::config::{Handler, ScriptFile};
+use crate::script::effect::{Answer, Effect, Rights, Told};
 use crate::script::machine::{self, Plan, Task};
 use crate::script::node::Draft;
+use crate::script::place::{Location, Slot};
 use crate::script::require::Origin;
+use crate::script::wear::{ABANDONED_MAX, Wear};
 
 /// Most calls that wait.
 const WAITING_MAX: usize = 1_000;
-/// Threads of one generation that are given up before its functions are switched off.
-const ABANDONED_MAX: u32 = 2;
 /// How long an event waits if too many calls wait already.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
@@ -35,57 +35,80 @@ const BUSY_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub struct Vm {
     calls: SyncSender<Call>,
-    is_stuck: Arc<AtomicBool>,
+    wear: Wear,
     handlers: Arc<Vec<Handler>>,
-    times: Arc<Histogram>,
+    clock: Clock,
 }
 
 #[derive(Debug)]
 struct Call {
     slot: Slot,
     arg: Value,
-    reply: oneshot::Sender<Result<Value>>,
+    rights: Rights,
+    reply: oneshot::Sender<Result<Answer>>,
 }
 
 impl Vm {
-    /// Calls a function with one plain value.
+    /// Returns the same functions with another clock, for whoever runs a script without a server.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Vm {
+        self.clock = clock;
+        self
+    }
+
+    /// Calls a function that answers with a plain value. `name` is what it is counted under.
     ///
     /// # Errors
     /// `script_failed` with file and line, `script_stuck` once the functions are switched off,
     /// `busy` if too many calls wait.
-    pub async fn call(&self, slot: Slot, arg: Value) -> Result<Value> {
+    pub async fn ask(&self, name: &str, slot: &Slot, arg: Value) -> Result<Value> {
+        self.call(name, slot, arg, Rights::answers(self.clock.now())).await.map(|it| it.value)
+    }
+
+    /// Calls a function that asks for effects. They are what it wants, and nothing was done yet.
+    ///
+    /// # Errors
+    /// As [`Vm::ask`]; the effects of a call that failed are gone.
+    pub async fn tell(&self, name: &str, slot: &Slot, arg: Value) -> Result<Vec<Effect>> {
+        self.call(name, slot, arg, Rights::acts(self.clock.now())).await.map(|it| it.effects)
+    }
+
+    async fn call(&self, name: &str, slot: &Slot, arg: Value, rights: Rights) -> Result<Answer> {
         if self.stuck() {
             return Err(stuck());
         }
         let start = Instant::now();
         let (reply, answer) = oneshot::channel();
-        self.calls.try_send(Call { slot, arg, reply }).map_err(|cause| match cause {
+        let call = Call { slot: slot.clone(), arg, rights, reply };
+        self.calls.try_send(call).map_err(|cause| match cause {
             TrySendError::Full(_) => {
                 Error::new(ErrorKind::Busy, "too many calls wait for the script")
             }
             TrySendError::Disconnected(_) => stuck(),
         })?;
         let answer = answer.await.unwrap_or_else(|_| Err(stuck()));
-        self.times.note_time(start.elapsed());
+        self.wear.note(name, start.elapsed(), answer.is_err());
         answer
     }
 
-    /// Returns how long the calls so far took, with their wait for those before them.
-    pub fn call_times(&self) -> Counted {
-        self.times.counted()
+    /// Returns what the functions have cost so far, in all generations.
+    pub fn wear(&self) -> &Wear {
+        &self.wear
     }
 
-    /// Tells all handlers of an event, in their order. One that fails is logged, and the others
-    /// are told all the same.
-    pub async fn fire(&self, event: EventKind, payload: Value) {
+    /// Tells all handlers of an event, in their order, and returns what each of them wants. One
+    /// that fails is logged, and does not keep the others from being told.
+    pub async fn fire(&self, event: EventKind, payload: Value) -> Vec<Told> {
+        let name = format!("on.{}", event.as_str());
+        let mut all = Vec::new();
         for handler in self.handlers.iter().filter(|handler| handler.event == event) {
-            let mut told = self.call(handler.slot.clone(), payload.clone()).await;
+            let mut told = self.tell(&name, &handler.slot, payload.clone()).await;
             while told.as_ref().is_err_and(|it| it.kind() == ErrorKind::Busy) {
                 // Prompts go first; an event can wait.
                 tokio::time::sleep(BUSY_PAUSE).await;
-                told = self.call(handler.slot.clone(), payload.clone()).await;
+                told = self.tell(&name, &handler.slot, payload.clone()).await;
             }
-            if let Err(cause) = told {
+            if let Err(cause) = &told {
                 let (word, at) = (event.as_str(), &handler.slot.at);
                 tracing::warn!(
                     file = at.file.as_str(),
@@ -94,12 +117,14 @@ impl Vm {
                     cause.message()
                 );
             }
+            all.push(Told { name: name.clone(), at: handler.slot.at.clone(), outcome: told });
         }
+        all
     }
 
     /// Returns whether the functions of the script are switched off.
     pub fn stuck(&self) -> bool {
-        self.is_stuck.load(Ordering::Relaxed)
+        self.wear.is_out()
     }
 }
 
@@ -124,7 +149,7 @@ impl Drop for Worker {
 
 impl Worker {
     /// Starts a thread and waits until the script is evaluated.
-    fn start(plan: &Plan) -> Result<(Worker, Draft)> {
+    fn start(plan: &Plan, wear: &Wear) -> Result<(Worker, Draft)> {
         let (tasks, task_end) = mpsc::channel();
         let (loaded, draft) = mpsc::channel();
         let is_abandoned = Arc::new(AtomicBool::new(false));
@@ -137,6 +162,7 @@ impl Worker {
         match draft.recv_timeout(Budget::LOAD.wall + Budget::PATIENCE) {
             Ok(draft) => Ok((worker, draft)),
             Err(RecvTimeoutError::Timeout) => {
+                wear.abandon();
                 Err(Error::unavailable("the script does not end while it loads")
                     .code("script_stuck")
                     .hint("look for a text pattern that takes very long"))
@@ -148,9 +174,15 @@ impl Worker {
     }
 
     /// Returns the answer of one call, or `None` if the thread has to be given up.
-    fn call(&self, slot: Slot, arg: Value, patience: Duration) -> Option<Result<Value>> {
+    fn call(
+        &self,
+        slot: Slot,
+        arg: Value,
+        rights: Rights,
+        patience: Duration,
+    ) -> Option<Result<Answer>> {
         let (reply, answer) = mpsc::channel();
-        self.tasks.send(Task { slot, arg, reply }).ok()?;
+        self.tasks.send(Task { slot, arg, rights, reply }).ok()?;
         if fault::is_off("script_watchdog") {
             return answer.recv().ok();
         }
@@ -164,15 +196,20 @@ pub(crate) struct Started {
     pub(crate) draft: Draft,
     plan: Plan,
     worker: Worker,
+    wear: Wear,
 }
 
 /// Evaluates a script on a thread of its own.
 ///
 /// # Errors
-/// If the thread cannot start, or the script does not end.
-pub(crate) fn evaluate(plan: Plan) -> Result<Started> {
-    let (worker, draft) = Worker::start(&plan)?;
-    Ok(Started { draft, plan, worker })
+/// If the thread cannot start, or the script does not end; `script_stuck` if too many threads were
+/// given up already.
+pub(crate) fn evaluate(plan: Plan, wear: Wear) -> Result<Started> {
+    if wear.is_out() {
+        return Err(stuck());
+    }
+    let (worker, draft) = Worker::start(&plan, &wear)?;
+    Ok(Started { draft, plan, worker, wear })
 }
 
 impl Started {
@@ -182,7 +219,6 @@ impl Started {
     /// If the thread cannot start.
     pub(crate) fn serve(self, handlers: Vec<Handler>) -> Result<Vm> {
         let (calls, call_end) = mpsc::sync_channel(WAITING_MAX);
-        let is_stuck = Arc::new(AtomicBool::new(false));
         let stored = |files: &[ScriptFile]| {
             let pairs = files.iter().map(|file| (file.path.clone(), file.text.clone()));
             Origin::Stored(pairs.collect::<BTreeMap<_, _>>())
@@ -191,17 +227,16 @@ impl Started {
         let watch = Watch {
             plan,
             slots: self.draft.slots,
-            abandoned: 0,
             patience: Budget::CALL.wall + Budget::PATIENCE,
-            is_stuck: Arc::clone(&is_stuck),
+            wear: self.wear.clone(),
         };
         let worker = self.worker;
         thread::Builder::new()
             .name("wb-script".to_owned())
             .spawn(move || watch.run(worker, &call_end))
             .context(ErrorKind::Unavailable, || "cannot start a thread".to_owned())?;
-        let times = Arc::new(Histogram::new(QUICK_US));
-        Ok(Vm { calls, is_stuck, handlers: Arc::new(handlers), times })
+        let (handlers, clock) = (Arc::new(handlers), Clock::system());
+        Ok(Vm { calls, wear: self.wear, handlers, clock })
     }
 }
 
@@ -209,16 +244,15 @@ impl Started {
 struct Watch {
     plan: Plan,
     slots: Vec<Location>,
-    abandoned: u32,
     patience: Duration,
-    is_stuck: Arc<AtomicBool>,
+    wear: Wear,
 }
 
 impl Watch {
-    fn run(mut self, first: Worker, calls: &Receiver<Call>) {
+    fn run(self, first: Worker, calls: &Receiver<Call>) {
         let mut worker = Some(first);
         while let Ok(call) = calls.recv() {
-            let Call { slot, arg, reply } = call;
+            let Call { slot, arg, rights, reply } = call;
             if reply.is_closed() {
                 continue;
             }
@@ -228,7 +262,7 @@ impl Watch {
                 continue;
             };
             let at = slot.at.clone();
-            let answer = current.call(slot, arg, self.patience);
+            let answer = current.call(slot, arg, rights, self.patience);
             let answer = answer.unwrap_or_else(|| {
                 worker = self.replace(&at);
                 Err(Error::invalid(format!("{at}: the function does not end"))
@@ -241,24 +275,24 @@ impl Watch {
     }
 
     /// Gives the thread up; returns a fresh one unless that has happened too often.
-    fn replace(&mut self, at: &Location) -> Option<Worker> {
-        self.abandoned += 1;
+    fn replace(&self, at: &Location) -> Option<Worker> {
+        let abandoned = self.wear.abandon();
         tracing::error!(
             file = at.file.as_str(),
             line = at.line,
-            "the function at {at} does not end; its thread is given up ({} of {ABANDONED_MAX})",
-            self.abandoned
+            "the function at {at} does not end; its thread is given up \
+             ({abandoned} of {ABANDONED_MAX})"
         );
-        let fresh = if self.abandoned < ABANDONED_MAX { self.fresh() } else { None };
+        let fresh = if self.wear.is_out() { None } else { self.fresh() };
         if fresh.is_none() {
-            self.is_stuck.store(true, Ordering::Relaxed);
+            self.wear.put_out();
             tracing::error!("the functions of the script are switched off until a restart");
         }
         fresh
     }
 
     fn fresh(&self) -> Option<Worker> {
-        match Worker::start(&self.plan) {
+        match Worker::start(&self.plan, &self.wear) {
             Ok((worker, draft)) if draft.is_whole && draft.slots == self.slots => Some(worker),
             Ok(_) => {
                 tracing::error!("the same text of the script now has other functions");

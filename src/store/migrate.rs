@@ -58,6 +58,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "search_marks",
         sql: include_str!("../../migrations/014_search_marks.sql"),
     },
+    Migration {
+        version: 15,
+        name: "schedules",
+        sql: include_str!("../../migrations/015_schedules.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

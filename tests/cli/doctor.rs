@@ -122,6 +122,29 @@ fn a_broken_script_is_one_finding_among_the_others() {
     assert!(errors.contains("wiki-browser.lua:2"), "{errors}");
 }
 
+#[test]
+fn what_git_was_told_not_to_look_at_is_named() {
+    let bench = Bench::new();
+    bench.write_script();
+    let folder = bench.top.as_std_path();
+    for (flag, no) in
+        [("assume-unchanged", "no-assume-unchanged"), ("skip-worktree", "no-skip-worktree")]
+    {
+        bench.git(&["update-index", &format!("--{flag}"), "guide.md"]);
+        let words = format!("changes of guide.md go unnoticed: git was told {flag}");
+        assert_found(&examine(folder, &[]).1, &[("repository", "WARN", &words)]);
+        bench.git(&["update-index", &format!("--{no}"), "guide.md"]);
+    }
+    // What a sparse checkout leaves out is not there to be edited.
+    bench.git(&["update-index", "--skip-worktree", "notes.md"]);
+    fs::remove_file(bench.top.join("notes.md")).unwrap();
+    assert_found(&examine(folder, &[]).1, &[("repository", "OK", "2 sources")]);
+    bench.write("two\nlines.md", "# A name\n");
+    bench.git(&["add", "two\nlines.md"]);
+    let words = "`two\\nlines.md` cannot be a source for its name";
+    assert_found(&examine(folder, &[]).1, &[("repository", "WARN", words)]);
+}
+
 fn open_to_all(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }

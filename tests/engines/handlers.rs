@@ -136,6 +136,7 @@ fn events_say_what_their_document_says() {
     crate::perspectives::perspective_kind(&bench, crate::perspectives::MAKES);
     let touch = format!("touch '{}/made'", bench.top);
     bench.word_kind("touches", "timeout = \"20s\"", &touch);
+    bench.lua("wb.schedule \"fails\" { every = \"1s\", enqueue = function() error(1) end }\n");
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "Say more.");
     bench.post(&format!("/api/topics/{}/messages", topic.id), json!({"body": "Please."})).ok();
@@ -161,6 +162,9 @@ fn events_say_what_their_document_says() {
     bench.git(&["add", "docs"]);
     let is_told = || rows(&bench).iter().any(|(_, word, _)| word == "sources_changed");
     until("many changes are told", is_told);
+    bench.post("/api/config/reload", json!({})).ok();
+    let is_fired = || rows(&bench).iter().any(|(_, word, _)| word == "script_failed");
+    until("a schedule has fired and failed", is_fired);
     server.stop();
     let mut seen: Vec<String> = Vec::new();
     for (_, word, data) in rows(&bench) {
@@ -177,7 +181,7 @@ fn events_say_what_their_document_says() {
         }
         seen.push(word);
     }
-    for kind in EventKind::ALL.iter().filter(|it| **it != EventKind::ConfigReloaded) {
+    for kind in EventKind::ALL {
         assert!(seen.iter().any(|it| it == kind.as_str()), "no {}", kind.as_str());
     }
 }

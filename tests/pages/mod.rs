@@ -3,6 +3,7 @@
 mod flow;
 mod holder;
 mod hostile;
+mod jobs;
 mod reader;
 mod reading;
 mod review;

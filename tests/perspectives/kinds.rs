@@ -203,6 +203,8 @@ fn a_document_is_not_made_where_something_is() {
     writes(&bench);
     std::os::unix::fs::symlink("/tmp", bench.top.join("way")).unwrap();
     bench.write("loose.md", "not tracked");
+    bench.write("caf\u{e9}.md", "not tracked");
+    std::fs::create_dir(bench.top.join("empty")).unwrap();
     bench.write(".gitignore", "data/\nwiki-browser.lua\nskills/\nway\nloose.md\nhidden/\n");
     bench.git(&["commit", "-qam", "ignore"]);
     let server = bench.serve();
@@ -219,6 +221,10 @@ fn a_document_is_not_made_where_something_is() {
         ("Guide.md", 409, "case_clash"),
         ("DOCS/x.md", 409, "case_clash"),
         ("hidden/x.md", 409, "source_ignored"),
+        // What git does not track, and folders, stand there as well.
+        ("LOOSE.md", 409, "case_clash"),
+        ("Empty/x.md", 409, "case_clash"),
+        ("cafe\u{301}.md", 409, "case_clash"),
     ] {
         let body = json!({"kind": "writes", "path": path, "word": "x"});
         let asked = bench.post("/api/agent/jobs", body);

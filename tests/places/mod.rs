@@ -1,5 +1,6 @@
 //! Where Topics are: in commits of others, in texts that are not committed, after a person said so.
 
+mod baseline;
 mod export;
 mod notice;
 mod reattach;
@@ -9,7 +10,7 @@ mod uncommitted;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
-use crate::support::{Bench, Topic, wait_for};
+use crate::support::{Bench, Topic, until, wait_for};
 
 /// Returns the rows of a query, each as JSON made by the query itself.
 fn rows(bench: &Bench, query: &str) -> Vec<Value> {
@@ -33,6 +34,14 @@ fn told(bench: &Bench, path: &str) -> Value {
         let mut told = events(bench, "source_changed").into_iter().filter(|it| it["path"] == path);
         told.next_back().filter(|it| it["blob"] == blob.as_str())
     })
+}
+
+/// Waits until the first look is done: what is changed before belongs to it.
+#[track_caller]
+fn ready(bench: &Bench) {
+    until("it was looked", || {
+        !rows(bench, "SELECT json_object('head', head) FROM repository_seen").is_empty()
+    });
 }
 
 /// Returns the kept placement of a Topic in the present text of its Source, once there is one:

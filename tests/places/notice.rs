@@ -4,20 +4,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{events, kept, kept_in, rows, told};
+use super::{events, kept, kept_in, ready, told};
 use crate::support::{Bench, until, wait_for, within};
 
 const MORE: &str = "# Guide\n\nA new beginning.\n\nThe first line.\n\nThe second line.\n";
 
 fn commit(bench: &Bench, message: &str) {
     bench.git(&["commit", "-q", "-a", "-m", message]);
-}
-
-/// Waits until the first look is done: what is changed before belongs to it.
-fn ready(bench: &Bench) {
-    until("it was looked", || {
-        !rows(bench, "SELECT json_object('head', head) FROM repository_seen").is_empty()
-    });
 }
 
 #[test]

@@ -14,6 +14,7 @@ fn reattach(bench: &Bench, topic: &Topic, selection: Value) -> crate::support::A
 fn an_orphan_is_put_on_other_words_and_follows_them() {
     let bench = Bench::new();
     let server = bench.serve();
+    super::ready(&bench);
     let topic = bench.topic("guide.md", "The second line.", "x");
     bench.write("guide.md", "# Guide\n\nThe first line.\n\nAnother thought entirely, and long.\n");
     bench.git(&["commit", "-q", "-a", "-m", "rewritten"]);
@@ -53,6 +54,7 @@ fn an_orphan_is_put_on_other_words_and_follows_them() {
 fn a_person_outweighs_what_was_placed_before() {
     let bench = Bench::new();
     let server = bench.serve();
+    super::ready(&bench);
     let topic = bench.topic("guide.md", "The second line.", "x");
     let first = bench.read("guide.md");
     bench.write("guide.md", format!("{first}\nThe second line, and more of it here.\n"));
@@ -77,6 +79,7 @@ fn a_person_outweighs_what_was_placed_before() {
 fn what_cannot_be_verified_changes_nothing() {
     let bench = Bench::new();
     let server = bench.serve();
+    super::ready(&bench);
     let topic = bench.topic("guide.md", "The first line.", "x");
     let blob = bench.get("/api/source?path=guide.md").ok()["blob"].clone();
     let old = "0".repeat(40);
@@ -127,6 +130,7 @@ fn an_agent_is_believed_only_as_far_as_the_texts_agree() {
     let script = "propose --anchors \"$OUT/anchors.json\" < \"$OUT/new.md\"";
     bench.topic_kind("rewrite", fields, script);
     let server = bench.serve();
+    super::ready(&bench);
     let settled = bench.topic("guide.md", "# Teams", "settle");
     let topic = |quote: &str| bench.topic("guide.md", quote, "x");
     let (alpha, dull) =
@@ -171,6 +175,7 @@ fn an_agent_is_believed_only_as_far_as_the_texts_agree() {
 fn what_a_person_says_survives_what_is_computed_meanwhile() {
     let bench = Bench::new();
     let server = bench.serve();
+    super::ready(&bench);
     let topic = bench.topic("guide.md", "The first line.", "x");
     let text = bench.read("guide.md");
     for turn in 0..12 {

@@ -67,6 +67,7 @@ fn a_topic_on_a_strange_text_follows_its_words_to_the_byte() {
     bench.git(&["-c", "core.autocrlf=false", "add", "-A"]);
     bench.git(&["commit", "-q", "-m", "strange"]);
     let server = bench.serve();
+    super::ready(&bench);
     let topics: Vec<(Topic, &str)> = texts()
         .into_iter()
         .map(|(name, _, quote)| (bench.topic(name, quote, "x"), quote))
@@ -96,6 +97,7 @@ fn a_topic_on_a_strange_text_follows_its_words_to_the_byte() {
 fn a_file_that_is_no_text_is_refused_with_the_reason() {
     let bench = Bench::new();
     let server = bench.serve();
+    super::ready(&bench);
     let topic = bench.topic("guide.md", "The first line.", "x");
     let good = bench.read("guide.md");
     let large = vec![b'x'; 50 * 1024 * 1024];
@@ -172,6 +174,7 @@ fn strange_names_are_names_like_others_or_passed_over() {
     let names = NAMES;
     let bench = bench_of_names();
     let server = bench.serve();
+    super::ready(&bench);
     let listed = bench.get("/api/sources?limit=100").ok();
     let listed: Vec<&str> =
         listed["items"].as_array().unwrap().iter().map(|it| it["path"].as_str().unwrap()).collect();

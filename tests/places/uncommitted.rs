@@ -12,6 +12,7 @@ const DRAFT: &str = "# Guide\n\nThe first line.\n\nA draft of a thought.\n\nThe 
 fn a_topic_on_a_text_that_is_not_committed_survives_its_commit() {
     let bench = Bench::new();
     let server = bench.serve();
+    super::ready(&bench);
     bench.write("guide.md", DRAFT);
     let topic = bench.topic("guide.md", "A draft of a thought.", "x");
     assert_eq!(shown(&bench, &topic)["state"], "exact");
@@ -30,6 +31,7 @@ fn a_topic_on_a_text_that_is_not_committed_survives_its_commit() {
 fn a_text_that_is_thrown_away_takes_no_topic_with_it() {
     let bench = Bench::new();
     let server = bench.serve();
+    super::ready(&bench);
     let old = bench.topic("guide.md", "The second line.", "old");
     bench.write("guide.md", DRAFT);
     let new = bench.topic("guide.md", "A draft of a thought.", "new");
@@ -65,6 +67,7 @@ fn what_git_does_not_track_is_listed_as_such() {
     let bench = Bench::new();
     bench.write(".gitignore", "data/\nwiki-browser.lua\nignored.md\n");
     let server = bench.serve();
+    super::ready(&bench);
     bench.write("loose.md", "# Loose\n\nWords.\n");
     bench.write("ignored.md", "x");
     let list = |query: &str| bench.get(&format!("/api/sources{query}")).ok();

@@ -54,6 +54,52 @@ fn what_can_be_merged_is_a_new_revision_that_needs_an_approval_of_its_own() {
     server.stop();
 }
 
+/// Where an agent put a Topic is where it is in the merged text too, and in an edited one, as long
+/// as the words that it named stand there. Fails with `WB_WITHOUT=carried_anchors`.
+#[test]
+fn what_an_agent_said_of_other_topics_is_carried_along() {
+    let bench = bench();
+    let agent = "propose --anchors \"$OUT/anchors.json\" < \"$OUT/new.md\"";
+    declare(&bench, "rewrite", agent);
+    let server = bench.serve();
+    let aside = bench.topic("guide.md", "The second line.", "And this?");
+    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
+    let new = "# Guide\n\nThe best line.\n\nWhat shines is gold, so they say.\n";
+    let quote = "What shines is gold, so they say.";
+    let start = new.find(quote).unwrap();
+    let end = start + quote.len();
+    let anchor = json!({"topic_id": aside.id, "start": start, "end": end, "quote": quote});
+    std::fs::write(bench.out.join("new.md"), new).unwrap();
+    std::fs::write(bench.out.join("anchors.json"), json!([anchor]).to_string()).unwrap();
+    let shown = bench.proposal("rewrite", &topic);
+    let put = |shown: &Value| {
+        let after = &shown["fate"][0]["after"];
+        assert_eq!((&after["state"], &after["method"]), (&json!("rewritten"), &json!("agent")));
+        assert!(after["decided_by"].as_str().unwrap().starts_with("job:"), "{after}");
+        let at = |name: &str| usize::try_from(after[name].as_u64().unwrap()).unwrap();
+        shown["text"].as_str().unwrap()[at("start")..at("end")].to_owned()
+    };
+    assert_eq!(put(&shown), quote);
+    let text = bench.read("guide.md").replace("# Guide", "# The guide of all guides");
+    commit(&bench, "guide.md", &text);
+    let now = look(&bench, id_of(&shown));
+    let merged = look(&bench, now["proposal"]["superseded_by"].as_str().unwrap());
+    assert_eq!(merged["proposal"]["origin"]["how"], "merged");
+    assert_eq!(put(&merged), quote);
+    let text = merged["text"].as_str().unwrap().replace("best", "very best");
+    let body = json!({"text": text, "text_digest": merged["proposal"]["text_digest"]});
+    let edited = decide(&bench, id_of(&merged), "edit", body).ok();
+    let edited = look(&bench, edited["id"].as_str().unwrap());
+    assert_eq!(put(&edited), quote);
+    // Where the words are not those any more, the agent has said nothing.
+    let text = edited["text"].as_str().unwrap().replace("gold, so they say", "silver");
+    let body = json!({"text": text, "text_digest": edited["proposal"]["text_digest"]});
+    let other = decide(&bench, id_of(&edited), "edit", body).ok();
+    let other = look(&bench, other["id"].as_str().unwrap());
+    assert_eq!(other["fate"][0]["after"]["decided_by"], "system");
+    server.stop();
+}
+
 /// Nobody has to look: a commit from outside is noticed, and what is open follows it.
 #[test]
 fn a_commit_from_outside_is_followed_at_once() {

@@ -9,6 +9,7 @@ pub(super) mod job;
 pub(super) mod person;
 pub(super) mod perspective;
 pub(super) mod proposal;
+pub(super) mod reload;
 pub(super) mod script;
 pub(super) mod search;
 mod site;
@@ -119,6 +120,8 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Search(args) => search::run(desk, &args).map(|()| 0),
         Command::Usage(args) => usage::run(desk, &args).map(|()| 0),
         Command::Engine(command) => usage::engine(desk, command).map(|()| 0),
+        Command::Reload(args) => reload::run(desk, &args),
+        Command::Schedule(command) => reload::schedule(desk, &command).map(|()| 0),
         Command::Person(command) => person::run(desk, command).map(|()| 0),
         Command::Token(command) => token::run(desk, command).map(|()| 0),
         Command::Backup(args) => backup::backup(desk, &args).map(|()| 0),
@@ -152,6 +155,7 @@ impl Desk {
             is_json_log: flags.log_format == LogFormatWord::Json,
             daily_backups: flags.daily_backups,
             prints_link: flags.print_link || self.screen.is_terminal(),
+            watches: flags.watch,
         })
     }
 

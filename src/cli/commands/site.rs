@@ -58,7 +58,7 @@ pub(super) fn status(desk: &Desk) -> Result<u8> {
     let value = json!({
         "ready": ready, "site": config["site"], "version": config["version"],
         "warnings": config["warnings"], "counts": counts, "backup": backups["items"][0],
-        "search": search,
+        "search": search, "script": config["script"],
     });
     desk.screen.answer(&value, |_, value| words(desk, value))?;
     Ok(if is_ready { 0 } else { ErrorKind::Unavailable.exit_code() })
@@ -90,11 +90,35 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
         let when = escape::line(&desk.ago(&newest["at"]));
         desk.detail("backup", &format!("{when}: {}", line(newest, "path")))?;
     }
+    for (style, said) in script_words(&value["script"]) {
+        desk.detail("script", &desk.screen.paint(style, &escape::line(&said)))?;
+    }
     for warning in value["warnings"].as_array().into_iter().flatten() {
         let warning = warning.as_str().map_or_else(|| warning.to_string(), str::to_owned);
         desk.detail("warning", &escape::line(&warning))?;
     }
     Ok(())
+}
+
+/// Says which generation of the script is in force, and what is wrong with it.
+fn script_words(script: &Value) -> Vec<(Style, String)> {
+    let Some(number) = script["generation"].as_u64() else { return Vec::new() };
+    let mut said = vec![(Style::Dim, format!("generation {number}"))];
+    if script["stuck"] == true {
+        let what = "its functions are switched off, since they did not end: restart the server";
+        said.push((Style::Red, what.to_owned()));
+    }
+    let trouble = &script["trouble"];
+    if !trouble.is_null() {
+        let summary = text(trouble, "summary");
+        said.push((Style::Red, format!("not reloaded: {summary}; wiki-browser check shows it")));
+    }
+    let waits = script["needs_restart"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let waits: Vec<&str> = waits.collect();
+    if !waits.is_empty() {
+        said.push((Style::Red, format!("needs a restart: {}", waits.join(", "))));
+    }
+    said
 }
 
 fn search_words(index: &Value) -> String {

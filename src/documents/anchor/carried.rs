@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::base::fault;
 use crate::documents::anchor::map::partner;
 use crate::documents::anchor::token::Sort;
 use crate::documents::anchor::{PairMap, Placed, PlacementState};
@@ -14,6 +15,10 @@ const GROWTH_BYTES: usize = 40;
 const SUPPORT_BYTES_MIN: usize = 12;
 /// What two blocks share at least if one is the other, edited.
 const SAME_BLOCK_MIN: f64 = 0.5;
+/// Longest passage that insertions inside of it make, in bytes: what a person reads as one.
+const TORN_BYTES_MAX: usize = 4 * 1024;
+/// What was torn off is a part of the span if it is no less than one in so many bytes of the rest.
+const TORN_SHARE: usize = 4;
 /// Fewest bytes of a word that is evidence because it occurs once in either text.
 const UNIQUE_BYTES_MIN: usize = 4;
 
@@ -84,6 +89,8 @@ struct Carried {
     pieces: Vec<Piece>,
     /// Bytes that were carried over.
     mapped: usize,
+    /// Bytes that were carried over too, and stand too far from the others.
+    torn: usize,
     /// Bytes of the span that are not white space.
     total: usize,
 }
@@ -93,9 +100,14 @@ impl Carried {
     fn of(map: &PairMap, way: Way, core: &Core) -> Carried {
         let all = heaviest_rise(pieces(map, way, core));
         let window = window(&all, growth(core.bytes.len()));
-        let pieces = all[drop_strays(&all, window)].to_vec();
+        let near = drop_strays(&all, window);
+        let chosen = if way == Way::InPlace { with_torn(map, &all, near) } else { near };
+        let others = all[..chosen.start].iter().chain(&all[chosen.end..]);
+        let is_real = |it: &&Piece| is_supported(map, std::slice::from_ref(it));
+        let torn = others.filter(is_real).map(|it| it.old.len()).sum();
+        let pieces = all[chosen].to_vec();
         let mapped = pieces.iter().map(|it| it.old.len()).sum();
-        Carried { pieces, mapped, total: core.weight(map) }
+        Carried { pieces, mapped, torn, total: core.weight(map) }
     }
 }
 
@@ -120,6 +132,11 @@ pub(super) fn in_place(
     let core = &core.bytes;
     let range = widen(map, map.to_new(), core, pieces);
     let range = trim(new, range)?;
+    if carried.torn * TORN_SHARE >= mapped {
+        // A person has to say whether it is about the larger part now, or about all of it.
+        let (state, range) = (PlacementState::Rewritten, Some(range));
+        return Some(Placed { state, range, confidence: 0.45, method: "torn" });
+    }
     if new.get(range.clone())? != &old[core.clone()] {
         let share = ratio(mapped, total);
         return Some(Placed {
@@ -226,6 +243,27 @@ fn window(pieces: &[Piece], length_max: usize) -> Range<usize> {
         }
     }
     best
+}
+
+/// Adds what was torn off because text was inserted inside of the span: as in every editor, that
+/// belongs to the passage. What is added must be evidence by itself, and more than a word: that may
+/// have come there by chance.
+fn with_torn(map: &PairMap, pieces: &[Piece], near: Range<usize>) -> Range<usize> {
+    if near.is_empty() || fault::is_off("torn_passages") {
+        return near;
+    }
+    let is_real = |it: &usize| is_supported(map, std::slice::from_ref(&pieces[*it]));
+    let fits =
+        |from: usize, last: usize| pieces[last].new.end - pieces[from].new.start <= TORN_BYTES_MAX;
+    let is_enough = |range: Range<usize>| {
+        range.filter(is_real).map(|it| pieces[it].old.len()).sum::<usize>() >= SUPPORT_BYTES_MIN
+    };
+    let (before, after) = (0..near.start, near.end..pieces.len());
+    let first = before.clone().find(is_real).filter(|it| fits(*it, near.end - 1));
+    let from = first.filter(|_| is_enough(before)).unwrap_or(near.start);
+    let last = after.clone().rev().find(is_real).filter(|it| fits(from, *it));
+    let last = last.filter(|_| is_enough(after));
+    from..last.map_or(near.end, |it| it + 1)
 }
 
 /// Drops from both ends what stands far away from the rest and is small: a word that occurs in the

@@ -30,7 +30,7 @@ pub use ladder::place;
 pub use map::PairMap;
 pub use quote::place_by_quote;
 pub use selection::{Portrait, Selection, describe, resolve};
-pub use together::place_together;
+pub use together::{part, place_together};
 
 /// Longest text that an anchor may point at, in bytes.
 pub const QUOTE_BYTES_MAX: usize = crate::base::limit::QUOTE_BYTES_MAX;

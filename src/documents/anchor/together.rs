@@ -12,7 +12,16 @@ use crate::documents::anchor::{PairMap, Placed, PlacementState};
 pub fn place_together(map: &PairMap, old: &str, new: &str, spans: &[Range<usize>]) -> Vec<Placed> {
     let mut placed: Vec<Placed> =
         spans.iter().map(|span| place(map, old, new, span.clone())).collect();
-    for loser in losers(spans, &placed) {
+    part(&mut placed, |left, right| {
+        spans[left].start < spans[right].end && spans[right].start < spans[left].end
+    });
+    placed
+}
+
+/// Takes the words from whoever shares them with a surer one that it did not touch before: it is
+/// `ambiguous` then. All places are in one text; where they come from only `touched` knows.
+pub fn part(placed: &mut [Placed], touched: impl FnMut(usize, usize) -> bool) {
+    for loser in losers(placed, touched) {
         placed[loser] = Placed {
             state: PlacementState::Ambiguous,
             range: None,
@@ -20,12 +29,11 @@ pub fn place_together(map: &PairMap, old: &str, new: &str, spans: &[Range<usize>
             method: "claimed",
         };
     }
-    placed
 }
 
 /// Returns the spans whose words a surer one has. Each is compared with the surest of those before
 /// it that reach into it, so that many spans cost no more than sorting them.
-fn losers(spans: &[Range<usize>], placed: &[Placed]) -> Vec<usize> {
+fn losers(placed: &[Placed], mut touched: impl FnMut(usize, usize) -> bool) -> Vec<usize> {
     let range = |it: usize| placed[it].range.clone().unwrap_or(0..0);
     let mut order: Vec<usize> =
         (0..placed.len()).filter(|it| placed[*it].state.is_placed()).collect();
@@ -36,7 +44,7 @@ fn losers(spans: &[Range<usize>], placed: &[Placed]) -> Vec<usize> {
         open.retain(|it| range(*it).end > range(next).start);
         let mut is_lost = false;
         open.retain(|other| {
-            if is_lost || !collide(&range(*other), &range(next)) || touch(spans, *other, next) {
+            if is_lost || !collide(&range(*other), &range(next)) || touched(*other, next) {
                 return true;
             }
             let keeps = rank(&placed[*other]) >= rank(&placed[next]);
@@ -55,10 +63,6 @@ fn losers(spans: &[Range<usize>], placed: &[Placed]) -> Vec<usize> {
 fn collide(left: &Range<usize>, right: &Range<usize>) -> bool {
     let shared = left.end.min(right.end).saturating_sub(left.start.max(right.start));
     shared * 2 > left.len().min(right.len())
-}
-
-fn touch(spans: &[Range<usize>], left: usize, right: usize) -> bool {
-    spans[left].start < spans[right].end && spans[right].start < spans[left].end
 }
 
 /// Orders placements by how sure they are.
@@ -93,14 +97,13 @@ mod tests {
             confidence,
             method: "diff",
         };
-        let spans = [0..10, 20..30, 40..50, 60..70];
         let placed = [
             found(PlacementState::Rewritten, 0..20, 0.4),
             found(PlacementState::Edited, 5..15, 0.7),
             found(PlacementState::Moved, 6..16, 0.9),
             found(PlacementState::Exact, 16..30, 1.0),
         ];
-        let mut lost = losers(&spans, &placed);
+        let mut lost = losers(&placed, |_, _| false);
         lost.sort_unstable();
         assert_eq!(lost, [0, 2]);
     }

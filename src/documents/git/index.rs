@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::base::{BlobId, Error, Result, SourcePath};
-use crate::documents::git::Repo;
+use crate::documents::git::{Repo, blocking};
 
 /// Most that a listing of the whole index may print; 100,000 usual paths take some 15 MB.
 const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
@@ -76,6 +76,44 @@ impl Repo {
         let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
         let names = listed.split(|byte| *byte == 0).filter(|it| !it.is_empty());
         Ok(names.filter_map(|name| self.source_path(name)).collect())
+    }
+
+    /// Returns the Sources at which git was told not to look, each with its flag
+    /// (`assume-unchanged` or `skip-worktree`): a change of theirs goes unnoticed. What a sparse
+    /// checkout leaves out is none of them.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say.
+    pub async fn unwatched(&self) -> Result<Vec<(SourcePath, &'static str)>> {
+        let tracked = self.tracked().await?.into_iter();
+        let marked: Vec<_> =
+            tracked.filter_map(|(path, entry)| Some((path, entry.unwatched?))).collect();
+        let root = self.root().clone();
+        blocking(move || marked.into_iter().filter(|(path, _)| root.facts(path).is_ok()).collect())
+            .await
+    }
+
+    /// Returns the tracked names that the globs mean and that no Source can have: those with a
+    /// control character, a backslash, or bytes that are not UTF-8. Hidden ones are passed over on
+    /// purpose.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say.
+    pub async fn unnameable(&self) -> Result<Vec<String>> {
+        let mut call = self.git().call(&["ls-files", "-z"]);
+        if !self.shared.prefix.is_empty() {
+            call = call.arg("--").arg(self.shared.prefix.clone());
+        }
+        let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
+        let names = listed.split(|byte| *byte == 0).filter(|it| !it.is_empty());
+        let below = names.filter_map(|it| it.strip_prefix(self.shared.prefix.as_bytes()));
+        let meant = below.map(String::from_utf8_lossy).filter(|it| {
+            let is_hidden = it.split('/').any(|part| part.starts_with('.'));
+            self.shared.sources.is_match(it.as_ref())
+                && !is_hidden
+                && (it.contains('\u{fffd}') || it.parse::<SourcePath>().is_err())
+        });
+        Ok(meant.map(|it| it.escape_debug().to_string()).collect())
     }
 
     /// Returns the paths below the root that match the globs and that git neither tracks nor

@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 
 use crate::base::limit::{DIRTY_SOURCES_MAX, GIT_LISTING_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{BlobId, Clock, Error, Result, SourcePath};
-use crate::documents::git::{Conversion, Repo, blocking};
+use crate::documents::git::{Conversion, IndexEntry, Repo, blocking};
 use crate::documents::seen::{Hint, Seen, Sighting, SourceChange};
 use crate::documents::snapshot::status::{self, Found, Status};
 
@@ -54,6 +54,28 @@ impl Repo {
             }
             _ => repo.sighted(before, hint, status, clock).await,
         }
+    }
+
+    /// Returns every Source in the version in which it was seen, changed or not.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say.
+    pub async fn all_seen(&self, seen: &Seen) -> Result<Vec<SourceChange>> {
+        let repo = self.settled().await?;
+        let dirty: Vec<SourcePath> = seen.dirty.keys().cloned().collect();
+        let (tracked, mut committed) =
+            tokio::try_join!(repo.tracked(), repo.blobs_at(seen.head.as_ref(), &dirty))?;
+        let change = |(path, entry): (SourcePath, IndexEntry)| match seen.dirty.get(&path) {
+            Some(work) => {
+                let (blob, head_blob) = (work.clone(), committed.remove(&path));
+                SourceChange { path, blob, head_blob, is_clean: false }
+            }
+            None => {
+                let blob = Some(entry.blob);
+                SourceChange { path, head_blob: blob.clone(), blob, is_clean: true }
+            }
+        };
+        Ok(tracked.into_iter().map(change).collect())
     }
 
     /// Returns the folders in which every change of what is checked out and staged shows, the

@@ -6,7 +6,7 @@ use crate::base::{Error, Finding, Result};
 use crate::flows::doctor::Surroundings;
 use crate::jobs::{Engines, ResolvedEngine};
 use crate::process::{self, Children, Run};
-use crate::script::Loaded;
+use crate::script::{EnvValue, Loaded};
 
 const WHAT: &str = "engine";
 /// Programs that answer `--version` at once and do nothing else. What others would do is unknown.
@@ -58,7 +58,11 @@ async fn look(engine: &ResolvedEngine, around: &Surroundings) -> Finding {
 
 async fn version(program: &str, engine: &ResolvedEngine, around: &Surroundings) -> Result<String> {
     let mut env = around.env.clone();
-    env.extend(engine.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    // Asking for a version needs no secret.
+    env.extend(engine.env.iter().filter_map(|(name, value)| match value {
+        EnvValue::Text(text) => Some((name.clone(), text.clone())),
+        EnvValue::Secret(_) => None,
+    }));
     let run = Run {
         program: program.into(),
         args: vec!["--version".into()],

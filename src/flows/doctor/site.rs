@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::{Clock, Finding, Millis};
+use crate::base::{Clock, Finding, Millis, Result};
 use crate::documents::Repo;
 use crate::flows::backup;
 use crate::process::{self, Children, FileLock};
@@ -47,8 +47,39 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
             format!("{} has no sources", site.root),
             "commit some documents, or mend `sources` in wb.site",
         ),
-        Ok(sources) => Finding::ok(WHAT, format!("{} has {} sources", site.root, sources.len())),
+        Ok(sources) => match overlooked(&repo).await {
+            Err(cause) => bad(cause),
+            Ok(Some(finding)) => finding,
+            Ok(None) => Finding::ok(WHAT, format!("{} has {} sources", site.root, sources.len())),
+        },
     }
+}
+
+/// Says what is meant to be a Source and is not looked at, or cannot be one.
+async fn overlooked(repo: &Repo) -> Result<Option<Finding>> {
+    const WHAT: &str = "repository";
+    let unwatched = repo.unwatched().await?;
+    if let Some((path, flag)) = unwatched.first() {
+        let others = others(unwatched.len());
+        let says = format!("changes of {path}{others} go unnoticed: git was told {flag}");
+        let advice = format!("git update-index --no-{flag} -- '{path}'");
+        return Ok(Some(Finding::warn(WHAT, says, advice)));
+    }
+    let unnameable = repo.unnameable().await?;
+    Ok(unnameable.first().map(|name| {
+        let others = others(unnameable.len());
+        let says = format!("`{name}`{others} cannot be a source for its name");
+        Finding::warn(
+            WHAT,
+            says,
+            "rename it (no control characters, no backslashes), \
+            or narrow `sources` in wb.site",
+        )
+    }))
+}
+
+fn others(count: usize) -> String {
+    if count > 1 { format!(" and {} more", count - 1) } else { String::new() }
 }
 
 pub(super) fn data(data: &Utf8Path) -> Finding {

@@ -109,7 +109,7 @@ impl Meter {
 
     /// Returns the label of a kind: one that the script declares, or the word for all others.
     fn label(&self, kind: &str) -> String {
-        let is_known = self.works.config.kinds.contains_key(kind);
+        let is_known = self.works.scripts.current().config.kinds.contains_key(kind);
         if is_known { kind.to_owned() } else { OTHER.to_owned() }
     }
 
@@ -196,9 +196,10 @@ impl Meter {
 
     async fn write_queue(&self, out: &mut Exposition) -> Result<()> {
         let queue = self.works.store.read(jobs::queue_counts).await?;
+        let current = self.works.scripts.current();
         let by_kind = |counts: &[(String, i64)]| {
             let mut sums: BTreeMap<String, i64> =
-                self.works.config.kinds.keys().map(|kind| (kind.clone(), 0)).collect();
+                current.config.kinds.keys().map(|kind| (kind.clone(), 0)).collect();
             for (kind, count) in counts {
                 *sums.entry(self.label(kind)).or_default() += count;
             }
@@ -277,11 +278,20 @@ impl Meter {
     }
 
     fn write_script(&self, out: &mut Exposition) {
-        let vm = &self.works.vm;
+        let current = self.works.scripts.current();
+        let functions = current.vm.wear().functions();
         out.histogram("wb_script_call_duration_seconds", "Calls of the script's functions.");
-        out.times(&[], &vm.call_times());
+        for it in &functions {
+            out.times(&[("function", &it.name)], &it.times);
+        }
+        out.counter("wb_script_errors_total", "Calls of the script's functions that failed.");
+        for it in &functions {
+            out.value(&[("function", &it.name)], it.errors as f64);
+        }
         out.gauge("wb_script_stuck", "1 if the script's functions are switched off.");
-        out.value(&[], f64::from(u8::from(vm.stuck())));
+        out.value(&[], f64::from(u8::from(current.vm.stuck())));
+        out.gauge("wb_script_generation", "The generation of the script in force, from 1.");
+        out.value(&[], current.number as f64);
     }
 
     fn write_machine(&self, out: &mut Exposition, problems: &mut u32) {

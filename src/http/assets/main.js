@@ -7,6 +7,7 @@ import "./shell.js";
 
 const MODULES = {
   // name in `data-module` → its module, which exports `start(element)`.
+  jobs: () => import("./jobs.js"),
   reader: () => import("./reader.js"),
 };
 

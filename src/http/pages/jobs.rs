@@ -1,23 +1,33 @@
 //! Jobs: their list, one job with what it printed, its prompt, and the forms to cancel and retry.
 
 use askama::Template;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{ErrorKind, JobId, Millis, Result};
+use crate::base::{Error, ErrorKind, JobId, Millis, Result};
+use crate::flows::board::BoardQuery;
 use crate::flows::changes::RestoreRequest;
-use crate::flows::jobs::{JobQuery, LogQuery, RetryRequest};
+use crate::flows::jobs::{JobQuery, RetryRequest};
+use crate::flows::output::{LinesQuery, LogQuery};
 use crate::flows::{self, Site};
-use crate::http::pages::view::{Job, List, Log, read};
+use crate::http::pages::ansi::{self, Row, Style};
+use crate::http::pages::said::{self, Said};
+use crate::http::pages::view::{Job, List, read};
 use crate::http::pages::visible::Visible;
-use crate::http::pages::{Frame, form, time, words};
+use crate::http::pages::{Frame, board, form, time, words};
+use crate::http::streams::Exclusive;
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 
 /// Bytes of an agent's output on the page of its job.
 const LOG_BYTES: u64 = 16 * 1024;
-/// Bodies of these forms hold a key at most.
+/// Bodies of these forms hold a key and an address at most.
 const SMALL_BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 
 /// A job in a list.
@@ -32,9 +42,24 @@ pub(super) struct JobRow {
 struct JobsPage {
     frame: Frame,
     status: Option<String>,
+    /// What else was asked for.
+    kind: Option<String>,
+    source_path: Option<String>,
     jobs: Vec<JobRow>,
     is_first: bool,
     next: Option<String>,
+}
+
+impl JobsPage {
+    /// Returns the same list of another state.
+    fn with_status(&self, status: &str) -> String {
+        let query = [
+            ("status", Some(status)),
+            ("kind", self.kind.as_deref()),
+            ("source_path", self.source_path.as_deref()),
+        ];
+        form::address("/jobs", &query)
+    }
 }
 
 #[derive(Template)]
@@ -43,17 +68,32 @@ struct JobPage {
     frame: Frame,
     job: Job,
     sentence: String,
-    in_the_way: Option<Job>,
     elapsed_ms: Option<i64>,
+    silent_ms: Option<i64>,
     inputs: Vec<(String, String)>,
-    logs: Vec<Shown>,
+    /// The end of its standard error, or what stands for it.
+    why: Vec<Row>,
+    log: Shown,
+    said: Option<Said>,
 }
 
 /// The end of what an agent printed.
 struct Shown {
     stream: &'static str,
-    text: String,
-    has_more: bool,
+    rows: Vec<Row>,
+    open: Vec<Row>,
+    offset: u64,
+    next_offset: u64,
+    total: u64,
+    style: String,
+    /// Whether it is not kept any more.
+    is_gone: bool,
+}
+
+impl Shown {
+    fn size(&self) -> String {
+        format!("{} bytes", words::grouped(i64::try_from(self.total).unwrap_or(i64::MAX)))
+    }
 }
 
 #[derive(Template)]
@@ -73,6 +113,32 @@ struct Prompt {
 #[serde(deny_unknown_fields)]
 struct Again {
     key: String,
+    back: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Back {
+    back: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WhichLog {
+    stream: Option<String>,
+}
+
+/// What the list or the board was asked for; a field of a form that was left empty is none.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    source_path: Option<String>,
+    status: Option<String>,
+    kind: Option<String>,
+    topic_id: Option<String>,
+    requested_by: Option<String>,
+    after: Option<String>,
+    limit: Option<u32>,
 }
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -80,6 +146,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/jobs", site, list),
         get("/jobs/{id}", site, show),
         get("/jobs/{id}/prompt", site, prompt),
+        get("/jobs/{id}/log", site, log),
         post("/jobs/{id}/cancel", site, cancel),
         post("/jobs/{id}/retry", site, retry),
         post("/jobs/{id}/restore", site, restore),
@@ -95,12 +162,29 @@ pub(super) fn rows(jobs: Vec<Job>, now: Millis) -> Vec<JobRow> {
 
 async fn list(site: Site, call: Call) -> Result<Response> {
     let (frame, caller) = Frame::of(&site, &call, "/jobs")?;
-    let asked: JobQuery = call.query()?;
-    let (status, is_first) = (asked.status.clone(), asked.after.is_none());
-    let source_path = asked.source_path.as_ref().map(ToString::to_string);
-    let topic_id = asked.topic_id.as_ref().map(ToString::to_string);
-    let (kind, limit) = (asked.kind.clone(), asked.limit.map(|it| it.to_string()));
-    let found: List<Job> = read(flows::jobs::list(&site, &caller, asked).await?)?;
+    let asked: Asked = call.query()?;
+    let given = |it: &Option<String>| it.clone().filter(|it| !it.trim().is_empty());
+    let (kind, status, topic_id) =
+        (given(&asked.kind), given(&asked.status), given(&asked.topic_id));
+    let source_path = given(&asked.source_path);
+    let path = source_path.as_ref().map(|it| it.trim().parse()).transpose()?;
+    let is_board = status.is_none() && topic_id.is_none() && asked.after.is_none();
+    if is_board && asked.limit.is_none() {
+        let requested_by = given(&asked.requested_by);
+        let asked = BoardQuery { kind, source_path: path, requested_by };
+        return board::show(&site, (frame, caller), asked).await;
+    }
+    let limit = asked.limit.map(|it| it.to_string());
+    let is_first = asked.after.is_none();
+    let query = JobQuery {
+        source_path: path,
+        status: status.clone(),
+        kind: kind.clone(),
+        topic_id: topic_id.as_ref().map(|it| it.parse()).transpose()?,
+        after: asked.after.as_ref().map(|it| it.parse()).transpose()?,
+        limit: asked.limit,
+    };
+    let found: List<Job> = read(flows::jobs::list(&site, &caller, query).await?)?;
     let next = found.next.map(|next| {
         let query = [
             ("status", status.as_deref()),
@@ -113,82 +197,148 @@ async fn list(site: Site, call: Call) -> Result<Response> {
         form::address("/jobs", &query)
     });
     let jobs = rows(found.items, frame.now());
-    reply::page(&JobsPage { frame, status, jobs, is_first, next })
+    reply::page(&JobsPage { frame, status, kind, source_path, jobs, is_first, next })
 }
 
 async fn show(site: Site, call: Call) -> Result<Response> {
     let (mut frame, caller) = Frame::of(&site, &call, "/jobs")?;
     let id: JobId = call.param("id")?;
-    let job: Job = read(flows::jobs::show(&site, &caller, &id).await?)?;
+    let asked: WhichLog = call.query()?;
+    let mut job: Job = read(flows::jobs::show(&site, &caller, &id).await?)?;
+    job.look_at_other(&site.config);
     if job.is_active() {
         frame.refresh();
-    }
-    let mut logs = Vec::new();
-    for stream in ["stderr", "stdout"] {
-        logs.extend(tail(&site, &caller, &id, stream).await?);
     }
     let now = frame.now();
     let inputs = job.inputs.iter().map(|(name, value)| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (name.clone(), text)
     });
+    let spoke = job.printed_at.or(job.started_at).filter(|_| job.status == "running");
     reply::page(&JobPage {
-        in_the_way: in_the_way(&site, &caller, &job).await?,
         sentence: words::job_sentence(&job, now),
         elapsed_ms: words::elapsed_ms(&job, now),
+        silent_ms: spoke.map(|it| now.0.saturating_sub(it.0.0).max(0)),
         inputs: inputs.collect(),
-        logs,
+        why: ansi::rows(job.error_tail.as_deref().unwrap_or_default(), Style::default(), false).0,
+        log: tail(&site, &caller, &id, asked.stream.as_deref()).await?,
+        said: said::of(&site, &caller, &id, &job).await?,
         job,
         frame,
     })
 }
 
-/// Returns the running job that holds the lane of a waiting one.
-async fn in_the_way(site: &Site, caller: &Caller, job: &Job) -> Result<Option<Job>> {
-    let Some(waiting) = job.waiting.as_ref().filter(|it| it.code == "lane_busy") else {
-        return Ok(None);
+/// Returns the end of one stream of an agent's output: the one that was asked for, else standard
+/// error, or standard output if only that has anything.
+async fn tail(site: &Site, caller: &Caller, id: &JobId, asked: Option<&str>) -> Result<Shown> {
+    let part = async |stream: &str, offset, is_aligned| {
+        let stream = Some(stream.to_owned());
+        let query = LinesQuery { stream, offset, is_aligned, until: None };
+        flows::output::lines(site, caller, id, query).await
     };
-    let Some(id) = &waiting.job_id else { return Ok(None) };
-    Ok(Some(read(flows::jobs::show(site, caller, id).await?)?))
-}
-
-/// Returns the end of one stream of an agent's output, or nothing if there is none.
-async fn tail(
-    site: &Site,
-    caller: &Caller,
-    id: &JobId,
-    stream: &'static str,
-) -> Result<Option<Shown>> {
-    let part = async |offset| {
-        let query = LogQuery { stream: Some(stream.to_owned()), offset: Some(offset) };
-        read::<Log>(flows::jobs::log(site, caller, id, query).await?)
+    let mut shown = Shown {
+        stream: "stderr",
+        rows: Vec::new(),
+        open: Vec::new(),
+        offset: 0,
+        next_offset: 0,
+        total: 0,
+        style: String::new(),
+        is_gone: false,
     };
-    let end = match part(u64::MAX).await {
+    let mut end = match part(asked.unwrap_or("stderr"), u64::MAX, false).await {
         Ok(end) => end,
         // The folder of an old job may have been removed; the job itself is still worth a page.
-        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            shown.is_gone = true;
+            return Ok(shown);
+        }
         Err(cause) => return Err(cause),
     };
-    let found = part(end.total.saturating_sub(LOG_BYTES)).await?;
-    let has_more = found.offset > 0;
-    // The cut may be within a character.
-    let text = if has_more { found.text.trim_start_matches('\u{fffd}') } else { &found.text };
-    let shown = Shown { stream, text: text.to_owned(), has_more };
-    Ok((!shown.text.is_empty()).then_some(shown))
+    if asked.is_none() && end.total == 0 {
+        end = part("stdout", u64::MAX, false).await?;
+        if end.total == 0 {
+            return Ok(shown);
+        }
+    }
+    let stream = end.stream;
+    let found = part(stream, end.total.saturating_sub(LOG_BYTES), true).await?;
+    let (rows, style) = ansi::rows(&found.text, Style::default(), found.goes_on);
+    Ok(Shown {
+        stream,
+        rows,
+        open: ansi::rows(&found.open, style.clone(), false).0,
+        offset: found.offset,
+        next_offset: found.next_offset,
+        total: found.total,
+        style: style.parameters(),
+        is_gone: false,
+    })
+}
+
+/// Sends an agent's output as a file: what is there now.
+async fn log(site: Site, call: Call) -> Result<Response> {
+    let (caller, asked): (_, WhichLog) = (call.caller()?, call.query()?);
+    let id: JobId = call.param("id")?;
+    let name = asked.stream.clone().unwrap_or_else(|| "stderr".to_owned());
+    let part = async move |site: Site, caller: Caller, id: JobId, offset, stream| {
+        let query = LogQuery { stream, offset: Some(offset) };
+        flows::output::bytes(&site, &caller, &id, query).await
+    };
+    // Before the first byte is sent: what is wrong with the request is an answer of its own.
+    let (_, _, _, end) =
+        part(site.clone(), caller.clone(), id.clone(), u64::MAX, asked.stream.clone()).await?;
+    let file = format!("attachment; filename=\"job-{id}-{name}.log\"");
+    let parts = stream::unfold(0, move |offset| {
+        let (site, caller, id) = (site.clone(), caller.clone(), id.clone());
+        let stream = asked.stream.clone();
+        let part = part.clone();
+        async move {
+            if offset >= end {
+                return None;
+            }
+            let found = part(site, caller, id, offset, stream).await;
+            Some(match found {
+                Ok((bytes, from, next, _)) if next > offset => {
+                    let mut text = Vec::new();
+                    if from > offset {
+                        let gap = format!("\n[bytes {offset} to {from} are left out]\n");
+                        text.extend_from_slice(gap.as_bytes());
+                    }
+                    text.extend(bytes);
+                    (Ok(Bytes::from(text)), next)
+                }
+                Ok(_) => (Ok(Bytes::new()), end),
+                Err(cause) => (Err(cause), end),
+            })
+        }
+    });
+    let mut response = reply::stream("text/plain; charset=utf-8", Exclusive::new(parts.boxed()));
+    *response.status_mut() = StatusCode::OK;
+    let value = HeaderValue::from_str(&file)
+        .map_err(|cause| Error::internal("a file's name is no header").source(cause))?;
+    response.headers_mut().insert(CONTENT_DISPOSITION, value);
+    Ok(response)
 }
 
 async fn prompt(site: Site, call: Call) -> Result<Response> {
     let (frame, caller) = Frame::of(&site, &call, "/jobs")?;
     let id: JobId = call.param("id")?;
-    let Prompt { prompt } = read(flows::jobs::prompt(&site, &caller, &id).await?)?;
+    let Prompt { prompt } = read(flows::output::prompt(&site, &caller, &id).await?)?;
     reply::page(&PromptPage { frame, id, prompt })
 }
 
 async fn cancel(site: Site, mut call: Call) -> Result<Response> {
-    call.nothing().await?;
+    let sent: Back = match call.is_form() {
+        true => call.form(SMALL_BODY_BYTES_MAX).await?,
+        false => {
+            call.nothing().await?;
+            Back::default()
+        }
+    };
     let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
+    let at = board::back(sent.back, format!("/jobs/{id}"))?;
     let done = flows::jobs::cancel(&site, &caller, &id).await;
-    let at = format!("/jobs/{id}");
     form::answer(done, |_| at.clone(), at.clone(), None)
 }
 
@@ -196,8 +346,11 @@ async fn retry(site: Site, mut call: Call) -> Result<Response> {
     let (sent, digest): (Again, _) = call.form_with_digest(SMALL_BODY_BYTES_MAX).await?;
     let key = call.key_of_form(sent.key, digest)?;
     let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
+    let is_board = sent.back.is_some();
+    let back = board::back(sent.back, format!("/jobs/{id}"))?;
     let made = flows::jobs::retry(&site, &caller, &id, RetryRequest::default(), Some(key)).await;
-    form::answer(made, |it| format!("/jobs/{it}"), format!("/jobs/{id}"), None)
+    let to = |new| if is_board { back.clone() } else { format!("/jobs/{new}") };
+    form::answer(made, to, back.clone(), None)
 }
 
 async fn restore(site: Site, mut call: Call) -> Result<Response> {

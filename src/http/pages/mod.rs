@@ -4,6 +4,8 @@
 //! **Invariant:** what others wrote reaches HTML through the templates' escaping and through
 //! `markdown` alone.
 
+pub(super) mod ansi;
+mod board;
 mod changes;
 mod documents;
 mod form;
@@ -18,6 +20,7 @@ mod passages;
 mod perspectives;
 mod proposals;
 mod reader;
+mod said;
 mod search;
 mod settings;
 mod time;
@@ -49,6 +52,7 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         settings::routes(site),
         topics::routes(site),
         proposals::routes(site),
+        board::routes(site),
         jobs::routes(site),
     ])
 }

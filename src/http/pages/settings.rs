@@ -230,7 +230,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
 }
 
 fn works(site: &Site) -> People {
-    let lanes = site.queue.capacities().clone();
+    let lanes = site.queue.capacities();
     People { store: site.store.clone(), ids: site.ids.clone(), lanes }
 }
 

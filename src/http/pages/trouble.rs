@@ -13,7 +13,7 @@ pub(in crate::http) struct Trouble {
 
 /// Returns what is wrong at the moment.
 pub(super) fn now(site: &Site) -> Option<Trouble> {
-    if site.vm.stuck() {
+    if site.vm().stuck() {
         return Some(Trouble {
             title: "Functions of the script are switched off.",
             sentence:
@@ -23,9 +23,23 @@ pub(super) fn now(site: &Site) -> Option<Trouble> {
                     .to_owned(),
         });
     }
-    let trouble = site.store.trouble()?;
+    let Some(trouble) = site.store.trouble() else { return unloaded(site) };
     Some(Trouble {
         title: "Nothing can be written at the moment.",
         sentence: format!("Reading goes on. The reason: {}.", trouble.message),
+    })
+}
+
+/// A script that could not be put in force: the one before goes on.
+fn unloaded(site: &Site) -> Option<Trouble> {
+    let facts = site.script.facts();
+    let trouble = facts.trouble?;
+    Some(Trouble {
+        title: "The script on the disk was not put in force.",
+        sentence: format!(
+            "Generation {} goes on: {}. wiki-browser check says what is wrong; wiki-browser \
+             reload tries again.",
+            facts.generation, trouble.summary
+        ),
     })
 }

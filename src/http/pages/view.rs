@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, JobId, Result};
 use crate::http::pages::time::At;
+use crate::script::{Config, Produces};
 
 /// Returns a flow's answer in the shape that a page shows.
 ///
@@ -248,7 +249,17 @@ pub(super) struct Job {
     pub(super) error_tail: Option<String>,
     pub(super) lane: Option<String>,
     pub(super) retry_of: Option<String>,
+    pub(super) requested_by: String,
     pub(super) requested_by_name: String,
+    pub(super) cancelled_by_name: Option<String>,
+    pub(super) persona_name: Option<String>,
+    pub(super) start_ms: Option<i64>,
+    pub(super) idle_ms: Option<i64>,
+    pub(super) produces: Option<String>,
+    pub(super) reads: Option<String>,
+    pub(super) printed_at: Option<At>,
+    pub(super) retried_as: Vec<String>,
+    pub(super) usage: Option<Value>,
     pub(super) inputs: Map<String, Value>,
     pub(super) summary: Option<String>,
     #[serde(default)]
@@ -297,7 +308,13 @@ impl ChangedItem {
 pub(super) struct Waiting {
     pub(super) code: String,
     pub(super) message: String,
+    pub(super) until: Option<At>,
     pub(super) job_id: Option<JobId>,
+    pub(super) job_kind: Option<String>,
+    pub(super) job_started_at: Option<At>,
+    /// What the job in the way does there.
+    #[serde(skip)]
+    pub(super) doing: &'static str,
 }
 
 impl Job {
@@ -310,15 +327,20 @@ impl Job {
         }
     }
 
+    /// Notes what the job in its way does, as far as the script says.
+    pub(super) fn look_at_other(&mut self, config: &Config) {
+        let Some(waiting) = &mut self.waiting else { return };
+        let kind = waiting.job_kind.as_ref().and_then(|it| config.kinds.get(it));
+        waiting.doing = match kind.and_then(|it| it.produces) {
+            Some(Produces::Proposal) => "is rewriting it",
+            Some(Produces::Perspective) => "is making a view of it",
+            Some(Produces::Message) => "is writing an answer",
+            _ => "is at work on it",
+        };
+    }
+
     /// Returns whether it has not ended.
     pub(super) fn is_active(&self) -> bool {
         matches!(self.status.as_str(), "queued" | "running")
     }
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Log {
-    pub(super) offset: u64,
-    pub(super) total: u64,
-    pub(super) text: String,
 }

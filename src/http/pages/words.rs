@@ -128,6 +128,17 @@ pub(super) fn fate_state(fate: &Fate) -> State {
     }
 }
 
+/// The states by which jobs can be listed, with their names.
+pub(super) const JOB_STATES: [(&str, &str); 7] = [
+    ("waiting", "Waiting"),
+    ("scheduled", "Scheduled"),
+    ("running", "Running"),
+    ("succeeded", "Done"),
+    ("failed", "Failed"),
+    ("timed_out", "Timed out"),
+    ("cancelled", "Cancelled"),
+];
+
 /// Returns how long a job has run, or ran.
 pub(super) fn elapsed_ms(job: &Job, now: Millis) -> Option<i64> {
     let started = job.started_at?;
@@ -140,10 +151,7 @@ pub(super) fn job_sentence(job: &Job, now: Millis) -> String {
     let took = elapsed_ms(job, now);
     let within = |before: &str| took.map(|ms| format!("{before}{}", span(ms))).unwrap_or_default();
     match job.status.as_str() {
-        "queued" => match &job.waiting {
-            Some(waiting) if waiting.code != "turn" => format!("Waiting: {}.", waiting.message),
-            _ => "Waiting for its turn.".to_owned(),
-        },
+        "queued" => waiting_sentence(job),
         "running" if job.ending_at.is_some() => {
             format!("Ending{}: what it started is being stopped.", within(" after "))
         }
@@ -157,6 +165,55 @@ pub(super) fn job_sentence(job: &Job, now: Millis) -> String {
             None => format!("Ended{}.", within(" after ")),
         },
     }
+}
+
+/// Returns why a job waits.
+fn waiting_sentence(job: &Job) -> String {
+    let Some(waiting) = &job.waiting else { return "Waiting for its turn.".to_owned() };
+    let what = match (&job.source_path, &job.lane) {
+        (Some(path), _) => path,
+        (None, Some(lane)) => lane,
+        (None, None) => "its lane",
+    };
+    match waiting.code.as_str() {
+        "lane_busy" => format!("Waiting for {what}: another job is at work on it."),
+        "lane_order" => format!("Waiting for {what}: another job is before it."),
+        "not_before" => format!("Scheduled: {}.", waiting.message),
+        "turn" => "Waiting for its turn.".to_owned(),
+        _ => format!("Waiting: {}.", waiting.message),
+    }
+}
+
+/// Returns what the operator or the reader does next about a job that did not succeed.
+pub(super) fn job_hint(job: &Job) -> Option<&'static str> {
+    Some(match job.reason.as_deref()? {
+        "spawn_failed" => "`wiki-browser doctor` looks whether the agents' programs are there.",
+        "exit_status" | "signal" => "The end of its standard error says why.",
+        "no_result" => "Look at what it said below; it may have had a reason.",
+        "wall_timeout" => "Raise `timeout` of its kind, or ask for less at once.",
+        "idle_timeout" => "Raise `idle` of its kind if long silence is normal for it.",
+        "start_timeout" => "Raise `start` of its kind, or look whether the agent can be reached.",
+        "prompt_failed" => "The log names the line of the script.",
+        "kind_changed" | "inputs_changed" => "Ask for it anew from its Topic or document.",
+        "guard_lost" => "The server's log has more about it.",
+        "server_restarted" => "Nothing is wrong with the job itself: run it again.",
+        "rate_limited" => "Run it again when the provider takes more.",
+        "internal" => "The server's log has the causes.",
+        _ => return None,
+    })
+}
+
+/// Returns a number with its digits in groups of three.
+pub(super) fn grouped(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = if number < 0 { "-".to_owned() } else { String::new() };
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Returns `1 Topic` or `2 Topics`.
@@ -177,5 +234,18 @@ pub(super) fn beginning(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_stand_in_groups() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_234_567, "-1,234,567")]
+        {
+            assert_eq!(grouped(number), text);
+        }
     }
 }

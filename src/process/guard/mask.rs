@@ -7,15 +7,16 @@ use std::io::BufRead as _;
 use std::mem;
 use std::ops::Range;
 
+use crate::base::is_secret_name;
+
 /// The mark over a masked byte.
 const STAR: u8 = b'*';
 /// Shortest value that is masked: a shorter one would be found where it is not meant.
 const VALUE_BYTES_MIN: usize = 8;
 /// Longest value that is masked, which is also the most that is held back.
 const VALUE_BYTES_MAX: usize = 16 * 1024;
-/// What the name of a variable says if its value is a secret.
-const SECRET_WORDS: [&str; 8] =
-    ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY"];
+/// The variable that names others whose values are secrets too, with commas between them.
+const MORE: &str = "WB_SECRETS";
 
 /// The values that are masked in the output of one agent.
 #[derive(Clone, Debug, Default)]
@@ -32,11 +33,14 @@ pub(in crate::process::guard) struct Mask {
 }
 
 impl Secrets {
-    /// Returns the values that are secrets by the names of their variables.
+    /// Returns the values that are secrets by the names of their variables, or because `WB_SECRETS`
+    /// names them.
     pub(in crate::process::guard) fn of(variables: &[(String, String)]) -> Secrets {
+        let more = variables.iter().find(|(name, _)| name == MORE).map_or("", |(_, it)| it);
+        let is_named = |name: &str| more.split(',').any(|it| it == name);
         let mut values: Vec<Vec<u8>> = variables
             .iter()
-            .filter(|(name, _)| is_secret(name))
+            .filter(|(name, _)| name != MORE && (is_secret_name(name) || is_named(name)))
             .map(|(_, value)| value.trim().as_bytes().to_vec())
             .filter(|it| (VALUE_BYTES_MIN..=VALUE_BYTES_MAX).contains(&it.len()))
             .collect();
@@ -47,12 +51,6 @@ impl Secrets {
         }
         Secrets { values }
     }
-}
-
-/// Returns whether a variable of this name holds a secret.
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRET_WORDS.iter().any(|it| name.contains(it)) || name.ends_with("_KEY")
 }
 
 impl Mask {
@@ -150,9 +148,12 @@ mod tests {
     #[test]
     fn the_name_says_whether_a_value_is_a_secret() {
         let all = ["ANTHROPIC_API_KEY", "WB_TOKEN", "db_password", "SSH_KEY"];
-        assert!(all.iter().all(|it| is_secret(it)));
-        assert!(!["HOME", "KEYBOARD", "EDITOR"].iter().any(|it| is_secret(it)));
+        assert!(all.iter().all(|it| is_secret_name(it)));
+        assert!(!["HOME", "KEYBOARD", "EDITOR"].iter().any(|it| is_secret_name(it)));
         assert!(secrets(&["short"]).values.is_empty());
+        let named = [("DB_URL", "postgres://x"), ("PLAIN", "not a secret"), (MORE, "DB_URL,X")];
+        let named = named.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(Secrets::of(&named).values, [b"postgres://x".to_vec()]);
     }
 
     proptest! {

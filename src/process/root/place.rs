@@ -71,13 +71,15 @@ impl Root {
         Some(meta.ctime().saturating_mul(1_000).saturating_add(meta.ctime_nsec() / 1_000_000))
     }
 
-    /// Returns the names in a folder below the root, in no order. A name that is not UTF-8 has
-    /// replacement characters in it. The folder may not be a link.
+    /// Returns the names in a folder below the root, or with `.` in the root, in no order. A name that
+    /// is not UTF-8 has replacement characters in it. The folder may not be a link.
     ///
     /// # Errors
     /// As [`Root::read_relative`]; `too_large` if there are more than `names_max`.
     pub fn names(&self, folder: &Utf8Path, names_max: usize) -> Result<Vec<String>> {
-        check_plain(folder)?;
+        if folder != "." {
+            check_plain(folder)?;
+        }
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let opened = nix::fcntl::openat2(self.folder.as_fd(), folder.as_std_path(), how(flags));
         let opened = opened.map_err(|cause| refusal(folder, "file_gone", cause))?;

@@ -29,7 +29,7 @@ fn slot(loaded: &Loaded, index: usize) -> Slot {
 }
 
 async fn call(loaded: &Loaded, index: usize, arg: Value) -> Result<Value, Error> {
-    loaded.vm.call(slot(loaded, index), arg).await
+    loaded.vm.ask("test", &slot(loaded, index), arg).await
 }
 
 #[tokio::test]
@@ -204,7 +204,7 @@ fn a_handle_can_be_used_from_everywhere() {
     let (_site, loaded) = functions(&["return 1"]);
     is_shared(&loaded);
     fn is_sent<T: Send>(_: &T) {}
-    is_sent(&loaded.vm.call(slot(&loaded, 0), Value::Null));
+    is_sent(&loaded.vm.ask("test", &slot(&loaded, 0), Value::Null));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::script::tests::{Site, brief, check};
-use crate::script::{EngineBody, InputType, OnBusy};
+use crate::script::{EngineBody, EnvValue, InputType, OnBusy};
 
 const ENGINE: &str =
     "wb.engine \"e\" { type = \"process\", command = { \"x\" }, prompt = \"stdin\" }\n";
@@ -325,9 +325,8 @@ wb.limits { lanes = { t = 2, other = 1 } }
     assert_eq!(config.limits.lanes["t"], 2);
     assert!(config.site.root.is_absolute() && config.site.data.ends_with("data"));
     assert_eq!(config.site.sources, ["**/*.md"]);
-    assert!(
-        matches!(&config.engines["e2"].body, EngineBody::Process { env, .. } if env["A"] == "1")
-    );
+    let EngineBody::Process { env, .. } = &config.engines["e2"].body else { panic!("no process") };
+    assert_eq!(env["A"], EnvValue::Text("1".to_owned()));
     assert_eq!(brief(&loaded.warnings), ["18:30 unused"]);
     serde_json::to_string(&**config).unwrap();
 }

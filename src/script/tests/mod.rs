@@ -1,6 +1,8 @@
 //! Whole scripts, from the text on disk to the report, the config and the answers of functions.
 
+mod attacks;
 mod bombs;
+mod calls;
 mod findings;
 mod reference;
 mod shipped;
@@ -15,7 +17,7 @@ use tempfile::TempDir;
 use crate::script::{Diagnostic, Loaded, Report, load};
 
 /// A beginning that is right.
-const HEAD: &str = "local wb = require \"wb\"\nwb.api(1)\n\
+pub(super) const HEAD: &str = "local wb = require \"wb\"\nwb.api(1)\n\
     wb.identity { author_name = \"A\", author_email = \"a@x\" }\n";
 
 /// A folder with scripts.

@@ -50,7 +50,10 @@ fn the_shipped_script_says_what_it_is_read_as() {
     assert_eq!(config.site.listen.to_string(), "127.0.0.1:7180");
     assert_eq!(config.site.root, config.folder);
     let kind = &config.kinds["incorporate"];
-    assert_eq!((kind.lane.as_deref(), kind.on_busy), (Some("source_path"), OnBusy::Reject));
+    assert_eq!(
+        (kind.lane.as_ref().and_then(|it| it.input()), kind.on_busy),
+        (Some("source_path"), OnBusy::Reject)
+    );
     assert_eq!(kind.produces, Some(Produces::Proposal));
     let types: Vec<InputType> = kind.inputs.iter().map(|input| input.ty).collect();
     assert_eq!(types, [InputType::Topic, InputType::Source, InputType::Blob]);

@@ -45,6 +45,23 @@ fn words_that_stay_are_exact_or_shifted() {
     check("[all of it]", "\u{feff}all of it", Shifted, "\u{feff}[all of it]");
 }
 
+/// Fails with `WB_WITHOUT=torn_passages`.
+#[test]
+fn text_inserted_inside_a_passage_belongs_to_it_up_to_a_length() {
+    let passage = "The first thought stands here for all. A second thought comes after it.";
+    let old = format!("Intro.\n\n[{passage}]\n\nEnd.\n");
+    let between = |count: usize| -> String {
+        let filler: String = (0..count).map(|it| format!("Filler number {it} goes on. ")).collect();
+        passage.replace("A second", &format!("\n\n{filler}\n\nA second"))
+    };
+    let new = format!("Intro.\n\n{}\n\nEnd.\n", between(40));
+    check(&old, &new, Edited, &new.replace("The first", "[The first").replace("it.\n", "it.]\n"));
+    // What is torn farther apart is no passage any more: a person has to look.
+    let new = format!("Intro.\n\n{}\n\nEnd.\n", between(400));
+    let shown = new.replace("The first", "[The first").replace("for all.", "for all.]");
+    check(&old, &new, PlacementState::Rewritten, &shown);
+}
+
 #[test]
 fn edited_words_are_found_where_they_stand() {
     check(

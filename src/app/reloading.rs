@@ -1,0 +1,122 @@
+//! What makes a server read its script again: SIGHUP, and `serve --watch` while somebody develops.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::app::data;
+use crate::app::signals::{Asked, Stops};
+use crate::base::{Actor, Clock};
+use crate::flows::Site;
+use crate::flows::reload::{self, ReloadRequest, Script};
+use crate::process;
+use crate::script::{self, Loaded};
+
+/// How often the files are looked at.
+const EVERY: Duration = Duration::from_secs(1);
+/// How long they must have been still: an editor writes several.
+const STILL: Duration = Duration::from_millis(300);
+
+/// Returns what is known of a script that was just loaded, and how it is loaded again.
+pub(super) fn script(loaded: &Loaded, path: &str, clock: &Clock) -> Script {
+    Script::new(
+        path.to_owned(),
+        Arc::new(data::keep_script),
+        Arc::new(warnings),
+        (loaded, clock.now()),
+    )
+}
+
+/// Reloads because a signal or a file said so; what is wrong is in the log and on every page.
+async fn reload(site: Site) {
+    if let Err(cause) = reload::reload(&site, &Actor::System, ReloadRequest::default()).await {
+        warn!("the script was not reloaded: {}", cause.chain());
+    }
+}
+
+/// Reloads whenever a signal asks for it, until one asks to stop; returns its name.
+pub(super) async fn until_stopped(
+    site: &Site,
+    tracker: &TaskTracker,
+    stops: &mut Stops,
+) -> &'static str {
+    loop {
+        match stops.next().await {
+            Asked::Stop(name) => return name,
+            Asked::Reload => drop(tracker.spawn(reload(site.clone()))),
+        }
+    }
+}
+
+/// Reloads whenever a file of the script has changed, if that is wanted, until `stop`.
+pub(super) async fn watch(site: Site, is_wanted: bool, stop: CancellationToken) {
+    if !is_wanted {
+        return;
+    }
+    info!("the script is reloaded whenever one of its files is saved");
+    let mut seen = look(&site).await;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+        let mut now = look(&site).await;
+        if now == seen {
+            continue;
+        }
+        loop {
+            tokio::time::sleep(STILL).await;
+            let again = look(&site).await;
+            if again == now || stop.is_cancelled() {
+                break;
+            }
+            now = again;
+        }
+        reload(site.clone()).await;
+        // The files of the new generation may be other ones.
+        seen = look(&site).await;
+    }
+}
+
+type Look = Vec<(Utf8PathBuf, Option<(i64, i64, u64, u64)>)>;
+
+async fn look(site: &Site) -> Look {
+    let files = reload::files(site);
+    let looked = tokio::task::spawn_blocking(move || {
+        let facts = |path: &Utf8PathBuf| {
+            let it = std::fs::metadata(path).ok()?;
+            Some((it.mtime(), it.mtime_nsec(), it.len(), it.ino()))
+        };
+        files.into_iter().map(|path| (path.clone(), facts(&path))).collect()
+    });
+    looked.await.unwrap_or_default()
+}
+
+/// Returns what the operator should know although the script is right.
+fn warnings(loaded: &Loaded) -> Vec<String> {
+    let mut warnings: Vec<String> =
+        loaded.warnings.iter().map(script::Diagnostic::headline).collect();
+    if process::is_root() {
+        let config = &loaded.config;
+        let used = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));
+        let mut names: Vec<&str> = used
+            .filter(|it| it.skips_permissions() && !it.sets("IS_SANDBOX"))
+            .map(|it| it.name.as_str())
+            .collect();
+        names.dedup();
+        if !names.is_empty() && std::env::var_os("IS_SANDBOX").is_none() {
+            warnings.push(format!(
+                "engine \"{}\" skips permissions and this server runs as root: Claude Code refuses \
+                 that. Run the server as another user, or, in a container made for it, set \
+                 env = {{ IS_SANDBOX = \"1\" }} in the engine",
+                names.join("\", \"")
+            ));
+        }
+    }
+    warnings
+}

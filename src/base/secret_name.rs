@@ -1,0 +1,11 @@
+//! Which variables of an environment hold a secret, by their names.
+
+/// What the name of a variable says if its value is a secret.
+const SECRET_WORDS: [&str; 8] =
+    ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY"];
+
+/// Returns whether a variable of this name holds a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_WORDS.iter().any(|it| name.contains(it)) || name.ends_with("_KEY")
+}

@@ -1,0 +1,116 @@
+//! `wiki-browser reload` and `schedule`: the script of a server, and what it does by itself.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::base::Result;
+use crate::cli::commands::{Desk, line, text};
+use crate::cli::escape;
+use crate::cli::screen::Style;
+use crate::cli::short_id::items;
+use crate::cli::table::Table;
+
+/// `reload`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Exits 0 if the script is in force, 1 if it is wrong; then the one before stays in force. Jobs that
+run keep the script that they started with. SIGHUP does the same.
+
+Examples:
+  wiki-browser reload --dry-run
+  wiki-browser reload --json")]
+pub(in crate::cli) struct ReloadArgs {
+    /// Only say what would be different
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What can be done with schedules.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ScheduleCommand {
+    /// List what the script has done by itself, when next, and what came of it last
+    List,
+}
+
+/// Has the server read its script again; returns 0 or 1.
+pub(super) fn run(desk: &Desk, args: &ReloadArgs) -> Result<u8> {
+    let answer = desk.client()?.post("/api/config/reload", &json!({"dry_run": args.dry_run}))?;
+    let is_right = answer["ok"] == true;
+    desk.screen.answer(&answer, |_, answer| match is_right {
+        true => right(desk, answer),
+        false => wrong(desk, answer),
+    })?;
+    Ok(u8::from(!is_right))
+}
+
+fn wrong(desk: &Desk, answer: &Value) -> Result<()> {
+    let trouble = &answer["trouble"];
+    for error in trouble["errors"].as_array().into_iter().flatten() {
+        let place = match (text(&error["at"], "file"), error["at"]["line"].as_u64()) {
+            ("", _) | (_, None) => String::new(),
+            (file, Some(at)) => {
+                format!("{}:{at}:{}: ", escape::line(file), error["at"]["column"])
+            }
+        };
+        let note = match line(error, "note") {
+            note if note.is_empty() => note,
+            note => format!(" ({note})"),
+        };
+        let word = desk.screen.paint(Style::Red, &format!("error[{}]", line(error, "code")));
+        desk.screen.put(&format!("{place}{word}: {}{note}", line(error, "message")))?;
+    }
+    let number = &answer["generation"];
+    desk.screen.put(&format!("{}: generation {number} stays in force", line(trouble, "summary")))
+}
+
+fn right(desk: &Desk, answer: &Value) -> Result<()> {
+    let difference = &answer["difference"];
+    for change in difference["changes"].as_array().into_iter().flatten() {
+        let waiting = match change["waiting"].as_i64() {
+            Some(count) if count > 0 => {
+                format!(": {count} of its jobs wait, and would fail when they start")
+            }
+            _ => String::new(),
+        };
+        let style = if waiting.is_empty() { Style::Dim } else { Style::Red };
+        let said = format!("{:<8} {}{waiting}", text(change, "how"), text(change, "what"));
+        desk.screen.put(&desk.screen.paint(style, &escape::line(&said)))?;
+    }
+    for name in difference["needs_restart"].as_array().into_iter().flatten() {
+        let name = escape::line(name.as_str().unwrap_or_default());
+        desk.screen.put(&format!("{name} takes effect after a restart"))?;
+    }
+    for warning in answer["warnings"].as_array().into_iter().flatten() {
+        desk.screen.note(&escape::line(warning.as_str().unwrap_or_default()));
+    }
+    let files = difference["files"].as_array().map_or(0, Vec::len);
+    let number = &answer["generation"];
+    let said = match (answer["dry_run"] == true, files) {
+        (true, 0) => format!("nothing is different from generation {number}"),
+        (true, _) => format!("the script is fine; generation {number} stays in force"),
+        (false, _) => format!("generation {number} is in force"),
+    };
+    desk.screen.put(&desk.screen.paint(Style::Green, &said))
+}
+
+/// Runs a command on schedules.
+pub(super) fn schedule(desk: &Desk, command: &ScheduleCommand) -> Result<()> {
+    let ScheduleCommand::List = command;
+    let answer = desk.client()?.get("/api/schedules")?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["SCHEDULE", "WHEN", "KIND", "NEXT", "LAST", "CAME TO"]);
+        for it in items(answer) {
+            let last = desk.ago(&it["last_at"]);
+            let came = match text(it, "last_error") {
+                "" => text(it, "last_status"),
+                error => error,
+            };
+            let kind = match text(it, "kind") {
+                "" => text(it, "at"),
+                kind => kind,
+            };
+            table.row([text(it, "name"), text(it, "when"), kind, text(it, "next_at"), &last, came]);
+        }
+        screen.table(&table, "the script has no schedules")
+    })
+}

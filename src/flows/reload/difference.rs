@@ -1,0 +1,157 @@
+//! What two generations of the script have different.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::script::Config;
+
+/// What is different between the generation in force and another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What was added, changed and removed.
+    pub changes: Vec<Change>,
+    /// What the file says that only a restart puts in force.
+    pub needs_restart: Vec<String>,
+    /// Files that are other ones, or new, or gone.
+    pub files: Vec<String>,
+}
+
+/// One thing that is different.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// `kind "incorporate"`, `limits`.
+    pub what: String,
+    /// `added`, `changed` or `removed`.
+    pub how: &'static str,
+    /// Of a kind that is removed: how many of its jobs wait. They will fail when they start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<i64>,
+}
+
+impl Difference {
+    /// Compares two generations.
+    pub fn of(old: &Config, new: &Config, needs_restart: Vec<String>) -> Difference {
+        let mut changes = Vec::new();
+        let (before, after) = (parts(old), parts(new));
+        for (what, part) in &before {
+            match after.get(what) {
+                None => changes.push(change(what, "removed")),
+                Some(other) if other != part => changes.push(change(what, "changed")),
+                Some(_) => {}
+            }
+        }
+        let added = after.keys().filter(|it| !before.contains_key(*it));
+        changes.extend(added.map(|what| change(what, "added")));
+        let texts = |config: &Config| {
+            let pairs = config.files.iter().map(|it| (it.path.to_string(), it.text.clone()));
+            pairs.collect::<BTreeMap<_, _>>()
+        };
+        let (before, after) = (texts(old), texts(new));
+        let all = before.keys().chain(after.keys().filter(|it| !before.contains_key(*it)));
+        let files = all.filter(|it| before.get(*it) != after.get(*it)).cloned().collect();
+        Difference { changes, needs_restart, files }
+    }
+
+    /// Notes how many jobs wait of the kinds that are removed.
+    pub fn note_waiting(&mut self, old: &Config, new: &Config, queued: &[(String, i64)]) {
+        for name in old.kinds.keys().filter(|it| !new.kinds.contains_key(*it)) {
+            let waiting = queued.iter().find(|(kind, _)| kind == name).map_or(0, |it| it.1);
+            let title = format!("kind \"{name}\"");
+            if let Some(change) = self.changes.iter_mut().find(|it| it.what == title) {
+                change.waiting = Some(waiting);
+            }
+        }
+    }
+
+    /// Returns the kinds that are removed, with how many of their jobs wait.
+    pub fn removed_kinds(&self) -> Value {
+        let removed = self.changes.iter().filter(|it| it.waiting.is_some());
+        removed.map(|it| json!({"what": it.what, "waiting": it.waiting})).collect()
+    }
+
+    /// Returns each change as one line.
+    pub fn names(&self) -> Vec<String> {
+        self.changes.iter().map(|it| format!("{} {}", it.what, it.how)).collect()
+    }
+
+    /// Returns all of it in one line.
+    pub fn sentence(&self) -> String {
+        let mut parts = self.names();
+        if parts.is_empty() {
+            parts.push(match self.files.is_empty() {
+                true => "nothing is different".to_owned(),
+                false => format!("other texts in {}", self.files.join(", ")),
+            });
+        }
+        if !self.needs_restart.is_empty() {
+            parts.push(format!("needs a restart: {}", self.needs_restart.join(", ")));
+        }
+        parts.join("; ")
+    }
+}
+
+fn change(what: &str, how: &'static str) -> Change {
+    Change { what: what.to_owned(), how, waiting: None }
+}
+
+/// Returns every declaration as plain data, without its place in the text.
+fn parts(config: &Config) -> BTreeMap<String, Value> {
+    let mut parts = BTreeMap::new();
+    let mut add = |what: String, value: Value| drop(parts.insert(what, placeless(value)));
+    add("identity".to_owned(), json!(config.identity));
+    add("limits".to_owned(), json!(config.limits));
+    for (name, it) in &config.engines {
+        add(format!("engine \"{name}\""), json!(it));
+    }
+    for (name, it) in &config.kinds {
+        add(format!("kind \"{name}\""), json!(it));
+    }
+    for (name, it) in &config.schedules {
+        let value = json!({"timing": it.describe(), "missed": it.missed, "enqueue": it.enqueue});
+        add(format!("schedule \"{name}\""), value);
+    }
+    let mut handlers: BTreeMap<&str, u32> = BTreeMap::new();
+    for handler in &config.handlers {
+        *handlers.entry(handler.event.as_str()).or_default() += 1;
+    }
+    for (event, count) in handlers {
+        add(format!("handlers of {event}"), json!(count));
+    }
+    parts
+}
+
+fn placeless(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let is_place = |name: &str, value: &Value| {
+                (name == "at" && value.is_object()) || (name == "number" && value.is_u64())
+            };
+            let kept = fields.into_iter().filter(|(name, value)| !is_place(name, value));
+            Value::Object(kept.map(|(name, value)| (name, placeless(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(placeless).collect()),
+        other => other,
+    }
+}
+
+/// Returns what of a new script can be in force now, and the names of what has to wait.
+pub(super) fn settled(old: &Config, new: &Config) -> (Config, Vec<String>) {
+    let mut config = new.clone();
+    let (before, after) = (json!(old.site), json!(new.site));
+    let mut waits: Vec<String> = match (before.as_object(), after.as_object()) {
+        (Some(before), Some(after)) => after
+            .iter()
+            .filter(|(name, value)| before.get(*name) != Some(*value))
+            .map(|(name, _)| format!("site.{name}"))
+            .collect(),
+        _ => Vec::new(),
+    };
+    if old.limits.grace != new.limits.grace {
+        waits.push("limits.grace".to_owned());
+    }
+    config.site = old.site.clone();
+    config.limits.grace = old.limits.grace;
+    (config, waits)
+}

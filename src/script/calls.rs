@@ -1,0 +1,152 @@
+//! What a script can call beside its declarations: effects, files, the environment, JSON.
+//!
+//! **Invariant:** nothing here acts. A file or a variable is read while the script loads, below its
+//! folder and without secrets; what is wanted from the core is noted.
+
+use std::rc::Rc;
+
+use camino::{Utf8Component, Utf8Path};
+use mlua::{Function, Lua, MultiValue, Table, Value};
+use serde_json::Value as Json;
+
+use crate::base::is_secret_name;
+use crate::base::limit::SCRIPT_ENQUEUES_MAX;
+use crate::script::effect::Effect;
+use crate::script::place::Location;
+use crate::script::session::{Caller, Session};
+use crate::script::value::{Leaving, to_lua};
+
+/// Longest JSON text that is read, in bytes.
+const JSON_BYTES_MAX: usize = 256 * 1024;
+
+/// `wb.enqueue { kind = "x", … }`.
+pub(crate) fn enqueue(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
+    let session = Rc::clone(session);
+    lua.create_function(move |lua, args: MultiValue| {
+        let caller = Caller::of(lua);
+        match session.rights() {
+            Some(rights) if rights.acts => {}
+            Some(_) => {
+                return Err(caller.error("wb.enqueue can be called in handlers and schedules only"));
+            }
+            None => {
+                let message = "wb.enqueue can be called inside of functions only: while the \
+                    script loads there is nothing that a job could be about";
+                return Err(caller.error(message));
+            }
+        }
+        let (1, Some(value @ Value::Table(_))) = (args.len(), args.front()) else {
+            let how = "write wb.enqueue { kind = \"NAME\", input = value }";
+            return Err(caller.error(format!("wb.enqueue takes exactly one table: {how}")));
+        };
+        let taken = Leaving::new().take(value, 0).map_err(|what| caller.error(what))?;
+        let Json::Object(request) = taken else {
+            return Err(caller.error("wb.enqueue takes names and values, not a list"));
+        };
+        if !request.get("kind").is_some_and(Json::is_string) {
+            return Err(caller.error("wb.enqueue needs `kind`, the name of a kind"));
+        }
+        let at = Location { file: caller.file.clone(), line: caller.line, column: 1 };
+        if !session.want(Effect::Enqueue { request, at }) {
+            let message = format!("a call can ask for {SCRIPT_ENQUEUES_MAX} jobs at most");
+            return Err(caller.error(message));
+        }
+        Ok(())
+    })
+}
+
+/// `wb.file "prompts/review.md"`: the text of a file below the script's folder.
+pub(crate) fn file(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
+    let session = Rc::clone(session);
+    lua.create_function(move |lua, path: Value| {
+        let caller = Caller::of(lua);
+        if !session.is_loading() {
+            let message = "wb.file reads only while the script loads: keep the text in a local";
+            return Err(caller.error(message));
+        }
+        let Value::String(path) = path else {
+            return Err(caller.error("wb.file takes the path of a file below the script"));
+        };
+        let path = path.to_string_lossy();
+        let path = Utf8Path::new(&path);
+        let is_below = !path.as_str().is_empty()
+            && path.components().all(|part| matches!(part, Utf8Component::Normal(_)))
+            && path.as_str() == path.components().collect::<camino::Utf8PathBuf>().as_str();
+        // What is hidden is not for prompts: `.env`, `.git/config`, `.ssh`. Nor are tokens.
+        let is_hidden = path.components().any(|part| part.as_str().starts_with('.'));
+        if !is_below || is_hidden {
+            let shown = path.as_str().escape_debug();
+            let message = format!("`{shown}` is not a file below the script that is not hidden");
+            return Err(caller.error(message));
+        }
+        if is_data(session.folder(), path) {
+            let message = format!("`{path}` is in the data of a site, which no script reads");
+            return Err(caller.error(message));
+        }
+        let read = session.read_text(path);
+        let text = read.map_err(|cause| caller.error(format!("wb.file: {}", cause.message())))?;
+        lua.create_string(text)
+    })
+}
+
+/// Whether a path leads into a site's data, where its tokens, prompts and logs are.
+fn is_data(folder: &Utf8Path, path: &Utf8Path) -> bool {
+    let marks = ["operator.token", "wiki.db"];
+    let parents = path.ancestors().skip(1).filter(|it| !it.as_str().is_empty());
+    let mut folders = parents.map(|it| folder.join(it));
+    folders.any(|it| marks.iter().any(|mark| it.join(mark).exists()))
+        || path.file_name().is_some_and(|name| marks.contains(&name))
+}
+
+/// `wb.env "NAME"` or `wb.env("NAME", default)`: a variable of the server that holds no secret.
+pub(crate) fn env(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
+    let session = Rc::clone(session);
+    lua.create_function(move |lua, (name, default): (Value, Value)| {
+        let caller = Caller::of(lua);
+        if !session.is_loading() {
+            let message = "wb.env reads only while the script loads: keep the value in a local";
+            return Err(caller.error(message));
+        }
+        let Value::String(name) = name else {
+            return Err(caller.error("wb.env takes the name of a variable"));
+        };
+        let name = name.to_string_lossy();
+        if is_secret_name(&name) || name.starts_with("WB_") {
+            let message = format!("wb.env does not show {name}, which may hold a secret");
+            let note =
+                format!("hand it to an engine by env = {{ NAME = wb.secret.env \"{name}\" }}");
+            return Err(caller.error(format!("{message}: {note}")));
+        }
+        match std::env::var(&name) {
+            Ok(value) => lua.create_string(value).map(Value::String),
+            Err(_) => Ok(default),
+        }
+    })
+}
+
+/// `wb.json.encode(value)` and `wb.json.decode(text)`.
+pub(crate) fn json(lua: &Lua) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    let encode = lua.create_function(|lua, value: Value| {
+        let caller = Caller::of(lua);
+        let json = Leaving::new().take(&value, 0);
+        let json = json.map_err(|what| caller.error(format!("wb.json.encode: {what}")))?;
+        lua.create_string(json.to_string())
+    })?;
+    let decode = lua.create_function(|lua, text: Value| {
+        let caller = Caller::of(lua);
+        let Value::String(text) = text else {
+            return Err(caller.error("wb.json.decode takes a text"));
+        };
+        let bytes = text.as_bytes();
+        if bytes.len() > JSON_BYTES_MAX {
+            return Err(caller.error("wb.json.decode takes at most 256 KiB"));
+        }
+        let json: Json = serde_json::from_slice(&bytes)
+            .map_err(|cause| caller.error(format!("wb.json.decode: {cause}")))?;
+        to_lua(lua, &json, 0)
+    })?;
+    table.raw_set("encode", encode)?;
+    table.raw_set("decode", decode)?;
+    Ok(table)
+}

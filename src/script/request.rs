@@ -1,0 +1,88 @@
+//! A request for a job that stands in the script: `{ kind = "x", input = value }`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Number, Value};
+
+use crate::script::config::Kind;
+use crate::script::diagnostic::{Diagnostic, Findings, Spot, suggestion};
+use crate::script::extract::Given;
+use crate::script::node::{Plain, Table};
+use crate::script::schedule::{Schedule, Wanted};
+
+/// What a request says of its job beside the inputs.
+pub(crate) const REQUEST_FIELDS: [&str; 4] =
+    ["kind", "priority", "not_before", "replace_proposals"];
+
+/// Returns a request as plain data.
+pub(crate) fn fit(label: &str, table: &Table, findings: &mut Findings) -> Given {
+    let mut request = Map::new();
+    let mut is_wrong = false;
+    for (name, node) in &table.fields {
+        let value = match &node.value {
+            Plain::Handle("kind", of) if name == "kind" => Value::String(of.clone()),
+            Plain::Text(text) => Value::String(text.clone()),
+            Plain::Flag(flag) => Value::Bool(*flag),
+            Plain::Integer(number) => Value::Number((*number).into()),
+            Plain::Number(number) => Number::from_f64(*number).map_or(Value::Null, Value::Number),
+            Plain::Reported => {
+                is_wrong = true;
+                continue;
+            }
+            other => {
+                let message = format!("`{}` in {label} is {}", name.escape_debug(), other.what());
+                let finding = Diagnostic::error("wrong-type", message).at(&node.spot);
+                findings.add(finding.note("it must be a text, a number or a flag"));
+                is_wrong = true;
+                continue;
+            }
+        };
+        request.insert(name.clone(), value);
+    }
+    if is_wrong { Given::Wrong } else { Given::Request(request) }
+}
+
+/// Judges the request of a schedule by the kind that it names.
+pub(crate) fn check(
+    schedule: &Schedule,
+    spot: &Spot,
+    kinds: &BTreeMap<String, Kind>,
+    names: Option<&BTreeSet<String>>,
+    findings: &mut Findings,
+) {
+    let Wanted::Job(request) = &schedule.enqueue else { return };
+    if request.is_empty() {
+        // It was wrong, or there is none; both were said.
+        return;
+    }
+    let title = format!("`enqueue` of schedule \"{}\"", schedule.name);
+    let mut error = |code, message: String, note: &str| {
+        findings.add(Diagnostic::error(code, message).at(spot).note(note));
+    };
+    let Some(name) = request.get("kind").and_then(Value::as_str) else {
+        error("missing-field", format!("{title} has no `kind`"), "write kind = \"NAME\"");
+        return;
+    };
+    let Some(kind) = kinds.get(name) else {
+        if names.is_none_or(|names| !names.contains(name)) {
+            let message = format!("{title} names no kind: `{}`", name.escape_debug());
+            let known = names.into_iter().flatten().map(String::as_str);
+            error("unknown-kind", message, &suggestion(name, known));
+        }
+        return;
+    };
+    let inputs = || kind.inputs.iter().filter(|it| !it.ty.is_computed());
+    for name in request.keys().filter(|it| !REQUEST_FIELDS.contains(&it.as_str())) {
+        if !inputs().any(|it| it.name == *name) {
+            let message = format!("{title}: kind \"{}\" has no input `{name}`", kind.name);
+            let known = inputs().map(|it| it.name.as_str()).chain(REQUEST_FIELDS);
+            error("unknown-input", message, &suggestion(name, known));
+        }
+    }
+    for input in inputs().filter(|it| it.required && it.default.is_none() && it.from.is_none()) {
+        if !request.contains_key(&input.name) {
+            let message = format!("{title}: kind \"{}\" needs `{}`", kind.name, input.name);
+            error("missing-input", message, &format!("write {} = …", input.name));
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a hostile script tries: none of it reads a file, starts a process, reaches the network,
+//! sees a secret, or outlives its deadline.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::base::EventKind;
+use crate::script::tests::Site;
+
+/// Evaluated while the script loads: each must end in an error whose text holds the words.
+const AT_LOAD: &[(&str, &str)] = &[
+    // Files.
+    ("wb.file \"/etc/passwd\"", "is not a file below the script"),
+    ("wb.file \"../secret\"", "is not a file below the script"),
+    ("wb.file \"in/../../secret\"", "is not a file below the script"),
+    ("wb.file \"in//x\"", "is not a file below the script"),
+    ("wb.file \"./x\"", "is not a file below the script"),
+    ("wb.file \"\"", "is not a file below the script"),
+    ("wb.file \".env\"", "is not a file below the script"),
+    ("wb.file \".git/config\"", "is not a file below the script"),
+    ("wb.file \"in/.ssh/id\"", "is not a file below the script"),
+    ("wb.file \"link\"", "is a link"),
+    ("wb.file \"linked/x\"", "is reached through a link"),
+    ("wb.file \"in\"", "is not a file"),
+    ("wb.file \"large\"", "is larger than 256 KiB"),
+    ("wb.file \"binary\"", "is not UTF-8"),
+    ("wb.file \"data/operator.token\"", "is in the data of a site"),
+    ("wb.file \"data/jobs/1/prompt\"", "is in the data of a site"),
+    ("wb.file {}", "takes the path"),
+    ("require \"../x\"", "is not a module"),
+    // Processes, the network, other code.
+    ("os.execute(\"id\")", "undefined global `os`"),
+    ("io.popen(\"id\")", "undefined global `io`"),
+    ("package.loadlib(\"libc.so.6\", \"system\")", "undefined global `package`"),
+    ("require \"socket\"", "cannot require"),
+    ("load(\"return 1\")", "undefined global `load`"),
+    ("debug.getregistry()", "undefined global `debug`"),
+    ("string.dump(print)", "attempt to call a nil value"),
+    ("coroutine.wrap(print)", "undefined global `coroutine`"),
+    ("setmetatable({}, { __gc = print })", "undefined global `setmetatable`"),
+    // Secrets.
+    ("wb.env \"WB_TOKEN\"", "may hold a secret"),
+    ("wb.env \"ANTHROPIC_API_KEY\"", "may hold a secret"),
+    ("wb.env \"db_password\"", "may hold a secret"),
+    ("wb.env \"SSH_KEY\"", "may hold a secret"),
+    ("error(\"x\" .. wb.secret.env \"PATH\")", "attempt to concatenate"),
+    ("error(wb.json.encode { s = wb.secret.env \"PATH\" })", "a userdata"),
+    ("error((wb.secret.env \"PATH\").name)", "attempt to index"),
+    ("wb.secret.env \"WB_TOKEN\"", "that is not the server's"),
+    // What is only there while a function is called.
+    ("wb.date.now()", "inside of functions only"),
+    ("wb.enqueue { kind = \"x\" }", "inside of functions only"),
+];
+
+/// Evaluated in a handler: each ends in an error, and soon.
+const AT_CALL: &[(&str, &str)] = &[
+    ("wb.file \"in/x\"", "only while the script loads"),
+    ("wb.env \"HOME\"", "only while the script loads"),
+    ("wb.kind \"x\" {}", "only be called while the script loads"),
+    ("wb.schedule \"x\" {}", "only be called while the script loads"),
+    ("wb.on(\"job_queued\", print)", "only be called while the script loads"),
+    ("while true do wb.enqueue { kind = \"x\" } end", "20 jobs at most"),
+    ("while true do pcall(wb.enqueue, { kind = \"x\" }) end", "100 ms"),
+    ("wb.enqueue \"x\"", "takes exactly one table"),
+    ("wb.enqueue { \"x\" }", "not a list"),
+    ("wb.enqueue { word = \"x\" }", "needs `kind`"),
+    ("wb.enqueue { kind = \"x\", word = wb.secret.env \"PATH\" }", "a userdata"),
+    ("wb.enqueue { kind = \"x\", word = print }", "a function"),
+    ("local t = {} t.t = t wb.enqueue { kind = \"x\", t = t }", "nested deeper"),
+    ("local t = {} t.t = t return wb.json.encode(t)", "nested deeper"),
+    ("return wb.json.encode(('x'):rep(15e6))", "memory"),
+    ("return wb.json.decode(('['):rep(1e6))", "wb.json.decode"),
+    ("return wb.json.decode(('[1,'):rep(2e6))", "wb.json.decode takes at most 256 KiB"),
+    ("return wb.date.format(\"2026-01-02T03:04:05Z\", \"%999999999d\")", "without widths"),
+    ("return wb.date.format(\"2026-01-02T03:04:05Z\", (\"%c\"):rep(1000))", "a short pattern"),
+    ("return wb.date.add(\"2026-01-02T03:04:05Z\", \"9999999999999d\")", "366d"),
+    ("return wb.date.add(\"9999-12-30T00:00:00Z\", \"300d\")", "the years that there are"),
+    ("return wb.date.format(\"now\", \"%Y\")", "is no time like"),
+    (
+        "return wb.date.format(\"2026-01-02T03:04:05Z\", \"%Y\", \"../../etc/passwd\")",
+        "no time zone",
+    ),
+    (
+        "wb.log.info((\"%s\"):rep(9), table.unpack({}, 1, 9)) while true do wb.log.info(\"x\") end",
+        "100 ms",
+    ),
+    ("while true do wb.date.now() end", "100 ms"),
+    ("goto again ::again:: goto again", "100 ms"),
+    ("wb.date.now = 1", "cannot be set"),
+    ("wb.secret.peek()", "has no function `peek`"),
+];
+
+fn site() -> Site {
+    let site = Site::new("");
+    site.write("in/x", "x");
+    site.write(".env", "K=hunter2");
+    site.write("large", &"x".repeat(256 * 1024 + 1));
+    std::fs::write(site.path().join("binary"), [0xff, 0xfe]).unwrap();
+    for name in ["data/operator.token", "data/wiki.db", "data/jobs/1/prompt"] {
+        site.write(name, "hunter2");
+    }
+    std::os::unix::fs::symlink("/etc/passwd", site.path().join("link")).unwrap();
+    std::os::unix::fs::symlink("in", site.path().join("linked")).unwrap();
+    site
+}
+
+#[test]
+fn g27_a_script_reaches_nothing_while_it_loads() {
+    let site = site();
+    for (attack, words) in AT_LOAD {
+        // What was reported goes on as a value that stands for nothing.
+        site.write("wiki-browser.lua", &format!("{}{attack}\n", crate::script::tests::HEAD));
+        let started = Instant::now();
+        let report = site.load().expect_err(attack);
+        let shown = report.to_string();
+        assert!(shown.contains(words), "{attack}: {shown}");
+        assert!(shown.contains("wiki-browser.lua:4:"), "{attack}: {shown}");
+        assert!(!shown.contains("hunter2") && !shown.contains("root:"), "{attack}: {shown}");
+        assert!(started.elapsed() < Duration::from_secs(3), "{attack}");
+    }
+}
+
+#[tokio::test]
+async fn g27_a_function_reaches_nothing_and_ends_in_time() {
+    let site = site();
+    let handlers = AT_CALL
+        .iter()
+        .map(|(attack, _)| format!("wb.on(\"job_queued\", function(event) {attack} end)\n"))
+        .collect::<String>();
+    site.write("wiki-browser.lua", &format!("{}{handlers}", crate::script::tests::HEAD));
+    let loaded = site.loaded();
+    for (handler, (attack, words)) in loaded.config.handlers.iter().zip(AT_CALL) {
+        let started = Instant::now();
+        let answer = loaded.vm.tell("attack", &handler.slot, json!({})).await;
+        assert!(started.elapsed() < Duration::from_secs(2), "{attack}");
+        match answer {
+            Err(error) => assert!(error.message().contains(words), "{attack}: {error}"),
+            Ok(_) => panic!("{attack}: it was let through"),
+        }
+    }
+    assert!(!loaded.vm.stuck());
+    assert_eq!(loaded.vm.wear().abandoned(), 0);
+}
+
+/// A function that answers only cannot act, whatever it tries.
+#[tokio::test]
+async fn only_handlers_and_schedules_ask_for_jobs() {
+    let site = Site::with_head(
+        "wb.on(\"job_queued\", function() wb.enqueue { kind = \"x\" } return 1 end)\n",
+    );
+    let loaded = site.loaded();
+    let slot = &loaded.config.handlers[0].slot;
+    let error = loaded.vm.ask("prompt", slot, Value::Null).await.unwrap_err();
+    assert!(error.message().contains("in handlers and schedules only"), "{error}");
+    let told = loaded.vm.fire(EventKind::JobQueued, Value::Null).await;
+    assert_eq!(told[0].outcome.as_ref().unwrap().len(), 1);
+}

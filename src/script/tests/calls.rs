@@ -1,0 +1,151 @@
+//! What functions of a script are given and what they want, without a server.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::base::{Clock, EventKind, Millis};
+use crate::script::tests::{Site, check};
+use crate::script::{Effect, EngineBody, EnvValue, Missed, Secret, Wanted};
+
+#[tokio::test]
+async fn an_event_goes_in_and_effects_come_out() {
+    let site = Site::with_head(
+        "wb.on(\"job_finished\", function(event)
+           wb.enqueue { kind = \"a\", word = event.data.id, priority = 3 }
+           wb.enqueue { kind = \"b\", when = wb.date.now() }
+         end)
+         wb.on(\"job_finished\", function(event)
+           wb.enqueue { kind = \"lost\" }
+           error(\"boom\")
+         end)\n",
+    );
+    let loaded = site.loaded();
+    let vm = loaded.vm.clone().with_clock(Clock::fixed(Millis(1_700_000_000_000)));
+    let payload = json!({"data": {"id": "7"}});
+    let told = vm.fire(EventKind::JobFinished, payload.clone()).await;
+    assert_eq!(told.len(), 2);
+    let effects = told[0].outcome.as_ref().unwrap();
+    let Effect::Enqueue { request, at } = &effects[0];
+    assert_eq!(Value::Object(request.clone()), json!({"kind": "a", "word": "7", "priority": 3}));
+    assert_eq!((at.to_string().as_str(), effects.len()), ("wiki-browser.lua:5", 2));
+    let Effect::Enqueue { request, .. } = &effects[1];
+    assert_eq!(request["when"], "2023-11-14T22:13:20.000Z");
+    let error = told[1].outcome.as_ref().unwrap_err();
+    assert_eq!(error.message(), "wiki-browser.lua:10: boom");
+    assert!(vm.fire(EventKind::JobQueued, payload).await.is_empty());
+    let counted = vm.wear().functions();
+    assert_eq!((counted[0].name.as_str(), counted[0].errors), ("on.job_finished", 1));
+}
+
+#[tokio::test]
+async fn dates_and_json_are_plain_data() {
+    let site = Site::with_head(
+        "local words = wb.file \"words.txt\"
+         local home = wb.env(\"NO_SUCH_VARIABLE\", \"none\")
+         wb.on(\"job_queued\", function(x)
+           return {
+             day = wb.date.format(x.at, \"%A, %d %B %Y %H:%M\", \"Europe/Berlin\"),
+             later = wb.date.add(x.at, \"36h\"), before = wb.date.add(x.at, \"-1m\"),
+             seconds = wb.date.seconds(x.at),
+             json = wb.json.encode { a = { 1, 2 }, b = \"x\" },
+             back = wb.json.decode('{\"a\":[1,{\"b\":null}],\"c\":2.5}'),
+             words = words, home = home,
+           }
+         end)\n",
+    );
+    site.write("words.txt", "some words\n");
+    let loaded = site.loaded();
+    // What was read belongs to the generation, whatever the disk holds by now.
+    site.write("words.txt", "others");
+    let slot = &loaded.config.handlers[0].slot;
+    let answer = loaded.vm.ask("test", slot, json!({"at": "2026-01-02T23:04:05Z"})).await.unwrap();
+    assert_eq!(answer["day"], "Saturday, 03 January 2026 00:04");
+    assert_eq!(answer["later"], "2026-01-04T11:04:05.000Z");
+    assert_eq!(answer["before"], "2026-01-02T23:03:05.000Z");
+    assert_eq!(answer["seconds"], 1_767_395_045);
+    let encoded: Value = serde_json::from_str(answer["json"].as_str().unwrap()).unwrap();
+    assert_eq!(encoded, json!({"a": [1, 2], "b": "x"}));
+    assert_eq!(answer["back"]["c"], 2.5);
+    assert_eq!((&answer["words"], &answer["home"]), (&json!("some words\n"), &json!("none")));
+    let files: Vec<&str> = loaded.config.files.iter().map(|it| it.path.as_str()).collect();
+    assert_eq!(files, ["wiki-browser.lua", "words.txt"]);
+}
+
+const KIND: &str = "wb.engine \"e\" { type = \"process\", command = { \"true\" }, \
+    prompt = \"stdin\", env = { A = \"1\", DB_URL = wb.secret.env \"DB\" } }
+local k = wb.kind \"k\" { about = \"K\", engine = \"e\", timeout = \"5m\", prompt = \"p\",
+  inputs = { word = wb.input.line(), more = wb.input.line { required = false } },
+  lane = function(inputs) return \"word=\" .. inputs.word end,
+  verify = function() return true end, retry = function() return \"5m\" end }\n";
+
+#[test]
+fn a_schedule_and_the_functions_of_a_kind_are_declared() {
+    let site = Site::with_head(&format!(
+        "{KIND}wb.schedule \"s\" {{ at = \"07:30\", days = {{ \"monday\" }}, zone = \"UTC\",
+           jitter = \"5m\", missed = \"skip\", enqueue = {{ kind = k, word = \"x\" }} }}
+         wb.schedule \"t\" {{ every = \"1h\", enqueue = function() end }}\n"
+    ));
+    let config = site.loaded().config;
+    let schedule = &config.schedules["s"];
+    assert_eq!(schedule.describe(), "monday at 07:30 (UTC), up to 5m later");
+    assert_eq!(schedule.missed, Missed::Skip);
+    let Wanted::Job(request) = &schedule.enqueue else { panic!("{schedule:?}") };
+    assert_eq!(request["kind"], "k");
+    assert_eq!(config.schedules["t"].describe(), "every 1h");
+    let kind = &config.kinds["k"];
+    assert!(kind.verify.is_some() && kind.retry.is_some());
+    assert!(kind.lane.as_ref().unwrap().input().is_none());
+    let EngineBody::Process { env, .. } = &config.engines["e"].body else { panic!() };
+    assert_eq!(env["DB_URL"], EnvValue::Secret(Secret::Env("DB".to_owned())));
+    assert_eq!(serde_json::to_value(env).unwrap()["DB_URL"], "secret env:DB");
+}
+
+#[test]
+fn what_is_wrong_with_a_schedule_is_said_with_its_place() {
+    let shown = check(
+        &format!(
+            "{KIND}wb.schedule \"a\" {{ enqueue = {{ kind = \"k\", word = \"x\" }} }}
+wb.schedule \"b\" {{ every = \"1h\", at = \"07:30\", enqueue = {{ kind = \"k\", word = \"x\" }} }}
+wb.schedule \"c\" {{ at = \"7:30\", zone = \"Mars\", enqueue = {{ kind = \"k\", word = \"x\" }} }}
+wb.schedule \"d\" {{ at = \"07:30\", days = {{ \"mondey\" }}, enqueue = {{ kind = \"kk\" }} }}
+wb.schedule \"e\" {{ every = \"1h\", enqueue = {{ kind = \"k\", wrod = \"x\" }} }}
+wb.schedule \"f\" {{ every = \"1h\", enqueue = {{ kind = \"k\", word = {{}} }} }}
+wb.schedule \"g\" {{ every = \"1h\", zone = \"UTC\", enqueue = function() end }}
+"
+        ),
+        &[
+            "9:1 missing-field",
+            "10:33 broken-rule",
+            "11:19 bad-time",
+            "11:32 bad-zone",
+            "12:42 unknown-word",
+            "12:54 unknown-kind",
+            "13:33 unknown-input",
+            "13:33 missing-input",
+            "14:57 wrong-type",
+            "15:33 broken-rule",
+        ],
+    );
+    for words in ["did you mean `monday`?", "did you mean `k`?", "did you mean `word`?"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+/// The bound of the product, measured where it is worst: a build for tests on a busy machine.
+#[tokio::test]
+async fn a_round_trip_is_quick() {
+    let site = Site::with_head("wb.on(\"job_queued\", function(x) return x.id end)\n");
+    let loaded = site.loaded();
+    let slot = &loaded.config.handlers[0].slot;
+    let mut times = Vec::new();
+    for id in 0..500 {
+        let started = Instant::now();
+        assert_eq!(loaded.vm.ask("quick", slot, json!({"id": id})).await.unwrap(), id);
+        times.push(started.elapsed());
+    }
+    times.sort();
+    let (median, slow) = (times[250], times[475]);
+    eprintln!("round trip: median {median:?}, 95 % {slow:?}");
+    assert!(median < Duration::from_millis(2), "{median:?}");
+}

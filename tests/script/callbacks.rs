@@ -1,0 +1,216 @@
+//! Handlers that ask for jobs, lanes and repetitions that functions decide about, and where an
+//! error of a function is seen.
+
+use serde_json::json;
+
+use crate::script::{all_ended, events, jobs};
+use crate::support::{Bench, until, wait_for};
+
+const QUICK: &str = "timeout = \"20s\"";
+
+#[test]
+fn a_handler_asks_for_a_job_when_a_person_has_decided() {
+    let bench = Bench::new();
+    let agent = "sed 's/second/third/' \"$root/$path\" > \"$OUT/new\"; propose < \"$OUT/new\"";
+    bench.topic_kind("proposes", &format!("{QUICK}, produces = \"proposal\""), agent);
+    bench.word_kind("follows", QUICK, "echo \"$word\" > \"$OUT/word\"");
+    bench.lua(
+        "wb.on(\"proposal_decided\", function(event)
+           if event.data.status == \"approved\" then
+             wb.enqueue { kind = \"follows\", word = event.data.proposal_id, priority = 7 }
+           end
+         end)\n",
+    );
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "second", "Make it the third.");
+    let shown = bench.proposal("proposes", &topic);
+    bench.send(&bench.approval(&shown)).ok();
+    let job = all_ended(&bench, "follows", 1).remove(0);
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    assert_eq!((job["requested_by"].as_str(), job["priority"].as_i64()), (Some("script"), Some(7)));
+    assert_eq!(job["requested_by_name"], "the script");
+    assert_eq!(bench.left("word"), shown["proposal"]["id"].as_str().unwrap());
+    server.stop();
+}
+
+#[test]
+fn a_handler_that_fails_asks_for_nothing_and_says_where() {
+    let bench = Bench::new();
+    bench.word_kind("echoes", QUICK, "exit 0");
+    bench.word_kind("follows", QUICK, "exit 0");
+    bench.lua(
+        "wb.on(\"job_finished\", function(event)
+           if event.job.kind ~= \"echoes\" then return end
+           wb.enqueue { kind = \"follows\", word = \"lost\" }
+           error(\"boom\")
+         end)
+         wb.on(\"job_finished\", function(event)
+           if event.job.kind ~= \"echoes\" then return end
+           wb.enqueue { kind = \"nosuch\" }
+           wb.enqueue { kind = \"follows\", word = \"kept\" }
+         end)\n",
+    );
+    let server = bench.serve();
+    let job = bench.job("echoes", json!({}));
+    let followed = all_ended(&bench, "follows", 1).remove(0);
+    assert_eq!(followed["inputs"]["word"], "kept");
+    // Whoever looks at the job sees it, with file and line.
+    let shown = bench.show(&job);
+    assert_eq!(shown["status"], "succeeded");
+    let warnings: Vec<&str> =
+        shown["warnings"].as_array().unwrap().iter().filter_map(|it| it.as_str()).collect();
+    let script = bench.read("wiki-browser.lua");
+    let line = |what: &str| 1 + script.lines().position(|it| it.contains(what)).unwrap();
+    let boom = format!("on.job_finished: wiki-browser.lua:{}: boom", line("boom"));
+    let nosuch = format!("on.job_finished: wiki-browser.lua:{}: there is no kind", line("nosuch"));
+    assert_eq!(warnings.len(), 2, "{shown:#}");
+    assert!(warnings[0].starts_with(&boom), "{shown:#}");
+    assert!(warnings[1].starts_with(&nosuch), "{shown:#}");
+    let log = server.log();
+    assert!(log.contains("a handler of job_finished at wiki-browser.lua:"), "{log}");
+    server.stop();
+    let failed = events(&bench, "script_failed");
+    assert_eq!(failed.len(), 2, "{failed:?}");
+    assert_eq!(failed[0]["function"], "on.job_finished");
+    assert_eq!(failed[0]["at"], format!("wiki-browser.lua:{}", line("wb.on(\"job_finished\"")));
+    assert!(failed[0]["message"].as_str().unwrap().ends_with("boom"), "{failed:?}");
+}
+
+#[test]
+fn a_handler_of_failures_that_fails_is_not_told_of_that() {
+    let bench = Bench::new();
+    bench.word_kind("echoes", QUICK, "exit 0");
+    bench.lua(
+        "wb.on(\"job_queued\", function() error(\"first\") end)
+         wb.on(\"script_failed\", function(event)
+           wb.log.warn(\"told of %s\", event.data.message)
+           error(\"second\")
+         end)\n",
+    );
+    let server = bench.serve();
+    bench.ended(&bench.job("echoes", json!({})));
+    wait_for("the second failure is logged", || {
+        server.log().contains("a handler of script_failed").then_some(())
+    });
+    server.stop();
+    assert_eq!(events(&bench, "script_failed").len(), 1);
+}
+
+#[test]
+fn jobs_that_ask_for_one_another_end() {
+    let bench = Bench::new();
+    bench.word_kind("loops", QUICK, "exit 0");
+    bench.lua(
+        "wb.on(\"job_finished\", function(event)
+           wb.enqueue { kind = \"loops\", word = \"again\" }
+         end)\n",
+    );
+    let server = bench.serve();
+    bench.job("loops", json!({}));
+    // A person's job, and five that follow from it.
+    all_ended(&bench, "loops", 6);
+    wait_for("the last one is refused", || {
+        let last = jobs(&bench, "loops").remove(0);
+        let warnings = last["warnings"].to_string();
+        warnings.contains("5 jobs of the script led to one another").then_some(())
+    });
+    assert_eq!(jobs(&bench, "loops").len(), 6);
+    server.stop();
+}
+
+#[test]
+fn a_function_says_whether_a_job_is_repeated() {
+    let bench = Bench::new();
+    let agent = "n=$(cat \"$OUT/n\" 2>/dev/null || echo 0); n=$((n+1)); echo $n > \"$OUT/n\"\n\
+        [ \"$word\" = fine ] && [ $n -ge 3 ]";
+    let retry = "retry = function(job)
+        wb.log.info(\"attempt %d of %s: %s\", job.attempt, job.kind, job.reason)
+        return job.inputs.word == \"fine\" and \"50ms\"
+    end";
+    bench.word_kind("tries", &format!("{QUICK}, {retry}"), agent);
+    bench.word_kind("breaks", &format!("{QUICK}, retry = function() error(\"no\") end"), "exit 1");
+    let server = bench.serve();
+    let first = bench.job("tries", json!({"word": "fine"}));
+    let all = all_ended(&bench, "tries", 3);
+    assert_eq!(all[0]["status"], "succeeded", "{all:#?}");
+    assert_eq!(all[0]["retry_of"], all[1]["id"]);
+    assert_eq!(all[1]["retry_of"].as_str(), Some(&*first));
+    assert_eq!(all[1]["requested_by"], "script");
+    let log = server.log();
+    assert!(log.contains("attempt 1 of tries: exit_status"), "{log}");
+    assert!(log.contains("attempt 2 of tries: exit_status"), "{log}");
+    // One that says no, and one that fails, repeat nothing.
+    bench.ended(&bench.job("tries", json!({"word": "not"})));
+    let broken = bench.job("breaks", json!({}));
+    wait_for("the failure of `retry` is on the job", || {
+        let warnings = bench.show(&broken)["warnings"].to_string();
+        warnings.contains("kind.breaks.retry: wiki-browser.lua:").then_some(())
+    });
+    assert_eq!((jobs(&bench, "tries").len(), jobs(&bench, "breaks").len()), (4, 1));
+    server.stop();
+}
+
+#[test]
+fn a_function_says_what_must_not_be_worked_on_twice() {
+    let bench = Bench::new();
+    let lane = "lane = function(inputs)
+        if inputs.word == \"bad\" then return \"no name\" end
+        return inputs.word ~= \"free\" and \"first=\" .. inputs.word:sub(1, 1) or nil
+    end";
+    let agent =
+        "echo ready > \"$OUT/ready.$word\"\nwhile [ ! -e \"$OUT/go\" ]; do sleep 0.05; done";
+    bench.word_kind("waits", &format!("{QUICK}, {lane}"), agent);
+    let server = bench.serve();
+    let one = bench.job("waits", json!({"word": "ab"}));
+    bench.wait_left("ready.ab");
+    let two = bench.job("waits", json!({"word": "ac"}));
+    bench.job("waits", json!({"word": "bc"}));
+    bench.wait_left("ready.bc");
+    assert_eq!(bench.show(&one)["lane"], "first=a");
+    let second = bench.show(&two);
+    assert_eq!((&second["status"], &second["lane"]), (&json!("queued"), &json!("first=a")));
+    assert!(!bench.out.join("ready.ac").exists());
+    let refused = bench.post("/api/agent/jobs", json!({"kind": "waits", "word": "bad"}));
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(refused.body.to_string().contains("wiki-browser.lua:"), "{}", refused.body);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.wait_left("ready.ac");
+    until("all have ended", || bench.show(&two)["status"] == "succeeded");
+    server.stop();
+}
+
+#[test]
+fn a_secret_reaches_the_agent_and_nothing_else() {
+    let bench = Bench::new();
+    let agent = "printf '%s\\n' \"${#URL} $URL\"; echo \"err $URL\" >&2; exit 3";
+    bench.word_kind("shows", QUICK, agent);
+    bench.word_kind("lacks", QUICK, "exit 0");
+    bench.edit(|lua| {
+        let with = |name: &str, secret: &str, lua: &str| {
+            let (before, rest) = lua.split_once(&format!("wb.engine \"{name}\"")).unwrap();
+            let rest = rest.replacen("env = {", &format!("env = {{ {secret}, "), 1);
+            format!("{before}wb.engine \"{name}\"{rest}")
+        };
+        let lua = with("shows", "URL = wb.secret.env \"THE_URL\"", lua);
+        with("lacks", "KEY = wb.secret.file \"no/such\"", &lua)
+    });
+    let secret = "postgres://me:hunter2@db/x";
+    let server = bench.serve_with(&[("THE_URL", secret)]);
+    let job = bench.ended(&bench.job("shows", json!({})));
+    let id = job["id"].as_str().unwrap();
+    let log = bench.get(&format!("/api/agent/jobs/{id}/log?stream=stdout")).ok();
+    assert_eq!(log["text"], format!("{} {}\n", secret.len(), "*".repeat(secret.len())));
+    assert_eq!(job["error_tail"], format!("err {}\n", "*".repeat(secret.len())), "{job:#}");
+    let job = bench.ended(&bench.job("lacks", json!({})));
+    assert_eq!(job["reason"], "spawn_failed", "{job:#}");
+    assert!(job["error_tail"].as_str().unwrap().contains("secret file:no/such"), "{job:#}");
+    // Neither the effective configuration nor any file of the site has it.
+    let (code, out, _) = bench.cli(&["check", "--print"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("secret env:THE_URL") && !out.contains("hunter2"), "{out}");
+    let config = bench.get("/api/config").body.to_string();
+    assert!(!config.contains("hunter2") && !server.log().contains("hunter2"));
+    server.stop();
+    let found = crate::support::shell(&format!("grep -rl hunter2 {} || true", bench.data));
+    assert_eq!(found.trim(), "");
+}

@@ -1,0 +1,221 @@
+//! G26: another script in place of the one in force, while jobs run and wait.
+
+use serde_json::{Value, json};
+
+use crate::script::events;
+use crate::support::{Bench, Call, Server, until, wait_for};
+
+const WAITS: &str = "echo ready > \"$OUT/ready.$word\"
+while [ ! -e \"$OUT/go.$word\" ]; do sleep 0.05; done
+\"$wb_agent\" finish --result - <<E
+{\"x\": 1}
+E";
+
+/// How many threads a server has for its scripts.
+fn threads(server: &Server) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    let name = |it: std::fs::DirEntry| std::fs::read_to_string(it.path().join("comm"));
+    tasks.flatten().filter_map(|it| name(it).ok()).filter(|it| it.starts_with("wb-script")).count()
+}
+
+/// A kind whose check refuses with a word.
+fn kind(bench: &Bench, says: &str) {
+    let fields = format!(
+        "timeout = \"40s\", produces = \"result\", verify = function() return \"{says}\" end"
+    );
+    bench.word_kind("waits", &fields, WAITS);
+}
+
+#[track_caller]
+fn reload(bench: &Bench, dry_run: bool) -> Value {
+    bench.post("/api/config/reload", json!({"dry_run": dry_run})).ok()
+}
+
+fn let_go(bench: &Bench, word: &str) {
+    std::fs::write(bench.out.join(format!("go.{word}")), "").unwrap();
+}
+
+#[test]
+fn g26_a_running_job_keeps_its_script_and_the_old_one_is_gone_after_it() {
+    let bench = Bench::new();
+    kind(&bench, "the first script");
+    let server = bench.serve();
+    assert_eq!(threads(&server), 2);
+    let running = bench.job("waits", json!({"word": "old"}));
+    bench.wait_left("ready.old");
+    bench.edit(|lua| lua.replace("the first script", "the second script"));
+    bench.write_script();
+    let done = reload(&bench, false);
+    assert_eq!((&done["ok"], &done["generation"]), (&json!(true), &json!(2)), "{done:#}");
+    assert_eq!(threads(&server), 4);
+    let next = bench.job("waits", json!({"word": "new"}));
+    bench.wait_left("ready.new");
+    // Thrice more: a generation that no job holds is gone at once.
+    for _ in 0..3 {
+        assert_eq!(reload(&bench, false)["ok"], true);
+    }
+    until("two generations are left beside the newest", || threads(&server) == 6);
+    let_go(&bench, "old");
+    let old = bench.ended(&running);
+    assert!(old["error_tail"].as_str().unwrap().ends_with("the first script"), "{old:#}");
+    until("the first is gone", || threads(&server) == 4);
+    let_go(&bench, "new");
+    let new = bench.ended(&next);
+    assert!(new["error_tail"].as_str().unwrap().ends_with("the second script"), "{new:#}");
+    until("one generation is left", || threads(&server) == 2);
+    let config = bench.get("/api/config").ok();
+    assert_eq!(config["script"]["generation"], 5, "{config:#}");
+    assert_eq!(config["digest"], done["digest"]);
+    server.stop();
+    let told = events(&bench, "config_reloaded");
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert_eq!(told[0]["generation"], 2);
+}
+
+#[test]
+fn g26_a_broken_script_never_replaces_a_working_one() {
+    let bench = Bench::new();
+    kind(&bench, "no");
+    let server = bench.serve();
+    let before = bench.get("/api/config").ok();
+    let good = bench.read("wiki-browser.lua");
+    for (bad, code) in [
+        ("wb.kind \"x\" {", "syntax"),
+        ("wb.kind \"x\" { about = \"X\", engine = \"none\", timout = \"5m\" }", "unknown-field"),
+        ("error(\"boom\")", "runtime"),
+        ("while true do end", "limit"),
+        (
+            "local e = { type = \"process\", command = { \"/no/such\" }, prompt = \"stdin\" }\n\
+             wb.engine \"e\" (e)\n\
+             wb.kind \"x\" { about = \"X\", engine = \"e\", timeout = \"5m\", prompt = \"p\" }",
+            "reload",
+        ),
+    ] {
+        bench.write("wiki-browser.lua", format!("{good}\n{bad}\n"));
+        let refused = reload(&bench, false);
+        assert_eq!(refused["ok"], false, "{bad}");
+        let codes = refused["trouble"]["errors"].to_string();
+        assert!(codes.contains(code), "{bad}: {codes}");
+        let shown = bench.get("/api/config").ok();
+        assert_eq!(shown["digest"], before["digest"], "{bad}");
+        assert_eq!(shown["script"]["trouble"]["summary"], refused["trouble"]["summary"]);
+        assert_eq!(shown["script"]["generation"], 1);
+        let health = bench.get("/api/health").ok();
+        assert_eq!(health["script"]["trouble"]["summary"], refused["trouble"]["summary"]);
+    }
+    // The command says what is wrong and where, and exits 1; so does `status`.
+    let (code, out, _) = bench.cli(&["reload"]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("there is no program `/no/such`"), "{out}");
+    let (_, out, _) = bench.cli(&["status"]);
+    assert!(out.contains("not reloaded"), "{out}");
+    bench.write("wiki-browser.lua", format!("{good}\n-- mended\n"));
+    let (code, out, _) = bench.cli(&["reload"]);
+    assert_eq!((code, out.contains("generation 2 is in force")), (0, true), "{out}");
+    assert_eq!(bench.get("/api/config").ok()["script"]["trouble"], json!(null));
+    until("one generation is left", || threads(&server) == 2);
+    server.stop();
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_different_and_changes_nothing() {
+    let bench = Bench::new();
+    bench.limits("jobs = 1, grace = \"1s\"");
+    kind(&bench, "no");
+    bench.word_kind("goes", "timeout = \"20s\"", "exit 0");
+    let server = bench.serve();
+    let running = bench.job("waits", json!({"word": "a"}));
+    bench.wait_left("ready.a");
+    let waiting = bench.job("goes", json!({}));
+    bench.limits("jobs = 2, grace = \"3s\"");
+    bench.edit(|lua| lua.replace("wb.kind \"goes\"", "wb.kind \"comes\""));
+    bench.write_script();
+    let script = bench
+        .read("wiki-browser.lua")
+        .replace("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:1\"");
+    bench.write("wiki-browser.lua", &script);
+    let (code, out, err) = bench.cli(&["reload", "--dry-run"]);
+    assert_eq!(code, 0, "{out}{err}");
+    for said in [
+        "removed  kind \"goes\": 1 of its jobs wait, and would fail when they start",
+        "added    kind \"comes\"",
+        "changed  limits",
+        "site.listen takes effect after a restart",
+        "limits.grace takes effect after a restart",
+        "generation 1 stays in force",
+    ] {
+        assert!(out.contains(said), "{said}: {out}");
+    }
+    let shown = bench.get("/api/config").ok();
+    assert_eq!((&shown["script"]["generation"], &shown["limits"]["jobs"]), (&json!(1), &json!(1)));
+    // Then for good: the waiting job starts under the new script, which has no such kind.
+    let done = reload(&bench, false);
+    assert_eq!(done["difference"]["needs_restart"], json!(["site.listen", "limits.grace"]));
+    let job = bench.ended(&waiting);
+    assert_eq!(job["reason"], "kind_changed", "{job:#}");
+    assert!(job["error_tail"].as_str().unwrap().contains("goes"), "{job:#}");
+    assert_eq!(bench.show(&running)["status"], "running");
+    let shown = bench.get("/api/config").ok();
+    assert_eq!(shown["script"]["needs_restart"], json!(["site.listen", "limits.grace"]));
+    assert_eq!((&shown["limits"]["jobs"], &shown["limits"]["grace"]), (&json!(2), &json!("1s")));
+    let_go(&bench, "a");
+    bench.ended(&running);
+    server.stop();
+    let told = events(&bench, "config_reloaded").remove(0);
+    assert_eq!(told["removed_kinds"], json!([{"what": "kind \"goes\"", "waiting": 1}]));
+}
+
+#[test]
+fn a_signal_reloads_and_new_handlers_hear_of_it() {
+    let bench = Bench::new();
+    bench.word_kind("echoes", "timeout = \"20s\"", "exit 0");
+    let server = bench.serve();
+    bench.ended(&bench.job("echoes", json!({})));
+    bench.lua(
+        "wb.on(\"config_reloaded\", function(event)
+           wb.log.info(\"heard of %s by %s\", event.data.generation, event.actor)
+         end)
+         wb.on(\"job_finished\", function(event) wb.log.info(\"heard of a job\") end)\n",
+    );
+    bench.write_script();
+    server.signal("HUP");
+    wait_for("the new handler is told", || {
+        server.log().contains("heard of 2 by system").then_some(())
+    });
+    assert!(!server.log().contains("heard of a job"), "what was before the reload is not told");
+    bench.ended(&bench.job("echoes", json!({})));
+    wait_for("and of what comes", || server.log().contains("heard of a job").then_some(()));
+    server.stop();
+}
+
+#[test]
+fn only_an_admin_who_is_there_may_reload() {
+    let bench = Bench::new();
+    let agent =
+        "echo \"$WB_TOKEN\" > \"$OUT/token\"; while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done";
+    bench.word_kind("asks", "timeout = \"20s\"", agent);
+    let server = bench.serve();
+    let job = bench.job("asks", json!({}));
+    let token = bench.wait_left("token");
+    let ask =
+        |token: &str| bench.send(&Call::post("/api/config/reload", json!({})).token(token)).status;
+    assert_eq!((ask(&token), ask("wbx_none")), (403, 401));
+    assert_eq!(ask(&bench.operator()), 200);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.ended(&job);
+    server.stop();
+}
+
+#[test]
+fn a_script_that_is_watched_is_reloaded_when_it_is_saved() {
+    let bench = Bench::new();
+    bench.word_kind("echoes", "timeout = \"20s\"", "exit 0");
+    bench.write_script();
+    let server = Server::spawn_after(&bench, "set -- --watch; exec \"$0\" serve \"$@\"").ready();
+    bench.lua("-- saved\n");
+    bench.write_script();
+    wait_for("generation 2 is in force", || {
+        (bench.get("/api/config").ok()["script"]["generation"] == 2).then_some(())
+    });
+    server.stop();
+}

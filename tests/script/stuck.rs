@@ -1,0 +1,61 @@
+//! G27 on a real server: functions that do not end cost their call, and at most two threads.
+
+use serde_json::json;
+
+use crate::support::{Bench, wait_for};
+
+/// Takes many seconds inside of one C function, but not for ever.
+const PATTERN: &str = "string.find(string.rep(\"a\", 25), string.rep(\"a?\", 25) .. \
+    string.rep(\"a\", 25) .. \"b\")";
+
+#[test]
+fn g27_two_threads_are_given_up_and_then_everybody_is_told() {
+    let bench = Bench::new();
+    bench.engine("echoes", "exit 0");
+    bench.lua(&format!(
+        "wb.kind \"stuck\" {{ about = \"S\", engine = \"echoes\", timeout = \"20s\",
+           prompt = function() return {PATTERN} or \"never\" end }}
+         wb.kind \"loops\" {{ about = \"L\", engine = \"echoes\", timeout = \"20s\",
+           prompt = function() while true do pcall(function() while true do end end) end end }}
+         wb.kind \"plain\" {{ about = \"P\", engine = \"echoes\", timeout = \"20s\",
+           prompt = function() return \"job=1\" end }}\n"
+    ));
+    let server = bench.serve();
+    let ended = |kind: &str| bench.ended(&bench.job(kind, json!({})));
+    let job = ended("loops");
+    assert_eq!(job["reason"], "prompt_failed", "{job:#}");
+    assert!(job["error_tail"].as_str().unwrap().starts_with("wiki-browser.lua:"), "{job:#}");
+    assert_eq!(ended("plain")["status"], "succeeded");
+    let first = ended("stuck");
+    assert!(first["error_tail"].as_str().unwrap().contains("does not end"), "{first:#}");
+    assert_eq!(ended("plain")["status"], "succeeded", "a fresh thread serves");
+    // A reload has no new threads to give up: the count goes on.
+    let done = bench.post("/api/config/reload", json!({})).ok();
+    assert_eq!(done["ok"], true, "{done:#}");
+    ended("stuck");
+    let off = wait_for("the functions are off", || {
+        let health = bench.get("/api/health").ok();
+        (health["script"]["stuck"] == true).then_some(health)
+    });
+    assert_eq!(
+        (&off["status"], &off["script"]["abandoned_threads"]),
+        (&json!("degraded"), &json!(2))
+    );
+    assert_eq!(bench.get("/api/config").ok()["script_stuck"], true);
+    let (_, out, _) = bench.cli(&["status"]);
+    assert!(out.contains("functions are switched off"), "{out}");
+    let job = ended("plain");
+    assert_eq!(job["reason"], "prompt_failed", "{job:#}");
+    let refused = bench.post("/api/config/reload", json!({})).ok();
+    assert_eq!(refused["ok"], false, "{refused:#}");
+    let metrics = bench.get("/metrics").body;
+    let metrics = metrics.as_str().unwrap();
+    for line in [
+        "wb_script_stuck 1",
+        "wb_script_errors_total{function=\"kind.loops.prompt\"} 1",
+        "wb_script_call_duration_seconds_count{function=\"kind.plain.prompt\"} 2",
+    ] {
+        assert!(metrics.contains(line), "{line}");
+    }
+    server.stop();
+}

@@ -219,7 +219,7 @@ ${this.lua}`);
   // --- the operator, on the socket ---
 
   /** Sends a request as the operator; returns `{status, body}`. */
-  call(method, target, body) {
+  async call(method, target, body) {
     const token = fs.readFileSync(path.join(this.data, "operator.token"), "utf8").trim();
     const headers = { host: "localhost", authorization: `Bearer ${token}` };
     const bytes = body === undefined ? undefined : JSON.stringify(body);

@@ -3,7 +3,7 @@
 //! **Invariant:** a page asks the same flows as the JSON routes, and decides nothing itself.
 //! **Invariant:** what others wrote reaches HTML through the templates' escaping alone.
 
-mod changes;
+mod difference;
 mod documents;
 mod form;
 mod frame;
@@ -13,7 +13,11 @@ mod jobs;
 mod passages;
 mod perspectives;
 mod proposals;
+mod review;
 mod search;
+mod starts;
+mod suggestion;
+mod thread;
 mod time;
 mod topics;
 mod view;
@@ -36,6 +40,8 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         search::routes(site),
         topics::routes(site),
         proposals::routes(site),
+        review::routes(site),
+        thread::routes(site),
         jobs::routes(site),
     ])
 }

@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod edit;
 pub mod export;
 pub mod found;
+pub mod holder;
 pub mod housekeeping;
 pub mod incorporate;
 pub mod inputs;

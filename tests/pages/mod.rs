@@ -1,6 +1,7 @@
 //! The pages on the real server: read, and worked with by forms alone, as a browser does.
 
 mod flow;
+mod holder;
 mod hostile;
 mod reading;
 mod review;

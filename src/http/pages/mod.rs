@@ -8,6 +8,7 @@ mod documents;
 mod form;
 mod frame;
 mod history;
+mod holder;
 mod home;
 mod jobs;
 mod passages;

@@ -9,7 +9,8 @@ use std::ops::Range;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::documents::diff::changes_of;
-use crate::documents::redline::{Lines, Move, Piece, RowSort, compare};
+use crate::documents::redline::words::{self, Part};
+use crate::documents::redline::{Lines, Move, Piece, Row, RowSort, compare};
 
 /// Texts of more bytes together are shown as source only.
 const BYTES_MAX: usize = 1024 * 1024;
@@ -129,11 +130,17 @@ pub fn rendered(old: &str, new: &str) -> Option<Rendered> {
     let (old_text, new_text) = (joined(&olds), joined(&news));
     let (old_lines, new_lines) = (lines(&old_text, &olds), lines(&new_text, &news));
     let made = compare(&old_lines, &new_lines, &hunks);
-    let row = |row: crate::documents::redline::Row| {
-        let old =
-            row.old.map(|it| (&olds[it.number - 1], old_lines.starts[it.number - 1], it.pieces));
-        let new =
-            row.new.map(|it| (&news[it.number - 1], new_lines.starts[it.number - 1], it.pieces));
+    let row = |row: Row| {
+        let (mut old, mut new) = (row.old, row.new);
+        if let (RowSort::Changed, Some(was), Some(is)) = (row.sort, &mut old, &mut new) {
+            // The rows were found in the whole change; what is said of two blocks is about them.
+            let (a, b) = (was.number - 1, is.number - 1);
+            let found = words::compare(&Part::of(&old_lines, &[a]), &Part::of(&new_lines, &[b]));
+            was.pieces = old_lines.marked(a, &found.gone).pieces;
+            is.pieces = new_lines.marked(b, &found.come).pieces;
+        }
+        let old = old.map(|it| (&olds[it.number - 1], old_lines.starts[it.number - 1], it.pieces));
+        let new = new.map(|it| (&news[it.number - 1], new_lines.starts[it.number - 1], it.pieces));
         shown(row.sort, old, new)
     };
     Some(Rendered {
@@ -178,10 +185,10 @@ fn shown(sort: RowSort, old: Side<'_>, new: Side<'_>) -> Option<RenderedRow> {
         (Some((old, ..)), Some((new, ..))) => (old.sort != new.sort).then_some(old.sort),
         _ => None,
     };
-    let pieces = |side: &Side<'_>, mark: Mark| -> Vec<Part> {
+    let pieces = |side: &Side<'_>, mark: Mark| -> Vec<Marked> {
         let Some((block, start, pieces)) = side else { return Vec::new() };
         let cut = |at: usize| (at - start).min(block.text.len());
-        let parts = pieces.iter().map(|it| Part {
+        let parts = pieces.iter().map(|it| Marked {
             range: cut(it.range.start)..cut(it.range.end),
             mark: if it.is_changed { mark } else { Mark::Same },
         });
@@ -210,14 +217,14 @@ fn shown(sort: RowSort, old: Side<'_>, new: Side<'_>) -> Option<RenderedRow> {
 }
 
 /// A part of one block's text.
-struct Part {
+struct Marked {
     range: Range<usize>,
     mark: Mark,
 }
 
 /// Writes two blocks as one: what is gone, what has come, and what is the same once.
-fn merge(was: &Block, gone: &[Part], is: &Block, come: &[Part], spans: &mut Vec<Span>) {
-    let ranges = |all: &[Part]| all.iter().map(|it| it.range.clone()).collect::<Vec<_>>();
+fn merge(was: &Block, gone: &[Marked], is: &Block, come: &[Marked], spans: &mut Vec<Span>) {
+    let ranges = |all: &[Marked]| all.iter().map(|it| it.range.clone()).collect::<Vec<_>>();
     let (mut olds, mut news) = (ranges(gone), ranges(come));
     let (mut a, mut b) = (0, 0);
     loop {
@@ -236,7 +243,7 @@ fn merge(was: &Block, gone: &[Part], is: &Block, come: &[Part], spans: &mut Vec<
                 let count = |text: &str| text.chars().filter(|it| !it.is_whitespace()).count();
                 let words = count(&was.text[olds[a].clone()]).min(count(&is.text[news[b].clone()]));
                 let end = behind(&is.text, &news[b], words);
-                is.spans(&Part { range: news[b].start..end, mark: Mark::Same }, spans);
+                is.spans(&Marked { range: news[b].start..end, mark: Mark::Same }, spans);
                 news[b].start = end;
                 olds[a].start = behind(&was.text, &olds[a], words);
                 a += usize::from(olds[a].is_empty());
@@ -244,7 +251,7 @@ fn merge(was: &Block, gone: &[Part], is: &Block, come: &[Part], spans: &mut Vec<
             }
             (Some(_), None) => a += 1,
             (None, Some(_)) => {
-                is.spans(&Part { range: news[b].clone(), mark: Mark::Same }, spans);
+                is.spans(&Marked { range: news[b].clone(), mark: Mark::Same }, spans);
                 b += 1;
             }
             (None, None) => break,
@@ -268,7 +275,7 @@ fn behind(text: &str, range: &Range<usize>, count: usize) -> usize {
 
 impl Block {
     /// Writes a part of the text, split where it is set otherwise.
-    fn spans(&self, part: &Part, spans: &mut Vec<Span>) {
+    fn spans(&self, part: &Marked, spans: &mut Vec<Span>) {
         let mut at = part.range.start;
         let mut next = self.styles.partition_point(|it| it.0 <= at);
         while at < part.range.end {

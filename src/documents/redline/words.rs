@@ -66,6 +66,15 @@ pub(super) struct Found {
     sizes: (Vec<usize>, Vec<usize>),
 }
 
+impl Found {
+    /// Returns how much of the words of both sides is the same, in hundredths.
+    pub(super) fn share_percent(&self) -> usize {
+        let shared: usize = self.shared.iter().map(|it| it.2).sum();
+        let all: usize = self.sizes.0.iter().chain(&self.sizes.1).sum();
+        200 * shared / all.max(1)
+    }
+}
+
 /// A run of kept tokens: the first of either side, and how many.
 #[derive(Clone, Copy)]
 struct Kept(usize, usize, usize);

@@ -4,6 +4,8 @@
 
 const MODULES = {
   // name in `data-module` → its module, which exports `start(element)`.
+  review: () => import("./review.js"),
+  topic: () => import("./topic.js"),
 };
 
 for (const element of document.querySelectorAll("[data-module]")) {

@@ -481,7 +481,7 @@ mod tests {
         let block = "The bridge over the river is built of steel.";
         let old = format!("{block}\n\n{rest}");
         let html = Difference::of(&old, &format!("{rest}{block}\n\n"), 0).to_string();
-        assert!(html.contains("href=\"#n19\">Moved, to lines 19–20"), "{html}");
+        assert!(html.contains("href=\"#n18\">Moved, to lines 18–19"), "{html}");
         assert!(html.contains("href=\"#o1\">Moved, from lines 1–2"), "{html}");
     }
 }

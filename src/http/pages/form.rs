@@ -61,11 +61,6 @@ fn encoded(path: &str) -> String {
     encoded
 }
 
-/// Returns how events name a document: `source:` and its path, percent-encoded.
-pub(super) fn source_subject(path: &str) -> String {
-    format!("source:{}", document_at(path).trim_start_matches("/d/"))
-}
-
 /// Returns an address with the parameters that are given.
 pub(super) fn address(path: &str, query: &[(&str, Option<&str>)]) -> String {
     let given: Vec<_> = query.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();

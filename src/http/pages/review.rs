@@ -17,6 +17,8 @@ use crate::flows::rework::ReworkRequest;
 use crate::flows::{self, Site};
 use crate::http::pages::difference::{Difference, Reading};
 use crate::http::pages::passages::line_of;
+use crate::http::pages::suggestion::Part;
+use crate::http::pages::thread::Said;
 use crate::http::pages::view::{Fate, Message, ProposalView, Revision, TopicView, read};
 use crate::http::pages::visible::Visible;
 use crate::http::pages::words::Tone;
@@ -43,7 +45,7 @@ struct ProposalPage {
     /// The rendered view, if it is asked for and the texts are not too large for it.
     reading: Option<Reading>,
     /// The beginning and the end of the thread.
-    asked: Vec<Message>,
+    asked: Vec<Said>,
     /// How many messages stand between these.
     left_out: usize,
     quote: Option<String>,
@@ -240,14 +242,16 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     };
     let topic: TopicId = view.topic.id.parse()?;
     let thread: TopicView = read(flows::topics::show(&site, &caller, &topic).await?)?;
+    let quote = view.topic.anchor.as_ref().map(|it| it.quote.clone());
     let (asked, left_out) = excerpt(thread.messages);
+    let asked = asked.into_iter().map(|it| Said::of(it, quote.as_deref())).collect();
     let maker = maker(&site, &caller, view.proposal.job_id.as_deref()).await?;
     let is_rendered = query.view.as_deref() == Some("rendered");
     let fates = view.fate.iter().map(|it| fate(it, &view.text)).collect();
     reply::page(&ProposalPage {
         difference: Difference::of(&old, &view.text, query.from.unwrap_or(0)),
         reading: if is_rendered { Reading::of(&old, &view.text) } else { None },
-        quote: view.topic.anchor.as_ref().map(|it| it.quote.clone()),
+        quote,
         subject: subject(&view)?,
         frame,
         query,

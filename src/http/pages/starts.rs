@@ -4,20 +4,17 @@ use serde_json::{Map, Value, json};
 use warp::reply::Response;
 
 use crate::base::{Error, Result, TopicId};
-use crate::flows::jobs::{JobQuery, JobRequest};
+use crate::flows::jobs::JobRequest;
 use crate::flows::{self, Site};
 use crate::http::pages::form;
-use crate::http::pages::view::{Job, List, Topic, read};
+use crate::http::pages::view::Topic;
 use crate::http::{Call, reply};
-use crate::people::Caller;
 use crate::script::{Input, InputType, Kind, Produces};
 
 /// A form with the text of an input.
 const BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
 /// What stands before the name of an input in a form.
 const PREFIX: &str = "input.";
-/// Jobs of a Source that are looked at for one that stands in the way.
-const JOBS_SEEN: u32 = 20;
 
 /// A kind that a Topic can be given to.
 pub(super) struct Start {
@@ -27,8 +24,8 @@ pub(super) struct Start {
     pub(super) is_several: bool,
     /// What a person gives it beside the Topic.
     pub(super) fields: Vec<Field>,
-    /// The job that has to end first.
-    pub(super) held_by: Option<Holder>,
+    /// Whether its jobs need the document for themselves.
+    pub(super) takes_source: bool,
 }
 
 impl Start {
@@ -36,14 +33,6 @@ impl Start {
     pub(super) fn asks(&self) -> bool {
         self.fields.iter().any(|it| it.is_required)
     }
-}
-
-/// A job that works on what a new one would work on.
-#[derive(Clone)]
-pub(super) struct Holder {
-    pub(super) id: String,
-    pub(super) kind: String,
-    pub(super) status: String,
 }
 
 /// An input as a field of a form.
@@ -64,52 +53,20 @@ pub(super) struct Field {
 }
 
 /// Returns the kinds that a Topic can be given to, each with its form.
-pub(super) async fn starts(
-    site: &Site,
-    caller: &Caller,
-    topic: &Topic,
-    others: &[Topic],
-) -> Result<Vec<Start>> {
-    let active = active_jobs(site, caller, &topic.source_path).await?;
+pub(super) async fn starts(site: &Site, others: &[Topic]) -> Vec<Start> {
     // A folder that cannot be read leaves the name to be typed; the job's start says what is wrong.
     let personas = flows::personas::all(site).await.unwrap_or_default();
     let personas: Vec<String> =
         personas.into_iter().filter(|it| it.found.is_ok()).map(|it| it.name).collect();
     let taking = site.config.kinds.values().filter_map(|it| Some((it, topic_input(it)?)));
-    let start = |(kind, own): (&Kind, &Input)| {
-        let lane = lane(kind, own, topic);
-        let holder = active.iter().find(|job| lane.is_some() && job.lane == lane);
-        Start {
-            name: kind.name.clone(),
-            about: kind.about.clone(),
-            is_several: takes_several(kind),
-            fields: asked(kind, own).map(|it| field(it, others, &personas)).collect(),
-            held_by: holder.map(|it| Holder {
-                id: it.id.clone(),
-                kind: it.kind.clone(),
-                status: it.status.clone(),
-            }),
-        }
+    let start = |(kind, own): (&Kind, &Input)| Start {
+        name: kind.name.clone(),
+        about: kind.about.clone(),
+        is_several: takes_several(kind),
+        fields: asked(kind, own).map(|it| field(it, others, &personas)).collect(),
+        takes_source: takes_source(kind, own),
     };
-    Ok(taking.map(start).collect())
-}
-
-/// Returns the jobs of a Source that have not ended.
-pub(super) async fn active_jobs(site: &Site, caller: &Caller, path: &str) -> Result<Vec<Job>> {
-    let mut active = Vec::new();
-    for status in ["running", "queued"] {
-        let query = JobQuery {
-            source_path: Some(path.parse()?),
-            status: Some(status.to_owned()),
-            kind: None,
-            topic_id: None,
-            after: None,
-            limit: Some(JOBS_SEEN),
-        };
-        let found: List<Job> = read(flows::jobs::list(site, caller, query).await?)?;
-        active.extend(found.items);
-    }
-    Ok(active)
+    taking.map(start).collect()
 }
 
 fn takes_several(kind: &Kind) -> bool {
@@ -127,16 +84,10 @@ fn asked<'k>(kind: &'k Kind, own: &'k Input) -> impl Iterator<Item = &'k Input> 
     kind.inputs.iter().filter(move |it| !is_given(it))
 }
 
-/// Returns the lane that a job on this Topic would take, as far as it follows from the Topic.
-fn lane(kind: &Kind, own: &Input, topic: &Topic) -> Option<String> {
-    let input = kind.input(kind.lane.as_ref()?)?;
-    match input.ty {
-        InputType::Topic if input.name == own.name => Some(topic.id.clone()),
-        InputType::Source if input.from.as_ref() == Some(&own.name) => {
-            Some(topic.source_path.clone())
-        }
-        _ => None,
-    }
+/// Returns whether the lane of a kind is the document of the Topic.
+fn takes_source(kind: &Kind, own: &Input) -> bool {
+    let lane = kind.lane.as_ref().and_then(|it| kind.input(it));
+    lane.is_some_and(|it| it.ty == InputType::Source && it.from.as_ref() == Some(&own.name))
 }
 
 fn field(input: &Input, others: &[Topic], personas: &[String]) -> Field {

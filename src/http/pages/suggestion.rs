@@ -27,11 +27,10 @@ pub(super) fn parts(prefix: &str, body: &str, words: Option<&str>) -> Vec<Part> 
         }
         count += 1;
         let name = format!("{prefix}-{count}-");
-        let inner = inner.strip_suffix('\n').unwrap_or(&inner);
-        // A last line break of the words is none that a suggestion could change.
-        let ending = if words.ends_with('\n') { "\n" } else { "" };
-        let new = format!("{inner}{ending}");
-        parts.push(Part::Suggestion(Box::new(Difference::named(&name, words, &new, 0))));
+        // Compared as lines: that words end without a line break is nothing to be told.
+        let line = |text: &str| format!("{}\n", text.trim_end_matches('\n'));
+        let made = Difference::named(&name, &line(words), &line(&inner), 0);
+        parts.push(Part::Suggestion(Box::new(made)));
         plain_from = range.end;
     }
     let text = body[plain_from..].trim_start_matches('\n');

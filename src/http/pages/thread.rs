@@ -10,6 +10,7 @@ use crate::documents::{Selection, TopicStatus, placement};
 use crate::flows::reattach::ReattachRequest;
 use crate::flows::topics::{MessageRequest, ReasonRequest, TopicQuery};
 use crate::flows::{self, Site};
+use crate::http::pages::holder::{self, Holder};
 use crate::http::pages::passages::{self, line_of};
 use crate::http::pages::starts::{self, Start};
 use crate::http::pages::suggestion::{self, Part};
@@ -43,6 +44,8 @@ struct TopicPage {
     jobs: Vec<Worked>,
     more_jobs: usize,
     kinds: Vec<Start>,
+    /// The job that has to end before another one of the document is started.
+    holder: Option<Holder>,
     /// The other open Topics of its document.
     others: Vec<Topic>,
 }
@@ -71,9 +74,17 @@ struct Passage {
 }
 
 /// A message as it is shown.
-struct Said {
-    message: Message,
-    parts: Vec<Part>,
+pub(super) struct Said {
+    pub(super) message: Message,
+    pub(super) parts: Vec<Part>,
+}
+
+impl Said {
+    /// Shows a message of a Topic on some words.
+    pub(super) fn of(message: Message, words: Option<&str>) -> Said {
+        let name = format!("m{}", message.sequence);
+        Said { parts: suggestion::parts(&name, &message.body, words), message }
+    }
 }
 
 /// A job as it is shown in the thread's place.
@@ -165,10 +176,9 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let mut jobs: Vec<Job> = found;
     jobs.sort_by_key(|it| !it.is_active());
     let jobs = jobs.into_iter().take(shown).map(|it| Worked::of(it, frame.now())).collect();
-    let messages = std::mem::take(&mut view.messages).into_iter().map(|it| Said {
-        parts: suggestion::parts(&format!("m{}", it.sequence), &it.body, anchored.as_deref()),
-        message: it,
-    });
+    let messages = std::mem::take(&mut view.messages);
+    let messages = messages.into_iter().map(|it| Said::of(it, anchored.as_deref()));
+    let holder = holder::of(&site, &caller, &path).await?;
     let query = TopicQuery {
         source_path: Some(path),
         status: Some(TopicStatus::Open.to_string()),
@@ -182,7 +192,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     places.reverse();
     places.truncate(PLACES_SHOWN);
     reply::page(&TopicPage {
-        kinds: starts::starts(&site, &caller, &view.topic, &others).await?,
+        kinds: starts::starts(&site, &others).await,
+        holder,
         messages: messages.collect(),
         frame,
         view,
@@ -198,16 +209,18 @@ async fn show(site: Site, call: Call) -> Result<Response> {
 fn passage(text: &str, range: std::ops::Range<usize>) -> Option<Passage> {
     let (before, words, after) =
         (text.get(..range.start)?, text.get(range.clone())?, text.get(range.end..)?);
-    let cut = before.char_indices().rev().nth(AROUND_CHARS_MAX).map(|(at, _)| at);
-    let mut lead = &before[cut.unwrap_or(0)..];
-    if cut.is_some() {
-        // A line or a word that was cut is left out.
-        let from = lead.find('\n').or_else(|| lead.find(' ')).map_or(0, |it| it + 1);
-        lead = &lead[from..];
+    // The rest of its paragraph; of a long one what is near.
+    let start = before.rfind("\n\n").map_or(0, |it| it + 2);
+    let cut = before.char_indices().rev().nth(AROUND_CHARS_MAX).map_or(0, |(at, _)| at);
+    let mut lead = &before[start.max(cut)..];
+    let is_cut = cut > start;
+    if is_cut {
+        lead = lead.find(' ').map_or(lead, |it| &lead[it + 1..]);
     }
-    let mark = if cut.is_some() { "… " } else { "" };
+    let mark = if is_cut { "… " } else { "" };
+    let after = after.find("\n\n").map_or(after, |end| &after[..end]);
     Some(Passage {
-        before: Visible(format!("{mark}{}", lead.trim_start())),
+        before: Visible(format!("{mark}{lead}")),
         words: Visible(words::beginning(words, WORDS_CHARS_MAX)),
         after: Visible(words::beginning(after.trim_end(), AROUND_CHARS_MAX)),
         line: line_of(text, range.start),
@@ -268,11 +281,11 @@ mod tests {
 
     #[test]
     fn words_are_shown_with_what_stands_around_them() {
-        let text = format!("{}\nbefore the words after it\n", "long line ".repeat(100));
+        let text = format!("# Head\n\n{}before the words after it\n\nOther\n", "long ".repeat(200));
         let start = text.find("the words").unwrap();
         let found = passage(&text, start..start + 9).unwrap();
-        assert_eq!((found.words.0.as_str(), found.line), ("the words", 2));
-        assert_eq!(found.before.0, "… before ");
+        assert_eq!((found.words.0.as_str(), found.line), ("the words", 3));
+        assert!(found.before.0.starts_with("… long long") && found.before.0.ends_with("before "));
         assert_eq!(found.after.0, " after it");
         assert!(passage("ü", 1..2).is_none(), "not within a character");
     }

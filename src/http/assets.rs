@@ -3,26 +3,27 @@
 //! **Invariant:** an address names a version of all files together, so a browser keeps what it has
 //! for ever, and modules that import each other are of one version.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use flate2::Compression;
-use flate2::write::GzEncoder;
 use hyper::StatusCode;
 use hyper::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderValue, IF_NONE_MATCH, VARY,
 };
+use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Error, Result};
-use crate::http::{Call, get, reply};
+use crate::http::squeeze::{gzip, takes_gzip};
+use crate::http::{Call, Edge, any_of, get, reply};
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 /// Where the files of this version of the program are.
 pub(super) const ADDRESS: &str = concat!("/assets/", env!("WB_ASSETS_VERSION"));
-const VERSION: &str = env!("WB_ASSETS_VERSION");
+/// Changes with any of them, and so with the program.
+pub(super) const VERSION: &str = env!("WB_ASSETS_VERSION");
 /// The name under which all sheets are one.
 const SHEET: &str = "wb.css";
 
@@ -34,11 +35,47 @@ struct Asset {
     gzip: Vec<u8>,
 }
 
-pub(super) fn routes() -> BoxedFilter<(Response,)> {
+pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     let assets: Arc<[Asset]> = assets().into();
-    get("/assets/{version}/{name}", &assets, async |assets: Arc<[Asset]>, call| {
-        asset(&assets, &call)
-    })
+    any_of([
+        get("/assets/{version}/{name}", &assets, async |assets: Arc<[Asset]>, call| {
+            asset(&assets, &call)
+        }),
+        get("/site.webmanifest", edge, async |edge: Edge, _| manifest(&edge.gate.site_name)),
+        get("/offline.js", &assets, async |assets: Arc<[Asset]>, _| worker(&assets)),
+    ])
+}
+
+/// What a phone needs to put the site among its programs.
+fn manifest(name: &str) -> Result<Response> {
+    let icon = |file: &str, sizes: &str, kind: &str, purpose: &str| {
+        json!({
+            "src": format!("{ADDRESS}/{file}"), "sizes": sizes, "type": kind, "purpose": purpose,
+        })
+    };
+    let manifest = json!({
+        "id": "/", "name": name, "short_name": name, "start_url": "/", "scope": "/",
+        "display": "standalone", "background_color": "#fbf8f2", "theme_color": "#fbf8f2",
+        "icons": [
+            icon("icon.svg", "any", "image/svg+xml", "any"),
+            icon("icon-192.png", "192x192", "image/png", "any maskable"),
+            icon("icon-512.png", "512x512", "image/png", "any maskable"),
+        ],
+    });
+    let bytes = serde_json::to_vec(&manifest)
+        .map_err(|cause| Error::internal("the manifest is not JSON").source(cause))?;
+    Ok(reply::typed(StatusCode::OK, "application/manifest+json", bytes))
+}
+
+/// The worker that shows a page while nothing can be reached. It stands at the top, because a
+/// worker serves what is below it; it may fetch from here and nowhere else.
+fn worker(assets: &[Asset]) -> Result<Response> {
+    let found = assets.iter().find(|it| it.name == "offline.js");
+    let found = found.ok_or_else(|| Error::internal("there is no worker"))?;
+    let script = [format!("const ASSETS = \"{ADDRESS}\";\n").as_bytes(), &found.plain].concat();
+    let mut response = reply::typed(StatusCode::OK, found.kind, script);
+    response.extensions_mut().insert(reply::Worker);
+    Ok(response)
 }
 
 /// Returns all files, the sheets as one.
@@ -59,7 +96,12 @@ fn assets() -> Vec<Asset> {
 
 impl Asset {
     fn new(name: &str, plain: Vec<u8>) -> Asset {
-        Asset { name: name.to_owned(), kind: kind_of(name), gzip: gzip(&plain), plain }
+        Asset {
+            name: name.to_owned(),
+            kind: kind_of(name),
+            gzip: gzip(&plain, Compression::best()),
+            plain,
+        }
     }
 }
 
@@ -68,18 +110,10 @@ fn kind_of(name: &str) -> &'static str {
         "css" => "text/css; charset=utf-8",
         "js" => "text/javascript; charset=utf-8",
         "svg" => "image/svg+xml",
+        "html" => "text/html; charset=utf-8",
         "png" => "image/png",
         "webmanifest" => "application/manifest+json",
         _ => "application/octet-stream",
-    }
-}
-
-/// Returns bytes compressed; writing to memory does not fail.
-fn gzip(plain: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    match encoder.write_all(plain).and_then(|()| encoder.finish()) {
-        Ok(bytes) => bytes,
-        Err(_) => Vec::new(),
     }
 }
 
@@ -111,28 +145,9 @@ fn asset(assets: &[Asset], call: &Call) -> Result<Response> {
     Ok(response)
 }
 
-/// Whether a client says that it reads gzip.
-fn takes_gzip(header: Option<&str>) -> bool {
-    header.unwrap_or_default().split(',').any(|part| {
-        let (name, weight) = part.split_once(';').unwrap_or((part, ""));
-        let is_refused = weight.trim().strip_prefix("q=").is_some_and(|it| it.trim() == "0");
-        name.trim().eq_ignore_ascii_case("gzip") && !is_refused
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_client_gets_gzip_only_if_it_says_so() {
-        for yes in ["gzip", "deflate, GZIP;q=0.5", "br, gzip"] {
-            assert!(takes_gzip(Some(yes)), "{yes}");
-        }
-        for no in [None, Some(""), Some("br"), Some("gzip;q=0"), Some("xgzip")] {
-            assert!(!takes_gzip(no), "{no:?}");
-        }
-    }
 
     #[test]
     fn the_sheets_are_one_and_the_tokens_come_first() {

@@ -10,17 +10,21 @@ mod frame;
 mod history;
 mod holder;
 mod home;
+mod icon;
 mod jobs;
+mod look;
 mod passages;
 mod perspectives;
 mod proposals;
 mod review;
 mod search;
+mod settings;
 mod starts;
 mod suggestion;
 mod thread;
 mod time;
 mod topics;
+mod trouble;
 mod view;
 mod visible;
 mod words;
@@ -32,6 +36,8 @@ use crate::flows::Site;
 use crate::http::any_of;
 
 pub(super) use frame::Frame;
+pub(super) use icon::Icon;
+pub(super) use look::Look;
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
@@ -39,6 +45,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         documents::routes(site),
         perspectives::routes(site),
         search::routes(site),
+        settings::routes(site),
         topics::routes(site),
         proposals::routes(site),
         review::routes(site),

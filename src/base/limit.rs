@@ -6,6 +6,12 @@ use crate::base::{Error, Result};
 
 /// Longest path of a Source, in bytes (below Linux's PATH_MAX of 4,096).
 pub const SOURCE_PATH_BYTES_MAX: usize = 1_024;
+/// Largest Markdown text that is shown rendered; what is larger is shown as its lines, in bytes.
+pub const RENDERED_TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// Most bytes of rendered texts that are kept.
+pub const RENDERED_KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Largest image of the repository that is shown, in bytes.
+pub const IMAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Largest Source that is read, proposed or committed, in bytes.
 pub const SOURCE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Longest message of a Topic, in bytes.
@@ -288,6 +294,9 @@ limits! {
     KEYS_KEPT_MAX "answers" "(oldest forgotten)" "answers kept under an Idempotency-Key";
     SOURCE_PATH_BYTES_MAX "bytes" "bad_path" "the path of a Source";
     SOURCE_BYTES_MAX "bytes" "too_large" "a Source, also a proposed one";
+    RENDERED_TEXT_BYTES_MAX "bytes" "(lines)" "a Markdown text that is shown rendered";
+    RENDERED_KEPT_BYTES_MAX "bytes" "(oldest dropped)" "rendered texts that are kept";
+    IMAGE_BYTES_MAX "bytes" "too_large" "an image of the repository that is shown";
     TITLE_BYTES_MAX "bytes" "too_large" "the title of a Topic";
     MESSAGE_BYTES_MAX "bytes" "too_large" "a message";
     JOB_MESSAGES_MAX "messages" "too_many_messages" "messages of a job in a Topic";

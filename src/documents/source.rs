@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::limit::{IMAGE_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{BlobId, Error, Result, SourcePath, fault};
 use crate::documents::git::{Change, Conversion, IndexEntry, Repo, blocking};
 use crate::process::Root;
@@ -212,6 +212,17 @@ impl Repo {
         self.require_match(path)?;
         let (bytes, _) = self.read_working(path, SOURCE_BYTES_MAX).await?;
         Ok((self.hash(&bytes), text_of(path, bytes)?))
+    }
+
+    /// Returns an image that documents show, as it is in the working tree: any plain file that git
+    /// tracks, whether a glob names it or not. Whether it is an image, the caller knows.
+    ///
+    /// # Errors
+    /// As [`Repo::source`]; `not_found` for a file that git does not track.
+    pub async fn image(&self, path: &SourcePath) -> Result<Vec<u8>> {
+        let read = self.read_working(path, IMAGE_BYTES_MAX).await;
+        let entry = self.known_entry(path).await?;
+        Ok(tracked_file(path, entry, read)?.1)
     }
 
     /// Refuses a Source that an approval could not write, with the reason.

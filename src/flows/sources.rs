@@ -89,6 +89,25 @@ pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
     }))
 }
 
+/// Returns the present text of a Source with its version.
+///
+/// # Errors
+/// As [`show`].
+pub async fn text(site: &Site, caller: &Caller, path: &SourcePath) -> Result<(BlobId, String)> {
+    require_read(site, caller, path).await?;
+    site.repo.present(path).await
+}
+
+/// Returns the bytes of a file that git tracks: an image that documents show.
+///
+/// # Errors
+/// `forbidden` for a job; `not_found` for a file that git does not track; `too_large`;
+/// `invalid` with code `path_is_link` or `not_a_file`.
+pub async fn image(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<u8>> {
+    caller.person()?;
+    site.repo.image(path).await
+}
+
 pub(super) async fn require_read(site: &Site, caller: &Caller, path: &SourcePath) -> Result<()> {
     let Caller::Job { id, .. } = caller else { return Ok(()) };
     let id = id.clone();

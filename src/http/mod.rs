@@ -16,6 +16,7 @@ mod health;
 mod jobs;
 mod listen;
 mod login;
+mod markdown;
 mod me;
 mod metrics;
 mod operations;
@@ -25,6 +26,8 @@ mod pages;
 mod people;
 mod perspectives;
 mod proposals;
+mod raw;
+mod rendered;
 pub mod reply;
 mod route;
 mod search;
@@ -178,8 +181,11 @@ pub fn routes(edge: &Edge, lanes: &Capacities) -> BoxedFilter<(Response,)> {
 
 /// Returns the routes of the whole site.
 pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> {
+    let renderer = markdown::Renderer::load();
     any_of([
         routes(edge, site.queue.capacities()),
+        rendered::routes(site, &renderer),
+        raw::routes(site),
         sources::routes(site),
         search::routes(site),
         topics::routes(site),
@@ -190,6 +196,6 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         operations::routes(site),
         perspectives::routes(site),
         metrics::routes(edge, site),
-        pages::routes(site),
+        pages::routes(site, &renderer),
     ])
 }

@@ -116,10 +116,17 @@ pub fn ok<T: Serialize>(value: &T) -> Result<Response> {
 /// # Errors
 /// `internal` if the template fails.
 pub fn page<T: Template>(template: &T) -> Result<Response> {
-    let html = template
-        .render()
-        .map_err(|cause| Error::internal("a page cannot be written").source(cause))?;
-    Ok(typed(StatusCode::OK, "text/html; charset=utf-8", html.into_bytes()))
+    Ok(html(template.render().map_err(unwritten)?))
+}
+
+/// Returns a page, or parts of one, that templates have written.
+pub(super) fn html(text: String) -> Response {
+    typed(StatusCode::OK, "text/html; charset=utf-8", text.into_bytes())
+}
+
+/// Returns the error of a template.
+pub(super) fn unwritten(cause: askama::Error) -> Error {
+    Error::internal("a page cannot be written").source(cause)
 }
 
 /// Returns a redirect that makes the browser GET another path of the site.

@@ -37,6 +37,7 @@ fn hostile_text_is_shown_and_never_obeyed() {
         "/d".to_owned(),
         format!("/d?{}", serde_urlencoded::to_string([("query", HOSTILE)]).unwrap()),
         "/d/notes.md".to_owned(),
+        "/d/notes.md?text=1".to_owned(),
         "/d/docs/%22%3E%3Cscript%3E.md".to_owned(),
         "/topics".to_owned(),
         "/topics?source_path=docs%2F%22%3E%3Cscript%3E.md".to_owned(),

@@ -9,6 +9,7 @@ const MODULES = {
   // name in `data-module` → its module, which exports `start(element)`.
   review: () => import("./review.js"),
   topic: () => import("./topic.js"),
+  reader: () => import("./reader.js"),
 };
 
 const started = new WeakMap();

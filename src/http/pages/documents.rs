@@ -1,22 +1,25 @@
-//! The list of documents, and a document as text with its open Topics beside it.
+//! The list of documents, and a document: rendered, or as its lines, with its open Topics.
 
 use askama::Template;
 use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{ErrorKind, Result, SourcePath};
+use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
+use crate::base::{BlobId, ErrorKind, Result, SourcePath};
 use crate::flows::sources::{HistoryQuery, SourceQuery};
 use crate::flows::{self, Site};
-use crate::http::pages::passages::{self, Line};
+use crate::http::markdown::Renderer;
+use crate::http::pages::passages::{self, LINES_MAX, Line};
 use crate::http::pages::perspectives::{self, Tab};
+use crate::http::pages::reader::{self, Reading};
 use crate::http::pages::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
 use crate::http::pages::visible::Visible;
 use crate::http::pages::{Frame, form, history, words};
+use crate::http::rendered::is_markdown;
 use crate::http::{Call, any_of, get, reply};
+use crate::people::Caller;
 
-/// Lines of a document on one page.
-pub(super) const LINES_MAX: usize = 4_000;
 /// Commits under a document.
 const COMMITS: u32 = 5;
 /// Characters of a quote beside the text.
@@ -33,7 +36,7 @@ struct DocumentsPage {
 }
 
 #[derive(Template)]
-#[template(path = "document.html")]
+#[template(path = "document-lines.html")]
 struct DocumentPage {
     frame: Frame,
     source: SourceView,
@@ -44,16 +47,28 @@ struct DocumentPage {
     later: Option<usize>,
     commits: Vec<CommitRow>,
     tabs: Vec<Tab>,
+    /// Whether it could be rendered too.
+    is_markdown: bool,
+    /// Whether it is too large to be.
+    is_large: bool,
 }
 
 impl DocumentPage {
+    /// Puts some lines on the page, the first of which has this number.
+    fn fill(&mut self, from: usize) {
+        passages::sort(&mut self.source.topics);
+        let to = from.saturating_add(LINES_MAX);
+        let (lines, total) = passages::lines(&self.source.text, &self.source.topics, from..to);
+        self.earlier = (from > 1).then(|| from.saturating_sub(LINES_MAX).max(1));
+        self.later = (to <= total).then_some(to);
+        (self.lines, self.lines_total) = (lines, total);
+    }
+
     /// Returns the line where the words of a Topic begin, and where that line is.
     fn line(&self, topic: &Topic) -> Option<(usize, String)> {
         let place = passages::place(topic)?;
         let line = passages::line_of(&self.source.text, place.start);
-        let first = (line - 1) / LINES_MAX * LINES_MAX + 1;
-        let page = if first > 1 { format!("?from={first}") } else { String::new() };
-        Some((line, format!("{}{page}#L{line}", self.address)))
+        Some((line, passages::line_at(&self.address, line)))
     }
 }
 
@@ -62,13 +77,18 @@ impl DocumentPage {
 struct From {
     from: Option<usize>,
     view: Option<String>,
+    /// Whether its lines are asked for.
+    text: Option<String>,
     /// Whether its history is asked for instead, whatever stands there.
     history: Option<String>,
     after: Option<String>,
 }
 
-pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
-    any_of([get("/d", site, list), get("/d/{*path}", site, show)])
+type Desk = (Site, Renderer);
+
+pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
+    let desk: Desk = (site.clone(), renderer.clone());
+    any_of([get("/d", site, list), get("/d/{*path}", &desk, show)])
 }
 
 async fn list(site: Site, call: Call) -> Result<Response> {
@@ -86,41 +106,52 @@ async fn list(site: Site, call: Call) -> Result<Response> {
     reply::page(&DocumentsPage { frame, query, documents: found.items, is_first, next })
 }
 
-async fn show(site: Site, call: Call) -> Result<Response> {
+async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
     let (frame, caller) = Frame::of(&site, &call, "/d")?;
     let path: SourcePath = call.param("path")?;
-    let From { from, view, history, after } = call.query()?;
+    let From { from, view, text, history, after } = call.query()?;
     if let Some(persona) = view {
-        return perspectives::show(&site, (frame, caller), path, persona, from).await;
+        let asked = perspectives::Asked { path, persona, from };
+        return perspectives::show(&site, &renderer, (frame, caller), asked).await;
     }
     if history.is_some() {
         return history::show(&site, (frame, caller), path, after).await;
     }
-    let mut source: SourceView = read(flows::sources::show(&site, &caller, &path).await?)?;
-    passages::sort(&mut source.topics);
-    let from = from.unwrap_or(1).max(1);
-    let to = from.saturating_add(LINES_MAX);
-    let (lines, lines_total) = passages::lines(&source.text, &source.topics, from..to);
-    let query = HistoryQuery { path: path.clone(), after: None, limit: Some(COMMITS) };
-    let history = flows::sources::history(&site, &caller, query).await;
-    let commits = match history {
-        Ok(found) => read::<List<CommitRow>>(found)?.items,
-        // A document that is in the index alone has no history; it can be read all the same.
-        Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => {
-            Vec::new()
-        }
-        Err(cause) => return Err(cause),
-    };
+    let source: SourceView = read(flows::sources::show(&site, &caller, &path).await?)?;
+    let commits = commits(&site, &caller, &path).await?;
     let tabs = perspectives::tabs(&site, &caller, &path).await;
-    reply::page(&DocumentPage {
+    let is_markdown = is_markdown(&source.path);
+    let is_large = source.text.len() > RENDERED_TEXT_BYTES_MAX;
+    if is_markdown && !is_large && text.is_none() && from.is_none() {
+        let blob: BlobId = source.blob.parse()?;
+        let rendered = renderer.source(&source.path, &blob, &source.text).await?;
+        return reader::show(&call, Reading { frame, source, rendered, tabs, commits });
+    }
+    let mut page = DocumentPage {
         frame,
         tabs,
         address: form::document_at(&source.path),
-        earlier: (from > 1).then(|| from.saturating_sub(LINES_MAX).max(1)),
-        later: (to <= lines_total).then_some(to),
-        lines,
-        lines_total,
+        earlier: None,
+        later: None,
+        lines: Vec::new(),
+        lines_total: 0,
         commits,
+        is_markdown,
+        is_large,
         source,
-    })
+    };
+    page.fill(from.unwrap_or(1).max(1));
+    reply::page(&page)
+}
+
+async fn commits(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<CommitRow>> {
+    let query = HistoryQuery { path: path.clone(), after: None, limit: Some(COMMITS) };
+    match flows::sources::history(site, caller, query).await {
+        Ok(found) => Ok(read::<List<CommitRow>>(found)?.items),
+        // A document that is in the index alone has no history; it can be read all the same.
+        Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => {
+            Ok(Vec::new())
+        }
+        Err(cause) => Err(cause),
+    }
 }

@@ -34,7 +34,7 @@ pub(super) fn answer<T>(
 }
 
 /// Returns the address of a document's page.
-pub(super) fn document_at(path: &str) -> String {
+pub(in crate::http) fn document_at(path: &str) -> String {
     format!("/d/{}", encoded(path))
 }
 

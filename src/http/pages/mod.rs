@@ -1,7 +1,8 @@
 //! The pages for people: rendered here, working as links and forms, without a script.
 //!
 //! **Invariant:** a page asks the same flows as the JSON routes, and decides nothing itself.
-//! **Invariant:** what others wrote reaches HTML through the templates' escaping alone.
+//! **Invariant:** what others wrote reaches HTML through the templates' escaping and through
+//! `markdown` alone.
 
 mod difference;
 mod documents;
@@ -16,6 +17,7 @@ mod look;
 mod passages;
 mod perspectives;
 mod proposals;
+mod reader;
 mod review;
 mod search;
 mod settings;
@@ -34,15 +36,18 @@ use warp::reply::Response;
 
 use crate::flows::Site;
 use crate::http::any_of;
+use crate::http::markdown::Renderer;
 
+pub(super) use form::document_at;
 pub(super) use frame::Frame;
 pub(super) use icon::Icon;
 pub(super) use look::Look;
+pub(super) use visible::odd;
 
-pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
     any_of([
         home::routes(site),
-        documents::routes(site),
+        documents::routes(site, renderer),
         perspectives::routes(site),
         search::routes(site),
         settings::routes(site),

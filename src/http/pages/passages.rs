@@ -5,11 +5,16 @@ use std::ops::Range;
 use crate::http::pages::view::Topic;
 use crate::http::pages::visible::Visible;
 
+/// Lines of a document on one page.
+pub(super) const LINES_MAX: usize = 4_000;
+
 /// A line of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     /// Its number, from 1.
     pub(super) number: usize,
+    /// Its first byte in the text.
+    pub(super) start: usize,
     /// Which Topics begin here.
     pub(super) notes: Vec<Note>,
     /// Its text.
@@ -43,6 +48,13 @@ pub(super) fn sort(topics: &mut [Topic]) {
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     before.iter().filter(|it| **it == b'\n').count() + 1
+}
+
+/// Returns the address of a line of the document at an address.
+pub(super) fn line_at(address: &str, line: usize) -> String {
+    let first = (line - 1) / LINES_MAX * LINES_MAX + 1;
+    let page = if first > 1 { format!("from={first}") } else { "text=1".to_owned() };
+    format!("{address}?{page}#L{line}")
 }
 
 /// Returns the bytes of a Topic in the present text, if its words have a place there.
@@ -79,6 +91,7 @@ pub(super) fn lines(text: &str, topics: &[Topic], wanted: Range<usize>) -> (Vec<
         let ranges: Vec<&Range<usize>> = touching.iter().map(|(_, _, it)| it).collect();
         lines.push(Line {
             number: total,
+            start: whole.start,
             notes: notes.collect(),
             pieces: pieces(shown, whole.start, &ranges),
         });

@@ -6,11 +6,13 @@ use tracing::warn;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
 use crate::base::{Result, SourcePath};
 use crate::flows::perspectives::{ViewQuery, ViewRequest};
 use crate::flows::{self, Site};
+use crate::http::markdown::{Html, Renderer};
 use crate::http::pages::holder::{self, Holder};
-use crate::http::pages::passages::{self, Line};
+use crate::http::pages::passages::{self, LINES_MAX, Line};
 use crate::http::pages::time::At;
 use crate::http::pages::view::{List, read};
 use crate::http::pages::visible::Visible;
@@ -19,8 +21,6 @@ use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, post, reply};
 use crate::people::Caller;
 
-/// Lines of a view on one page.
-const LINES_MAX: usize = 4_000;
 const FORM_BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// How things stand with one persona's view of a document.
@@ -77,6 +77,8 @@ struct PerspectivePage {
     address: String,
     tabs: Vec<Tab>,
     tab: Tab,
+    /// The view as it is read; one that is too large is shown as its lines.
+    html: Option<Html>,
     holder: Option<Holder>,
     lines: Vec<Line>,
     lines_total: usize,
@@ -118,14 +120,21 @@ pub(super) async fn tabs(site: &Site, caller: &Caller, path: &SourcePath) -> Vec
     })
 }
 
+/// Which view is asked for, and from which line if not from its beginning.
+pub(super) struct Asked {
+    pub(super) path: SourcePath,
+    pub(super) persona: String,
+    pub(super) from: Option<usize>,
+}
+
 /// Returns the page of a view, also of one that is not made yet.
 pub(super) async fn show(
     site: &Site,
+    renderer: &Renderer,
     (frame, caller): (Frame, Caller),
-    path: SourcePath,
-    persona: String,
-    from: Option<usize>,
+    asked: Asked,
 ) -> Result<Response> {
+    let Asked { path, persona, from } = asked;
     let tabs = tabs(site, &caller, &path).await;
     let query = ViewQuery { source_path: path.clone(), persona: persona.clone() };
     let shown = flows::perspectives::show(site, &caller, &query).await;
@@ -144,6 +153,9 @@ pub(super) async fn show(
     let from = from.unwrap_or(1).max(1);
     let to = from.saturating_add(LINES_MAX);
     let (lines, lines_total) = passages::lines(&body, &[], from..to);
+    let folder = path.as_str().rsplit_once('/').map_or("", |(folder, _)| folder);
+    let html =
+        (body.len() <= RENDERED_TEXT_BYTES_MAX).then(|| renderer.message(&body, folder, "md-"));
     reply::page(&PerspectivePage {
         holder: holder::of(site, &caller, &path).await?,
         frame,
@@ -153,6 +165,7 @@ pub(super) async fn show(
         later: (to <= lines_total).then_some(to),
         tabs,
         tab,
+        html,
         lines,
         lines_total,
     })

@@ -15,9 +15,10 @@ use crate::flows::edit::EditRequest;
 use crate::flows::proposals::{ProposalAgainst, RejectRequest};
 use crate::flows::rework::ReworkRequest;
 use crate::flows::{self, Site};
+use crate::http::markdown::Html;
 use crate::http::pages::difference::{Difference, Reading};
 use crate::http::pages::passages::line_of;
-use crate::http::pages::suggestion::Part;
+use crate::http::pages::suggestion::{self, Part};
 use crate::http::pages::thread::Said;
 use crate::http::pages::view::{Fate, Message, ProposalView, Revision, TopicView, read};
 use crate::http::pages::visible::Visible;
@@ -52,6 +53,8 @@ struct ProposalPage {
     maker: Option<Maker>,
     fates: Vec<FateShown>,
     subject: String,
+    /// What the agent says of it.
+    summary: Option<Html>,
 }
 
 /// What becomes of another Topic, and where.
@@ -244,7 +247,10 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let thread: TopicView = read(flows::topics::show(&site, &caller, &topic).await?)?;
     let quote = view.topic.anchor.as_ref().map(|it| it.quote.clone());
     let (asked, left_out) = excerpt(thread.messages);
-    let asked = asked.into_iter().map(|it| Said::of(it, quote.as_deref())).collect();
+    let path = view.proposal.source_path.clone();
+    let asked = asked.into_iter().map(|it| Said::of(it, &path, quote.as_deref())).collect();
+    let summary = view.proposal.summary.as_deref();
+    let summary = summary.map(|it| suggestion::written("summary", it, &path));
     let maker = maker(&site, &caller, view.proposal.job_id.as_deref()).await?;
     let is_rendered = query.view.as_deref() == Some("rendered");
     let fates = view.fate.iter().map(|it| fate(it, &view.text)).collect();
@@ -253,6 +259,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         reading: if is_rendered { Reading::of(&old, &view.text) } else { None },
         quote,
         subject: subject(&view)?,
+        summary,
         frame,
         query,
         asked,

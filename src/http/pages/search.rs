@@ -11,11 +11,8 @@ use crate::flows::{self, Site};
 use crate::http::pages::time::At;
 use crate::http::pages::view::read;
 use crate::http::pages::visible::Visible;
-use crate::http::pages::{Frame, form, words};
+use crate::http::pages::{Frame, form, passages, words};
 use crate::http::{Call, get, reply};
-
-/// Lines of a document on one page, as the page of the document has them.
-const LINES_MAX: usize = crate::http::pages::documents::LINES_MAX;
 
 #[derive(Template)]
 #[template(path = "search.html")]
@@ -99,9 +96,7 @@ impl Hit {
     fn line_address(&self) -> String {
         let document = form::document_at(&self.source_path);
         let Some(line) = self.line else { return document };
-        let first = line.saturating_sub(1) / LINES_MAX * LINES_MAX + 1;
-        let page = if first > 1 { format!("?from={first}") } else { String::new() };
-        format!("{document}{page}#L{line}")
+        passages::line_at(&document, line.max(1))
     }
 
     fn kind_name(&self) -> &'static str {

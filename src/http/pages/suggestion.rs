@@ -1,7 +1,7 @@
 //! Messages of a thread: their text, and the suggestions in it as small differences.
 
+use crate::http::markdown::{self, Html, Links};
 use crate::http::pages::difference::Difference;
-use crate::http::pages::visible::Visible;
 
 /// Longest fence that is looked for.
 const FENCE_MIN: usize = 3;
@@ -10,32 +10,42 @@ const SUGGESTIONS_MAX: usize = 20;
 
 /// A part of a message.
 pub(super) enum Part {
-    /// What somebody wrote.
-    Text(Visible),
+    /// What somebody wrote, as Markdown.
+    Text(Html),
     /// Words that somebody suggests instead of those that the Topic is about.
     Suggestion(Box<Difference>),
 }
 
-/// Splits a message. A suggestion is compared with the words of the Topic; without any it is text.
-pub(super) fn parts(prefix: &str, body: &str, words: Option<&str>) -> Vec<Part> {
-    let Some(words) = words else { return vec![Part::Text(Visible(body.to_owned()))] };
+/// Returns text as Markdown, with links as in a document; `name` tells it from others on its page.
+pub(super) fn written(name: &str, text: &str, document: &str) -> Html {
+    let prefix = format!("md-{name}-");
+    markdown::render(text, &Links::of_document(document).with_prefix(&prefix)).html
+}
+
+/// Splits a message about a document. A suggestion is compared with the words of the Topic;
+/// without any it is text.
+pub(super) fn parts(name: &str, body: &str, document: &str, words: Option<&str>) -> Vec<Part> {
+    let text = |number: usize, text: &str| {
+        Part::Text(written(&format!("{name}-{number}"), text, document))
+    };
+    let Some(words) = words else { return vec![text(0, body)] };
     let (mut parts, mut plain_from, mut count) = (Vec::new(), 0, 0);
     for (range, inner) in suggestions(body).into_iter().take(SUGGESTIONS_MAX) {
-        let text = body[plain_from..range.start].trim_end_matches('\n');
-        if !text.trim().is_empty() {
-            parts.push(Part::Text(Visible(text.to_owned())));
+        let plain = &body[plain_from..range.start];
+        if !plain.trim().is_empty() {
+            parts.push(text(count, plain));
         }
         count += 1;
-        let name = format!("{prefix}-{count}-");
+        let name = format!("{name}-{count}-");
         // Compared as lines: that words end without a line break is nothing to be told.
         let line = |text: &str| format!("{}\n", text.trim_end_matches('\n'));
         let made = Difference::named(&name, &line(words), &line(&inner), 0);
         parts.push(Part::Suggestion(Box::new(made)));
         plain_from = range.end;
     }
-    let text = body[plain_from..].trim_start_matches('\n');
-    if parts.is_empty() || !text.trim().is_empty() {
-        parts.push(Part::Text(Visible(text.to_owned())));
+    let plain = &body[plain_from..];
+    if parts.is_empty() || !plain.trim().is_empty() {
+        parts.push(text(count, plain));
     }
     parts
 }
@@ -73,19 +83,19 @@ mod tests {
 
     fn shown(body: &str, words: Option<&str>) -> Vec<String> {
         let show = |it: Part| match it {
-            Part::Text(text) => format!("text {}", text.0),
+            Part::Text(html) => html.to_string().trim().to_owned(),
             Part::Suggestion(it) => format!("+{} -{}", it.added, it.removed),
         };
-        parts("m1", body, words).into_iter().map(show).collect()
+        parts("m1", body, "docs/a.md", words).into_iter().map(show).collect()
     }
 
     #[test]
     fn a_suggestion_is_compared_with_the_words() {
         let body = "Better:\n\n```suggestion\nThe new words.\n```\n\nYes?";
-        assert_eq!(shown(body, Some("The old words.")), ["text Better:", "+1 -1", "text Yes?"]);
+        assert_eq!(shown(body, Some("The old words.")), ["<p>Better:</p>", "+1 -1", "<p>Yes?</p>"]);
         assert_eq!(shown(body, None).len(), 1);
-        assert_eq!(shown("plain", Some("x")), ["text plain"]);
-        assert_eq!(shown("", Some("x")), ["text "]);
+        assert_eq!(shown("plain", Some("x")), ["<p>plain</p>"]);
+        assert_eq!(shown("", Some("x")), [""]);
     }
 
     #[test]
@@ -96,7 +106,7 @@ mod tests {
             "````\n```suggestion\nx\n```\n````",
             "``suggestion\nx\n``",
         ] {
-            assert!(shown(body, Some("w")).iter().all(|it| it.starts_with("text")), "{body}");
+            assert!(shown(body, Some("w")).iter().all(|it| it.starts_with('<')), "{body}");
         }
         let longer = "````suggestion\n```\ncode\n```\n````";
         assert_eq!(shown(longer, Some("w")), ["+3 -1"]);

@@ -81,9 +81,9 @@ pub(super) struct Said {
 
 impl Said {
     /// Shows a message of a Topic on some words.
-    pub(super) fn of(message: Message, words: Option<&str>) -> Said {
+    pub(super) fn of(message: Message, document: &str, words: Option<&str>) -> Said {
         let name = format!("m{}", message.sequence);
-        Said { parts: suggestion::parts(&name, &message.body, words), message }
+        Said { parts: suggestion::parts(&name, &message.body, document, words), message }
     }
 }
 
@@ -177,7 +177,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     jobs.sort_by_key(|it| !it.is_active());
     let jobs = jobs.into_iter().take(shown).map(|it| Worked::of(it, frame.now())).collect();
     let messages = std::mem::take(&mut view.messages);
-    let messages = messages.into_iter().map(|it| Said::of(it, anchored.as_deref()));
+    let messages = messages.into_iter().map(|it| Said::of(it, path.as_str(), anchored.as_deref()));
     let holder = holder::of(&site, &caller, &path).await?;
     let query = TopicQuery {
         source_path: Some(path),

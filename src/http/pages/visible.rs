@@ -31,7 +31,7 @@ impl fmt::Display for Visible {
 }
 
 /// Returns the name of a character that is not seen, or that changes how others are seen.
-fn odd(character: char) -> Option<&'static str> {
+pub(in crate::http) fn odd(character: char) -> Option<&'static str> {
     Some(match character {
         '\t' | '\n' => return None,
         '\r' => "carriage return",

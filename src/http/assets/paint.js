@@ -1,0 +1,134 @@
+// Between places in blocks and ranges of the page, and the marks on the words of Topics.
+
+import { point, trimmed, written } from "./margin.js";
+
+const DOUBTFUL = ["rewritten", "ambiguous"];
+
+export function blockOf(node) {
+  const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
+  return element?.closest("[data-b]") ?? null;
+}
+
+/** Returns the node and offset after some UTF-16 units of a block's text. */
+function placeIn(block, unit, isEnd) {
+  const walker = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
+  let left = unit;
+  let last = null;
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    // A beginning stands before a character, an end behind one.
+    if (left < node.length || (isEnd && left <= node.length)) return [node, left];
+    left -= node.length;
+    last = node;
+  }
+  return last ? [last, last.length] : [block, isEnd ? block.childNodes.length : 0];
+}
+
+/** Returns the range between two places, `BLOCK:UNITS` each; nothing if a block is not there. */
+export function rangeOf(blocks, from, to) {
+  const [first, last] = [point(from), point(to)];
+  const [start, end] = [blocks.get(first.block), blocks.get(last.block)];
+  if (!start || !end) return null;
+  const range = document.createRange();
+  range.setStart(...placeIn(start, first.unit, false));
+  range.setEnd(...placeIn(end, last.unit, true));
+  return range;
+}
+
+function unitsBefore(block, node, offset) {
+  const before = document.createRange();
+  before.setStart(block, 0);
+  before.setEnd(node, offset);
+  return before.toString().length;
+}
+
+/** Returns what is selected of a text: `{ from, to }`, or nothing. */
+export function selectedIn(text) {
+  const selection = getSelection();
+  if (selection.rangeCount === 0 || selection.isCollapsed) return null;
+  const range = selection.getRangeAt(0);
+  if (!text.contains(range.commonAncestorContainer)) return null;
+  const touched = pointsOf(text, range);
+  const found = touched && trimmed(touched.blocks.map((it) => it.textContent), touched.from, touched.to);
+  if (!found) return null;
+  const at = (index, unit) => written({ block: Number.parseInt(touched.blocks[index].dataset.b, 10), unit });
+  return { from: at(found.first, found.from), to: at(found.last, found.to) };
+}
+
+/** Returns the blocks that a range touches, and where it begins and ends in the first and last. */
+function pointsOf(text, range) {
+  const first = blockOf(range.startContainer);
+  const last = blockOf(range.endContainer);
+  let blocks;
+  if (first && first === last) {
+    blocks = [first];
+  } else {
+    blocks = [...text.querySelectorAll("[data-b]")].filter((it) => range.intersectsNode(it));
+  }
+  if (blocks.length === 0) return null;
+  const [head, tail] = [blocks[0], blocks.at(-1)];
+  const from = head.contains(range.startContainer)
+    ? unitsBefore(head, range.startContainer, range.startOffset) : 0;
+  const to = tail.contains(range.endContainer)
+    ? unitsBefore(tail, range.endContainer, range.endOffset) : tail.textContent.length;
+  return { blocks, from, to };
+}
+
+/** Marks words: without touching the page where the browser can, else with elements. */
+export class Paint {
+  canHighlight = Boolean(globalThis.CSS?.highlights && globalThis.Highlight);
+
+  /** `notes` are `{ topic, state, find, range }`; `find` returns the range as it is now. */
+  topics(notes, active) {
+    const found = { "wb-topic": [], "wb-review": [], "wb-active": [] };
+    for (const note of notes) {
+      if (!note.range) continue;
+      found[DOUBTFUL.includes(note.state) ? "wb-review" : "wb-topic"].push(note);
+      if (note.topic === active) found["wb-active"].push(note);
+    }
+    for (const [name, all] of Object.entries(found)) this.set(name, all.map((it) => it.find));
+    // Elements that came between have moved the ends of the ranges.
+    if (!this.canHighlight) for (const note of notes) note.range &&= note.find();
+  }
+
+  selection(find) {
+    this.set("wb-new", find ? [find] : []);
+  }
+
+  set(name, finders) {
+    if (!this.canHighlight) return this.wrap(name, finders);
+    const ranges = finders.map((it) => it()).filter(Boolean);
+    if (ranges.length === 0) return CSS.highlights.delete(name);
+    const highlight = new Highlight(...ranges);
+    highlight.priority = { "wb-active": 1, "wb-new": 2 }[name] ?? 0;
+    CSS.highlights.set(name, highlight);
+  }
+
+  wrap(name, finders) {
+    for (const mark of document.querySelectorAll(`mark.${name}`)) mark.replaceWith(...mark.childNodes);
+    for (const find of finders) {
+      const range = find();
+      if (range) wrapWords(range, name);
+    }
+  }
+}
+
+function wrapWords(range, name) {
+  const { startContainer, startOffset, endContainer, endOffset } = range;
+  const root = range.commonAncestorContainer;
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const nodes = root.nodeType === Node.TEXT_NODE ? [root] : [];
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (range.intersectsNode(node) && blockOf(node)) nodes.push(node);
+  }
+  for (const node of nodes) {
+    const from = node === startContainer ? startOffset : 0;
+    const to = node === endContainer ? endOffset : node.length;
+    if (from >= to) continue;
+    if (to < node.length) node.splitText(to);
+    const piece = from > 0 ? node.splitText(from) : node;
+    const mark = document.createElement("mark");
+    mark.className = name;
+    piece.replaceWith(mark);
+    mark.append(piece);
+  }
+}

@@ -1,0 +1,329 @@
+// The document's page: notes beside their words, and words that become Topics.
+
+import { arrange, neighbour } from "./margin.js";
+import { Compose } from "./compose.js";
+import { Paint, blockOf, rangeOf, selectedIn } from "./paint.js";
+import { bind } from "./keys.js";
+import { say } from "./say.js";
+import * as swap from "./swap.js";
+
+const ICONS = {
+  up: "M3 10l5-5 5 5", down: "M3 6l5 5 5-5", note: "M3 3h10v8H7l-3 2.5V11H3z", list: "M3 4h10M3 8h10M3 12h6",
+};
+const WIDE = matchMedia("(min-width: 1001px)");
+
+export function start(root) {
+  new Reader(root);
+}
+
+export function icon(name) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 16 16");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", ICONS[name]);
+  svg.append(path);
+  return svg;
+}
+
+export function button(label, press, { text = "", draw = "", classes = "" } = {}) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.className = classes;
+  if (draw) made.append(icon(draw));
+  if (text) made.append(text);
+  if (text !== label) made.setAttribute("aria-label", label);
+  made.addEventListener("click", press);
+  return made;
+}
+
+class Reader {
+  notes = [];
+  active = "";
+  due = 0;
+
+  constructor(root) {
+    this.root = root;
+    this.mayWrite = "mayWrite" in root.dataset;
+    /** Whether the lines of the text are shown as they are: its notes are a plain list. */
+    this.isLines = "text" in root.dataset;
+    this.paint = new Paint();
+    this.bar();
+    this.compose = new Compose(this);
+    if (!this.isLines) root.classList.add("is-set");
+    this.read();
+    root.addEventListener("click", (event) => this.clicked(event));
+    root.addEventListener("wb:swapped", (event) => this.swapped(event));
+    document.addEventListener("wb:swapped", (event) => { if (!root.contains(event.target)) this.swapped(event); });
+    new ResizeObserver(() => this.later()).observe(this.text);
+    addEventListener("resize", () => this.later());
+    WIDE.addEventListener("change", () => { this.sheet(false); this.later(); });
+    document.fonts?.ready.then(() => this.later());
+    this.keys();
+    this.follow();
+    addEventListener("hashchange", () => this.hashed());
+    this.hashed();
+    root.dataset.ready = "";
+    performance.mark("wb-reader-ready");
+  }
+
+  get text() { return this.root.querySelector("#text"); }
+  get aside() { return this.root.querySelector("#notes"); }
+  get blob() { return this.text.dataset.blob; }
+
+  // --- notes ---
+
+  /** Finds the notes and their words anew. */
+  read() {
+    const blocks = this.blocks();
+    const isSame = this.aside.dataset.blob === this.blob;
+    this.notes = [...this.aside.querySelectorAll("li[data-topic]")].map((card) => {
+      const { topic, state, from, to } = card.dataset;
+      // Places are those of the text that the notes came with.
+      const find = () => rangeOf(blocks, from, to);
+      return { card, topic, state, find, range: from && isSame ? find() : null };
+    });
+    this.moves();
+    this.paint.topics(this.notes, this.active);
+    this.mark();
+    this.layout();
+    const placed = this.placed().length;
+    this.count.textContent = `${this.notes.length} ${this.notes.length === 1 ? "Topic" : "Topics"}`;
+    this.steps.forEach((it) => { it.disabled = placed === 0; });
+    this.barElement.hidden = this.isLines || (this.notes.length === 0 && !this.mayWrite);
+  }
+
+  blocks() {
+    const found = new Map();
+    for (const block of this.text.querySelectorAll("[data-b]")) {
+      found.set(Number.parseInt(block.dataset.b, 10), block);
+    }
+    return found;
+  }
+
+  placed() { return this.notes.filter((it) => it.range); }
+
+  later() {
+    if (this.due) return;
+    this.due = requestAnimationFrame(() => {
+      this.due = 0;
+      this.layout();
+    });
+  }
+
+  /** Puts each note at the height of its words: all is measured first, then moved. */
+  layout() {
+    const placed = this.placed().filter((it) => it.card.parentElement?.classList.contains("notes-placed"));
+    if (!WIDE.matches) {
+      for (const { card } of placed) card.style.transform = "";
+      this.aside.style.minHeight = "";
+      return;
+    }
+    const origin = this.aside.getBoundingClientRect().top;
+    const list = placed[0]?.card.parentElement;
+    const least = list ? list.getBoundingClientRect().top - origin : 0;
+    const shift = this.text.getBoundingClientRect().top - origin;
+    const measured = placed.map(({ card, range }) => {
+      const box = range.getClientRects()[0] ?? range.getBoundingClientRect();
+      return { top: Math.max(box.top - origin - 8, shift), height: card.offsetHeight };
+    });
+    const order = measured.map((_, at) => at).sort((a, b) => measured[a].top - measured[b].top || a - b);
+    const pinned = order.findIndex((at) => placed[at].topic === this.active);
+    const tops = arrange(order.map((at) => measured[at]), { least, pinned });
+    let bottom = 0;
+    order.forEach((at, index) => {
+      placed[at].card.style.transform = `translateY(${Math.round(tops[index])}px)`;
+      bottom = Math.max(bottom, tops[index] + measured[at].height);
+    });
+    this.aside.style.minHeight = `${Math.ceil(bottom)}px`;
+  }
+
+  mark() {
+    for (const { card, topic } of this.notes) card.classList.toggle("is-active", topic === this.active);
+  }
+
+  /** Shows one Topic: its words, its note. */
+  activate(topic, { scroll = true, focus = false } = {}) {
+    const note = this.notes.find((it) => it.topic === topic);
+    this.active = note ? topic : "";
+    this.paint.topics(this.notes, this.active);
+    this.mark();
+    this.layout();
+    if (!note) return;
+    if (!WIDE.matches) {
+      this.sheet(true);
+      note.card.scrollIntoView({ block: "nearest" });
+    }
+    if (scroll && note.range) this.bringToView(note.range);
+    else if (scroll) note.card.scrollIntoView({ block: "center" });
+    if (focus) note.card.querySelector(".note-title").focus({ preventScroll: true });
+  }
+
+  bringToView(range) {
+    const box = range.getBoundingClientRect();
+    const room = WIDE.matches ? innerHeight : innerHeight * 0.38;
+    if (box.top > 80 && box.bottom < room - 40) return;
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    scrollBy({ top: box.top - room / 3, behavior: still ? "instant" : "smooth" });
+  }
+
+  step(by) {
+    const inText = this.placed().sort((a, b) => a.range.compareBoundaryPoints(Range.START_TO_START, b.range));
+    const all = [...this.notes.filter((it) => !it.range), ...inText];
+    const at = neighbour(all.length, all.findIndex((it) => it.topic === this.active), by);
+    if (at < 0) return;
+    this.activate(all[at].topic, { focus: WIDE.matches });
+    say(`Topic ${at + 1} of ${all.length}`);
+  }
+
+  clicked(event) {
+    const card = event.target.closest("li[data-topic]");
+    if (card && !event.target.closest("a, button")) return this.activate(card.dataset.topic);
+    if (!this.text.contains(event.target) || event.target.closest("a, summary")) return;
+    const image = event.target.closest("img");
+    if (image && blockOf(image)) return this.compose.offerBlock(blockOf(image), image);
+    if (!getSelection().isCollapsed) return;
+    const caret = document.caretPositionFromPoint?.(event.clientX, event.clientY);
+    const found = caret && this.placed().filter(({ range }) =>
+      range.isPointInRange(caret.offsetNode, caret.offset));
+    const inner = found?.sort((a, b) => a.range.toString().length - b.range.toString().length)[0];
+    this.activate(inner?.topic ?? "", { scroll: false });
+  }
+
+  /** A Topic without a certain place can be put on other words. */
+  moves() {
+    if (!this.mayWrite) return;
+    for (const { card, topic, state } of this.notes) {
+      if (!["rewritten", "ambiguous", "orphaned"].includes(state) || card.querySelector(".note-move")) continue;
+      const title = card.querySelector(".note-title").textContent;
+      card.append(button(`Point at the words of “${title}”`, () => this.compose.reattach(topic, title), {
+        text: "Point at its words", classes: "link note-move",
+      }));
+    }
+  }
+
+  hashed() {
+    const card = location.hash.startsWith("#topic-") && document.getElementById(location.hash.slice(1));
+    if (card?.dataset.topic) this.activate(card.dataset.topic);
+  }
+
+  // --- what floats ---
+
+  bar() {
+    const bar = document.createElement("div");
+    bar.className = "reader-bar";
+    bar.setAttribute("role", "group");
+    bar.setAttribute("aria-label", "Topics of this document");
+    this.list = button("Topics", () => this.sheet(!this.root.classList.contains("is-sheet")), { draw: "list", classes: "bar-notes" });
+    this.list.setAttribute("aria-expanded", "false");
+    this.count = document.createElement("span");
+    this.list.removeAttribute("aria-label");
+    this.list.append(this.count);
+    this.steps = [
+      button("Previous Topic", () => this.step(-1), { draw: "up" }),
+      button("Next Topic", () => this.step(1), { draw: "down" }),
+    ];
+    bar.append(this.list, ...this.steps);
+    if (this.mayWrite) {
+      bar.append(button("Open a Topic", () => this.compose.begin(), { text: "Comment", draw: "note", classes: "bar-comment" }));
+    }
+    this.barElement = bar;
+    this.root.append(bar);
+  }
+
+  sheet(isOpen) {
+    this.root.classList.toggle("is-sheet", isOpen);
+    this.list.setAttribute("aria-expanded", String(isOpen));
+    if (isOpen && !this.aside.querySelector(".sheet-close")) {
+      this.aside.prepend(button("Close the Topics", () => { this.sheet(false); this.list.focus(); }, { text: "Close", classes: "sheet-close" }));
+    }
+  }
+
+  keys() {
+    bind("j", "Next Topic", () => this.step(1));
+    bind("k", "Previous Topic", () => this.step(-1));
+    if (this.mayWrite) bind("c", "Open a Topic on the selected words", () => this.compose.begin());
+    addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      if (this.compose.escape()) return event.preventDefault();
+      if (this.root.classList.contains("is-sheet")) this.sheet(false);
+      else if (this.active) this.activate("");
+    });
+  }
+
+  // --- keeping the page true ---
+
+  swapped(event) {
+    const ids = event.detail?.ids ?? [];
+    if (ids.length > 0 && !ids.some((id) => ["notes", "text"].includes(id))) return;
+    if (this.aside.dataset.blob !== this.blob) this.reload();
+    this.read();
+  }
+
+  /** Has the new text, unless somebody writes about the old one. */
+  async reload() {
+    if (this.compose.isOpen) return this.compose.outdated();
+    if (this.isLines) return location.reload();
+    if (this.isLoading) return;
+    this.isLoading = true;
+    const kept = this.anchor();
+    try {
+      const answer = await fetch(location.pathname, {
+        headers: { "wb-fragment": "text,contents,notes" }, cache: "no-store",
+      });
+      if (!answer.ok) return;
+      swap.fragment(await answer.text(), ["text", "contents", "notes"]);
+      this.read();
+      this.follow();
+      this.restore(kept);
+      say("The document has changed; this is its new text.");
+    } catch {
+      // The connection is lost, which the page says; the next event asks again.
+    } finally {
+      this.isLoading = false;
+    }
+  }
+
+  /** Remembers which block is at the top of the window. */
+  anchor() {
+    for (const block of this.text.querySelectorAll("[data-b]")) {
+      const box = block.getBoundingClientRect();
+      if (box.bottom > 0 && block.textContent) return { words: block.textContent, top: box.top };
+    }
+    return null;
+  }
+
+  restore(kept) {
+    if (!kept || scrollY === 0) return;
+    const same = [...this.text.querySelectorAll("[data-b]")].filter((it) => it.textContent === kept.words);
+    const offs = same.map((it) => it.getBoundingClientRect().top - kept.top);
+    const least = offs.sort((a, b) => Math.abs(a) - Math.abs(b))[0];
+    if (least) scrollBy({ top: least, behavior: "instant" });
+  }
+
+  /** Marks the heading under which the reader is. */
+  follow() {
+    this.seen?.disconnect();
+    const links = new Map([...this.root.querySelectorAll(".contents a")].map((it) => [decodeURIComponent(it.hash.slice(1)), it]));
+    if (links.size === 0) return;
+    const mark = (id) => links.forEach((it, at) => {
+      if (at === id) it.setAttribute("aria-current", "true");
+      else it.removeAttribute("aria-current");
+    });
+    this.seen = new IntersectionObserver((entries) => {
+      const first = entries.find((it) => it.isIntersecting);
+      if (first) mark(first.target.id);
+    }, { rootMargin: "0px 0px -70% 0px" });
+    for (const id of links.keys()) {
+      const heading = document.getElementById(id);
+      if (heading) this.seen.observe(heading);
+    }
+  }
+
+  // --- selections ---
+
+  /** Returns what is selected of the text. */
+  selected() {
+    return selectedIn(this.text);
+  }
+}

@@ -1,0 +1,195 @@
+//! What stands within a block: text, code, links, images, references to footnotes.
+
+use std::ops::Range;
+
+use crate::http::markdown::autolink::addresses;
+use crate::http::markdown::link::Target;
+use crate::http::markdown::prose::push_text;
+use crate::http::markdown::writer::{Writer, push_attribute};
+
+/// Longest name of a footnote that is told from others, in bytes.
+const NOTE_BYTES_MAX: usize = 200;
+/// What a link to elsewhere has: it must not say where it was, or speak for us.
+const OUTSIDE: &str = "rel=\"noopener noreferrer nofollow\" class=\"md-out\"";
+
+/// An image whose words are being read.
+pub(super) struct Image {
+    /// Images within its words.
+    depth: usize,
+    target: Option<Target>,
+    title: String,
+    alt: String,
+    range: Range<usize>,
+}
+
+impl Writer<'_> {
+    /// Shows text that stands for some bytes.
+    pub(super) fn show(&mut self, shown: &str, range: Range<usize>) {
+        if let Some(image) = &mut self.image {
+            image.alt.push_str(shown);
+            return;
+        }
+        self.need_leaf(&range);
+        if let Some(leaf) = &mut self.leaf {
+            leaf.block.push(self.text, shown, range);
+        }
+        if let Some(heading) = &mut self.heading_text {
+            heading.push_str(shown);
+        }
+        self.pending.push_str(shown);
+    }
+
+    /// Writes the text that is pending, with the addresses in it as links.
+    pub(super) fn flush(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let text = std::mem::take(&mut self.pending);
+        let mut from = 0;
+        let found = if self.is_in_link { Vec::new() } else { addresses(&text) };
+        for range in found {
+            let Some(Target::Outside(address)) = self.links.target(&text[range.clone()]) else {
+                continue;
+            };
+            push_text(&mut self.html, &text[from..range.start]);
+            self.html.push_str(&format!("<a href=\"{address}\" {OUTSIDE}>"));
+            push_text(&mut self.html, &text[range.clone()]);
+            self.html.push_str("</a>");
+            from = range.end;
+        }
+        push_text(&mut self.html, &text[from..]);
+    }
+
+    /// Shows what is no link's place to be: code, raw HTML.
+    fn show_apart(&mut self, shown: &str, range: Range<usize>, start: &str, end: &str) {
+        self.flush();
+        if self.image.is_some() {
+            return self.show(shown, range);
+        }
+        self.need_leaf(&range);
+        self.html.push_str(start);
+        let was_in_link = std::mem::replace(&mut self.is_in_link, true);
+        self.show(shown, range);
+        self.flush();
+        self.is_in_link = was_in_link;
+        self.html.push_str(end);
+    }
+
+    pub(super) fn raw(&mut self, shown: &str, range: Range<usize>) {
+        self.show_apart(shown, range, "<span class=\"md-tag\">", "</span>");
+    }
+
+    /// The event's bytes are those with the ticks around.
+    pub(super) fn code_span(&mut self, shown: &str, range: Range<usize>) {
+        let full = &self.text[range.clone()];
+        let ticks = full.len() - full.trim_start_matches('`').len();
+        let mut inner =
+            range.start + ticks..range.end.saturating_sub(ticks).max(range.start + ticks);
+        let within = &self.text[inner.clone()];
+        if within.len() == shown.len() + 2 && within.len() > 2 {
+            inner = inner.start + 1..inner.end - 1;
+        }
+        if self.text.get(inner.clone()).is_none() {
+            inner = range;
+        }
+        self.show_apart(shown, inner, "<code>", "</code>");
+    }
+
+    /// A break is a line feed to whoever copies the text.
+    pub(super) fn line_break(&mut self, element: &str, range: Range<usize>) {
+        if self.image.is_none() {
+            self.need_leaf(&range);
+            self.flush();
+            self.html.push_str(element);
+        }
+        // Not more than the break itself: the marks of a quotation after it are none of it.
+        self.show("\n", range);
+    }
+
+    pub(super) fn begin_link(&mut self, address: &str, title: &str, range: &Range<usize>) {
+        let start = match self.links.target(address) {
+            Some(Target::Here(address)) => format!("<a href=\"{address}\""),
+            Some(Target::Outside(address)) => format!("<a href=\"{address}\" {OUTSIDE}"),
+            None => {
+                self.open_inline("<span class=\"md-nowhere\">", "</span>", range);
+                self.is_in_link = true;
+                return;
+            }
+        };
+        let mut start = start;
+        push_title(&mut start, title);
+        start.push('>');
+        self.open_inline(&start, "</a>", range);
+        self.is_in_link = true;
+    }
+
+    pub(super) fn begin_image(&mut self, address: &str, title: &str, range: Range<usize>) {
+        if let Some(image) = &mut self.image {
+            image.depth += 1;
+            return;
+        }
+        self.need_leaf(&range);
+        self.flush();
+        let target = self.links.image(address);
+        let (title, alt) = (title.to_owned(), String::new());
+        self.image = Some(Image { depth: 0, target, title, alt, range });
+    }
+
+    /// An image of elsewhere is not loaded: it would tell who reads, and when. Its words are shown.
+    pub(super) fn end_image(&mut self) {
+        if let Some(image) = self.image.as_mut().filter(|it| it.depth > 0) {
+            image.depth -= 1;
+            return;
+        }
+        let Some(image) = self.image.take() else { return };
+        let words = if image.alt.trim().is_empty() { "image" } else { image.alt.as_str() };
+        match image.target {
+            Some(Target::Here(address)) => {
+                self.html.push_str(&format!("<img src=\"{address}\" alt=\""));
+                push_attribute(&mut self.html, &image.alt);
+                self.html.push_str("\" loading=\"lazy\" decoding=\"async\"");
+                let mut title = String::new();
+                push_title(&mut title, &image.title);
+                self.html.push_str(&title);
+                self.html.push('>');
+            }
+            Some(Target::Outside(address)) if !self.is_in_link => {
+                let start = format!(
+                    "<a href=\"{address}\" rel=\"noopener noreferrer nofollow\" class=\"md-image\">"
+                );
+                self.show_apart(words, image.range, &start, "</a>");
+            }
+            _ => self.show_apart(words, image.range, "<span class=\"md-image\">", "</span>"),
+        }
+    }
+
+    /// Footnotes have numbers in the order in which they are first met.
+    fn note_number(&mut self, name: &str) -> usize {
+        let next = self.notes.len() + 1;
+        let key: String = name.to_lowercase().chars().take(NOTE_BYTES_MAX).collect();
+        *self.notes.entry(key).or_insert(next)
+    }
+
+    pub(super) fn note_reference(&mut self, name: &str, range: Range<usize>) {
+        let number = self.note_number(name);
+        let start = format!(
+            "<sup><a href=\"#{}note-{number}\" aria-label=\"Footnote {number}\">",
+            self.links.prefix()
+        );
+        self.show_apart(&number.to_string(), range, &start, "</a></sup>");
+    }
+
+    pub(super) fn begin_note(&mut self, name: &str) {
+        let number = self.note_number(name);
+        let id = self.unique(format!("note-{number}"));
+        self.open(&format!("<div class=\"md-note\" id=\"{id}\" data-n=\"{number}\">"), "</div>");
+    }
+}
+
+fn push_title(html: &mut String, title: &str) {
+    if !title.is_empty() {
+        html.push_str(" title=\"");
+        push_attribute(html, title);
+        html.push('"');
+    }
+}

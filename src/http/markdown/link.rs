@@ -1,0 +1,285 @@
+//! Where links and images lead: to the reader, to files of the repository, or outside.
+
+use crate::http::markdown::Highlighter;
+use crate::http::pages::document_at;
+
+/// Longest address that is followed, in bytes.
+const ADDRESS_BYTES_MAX: usize = 2_000;
+/// Endings of the images that are shown.
+pub(in crate::http) const IMAGES: &[&str] =
+    &["png", "jpg", "jpeg", "gif", "webp", "avif", "svg", "ico", "bmp"];
+
+/// What a text is rendered with: where it stands, and what its code is highlighted by.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::http) struct Links<'a> {
+    /// The folder from which relative addresses go; empty for the root.
+    folder: &'a str,
+    /// What every `id` begins with.
+    prefix: &'a str,
+    /// Colours code, if it is there.
+    code: Option<&'a Highlighter>,
+}
+
+impl<'a> Links<'a> {
+    /// Returns the links of a text that stands in a folder; empty for the root.
+    pub(in crate::http) fn of_folder(folder: &'a str) -> Links<'a> {
+        Links { folder, prefix: "md-", code: None }
+    }
+
+    /// Returns the links of the document at a path.
+    pub(in crate::http) fn of_document(path: &'a str) -> Links<'a> {
+        Links::of_folder(path.rsplit_once('/').map_or("", |(folder, _)| folder))
+    }
+
+    /// Sets what every `id` begins with: texts on one page need different ones. A prefix is ours,
+    /// and begins with `md-`.
+    #[must_use]
+    pub(in crate::http) fn with_prefix(self, prefix: &'a str) -> Links<'a> {
+        Links { prefix, ..self }
+    }
+
+    /// Sets what code is highlighted by.
+    #[must_use]
+    pub(in crate::http) fn with_code(self, code: &'a Highlighter) -> Links<'a> {
+        Links { code: Some(code), ..self }
+    }
+
+    pub(super) fn prefix(&self) -> &'a str {
+        self.prefix
+    }
+
+    pub(super) fn code(&self) -> Option<&'a Highlighter> {
+        self.code
+    }
+
+    /// Returns where a link leads; nothing if it leads where no link may.
+    pub(super) fn target(&self, address: &str) -> Option<Target> {
+        let address = address.trim();
+        if address.is_empty() || address.len() > ADDRESS_BYTES_MAX || has_odd(address) {
+            return None;
+        }
+        if let Some(fragment) = address.strip_prefix('#') {
+            return Some(Target::Here(self.fragment(fragment)?));
+        }
+        if let Some(scheme) = scheme_of(address) {
+            let is_known =
+                ["http", "https", "mailto"].iter().any(|it| scheme.eq_ignore_ascii_case(it));
+            return is_known.then(|| Target::Outside(escaped(address)));
+        }
+        if address.starts_with("//") || address.starts_with("\\") {
+            return None;
+        }
+        let (rest, fragment) = match address.split_once('#') {
+            Some((rest, fragment)) => (rest, Some(fragment)),
+            None => (address, None),
+        };
+        let path = rest.split_once('?').map_or(rest, |(path, _)| path);
+        let path = self.resolve(&decoded(path)?)?;
+        if path.is_empty() {
+            return Some(Target::Here("/d".to_owned()));
+        }
+        if is_image(&path) {
+            return Some(Target::Here(raw_at(&path)));
+        }
+        let fragment = fragment.and_then(|it| match it.strip_prefix('L') {
+            Some(line) if !line.is_empty() && line.bytes().all(|it| it.is_ascii_digit()) => {
+                Some(format!("?text=1#L{line}"))
+            }
+            _ => Some(format!("#md-{}", slug(&decoded(it)?))),
+        });
+        Some(Target::Here(format!("{}{}", document_at(&path), fragment.unwrap_or_default())))
+    }
+
+    /// Returns where an image is.
+    pub(super) fn image(&self, address: &str) -> Option<Target> {
+        match self.target(address)? {
+            Target::Here(address) if address.starts_with("/raw/") => Some(Target::Here(address)),
+            Target::Outside(address) if !address.starts_with(['m', 'M']) => {
+                Some(Target::Outside(address))
+            }
+            _ => None,
+        }
+    }
+
+    fn fragment(&self, fragment: &str) -> Option<String> {
+        Some(format!("#{}{}", self.prefix, slug(&decoded(fragment)?)))
+    }
+
+    /// Returns a path below the root; nothing for one that leaves it.
+    fn resolve(&self, path: &str) -> Option<String> {
+        let mut parts: Vec<&str> = match path.starts_with('/') {
+            true => Vec::new(),
+            false => self.folder.split('/').filter(|it| !it.is_empty()).collect(),
+        };
+        for part in path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop()?;
+                }
+                part => parts.push(part),
+            }
+        }
+        Some(parts.join("/"))
+    }
+}
+
+/// Where a link leads, as an address that an attribute can carry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Within the site.
+    Here(String),
+    /// Elsewhere: `http`, `https` or `mailto`.
+    Outside(String),
+}
+
+/// Returns the address of a file of the repository as it is.
+pub(in crate::http) fn raw_at(path: &str) -> String {
+    format!("/raw/{}", document_at(path).trim_start_matches("/d/"))
+}
+
+/// Returns whether a path names an image.
+pub(in crate::http) fn is_image(path: &str) -> bool {
+    let ending = path.rsplit_once('.').map_or("", |(_, it)| it);
+    IMAGES.iter().any(|it| ending.eq_ignore_ascii_case(it))
+}
+
+/// Returns the name of a heading in addresses, as GitHub makes it: lower case, words joined by
+/// `-`, without punctuation.
+pub(in crate::http) fn slug(text: &str) -> String {
+    let mut slug = String::new();
+    for character in text.trim().chars().flat_map(char::to_lowercase).take(200) {
+        match character {
+            ' ' | '-' => slug.push('-'),
+            '_' => slug.push('_'),
+            it if it.is_alphanumeric() => slug.push(it),
+            _ => {}
+        }
+    }
+    slug
+}
+
+fn has_odd(address: &str) -> bool {
+    address.chars().any(|it| it.is_control() || matches!(it, '\u{2028}' | '\u{2029}'))
+}
+
+/// Returns what stands before the first colon, if a browser would take it as a scheme.
+fn scheme_of(address: &str) -> Option<&str> {
+    let (scheme, _) = address.split_once(':')?;
+    // Not only what is a scheme by the standard: anything before a colon that is no path is refused.
+    (!scheme.contains(['/', '?', '#'])).then_some(scheme)
+}
+
+/// Returns an address with all that is not plain in it escaped: browsers read `\` as `/`.
+fn escaped(address: &str) -> String {
+    let mut escaped = String::with_capacity(address.len());
+    for character in address.chars() {
+        match character {
+            '"' | '\'' | '<' | '>' | '\\' | '`' | '{' | '}' | '^' | '|' | ' ' => {
+                let code = u32::from(character);
+                escaped.push_str(&format!("%{code:02X}"));
+            }
+            '&' => escaped.push_str("&amp;"),
+            it => escaped.push(it),
+        }
+    }
+    escaped
+}
+
+/// Decodes `%XX`; nothing for what is no text, or is a control character.
+fn decoded(text: &str) -> Option<String> {
+    if !text.contains('%') {
+        return Some(text.to_owned());
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        let code = match (first, tail) {
+            (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)).map(|(a, b)| a * 16 + b),
+            _ => None,
+        };
+        match code {
+            Some(code) => {
+                bytes.push(code);
+                rest = &tail[2..];
+            }
+            None => bytes.push(*first),
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|it| !has_odd(it))
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|it| u8::try_from(it).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here(folder: &str, address: &str) -> String {
+        match Links::of_folder(folder).target(address) {
+            Some(Target::Here(it)) => it,
+            Some(Target::Outside(it)) => format!("outside {it}"),
+            None => "none".to_owned(),
+        }
+    }
+
+    #[test]
+    fn relative_links_go_to_the_reader() {
+        for (folder, address, expected) in [
+            ("docs", "a.md", "/d/docs/a.md"),
+            ("docs", "./a.md#Two words!", "/d/docs/a.md#md-two-words"),
+            ("docs/x", "../b%20c.md?plain=1", "/d/docs/b%20c.md"),
+            ("docs", "/README.md", "/d/README.md"),
+            ("docs", "../../x.md", "none"),
+            ("", "..", "none"),
+            ("docs", "..", "/d"),
+            ("docs", "a.md#L12", "/d/docs/a.md?text=1#L12"),
+            ("docs", "#Über uns", "#md-über-uns"),
+            ("docs", "img/x.PNG", "/raw/docs/img/x.PNG"),
+            ("docs", "a\\b.md", "/d/docs/a%5Cb.md"),
+        ] {
+            assert_eq!(here(folder, address), expected, "{folder} {address}");
+        }
+        assert_eq!(Links::of_document("a/b/c.md").folder, "a/b");
+    }
+
+    #[test]
+    fn a_link_goes_nowhere_else() {
+        for address in [
+            "javascript:alert(1)",
+            "JaVaScRiPt:alert(1)",
+            "java\nscript:alert(1)",
+            " javascript:x",
+            "data:text/html,x",
+            "vbscript:x",
+            "file:///etc/passwd",
+            "//evil.example",
+            "\\\\evil",
+            "",
+            "blob:x",
+            "&#106;avascript:x",
+            "x%00y",
+            "a\u{2028}b",
+            "view-source:x",
+            "tel:1",
+        ] {
+            assert_eq!(here("docs", address), "none", "{address:?}");
+        }
+        assert_eq!(here("", "/\\evil.example"), "/d/%5Cevil.example");
+        assert_eq!(here("", "HTTPS://a.org/\"x'&y"), "outside HTTPS://a.org/%22x%27&amp;y");
+        assert_eq!(here("", "mailto:a@b.org"), "outside mailto:a@b.org");
+    }
+
+    #[test]
+    fn images_are_of_the_repository() {
+        let links = Links::of_folder("docs");
+        assert_eq!(links.image("a.png"), Some(Target::Here("/raw/docs/a.png".to_owned())));
+        assert_eq!(links.image("a.md"), None);
+        assert_eq!(links.image("data:image/png;base64,x"), None);
+        assert!(matches!(links.image("https://a.org/x.png"), Some(Target::Outside(_))));
+        assert_eq!(links.image("mailto:x.png"), None);
+    }
+}

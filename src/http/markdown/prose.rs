@@ -1,0 +1,109 @@
+//! Text on its way into HTML: escaped, and with what cannot be seen made visible.
+
+use std::fmt::{self, Write as _};
+
+use askama::filters::HtmlSafe;
+
+use crate::http::pages::odd;
+
+/// Text of a page that is read as prose: as `Visible`, but what ordinary writing needs (a joiner
+/// within an emoji, a no-break space) has no label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::http) struct Prose<'t>(pub(in crate::http) &'t str);
+
+impl HtmlSafe for Prose<'_> {}
+
+impl fmt::Display for Prose<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut html = String::with_capacity(self.0.len());
+        push_text(&mut html, self.0);
+        f.write_str(&html)
+    }
+}
+
+/// Appends text as HTML. Its `textContent` is the text without control characters.
+pub(super) fn push_text(html: &mut String, text: &str) {
+    let mut plain_from = 0;
+    let mut before = None;
+    for (at, character) in text.char_indices() {
+        let entity = match character {
+            '&' => "&amp;",
+            '<' => "&lt;",
+            '>' => "&gt;",
+            '"' => "&quot;",
+            '\'' => "&#39;",
+            _ => "",
+        };
+        if !entity.is_empty() {
+            html.push_str(&text[plain_from..at]);
+            html.push_str(entity);
+            plain_from = at + 1;
+        } else if !character.is_ascii_graphic()
+            && let Some(name) = label(before, character)
+        {
+            html.push_str(&text[plain_from..at]);
+            plain_from = at + character.len_utf8();
+            // The line ends of another system are no secret.
+            if character != '\r' || !text[plain_from..].starts_with('\n') {
+                push_odd(html, character, name);
+            }
+        }
+        before = Some(character);
+    }
+    html.push_str(&text[plain_from..]);
+}
+
+/// An isolate: an override ends where its label does. Controls are not HTML's to carry.
+fn push_odd(html: &mut String, character: char, name: &str) {
+    let code = u32::from(character);
+    // Writing to a string does not fail.
+    let _ = write!(html, "<bdi class=\"odd\" data-code=\"U+{code:04X}\" title=\"{name}\">");
+    if !character.is_control() {
+        html.push(character);
+    }
+    html.push_str("</bdi>");
+}
+
+/// Returns the number of UTF-16 units that a character has in the browser's `textContent`.
+pub(super) fn shown_units(character: char) -> usize {
+    match character {
+        '\t' | '\n' => 1,
+        it if it.is_control() => 0,
+        it => it.len_utf16(),
+    }
+}
+
+/// Returns the name of a character that has to be made visible where it stands.
+fn label(before: Option<char>, character: char) -> Option<&'static str> {
+    let name = odd(character)?;
+    let is_usual = match character {
+        // Typography, and what East Asian text is indented with.
+        '\u{a0}' | '\u{202f}' | '\u{2009}' | '\u{200a}' | '\u{3000}' | '\u{ad}' => true,
+        // Within emoji, and in scripts whose letters join.
+        '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' => {
+            before.is_some_and(|it| !it.is_ascii_alphabetic() && odd(it).is_none())
+                || before == Some('\u{fe0f}')
+        }
+        '\u{e0100}'..='\u{e01ef}' => before.is_some_and(|it| it > '\u{2e80}'),
+        _ => false,
+    };
+    (!is_usual).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_deceives_is_labelled_and_what_writing_needs_is_not() {
+        let plain = "ü 日本\u{3000}👩\u{200d}💻 ❤\u{fe0f} 10\u{a0}km می\u{200c}خواهم 1\u{fe0f}";
+        assert_eq!(Prose(plain).to_string(), plain);
+        for bad in
+            ["a\u{202e}b", "a\u{200b}b", "a\u{200d}b", "\u{e0041}", "x\u{1b}[31m", "\u{2066}"]
+        {
+            assert!(Prose(bad).to_string().contains("class=\"odd\""), "{bad:?}");
+        }
+        assert_eq!(Prose("<a href='x'>&").to_string(), "&lt;a href=&#39;x&#39;&gt;&amp;");
+        assert!(!Prose("\u{1b}\r\0").to_string().contains(['\u{1b}', '\r', '\0']));
+    }
+}

@@ -1,0 +1,429 @@
+//! From the events of a parsed text to HTML, block by block.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use pulldown_cmark::{
+    Alignment, BlockQuoteKind, CodeBlockKind, Event, Options, Parser, Tag, TagEnd,
+};
+
+use crate::base::limit::HEADINGS_MAX;
+use crate::http::markdown::code::Budget;
+use crate::http::markdown::inline::Image;
+use crate::http::markdown::prose::push_text;
+use crate::http::markdown::{Block, Heading, Html, Links, Rendered, slug};
+use crate::http::pages::odd;
+
+/// Elements within elements; what is deeper has none of its own. Browsers stop at 512.
+const DEPTH_MAX: usize = 48;
+/// Cells that a table has and its text has not.
+const EMPTY_CELLS_MAX: usize = 4_096;
+/// Longest name of a language that is shown, in bytes.
+const LANGUAGE_BYTES_MAX: usize = 24;
+const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
+
+pub(super) fn write(text: &str, links: &Links<'_>, is_mapped: bool) -> Rendered {
+    // A byte order mark would turn the first heading into a paragraph.
+    let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut writer = Writer::new(text, *links, is_mapped);
+    writer.html.reserve(body.len() * 2);
+    let shift = text.len() - body.len();
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_GFM
+        | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    for (event, range) in Parser::new_ext(body, options).into_offset_iter() {
+        writer.event(event, range.start + shift..range.end + shift);
+    }
+    writer.finish()
+}
+
+pub(super) struct Writer<'t> {
+    pub(super) text: &'t str,
+    pub(super) links: Links<'t>,
+    is_mapped: bool,
+    pub(super) html: String,
+    headings: Vec<Heading>,
+    blocks: Vec<Block>,
+    /// What ends the elements that are open, innermost last; empty for one that was left out.
+    ends: Vec<&'static str>,
+    /// How many of them are inline.
+    pub(super) inline: usize,
+    /// The block that text goes into.
+    pub(super) leaf: Option<Leaf>,
+    /// Text that is not written yet: an address may go over several events.
+    pub(super) pending: String,
+    pub(super) is_in_link: bool,
+    pub(super) image: Option<Image>,
+    pub(super) heading_text: Option<String>,
+    code: Option<Code>,
+    table: Option<Table>,
+    empty_cells: usize,
+    slugs: HashMap<String, usize>,
+    pub(super) notes: HashMap<String, usize>,
+    budget: Budget,
+}
+
+/// A block that is being written. Its element's beginning is written when its end is known.
+pub(super) struct Leaf {
+    pub(super) block: Block,
+    name: &'static str,
+    attributes: String,
+    html_from: usize,
+    /// Whether it is text of a tight item, and ends with whatever follows.
+    is_tight: bool,
+}
+
+struct Code {
+    language: String,
+    text: String,
+}
+
+struct Table {
+    alignments: Vec<Alignment>,
+    column: usize,
+    is_head: bool,
+}
+
+impl<'t> Writer<'t> {
+    fn new(text: &'t str, links: Links<'t>, is_mapped: bool) -> Writer<'t> {
+        Writer {
+            text,
+            links,
+            is_mapped,
+            html: String::new(),
+            headings: Vec::new(),
+            blocks: Vec::new(),
+            ends: Vec::new(),
+            inline: 0,
+            leaf: None,
+            pending: String::new(),
+            is_in_link: false,
+            image: None,
+            heading_text: None,
+            code: None,
+            table: None,
+            empty_cells: 0,
+            slugs: HashMap::new(),
+            notes: HashMap::new(),
+            budget: Budget::default(),
+        }
+    }
+
+    fn finish(mut self) -> Rendered {
+        self.end_leaf();
+        let blocks = if self.is_mapped { self.blocks } else { Vec::new() };
+        Rendered { html: Html(self.html), headings: self.headings, blocks }
+    }
+
+    fn event(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(tag) => self.start(tag, range),
+            Event::End(tag) => self.end(tag),
+            Event::Text(shown) => match &mut self.code {
+                Some(_) => self.code_text(&shown, range),
+                None => self.show(&shown, range),
+            },
+            Event::Code(shown) => self.code_span(&shown, range),
+            Event::Html(shown) => self.show(&shown, range),
+            Event::InlineHtml(shown) => self.raw(&shown, range),
+            Event::InlineMath(shown) | Event::DisplayMath(shown) => self.show(&shown, range),
+            Event::SoftBreak => self.line_break("", range),
+            Event::HardBreak => self.line_break("<br>", range),
+            Event::FootnoteReference(name) => self.note_reference(&name, range),
+            Event::Rule => {
+                self.end_leaf();
+                self.html.push_str("<hr>");
+            }
+            Event::TaskListMarker(is_done) => {
+                self.flush();
+                self.html.push_str(match is_done {
+                    true => "<input type=\"checkbox\" disabled checked aria-label=\"Done\">",
+                    false => "<input type=\"checkbox\" disabled aria-label=\"To do\">",
+                });
+            }
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
+        match tag {
+            Tag::Paragraph => self.begin_leaf("p", String::new(), range),
+            Tag::Heading { level, .. } => {
+                self.begin_leaf(HEADINGS[level as usize - 1], String::new(), range);
+                self.heading_text = Some(String::new());
+            }
+            Tag::BlockQuote(None) => self.open("<blockquote>", "</blockquote>"),
+            Tag::BlockQuote(Some(kind)) => self.open(alert(kind), "</div>"),
+            Tag::CodeBlock(kind) => self.begin_code(kind, range),
+            Tag::HtmlBlock => {
+                self.begin_leaf("div", " class=\"md-html\"".to_owned(), range);
+            }
+            Tag::MetadataBlock(_) => {
+                let attributes = " class=\"md-front\" tabindex=\"0\" aria-label=\"Front matter\"";
+                self.begin_leaf("pre", attributes.to_owned(), range);
+            }
+            Tag::List(None) => self.open("<ul>", "</ul>"),
+            Tag::List(Some(1)) => self.open("<ol>", "</ol>"),
+            Tag::List(Some(first)) => self.open(&format!("<ol start=\"{first}\">"), "</ol>"),
+            Tag::Item => self.open("<li>", "</li>"),
+            Tag::FootnoteDefinition(name) => self.begin_note(&name),
+            Tag::Table(alignments) => {
+                self.open(
+                    "<div class=\"md-table\" role=\"group\" aria-label=\"Table\" tabindex=\"0\">\
+                     <table>",
+                    "</table></div>",
+                );
+                self.table = Some(Table { alignments, column: 0, is_head: false });
+            }
+            Tag::TableHead => self.begin_row("<thead><tr>", "</tr></thead>", true),
+            Tag::TableRow => self.begin_row("<tr>", "</tr>", false),
+            Tag::TableCell => self.begin_cell(range),
+            Tag::Emphasis => self.open_inline("<em>", "</em>", &range),
+            Tag::Strong => self.open_inline("<strong>", "</strong>", &range),
+            Tag::Strikethrough => self.open_inline("<del>", "</del>", &range),
+            Tag::Link { dest_url, title, .. } => self.begin_link(&dest_url, &title, &range),
+            Tag::Image { dest_url, title, .. } => self.begin_image(&dest_url, &title, range),
+            // Not asked for: definition lists, sub- and superscript.
+            _ => self.open("", ""),
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::MetadataBlock(_) => self.end_leaf(),
+            TagEnd::Heading(level) => self.end_heading(level as u8),
+            TagEnd::CodeBlock => self.end_code(),
+            TagEnd::TableCell => self.end_cell(),
+            TagEnd::TableHead => {
+                self.close();
+                self.html.push_str("<tbody>");
+            }
+            TagEnd::Table => {
+                self.table = None;
+                self.html.push_str("</tbody>");
+                self.close();
+            }
+            TagEnd::FootnoteDefinition => self.close(),
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.close_inline(),
+            TagEnd::Link => {
+                self.close_inline();
+                self.is_in_link = false;
+            }
+            TagEnd::Image => self.end_image(),
+            _ => self.close(),
+        }
+    }
+
+    // Elements.
+
+    /// Opens an element that holds blocks, unless it is too deep.
+    pub(super) fn open(&mut self, start: &str, end: &'static str) {
+        self.end_leaf();
+        self.push_element(start, end);
+    }
+
+    pub(super) fn close(&mut self) {
+        self.end_leaf();
+        self.pop_element();
+    }
+
+    pub(super) fn open_inline(&mut self, start: &str, end: &'static str, range: &Range<usize>) {
+        if self.image.is_some() {
+            return;
+        }
+        self.need_leaf(range);
+        self.flush();
+        self.inline += 1;
+        self.push_element(start, end);
+    }
+
+    pub(super) fn close_inline(&mut self) {
+        if self.image.is_some() {
+            return;
+        }
+        self.flush();
+        self.inline = self.inline.saturating_sub(1);
+        self.pop_element();
+    }
+
+    fn push_element(&mut self, start: &str, end: &'static str) {
+        let is_shown = self.ends.len() < DEPTH_MAX;
+        self.html.push_str(if is_shown { start } else { "" });
+        self.ends.push(if is_shown { end } else { "" });
+    }
+
+    fn pop_element(&mut self) {
+        let end = self.ends.pop().unwrap_or_default();
+        self.html.push_str(end);
+    }
+
+    // Blocks.
+
+    fn begin_leaf(&mut self, name: &'static str, attributes: String, range: Range<usize>) {
+        self.end_leaf();
+        let block = Block { start: range.start, end: range.end, ..Block::default() };
+        let html_from = self.html.len();
+        self.leaf = Some(Leaf { block, name, attributes, html_from, is_tight: false });
+    }
+
+    /// Text in a tight item has no paragraph: it gets a block of its own.
+    pub(super) fn need_leaf(&mut self, range: &Range<usize>) {
+        if self.leaf.is_none() {
+            self.begin_leaf("span", String::new(), range.clone());
+            if let Some(leaf) = &mut self.leaf {
+                leaf.is_tight = true;
+            }
+        } else if let Some(leaf) = self.leaf.as_mut().filter(|it| it.is_tight) {
+            leaf.block.end = leaf.block.end.max(range.end);
+        }
+    }
+
+    fn end_leaf(&mut self) {
+        self.flush();
+        let Some(Leaf { mut block, name, attributes, html_from, .. }) = self.leaf.take() else {
+            return;
+        };
+        let shown = self.text.get(block.start..block.end).unwrap_or_default();
+        block.end = block.start + shown.trim_end().len();
+        let inner = self.html.split_off(html_from);
+        self.html.push('<');
+        self.html.push_str(name);
+        self.html.push_str(&attributes);
+        // Two blocks never begin at one byte; should they, the first one is the block.
+        let is_next = self.blocks.last().is_none_or(|it| it.start < block.start);
+        if self.is_mapped && is_next && block.end > block.start {
+            self.html.push_str(&format!(" data-b=\"{}-{}\"", block.start, block.end));
+            self.blocks.push(block);
+        }
+        self.html.push('>');
+        self.html.push_str(&inner);
+        self.html.push_str("</");
+        self.html.push_str(name);
+        self.html.push('>');
+    }
+
+    fn end_heading(&mut self, level: u8) {
+        self.flush();
+        let text = self.heading_text.take().unwrap_or_default().trim().to_owned();
+        let Some(start) = self.leaf.as_ref().map(|it| it.block.start) else { return };
+        if self.headings.len() < HEADINGS_MAX && !text.is_empty() {
+            let id = self.unique(slug(&text));
+            self.html.push_str(&format!(
+                "<a class=\"md-here\" href=\"#{id}\" aria-label=\"Link to this heading\"></a>"
+            ));
+            if let Some(leaf) = &mut self.leaf {
+                leaf.attributes = format!(" id=\"{id}\"");
+            }
+            self.headings.push(Heading { level, text, id, start });
+        }
+        self.end_leaf();
+    }
+
+    /// Returns an id that this text has not given yet.
+    pub(super) fn unique(&mut self, slug: String) -> String {
+        let prefix = self.links.prefix();
+        let mut name = slug.clone();
+        while self.slugs.contains_key(&name) {
+            let again = self.slugs.entry(slug.clone()).or_default();
+            *again += 1;
+            name = format!("{slug}-{again}");
+        }
+        self.slugs.insert(name.clone(), 0);
+        format!("{prefix}{name}")
+    }
+
+    fn begin_code(&mut self, kind: CodeBlockKind<'_>, range: Range<usize>) {
+        let language = match &kind {
+            CodeBlockKind::Fenced(info) => {
+                info.split([' ', ',', '{', '\t']).next().unwrap_or_default().to_owned()
+            }
+            CodeBlockKind::Indented => String::new(),
+        };
+        let mut attributes = String::from(" class=\"md-code\" tabindex=\"0\"");
+        if !language.is_empty() && language.len() <= LANGUAGE_BYTES_MAX {
+            attributes.push_str(" data-lang=\"");
+            push_attribute(&mut attributes, &language);
+            attributes.push('"');
+        }
+        self.begin_leaf("pre", attributes, range);
+        self.code = Some(Code { language, text: String::new() });
+    }
+
+    fn code_text(&mut self, shown: &str, range: Range<usize>) {
+        if let (Some(leaf), Some(code)) = (&mut self.leaf, &mut self.code) {
+            leaf.block.push(self.text, shown, range);
+            code.text.push_str(shown);
+        }
+    }
+
+    fn end_code(&mut self) {
+        if let Some(code) = self.code.take() {
+            self.html.push_str("<code>");
+            match self.links.code() {
+                Some(it) => it.push(&mut self.html, &code.text, &code.language, &mut self.budget),
+                None => push_text(&mut self.html, &code.text),
+            }
+            self.html.push_str("</code>");
+        }
+        self.end_leaf();
+    }
+
+    fn begin_row(&mut self, start: &str, end: &'static str, is_head: bool) {
+        self.open(start, end);
+        if let Some(table) = &mut self.table {
+            (table.column, table.is_head) = (0, is_head);
+        }
+    }
+
+    fn begin_cell(&mut self, range: Range<usize>) {
+        let Some(table) = &mut self.table else { return };
+        let attributes = match table.alignments.get(table.column) {
+            Some(Alignment::Center) => " class=\"md-center\"",
+            Some(Alignment::Right) => " class=\"md-end\"",
+            _ => "",
+        };
+        table.column += 1;
+        let name = if table.is_head { "th" } else { "td" };
+        self.begin_leaf(name, attributes.to_owned(), range);
+    }
+
+    fn end_cell(&mut self) {
+        self.flush();
+        let is_empty = self.leaf.as_ref().is_some_and(|it| it.html_from == self.html.len());
+        self.empty_cells += usize::from(is_empty);
+        if is_empty && self.empty_cells > EMPTY_CELLS_MAX {
+            self.leaf = None;
+        }
+        self.end_leaf();
+    }
+}
+
+/// Appends text to the value of an attribute; what cannot be seen is left out.
+pub(super) fn push_attribute(html: &mut String, text: &str) {
+    let mut shown = String::with_capacity(text.len());
+    shown.extend(text.chars().filter(|it| odd(*it).is_none() || *it == '\u{a0}'));
+    push_text(html, &shown);
+}
+
+/// Returns the beginning of an alert. Its title is no text of the document.
+fn alert(kind: BlockQuoteKind) -> &'static str {
+    match kind {
+        BlockQuoteKind::Note => {
+            "<div class=\"md-alert md-alert-note\"><p class=\"md-alert-title\">Note</p>"
+        }
+        BlockQuoteKind::Tip => {
+            "<div class=\"md-alert md-alert-tip\"><p class=\"md-alert-title\">Tip</p>"
+        }
+        BlockQuoteKind::Important => {
+            "<div class=\"md-alert md-alert-important\"><p class=\"md-alert-title\">Important</p>"
+        }
+        BlockQuoteKind::Warning => {
+            "<div class=\"md-alert md-alert-warning\"><p class=\"md-alert-title\">Warning</p>"
+        }
+        BlockQuoteKind::Caution => {
+            "<div class=\"md-alert md-alert-caution\"><p class=\"md-alert-title\">Caution</p>"
+        }
+    }
+}

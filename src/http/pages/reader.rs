@@ -1,0 +1,186 @@
+//! A document as it is read: rendered, with its open Topics as notes beside it.
+
+use std::sync::Arc;
+
+use askama::Template;
+use warp::reply::Response;
+
+use crate::base::Result;
+use crate::http::markdown::{Html, Point, Prose, Rendered, points_of};
+use crate::http::pages::perspectives::Tab;
+use crate::http::pages::view::{CommitRow, SourceView, Topic};
+use crate::http::pages::visible::Visible;
+use crate::http::pages::{Frame, form, passages, words};
+use crate::http::{Call, reply};
+
+/// Headings in the list of contents, and the level of the deepest.
+const CONTENTS_MAX: usize = 200;
+const CONTENTS_LEVEL: u8 = 3;
+/// Characters of a quote beside the text.
+const QUOTE_CHARS_MAX: usize = 240;
+/// Names the parts of the page that a script asks for.
+const FRAGMENT: &str = "wb-fragment";
+
+/// What a document's page is made of.
+pub(super) struct Reading {
+    pub(super) frame: Frame,
+    pub(super) source: SourceView,
+    pub(super) rendered: Arc<Rendered>,
+    pub(super) tabs: Vec<Tab>,
+    pub(super) commits: Vec<CommitRow>,
+}
+
+#[derive(Template)]
+#[template(path = "document.html")]
+struct ReaderPage<'p> {
+    frame: &'p Frame,
+    source: &'p SourceView,
+    address: &'p str,
+    tabs: &'p [Tab],
+    commits: &'p [CommitRow],
+    has_title: bool,
+    facts: Facts<'p>,
+    contents: Contents<'p>,
+    text: Text<'p>,
+    notes: Notes<'p>,
+}
+
+/// What is said of the document above it.
+#[derive(Template)]
+#[template(path = "document-facts.html")]
+struct Facts<'p> {
+    source: &'p SourceView,
+    live: &'p str,
+}
+
+#[derive(Template)]
+#[template(path = "document-contents.html")]
+struct Contents<'p> {
+    entries: Vec<Entry<'p>>,
+}
+
+/// A heading in the list of contents.
+struct Entry<'p> {
+    level: u8,
+    text: &'p str,
+    id: &'p str,
+}
+
+#[derive(Template)]
+#[template(path = "document-text.html")]
+struct Text<'p> {
+    source: &'p SourceView,
+    html: &'p Html,
+}
+
+#[derive(Template)]
+#[template(path = "document-notes.html")]
+struct Notes<'p> {
+    frame: &'p Frame,
+    source: &'p SourceView,
+    live: &'p str,
+    placed: Vec<Note<'p>>,
+    /// About the whole document.
+    global: Vec<Note<'p>>,
+    /// Their words are gone, or could be in two places.
+    lost: Vec<Note<'p>>,
+}
+
+/// A Topic beside the text.
+struct Note<'p> {
+    topic: &'p Topic,
+    number: usize,
+    /// Where its words are shown.
+    at: Option<(Point, Point)>,
+    /// The line where they begin, and the address of that line.
+    line: Option<(usize, String)>,
+}
+
+impl Note<'_> {
+    /// Returns whether somebody has to look where the words are.
+    fn is_doubtful(&self) -> bool {
+        words::has_no_place(self.topic.placement.as_ref())
+    }
+
+    /// Returns the word of its state for the script and the sheet.
+    fn state(&self) -> &str {
+        self.topic.placement.as_ref().map_or("global", |it| it.state.as_str())
+    }
+}
+
+/// Returns the page of a document, or the parts of it that are asked for.
+pub(super) fn show(call: &Call, mut reading: Reading) -> Result<Response> {
+    passages::sort(&mut reading.source.topics);
+    let Reading { frame, source, rendered, tabs, commits } = &reading;
+    let address = form::document_at(&source.path);
+    let live = form::source_subject(&source.path);
+    let facts = Facts { source, live: &live };
+    let contents = contents(rendered);
+    let text = Text { source, html: &rendered.html };
+    let notes = notes(frame, source, rendered, &address, &live);
+    if let Some(wanted) = call.header(FRAGMENT) {
+        let mut parts = String::new();
+        for id in wanted.split(',').map(str::trim) {
+            let part = match id {
+                "facts" => facts.render(),
+                "contents" => contents.render(),
+                "text" => text.render(),
+                "notes" => notes.render(),
+                _ => continue,
+            };
+            parts.push_str(&part.map_err(reply::unwritten)?);
+        }
+        return Ok(reply::html(parts));
+    }
+    let has_title = rendered.headings.iter().any(|it| it.level == 1);
+    let address = address.as_str();
+    let page = ReaderPage {
+        frame,
+        source,
+        address,
+        tabs,
+        commits,
+        has_title,
+        facts,
+        contents,
+        text,
+        notes,
+    };
+    reply::page(&page)
+}
+
+fn contents(rendered: &Rendered) -> Contents<'_> {
+    let all = rendered.headings.iter().filter(|it| it.level <= CONTENTS_LEVEL);
+    let entry = all.map(|it| Entry { level: it.level, text: &it.text, id: &it.id });
+    let entries: Vec<Entry<'_>> = entry.take(CONTENTS_MAX).collect();
+    // A title alone is no list.
+    Contents { entries: if entries.len() > 1 { entries } else { Vec::new() } }
+}
+
+fn notes<'p>(
+    frame: &'p Frame,
+    source: &'p SourceView,
+    rendered: &Rendered,
+    address: &str,
+    live: &'p str,
+) -> Notes<'p> {
+    let mut notes =
+        Notes { frame, source, live, placed: Vec::new(), global: Vec::new(), lost: Vec::new() };
+    for (at, topic) in source.topics.iter().enumerate() {
+        let place = passages::place(topic);
+        let line = place.as_ref().map(|it| {
+            let line = passages::line_of(&source.text, it.start);
+            (line, passages::line_at(address, line))
+        });
+        let at_text = place.and_then(|it| points_of(&source.text, &rendered.blocks, &it));
+        let note = Note { topic, number: at + 1, at: at_text, line };
+        if note.at.is_some() {
+            notes.placed.push(note);
+        } else if topic.anchor.is_none() {
+            notes.global.push(note);
+        } else {
+            notes.lost.push(note);
+        }
+    }
+    notes
+}

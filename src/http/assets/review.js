@@ -84,7 +84,7 @@ class Review {
   /** Asks in a dialog; the form is the one that stands on the page. */
   open(name) {
     const form = this.form(name);
-    if (!form || this.dialog) return;
+    if (!form || this.dialog?.isConnected) return;
     const dialog = document.createElement("dialog");
     dialog.className = "rv-dialog";
     dialog.setAttribute("aria-label", NAMES[name]);
@@ -114,7 +114,7 @@ class Review {
 
   /** Somebody else has decided, or the text has another base: what is open here may be out of date. */
   swapped() {
-    if (!this.dialog) return;
+    if (!this.dialog?.isConnected) return;
     const dialog = this.dialog;
     const fresh = this.root.querySelector(`#p-decide form[data-decision="${this.name}"]`);
     const held = dialog.querySelector("form");
@@ -128,7 +128,8 @@ class Review {
       fresh.remove();
       return;
     }
-    const state = this.root.querySelector("#p-head .state")?.textContent ?? "It has been decided";
+    const head = this.root.querySelector("#p-head");
+    const state = (head?.querySelector(".rv-banner .state") ?? head?.querySelector(".state"))?.textContent ?? "It has been decided";
     let note = held.querySelector(".form-refusal");
     if (!note) {
       note = document.createElement("p");
@@ -136,7 +137,7 @@ class Review {
       note.role = "alert";
       held.append(note);
     }
-    note.textContent = `${state}, meanwhile. What you typed is still here.`;
+    note.textContent = `${state} meanwhile. What you typed is still here.`;
     for (const it of held.querySelectorAll("button")) it.disabled = true;
   }
 }

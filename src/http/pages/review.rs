@@ -253,10 +253,12 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let summary = summary.map(|it| suggestion::written("summary", it, &path));
     let maker = maker(&site, &caller, view.proposal.job_id.as_deref()).await?;
     let is_rendered = query.view.as_deref() == Some("rendered");
+    let (new, from) = (view.text.clone(), query.from.unwrap_or(0));
+    let (difference, reading) = compared(old, new, from, is_rendered).await?;
     let fates = view.fate.iter().map(|it| fate(it, &view.text)).collect();
     reply::page(&ProposalPage {
-        difference: Difference::of(&old, &view.text, query.from.unwrap_or(0)),
-        reading: if is_rendered { Reading::of(&old, &view.text) } else { None },
+        difference,
+        reading,
         quote,
         subject: subject(&view)?,
         summary,
@@ -268,6 +270,20 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         fates,
         view,
     })
+}
+
+/// Compares two texts where it holds nobody up: large ones take their time.
+async fn compared(
+    old: String,
+    new: String,
+    from: usize,
+    is_rendered: bool,
+) -> Result<(Difference, Option<Reading>)> {
+    let work = tokio::task::spawn_blocking(move || {
+        let reading = if is_rendered { Reading::of(&old, &new) } else { None };
+        (Difference::of(&old, &new, from), reading)
+    });
+    work.await.map_err(|cause| Error::internal("comparing two texts failed").source(cause))
 }
 
 /// Returns the first and the last messages of a thread, and how many are between them.

@@ -158,7 +158,7 @@ pub(super) fn at(id: &TopicId) -> String {
 }
 
 async fn show(site: Site, call: Call) -> Result<Response> {
-    let (mut frame, caller) = Frame::of(&site, &call, "/topics")?;
+    let (frame, caller) = Frame::of(&site, &call, "/topics")?;
     let id: TopicId = call.param("id")?;
     let mut view: TopicView = read(flows::topics::show(&site, &caller, &id).await?)?;
     let path: SourcePath = view.topic.source_path.parse()?;
@@ -168,16 +168,14 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let placed = passages::place(&view.topic).and_then(|it| text.get(it).map(str::to_owned));
     let anchored = placed.or_else(|| view.topic.anchor.as_ref().map(|it| it.quote.clone()));
     let found = std::mem::take(&mut view.jobs);
-    if found.iter().any(Job::is_active) {
-        frame.refresh();
-    }
     let shown = found.iter().filter(|it| it.is_active()).count() + ENDED_SHOWN;
     let more_jobs = found.len().saturating_sub(shown);
     let mut jobs: Vec<Job> = found;
     jobs.sort_by_key(|it| !it.is_active());
     let jobs = jobs.into_iter().take(shown).map(|it| Worked::of(it, frame.now())).collect();
     let messages = std::mem::take(&mut view.messages);
-    let messages = messages.into_iter().map(|it| Said::of(it, path.as_str(), anchored.as_deref()));
+    let messages =
+        messages.into_iter().map(|it| Said::of(it, path.as_str(), anchored.as_deref())).collect();
     let holder = holder::of(&site, &caller, &path).await?;
     let query = TopicQuery {
         source_path: Some(path),
@@ -194,7 +192,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     reply::page(&TopicPage {
         kinds: starts::starts(&site, &others).await,
         holder,
-        messages: messages.collect(),
+        messages,
         frame,
         view,
         passage,

@@ -5,6 +5,7 @@ mod holder;
 mod hostile;
 mod reading;
 mod review;
+mod starts;
 
 use std::net::SocketAddr;
 

@@ -142,10 +142,12 @@ fn meets(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
+/// Lines, and the change that they are in.
+type Places = Vec<(Range<usize>, usize)>;
+
 /// Finds paragraphs that went elsewhere without a change: nothing else can be them.
 fn unchanged(olds: &Lines<'_>, news: &Lines<'_>, hunks: &[Change]) -> Vec<Pair> {
-    let mut seen: HashMap<&str, (Vec<(Range<usize>, usize)>, Vec<(Range<usize>, usize)>)> =
-        HashMap::new();
+    let mut seen: HashMap<&str, (Places, Places)> = HashMap::new();
     for (number, hunk) in hunks.iter().enumerate() {
         for range in paragraphs(olds, &hunk.old) {
             let text = olds.text[bytes(olds, &range)].trim();

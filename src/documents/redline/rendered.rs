@@ -10,7 +10,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 
 use crate::documents::diff::changes_of;
 use crate::documents::redline::words::{self, Part};
-use crate::documents::redline::{Lines, Move, Piece, Row, RowSort, compare};
+use crate::documents::redline::{Lines, Piece, Row, RowSort, compare};
 
 /// Texts of more bytes together are shown as source only.
 const BYTES_MAX: usize = 1024 * 1024;
@@ -20,8 +20,6 @@ const BYTES_MAX: usize = 1024 * 1024;
 pub struct Rendered {
     /// All blocks.
     pub rows: Vec<RenderedRow>,
-    /// Blocks that went elsewhere, by their places in either text, from 0.
-    pub moves: Vec<Move>,
     /// Whether some blocks were not compared word by word.
     pub is_coarse: bool,
 }
@@ -145,7 +143,6 @@ pub fn rendered(old: &str, new: &str) -> Option<Rendered> {
     };
     Some(Rendered {
         rows: made.rows.into_iter().filter_map(row).collect(),
-        moves: made.moves,
         is_coarse: made.is_coarse,
     })
 }

@@ -52,6 +52,17 @@ pub struct Prepared {
     pub proposed_blob: BlobId,
 }
 
+/// A further Topic that a commit settled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CauseTopic {
+    /// Its id.
+    pub topic_id: TopicId,
+    /// What it is called.
+    pub topic_title: String,
+    /// Whether it is open, and if not, how it ended.
+    pub topic_status: TopicStatus,
+}
+
 /// What caused a commit: an approved proposal of a Topic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cause {
@@ -63,6 +74,8 @@ pub struct Cause {
     pub topic_id: TopicId,
     /// What that is called.
     pub topic_title: String,
+    /// The further Topics that it settled.
+    pub further_topics: Vec<CauseTopic>,
     /// Whether it is open, and if not, how it ended.
     pub topic_status: TopicStatus,
     /// The job that wrote it, if one did.
@@ -128,6 +141,10 @@ const CAUSES_OF: &str = "
     JOIN topics AS t ON t.id = a.topic_id
     WHERE a.commit_sha = :commit AND a.state = 'committed' ORDER BY a.id LIMIT 50";
 
+const FURTHER_TOPICS: &str = "
+    SELECT t.id, t.title, t.status FROM proposal_topics AS p JOIN topics AS t ON t.id = p.topic_id
+    WHERE p.proposal_id = :proposal ORDER BY t.id";
+
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::is_commit", IS_COMMIT),
@@ -143,6 +160,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::is_topic_prepared", IS_TOPIC_PREPARED),
     ("attempt::committed", COMMITTED),
     ("attempt::causes_of", CAUSES_OF),
+    ("attempt::further_topics", FURTHER_TOPICS),
 ];
 
 /// Writes the row of an approval that is about to touch the repository.
@@ -276,13 +294,26 @@ pub fn causes_of(connection: &Connection, commit: &BlobId) -> Result<Vec<Cause>>
             topic_id: row.get("topic_id")?,
             topic_title: row.get::<_, Option<String>>("title")?.unwrap_or_default(),
             topic_status: row.get("status")?,
+            further_topics: Vec::new(),
             job_id: row.get("job_id")?,
             approver: row.get("approver")?,
             approver_name: None,
             source_path: row.get("source_path")?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let mut causes: Vec<Cause> = rows.collect::<rusqlite::Result<_>>()?;
+    let mut further = connection.prepare_cached(FURTHER_TOPICS)?;
+    for cause in &mut causes {
+        let rows = further.query_map(named_params! {":proposal": cause.proposal_id}, |row| {
+            Ok(CauseTopic {
+                topic_id: row.get("id")?,
+                topic_title: row.get::<_, Option<String>>("title")?.unwrap_or_default(),
+                topic_status: row.get("status")?,
+            })
+        })?;
+        cause.further_topics = rows.collect::<rusqlite::Result<_>>()?;
+    }
+    Ok(causes)
 }
 
 fn one_row(written: usize, id: &AttemptId, why: &str) -> Result<()> {

@@ -12,20 +12,23 @@ const CONTEXT_LINES: usize = 3;
 /// Longest diff that is made, in bytes.
 pub const DIFF_BYTES_MAX: usize = crate::base::limit::DIFF_BYTES_MAX;
 
-/// Returns the unified diff of two texts, empty if they are the same. A diff that would be longer
-/// than [`DIFF_BYTES_MAX`] ends before that, with a last line that says so.
-pub fn unified(old: &str, new: &str, path: &str) -> String {
+/// Returns the unified diff of two texts, empty if they are the same; without an old one the file
+/// is new. A diff that would be longer than [`DIFF_BYTES_MAX`] ends before that, with a last line
+/// that says so.
+pub fn unified(old: Option<&str>, new: &str, path: &str) -> String {
     unified_within(old, new, path, DIFF_BYTES_MAX)
 }
 
-fn unified_within(old: &str, new: &str, path: &str, bytes_max: usize) -> String {
-    if old == new {
+fn unified_within(old: Option<&str>, new: &str, path: &str, bytes_max: usize) -> String {
+    if old == Some(new) {
         return String::new();
     }
+    let before = old.map_or_else(|| "/dev/null".to_owned(), |_| format!("a/{path}"));
+    let old = old.unwrap_or_default();
     let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
     let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
     let changes = changes_of(&old_lines, &new_lines);
-    let mut shown = format!("--- a/{path}\n+++ b/{path}\n");
+    let mut shown = format!("--- {before}\n+++ b/{path}\n");
     for group in changes.chunk_by(|a, b| b.old.start - a.old.end <= 2 * CONTEXT_LINES) {
         if !show_group(&mut shown, group, &old_lines, &new_lines, bytes_max) {
             shown.push_str("… the diff is too long and was cut here\n");
@@ -143,21 +146,24 @@ mod tests {
         let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
         let expected =
             "--- a/x.md\n+++ b/x.md\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n";
-        assert_eq!(unified(old, &old.replace('5', "five"), "x.md"), expected);
-        assert_eq!(unified(old, old, "x.md"), "");
-        let made = unified("", "a\nb", "x.md");
+        assert_eq!(unified(Some(old), &old.replace('5', "five"), "x.md"), expected);
+        assert_eq!(unified(Some(old), old, "x.md"), "");
+        let made = unified(None, "a\nb", "x.md");
+        assert!(made.starts_with("--- /dev/null\n+++ b/x.md\n@@ -0,0 "), "{made}");
+        let made = unified(Some(""), "a\nb", "x.md");
+        assert!(made.starts_with("--- a/x.md\n"), "{made}");
         assert!(
             made.ends_with("@@ -0,0 +1,2 @@\n+a\n+b\n\\ No newline at end of file\n"),
             "{made}"
         );
-        let gone = unified("a\n", "", "x.md");
+        let gone = unified(Some("a\n"), "", "x.md");
         assert!(gone.ends_with("@@ -1 +0,0 @@\n-a\n"), "{gone}");
     }
 
     #[test]
     fn a_long_diff_is_cut_and_says_so() {
         let new = "some line\n".repeat(1000);
-        let cut = unified_within("", &new, "x.md", 500);
+        let cut = unified_within(None, &new, "x.md", 500);
         assert!(cut.len() < 600 && cut.ends_with("was cut here\n"));
     }
 
@@ -165,7 +171,7 @@ mod tests {
     fn a_very_large_text_has_a_diff_that_applies() {
         let old: String = (0..90_000).map(|it| format!("{it}\n")).collect();
         let new = old.replace("5000\n", "five\n\n");
-        assert_eq!(apply(&old, &unified(&old, &new, "x.md")), new);
+        assert_eq!(apply(&old, &unified(Some(&old), &new, "x.md")), new);
     }
 
     /// Applies a diff as `patch` would, but strictly.
@@ -208,7 +214,7 @@ mod tests {
             old in "([a-d]{0,2}\r?\n){0,30}[a-b]?",
             new in "([a-d]{0,2}\r?\n){0,30}[a-b]?",
         ) {
-            prop_assert_eq!(apply(&old, &unified(&old, &new, "x.md")), new);
+            prop_assert_eq!(apply(&old, &unified(Some(&old), &new, "x.md")), new);
         }
     }
 }

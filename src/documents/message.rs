@@ -100,7 +100,7 @@ pub fn post(
         return Err(Error::invalid(message));
     }
     let message = insert(tx, ids, topic, author, body, proposal)?;
-    search::put_message(tx, (&message.id, topic), author, body)?;
+    search::put_message(tx, &message)?;
     tx.emit(Event::new(
         EventKind::MessagePosted,
         format!("topic:{topic}"),

@@ -289,6 +289,7 @@ pub fn set_status(
         };
         return Err(Error::conflict(code, format!("topic {id} is {is}")).hint(hint));
     }
+    search::move_topic(tx, id)?;
     let data = json!({"topic_id": id, "from": from, "to": to});
     let event = Event::new(EventKind::TopicChanged, format!("topic:{id}"), actor.clone(), data);
     tx.emit(event.audited())

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tracing::info;
+use tracing::{info, warn};
 
-use crate::base::{Actor, BlobId, Error, Event, EventKind, ProposalId, Result, SourcePath, fault};
+use crate::base::{
+    Actor, BlobId, Error, Event, EventKind, JobId, ProposalId, Result, SourcePath, fault,
+};
 use crate::documents::commit::{
     self, Approval, Check, Committed, Person, Settle, Settled, Trailers,
 };
@@ -14,7 +16,7 @@ use crate::documents::{Placed, Proposal, ProposalStatus, Topic, TopicStatus};
 use crate::documents::{attempt, placement, proposal, topic};
 use crate::flows::moved::{self, Followed};
 use crate::flows::proposals::{Dossier, dossier, stale, undecidable, with_conflict};
-use crate::flows::{Site, Works, changes, names, rework};
+use crate::flows::{Site, Works, called_off, changes, names, rework};
 use crate::people::Caller;
 use crate::store::Tx;
 use crate::store::idempotency::{self, Key};
@@ -46,6 +48,8 @@ pub struct Approved {
     still_open: Vec<Topic>,
     /// What became of the other open proposals for the Source.
     followed: Vec<Followed>,
+    /// The jobs that worked for what is settled now, and were cancelled for that.
+    cancelled_jobs: Vec<JobId>,
 }
 
 /// Approves a proposal and commits it. The same approval of the same person again, under the same
@@ -65,13 +69,14 @@ pub async fn approve(
     let refusal = match once(site, &approver, id, request, asked).await {
         Ok((path, done)) => {
             let followed = moved::look_after(site, &path).await;
-            return answer(site, id, done, followed).await;
+            let cancelled_jobs = call_off(site, id, approver).await;
+            return answer(site, id, done, (followed, cancelled_jobs)).await;
         }
         Err(refusal) => refusal,
     };
     match refusal.code_str() {
         "already_decided" => match repeated(site, &approver, id, &digest, key).await? {
-            Some(done) => answer(site, id, done, Vec::new()).await,
+            Some(done) => answer(site, id, done, (Vec::new(), Vec::new())).await,
             None => Err(refusal),
         },
         "stale_base" => Err(after_a_move(site, id, refusal).await),
@@ -118,11 +123,28 @@ async fn after_a_move(site: &Site, id: &ProposalId, refusal: Error) -> Error {
     }
 }
 
+/// Cancels the jobs that still work for the Topics which are settled now. The commit is made: what
+/// goes wrong here is logged, and such a job is refused when it hands something in.
+async fn call_off(site: &Site, id: &ProposalId, by: Actor) -> Vec<JobId> {
+    let (works, asked) = (site.clone(), id.clone());
+    let done = site.store.write(move |tx| {
+        let mut cancelled = Vec::new();
+        for topic in proposal::find(tx.connection(), &asked)?.topic_ids {
+            cancelled.extend(called_off::of_topic(tx, &works, &topic, &by)?);
+        }
+        Ok(cancelled)
+    });
+    done.await.unwrap_or_else(|cause| {
+        warn!(proposal_id = %id, "jobs of proposal {id} are not cancelled: {}", cause.chain());
+        Vec::new()
+    })
+}
+
 async fn answer(
     site: &Site,
     id: &ProposalId,
     done: Committed,
-    followed: Vec<Followed>,
+    (followed, cancelled_jobs): (Vec<Followed>, Vec<JobId>),
 ) -> Result<Approved> {
     let asked = id.clone();
     let (proposal, still_open) = site
@@ -142,6 +164,7 @@ async fn answer(
         proposal,
         still_open,
         followed,
+        cancelled_jobs,
     })
 }
 

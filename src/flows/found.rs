@@ -1,23 +1,29 @@
 //! A job that was given no Topic proposes a text for a Source, which need not exist yet: with the
 //! proposal a Topic on the whole Source is opened, and the job is about that from then on.
 
+use rusqlite::Connection;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::base::limit::{SOURCE_BYTES_MAX, TITLE_BYTES_MAX};
 use crate::base::{
-    Actor, BlobId, Error, ErrorKind, Ids, ProposalId, Result, SourcePath, TopicId, truncate_chars,
+    Actor, BlobId, Error, ErrorKind, Ids, JobId, ProposalId, Result, SourcePath, TopicId,
+    truncate_chars,
 };
-use crate::documents::TopicStatus;
+use crate::documents::proposal::lineage;
 use crate::documents::proposal::{self, NewProposal};
 use crate::documents::topic::{self, NewTopic};
+use crate::documents::{Proposal, ProposalStatus, Topic, TopicStatus};
 use crate::flows::incorporate::{
-    AgentAnchor, Inserted, ProposalRequest, judge_others, refuse_text, require_own_base,
+    AgentAnchor, Inserted, ProposalRequest, judge_others, refuse_text, require_own_base, reworked,
 };
 use crate::flows::{Site, judge};
-use crate::jobs::{self, Job, Verb};
+use crate::jobs::{self, Grant, Job, NewJob, Status, Verb};
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
+
+/// What a job may do with the Topic that it opens.
+const TOPIC_VERBS: [Verb; 2] = [Verb::Read, Verb::Message];
 
 /// The body of `POST /api/proposals`.
 #[derive(Clone, Debug, Deserialize)]
@@ -53,7 +59,10 @@ pub async fn propose(
 ) -> Result<Inserted> {
     let (job_id, token) = caller.job()?;
     let asked = job_id.clone();
-    let job = site.store.read(move |c| jobs::find(c, &asked)).await?;
+    let (job, rework) = site
+        .store
+        .read(move |c| Ok((jobs::find(c, &asked)?, lineage::rework_of_job(c, &asked)?)))
+        .await?;
     let path = request.source_path.clone();
     job.require_source(&path, Verb::Propose)?;
     require_own_base(site, &job, &path, &request.base_source_sha)?;
@@ -75,6 +84,7 @@ pub async fn propose(
     let of = (&path, std::slice::from_ref(settled));
     let judged = judge_others(site, caller, &sent, of, base, &proposed).await?;
     let (ids, token, placements) = (site.ids.clone(), token.to_owned(), judged.placements);
+    let origin = rework.map(reworked);
     let made = site
         .store
         .write(move |tx| {
@@ -96,7 +106,7 @@ pub async fn propose(
                 text: sent.text.clone(),
                 summary: sent.summary.clone(),
             };
-            let made = proposal::insert(tx, &ids, new)?;
+            let made = proposal::insert_with(tx, &ids, new, &[], origin.as_ref())?;
             judge::keep(tx, &made.proposed_sha, &placements)?;
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"id": made.id}))?;
@@ -139,8 +149,57 @@ fn open_topic(tx: &Tx<'_>, ids: &Ids, job: &Job, opened: &NewTopic) -> Result<To
         return Ok(topic.clone());
     }
     let topic = topic::create(tx, ids, opened.clone())?;
-    jobs::keep_topic(tx, &job.id, &topic.id)?;
+    jobs::keep_topic(tx, job, &topic.id, &TOPIC_VERBS)?;
     Ok(topic.id)
+}
+
+/// Gives a job that repeats another one the Topic that this had opened: as long as that is open, or
+/// was closed because that job did not succeed.
+///
+/// # Errors
+/// As any read.
+pub(super) fn inherit(c: &Connection, old: &Job, new: &mut NewJob) -> Result<()> {
+    let Some(id) = old.topic_id.as_ref().filter(|_| new.topic_id.is_none()) else { return Ok(()) };
+    let topic = topic::find(c, id, None)?;
+    if topic.status == TopicStatus::Open || was_closed_with(&topic, old) {
+        new.topic_id = Some(id.clone());
+        new.grants.push(Grant::topic(id, &TOPIC_VERBS));
+    }
+    Ok(())
+}
+
+/// A Topic is closed in the transaction that settles the job which had opened it.
+fn was_closed_with(topic: &Topic, job: &Job) -> bool {
+    topic.status == TopicStatus::Discarded
+        && job.status != Status::Succeeded
+        && topic.closed_at.is_some()
+        && topic.closed_at == job.completed_at
+}
+
+/// Opens the Topic again that a repeated job has from the earlier one.
+///
+/// # Errors
+/// As any write.
+pub(super) fn reopen(tx: &Tx<'_>, old: &JobId, new: &NewJob) -> Result<()> {
+    let Some(id) = &new.topic_id else { return Ok(()) };
+    let topic = topic::find(tx.connection(), id, None)?;
+    if was_closed_with(&topic, &jobs::find_brief(tx.connection(), old)?) {
+        let by = &new.requested_by;
+        topic::set_status(tx, id, TopicStatus::Discarded, TopicStatus::Open, by)?;
+    }
+    Ok(())
+}
+
+/// Returns the grants of a job at its start with that on the Topic which it has from an earlier
+/// one.
+pub(super) fn with_own_topic(job: &Job, mut grants: Vec<Grant>) -> Vec<Grant> {
+    if let Some(id) = &job.topic_id {
+        let own = Grant::topic(id, &TOPIC_VERBS);
+        if !grants.iter().any(|it| it.subject() == own.subject()) {
+            grants.push(own);
+        }
+    }
+    grants
 }
 
 /// Closes the Topic that a job had opened if the job did not succeed: nothing else is in it.
@@ -150,8 +209,14 @@ fn open_topic(tx: &Tx<'_>, ids: &Ids, job: &Job, opened: &NewTopic) -> Result<To
 pub fn settle_job(tx: &Tx<'_>, job: &Job, succeeded: bool) -> Result<()> {
     let Some(id) = job.topic_id.as_ref().filter(|_| !succeeded) else { return Ok(()) };
     let topic = topic::find(tx.connection(), id, None)?;
-    let is_own = topic.created_by == Actor::Job(job.id.clone()) && topic.message_count == 1;
-    if is_own && topic.status == TopicStatus::Open {
+    // A job that repeats it has the Topic of the first one.
+    let is_own = matches!(topic.created_by, Actor::Job(_)) && topic.message_count == 1;
+    let is_void =
+        |it: &Proposal| matches!(it.status, ProposalStatus::Void | ProposalStatus::Superseded);
+    if is_own
+        && topic.status == TopicStatus::Open
+        && proposal::of_topic(tx.connection(), id)?.iter().all(is_void)
+    {
         topic::set_status(tx, id, TopicStatus::Open, TopicStatus::Discarded, &Actor::System)?;
     }
     Ok(())

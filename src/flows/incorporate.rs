@@ -141,7 +141,8 @@ impl Inserted {
     }
 }
 
-fn reworked(it: Rework) -> Origin {
+/// Says where a text comes from that a rework was asked for.
+pub(super) fn reworked(it: Rework) -> Origin {
     let (from_id, made_by) = (it.proposal_id, it.asked_by);
     Origin { how: How::Reworked, from_id, made_by, made_by_name: None }
 }

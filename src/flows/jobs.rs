@@ -9,7 +9,7 @@ use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result, SourcePath
 use crate::documents::{self, proposal::lineage};
 use crate::flows::inputs::{self, Checked};
 use crate::flows::people::refuse_disabled;
-use crate::flows::{Site, changes, kept_answer, order, page_limit, prepare, several};
+use crate::flows::{Site, changes, found, kept_answer, order, page_limit, prepare, several};
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting, job_dir};
 use crate::people::{self, Caller, Person};
 use crate::process::{self, Stream};
@@ -132,6 +132,7 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
             let id = jobs::enqueue(tx, &ids, queue.capacities(), &new)?;
             if let Some(old) = &new.retry_of {
                 lineage::repeat_rework(tx, &id, old)?;
+                found::reopen(tx, old, &new)?;
             }
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"job_id": id}))?;

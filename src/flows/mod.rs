@@ -5,8 +5,10 @@
 //! **Invariant:** what a job's token writes goes through `jobs::fence` first, in the same
 //! transaction.
 
+pub mod also_open;
 pub mod approve;
 pub mod backup;
+mod called_off;
 pub mod changes;
 pub mod config;
 pub mod doctor;

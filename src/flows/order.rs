@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::base::limit::PRIORITY_MAX;
 use crate::base::{Error, ErrorKind, Millis, Result};
-use crate::flows::{Site, inputs, jobs as job_flow};
+use crate::flows::{Site, found, inputs, jobs as job_flow};
 use crate::jobs::{self, Job, NewJob};
 use crate::people::{Person, Role};
 use crate::script::{Kind, OnBusy};
@@ -61,7 +61,13 @@ pub(in crate::flows) async fn repeated<'a>(
     // What an admin had put before others is repeated like any other job by anybody else.
     let is_admin = person.role == Role::Admin;
     new.priority = if is_admin { old.priority } else { old.priority.min(kind.priority) };
-    Ok((kind, new))
+    let found = old.clone();
+    let new = site.store.read(move |c| {
+        let mut new = new.clone();
+        found::inherit(c, &found, &mut new)?;
+        Ok(new)
+    });
+    Ok((kind, new.await?))
 }
 
 /// Returns when a job of an engine may be tried again; nothing if it may be now.

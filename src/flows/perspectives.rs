@@ -219,7 +219,8 @@ pub struct ListQuery {
 }
 
 /// Returns the views of a Source, one of each persona that is for it or has one, as
-/// `{items, next}`.
+/// `{items, next, kinds}`; `kinds` are those that make views. Where none does, only views that are
+/// there are told.
 ///
 /// # Errors
 /// As the Source; `forbidden` for jobs.
@@ -227,6 +228,8 @@ pub async fn list(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
     caller.person()?;
     let present = Present::of(site, path).await?;
     let personas = personas::all(site).await?;
+    let kinds: Vec<&str> = makers(site).map(|it| it.name.as_str()).collect();
+    let can_make = !kinds.is_empty();
     let views = site.store.read(move |c| {
         let mut views = Vec::new();
         let mut known = perspective::personas_of(c, &present.path)?;
@@ -235,7 +238,7 @@ pub async fn list(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
             let is_for = found.is_some_and(|it| it.persona.is_for(&present.path));
             let has_view = known.contains(&listed.name);
             known.retain(|it| *it != listed.name);
-            if is_for || has_view {
+            if has_view || (is_for && can_make) {
                 let found = found.filter(|_| is_for);
                 views.push(present.view(c, &listed.name, found)?.0);
             }
@@ -245,7 +248,11 @@ pub async fn list(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
         }
         Ok(views)
     });
-    Ok(json!({"items": views.await?, "next": null}))
+    Ok(json!({"items": views.await?, "next": null, "kinds": kinds}))
+}
+
+fn makers(site: &Site) -> impl Iterator<Item = &Kind> {
+    site.config.kinds.values().filter(|it| it.produces == Some(Produces::Perspective))
 }
 
 /// Returns a view with its text; of a stale one the newest.
@@ -387,8 +394,7 @@ async fn start(
 
 /// Returns the kind that makes views: the one that is asked for, `perspective`, or the only one.
 fn kind_for<'a>(site: &'a Site, asked: Option<&str>) -> Result<&'a Kind> {
-    let makes = |it: &&Kind| it.produces == Some(Produces::Perspective);
-    let kinds: Vec<&Kind> = site.config.kinds.values().filter(makes).collect();
+    let kinds: Vec<&Kind> = makers(site).collect();
     let named = |name: &str| kinds.iter().find(|it| it.name == name).copied();
     let refuse = |message: String| {
         let names: Vec<&str> = kinds.iter().map(|it| it.name.as_str()).collect();

@@ -71,7 +71,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let checked = inputs::check(works, kind, &sent).await.map_err(changed)?;
-    let grants = inputs::grants(kind, &checked);
+    let grants = found::with_own_topic(job, inputs::grants(kind, &checked));
     let mut values = checked.values;
     compute(works, kind, &mut values).await?;
     if kind.produces == Some(Produces::Proposal) {

@@ -14,7 +14,7 @@ use crate::documents::{
     self, Fate, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, topic,
 };
 use crate::flows::judge::Judge;
-use crate::flows::{Site, changes, moved, names, page_limit, rework};
+use crate::flows::{Site, called_off, changes, moved, names, page_limit, rework};
 use crate::jobs::{self, Job, Status};
 use crate::people::Caller;
 
@@ -187,7 +187,11 @@ pub async fn show(
         .await?;
     let (against, before) = earlier.map_or((None, None), |(it, text)| (Some(it), Some(text)));
     Ok(ProposalPage {
-        diff: documents::unified(before.as_ref().unwrap_or(&base), &dossier.text, path.as_str()),
+        diff: {
+            let is_new = before.is_none() && base_sha.is_absent();
+            let old = before.as_ref().unwrap_or(&base);
+            documents::unified((!is_new).then_some(old), &dossier.text, path.as_str())
+        },
         fate,
         base: Base {
             is_current: match base_sha.is_absent() {
@@ -285,6 +289,12 @@ pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
 
 /// Says of a base that moved why the proposal was not merged, and what can be done.
 pub(super) fn with_conflict(conflict: Option<&Standing>, refusal: Error) -> Error {
+    if refusal.code_str() == "source_exists" {
+        return refusal.hint(
+            "if git tracks it, ask for a rework: the agent begins from what is there now; \
+             otherwise move it away, or reject the proposal",
+        );
+    }
     let (Some(conflict), "stale_base") = (conflict, refusal.code_str()) else { return refusal };
     let count = conflict.conflicts.count;
     let places = if count == 1 { "place" } else { "places" };
@@ -335,7 +345,17 @@ pub struct RejectRequest {
     pub reason: String,
 }
 
-/// Rejects a proposal. Its Topic stays open.
+/// A proposal that was rejected.
+#[derive(Debug, Serialize)]
+pub struct Rejected {
+    /// The proposal.
+    #[serde(flatten)]
+    pub proposal: Proposal,
+    /// The job that was doing it again and was cancelled for that.
+    pub cancelled_job_id: Option<JobId>,
+}
+
+/// Rejects a proposal. Its Topic stays open; a rework of it that was asked for is cancelled.
 ///
 /// # Errors
 /// `conflict` with codes `already_decided` and `superseded`; `forbidden` for viewers and jobs.
@@ -344,13 +364,16 @@ pub async fn reject(
     caller: &Caller,
     id: &ProposalId,
     request: RejectRequest,
-) -> Result<Proposal> {
+) -> Result<Rejected> {
     let actor = Actor::Person(caller.may_decide()?.id.clone());
-    let id = id.clone();
+    let (works, id) = (site.clone(), id.clone());
     site.store
         .write(move |tx| {
             proposal::reject(tx, &id, &actor, &request.reason)?;
-            names::fill_proposal(tx.connection(), proposal::find(tx.connection(), &id)?)
+            let cancelled_job_id = called_off::of_proposal(tx, &works, &id, &actor)?;
+            let proposal = proposal::find(tx.connection(), &id)?;
+            let proposal = names::fill_proposal(tx.connection(), proposal)?;
+            Ok(Rejected { proposal, cancelled_job_id })
         })
         .await
 }

@@ -209,7 +209,8 @@ pub async fn for_agent(site: &Site, caller: &Caller, id: &ProposalId) -> Result<
         .await?;
     let base = site.repo.read_blob(&proposal.base_source_sha, SOURCE_BYTES_MAX).await?;
     let base = String::from_utf8(base).map_err(|_| Error::internal("the base is not UTF-8"))?;
-    let diff = unified(&base, &text, proposal.source_path.as_str());
+    let old = (!proposal.base_source_sha.is_absent()).then_some(base.as_str());
+    let diff = unified(old, &text, proposal.source_path.as_str());
     Ok(json!({
         "proposal": proposal, "text": text, "diff": diff, "conflict": conflict,
         "comment": rework.map(|it| it.comment),

@@ -128,8 +128,8 @@ pub struct HistoryQuery {
 }
 
 /// Returns the commits that changed a Source, newest first, as `{items, next, is_shallow}`; also of
-/// one that is gone. The causes of a commit are what this site wrote down when it made it; what the
-/// commit's own trailers claim stands beside them.
+/// one that is gone, and those under its earlier names. The causes of a commit are what this site
+/// wrote down when it made it; what the commit's own trailers claim stands beside them.
 ///
 /// # Errors
 /// As [`show`], if no commit has changed it; `conflict` with code `history_changed`.
@@ -150,7 +150,8 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
         .store
         .read(move |c| {
             let row = |entry: HistoryEntry| {
-                Ok(HistoryRow { causes: causes(c, &entry.commit, &path)?, entry })
+                let named = entry.path.as_ref().unwrap_or(&path);
+                Ok(HistoryRow { causes: causes(c, &entry.commit, named)?, entry })
             };
             found.into_iter().map(row).collect()
         })

@@ -4,13 +4,15 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::base::{Actor, Error, Result, SourcePath, TopicId};
+use crate::base::{Actor, Error, JobId, Result, SourcePath, TopicId};
 use crate::documents::placement;
 use crate::documents::topic::{self, NewTopic, TopicFilter};
 use crate::documents::{
     self, Message, ProposalStatus, Selection, Topic, TopicStatus, message, text,
 };
-use crate::flows::{Site, jobs as job_flow, kept_answer, names, page_limit, place, rework};
+use crate::flows::{
+    Site, called_off, jobs as job_flow, kept_answer, names, page_limit, place, rework,
+};
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
 use crate::store::idempotency;
@@ -295,7 +297,18 @@ pub struct ReasonRequest {
     pub reason: Option<String>,
 }
 
-/// Closes a Topic without a change. The reason is its last message.
+/// A Topic that was closed without a change.
+#[derive(Debug, Serialize)]
+pub struct Discarded {
+    /// The Topic.
+    #[serde(flatten)]
+    pub topic: Topic,
+    /// The jobs that worked for it and were cancelled for that.
+    pub cancelled_jobs: Vec<JobId>,
+}
+
+/// Closes a Topic without a change. The reason is its last message. Jobs that would answer it are
+/// cancelled: nobody waits for them.
 ///
 /// # Errors
 /// `conflict` with code `topic_closed`.
@@ -304,16 +317,18 @@ pub async fn discard(
     caller: &Caller,
     id: &TopicId,
     request: ReasonRequest,
-) -> Result<Topic> {
+) -> Result<Discarded> {
     let actor = Actor::Person(caller.may_decide()?.id.clone());
-    let (ids, id) = (site.ids.clone(), id.clone());
+    let (works, id) = (site.clone(), id.clone());
     site.store
         .write(move |tx| {
             if let Some(reason) = &request.reason {
-                message::post(tx, &ids, &id, &actor, &plain_lines(reason), None)?;
+                message::post(tx, &works.ids, &id, &actor, &plain_lines(reason), None)?;
             }
             topic::set_status(tx, &id, TopicStatus::Open, TopicStatus::Discarded, &actor)?;
-            names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?)
+            let cancelled_jobs = called_off::of_topic(tx, &works, &id, &actor)?;
+            let topic = topic::find(tx.connection(), &id, None)?;
+            Ok(Discarded { topic: names::fill_topic(tx.connection(), topic)?, cancelled_jobs })
         })
         .await
 }

@@ -72,7 +72,8 @@ async fn create(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_with_key(JOB_BODY_BYTES_MAX).await?;
     let id = flows::jobs::create(&site, &call.caller()?, request, key).await?;
     fault::crash_point("before_answer");
-    reply::json(StatusCode::ACCEPTED, &json!({"job_id": id}))
+    let also_open = flows::also_open::beside(&site, &id).await?;
+    reply::json(StatusCode::ACCEPTED, &json!({"job_id": id, "also_open": also_open}))
 }
 
 async fn retry(site: Site, mut call: Call) -> Result<Response> {

@@ -7,7 +7,7 @@ use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId, tail_of};
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::telemetry::limit::Limit;
-use crate::jobs::{BELL, Grant, Hooks, Job, Reason, Status, hold, table, usage};
+use crate::jobs::{BELL, Grant, Hooks, Job, Reason, Status, Verb, hold, table, usage};
 use crate::process::ProcessIdentity;
 use crate::script::Produces;
 use crate::store::Tx;
@@ -41,7 +41,8 @@ const KEEP_RESULT: &str = "
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
 
 const KEEP_TOPIC: &str = "
-    UPDATE agent_jobs SET topic_id = :topic WHERE id = :id AND status = 'running'";
+    UPDATE agent_jobs SET topic_id = :topic, grants_json = :grants
+    WHERE id = :id AND status = 'running'";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("settle::begin_ending", BEGIN_ENDING),
@@ -147,9 +148,13 @@ pub fn keep_result(tx: &Tx<'_>, id: &JobId, result: &Value, summary: Option<&str
 ///
 /// # Errors
 /// `conflict` with code `job_ended`.
-pub fn keep_topic(tx: &Tx<'_>, id: &JobId, topic: &TopicId) -> Result<()> {
-    let params = named_params! {":id": id, ":topic": topic};
-    one(tx.prepare_cached(KEEP_TOPIC)?.execute(params)?, id)
+pub fn keep_topic(tx: &Tx<'_>, job: &Job, topic: &TopicId, verbs: &[Verb]) -> Result<()> {
+    let mut grants = job.grants.clone();
+    grants.push(Grant::topic(topic, verbs));
+    let params = named_params! {
+        ":id": job.id, ":topic": topic, ":grants": json!(grants).to_string(),
+    };
+    one(tx.prepare_cached(KEEP_TOPIC)?.execute(params)?, &job.id)
 }
 
 fn one(changed: usize, id: &JobId) -> Result<()> {

@@ -53,6 +53,11 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 11, name: "review", sql: include_str!("../../migrations/011_review.sql") },
     Migration { version: 12, name: "places", sql: include_str!("../../migrations/012_places.sql") },
     Migration { version: 13, name: "search", sql: include_str!("../../migrations/013_search.sql") },
+    Migration {
+        version: 14,
+        name: "search_marks",
+        sql: include_str!("../../migrations/014_search_marks.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

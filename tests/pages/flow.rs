@@ -37,7 +37,7 @@ fn a_change_is_asked_for_made_and_committed_by_forms_alone() {
     let id = bench.show(job)["proposal_id"].clone();
     let proposal = format!("/proposals/{}", id.as_str().unwrap());
     let html = browser.page(&proposal);
-    for part in ["The better line.", "rl-changed", "<ins>", "<del>", "Approve and commit"] {
+    for part in ["better</ins> line.", "first</del> line.", "rl-changed", "Approve and commit"] {
         assert!(html.contains(part), "{part}: {html}");
     }
     let subject = [("subject", "Say it better")];

@@ -15,7 +15,7 @@ eval "$(sed -n '/^```sh$/,/^```$/p' "$BASE/wiki/skills/$skill/SKILL.md" | sed '1
 "#;
 
 /// Adds a kind: its inputs in Lua, and what its skill does.
-fn kind(bench: &Bench, name: &str, fields: &str, inputs: &[(&str, &str)], skill: &str) {
+pub(super) fn kind(bench: &Bench, name: &str, fields: &str, inputs: &[(&str, &str)], skill: &str) {
     let folder = bench.top.join("skills").join(name);
     std::fs::create_dir_all(&folder).unwrap();
     let text =
@@ -33,27 +33,27 @@ fn kind(bench: &Bench, name: &str, fields: &str, inputs: &[(&str, &str)], skill:
 }
 
 const TOPIC: (&str, &str) = ("topic", "wb.input.topic()");
-const BASE: (&str, &str) = ("base", "wb.input.blob { from = \"path\" }");
-const NEW: (&str, &str) = ("path", "wb.input.source { new = true }");
+pub(super) const BASE: (&str, &str) = ("base", "wb.input.blob { from = \"path\" }");
+pub(super) const NEW: (&str, &str) = ("path", "wb.input.source { new = true }");
 
 /// A skill that writes a new document.
 const WRITES: &str = "printf '# %s\\n' \"$word\" | \"$wb_agent\" insert-proposal \
     --source-path \"$path\" --base-sha \"$base\" --title \"About $word\" --summary \"Wrote $word\"";
 
-fn bench() -> Bench {
+pub(super) fn bench() -> Bench {
     let bench = Bench::new();
     bench.raw_engine("agent", AGENT);
     bench
 }
 
-fn writes(bench: &Bench) {
+pub(super) fn writes(bench: &Bench) {
     let inputs = [NEW, BASE, ("word", "wb.input.line()")];
     kind(bench, "writes", "produces = \"proposal\", lane = \"path\"", &inputs, WRITES);
 }
 
 /// Runs a job of the kind `writes`, which must succeed; returns its proposal.
 #[track_caller]
-fn written(bench: &Bench, path: &str, word: &str) -> Value {
+pub(super) fn written(bench: &Bench, path: &str, word: &str) -> Value {
     let job = bench.ended(&bench.job("writes", json!({"path": path, "word": word})));
     assert_eq!(job["status"], "succeeded", "{job:#}");
     let id = job["proposal_id"].as_str().unwrap();

@@ -1,6 +1,7 @@
 //! Perspectives on the real server: made once, kept by version, stale when something changed; and
 //! kinds that are a script block and a skill folder, nothing more.
 
+mod again;
 mod hostile;
 mod kinds;
 
@@ -206,6 +207,24 @@ fn the_operator_lists_reads_and_asks() {
 }
 
 #[test]
+fn where_no_kind_makes_views_nothing_is_offered() {
+    let bench = Bench::new();
+    persona(&bench, "critic", "about: Reads closely", "Be strict.");
+    let server = bench.serve();
+    let none = bench.get("/api/perspectives?source_path=guide.md").ok();
+    assert_eq!(none, json!({"items": [], "next": null, "kinds": []}));
+    server.stop();
+    perspective_kind(&bench, MAKES);
+    let server = bench.serve();
+    let some = bench.get("/api/perspectives?source_path=guide.md").ok();
+    assert_eq!(
+        (&some["items"][0]["state"], &some["kinds"]),
+        (&json!("none"), &json!(["perspective"]))
+    );
+    server.stop();
+}
+
+#[test]
 fn a_document_has_a_page_for_each_view() {
     let bench = Bench::new();
     let hostile = "<script>alert(1)</script> [x](javascript:alert(1)) ' onclick='x \u{202e}";
@@ -230,7 +249,7 @@ fn a_document_has_a_page_for_each_view() {
     assert_eq!(bench.ended(&job)["status"], "succeeded");
     let page = browser.page("/d/guide.md?view=critic");
     assert!(page.contains("&#60;script&#62;") || page.contains("&lt;script"), "{page}");
-    for bad in ["<script", "' onclick='x"] {
+    for bad in ["<script>", "' onclick='x"] {
         assert!(!page.contains(bad), "{bad}: {page}");
     }
     assert!(page.contains("data-code=\"U+202E\""), "{page}");

@@ -1,6 +1,7 @@
 //! What a reviewer decides, on the real server with real git: rework, edits, moved bases, several
 //! Topics at once, and all of it at the same time.
 
+mod called_off;
 mod edit;
 mod moved;
 mod races;

@@ -61,6 +61,12 @@ fn one_approval_settles_them_all() {
     );
     let history = bench.get("/api/source/history?path=guide.md").ok();
     assert_eq!(history["items"][0]["topic_id"], one.id);
+    let cause = &history["items"][0]["causes"][0];
+    assert_eq!(cause["topic_id"], one.id);
+    assert_eq!(
+        cause["further_topics"],
+        json!([{"topic_id": two.id, "topic_title": "And this.", "topic_status": "incorporated"}])
+    );
     server.stop();
 }
 
@@ -169,4 +175,40 @@ fn what_was_incorporated_can_be_reopened_and_settled_again() {
     let count: i64 =
         database.query_row(sql, [format!("topic:{}", one.id)], |row| row.get(0)).unwrap();
     assert_eq!(count, 3);
+}
+
+/// Fails with `WB_WITHOUT=approval_recovery`.
+#[test]
+fn g19_after_a_crash_all_of_them_are_settled_or_none() {
+    for (point, is_committed) in [
+        ("approve_built", false),
+        ("approve_prepared", true),
+        ("approve_ref", true),
+        ("approve_committed", true),
+    ] {
+        let bench = site();
+        let mut server = bench.serve_with(&[("WB_CRASH_AT", point)]);
+        let (one, two) = topics(&bench);
+        let shown = propose(&bench, json!({"topic_ids": [one.id, two.id]}));
+        // Another text for one of them waits too: it is decided with the approval, or stays.
+        let replaces = json!({"kind": "first", "topic_id": two.id, "replace_proposals": true});
+        assert!(bench.approval(&shown).try_socket(&bench.socket()).is_none(), "{point}");
+        assert!(!server.wait().0.success(), "{point}");
+        drop(server);
+        let server = bench.serve();
+        let both = (status(&bench, &one), status(&bench, &two));
+        let now = if is_committed { "incorporated" } else { "open" };
+        assert_eq!(both, (now.to_owned(), now.to_owned()), "{point}");
+        assert_eq!(bench.commits().len(), if is_committed { 2 } else { 1 }, "{point}");
+        assert_eq!(bench.status(), "", "{point}");
+        if is_committed {
+            assert_eq!(bench.proposal_status(&shown), "approved", "{point}");
+            let late = bench.post("/api/agent/jobs", replaces);
+            assert_eq!(late.refusal(), (409, "topic_closed"), "{point}");
+        } else {
+            bench.send(&bench.approval(&shown)).ok();
+            assert_eq!(status(&bench, &two), "incorporated", "{point}");
+        }
+        server.stop();
+    }
 }

@@ -187,3 +187,79 @@ fn pages_hold_each_thing_once() {
     assert_eq!(found(&bench, "same", &[("after", "500")]).len(), 0);
     server.stop();
 }
+
+#[test]
+fn words_of_a_long_document_are_found_together_wherever_they_stand() {
+    let bench = Bench::new();
+    let filler = "some filling words of no interest\n".repeat(12_000);
+    let text = format!("# Long\n\nFirst a wombat.\n{filler}Then an okapi.\n{filler}An end.\n");
+    bench.write("docs/long.md", &text);
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "long"]);
+    let server = bench.serve();
+    ready(&bench);
+    for query in ["wombat okapi", "okapi wombat end", "\"a wombat\" long", "wom* oka*"] {
+        assert_eq!(names(&bench, query, &[]), ["source docs/long.md"], "{query}");
+    }
+    let seen = &found(&bench, "wombat okapi", &[])[0];
+    assert_eq!(seen["line"], 3);
+    assert!(shown(&seen["snippet"]).contains("First a [wombat]."), "{seen:#}");
+    let seen = &found(&bench, "okapi", &[])[0];
+    assert_eq!(seen["line"], 12_004);
+    // Words that only follow each other among the different words of the text are no phrase.
+    for query in ["\"wombat okapi\"", "\"interest then\" wombat nothing", "\"okapi end\""] {
+        assert_eq!(names(&bench, query, &[]), Vec::<String>::new(), "{query}");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_filter_finds_what_has_its_marks_also_after_they_changed() {
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.top.join("docs/sub")).unwrap();
+    bench.write("docs/sub/a b.md", "# A\n\nA narwhal.\n");
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "sub"]);
+    let server = bench.serve();
+    let topic = bench.topic("docs/sub/a b.md", "A narwhal.", "Which narwhal?");
+    let say = |body: &str| {
+        let body = json!({"body": body});
+        bench.post(&format!("/api/topics/{}/messages", topic.id), body).ok();
+    };
+    say("This narwhal.");
+    say(&"A very long narwhal. ".repeat(300));
+    ready(&bench);
+    let count = |more: &[(&str, &str)]| names(&bench, "narwhal", more).len();
+    for (path, want) in [
+        ("docs/", 4),
+        ("docs", 4),
+        ("docs/sub/", 4),
+        ("docs/sub/a", 4),
+        ("docs/sub/a b.md", 4),
+        ("docs/sub/a b.mdx", 0),
+        ("docs/su/", 0),
+        ("ocs/", 0),
+        ("/", 0),
+    ] {
+        assert_eq!(count(&[("path", path)]), want, "{path}");
+    }
+    let by_state =
+        || ["open", "incorporated", "discarded"].map(|status| count(&[("status", status)]));
+    assert_eq!(by_state(), [3, 0, 0]);
+    let turn = |verb: &str| {
+        bench.post(&format!("/api/topics/{}/{verb}", topic.id), json!({"reason": "So."})).ok();
+    };
+    turn("discard");
+    assert_eq!(by_state(), [0, 0, 3]);
+    // The same if all of it is taken in anew.
+    server.stop();
+    bench.json(&["cleanup", "--search"]);
+    let server = bench.serve();
+    ready(&bench);
+    assert_eq!(by_state(), [0, 0, 3]);
+    turn("reopen");
+    assert_eq!(by_state(), [3, 0, 0]);
+    assert_eq!(count(&[("status", "open"), ("path", "docs/sub/"), ("author", "ada")]), 3);
+    assert_eq!(count(&[("status", "open"), ("author", "system")]), 0);
+    server.stop();
+}

@@ -142,3 +142,71 @@ fn messages_of_any_size_and_kind_are_text() {
     assert_eq!((history["is_shallow"].clone(), subjects(&history).len()), (json!(true), 2));
     server.stop();
 }
+
+#[test]
+fn a_renamed_document_has_the_history_of_its_earlier_names() {
+    let bench = Bench::new();
+    let long: String = (0..30).map(|n| format!("A line of its own, number {n}.\n")).collect();
+    change(&bench, &long, "long");
+    bench.git(&["mv", "guide.md", "docs/manual.md"]);
+    bench.git(&["commit", "-q", "-m", "moved"]);
+    bench.write("docs/manual.md", long.replace("number 7", "number seven"));
+    bench.git(&["commit", "-q", "-a", "-m", "after"]);
+    // A copy is a document of its own, and so is what has an earlier name later.
+    bench.write("docs/copy.md", &long);
+    bench.write("guide.md", "Something else.\n");
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "others"]);
+    // Renamed and changed at once, away from what is no Source.
+    std::fs::create_dir_all(bench.top.join("drafts")).unwrap();
+    bench.write("drafts/plan.txt", long.replace("line", "plan"));
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "draft"]);
+    bench.git(&["mv", "drafts/plan.txt", "docs/plan.md"]);
+    bench.write("docs/plan.md", long.replace("line", "plan") + "More.\n");
+    bench.git(&["commit", "-q", "-a", "-m", "published"]);
+    let server = bench.serve();
+    let all = page(&bench, "docs/manual.md", "");
+    assert_eq!(subjects(&all), ["after", "moved", "long", "first"]);
+    let of = |name: &str| -> Vec<Value> {
+        all["items"].as_array().unwrap().iter().map(|it| it[name].clone()).collect()
+    };
+    assert_eq!(of("renamed_from"), [json!(null), json!("guide.md"), json!(null), json!(null)]);
+    let (now, then) = (json!("docs/manual.md"), json!("guide.md"));
+    assert_eq!(of("path"), [now.clone(), now, then.clone(), then]);
+    // Page by page it is the same.
+    for limit in 1..=4 {
+        let (mut seen, mut after) = (Vec::new(), String::new());
+        loop {
+            let next = page(&bench, "docs/manual.md", &format!("&limit={limit}{after}"));
+            seen.extend(next["items"].as_array().unwrap().clone());
+            let Some(place) = next["next"].as_str() else { break };
+            after = format!("&after={place}");
+        }
+        assert_eq!(json!(seen), all["items"], "{limit}");
+    }
+    assert_eq!(subjects(&page(&bench, "docs/copy.md", "")), ["others"]);
+    assert_eq!(subjects(&page(&bench, "guide.md", "")), ["others", "moved", "long", "first"]);
+    let plan = page(&bench, "docs/plan.md", "");
+    assert_eq!(subjects(&plan), ["published"]);
+    assert_eq!(plan["items"][0]["renamed_from"], "drafts/plan.txt");
+    // A place that leads to what is no Source, or is none.
+    let head = bench.git(&["rev-parse", "HEAD"]);
+    for wrong in [
+        format!("{head}.0.{}", "2e2e2f78"),
+        format!("{head}.0.zz"),
+        format!("{head}.0."),
+        format!("{head}.0.6"),
+    ] {
+        let refused = bench.get(&format!("/api/source/history?path=guide.md&after={wrong}"));
+        assert_eq!(refused.refusal(), (400, "bad_parameter"), "{wrong}");
+    }
+    let secret = format!("{head}.0.{}", "6472616674732f706c616e2e747874");
+    let refused = bench.get(&format!("/api/source/history?path=guide.md&after={secret}"));
+    assert_eq!(refused.refusal(), (404, "not_a_source"));
+    let (code, out, err) = bench.cli(&["source", "history", "docs/manual.md"]);
+    assert!(code == 0 && out.contains("moved (renamed from guide.md)"), "{out}{err}");
+    let shown = bench.get("/d/docs/manual.md?history");
+    assert_eq!(shown.status, 200);
+    server.stop();
+}

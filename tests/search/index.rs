@@ -79,9 +79,11 @@ fn a_server_that_is_killed_while_it_takes_in_goes_on_where_it_was() {
     assert_eq!(found(&bench, "common", &[("limit", "200")]).len(), 150);
     let zenith = &found(&bench, "zenith", &[])[0];
     assert_eq!((&zenith["source_path"], &zenith["line"]), (&json!("docs/long.md"), &json!(20_001)));
+    assert_eq!(names(&bench, "zenith line", &[]), ["source docs/long.md"]);
     server.stop();
     assert_eq!(count(&bench, "search_sources"), 154);
-    assert_eq!(count(&bench, "search_parts"), 153 + 3);
+    // Of the long one three parts, and one for all its words.
+    assert_eq!(count(&bench, "search_parts"), 153 + 3 + 1);
 }
 
 #[test]

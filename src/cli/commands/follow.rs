@@ -44,6 +44,20 @@ struct Watch<'d> {
     absence: Absence,
 }
 
+/// Says what else is open on the Source, if anything is.
+pub(super) fn note_open(desk: &Desk, open: &Value) {
+    let count = |name: &str| open[name].as_i64().unwrap_or(0);
+    let say = |count: i64, noun: &str| match count {
+        1 => format!("1 other {noun}"),
+        count => format!("{count} other {noun}s"),
+    };
+    let counts = [(count("topic_count"), "topic"), (count("proposal_count"), "proposal")];
+    let open: Vec<String> = counts.iter().filter(|it| it.0 > 0).map(|it| say(it.0, it.1)).collect();
+    if !open.is_empty() {
+        desk.screen.note(&format!("open on this source: {}", open.join(", ")));
+    }
+}
+
 /// Watches a job and returns the exit code: 0 if it succeeded, 1 otherwise.
 ///
 /// # Errors

@@ -232,7 +232,9 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
         desk.detail(name, &line(job, name))?;
     }
     desk.detail("waits", &line(&job["waiting"], "message"))?;
-    desk.detail("priority", &number(job, "priority"))?;
+    if job["priority"] != 0 {
+        desk.detail("priority", &number(job, "priority"))?;
+    }
     desk.detail("by", &line(job, "requested_by_name"))?;
     for (name, at) in [
         ("asked", "created_at"),
@@ -321,6 +323,7 @@ fn retry(
 /// Prints the id of a new job, or watches it: then the last answer is the job itself.
 fn accepted(desk: &Desk, client: &Client, answer: &Value, wait: bool, log: bool) -> Result<u8> {
     let id = text(answer, "job_id");
+    follow::note_open(desk, &answer["also_open"]);
     if !wait {
         desk.screen.answer(answer, |screen, _| screen.put(&escape::line(id)))?;
         return Ok(0);

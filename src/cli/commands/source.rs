@@ -99,7 +99,13 @@ fn history_row(desk: &Desk, it: &Value) -> [String; 6] {
     let causes = || it["causes"].as_array().into_iter().flatten();
     let mut approvers: Vec<&str> = causes().map(|it| text(it, "approver_name")).collect();
     approvers.dedup();
-    let topics: Vec<&str> = causes().map(|it| shorten(text(it, "topic_id"))).collect();
+    let further = |it: &Value| it["further_topics"].as_array().cloned().unwrap_or_default();
+    let topics = causes().flat_map(|it| std::iter::once(it.clone()).chain(further(it)));
+    let topics: Vec<String> = topics.map(|it| shorten(text(&it, "topic_id")).to_owned()).collect();
     let (approvers, topics) = (approvers.join(", "), topics.join(" "));
-    [commit, desk.ago(&it["at"]), name("author"), approvers, topics, name("subject")]
+    let subject = match it["renamed_from"].as_str() {
+        Some(before) => format!("{} (renamed from {before})", name("subject")),
+        None => name("subject"),
+    };
+    [commit, desk.ago(&it["at"]), name("author"), approvers, topics, subject]
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::base::limit::GIT_LISTING_BYTES_MAX;
 use crate::base::{BlobId, Error, ErrorKind, Millis, Result, SourcePath, TopicId, truncate_chars};
 use crate::documents::git::{Repo, blocking};
-use crate::documents::source::not_a_source;
 
 /// Most commits of one answer.
 const ENTRIES_MAX: usize = crate::base::limit::HISTORY_ENTRIES_MAX;
@@ -19,6 +19,8 @@ const ENTRY_BYTES_MAX: usize = 8 * 1024;
 /// How long git may look; a large repository is walked to its end for a Source that few commits
 /// have changed.
 const TIME_MAX: Duration = Duration::from_millis(crate::base::limit::HISTORY_MS_MAX);
+/// Most names of a Source that are followed back.
+const RENAMES_MAX: usize = 30;
 /// Kept length of a name or subject, in characters.
 const TEXT_CHARS_MAX: usize = 300;
 /// Fields of a commit. Nothing that git stores in a commit can hold the NUL between them. What may
@@ -47,13 +49,19 @@ pub struct HistoryEntry {
     pub approved_by: Option<String>,
     /// The trailer `Topic`.
     pub topic_id: Option<TopicId>,
+    /// What the Source was called in this commit; filled by [`Repo::history_page`].
+    pub path: Option<SourcePath>,
+    /// What it was called before this commit, if this one renamed it.
+    pub renamed_from: Option<String>,
 }
 
-/// Where a page of a history begins: so many commits behind a commit that was the newest one.
+/// Where a page of a history begins: so many commits behind a commit that was the newest one, under
+/// the name that the Source had then if that is another than its present one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryPlace {
     head: BlobId,
     skip: usize,
+    path: Option<SourcePath>,
 }
 
 /// One page of a Source's history.
@@ -67,20 +75,35 @@ pub struct HistoryPage {
     pub is_shallow: bool,
 }
 
+/// What a Source was before it was renamed.
+struct Before {
+    /// Its name, to be shown.
+    name: String,
+    /// The commit before, and the Source in it; none if it was no Source of this site.
+    goes_on: Option<(BlobId, SourcePath)>,
+}
+
 impl fmt::Display for HistoryPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.head, self.skip)
+        write!(f, "{}.{}", self.head, self.skip)?;
+        let Some(path) = &self.path else { return Ok(()) };
+        f.write_str(".")?;
+        path.as_str().bytes().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
 impl FromStr for HistoryPlace {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
-        let parsed = text.split_once('.').and_then(|(head, skip)| {
+        let parsed = text.split_once('.').and_then(|(head, rest)| {
+            let (skip, path) = match rest.split_once('.') {
+                Some((skip, path)) => (skip, Some(unhex(path)?.parse().ok()?)),
+                None => (rest, None),
+            };
             let is_number =
                 (1..=7).contains(&skip.len()) && skip.bytes().all(|it| it.is_ascii_digit());
             let skip = skip.parse().ok().filter(|it| is_number && *it <= SKIPPED_MAX)?;
-            Some(HistoryPlace { head: head.parse().ok()?, skip })
+            Some(HistoryPlace { head: head.parse().ok()?, skip, path })
         });
         parsed.ok_or_else(|| {
             Error::invalid("`after` is not the place of a history")
@@ -91,17 +114,19 @@ impl FromStr for HistoryPlace {
 }
 
 impl Repo {
-    /// Returns the newest commits that changed a Source, newest first.
+    /// Returns the newest commits that changed a Source under this name, newest first.
     ///
     /// # Errors
     /// As [`Repo::history_page`].
     pub async fn history(&self, path: &SourcePath, limit: usize) -> Result<Vec<HistoryEntry>> {
-        Ok(self.history_page(path, None, limit).await?.items)
+        self.require_match(path)?;
+        let Some(tip) = self.tip("HEAD").await? else { return Ok(Vec::new()) };
+        self.log(path, &tip, 0, limit.min(ENTRIES_MAX)).await
     }
 
-    /// Returns one page of the commits that changed a Source under its present path, newest first;
-    /// none if nothing was committed yet. Pages go on from the commit that was the newest one at
-    /// the first of them, so that commits made meanwhile move nothing.
+    /// Returns one page of the commits that changed a Source, newest first, also those under the
+    /// names that it had before; none if nothing was committed yet. Pages go on from the commit
+    /// that was the newest one at the first of them, so that commits made meanwhile move nothing.
     ///
     /// # Errors
     /// `not_found` for a path that no glob names; `conflict` with code `history_changed` if what
@@ -112,26 +137,91 @@ impl Repo {
         after: Option<&HistoryPlace>,
         limit: usize,
     ) -> Result<HistoryPage> {
-        if !self.matches(path) {
-            return Err(not_a_source(path, "no glob of the site names it"));
-        }
+        self.require_match(path)?;
         let Some(tip) = self.tip("HEAD").await? else { return Ok(HistoryPage::default()) };
-        let (head, skip) = match after {
-            Some(place) if place.head != tip => {
-                self.refuse_unreachable(&place.head, &tip).await?;
-                (place.head.clone(), place.skip)
-            }
-            Some(place) => (tip, place.skip),
-            None => (tip, 0),
-        };
+        let from = after.cloned().unwrap_or_else(|| HistoryPlace {
+            head: tip.clone(),
+            skip: 0,
+            path: None,
+        });
+        if from.head != tip {
+            self.refuse_unreachable(&from.head, &tip).await?;
+        }
         let limit = limit.min(ENTRIES_MAX);
-        let mut items = self.log(path, &head, skip, limit + 1).await?;
-        let is_more = items.len() > limit;
-        items.truncate(limit);
-        let next = is_more.then(|| HistoryPlace { head, skip: skip.saturating_add(limit) });
+        let mut found = self.walk(path, from, limit + 1).await?;
+        let next = (found.len() > limit).then(|| found.swap_remove(limit).1);
+        found.truncate(limit);
+        let items = found.into_iter().map(|it| it.0).collect();
         let shallow = self.shared.common.join("shallow");
         let is_shallow = blocking(move || shallow.symlink_metadata().is_ok()).await?;
         Ok(HistoryPage { items, next, is_shallow })
+    }
+
+    /// Returns so many commits from a place on, each with its own place; where the Source was
+    /// renamed the walk goes on under its earlier name.
+    async fn walk(
+        &self,
+        path: &SourcePath,
+        mut at: HistoryPlace,
+        count: usize,
+    ) -> Result<Vec<(HistoryEntry, HistoryPlace)>> {
+        let mut found: Vec<(HistoryEntry, HistoryPlace)> = Vec::new();
+        for _ in 0..RENAMES_MAX {
+            let name = at.path.as_ref().unwrap_or(path).clone();
+            self.require_match(&name)?;
+            let wanted = count - found.len();
+            let entries = self.log(&name, &at.head, at.skip, wanted).await?;
+            let (is_end, is_empty) = (entries.len() < wanted, entries.is_empty());
+            found.extend(entries.into_iter().zip(at.skip..).map(|(entry, skip)| {
+                let place = HistoryPlace { skip, ..at.clone() };
+                (HistoryEntry { path: Some(name.clone()), ..entry }, place)
+            }));
+            let Some((oldest, _)) = found.last_mut().filter(|_| is_end && !is_empty) else { break };
+            let Some(before) = self.renamed(&oldest.commit, &name).await? else { break };
+            oldest.renamed_from = Some(before.name.clone());
+            match before.goes_on {
+                Some((head, path)) => at = HistoryPlace { head, skip: 0, path: Some(path) },
+                None => break,
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns what a Source was called before a commit that brought it under its name. Only what
+    /// that commit itself took away is looked at, so a copy is no rename.
+    async fn renamed(&self, commit: &BlobId, path: &SourcePath) -> Result<Option<Before>> {
+        let args = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--find-renames=50%",
+            "-l1000",
+            "--diff-filter=R",
+            "--name-status",
+            "--no-commit-id",
+            "--no-ext-diff",
+            "--no-textconv",
+            commit.as_str(),
+        ];
+        let call = self.git().call(&args).within(TIME_MAX).output_max(GIT_LISTING_BYTES_MAX);
+        let told = match call.output().await {
+            // So many renames at once that nobody followed this one by hand either.
+            Err(cause) if cause.kind() == ErrorKind::TooLarge => return Ok(None),
+            told => told?,
+        };
+        let fields: Vec<&[u8]> = told.split(|it| *it == 0).collect();
+        let now = self.git_path(path);
+        let before = fields.chunks_exact(3).find(|it| it[2] == now.as_bytes()).map(|it| it[1]);
+        let Some(Ok(before)) = before.map(std::str::from_utf8) else { return Ok(None) };
+        let own = before.strip_prefix(&self.git_prefix()).unwrap_or(before);
+        let name = shown(own);
+        let earlier = own
+            .parse::<SourcePath>()
+            .ok()
+            .filter(|it| before == self.git_path(it) && self.matches(it));
+        let Some(earlier) = earlier else { return Ok(Some(Before { name, goes_on: None })) };
+        let parent = self.tip(&format!("{commit}^1")).await?;
+        Ok(Some(Before { name, goes_on: parent.map(|it| (it, earlier)) }))
     }
 
     async fn log(
@@ -194,6 +284,14 @@ impl Repo {
     }
 }
 
+fn unhex(text: &str) -> Option<String> {
+    let digits = text.as_bytes().chunks(2).map(|it| {
+        let pair = std::str::from_utf8(it).ok().filter(|it| it.len() == 2)?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    String::from_utf8(digits.collect::<Option<Vec<u8>>>()?).ok()
+}
+
 fn parse(log: &str) -> Result<Vec<HistoryEntry>> {
     let fields: Vec<&str> = log.split('\0').collect();
     fields.chunks_exact(FIELDS).map(entry).collect()
@@ -212,6 +310,8 @@ fn entry(fields: &[&str]) -> Result<HistoryEntry> {
         subject: shown(subject),
         approved_by: last(approved_by),
         topic_id: last(topic).and_then(|it| it.parse().ok()),
+        path: None,
+        renamed_from: None,
     })
 }
 

@@ -67,13 +67,30 @@ impl Ask {
         Ok(ask)
     }
 
+    /// Returns the single words that are wanted, each an expression with its words; of a phrase
+    /// each of its words.
+    pub(super) fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for term in &self.wanted {
+            for (place, word) in term.words.iter().enumerate() {
+                let is_prefix = term.is_prefix && place + 1 == term.words.len();
+                let expression = Term { words: vec![word.clone()], is_prefix }.expression();
+                if !words.contains(&expression) {
+                    words.push(expression);
+                }
+            }
+        }
+        words
+    }
+
     /// Returns the expression that the index understands.
     pub(super) fn expression(&self) -> String {
         let wanted: Vec<String> = self.wanted.iter().map(Term::expression).collect();
+        let wanted = wanted.join(" AND ");
         let unwanted: Vec<String> = self.unwanted.iter().map(Term::expression).collect();
         match unwanted.is_empty() {
-            true => wanted.join(" AND "),
-            false => format!("({}) NOT ({})", wanted.join(" AND "), unwanted.join(" OR ")),
+            true => wanted,
+            false => format!("({wanted}) NOT ({})", unwanted.join(" OR ")),
         }
     }
 }

@@ -7,6 +7,8 @@ use rusqlite::{Connection, OptionalExtension as _, named_params};
 use crate::base::limit::SEARCH_RANKED_MAX;
 use crate::base::{Actor, MessageId, Millis, Result, SourcePath, TopicId};
 use crate::documents::search::ask::Ask;
+use crate::documents::search::source::PART_REACH_MAX;
+use crate::documents::search::{mark, rank};
 use crate::documents::topic::TopicStatus;
 use crate::documents::word::word_enum;
 
@@ -48,6 +50,13 @@ pub struct Candidate {
     /// Its number within its sort; of a Source that of a part.
     pub id: i64,
     score: f64,
+}
+
+/// A row that was found, before it is known what stands for its thing.
+struct Row {
+    thing: i64,
+    bytes: i64,
+    candidate: Candidate,
 }
 
 /// All that was found, best first.
@@ -118,14 +127,15 @@ pub struct FoundMessage {
     pub path: SourcePath,
 }
 
-// The newest are ranked: the index is walked from its end, and a rank is made for these only.
+// The newest are ranked: the index is walked from its end. The marks in the query have refused most
+// of what a filter refuses; what they cannot tell is looked at here.
 const SOURCES: &str = "
-    SELECT p.id, p.source_id AS thing, bm25(search_source_words, 8.0, 1.0) AS score
+    SELECT p.id, p.source_id AS thing, p.bytes
     FROM search_source_words CROSS JOIN search_parts AS p ON p.id = search_source_words.rowid
     WHERE search_source_words MATCH :query AND p.path >= :from AND p.path < :to
     ORDER BY search_source_words.rowid DESC LIMIT :limit";
 const TOPICS: &str = "
-    SELECT s.id, s.id AS thing, bm25(search_topic_words, 4.0, 1.0) AS score
+    SELECT s.id, s.id AS thing, 0 AS bytes
     FROM search_topic_words CROSS JOIN search_topics AS s ON s.id = search_topic_words.rowid
     WHERE search_topic_words MATCH :query AND s.path >= :from AND s.path < :to
         AND (:author IS NULL OR s.author = :author)
@@ -133,7 +143,7 @@ const TOPICS: &str = "
              OR EXISTS (SELECT 1 FROM topics WHERE id = s.topic_id AND status = :status))
     ORDER BY search_topic_words.rowid DESC LIMIT :limit";
 const MESSAGES: &str = "
-    SELECT s.id, s.id AS thing, bm25(search_message_words) AS score
+    SELECT s.id, s.id AS thing, 0 AS bytes
     FROM search_message_words CROSS JOIN search_messages AS s ON s.id = search_message_words.rowid
     WHERE search_message_words MATCH :query AND s.path >= :from AND s.path < :to
         AND (:author IS NULL OR s.author = :author)
@@ -191,7 +201,8 @@ fn find_sort(
     sort: Sort,
     found: &mut Found,
 ) -> Result<()> {
-    let query = ask.expression();
+    let marks = mark::expression(filter);
+    let query = format!("({}){marks}", ask.expression());
     let from = filter.path.as_deref().unwrap_or_default();
     let to = format!("{from}{PAST_EVERY_PATH}");
     let limit = SEARCH_RANKED_MAX + 1;
@@ -208,17 +219,28 @@ fn find_sort(
     };
     let params = if sort == Sort::Source { all } else { threads };
     let rows = statement.query_map(params, |row| {
-        let score: f64 = row.get("score")?;
-        let candidate = Candidate { sort, id: row.get("id")?, score: score * weight };
-        Ok((row.get::<_, i64>("thing")?, candidate))
+        let candidate = Candidate { sort, id: row.get("id")?, score: 0.0 };
+        Ok(Row { thing: row.get("thing")?, bytes: row.get("bytes")?, candidate })
     })?;
-    let mut rows: Vec<(i64, Candidate)> = rows.collect::<rusqlite::Result<_>>()?;
+    let mut rows: Vec<Row> = rows.collect::<rusqlite::Result<_>>()?;
     found.is_cut |= rows.len() >= limit as usize;
     rows.truncate(SEARCH_RANKED_MAX as usize);
-    // Of several parts of a Source the best one stands for it.
-    rows.sort_by(|(_, a), (_, b)| a.score.total_cmp(&b.score));
+    // They are in the order of their numbers, the newest first.
+    if let Some(oldest) = rows.last() {
+        let scores = rank::scores(connection, ask, &marks, (sort, oldest.candidate.id))?;
+        for row in &mut rows {
+            row.candidate.score = weight * scores.of(row.candidate.id);
+        }
+    }
+    // Of several parts of a Source the best one stands for it; the whole of it only if what is
+    // asked for stands in no part.
+    let score = |it: &Row| (it.bytes > PART_REACH_MAX, it.candidate.score);
+    rows.sort_by(|a, b| {
+        let ((a_is_whole, a), (b_is_whole, b)) = (score(a), score(b));
+        a_is_whole.cmp(&b_is_whole).then(a.total_cmp(&b))
+    });
     let mut seen = HashSet::new();
-    found.items.extend(rows.into_iter().filter(|it| seen.insert(it.0)).map(|it| it.1));
+    found.items.extend(rows.into_iter().filter(|it| seen.insert(it.thing)).map(|it| it.candidate));
     Ok(())
 }
 

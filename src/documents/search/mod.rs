@@ -10,6 +10,8 @@
 mod ask;
 mod find;
 mod fold;
+mod mark;
+mod rank;
 mod snippet;
 mod source;
 mod state;
@@ -25,7 +27,7 @@ pub use source::{Part, known_sources, parts_of, put_part, remove_source, seal_so
 pub use state::{Left, State, begin_anew, left, mark_damaged, state};
 pub use thread::{take_in_messages, take_in_topics};
 
-pub(in crate::documents) use thread::{put_message, put_topic};
+pub(in crate::documents) use thread::{move_topic, put_message, put_topic};
 
 /// Rung when something is left to be taken in.
 pub const BELL: &str = "search";
@@ -34,5 +36,6 @@ pub const DAMAGED: &str = "index_damaged";
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
-    [find::STATEMENTS, source::STATEMENTS, state::STATEMENTS, thread::STATEMENTS].concat()
+    [find::STATEMENTS, rank::STATEMENTS, source::STATEMENTS, state::STATEMENTS, thread::STATEMENTS]
+        .concat()
 }

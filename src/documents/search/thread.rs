@@ -3,29 +3,49 @@
 use rusqlite::{OptionalExtension as _, Row, named_params};
 
 use crate::base::{Actor, MessageId, Result, SourcePath, TopicId};
+use crate::documents::message::Message;
 use crate::documents::search::state::ALL;
-use crate::documents::search::{DAMAGED, folded, mark_damaged};
-use crate::documents::topic::NewTopic;
+use crate::documents::search::{DAMAGED, folded, mark, mark_damaged};
+use crate::documents::topic::{NewTopic, TopicStatus};
 use crate::store::Tx;
 
 /// Most rows that are taken in by one transaction.
 const ROWS_MAX: u32 = 200;
 /// Most text that is taken in by one transaction, in bytes, if it is more than one row.
 const BYTES_MAX: usize = 64 * 1024;
+/// A message of a greater number, or of more bytes, is marked with every state of its Topic, and
+/// need not be taken in again whenever that changes: what is shown is compared with the Topic.
+const MOVED_SEQUENCE_MAX: i64 = 100;
+const MOVED_BYTES_MAX: i64 = 4 * 1024;
 
 const PUT_TOPIC: &str = "
     INSERT INTO search_topics (topic_id, path, author) VALUES (:topic, :path, :author)
     ON CONFLICT (topic_id) DO NOTHING RETURNING id";
 const PUT_TOPIC_WORDS: &str = "
-    INSERT INTO search_topic_words (rowid, title, body) VALUES (:id, :title, :body)";
+    INSERT OR REPLACE INTO search_topic_words (rowid, title, body, marks)
+    VALUES (:id, :title, :body, :marks)";
 const PUT_MESSAGE: &str = "
     INSERT INTO search_messages (message_id, topic_id, path, author)
     SELECT :message, :topic, source_path, :author FROM topics WHERE id = :topic
-    ON CONFLICT (message_id) DO NOTHING RETURNING id";
+    ON CONFLICT (message_id) DO NOTHING
+    RETURNING id, path, (SELECT status FROM topics WHERE id = :topic) AS status";
 const PUT_MESSAGE_WORDS: &str = "
-    INSERT INTO search_message_words (rowid, body) VALUES (:id, :body)";
+    INSERT OR REPLACE INTO search_message_words (rowid, body, marks)
+    VALUES (:id, :body, :marks)";
+const MOVED_TOPIC: &str = "
+    SELECT s.id AS number, t.id, t.source_path, t.created_by, t.title, t.status, m.body,
+        a.origin_quote
+    FROM search_topics AS s JOIN topics AS t ON t.id = s.topic_id
+    LEFT JOIN topic_messages AS m ON m.topic_id = t.id AND m.sequence = 1
+    LEFT JOIN anchors AS a ON a.topic_id = t.id
+    WHERE s.topic_id = :topic";
+const MOVED_MESSAGES: &str = "
+    SELECT s.id, s.path, s.author, m.body
+    FROM topic_messages AS m JOIN search_messages AS s ON s.message_id = m.id
+    WHERE m.topic_id = :topic AND m.sequence BETWEEN 2 AND :last
+        AND OCTET_LENGTH(m.body) <= :bytes";
 const TOPICS_LEFT: &str = "
-    SELECT t.id, t.source_path, t.created_by, t.title, m.body, a.origin_quote
+    SELECT t.id, t.source_path, t.created_by, t.title, t.status, m.body, a.origin_quote
     FROM topics AS t
     LEFT JOIN topic_messages AS m ON m.topic_id = t.id AND m.sequence = 1
     LEFT JOIN anchors AS a ON a.topic_id = t.id
@@ -43,6 +63,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("search::put_topic_words", PUT_TOPIC_WORDS),
     ("search::put_message", PUT_MESSAGE),
     ("search::put_message_words", PUT_MESSAGE_WORDS),
+    ("search::moved_topic", MOVED_TOPIC),
+    ("search::moved_messages", MOVED_MESSAGES),
     ("search::topics_left", TOPICS_LEFT),
     ("search::messages_left", MESSAGES_LEFT),
     ("search::topics_taken", TOPICS_TAKEN),
@@ -54,9 +76,19 @@ struct TopicText<'a> {
     id: &'a TopicId,
     path: &'a SourcePath,
     author: &'a Actor,
+    status: TopicStatus,
     title: &'a str,
     body: &'a str,
     quote: &'a str,
+}
+
+/// A message as it is taken in.
+struct MessageText<'a> {
+    id: &'a MessageId,
+    topic: &'a TopicId,
+    sequence: i64,
+    author: &'a Actor,
+    body: &'a str,
 }
 
 /// Takes a Topic in; one that is in already stays as it is. A damaged index does not stand in the
@@ -72,20 +104,47 @@ pub(in crate::documents) fn put_topic(
 ) -> Result<()> {
     let (path, author, body) = (&new.source_path, &new.author, new.body.as_str());
     let quote = new.anchor.as_ref().map_or("", |it| it.quote.as_str());
-    spared(tx, insert_topic(tx, &TopicText { id, path, author, title, body, quote }))
+    let status = TopicStatus::Open;
+    spared(tx, insert_topic(tx, &TopicText { id, path, author, status, title, body, quote }))
 }
 
 /// Takes a message that is not the first of its Topic in; as [`put_topic`].
 ///
 /// # Errors
 /// As any write.
-pub(in crate::documents) fn put_message(
-    tx: &Tx<'_>,
-    (id, topic): (&MessageId, &TopicId),
-    author: &Actor,
-    body: &str,
-) -> Result<()> {
-    spared(tx, insert_message(tx, (id, topic), author, body))
+pub(in crate::documents) fn put_message(tx: &Tx<'_>, message: &Message) -> Result<()> {
+    let Message { id, topic_id: topic, sequence, author, body, .. } = message;
+    let sequence = *sequence;
+    spared(tx, insert_message(tx, &MessageText { id, topic, sequence, author, body }))
+}
+
+/// Takes a Topic in again whose state has changed, with its messages: they are marked with it. What
+/// is not in yet comes with the state that it has then.
+///
+/// # Errors
+/// As any write.
+pub(in crate::documents) fn move_topic(tx: &Tx<'_>, id: &TopicId) -> Result<()> {
+    spared(tx, move_words(tx, id))
+}
+
+fn move_words(tx: &Tx<'_>, id: &TopicId) -> Result<()> {
+    let mut statement = tx.prepare_cached(MOVED_TOPIC)?;
+    let mut rows = statement.query(named_params! {":topic": id})?;
+    let Some(row) = rows.next()? else { return Ok(()) };
+    let (number, status): (i64, TopicStatus) = (row.get("number")?, row.get("status")?);
+    with_topic(row, |topic| put_topic_words(tx, number, topic))?;
+    drop(rows);
+    let mut statement = tx.prepare_cached(MOVED_MESSAGES)?;
+    let mut rows = statement.query(named_params! {
+        ":topic": id, ":last": MOVED_SEQUENCE_MAX, ":bytes": MOVED_BYTES_MAX,
+    })?;
+    while let Some(row) = rows.next()? {
+        let (path, author): (String, Actor) = (row.get("path")?, row.get("author")?);
+        let marks = mark::of_writing(&path, &author, Some(status));
+        let body: String = row.get("body")?;
+        put_message_words(tx, row.get("id")?, &body, &marks)?;
+    }
+    Ok(())
 }
 
 fn spared(tx: &Tx<'_>, put: Result<()>) -> Result<()> {
@@ -100,26 +159,60 @@ fn insert_topic(tx: &Tx<'_>, topic: &TopicText<'_>) -> Result<()> {
     let id: Option<i64> =
         tx.prepare_cached(PUT_TOPIC)?.query_row(params, |row| row.get(0)).optional()?;
     let Some(id) = id else { return Ok(()) };
+    put_topic_words(tx, id, topic)
+}
+
+fn put_topic_words(tx: &Tx<'_>, id: i64, topic: &TopicText<'_>) -> Result<()> {
     let mut body = folded(topic.body);
     body.push_str(&folded(topic.quote));
-    let params = named_params! {":id": id, ":title": folded(topic.title), ":body": body};
-    tx.prepare_cached(PUT_TOPIC_WORDS)?.execute(params)?;
+    let marks = mark::of_writing(topic.path.as_str(), topic.author, Some(topic.status));
+    tx.prepare_cached(PUT_TOPIC_WORDS)?.execute(named_params! {
+        ":id": id, ":title": folded(topic.title), ":body": body, ":marks": marks,
+    })?;
     Ok(())
 }
 
-fn insert_message(
-    tx: &Tx<'_>,
-    (id, topic): (&MessageId, &TopicId),
-    author: &Actor,
-    body: &str,
-) -> Result<()> {
+fn insert_message(tx: &Tx<'_>, message: &MessageText<'_>) -> Result<()> {
+    let MessageText { id, topic, sequence, author, body } = *message;
     let params = named_params! {":message": id, ":topic": topic, ":author": author};
-    let id: Option<i64> =
-        tx.prepare_cached(PUT_MESSAGE)?.query_row(params, |row| row.get(0)).optional()?;
-    let Some(id) = id else { return Ok(()) };
-    let params = named_params! {":id": id, ":body": folded(body)};
+    let put: Option<(i64, String, TopicStatus)> = tx
+        .prepare_cached(PUT_MESSAGE)?
+        .query_row(params, |row| Ok((row.get("id")?, row.get("path")?, row.get("status")?)))
+        .optional()?;
+    let Some((id, path, status)) = put else { return Ok(()) };
+    let is_short = i64::try_from(body.len()).is_ok_and(|it| it <= MOVED_BYTES_MAX);
+    let is_moved = is_short && sequence <= MOVED_SEQUENCE_MAX;
+    put_message_words(tx, id, body, &mark::of_writing(&path, author, is_moved.then_some(status)))
+}
+
+fn put_message_words(tx: &Tx<'_>, id: i64, body: &str, marks: &str) -> Result<()> {
+    let params = named_params! {":id": id, ":body": folded(body), ":marks": marks};
     tx.prepare_cached(PUT_MESSAGE_WORDS)?.execute(params)?;
     Ok(())
+}
+
+/// Reads the row of a Topic as it is taken in; returns the length of its text with what is made of
+/// it.
+fn with_topic<T>(
+    row: &Row<'_>,
+    take: impl FnOnce(&TopicText<'_>) -> Result<T>,
+) -> Result<(TopicId, usize, T)> {
+    let text = |name: &str| -> rusqlite::Result<String> {
+        Ok(row.get::<_, Option<String>>(name)?.unwrap_or_default())
+    };
+    let (id, path, author) = (row.get("id")?, row.get("source_path")?, row.get("created_by")?);
+    let (title, body, quote) = (text("title")?, text("body")?, text("origin_quote")?);
+    let topic = TopicText {
+        id: &id,
+        path: &path,
+        author: &author,
+        status: row.get("status")?,
+        title: &title,
+        body: &body,
+        quote: &quote,
+    };
+    let taken = take(&topic)?;
+    Ok((id, title.len() + body.len() + quote.len(), taken))
 }
 
 /// Takes in some of the Topics of before that are not in yet. Returns how many they were; 0 at the
@@ -132,21 +225,8 @@ pub fn take_in_topics(tx: &Tx<'_>) -> Result<i64> {
     let mut rows = statement.query(named_params! {":rows": ROWS_MAX})?;
     let (mut count, mut bytes, mut last) = (0, 0, None);
     while let Some(row) = rows.next()? {
-        let text = |row: &Row<'_>, name| row.get::<_, Option<String>>(name);
-        let (id, path, author) = (row.get("id")?, row.get("source_path")?, row.get("created_by")?);
-        let title = text(row, "title")?.unwrap_or_default();
-        let body = text(row, "body")?.unwrap_or_default();
-        let quote = text(row, "origin_quote")?.unwrap_or_default();
-        let topic = TopicText {
-            id: &id,
-            path: &path,
-            author: &author,
-            title: &title,
-            body: &body,
-            quote: &quote,
-        };
-        insert_topic(tx, &topic)?;
-        bytes += title.len() + body.len() + quote.len();
+        let (id, length, ()) = with_topic(row, |topic| insert_topic(tx, topic))?;
+        bytes += length;
         count += 1;
         last = Some(id);
         if bytes >= BYTES_MAX {
@@ -173,7 +253,8 @@ pub fn take_in_messages(tx: &Tx<'_>) -> Result<i64> {
         // The first one is in its Topic.
         if sequence > 1 {
             let body: String = row.get("body")?;
-            insert_message(tx, (&id, &topic), &author, &body)?;
+            let (id, topic, author, body) = (&id, &topic, &author, body.as_str());
+            insert_message(tx, &MessageText { id, topic, sequence, author, body })?;
             bytes += body.len();
         }
         count += 1;

@@ -268,7 +268,7 @@ async fn set_status(site: Site, mut call: Call, to: TopicStatus) -> Result<Respo
     let request = ReasonRequest { reason: reason.clone() };
     let done = match to {
         TopicStatus::Open => flows::topics::reopen(&site, &caller, &id, request).await,
-        _ => flows::topics::discard(&site, &caller, &id, request).await,
+        _ => flows::topics::discard(&site, &caller, &id, request).await.map(|it| it.topic),
     };
     form::answer(done, |_| at(&id), at(&id), reason)
 }

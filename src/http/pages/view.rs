@@ -48,6 +48,7 @@ pub(super) struct CommitRow {
     pub(super) author: String,
     pub(super) subject: String,
     pub(super) approved_by: Option<String>,
+    pub(super) renamed_from: Option<String>,
     pub(super) causes: Vec<Cause>,
 }
 
@@ -58,6 +59,13 @@ impl CommitRow {
     }
 }
 
+/// A further Topic that a commit settled.
+#[derive(Debug, Deserialize)]
+pub(super) struct CauseTopic {
+    pub(super) topic_id: String,
+    pub(super) topic_title: String,
+}
+
 /// What caused a commit, as this site has it on record.
 #[derive(Debug, Deserialize)]
 pub(super) struct Cause {
@@ -65,6 +73,7 @@ pub(super) struct Cause {
     pub(super) revision_number: i64,
     pub(super) topic_id: String,
     pub(super) topic_title: String,
+    pub(super) further_topics: Vec<CauseTopic>,
     pub(super) job_id: Option<String>,
     pub(super) approver_name: Option<String>,
 }

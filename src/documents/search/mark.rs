@@ -1,0 +1,128 @@
+//! What a search is restricted to, as words of the index: folder, path, author, state of the Topic.
+//!
+//! The index itself then finds what has both the words and the marks, without a look at every row
+//! that has the words.
+//!
+//! **Invariant:** a mark begins with a control character, which no folded word holds: nobody finds
+//! one by typing, and no mark is taken for a word.
+
+use crate::base::{Actor, digest_hex};
+use crate::documents::search::find::Filter;
+use crate::documents::topic::TopicStatus;
+
+/// Begins every mark.
+const SIGN: char = '\u{80}';
+/// Digits of a digest that stand for a folder or an author; what is found is compared again.
+const DIGITS: usize = 16;
+/// Folders of a path that are marked; what is deeper is found by the last one of them.
+const FOLDERS_MAX: usize = 16;
+/// Bytes of a path that are marked; of a longer one its beginning counts.
+const PATH_BYTES_MAX: usize = 256;
+
+/// Returns the marks of a Source, and the first ones of what is said about it.
+pub(super) fn of_path(path: &str) -> String {
+    let mut marks = path_mark(path);
+    for (end, _) in path.match_indices('/').take(FOLDERS_MAX) {
+        marks.push(' ');
+        marks.push_str(&digest_mark('f', &path[..=end]));
+    }
+    marks
+}
+
+/// Returns the marks of something that was written about a Source; without a state it may be in
+/// any.
+pub(super) fn of_writing(path: &str, author: &Actor, status: Option<TopicStatus>) -> String {
+    let mut marks = of_path(path);
+    marks.push(' ');
+    marks.push_str(&digest_mark('a', &author.to_string()));
+    for it in TopicStatus::ALL.iter().filter(|it| status.is_none_or(|own| own == **it)) {
+        marks.push(' ');
+        marks.push_str(&status_mark(*it));
+    }
+    marks
+}
+
+/// Returns what an expression needs beside its words for a filter; empty if nothing is filtered.
+pub(super) fn expression(filter: &Filter) -> String {
+    let mut wanted = Vec::new();
+    if let Some(path) = filter.path.as_deref() {
+        let folders = path.match_indices('/').take(FOLDERS_MAX).last();
+        let folder = folders.map_or("", |(end, _)| &path[..=end]);
+        if !folder.is_empty() {
+            wanted.push(format!("\"{}\"", digest_mark('f', folder)));
+        }
+        if folder.len() < path.len() {
+            wanted.push(format!("\"{}\" *", path_mark(path)));
+        }
+    }
+    if let Some(author) = &filter.author {
+        wanted.push(format!("\"{}\"", digest_mark('a', &author.to_string())));
+    }
+    if let Some(status) = filter.status {
+        wanted.push(format!("\"{}\"", status_mark(status)));
+    }
+    wanted.iter().map(|it| format!(" AND {it}")).collect()
+}
+
+fn status_mark(status: TopicStatus) -> String {
+    format!("{SIGN}s{}", status.as_str())
+}
+
+fn digest_mark(sort: char, text: &str) -> String {
+    format!("{SIGN}{sort}{}", &digest_hex(text)[..DIGITS])
+}
+
+/// Two digits a byte: paths that begin alike have marks that begin alike.
+fn path_mark(path: &str) -> String {
+    use std::fmt::Write as _;
+    let mut mark = format!("{SIGN}p");
+    for byte in path.bytes().take(PATH_BYTES_MAX) {
+        // Writing to a String cannot fail.
+        let _ = write!(mark, "{byte:02x}");
+    }
+    mark
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_wants_marks_that_what_it_lets_through_has() {
+        let has = |path: &str, asked: &str| {
+            let marks = of_path(path);
+            let marks: Vec<&str> = marks.split(' ').collect();
+            let filter = Filter { path: Some(asked.to_owned()), ..Filter::default() };
+            expression(&filter).split(" AND ").filter(|it| !it.is_empty()).all(|it| {
+                match it.strip_suffix(" *") {
+                    Some(begins) => {
+                        let begins = begins.trim_matches('"');
+                        marks.iter().any(|mark| mark.starts_with(begins))
+                    }
+                    None => marks.contains(&it.trim_matches('"')),
+                }
+            })
+        };
+        let deep = "x/".repeat(40) + "y.md";
+        let long = "n".repeat(300) + ".md";
+        for path in ["a.md", "docs/a.md", "docs/é/a b.md", deep.as_str(), long.as_str()] {
+            for end in (0..=path.len()).filter(|it| path.is_char_boundary(*it)) {
+                assert!(has(path, &path[..end]), "{path} {end}");
+            }
+        }
+        for (path, asked) in [("docs/a.md", "docs/b"), ("docs/a.md", "doc/"), ("a.md", "a.md.bak")]
+        {
+            assert!(!has(path, asked), "{path} {asked}");
+        }
+    }
+
+    #[test]
+    fn no_mark_is_a_word() {
+        let author: Actor = "system".parse().unwrap();
+        let marks = of_writing("docs/a.md", &author, None);
+        for mark in marks.split(' ') {
+            assert!(mark.starts_with(SIGN));
+            assert_ne!(crate::documents::search::folded(mark).trim(), mark);
+        }
+    }
+}

@@ -17,7 +17,8 @@ const KIND: &str = r#"wb.kind "translate" {
     careful = wb.input.flag { default = true },
     loud = wb.input.flag { default = false },
   },
-  prompt = "{{topic_id}} {{source_path}} {{language}} {{title}} {{tone}} {{words}} {{careful}} {{loud}}",
+  prompt = [[{{topic_id}} {{source_path}} {{language}} {{title}} {{tone}}
+{{words}} {{careful}} {{loud}}]],
 }
 "#;
 

@@ -54,7 +54,10 @@ fn check(old: &str, new: &str) -> Redline {
         kept(new, &is_still, |it| it.new.as_ref())
     );
     for number in 0..made.moves.len() {
-        let is_of = |it: &Row| matches!(it.sort, RowSort::MovedAway(n) | RowSort::MovedHere(n) if n == number);
+        let is_of = |it: &Row| match it.sort {
+            RowSort::MovedAway(n) | RowSort::MovedHere(n) => n == number,
+            _ => false,
+        };
         let words = kept(old, &is_of, |it| it.old.as_ref());
         assert_eq!(words, kept(new, &is_of, |it| it.new.as_ref()));
         assert!(!words.is_empty(), "a move has words of its own");

@@ -376,10 +376,8 @@ impl Reading {
                 self.marker = Some(format!("[^{name}]"));
             }
             Tag::TableHead | Tag::TableRow => self.begin(BlockSort::TableRow),
-            Tag::TableCell => {
-                if self.open.as_ref().is_some_and(|it| !it.text.is_empty()) {
-                    self.text(" │ ");
-                }
+            Tag::TableCell if self.open.as_ref().is_some_and(|it| !it.text.is_empty()) => {
+                self.text(" │ ");
             }
             Tag::Emphasis => self.style.is_emphasis = true,
             Tag::Strong => self.style.is_strong = true,

@@ -7,6 +7,7 @@ mod jobs;
 mod reader;
 mod reading;
 mod review;
+mod starts;
 
 use std::net::SocketAddr;
 

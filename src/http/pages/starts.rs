@@ -9,7 +9,7 @@ use crate::flows::{self, Site};
 use crate::http::pages::form;
 use crate::http::pages::view::Topic;
 use crate::http::{Call, reply};
-use crate::script::{Input, InputType, Kind, Produces};
+use crate::script::{Input, InputType, Kind, Lane, Produces};
 
 /// A form with the text of an input.
 const BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
@@ -86,7 +86,7 @@ fn asked<'k>(kind: &'k Kind, own: &'k Input) -> impl Iterator<Item = &'k Input> 
 
 /// Returns whether the lane of a kind is the document of the Topic.
 fn takes_source(kind: &Kind, own: &Input) -> bool {
-    let lane = kind.lane.as_ref().and_then(|it| kind.input(it));
+    let lane = kind.lane.as_ref().and_then(Lane::input).and_then(|it| kind.input(it));
     lane.is_some_and(|it| it.ty == InputType::Source && it.from.as_ref() == Some(&own.name))
 }
 

@@ -59,7 +59,11 @@ pub(super) async fn watch(site: Site, is_wanted: bool, stop: CancellationToken) 
         return;
     }
     info!("the script is reloaded whenever one of its files is saved");
+    // What was saved since the script was loaded counts, too.
     let mut seen = look(&site).await;
+    if !is_loaded(&site).await {
+        seen.clear();
+    }
     loop {
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
@@ -78,9 +82,25 @@ pub(super) async fn watch(site: Site, is_wanted: bool, stop: CancellationToken) 
             now = again;
         }
         reload(site.clone()).await;
-        // The files of the new generation may be other ones.
+        // The files of the new generation may be other ones. What was seen before the reload
+        // counts: a file that was saved meanwhile is read again.
         seen = look(&site).await;
+        for (path, facts) in &mut seen {
+            if let Some((_, before)) = now.iter().find(|(it, _)| it == path) {
+                *facts = *before;
+            }
+        }
     }
+}
+
+/// Whether the files still are what the generation in force was made of.
+async fn is_loaded(site: &Site) -> bool {
+    let files = reload::texts(site);
+    let compared = tokio::task::spawn_blocking(move || {
+        let mut files = files.into_iter();
+        files.all(|(path, text)| std::fs::read_to_string(path).is_ok_and(|it| it == text))
+    });
+    compared.await.unwrap_or_default()
 }
 
 type Look = Vec<(Utf8PathBuf, Option<(i64, i64, u64, u64)>)>;

@@ -18,7 +18,7 @@ use tracing::{error, info, warn};
 use crate::base::{Actor, Context, Error, ErrorKind, Event, EventKind, Millis, Result, fault};
 use crate::flows::{Site, personas, relay, schedules};
 use crate::jobs::{self, BELL, Engines, Generation};
-use crate::script::{self, Config, Diagnostic, Loaded, Severity};
+use crate::script::{self, Config, Diagnostic, Loaded, ScriptFile, Severity};
 use crate::store::Tx;
 
 pub use difference::Difference;
@@ -299,6 +299,13 @@ pub fn facts(site: &Site) -> Value {
         "trouble": facts.trouble, "stuck": current.vm.stuck(),
         "abandoned_threads": current.vm.wear().abandoned(),
     })
+}
+
+/// Returns the files of the generation in force, each with the text that was read.
+pub fn texts(site: &Site) -> Vec<(Utf8PathBuf, String)> {
+    let config = Arc::clone(&site.scripts.current().config);
+    let text = |file: &ScriptFile| (config.folder.join(&file.path), file.text.clone());
+    config.files.iter().map(text).collect()
 }
 
 /// What has to be watched while somebody develops: the script and all that it has read.

@@ -136,6 +136,10 @@ pub async fn serve(
             accepted = accept(&listeners) => accepted,
         };
         match accepted {
+            // Whoever took the spare one away has closed it meanwhile: this one may not keep it.
+            Ok(arrived) if !spare.restore() && !fault::is_off("spare_descriptor") => {
+                turn_away(arrived);
+            }
             Ok(arrived) => doors.admit(arrived).await,
             Err(cause) => {
                 let (pause, is_news) = backoff.failed();

@@ -36,7 +36,10 @@ fn every_page_is_for_people_who_are_signed_in() {
         ("/topics?status=open".to_owned(), "Say it better"),
         (format!("/topics/{}", topic.id), "The words stand where they were marked."),
         ("/proposals".to_owned(), "Better words"),
-        (format!("/proposals/{}", proposal["proposal"]["id"].as_str().unwrap()), "better line"),
+        (
+            format!("/proposals/{}", proposal["proposal"]["id"].as_str().unwrap()),
+            "better</ins> line.",
+        ),
         ("/d/guide.md?history".to_owned(), "History of guide.md"),
         ("/search?query=better".to_owned(), "Say it <mark>better</mark>"),
         ("/search?query=the*&kind=topic".to_owned(), "kind=source"),

@@ -188,6 +188,26 @@ fn a_signal_reloads_and_new_handlers_hear_of_it() {
     server.stop();
 }
 
+/// What was committed counts after the crash: the event is there, and the new script is read.
+#[test]
+fn g26_a_crash_after_a_reload_loses_nothing_of_it() {
+    let bench = Bench::new();
+    kind(&bench, "the first script");
+    let mut server = bench.serve_with(&[("WB_CRASH_AT", "after_reload")]);
+    bench.edit(|lua| lua.replace("the first script", "the second script"));
+    bench.write_script();
+    server.signal("HUP");
+    let (status, _) = server.wait();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(6));
+    let server = bench.serve();
+    assert_eq!(events(&bench, "config_reloaded").len(), 1);
+    let job = bench.job("waits", json!({"word": "new"}));
+    let_go(&bench, "new");
+    let ended = bench.ended(&job);
+    assert!(ended["error_tail"].as_str().unwrap().ends_with("the second script"), "{ended:#}");
+    server.stop();
+}
+
 #[test]
 fn only_an_admin_who_is_there_may_reload() {
     let bench = Bench::new();

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{first_line, open, ticks};
-use crate::support::{Bench, Call, Server, shell, until};
+use crate::support::{Bench, Call, Server, shell, until, wait_for};
 
 const IDLE: &str = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n";
 
@@ -15,6 +15,17 @@ fn descriptors_below(pid: u32, limit: usize) -> usize {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
     let numbers = entries.map(|it| it.file_name().to_str().unwrap().parse::<usize>().unwrap());
     numbers.filter(|it| *it < limit).count()
+}
+
+/// Waits until a server has done what it does after its start, and what that needed is closed.
+fn settle(bench: &Bench, pid: u32) {
+    until("the index is there", || bench.get("/api/search/index").ok()["state"] == "ready");
+    let mut same = (0, 0);
+    until("no descriptor comes or goes", || {
+        let now = descriptors_below(pid, usize::MAX);
+        same = if same.0 == now { (now, same.1 + 1) } else { (now, 0) };
+        same.1 == 40
+    });
 }
 
 /// Takes the limit of a server down, so that at least `free` descriptors are left to it; returns
@@ -88,6 +99,7 @@ fn without_descriptors_clients_are_told_and_the_server_heals() {
     let server = bench.serve();
     bench.ended(&bench.job("quick", json!({})));
     let (address, head, pid) = (server.address(), idle(&server), server.pid());
+    settle(&bench, pid);
     let limit = tighten(pid, 20);
     let mut held: Vec<_> = (0..60).map(|_| open(address, &head)).collect();
     let answers: Vec<String> = held.iter_mut().map(first_line).collect();
@@ -121,37 +133,24 @@ fn a_job_that_finds_no_descriptor_fails_with_the_reason() {
     bench.word_kind("quick", "timeout = \"20s\"", "exit 0");
     let server = bench.serve();
     bench.ended(&bench.job("quick", json!({})));
-    let (address, head, pid) = (server.address(), idle(&server), server.pid());
-    // One connection of a person stays, to ask for the job when nothing is left.
+    let pid = server.pid();
+    settle(&bench, pid);
+    // Enough for a request, and too few for a job.
+    tighten(pid, 4);
     let operator = bench.operator();
-    let mut person = std::os::unix::net::UnixStream::connect(bench.socket()).unwrap();
-    let ask = |body: &str| {
-        format!(
-            "POST /api/agent/jobs HTTP/1.1\r\nHost: localhost\r\n\
-             Authorization: Bearer {operator}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
+    let ask = |call: Call, status: u16| {
+        let call = call.token(&operator);
+        move |socket: &camino::Utf8Path| call.try_socket(socket).filter(|it| it.status == status)
     };
-    let limit = tighten(pid, 6);
-    let mut held: Vec<_> = (0..20).map(|_| open(address, &head)).collect();
-    held.iter_mut().for_each(|it| drop(first_line(it)));
-    use std::io::{Read as _, Write as _};
-    person.write_all(ask("{\"kind\":\"quick\"}").as_bytes()).unwrap();
-    let mut bytes = vec![0; 4096];
-    let got = person.read(&mut bytes).unwrap();
-    let answer = String::from_utf8_lossy(&bytes[..got]).into_owned();
-    assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
-    drop(held);
-    shell(&format!("prlimit --pid {pid} --nofile=20000 || prlimit --pid {pid} --nofile={limit}"));
-    let id = answer.rsplit("\"job_id\":\"").next().unwrap()[..36].to_owned();
-    until("the socket answers", || {
-        Call::get("/readyz").try_socket(&bench.socket()).is_some_and(|it| it.status == 200)
+    let start = ask(Call::post("/api/agent/jobs", json!({"kind": "quick"})), 202);
+    let accepted = wait_for("a job is accepted", || start(&bench.socket()));
+    let id = accepted.body["job_id"].as_str().unwrap().to_owned();
+    let show = ask(Call::get(&format!("/api/agent/jobs/{id}")), 200);
+    let job = wait_for("it has ended, and somebody is told", || {
+        show(&bench.socket()).filter(|it| !it.body["completed_at"].is_null())
     });
-    let job = bench.ended(&id);
     // Either it found one after all, or it says what was missing.
-    let tail = job["error_tail"].as_str().unwrap_or_default();
-    assert!(job["status"] == "succeeded" || tail.contains("open files"), "{job:#}");
-    drop(person);
+    let tail = job.body["error_tail"].as_str().unwrap_or_default();
+    assert!(job.body["status"] == "succeeded" || tail.contains("open files"), "{:#}", job.body);
     server.stop();
 }

@@ -231,7 +231,9 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
             fit_counts(&label, table, findings)
         }
         (Shape::Prompt, Plain::Text(text)) => Given::Template(text.clone()),
-        (Shape::Prompt, Plain::Function(slot)) => Given::Function(slot.clone()),
+        (Shape::Prompt | Shape::Function(_), Plain::Function(slot)) => {
+            Given::Function(slot.clone())
+        }
         (Shape::Inputs, Plain::Table(table)) if table.items.is_empty() => {
             Given::Inputs(fit_inputs(title, table, findings))
         }

@@ -21,6 +21,7 @@ mod require;
 mod sandbox;
 mod schema;
 mod session;
+mod stubs;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -37,7 +38,11 @@ pub use config::{
 };
 pub use daily::Daily;
 pub use diagnostic::{Diagnostic, Report, Severity};
-pub use schema::{DECLARATIONS, Declaration, Field, Shape, input_fields};
+pub use schema::{
+    Callback, DECLARATIONS, Declaration, FUNCTIONS, Field, Function, Member, Record, Shape, When,
+    input_fields, is_name,
+};
+pub use stubs::{EDITOR_SETTINGS, stubs};
 pub use template::{PROMPT_NAMES, fill_template, prompt};
 pub use vm::Vm;
 

@@ -1,0 +1,224 @@
+//! What functions of the script are given: events with their data, jobs, values of a prompt.
+
+use crate::base::EventKind;
+use crate::script::schema::{Member, Record};
+
+const fn text(name: &'static str, doc: &'static str) -> Member {
+    Member { name, ty: "string", doc }
+}
+
+const fn maybe(name: &'static str, doc: &'static str) -> Member {
+    Member { name, ty: "string?", doc }
+}
+
+const fn number(name: &'static str, doc: &'static str) -> Member {
+    Member { name, ty: "integer", doc }
+}
+
+const JOB_ID: Member = text("id", "The job.");
+const KIND: Member = text("kind", "Its kind.");
+const STATUS: Member = text("status", "Its status.");
+const PATH: Member = text("source_path", "The Source.");
+const MAYBE_PATH: Member = maybe("source_path", "The Source it works on.");
+const TOPIC: Member = text("topic_id", "The Topic.");
+const MAYBE_TOPIC: Member = maybe("topic_id", "The Topic it works on.");
+const PROPOSAL: Member = text("proposal_id", "The proposal.");
+const FROM: Member = text("from", "What it was.");
+const TO: Member = text("to", "What it is.");
+const BRANCH: Member = maybe("branch", "The branch.");
+const COMMIT: Member = maybe("commit", "The commit; nil for an edit that is not committed.");
+
+/// Returns what is in `data` of an event.
+pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
+    match kind {
+        EventKind::JobQueued | EventKind::JobStarted => {
+            const { &[JOB_ID, KIND, STATUS, MAYBE_PATH, MAYBE_TOPIC] }
+        }
+        EventKind::JobFinished => {
+            const {
+                &[
+                    JOB_ID,
+                    KIND,
+                    STATUS,
+                    maybe("reason", "Why it ended so; nil for success."),
+                    MAYBE_PATH,
+                    MAYBE_TOPIC,
+                    maybe("retry_at", "When its provider takes more, if it said so."),
+                ]
+            }
+        }
+        EventKind::TopicCreated => {
+            const {
+                &[
+                    TOPIC,
+                    PATH,
+                    Member {
+                        name: "is_global",
+                        ty: "boolean",
+                        doc: "Whether it is about the whole.",
+                    },
+                ]
+            }
+        }
+        EventKind::TopicChanged => const { &[TOPIC, FROM, TO] },
+        EventKind::TopicReattached => const { &[TOPIC, PATH, FROM, TO] },
+        EventKind::MessagePosted => {
+            const {
+                &[
+                    TOPIC,
+                    text("message_id", "The message."),
+                    number("sequence", "Its place in the Topic."),
+                ]
+            }
+        }
+        EventKind::ProposalCreated => {
+            const {
+                &[
+                    PROPOSAL,
+                    TOPIC,
+                    maybe("job_id", "The job that handed it in."),
+                    number("revision_number", "Its place among the revisions."),
+                    PATH,
+                ]
+            }
+        }
+        EventKind::ProposalDecided => {
+            const {
+                &[
+                    PROPOSAL,
+                    TOPIC,
+                    text("status", "What became of it."),
+                    PATH,
+                    maybe("commit", "The commit, if it was approved."),
+                ]
+            }
+        }
+        EventKind::ProposalConflicted => {
+            const {
+                &[
+                    PROPOSAL,
+                    TOPIC,
+                    PATH,
+                    maybe("blob", "The Source's version that it conflicts with."),
+                ]
+            }
+        }
+        EventKind::PerspectiveCreated => {
+            const {
+                &[
+                    PATH,
+                    text("persona", "The persona."),
+                    text("source_sha", "The Source's version."),
+                    text("persona_sha", "The persona's version."),
+                    text("job_id", "The job that made it."),
+                ]
+            }
+        }
+        EventKind::ChangesDecided => {
+            const { &[JOB_ID, text("changes", "`restored`, `kept` or `expired`.")] }
+        }
+        EventKind::SourceChanged => {
+            const {
+                &[
+                    text("path", "The Source."),
+                    maybe("blob", "Its version; nil if it is gone."),
+                    COMMIT,
+                    BRANCH,
+                    maybe("proposal_id", "The proposal that was approved."),
+                ]
+            }
+        }
+        EventKind::SourcesChanged => {
+            const {
+                &[
+                    Member { name: "count", ty: "integer?", doc: "How many, if that can be said." },
+                    COMMIT,
+                    BRANCH,
+                ]
+            }
+        }
+        EventKind::ConfigReloaded => &[],
+        EventKind::EngineHeld => {
+            const {
+                &[
+                    text("engine", "The engine."),
+                    maybe("until", "Until when, if that is known."),
+                    maybe("job_id", "The job that was refused."),
+                ]
+            }
+        }
+        EventKind::EngineReleased => const { &[text("engine", "The engine.")] },
+        EventKind::PersonChanged => {
+            const { &[text("id", "The person."), text("change", "What is different.")] }
+        }
+    }
+}
+
+/// What every handler is given; `data` and `job` differ from event to event.
+const EVENT: Record = Record {
+    name: "wb.Event",
+    members: &[
+        number("id", "The place in the log of events."),
+        text("at", "When it happened (RFC 3339)."),
+        Member { name: "kind", ty: "wb.EventName", doc: "The name of the event." },
+        text("subject", "What it happened to: `job:ID`, `topic:ID`, `source:PATH`, …."),
+        text("actor", "Who did it: `person:ID`, `job:ID`, `system`, …."),
+        Member { name: "data", ty: "table", doc: "Ids and states, by the event's name." },
+        Member { name: "job", ty: "wb.Job?", doc: "The job, for the events of jobs." },
+    ],
+    doc: "Something that has happened.",
+};
+
+/// A job as handlers see it.
+const JOB: Record = Record {
+    name: "wb.Job",
+    members: &[
+        JOB_ID,
+        KIND,
+        STATUS,
+        MAYBE_PATH,
+        MAYBE_TOPIC,
+        maybe("persona_name", "The persona it speaks for."),
+        maybe("reason", "Why it ended so; nil for success."),
+        maybe("error_tail", "The end of its standard error; nil for success."),
+        maybe("summary", "The agent's last words."),
+        Member { name: "result", ty: "any", doc: "What the agent handed in by `finish`." },
+        Member { name: "inputs", ty: "table<string, any>", doc: "The values of its inputs." },
+        Member { name: "warnings", ty: "string[]", doc: "What should be known of a success." },
+        Member { name: "exit_code", ty: "integer?", doc: "The agent's exit status." },
+        Member { name: "signal", ty: "integer?", doc: "The signal that ended the agent." },
+        text("created_at", "When it was accepted (RFC 3339)."),
+        maybe("started_at", "When it was started."),
+        maybe("ending_at", "When its ending began."),
+        maybe("completed_at", "When it was settled."),
+        maybe("not_before", "Before this time it does not start."),
+        maybe("retry_at", "When its provider takes more, if it said so."),
+        maybe("retry_of", "The job that this one repeats."),
+        maybe("lane", "`INPUT=VALUE`: jobs of one lane do not run at once."),
+        number("priority", "Higher starts earlier."),
+        text("requested_by", "Who asked for it."),
+        maybe("cancelled_by", "Who cancelled it."),
+        Member { name: "cost_usd", ty: "number?", doc: "What its engine says it cost." },
+        Member { name: "usage", ty: "table?", doc: "Tokens and turns, as its engine tells." },
+        maybe("session_ref", "The engine's name for the session."),
+        text("config_digest", "The script that it ran under."),
+    ],
+    doc: "A job, as it is when the handler is called.",
+};
+
+/// What a `prompt` function is given.
+const PROMPT_VALUES: Record = Record {
+    name: "wb.PromptValues",
+    members: &[
+        text("job_id", "The job."),
+        text("kind", "Its kind."),
+        text("skill", "The name of the kind's skill."),
+        text("root", "The folder of the repository."),
+        text("wb_agent", "The program with which an agent answers."),
+        text("folder", "The folder of the script."),
+    ],
+    doc: "What a prompt can say; the inputs of the kind are there as well, each a text.",
+};
+
+/// Everything that functions of the script are given.
+pub(crate) const RECORDS: [Record; 3] = [EVENT, JOB, PROMPT_VALUES];

@@ -11,6 +11,7 @@ pub mod changes;
 pub mod config;
 pub mod doctor;
 pub mod edit;
+pub mod engines;
 pub mod export;
 pub mod found;
 pub mod housekeeping;

@@ -14,6 +14,7 @@ mod extract;
 mod input;
 mod kind;
 mod lexer;
+mod lint;
 mod machine;
 mod node;
 mod position;
@@ -22,12 +23,14 @@ mod sandbox;
 mod schema;
 mod session;
 mod stubs;
+mod syntax;
 mod template;
 #[cfg(test)]
 mod tests;
 mod value;
 mod vm;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -67,15 +70,31 @@ pub struct Loaded {
 /// # Errors
 /// All that is wrong with it, in one report.
 pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
+    load_from(script, Origin::Disk)
+}
+
+/// Loads a script as it would be with other texts in some of its files, and in its skills; their
+/// paths are relative to the script's folder. Nothing is written.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_changed(
+    script: &Utf8Path,
+    files: BTreeMap<Utf8PathBuf, String>,
+) -> std::result::Result<Loaded, Report> {
+    load_from(script, Origin::Changed(files))
+}
+
+fn load_from(script: &Utf8Path, origin: Origin) -> std::result::Result<Loaded, Report> {
     let (folder, file) = locate(script)
         .map_err(|cause| Report::of(Diagnostic::error("missing-file", cause.chain())))?;
-    let plan = Plan { folder: folder.clone(), script: file.clone(), origin: Origin::Disk };
+    let plan = Plan { folder, script: file.clone(), origin };
     let failed = |cause: Error| {
         let finding = Diagnostic::error("engine", format!("{file}: {}", cause.message()));
         Report::of(finding.note(cause.hint_str().unwrap_or_default()))
     };
-    let started = vm::evaluate(plan).map_err(failed)?;
-    let (config, findings) = Builder::new(&started.draft, &folder, &file).build();
+    let started = vm::evaluate(plan.clone()).map_err(failed)?;
+    let (config, findings) = Builder::new(&started.draft, &plan).build();
     let report = Report::new(findings, &started.draft.files);
     if !report.errors.is_empty() {
         return Err(report);

@@ -66,12 +66,14 @@ pub fn stubs() -> String {
         let name = format!("wb.{}Input", class(ty.as_str()));
         text += &fields(&name, "What is known of such an input.", input_fields(ty));
     }
-    text += "\n---@class wb\nlocal wb = {}\nwb.input = {}\n";
+    // Each table has a class of its own: of a plain one an editor takes any name.
+    text += "\n---@class wb\nlocal wb = {}\n\n---@class wb.InputFunctions\nwb.input = {}\n";
     let mut tables: Vec<&str> =
         FUNCTIONS.iter().filter_map(|it| Some(it.name.rsplit_once('.')?.0)).collect();
     tables.dedup();
     for table in tables {
-        push(&mut text, format_args!("wb.{table} = {{}}\n"));
+        let class = class(table);
+        push(&mut text, format_args!("\n---@class wb.{class}Functions\nwb.{table} = {{}}\n"));
     }
     text += &declarations();
     for function in &FUNCTIONS {

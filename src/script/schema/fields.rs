@@ -197,7 +197,7 @@ const KIND: [Field; 16] = [
         r#""Answer the last question of a topic""#,
         "What it does, for people.",
     ),
-    needed("engine", Shape::Reference("engine"), r#""claude""#, "How its agent is run."),
+    needed("engine", Shape::Reference("engine"), r#""codex""#, "How its agent is run."),
     field("skill", Shape::Path, r#""skills/answer""#, "Folder of the skill, with a SKILL.md."),
     field(
         "prompt",

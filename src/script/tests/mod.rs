@@ -2,6 +2,7 @@
 
 mod bombs;
 mod findings;
+mod mistakes;
 mod reference;
 mod shipped;
 mod spending;

@@ -14,6 +14,7 @@ pub mod edit;
 pub mod engines;
 pub mod export;
 pub mod found;
+pub mod holder;
 pub mod housekeeping;
 pub mod incorporate;
 pub mod inputs;

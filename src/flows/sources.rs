@@ -10,7 +10,7 @@ use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::attempt::{self, Cause};
 use crate::documents::git::{HistoryEntry, HistoryPlace};
 use crate::documents::{SourceState, headings, topic};
-use crate::flows::{Site, names, page_limit, topics};
+use crate::flows::{Site, holder, names, page_limit, topics};
 use crate::jobs::{self, Verb};
 use crate::people::{self, Caller};
 
@@ -78,8 +78,12 @@ pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
         })
         .await?;
     topics::place_in_present(site, path, &mut open).await?;
+    let holder = match caller {
+        Caller::Person { .. } => holder::holder(site, caller, path).await?,
+        Caller::Job { .. } => None,
+    };
     Ok(json!({
-        "path": source.path, "blob": source.blob, "head_blob": source.head_blob,
+        "holder": holder, "path": source.path, "blob": source.blob, "head_blob": source.head_blob,
         "state": source.state, "bytes": source.bytes, "headings": headings::headings(&source.text),
         "topics": open, "text": source.text,
     }))

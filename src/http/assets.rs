@@ -1,43 +1,160 @@
-//! Files of the pages, embedded in the program.
+//! Files of the pages, embedded in the program: one stylesheet, ES modules, icons.
+//!
+//! **Invariant:** an address names a version of all files together, so a browser keeps what it has
+//! for ever, and modules that import each other are of one version.
 
+use std::sync::Arc;
+
+use flate2::Compression;
 use hyper::StatusCode;
-use hyper::header::{CACHE_CONTROL, ETAG, HeaderValue, IF_NONE_MATCH};
+use hyper::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderValue, IF_NONE_MATCH, VARY,
+};
+use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Error, Result, digest_hex};
-use crate::http::{get, reply};
+use crate::base::{Error, Result};
+use crate::http::squeeze::{gzip, takes_gzip};
+use crate::http::{Call, Edge, any_of, get, reply};
 
-/// Name, type and bytes.
-type Asset = (&'static str, &'static str, &'static [u8]);
+include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-const ASSETS: &[Asset] = &[
-    ("wb.css", "text/css; charset=utf-8", include_bytes!("assets/wb.css")),
-    ("icon.svg", "image/svg+xml", include_bytes!("assets/icon.svg")),
-];
+/// Where the files of this version of the program are.
+pub(super) const ADDRESS: &str = concat!("/assets/", env!("WB_ASSETS_VERSION"));
+/// Changes with any of them, and so with the program.
+pub(super) const VERSION: &str = env!("WB_ASSETS_VERSION");
+/// The name under which all sheets are one.
+const SHEET: &str = "wb.css";
 
-pub(super) fn routes() -> BoxedFilter<(Response,)> {
-    get("/assets/{name}", &(), async |(), call| {
-        asset(call.text_param("name")?, call.header(IF_NONE_MATCH.as_str()))
-    })
+/// One file as it is sent.
+struct Asset {
+    name: String,
+    kind: &'static str,
+    plain: Vec<u8>,
+    gzip: Vec<u8>,
 }
 
-/// A browser asks each time whether its copy is good: another version of the program may be here.
-fn asset(name: &str, seen: Option<&str>) -> Result<Response> {
-    let found = ASSETS.iter().find(|(it, ..)| *it == name);
-    let Some((_, kind, bytes)) = found else {
+pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
+    let assets: Arc<[Asset]> = assets().into();
+    any_of([
+        get("/assets/{version}/{name}", &assets, async |assets: Arc<[Asset]>, call| {
+            asset(&assets, &call)
+        }),
+        get("/site.webmanifest", edge, async |edge: Edge, _| manifest(&edge.gate.site_name)),
+        get("/offline.js", &assets, async |assets: Arc<[Asset]>, _| worker(&assets)),
+    ])
+}
+
+/// What a phone needs to put the site among its programs.
+fn manifest(name: &str) -> Result<Response> {
+    let icon = |file: &str, sizes: &str, kind: &str, purpose: &str| {
+        json!({
+            "src": format!("{ADDRESS}/{file}"), "sizes": sizes, "type": kind, "purpose": purpose,
+        })
+    };
+    let manifest = json!({
+        "id": "/", "name": name, "short_name": name, "start_url": "/", "scope": "/",
+        "display": "standalone", "background_color": "#fbf8f2", "theme_color": "#fbf8f2",
+        "icons": [
+            icon("icon.svg", "any", "image/svg+xml", "any"),
+            icon("icon-192.png", "192x192", "image/png", "any maskable"),
+            icon("icon-512.png", "512x512", "image/png", "any maskable"),
+        ],
+    });
+    let bytes = serde_json::to_vec(&manifest)
+        .map_err(|cause| Error::internal("the manifest is not JSON").source(cause))?;
+    Ok(reply::typed(StatusCode::OK, "application/manifest+json", bytes))
+}
+
+/// The worker that shows a page while nothing can be reached. It stands at the top, because a
+/// worker serves what is below it; it may fetch from here and nowhere else.
+fn worker(assets: &[Asset]) -> Result<Response> {
+    let found = assets.iter().find(|it| it.name == "offline.js");
+    let found = found.ok_or_else(|| Error::internal("there is no worker"))?;
+    let script = [format!("const ASSETS = \"{ADDRESS}\";\n").as_bytes(), &found.plain].concat();
+    let mut response = reply::typed(StatusCode::OK, found.kind, script);
+    response.extensions_mut().insert(reply::Worker);
+    Ok(response)
+}
+
+/// Returns all files, the sheets as one.
+fn assets() -> Vec<Asset> {
+    let mut sheet = Vec::new();
+    let mut assets = Vec::new();
+    for (name, bytes) in FILES {
+        if name.ends_with(".css") {
+            sheet.extend_from_slice(bytes);
+            sheet.push(b'\n');
+        } else {
+            assets.push(Asset::new(name, bytes.to_vec()));
+        }
+    }
+    assets.push(Asset::new(SHEET, sheet));
+    assets
+}
+
+impl Asset {
+    fn new(name: &str, plain: Vec<u8>) -> Asset {
+        Asset {
+            name: name.to_owned(),
+            kind: kind_of(name),
+            gzip: gzip(&plain, Compression::best()),
+            plain,
+        }
+    }
+}
+
+fn kind_of(name: &str) -> &'static str {
+    match name.rsplit_once('.').map_or("", |(_, ending)| ending) {
+        "css" => "text/css; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "svg" => "image/svg+xml",
+        "html" => "text/html; charset=utf-8",
+        "png" => "image/png",
+        "webmanifest" => "application/manifest+json",
+        _ => "application/octet-stream",
+    }
+}
+
+/// An address of another version has this version's file, to be asked for again: a page that was
+/// open before the program was replaced still gets what it names.
+fn asset(assets: &[Asset], call: &Call) -> Result<Response> {
+    let name = call.text_param("name")?;
+    let Some(found) = assets.iter().find(|it| it.name == name) else {
         return Err(Error::not_found("there is no such file"));
     };
-    let tag = format!("\"{}\"", &digest_hex(bytes)[..32]);
-    let mut response = if seen == Some(tag.as_str()) {
+    let is_current = call.text_param("version")? == VERSION;
+    let tag = format!("\"{VERSION}\"");
+    let mut response = if call.header(IF_NONE_MATCH.as_str()) == Some(tag.as_str()) {
         reply::empty(StatusCode::NOT_MODIFIED)
+    } else if takes_gzip(call.header(ACCEPT_ENCODING.as_str())) && !found.gzip.is_empty() {
+        let mut response = reply::typed(StatusCode::OK, found.kind, found.gzip.clone());
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response
     } else {
-        reply::typed(StatusCode::OK, kind, bytes.to_vec())
+        reply::typed(StatusCode::OK, found.kind, found.plain.clone())
     };
     let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let caching = if is_current { "public, max-age=31536000, immutable" } else { "no-cache" };
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
+    headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(ETAG, tag);
     }
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sheets_are_one_and_the_tokens_come_first() {
+        let assets = assets();
+        let sheet = assets.iter().find(|it| it.name == SHEET).unwrap();
+        assert!(sheet.plain.starts_with(b"/*") && !sheet.gzip.is_empty());
+        assert_eq!(assets.iter().filter(|it| it.name.ends_with(".css")).count(), 1);
+        assert!(assets.iter().all(|it| it.kind != "application/octet-stream"));
+    }
 }

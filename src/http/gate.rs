@@ -42,10 +42,12 @@ impl From<Error> for Refused {
 }
 
 /// Runs all checks in their order. A request without a credential does not learn what exists.
+/// Who asks is left in `asks_as`, also for a request that is refused after that is known.
 pub(super) async fn check(
     edge: &Edge,
     peer: Peer,
     head: &Parts,
+    asks_as: &mut Option<Identified>,
 ) -> std::result::Result<Passed, Refused> {
     check_size(head).map_err(|(status, error)| Refused::Status(status, error))?;
     check_framing(&head.headers).map_err(|(status, error)| Refused::Status(status, error))?;
@@ -59,6 +61,7 @@ pub(super) async fn check(
         (None, None)
     } else {
         let (credential, who) = ask(edge, &peer, head).await?;
+        *asks_as = Some(who.clone());
         (Some(credential), Some(who))
     };
     let (route, params) = match found {

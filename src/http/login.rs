@@ -3,7 +3,7 @@
 //! **Invariant:** a GET never uses a code up: mail scanners and previews follow links.
 
 use hyper::StatusCode;
-use hyper::header::{HeaderValue, SET_COOKIE};
+use hyper::header::{COOKIE, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use warp::filters::BoxedFilter;
@@ -13,7 +13,7 @@ use crate::base::{Error, ErrorKind, Millis, PersonId, Result};
 use crate::flows;
 use crate::http::me::Shown;
 use crate::http::page::LoginPage;
-use crate::http::pages::Frame;
+use crate::http::pages::{Frame, Look};
 use crate::http::{Edge, any_of, get, post, reply};
 use crate::people::{self, Caller, LOGIN_TTL_MS, Person};
 
@@ -43,7 +43,10 @@ pub struct LoginLink {
 
 pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     any_of([
-        get("/login/{code}", edge, async |edge, call| show(&edge, call.text_param("code")?)),
+        get("/login/{code}", edge, async |edge, call| {
+            let look = Look::of(call.header(COOKIE.as_str()));
+            show(&edge, call.text_param("code")?, look)
+        }),
         post("/api/login", edge, async |edge, mut call| {
             let is_form = call.is_form();
             let Code { code } = if is_form {
@@ -93,13 +96,13 @@ pub fn login_link(edge: &Edge, person: &PersonId) -> Result<LoginLink> {
     Ok(LoginLink { url: format!("{base}/login/{code}"), expires_at })
 }
 
-fn show(edge: &Edge, code: &str) -> Result<Response> {
+fn show(edge: &Edge, code: &str, look: Look) -> Result<Response> {
     if !edge.codes.is_alive(code, edge.store.clock().now()) {
         return Err(Error::not_found("this link was used or is too old")
             .code("bad_code")
             .hint("a link works once and for ten minutes; ask for a new one"));
     }
-    reply::page(&LoginPage { frame: Frame::outside(&edge.gate.site_name), code })
+    reply::page(&LoginPage { frame: Frame::outside(&edge.gate.site_name, look), code })
 }
 
 async fn login(edge: &Edge, code: String) -> Result<(Person, String)> {

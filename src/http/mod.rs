@@ -32,6 +32,7 @@ mod serve;
 mod settings;
 mod site;
 mod sources;
+mod squeeze;
 mod streams;
 mod table;
 mod topics;
@@ -171,7 +172,7 @@ pub fn routes(edge: &Edge, lanes: &Capacities) -> BoxedFilter<(Response,)> {
         me::routes(edge),
         people::routes(edge, lanes),
         events::routes(edge),
-        assets::routes(),
+        assets::routes(edge),
     ])
 }
 

@@ -175,7 +175,7 @@ mod tests {
         for page in ["/", "/login/x", "/apis", "/d/api"] {
             assert!(is_page(page), "{page}");
         }
-        for other in ["/api", "/api/me", "/assets/wb.css", "/healthz"] {
+        for other in ["/api", "/api/me", "/assets/0/wb.css", "/healthz"] {
             assert!(!is_page(other), "{other}");
         }
     }

@@ -60,11 +60,12 @@ impl ErrorPage<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::pages::Look;
 
     #[test]
     fn what_others_wrote_is_text() {
         let page = ErrorPage {
-            frame: Frame::outside("<b>site</b>"),
+            frame: Frame::outside("<b>site</b>", Look::default()),
             status: 404,
             heading: "There is nothing here",
             message: "nothing at /<script>alert(1)</script>\"'",
@@ -78,7 +79,7 @@ mod tests {
         for hostile in ["<script>", "<img", "<b>"] {
             assert!(!html.contains(hostile), "{html}");
         }
-        let page = LoginPage { frame: Frame::outside("s"), code: "\"><script>" };
+        let page = LoginPage { frame: Frame::outside("s", Look::default()), code: "\"><script>" };
         assert!(!page.render().unwrap().contains("<script>"));
     }
 }

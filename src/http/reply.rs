@@ -18,8 +18,9 @@ use warp::Reply as _;
 use warp::reply::Response;
 
 use crate::base::{Error, ErrorKind, Result, TokenId};
+use crate::http::assets;
 use crate::http::page::{ErrorPage, SignInPage};
-use crate::http::pages::Frame;
+use crate::http::pages::{Frame, Look};
 
 /// What a page may load: its own files. Scripts may make HTML only through the policy `wb`.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -29,11 +30,16 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
 /// What anything else may load, should a browser show it: nothing.
 const OTHER_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
+/// What the worker may load: what a page would.
+const WORKER_POLICY: &str = "default-src 'none'; connect-src 'self'; frame-ancestors 'none'";
+
 /// When what is too busy or not there should be asked for again.
 const RETRY_AFTER_S: &str = "2";
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+/// Which program answers: a page that is older says so.
+const PROGRAM_VERSION: HeaderName = HeaderName::from_static("wb-version");
 const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
 
 /// An error on its way to [`finish_error`], which knows how the client wants it.
@@ -53,12 +59,20 @@ pub(super) struct Aside {
 #[derive(Clone)]
 pub(super) struct Ours;
 
+/// Marks the script of the worker, which may fetch from this site.
+#[derive(Clone)]
+pub(super) struct Worker;
+
 /// How an error is shown.
 pub(super) struct Shown<'a> {
     /// Under which the log has it.
     pub(super) request_id: TokenId,
     pub(super) site_name: &'a str,
     pub(super) is_page: bool,
+    /// How the browser wants its pages.
+    pub(super) look: Look,
+    /// Who asks, once that is known.
+    pub(super) person: Option<String>,
     /// What a form leaves to its error.
     pub(super) aside: Option<Arc<Aside>>,
 }
@@ -201,7 +215,7 @@ fn envelope(
     shown: &Shown<'_>,
 ) -> Response {
     if shown.is_page {
-        let frame = Frame::outside(shown.site_name);
+        let frame = Frame::outside(shown.site_name, shown.look).read_by(shown.person.clone());
         let written = if status == StatusCode::UNAUTHORIZED {
             self::page(&SignInPage { frame })
         } else {
@@ -238,7 +252,11 @@ pub(super) fn finish_headers(response: &mut Response) {
         .headers()
         .get(CONTENT_TYPE)
         .is_some_and(|it| it.as_bytes().starts_with(b"text/html"));
-    let policy = if is_html { PAGE_POLICY } else { OTHER_POLICY };
+    let policy = match response.extensions().get::<Worker>() {
+        Some(Worker) => WORKER_POLICY,
+        None if is_html => PAGE_POLICY,
+        None => OTHER_POLICY,
+    };
     let headers = response.headers_mut();
     put(headers, CONTENT_SECURITY_POLICY, policy);
     put(headers, X_CONTENT_TYPE_OPTIONS, "nosniff");
@@ -246,6 +264,7 @@ pub(super) fn finish_headers(response: &mut Response) {
     put(headers, REFERRER_POLICY, "same-origin");
     put(headers, OPENER_POLICY, "same-origin");
     put(headers, RESOURCE_POLICY, "same-origin");
+    put(headers, PROGRAM_VERSION, assets::VERSION);
     put(headers, PERMISSIONS_POLICY, "camera=(), geolocation=(), microphone=()");
     if !headers.contains_key(CACHE_CONTROL) {
         put(headers, CACHE_CONTROL, "no-store");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
-use hyper::header::EXPECT;
+use hyper::header::{ACCEPT_ENCODING, COOKIE, EXPECT};
 use hyper::http::request::Parts;
 use hyper::service::Service as _;
 use hyper::{Method, Request, StatusCode, Uri};
@@ -23,8 +23,11 @@ use crate::http::gate::{self, Refused};
 use crate::http::listen::Peer;
 use crate::http::metrics::{Class, Door};
 use crate::http::origin::is_page;
+use crate::http::pages::Look;
 use crate::http::reply::{self, Failed, Shown};
+use crate::http::squeeze::{self, squeeze};
 use crate::http::table::Route;
+use crate::http::who::Identified;
 use crate::http::{Edge, any_of};
 
 /// Answers up to this long take no room.
@@ -75,12 +78,19 @@ impl Site {
             site_name: &self.edge.gate.site_name,
             // A form is sent by a page, and its answer is read by a person.
             is_page: is_page(path) || is_of_type(request.headers(), FORM),
+            look: Look::of(request.headers().get(COOKIE).and_then(|it| it.to_str().ok())),
+            person: None,
             aside: None,
         };
         let path = path.to_owned();
-        let mut seen = Seen { method: request.method().clone(), route: None, actor: None };
+        let encodings = request.headers().get(ACCEPT_ENCODING).and_then(|it| it.to_str().ok());
+        let takes_gzip = squeeze::takes_gzip(encodings);
+        let mut seen =
+            Seen { method: request.method().clone(), route: None, actor: None, person: None };
         let run = AssertUnwindSafe(self.run(peer, request, &mut seen)).catch_unwind();
-        let response = match run.await {
+        let outcome = run.await;
+        shown.person = seen.person.take();
+        let response = match outcome {
             Ok(Ok(response)) => match response.extensions().get::<Failed>() {
                 Some(Failed(error, aside)) => {
                     shown.aside.clone_from(aside);
@@ -99,6 +109,11 @@ impl Site {
                 self.refuse(&error.code("panic"), &shown)
             }
         };
+        let response = match takes_gzip {
+            true => squeeze(response, &self.answers).await,
+            false => Ok(response),
+        };
+        let response = response.unwrap_or_else(|error| reply::finish_error(&error, &shown));
         let mut response = self.with_room(response, &shown).await;
         reply::finish_headers(&mut response);
         self.note(&seen, &shown.request_id, response.status(), start.elapsed());
@@ -159,7 +174,10 @@ impl Site {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (mut head, body) = request.into_parts();
-        let passed = match gate::check(&self.edge, peer, &head).await {
+        let mut asks_as = None;
+        let checked = gate::check(&self.edge, peer, &head, &mut asks_as).await;
+        seen.note_who(asks_as.as_ref());
+        let passed = match checked {
             Ok(passed) => passed,
             Err(refused) => {
                 // Where a body ends that is framed in a doubtful way is not looked for.
@@ -171,7 +189,6 @@ impl Site {
             }
         };
         seen.route = Some(passed.route);
-        seen.actor = passed.who.as_ref().map(|it| it.caller.actor());
         if head.method == Method::HEAD {
             head.method = Method::GET;
         }
@@ -207,6 +224,16 @@ struct Seen {
     method: Method,
     route: Option<&'static Route>,
     actor: Option<Actor>,
+    /// The name of the person who asks.
+    person: Option<String>,
+}
+
+impl Seen {
+    fn note_who(&mut self, who: Option<&Identified>) {
+        let Some(who) = who else { return };
+        self.actor = Some(who.caller.actor());
+        self.person = who.caller.person().ok().map(|it| it.display_name.clone());
+    }
 }
 
 /// `GET http://host/path` and `GET /path` are the same request; the host has been checked.

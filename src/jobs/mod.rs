@@ -44,7 +44,8 @@ pub use retained::{Files, fence_all, files, give_up_files, queued};
 pub use sentence::sentence;
 pub use settle::{keep_result, keep_topic, request_cancel};
 pub use table::{
-    active_of_persona, find, find_slim as find_brief, list, recent_of_topic, running_guards,
+    active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic,
+    running_guards,
 };
 pub use telemetry::read_stream;
 pub use usage::{Usage, UsageBy, usage};

@@ -110,6 +110,13 @@ const ACTIVE_OF_PERSONA: &str = slim!(
     "WHERE source_path = :source AND status = :status AND persona_name = :persona
     ORDER BY seq DESC LIMIT :limit"
 );
+const HOLDER: &str = slim!(
+    "WHERE source_path = :source AND status = :status AND lane_key IS NOT NULL
+    ORDER BY priority DESC, seq LIMIT 1"
+);
+const HOLDING: &str = "
+    SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_by_source_status
+    WHERE source_path = :source AND status IN ('queued', 'running') AND lane_key IS NOT NULL";
 const LIST_BY_KIND: &str = slim!(
     "WHERE kind = :kind AND seq < :before
     ORDER BY seq DESC LIMIT :limit"
@@ -128,6 +135,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("jobs::list_by_topic", LIST_BY_TOPIC),
     ("jobs::list_by_status", LIST_BY_STATUS),
     ("jobs::active_of_persona", ACTIVE_OF_PERSONA),
+    ("jobs::holder", HOLDER),
+    ("jobs::holding", HOLDING),
     ("jobs::list_by_kind", LIST_BY_KIND),
     ("jobs::list_by_kind_status", LIST_BY_KIND_STATUS),
     ("jobs::list_scheduled", LIST_SCHEDULED),
@@ -271,6 +280,23 @@ pub fn active_of_persona(
         found.extend(collect(connection, ACTIVE_OF_PERSONA, params)?);
     }
     Ok(found)
+}
+
+/// Returns the job that holds a Source, and how many do: the one that runs, else the first of those
+/// that wait. A job without a lane stands in nobody's way.
+///
+/// # Errors
+/// As any read.
+pub fn holder(connection: &Connection, source: &SourcePath) -> Result<Option<(Job, i64)>> {
+    for status in ["running", "queued"] {
+        let params = named_params! {":source": source, ":status": status};
+        if let Some(job) = collect(connection, HOLDER, params)?.pop() {
+            let mut statement = connection.prepare_cached(HOLDING)?;
+            let count = statement.query_row(named_params! {":source": source}, |row| row.get(0))?;
+            return Ok(Some((job, count)));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the pids of the guards of running jobs, as recorded.

@@ -25,7 +25,8 @@ fn g23_only_our_own_names_are_served_on_every_route() {
         "127.0.0.1".to_owned(),
         format!("0.0.0.0:{port}"),
     ];
-    for target in ["/", "/healthz", "/readyz", "/assets/wb.css", "/api/me", "/login/x", "/nothing"]
+    for target in
+        ["/", "/healthz", "/readyz", "/assets/0/wb.css", "/api/me", "/login/x", "/nothing"]
     {
         for host in &hosts {
             let answer = Call::get(target).header("Host", host).tcp(address);

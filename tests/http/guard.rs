@@ -42,7 +42,7 @@ async fn g23_only_our_own_names_are_served() {
         (format!("Host: löcalhost:{port}"), 421),
     ];
     for (host, status) in table {
-        for path in ["/api/me", "/healthz", "/assets/wb.css"] {
+        for path in ["/api/me", "/healthz", "/assets/0/wb.css"] {
             let head = format!("GET {path} HTTP/1.1\r\n{host}\r\n{auth}Connection: close\r\n\r\n");
             let answer = site.tcp(&head).await;
             assert_eq!(answer.status, status, "{path} {host}: {}", answer.body);
@@ -155,7 +155,7 @@ async fn g23_a_page_of_another_origin_reads_nothing() {
             ("/api/me", "", 403),
             ("/api/events", "Sec-Fetch-Mode: cors\r\n", 403),
             ("/api/me", navigate, 403),
-            ("/assets/wb.css", "Sec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: style\r\n", 403),
+            ("/assets/0/wb.css", "Sec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: style\r\n", 403),
             ("/login/x", navigate, 404),
             ("/no/such/page", navigate, 404),
             ("/login/x", frame, 403),
@@ -185,7 +185,7 @@ async fn every_answer_carries_the_headers_of_safety() {
         ("/api/me", ""),
         ("/no/such", ""),
         ("/login/x", ""),
-        ("/assets/wb.css", ""),
+        ("/assets/0/wb.css", ""),
         ("/api/me", "Sec-Fetch-Site: cross-site\r\n"),
     ] {
         let answer = site.get(path, headers).await;
@@ -210,7 +210,7 @@ async fn every_answer_carries_the_headers_of_safety() {
 const OF_THE_EDGE: &[&str] = &[
     "/healthz",
     "/readyz",
-    "/assets/{name}",
+    "/assets/{version}/{name}",
     "/login/{code}",
     "/api/login",
     "/api/logout",
@@ -258,7 +258,7 @@ async fn errors_are_json_for_programs_and_pages_for_people() {
     let page = site.get("/nothing/%3Cscript%3E", &auth).await;
     assert_eq!(page.status, 404);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    assert!(page.body.contains("There is nothing here") && !page.body.contains("<script"));
+    assert!(page.body.contains("There is nothing here") && !page.body.contains("<script>"));
     let verb = site.tcp(&request("DELETE", "/api/me", &site.host(), &auth, "")).await;
     assert_eq!((verb.status, verb.header("allow")), (405, Some("GET, HEAD")));
     assert_eq!(verb.code(), "method_not_allowed");

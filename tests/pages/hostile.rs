@@ -68,6 +68,8 @@ fn hostile_text_is_shown_and_never_obeyed() {
 
 #[track_caller]
 fn harmless(path: &str, html: &str) {
+    // Our own one, in every page's head.
+    let html = &html.replacen("<script type=\"module\" src=\"/assets/", "", 1);
     for bad in ["<script", "<img", "onerror=alert(1)>", "' onclick='", "</textarea></pre>"] {
         assert!(!html.contains(bad), "{path} holds {bad}: {html}");
     }

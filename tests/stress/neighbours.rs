@@ -48,7 +48,7 @@ fn two_sites_in_one_browser_do_not_meet() {
         let call = headers.iter().fold(call, |call, (name, value)| call.header(name, value));
         assert_eq!(call.tcp(b).refusal(), (403, "cross_origin"), "{headers:?}");
     }
-    for target in ["/api/topics", "/api/events", "/", "/assets/wb.css"] {
+    for target in ["/api/topics", "/api/events", "/", "/assets/0/wb.css"] {
         let call = Call::get(target).header("Cookie", &jar.header());
         let call = call.header("Sec-Fetch-Site", "same-site").header("Sec-Fetch-Mode", "cors");
         assert_eq!(call.tcp(b).status, 403, "{target}");

@@ -35,20 +35,30 @@ pub(super) fn answer<T>(
 
 /// Returns the address of a document's page.
 pub(super) fn document_at(path: &str) -> String {
-    let mut address = String::from("/d/");
+    format!("/d/{}", encoded(path))
+}
+
+/// Returns what `data-live` says of an element that shows something of a Source.
+pub(super) fn source_subject(path: &str) -> String {
+    format!("source:{}", encoded(path))
+}
+
+/// Returns a path with all but plain characters and slashes percent-encoded.
+fn encoded(path: &str) -> String {
+    let mut encoded = String::new();
     for byte in path.bytes() {
         match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' => address.push(char::from(byte)),
-            it if it.is_ascii_alphanumeric() => address.push(char::from(it)),
+            b'/' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            it if it.is_ascii_alphanumeric() => encoded.push(char::from(it)),
             it => {
                 const HEX: &[u8; 16] = b"0123456789ABCDEF";
-                address.push('%');
-                address.push(char::from(HEX[usize::from(it >> 4)]));
-                address.push(char::from(HEX[usize::from(it & 15)]));
+                encoded.push('%');
+                encoded.push(char::from(HEX[usize::from(it >> 4)]));
+                encoded.push(char::from(HEX[usize::from(it & 15)]));
             }
         }
     }
-    address
+    encoded
 }
 
 /// Returns an address with the parameters that are given.

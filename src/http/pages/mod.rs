@@ -8,14 +8,19 @@ mod documents;
 mod form;
 mod frame;
 mod history;
+mod holder;
 mod home;
+mod icon;
 mod jobs;
+mod look;
 mod passages;
 mod perspectives;
 mod proposals;
 mod search;
+mod settings;
 mod time;
 mod topics;
+mod trouble;
 mod view;
 mod visible;
 mod words;
@@ -27,6 +32,8 @@ use crate::flows::Site;
 use crate::http::any_of;
 
 pub(super) use frame::Frame;
+pub(super) use icon::Icon;
+pub(super) use look::Look;
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
@@ -34,6 +41,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         documents::routes(site),
         perspectives::routes(site),
         search::routes(site),
+        settings::routes(site),
         topics::routes(site),
         proposals::routes(site),
         jobs::routes(site),

@@ -9,6 +9,7 @@ use warp::reply::Response;
 use crate::base::{Result, SourcePath};
 use crate::flows::perspectives::{ViewQuery, ViewRequest};
 use crate::flows::{self, Site};
+use crate::http::pages::holder::{self, Holder};
 use crate::http::pages::passages::{self, Line};
 use crate::http::pages::time::At;
 use crate::http::pages::view::{List, read};
@@ -76,6 +77,7 @@ struct PerspectivePage {
     address: String,
     tabs: Vec<Tab>,
     tab: Tab,
+    holder: Option<Holder>,
     lines: Vec<Line>,
     lines_total: usize,
     earlier: Option<usize>,
@@ -143,6 +145,7 @@ pub(super) async fn show(
     let to = from.saturating_add(LINES_MAX);
     let (lines, lines_total) = passages::lines(&body, &[], from..to);
     reply::page(&PerspectivePage {
+        holder: holder::of(site, &caller, &path).await?,
         frame,
         address: form::document_at(path.as_str()),
         path: path.to_string(),

@@ -1,0 +1,57 @@
+//! Which job holds a Source: while one waits or runs, no other is asked for on its pages.
+
+use serde::Serialize;
+
+use crate::base::{JobId, Millis, Result, SourcePath};
+use crate::flows::Site;
+use crate::jobs::{self, Outlook, Status, Waiting};
+use crate::people::{self, Caller};
+
+/// The job that holds a Source.
+#[derive(Clone, Debug, Serialize)]
+pub struct Holder {
+    /// Its id.
+    pub job_id: JobId,
+    /// Its kind.
+    pub kind: String,
+    /// `running`, or `queued` if none runs.
+    pub status: Status,
+    /// When it was started, or asked for if it waits.
+    pub since: Millis,
+    /// Who asked for it.
+    pub requested_by_name: String,
+    /// Why it waits, if it does.
+    pub waiting: Option<Waiting>,
+    /// How many more wait or run behind it.
+    pub others: i64,
+}
+
+/// Returns the job that holds a Source; nothing if it is free.
+///
+/// # Errors
+/// `forbidden` for jobs.
+pub async fn holder(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Option<Holder>> {
+    caller.person()?;
+    let (path, works) = (path.clone(), site.works.clone());
+    site.store
+        .read(move |c| {
+            let Some((job, count)) = jobs::holder(c, &path)? else { return Ok(None) };
+            let waiting = match job.status {
+                Status::Queued => {
+                    let now = works.store.clock().now();
+                    Outlook::load(c, &works.config, now)?.why(c, &job)?
+                }
+                _ => None,
+            };
+            Ok(Some(Holder {
+                requested_by_name: people::display_name(c, &job.requested_by)?,
+                status: job.status,
+                since: job.started_at.unwrap_or(job.created_at),
+                job_id: job.id,
+                kind: job.kind,
+                waiting,
+                others: count - 1,
+            }))
+        })
+        .await
+}

@@ -1,0 +1,75 @@
+// Forms with `data-inline`: sent without leaving the page. What is refused is said beside the form,
+// and what was typed stays.
+
+import { say } from "./say.js";
+import * as swap from "./swap.js";
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || !form.matches("form[data-inline]")) return;
+  event.preventDefault();
+  send(form, event.submitter);
+});
+
+async function send(form, submitter) {
+  if (form.ariaBusy === "true") return;
+  form.ariaBusy = "true";
+  const buttons = [...form.querySelectorAll("button:not([disabled])")];
+  for (const button of buttons) button.disabled = true;
+  let problem = "This site cannot be reached at the moment. What you typed is still here.";
+  try {
+    const action = submitter?.getAttribute("formaction") ?? form.getAttribute("action");
+    const fields = new FormData(form);
+    if (submitter?.name) fields.append(submitter.name, submitter.value);
+    const answer = await fetch(action, { method: "POST", body: new URLSearchParams(fields) });
+    const page = swap.parse(await answer.text());
+    problem = answer.ok ? null : refusalOf(page);
+    if (!problem) show(form, page, answer.url);
+  } catch {
+    // Said below.
+  }
+  form.ariaBusy = null;
+  for (const button of buttons) button.disabled = false;
+  if (problem) refuse(form, problem);
+}
+
+/** The page that a form leads to takes the place of this one. */
+function show(form, page, url) {
+  form.querySelector(".form-refusal")?.remove();
+  form.reset();
+  const to = new URL(url);
+  const isElsewhere = to.pathname !== location.pathname;
+  if (isElsewhere && !page.getElementById("main")) {
+    location.assign(url);
+    return;
+  }
+  if (isElsewhere || to.search !== location.search) history.pushState(null, "", url);
+  document.title = page.title;
+  swap.elements(page, ["main"]);
+  say(form.dataset.done ?? "Done");
+  if (!isElsewhere) return;
+  scrollTo(0, 0);
+  const main = document.getElementById("main");
+  main.tabIndex = -1;
+  main.focus({ preventScroll: true });
+}
+
+addEventListener("popstate", () => location.reload());
+
+/** Returns what an error page says: its sentence, and what to do. */
+function refusalOf(page) {
+  const parts = [".message", ".hint"].map((it) => page.querySelector(`#main ${it}`)?.textContent.trim());
+  return parts.filter(Boolean).join(" — ") || page.querySelector("h1")?.textContent || "It was refused.";
+}
+
+function refuse(form, problem) {
+  let place = form.querySelector(".form-refusal");
+  if (!place) {
+    place = document.createElement("p");
+    place.className = "form-refusal";
+    place.dataset.keep = "";
+    place.role = "alert";
+    form.append(place);
+  }
+  place.textContent = problem;
+}

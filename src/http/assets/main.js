@@ -1,0 +1,28 @@
+// The beginning of every page's script: loads the modules that the page names.
+//
+// A page works without any of this; what is here makes it live.
+
+import "./forms.js";
+import "./shell.js";
+
+const MODULES = {
+  // name in `data-module` → its module, which exports `start(element)`.
+};
+
+const started = new WeakMap();
+
+/** Starts the modules of all elements that have not been started yet. */
+function startAll() {
+  for (const element of document.querySelectorAll("[data-module]")) {
+    const names = started.get(element) ?? new Set();
+    started.set(element, names);
+    for (const name of element.dataset.module.split(" ")) {
+      if (names.has(name) || !Object.hasOwn(MODULES, name)) continue;
+      names.add(name);
+      MODULES[name]().then((module) => module.start(element));
+    }
+  }
+}
+
+document.addEventListener("wb:swapped", startAll);
+startAll();

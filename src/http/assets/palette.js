@@ -1,0 +1,159 @@
+// Ctrl-K: go to any page, document or Topic by a few letters.
+
+const DEBOUNCE_MS = 120;
+const ROWS = 8;
+
+let dialog = null;
+let field;
+let list;
+let status;
+let rows = [];
+let chosen = 0;
+let timer = 0;
+let asked = 0;
+
+/** Opens it, with nothing typed. */
+export function open() {
+  dialog ??= make();
+  if (dialog.open) return;
+  field.value = "";
+  dialog.showModal();
+  look();
+}
+
+function make() {
+  const made = element("dialog", "sheet palette");
+  made.setAttribute("aria-label", "Search and go to");
+  field = element("input");
+  Object.assign(field, { type: "search", autocomplete: "off", maxLength: 200 });
+  field.placeholder = "A document, a Topic, some words…";
+  field.setAttribute("role", "combobox");
+  field.setAttribute("aria-label", "Search and go to");
+  field.setAttribute("aria-expanded", "true");
+  field.setAttribute("aria-controls", "palette-list");
+  list = element("ul", "palette-list");
+  list.id = "palette-list";
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", "What was found");
+  status = element("p", "palette-status quiet");
+  status.setAttribute("role", "status");
+  made.append(field, list, status);
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(look, DEBOUNCE_MS);
+  });
+  field.addEventListener("keydown", keydown);
+  // A click beside it closes it.
+  made.addEventListener("click", (event) => {
+    if (event.target === made) made.close();
+  });
+  return document.body.appendChild(made);
+}
+
+function keydown(event) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step && rows.length) choose((chosen + step + rows.length) % rows.length);
+  else if (event.key === "Enter" && rows[chosen]) rows[chosen].querySelector("a").click();
+  else return;
+  event.preventDefault();
+}
+
+async function look() {
+  const query = field.value.trim();
+  const turn = ++asked;
+  const found = [...pages(query)];
+  const [documents, hits] = await Promise.all([
+    ask("/api/sources", { query, limit: ROWS }),
+    query.length > 1 ? ask("/api/search", { query: beginning(query), limit: ROWS }) : [],
+  ]);
+  if (turn !== asked) return;
+  for (const { path, open_topics: open } of documents) {
+    found.push({ name: path, at: documentAt(path), sort: open ? `${open} open` : "Document" });
+  }
+  for (const hit of hits) {
+    if (hit.kind === "source" && documents.some((it) => it.path === hit.source_path)) continue;
+    found.push({
+      name: hit.title, at: hit.topic_id ? topicAt(hit) : documentAt(hit.source_path),
+      sort: { source: "Document", topic: "Topic" }[hit.kind] ?? "Message", pieces: hit.snippet,
+    });
+  }
+  if (query) {
+    const at = `/search?${new URLSearchParams({ query })}`;
+    found.push({ name: `Search everywhere for “${query}”`, at, sort: "Search" });
+  }
+  show(found);
+}
+
+/** The last word may be unfinished. */
+function beginning(query) {
+  return /[\p{L}\p{N}]{2}$/u.test(query) ? `${query}*` : query;
+}
+
+function* pages(query) {
+  const wanted = query.toLowerCase();
+  for (const link of document.querySelectorAll("[data-palette-page]")) {
+    const name = link.textContent.trim();
+    if (wanted && name.toLowerCase().startsWith(wanted)) yield { name, at: link.getAttribute("href"), sort: "Page" };
+  }
+}
+
+async function ask(path, query) {
+  try {
+    const answer = await fetch(`${path}?${new URLSearchParams(query)}`);
+    return answer.ok ? (await answer.json()).items : [];
+  } catch {
+    return [];
+  }
+}
+
+function documentAt(path) {
+  return `/d/${path.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+function topicAt(hit) {
+  return `/topics/${hit.topic_id}${hit.sequence ? `#message-${hit.sequence}` : ""}`;
+}
+
+function show(found) {
+  rows = found.map((it, place) => {
+    const row = element("li", "palette-row");
+    row.id = `palette-${place}`;
+    row.setAttribute("role", "option");
+    const link = element("a", "", "");
+    link.href = it.at;
+    link.tabIndex = -1;
+    const name = element("span", "palette-name", it.name);
+    link.append(name, element("span", "palette-sort", it.sort));
+    if (it.pieces?.length) {
+      const snippet = element("span", "palette-snippet");
+      for (const piece of it.pieces) snippet.append(piece.hit ? element("mark", "", piece.text) : piece.text);
+      link.append(snippet);
+    }
+    row.append(link);
+    row.addEventListener("pointermove", () => choose(place));
+    return row;
+  });
+  list.replaceChildren(...rows);
+  status.textContent = rows.length ? "" : "Nothing was found.";
+  choose(0);
+}
+
+function choose(place) {
+  rows[chosen]?.setAttribute("aria-selected", "false");
+  chosen = place;
+  const row = rows[place];
+  if (!row) {
+    field.removeAttribute("aria-activedescendant");
+    return;
+  }
+  row.setAttribute("aria-selected", "true");
+  row.scrollIntoView({ block: "nearest" });
+  field.setAttribute("aria-activedescendant", row.id);
+}
+
+function element(name, classes = "", text = "") {
+  const made = document.createElement(name);
+  if (classes) made.className = classes;
+  made.textContent = text;
+  return made;
+}

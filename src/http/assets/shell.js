@@ -1,0 +1,107 @@
+// What stands around every page: the state of the connection, times that go on, and shortcuts that
+// are the same everywhere.
+
+import { bind } from "./keys.js";
+import * as live from "./live.js";
+import { say } from "./say.js";
+import { worker } from "./swap.js";
+
+const HEALED_MS = 3_000;
+const TICK_MS = 20_000;
+const WORDS = {
+  lost: "Connection lost. Trying again…",
+  polling: "No live connection. Looking every 5 seconds.",
+  ended: "You are signed out.",
+  live: "Connected again.",
+};
+let healing = 0;
+let wasLost = false;
+
+// --- the connection ---
+
+document.addEventListener("wb:connection", ({ detail }) => {
+  clearTimeout(healing);
+  if (detail === "live" && !wasLost) return;
+  wasLost = detail !== "live";
+  note("connection", detail, WORDS[detail]);
+  say(WORDS[detail]);
+  if (detail === "live") healing = setTimeout(() => note("connection", "", ""), HEALED_MS);
+});
+
+document.addEventListener("wb:newer", () => {
+  note("newer", "newer", "This site has been updated.");
+}, { once: true });
+
+/** Shows a word that floats above the page; nothing moves for it. */
+function note(id, state, text) {
+  const place = document.getElementById(id);
+  if (!place) return;
+  place.hidden = !text;
+  place.dataset.state = state;
+  place.querySelector(".note-text").textContent = text;
+  for (const action of place.querySelectorAll("[data-for]")) action.hidden = action.dataset.for !== state;
+}
+
+for (const button of document.querySelectorAll("[data-reload]")) {
+  button.addEventListener("click", () => location.reload());
+}
+
+// --- times ---
+
+const STEPS = [[60_000, 1_000, "s"], [3_600_000, 60_000, "min"], [2 * 86_400_000, 3_600_000, "h"]];
+
+/** Returns how long ago a time is, as the server says it. Exported for tests. */
+export function ago(ms) {
+  if (ms < 10_000) return "just now";
+  const step = STEPS.find(([until]) => ms < until) ?? [Infinity, 86_400_000, "days"];
+  return ms < 14 * 86_400_000 ? `${Math.floor(ms / step[1])} ${step[2]} ago` : null;
+}
+
+function tick() {
+  if (document.hidden) return;
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    // Only what the server said in this way: dates and appointments stay as they are.
+    if (!/ago$|^just now$/.test(time.textContent)) continue;
+    const said = ago(Date.now() - Date.parse(time.dateTime));
+    if (said && said !== time.textContent) time.textContent = said;
+  }
+}
+setInterval(tick, TICK_MS);
+document.addEventListener("visibilitychange", tick);
+
+// --- shortcuts ---
+
+for (const link of document.querySelectorAll("a[data-key-go]")) {
+  bind(`g ${link.dataset.keyGo}`, `Go to ${link.textContent.trim()}`, () => link.click());
+}
+const find = () => import("./palette.js").then((it) => it.open());
+if (document.documentElement.dataset.cursor) {
+  bind("/", "Search and go to anything", find);
+  bind("Ctrl+k", "Search and go to anything, also while writing", find);
+  for (const link of document.querySelectorAll("[data-palette]")) {
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      find();
+    });
+  }
+}
+
+// A menu closes when somebody turns to something else.
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+document.addEventListener("keydown", (event) => {
+  const menu = event.key === "Escape" && document.querySelector("details.menu[open]");
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});
+
+// Where it is not to be had (private windows, plain HTTP on another name) nothing is missing but a
+// page that says that the site cannot be reached.
+if (document.documentElement.dataset.cursor) navigator.serviceWorker?.register(worker()).catch(() => {});
+
+live.start();

@@ -1,0 +1,41 @@
+// What an event is about, and whether that concerns a part of a page. No page is needed for it.
+
+/** Returns all that an event is about, each also as its sort: `job:7` and `jobs`. */
+export function subjectsOf({ subject = "", data = {} }) {
+  const all = new Set(["all"]);
+  const add = (sort, name) => {
+    if (name !== undefined && name !== null) all.add(`${sort}:${name}`);
+  };
+  if (subject) all.add(subject);
+  if (subject.startsWith("job:")) add("job", data.id);
+  add("job", data.job_id);
+  add("topic", data.topic_id);
+  add("proposal", data.proposal_id);
+  add("source", data.source_path);
+  add("source", data.path);
+  for (const it of [...all]) {
+    if (it.includes(":")) all.add(`${it.slice(0, it.indexOf(":"))}s`);
+  }
+  return all;
+}
+
+/** Whether an event is about one of some subjects; a path among them may be percent-encoded. */
+export function isAbout(words, event) {
+  if (event.kind === "reset") return true;
+  const all = subjectsOf(event);
+  return words.some((word) => {
+    if (all.has(word)) return true;
+    if (!word.startsWith("source:")) return false;
+    // Many documents changed at once: nobody says which.
+    if (event.kind === "sources_changed") return true;
+    return word.includes("%") && all.has(`source:${decode(word.slice(7))}`);
+  });
+}
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

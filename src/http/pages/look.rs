@@ -1,0 +1,108 @@
+//! How a browser wants the pages to look: kept in a cookie of its own, so that the first byte of a
+//! page has it and nothing flashes.
+
+use hyper::header::HeaderValue;
+
+use crate::base::{Error, Result};
+
+/// One for all sites of a machine: it says nothing about anybody.
+const COOKIE: &str = "wb_look";
+const YEAR_S: u32 = 365 * 24 * 3_600;
+
+/// What was chosen in the settings of one browser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) struct Look {
+    theme: Theme,
+    /// Whether single keys are shortcuts.
+    pub(in crate::http) has_keys: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Theme {
+    System,
+    Light,
+    Dark,
+}
+
+const THEMES: [(Theme, &str); 3] =
+    [(Theme::System, "system"), (Theme::Light, "light"), (Theme::Dark, "dark")];
+
+impl Default for Look {
+    fn default() -> Look {
+        Look { theme: Theme::System, has_keys: true }
+    }
+}
+
+impl Look {
+    /// Returns the look that the `Cookie` header of a request names; what is not understood is as
+    /// if it were not there.
+    pub(in crate::http) fn of(cookies: Option<&str>) -> Look {
+        let mut pairs = cookies.unwrap_or_default().split(';').filter_map(|it| it.split_once('='));
+        let found = pairs.find(|(name, _)| name.trim() == COOKIE);
+        let word = found.map_or("", |(_, value)| value.trim());
+        let (theme, keys) = word.split_once('.').unwrap_or((word, "on"));
+        Look::new(theme, keys != "off").unwrap_or_default()
+    }
+
+    /// Returns a look by the words of the form.
+    ///
+    /// # Errors
+    /// `invalid` for a theme that there is not.
+    pub(in crate::http) fn new(theme: &str, has_keys: bool) -> Result<Look> {
+        let found = THEMES.iter().find(|(_, word)| *word == theme);
+        let (theme, _) = found.ok_or_else(|| {
+            Error::invalid("there is no such theme").hint("it is system, light or dark")
+        })?;
+        Ok(Look { theme: *theme, has_keys })
+    }
+
+    /// Returns the word of the theme: `system`, `light` or `dark`.
+    pub(in crate::http) fn word(&self) -> &'static str {
+        THEMES.iter().find(|(it, _)| *it == self.theme).map_or("system", |(_, word)| *word)
+    }
+
+    /// Returns the theme that was chosen against the system's.
+    pub(in crate::http) fn theme(&self) -> Option<&'static str> {
+        (self.theme != Theme::System).then(|| self.word())
+    }
+
+    /// Returns what the browser's own parts (fields, bars) may look like.
+    pub(in crate::http) fn scheme(&self) -> &'static str {
+        self.theme().unwrap_or("light dark")
+    }
+
+    /// Returns the `Set-Cookie` that keeps it.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be written.
+    pub(in crate::http) fn cookie(&self) -> Result<HeaderValue> {
+        let (theme, keys) = (self.word(), if self.has_keys { "on" } else { "off" });
+        let text =
+            format!("{COOKIE}={theme}.{keys}; Path=/; HttpOnly; SameSite=Lax; Max-Age={YEAR_S}");
+        HeaderValue::from_str(&text)
+            .map_err(|cause| Error::internal("a cookie cannot be written").source(cause))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_comes_back_as_it_was_kept() {
+        for (theme, keys) in [("dark", true), ("light", false), ("system", true)] {
+            let look = Look::new(theme, keys).unwrap();
+            let kept = look.cookie().unwrap();
+            let sent = kept.to_str().unwrap().split(';').next().unwrap();
+            assert_eq!(Look::of(Some(&format!("a=b; {sent}; c=d"))), look);
+        }
+    }
+
+    #[test]
+    fn what_is_no_look_is_the_usual_one() {
+        for odd in [None, Some(""), Some("wb_look"), Some("wb_look=\"><b>.x"), Some("x=dark")] {
+            assert_eq!(Look::of(odd), Look::default(), "{odd:?}");
+        }
+        assert!(Look::new("purple", true).is_err());
+    }
+}

@@ -1,0 +1,128 @@
+// The browser of the tests: each page fails its test by a dialog, a report of the content policy, an
+// error of a script, an error in the console, or a request to another origin.
+
+import assert from "node:assert/strict";
+import { after } from "node:test";
+import { chromium } from "playwright-core";
+import { DESKTOP, PHONE, Site, until } from "./site.mjs";
+
+export { DESKTOP, PHONE, Site, until };
+
+let browser;
+
+/** Returns the one browser of this file's tests. */
+export async function openBrowser() {
+  browser ??= await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
+  });
+  return browser;
+}
+
+after(async () => browser?.close());
+
+/** Makes and starts a site that ends with the test; `make` may declare more before the start. */
+export async function serve(t, options = {}, make = () => {}) {
+  const site = new Site(options);
+  t.after(async () => {
+    if (process.env.WB_SHOW_LOG) process.stderr.write(site.said());
+    await site.close();
+  });
+  make(site);
+  return site.start();
+}
+
+/**
+ * Opens a browser of its own (cookies, storage) on a site. Options: `theme` (light, dark),
+ * `viewport`, `touch`, `script: false`, `signedIn: false`, `person`, `allow` (regular expressions of
+ * complaints that the test expects), `reduced` (motion).
+ */
+export async function visitor(t, site, options = {}) {
+  const { theme = "light", viewport = DESKTOP, script = true, signedIn = true, allow = [] } = options;
+  const context = await (await openBrowser()).newContext({
+    baseURL: site.origin, colorScheme: theme, viewport, javaScriptEnabled: script,
+    hasTouch: options.touch ?? false, isMobile: options.touch ?? false,
+    reducedMotion: options.reduced === false ? "no-preference" : "reduce",
+  });
+  const complaints = [];
+  const complain = (text) => {
+    if (!allow.some((it) => it.test(text))) complaints.push(text);
+  };
+  context.on("dialog", async (dialog) => {
+    complain(`a dialog: ${dialog.message()}`);
+    await dialog.dismiss();
+  });
+  context.on("weberror", (error) => complain(`an error of a script: ${error.error().stack}`));
+  context.on("console", (message) => {
+    const text = message.text();
+    // That a page is an error page is what its test looks at.
+    const isPageStatus = /^Failed to load resource: the server responded with a status of 4/.test(text)
+      && message.location().url === message.page()?.url();
+    if (message.type() === "error" && !isPageStatus) complain(`in the console: ${text}`);
+  });
+  context.on("request", (request) => {
+    const url = request.url();
+    const isOurs = url.startsWith(`${site.origin}/`) || /^(data|blob|about):/.test(url);
+    if (!isOurs) complain(`a request to ${url}`);
+  });
+  await context.exposeBinding("wbTestReport", (_, text) => complain(`a report of the policy: ${text}`));
+  await context.addInitScript(() => {
+    document.addEventListener("securitypolicyviolation", (event) => {
+      window.wbTestReport(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`);
+    });
+  });
+  context.setDefaultTimeout(10_000);
+  const one = new Visitor(site, context, complaints);
+  t.after(async () => {
+    await context.close();
+    assert.deepEqual(complaints, []);
+  });
+  if (signedIn) await one.signIn(options.person);
+  return one;
+}
+
+class Visitor {
+  constructor(site, context, complaints) {
+    Object.assign(this, { site, context, complaints });
+  }
+
+  /** Signs in as a person does: the link, then its one button. */
+  async signIn(person) {
+    const page = await this.context.newPage();
+    await page.goto(await this.site.loginLink(person));
+    await page.locator("main button[type=submit]").click();
+    await page.waitForURL(`${this.site.origin}/`);
+    await page.close();
+  }
+
+  /** Opens a page in a tab of its own; with scripts, waits until the page is live. */
+  async open(address) {
+    const page = await this.context.newPage();
+    await page.goto(address);
+    return page;
+  }
+
+  /** Opens a page and waits until it hears of changes. */
+  async openLive(address) {
+    const page = await this.open(address);
+    await isLive(page);
+    return page;
+  }
+}
+
+/** Waits until a page hears of changes. */
+export async function isLive(page) {
+  await page.waitForFunction(() => document.documentElement.dataset.connection === "live");
+}
+
+/** Returns how far the layout of a page has moved by itself since it was opened. */
+export function layoutShift(page) {
+  return page.evaluate(() => new Promise((resolve) => {
+    const seen = new PerformanceObserver(() => {});
+    seen.observe({ type: "layout-shift", buffered: true });
+    requestAnimationFrame(() => setTimeout(() => {
+      const moves = seen.takeRecords().filter((it) => !it.hadRecentInput);
+      resolve(moves.reduce((sum, it) => sum + it.value, 0));
+    }));
+  }));
+}

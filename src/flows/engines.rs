@@ -3,8 +3,8 @@
 use crate::jobs::Engines;
 use crate::script::{Config, Diagnostic};
 
-/// Returns a warning for each engine that a kind names and whose program is not there. `serve` takes
-/// it for an error; the script may be checked on another machine than the server's.
+/// Returns a warning for each engine that a kind names and whose program is not there. `serve`
+/// takes it for an error; the script may be checked on another machine than the server's.
 pub fn check(config: &Config, path: &str) -> Vec<Diagnostic> {
     let warn = |(engine, cause): (&crate::script::Engine, crate::base::Error)| {
         let file = config.files.iter().find(|file| file.path == engine.at.file);

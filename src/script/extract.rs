@@ -259,16 +259,7 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
         (Shape::Scalar, Plain::Number(number)) if number.is_finite() => {
             Given::Text(number.to_string())
         }
-        (Shape::Lines, Plain::Text(text)) => {
-            let message = format!("{label} is a text, but must be a list of texts");
-            let words: Vec<String> = match field.name {
-                "command" => text.split_whitespace().map(|it| format!("{it:?}")).collect(),
-                _ => vec![format!("{text:?}")],
-            };
-            let note = format!("write {} = {{ {} }}", field.name, words.join(", "));
-            findings.add(Diagnostic::error("wrong-type", message).at(&node.spot).note(note));
-            Given::Wrong
-        }
+        (Shape::Lines, Plain::Text(text)) => no_list(&label, field, text, node, findings),
         (shape, value) => {
             let message = format!("{label} is {}, but must be {}", value.what(), shape.what());
             let finding = Diagnostic::error("wrong-type", message).at(&node.spot);
@@ -276,6 +267,18 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
             Given::Wrong
         }
     }
+}
+
+/// A text in place of a list of texts; a command is parted at its blanks.
+fn no_list(label: &str, field: &Field, text: &str, node: &Node, findings: &mut Findings) -> Given {
+    let message = format!("{label} is a text, but must be a list of texts");
+    let words: Vec<String> = match field.name {
+        "command" => text.split_whitespace().map(|it| format!("{it:?}")).collect(),
+        _ => vec![format!("{text:?}")],
+    };
+    let note = format!("write {} = {{ {} }}", field.name, words.join(", "));
+    findings.add(Diagnostic::error("wrong-type", message).at(&node.spot).note(note));
+    Given::Wrong
 }
 
 /// Returns a right value as a script would write it.

@@ -34,7 +34,8 @@ pub const EDITOR_SETTINGS: &str = r#"{
 pub fn stubs() -> String {
     let mut text = String::from(
         "---@meta wb\n\
-         -- Written by `wiki-browser types`: what `require \"wb\"` has, for editors. The server does \
+         -- Written by `wiki-browser types`: what `require \"wb\"` has, for editors. The server \
+         does \
          not read it.\n\n\
          ---A number with ms, s, m, h or d: \"90s\".\n---@alias wb.Duration string\n\n\
          ---What `wb.input.TYPE` returns.\n---@class wb.Input\n---@field package is_input true\n",
@@ -198,7 +199,8 @@ fn declarations() -> String {
             false => push(
                 &mut text,
                 format_args!(
-                    "\n---{doc}\n---@param fields wb.{class}Fields\nfunction wb.{word}(fields) end\n"
+                    "\n---{doc}\n---@param fields wb.{class}Fields\n\
+                     function wb.{word}(fields) end\n"
                 ),
             ),
         }

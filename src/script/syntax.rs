@@ -32,8 +32,8 @@ fn near(message: &str) -> Option<&str> {
     Some(near.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')).unwrap_or(near))
 }
 
-/// Finds that token in its line. Of several it is the first one where a value is complete, since the
-/// engine stops at what cannot come there; where it misses a value, the first one without it.
+/// Finds that token in its line. Of several it is the first one where a value is complete, since
+/// the engine stops at what cannot come there; where it misses a value, the first one without it.
 fn find(source: &Source, line: u32, near: &str, is_cut_short: bool) -> Option<usize> {
     let tokens = source.tokens();
     let is_it = |token: &Token| {

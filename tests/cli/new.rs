@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::init::repository;
 use super::{envelope, wiki_browser};
+use crate::support::Patience;
 
 fn site(engine: &str) -> tempfile::TempDir {
     let folder = repository();
@@ -129,4 +130,39 @@ fn a_persona_passes_check_at_once() {
     let output = wiki_browser(path).args(["new", "kind", "x", "--json"]).output().unwrap();
     let error = envelope(&output.stderr);
     assert!(error["hint"].as_str().unwrap().contains("wb.engine \"claude\" {"), "{error}");
+}
+
+/// Runs the program on a terminal, where a person types these keys; returns the screen.
+fn typed(folder: &Path, line: &str, keys: &str) -> String {
+    let line = format!("exec '{}' {line}", env!("CARGO_BIN_EXE_wiki-browser"));
+    let mut command = assert_cmd::Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).current_dir(folder);
+    command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("TERM", "xterm");
+    command.env("SHELL", "/bin/sh").env("LANG", "C.UTF-8");
+    let output = command.write_stdin(keys).timeout(Patience::MAX).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n")
+}
+
+#[test]
+fn a_terminal_is_asked_for_what_is_not_given() {
+    let folder = repository();
+    let path = folder.path();
+    let keys = "magic\n3\nnowhere\n.\nAna\nAna B. <a@b.c>\n";
+    let screen = typed(path, "init", keys);
+    for said in ["write a number from 1 to 3", "is not a folder", "write Wiki Agent <agent@"] {
+        assert!(screen.contains(said), "{said}: {screen}");
+    }
+    let text = script(path);
+    assert!(text.contains("author_name  = \"Ana B.\",") && !text.contains("claude"), "{text}");
+    // Enter takes what is offered, and an end of the input writes nothing.
+    let engine =
+        "wb.engine \"cat\" { type = \"process\", command = { \"cat\" }, prompt = \"stdin\" }\n";
+    fs::write(path.join("wiki-browser.lua"), text + engine).unwrap();
+    let screen = typed(path, "new kind look", "result\n\n");
+    assert!(screen.contains("What does a job of \"look\" leave behind?"), "{screen}");
+    assert_eq!(checked(path)["config"]["kinds"]["look"]["produces"], "result");
+    let other = repository();
+    let screen = typed(other.path(), "init", "\u{4}");
+    assert!(screen.contains("nothing was written"), "{screen}");
+    assert!(!other.path().join("wiki-browser.lua").exists());
 }

@@ -160,7 +160,8 @@ fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
 
 /// What to type if no engine runs an agent.
 const NO_ENGINE: &str = "declare one that runs an agent, for example: \
-    wb.engine \"claude\" { type = \"process\", command = { \"claude\", \"-p\" }, prompt = \"stdin\" }";
+    wb.engine \"claude\" { type = \"process\", command = { \"claude\", \"-p\" }, \
+    prompt = \"stdin\" }";
 
 /// Returns the engine's name, and whether it is a part of this program.
 fn engine(config: &Config, args: &KindArgs) -> Result<(String, bool)> {

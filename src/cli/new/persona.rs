@@ -30,7 +30,7 @@ pub(super) fn add(desk: &Desk, args: &PersonaArgs) -> Result<()> {
             Error::conflict("exists", message).hint("choose another name, or edit that file")
         );
     }
-    let default = format!("Reads as {name}");
+    let default = "Wants the point first, then what to do".to_owned();
     let about = match &args.about {
         Some(about) => about.clone(),
         None if ask::can(&desk.screen) => {
@@ -81,8 +81,10 @@ fn text(name: &str, about: &str, paths: &[String]) -> String {
     format!(
         "---\nname: {name}\nabout: {}\n{paths}---\n\
          You are {name}. {}.\n\n\
-         Say here, as if to this reader: what you know already, and which words you do not; where and when \
-         you read;\nwhat you want first, and what you can do without; which language, and how long.\n",
+         Say here, as if to this reader: what you know already, and which words you do not; \
+         where and when \
+         you read;\nwhat you want first, and what you can do without; which language, and how \
+         long.\n",
         quoted(about.trim()),
         about.trim().trim_end_matches('.'),
     )

@@ -28,129 +28,90 @@ const TO: Member = text("to", "What it is.");
 const BRANCH: Member = maybe("branch", "The branch.");
 const COMMIT: Member = maybe("commit", "The commit; nil for an edit that is not committed.");
 
+const JOB_BEGUN: &[Member] = &[JOB_ID, KIND, STATUS, MAYBE_PATH, MAYBE_TOPIC];
+const JOB_FINISHED: &[Member] = &[
+    JOB_ID,
+    KIND,
+    STATUS,
+    maybe("reason", "Why it ended so; nil for success."),
+    MAYBE_PATH,
+    MAYBE_TOPIC,
+    maybe("retry_at", "When its provider takes more, if it said so."),
+];
+const TOPIC_CREATED: &[Member] = &[
+    TOPIC,
+    PATH,
+    Member { name: "is_global", ty: "boolean", doc: "Whether it is about the whole." },
+];
+const TOPIC_CHANGED: &[Member] = &[TOPIC, FROM, TO];
+const TOPIC_REATTACHED: &[Member] = &[TOPIC, PATH, FROM, TO];
+const MESSAGE_POSTED: &[Member] =
+    &[TOPIC, text("message_id", "The message."), number("sequence", "Its place in the Topic.")];
+const PROPOSAL_CREATED: &[Member] = &[
+    PROPOSAL,
+    TOPIC,
+    maybe("job_id", "The job that handed it in."),
+    number("revision_number", "Its place among the revisions."),
+    PATH,
+];
+const PROPOSAL_DECIDED: &[Member] = &[
+    PROPOSAL,
+    TOPIC,
+    text("status", "What became of it."),
+    PATH,
+    maybe("commit", "The commit, if it was approved."),
+];
+const PROPOSAL_CONFLICTED: &[Member] =
+    &[PROPOSAL, TOPIC, PATH, maybe("blob", "The Source's version that it conflicts with.")];
+const PERSPECTIVE_CREATED: &[Member] = &[
+    PATH,
+    text("persona", "The persona."),
+    text("source_sha", "The Source's version."),
+    text("persona_sha", "The persona's version."),
+    text("job_id", "The job that made it."),
+];
+const CHANGES_DECIDED: &[Member] = &[JOB_ID, text("changes", "`restored`, `kept` or `expired`.")];
+const SOURCE_CHANGED: &[Member] = &[
+    text("path", "The Source."),
+    maybe("blob", "Its version; nil if it is gone."),
+    COMMIT,
+    BRANCH,
+    maybe("proposal_id", "The proposal that was approved."),
+];
+const SOURCES_CHANGED: &[Member] = &[
+    Member { name: "count", ty: "integer?", doc: "How many, if that can be said." },
+    COMMIT,
+    BRANCH,
+];
+const ENGINE_HELD: &[Member] = &[
+    text("engine", "The engine."),
+    maybe("until", "Until when, if that is known."),
+    maybe("job_id", "The job that was refused."),
+];
+const ENGINE_RELEASED: &[Member] = &[text("engine", "The engine.")];
+const PERSON_CHANGED: &[Member] =
+    &[text("id", "The person."), text("change", "What is different.")];
+
 /// Returns what is in `data` of an event.
 pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
     match kind {
-        EventKind::JobQueued | EventKind::JobStarted => {
-            const { &[JOB_ID, KIND, STATUS, MAYBE_PATH, MAYBE_TOPIC] }
-        }
-        EventKind::JobFinished => {
-            const {
-                &[
-                    JOB_ID,
-                    KIND,
-                    STATUS,
-                    maybe("reason", "Why it ended so; nil for success."),
-                    MAYBE_PATH,
-                    MAYBE_TOPIC,
-                    maybe("retry_at", "When its provider takes more, if it said so."),
-                ]
-            }
-        }
-        EventKind::TopicCreated => {
-            const {
-                &[
-                    TOPIC,
-                    PATH,
-                    Member {
-                        name: "is_global",
-                        ty: "boolean",
-                        doc: "Whether it is about the whole.",
-                    },
-                ]
-            }
-        }
-        EventKind::TopicChanged => const { &[TOPIC, FROM, TO] },
-        EventKind::TopicReattached => const { &[TOPIC, PATH, FROM, TO] },
-        EventKind::MessagePosted => {
-            const {
-                &[
-                    TOPIC,
-                    text("message_id", "The message."),
-                    number("sequence", "Its place in the Topic."),
-                ]
-            }
-        }
-        EventKind::ProposalCreated => {
-            const {
-                &[
-                    PROPOSAL,
-                    TOPIC,
-                    maybe("job_id", "The job that handed it in."),
-                    number("revision_number", "Its place among the revisions."),
-                    PATH,
-                ]
-            }
-        }
-        EventKind::ProposalDecided => {
-            const {
-                &[
-                    PROPOSAL,
-                    TOPIC,
-                    text("status", "What became of it."),
-                    PATH,
-                    maybe("commit", "The commit, if it was approved."),
-                ]
-            }
-        }
-        EventKind::ProposalConflicted => {
-            const {
-                &[
-                    PROPOSAL,
-                    TOPIC,
-                    PATH,
-                    maybe("blob", "The Source's version that it conflicts with."),
-                ]
-            }
-        }
-        EventKind::PerspectiveCreated => {
-            const {
-                &[
-                    PATH,
-                    text("persona", "The persona."),
-                    text("source_sha", "The Source's version."),
-                    text("persona_sha", "The persona's version."),
-                    text("job_id", "The job that made it."),
-                ]
-            }
-        }
-        EventKind::ChangesDecided => {
-            const { &[JOB_ID, text("changes", "`restored`, `kept` or `expired`.")] }
-        }
-        EventKind::SourceChanged => {
-            const {
-                &[
-                    text("path", "The Source."),
-                    maybe("blob", "Its version; nil if it is gone."),
-                    COMMIT,
-                    BRANCH,
-                    maybe("proposal_id", "The proposal that was approved."),
-                ]
-            }
-        }
-        EventKind::SourcesChanged => {
-            const {
-                &[
-                    Member { name: "count", ty: "integer?", doc: "How many, if that can be said." },
-                    COMMIT,
-                    BRANCH,
-                ]
-            }
-        }
+        EventKind::JobQueued | EventKind::JobStarted => JOB_BEGUN,
+        EventKind::JobFinished => JOB_FINISHED,
+        EventKind::TopicCreated => TOPIC_CREATED,
+        EventKind::TopicChanged => TOPIC_CHANGED,
+        EventKind::TopicReattached => TOPIC_REATTACHED,
+        EventKind::MessagePosted => MESSAGE_POSTED,
+        EventKind::ProposalCreated => PROPOSAL_CREATED,
+        EventKind::ProposalDecided => PROPOSAL_DECIDED,
+        EventKind::ProposalConflicted => PROPOSAL_CONFLICTED,
+        EventKind::PerspectiveCreated => PERSPECTIVE_CREATED,
+        EventKind::ChangesDecided => CHANGES_DECIDED,
+        EventKind::SourceChanged => SOURCE_CHANGED,
+        EventKind::SourcesChanged => SOURCES_CHANGED,
         EventKind::ConfigReloaded => &[],
-        EventKind::EngineHeld => {
-            const {
-                &[
-                    text("engine", "The engine."),
-                    maybe("until", "Until when, if that is known."),
-                    maybe("job_id", "The job that was refused."),
-                ]
-            }
-        }
-        EventKind::EngineReleased => const { &[text("engine", "The engine.")] },
-        EventKind::PersonChanged => {
-            const { &[text("id", "The person."), text("change", "What is different.")] }
-        }
+        EventKind::EngineHeld => ENGINE_HELD,
+        EventKind::EngineReleased => ENGINE_RELEASED,
+        EventKind::PersonChanged => PERSON_CHANGED,
     }
 }
 

@@ -96,9 +96,12 @@ fn functions() -> String {
     for it in &BASE {
         text += &function("", it);
     }
-    text += "Of Lua there are `assert`, `error`, `ipairs`, `next`, `pairs`, `pcall`, `rawequal`, `rawget`, \
-        `rawlen`, `select`, `tonumber`, `tostring`, `type`, and the libraries `math`, `string`, `table` and \
-        `utf8`.\n\n## Functions of yours\nThey are called after the script was loaded, with plain tables, and \
+    text += "Of Lua there are `assert`, `error`, `ipairs`, `next`, `pairs`, `pcall`, `rawequal`, \
+    `rawget`, \
+        `rawlen`, `select`, `tonumber`, `tostring`, `type`, and the libraries `math`, `string`, \
+        `table` and \
+        `utf8`.\n\n## Functions of yours\nThey are called after the script was loaded, with \
+        plain tables, and \
         return plain values.\n\n";
     text += &callback("kind.prompt", &PROMPT);
     for it in RECORDS {

@@ -39,7 +39,12 @@ fn find(source: &Source, line: u32, near: &str, is_cut_short: bool) -> Option<us
     let is_it = |token: &Token| {
         let text = source.slice(token.start..token.end);
         source.line_of(token.start) == line
-            && (text == near || (matches!(token.word, Word::Text(_)) && text.starts_with(near)))
+            && match token.word {
+                Word::Text(_) => text.starts_with(near),
+                // A sign of two characters, such as `//`, is two words here.
+                Word::Sign(_) => source.slice(token.start..token.start + near.len()) == near,
+                _ => text == near,
+            }
     };
     let found: Vec<usize> = (0..tokens.len()).filter(|it| is_it(&tokens[*it])).collect();
     let fits = |it: &&usize| (**it > 0 && ends_value(&tokens[**it - 1])) != is_cut_short;

@@ -8,13 +8,13 @@ use crate::cli::new::{PersonaArgs, check_line, folder_of};
 use crate::cli::plan::{self, Item};
 use crate::cli::screen::Style;
 use crate::cli::{ask, escape};
-use crate::people::{is_persona_name, parse_persona};
+use crate::flows::personas;
 
 /// Writes the file of a persona.
 pub(super) fn add(desk: &Desk, args: &PersonaArgs) -> Result<()> {
     let script = desk.script()?;
     let (folder, name) = (folder_of(&script), args.name.as_str());
-    if !is_persona_name(name) {
+    if !personas::is_name(name) {
         let meant = crate::cli::new::shape::slug(name);
         return Err(Error::invalid(format!(
             "`{}` is not a name for a persona",
@@ -42,10 +42,7 @@ pub(super) fn add(desk: &Desk, args: &PersonaArgs) -> Result<()> {
     };
     check_line("`about`", &about)?;
     let text = text(name, &about, &args.paths);
-    let persona = parse_persona(name, &text).map_err(|fault| {
-        Error::invalid(fault.message.clone()).code("bad_persona").hint(fault.hint)
-    })?;
-    debug_assert_eq!(persona.about.as_deref(), Some(about.trim()));
+    personas::judge(name, &text)?;
     let items = [Item::File(path.clone().into(), text)];
     let found = plan::in_the_way(&folder, &items);
     if !found.is_empty() {

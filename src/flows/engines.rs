@@ -15,7 +15,7 @@ pub fn check(config: &Config, path: &str) -> Vec<Diagnostic> {
         let hint = cause.hint_str().unwrap_or_default();
         Diagnostic::warning("engine-missing", message)
             .in_file(engine.at.file.clone(), engine.at.line, line)
-            .from_column(engine.at.column, ENGINE_WORD)
+            .at_column(engine.at.column, ENGINE_WORD)
             .note(format!("serve refuses to start: {hint}"))
     };
     Engines::missing(config, path).into_iter().map(warn).collect()

@@ -121,7 +121,7 @@ impl Diagnostic {
 
     /// Sets the column and the number of characters that it is about.
     #[must_use]
-    pub(crate) fn from_column(mut self, column: u32, len: u32) -> Self {
+    pub(crate) fn at_column(mut self, column: u32, len: u32) -> Self {
         if let Some(at) = &mut self.at {
             at.column = column;
         }

@@ -198,7 +198,7 @@ fn unreadable(plan: &Plan, cause: &Error) -> Diagnostic {
         Some((line, column, text)) if cause.code_str() == NOT_UTF8 => {
             Diagnostic::error(NOT_UTF8, cause.message())
                 .in_file(plan.script.clone(), line, Some(&text))
-                .from_column(column, 1)
+                .at_column(column, 1)
                 .note("save the file as UTF-8")
         }
         _ => finding,

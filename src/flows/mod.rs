@@ -16,6 +16,7 @@ pub mod config;
 pub mod doctor;
 pub mod edit;
 mod effects;
+pub mod engines;
 pub mod export;
 pub mod found;
 pub mod holder;

@@ -137,6 +137,19 @@ fn read_file(root: &Root, file: &str) -> Result<String> {
     read(root, name)
 }
 
+/// Returns whether a text can be the name of a persona.
+pub fn is_name(name: &str) -> bool {
+    is_persona_name(name)
+}
+
+/// Refuses a text that would be no file of this persona.
+///
+/// # Errors
+/// `invalid` with code `bad_persona`.
+pub fn judge(name: &str, text: &str) -> Result<()> {
+    parse_persona(name, text).map(drop).map_err(|it| refusal(name, &it))
+}
+
 /// Looks at all personas beside a script; nothing is wrong if there are none.
 pub fn check(folder: &Utf8Path) -> Vec<Diagnostic> {
     let names = Root::open(folder).and_then(|root| Ok((names(&root)?, root)));

@@ -11,6 +11,7 @@ use crate::cli::commands::job::{input_text, split_input};
 use crate::cli::commands::{Desk, RenderRequest};
 use crate::cli::screen::{Form, Style};
 use crate::cli::short_id::{Noun, resolve};
+use crate::flows;
 use crate::script::{self, Diagnostic, InputType, Loaded, Report};
 
 /// `check`.
@@ -49,13 +50,14 @@ pub(in crate::cli) struct RenderArgs {
 pub(in crate::cli) fn check(desk: &Desk, args: &CheckArgs) -> Result<u8> {
     let path = desk.script()?;
     match script::load(&path) {
-        Ok(loaded) => match crate::flows::personas::check(&loaded.config.folder) {
-            errors if errors.is_empty() => fine(desk, &path, &loaded, args.print).map(|()| 0),
-            errors => {
-                let warnings = loaded.warnings;
-                wrong(desk, &path, &Report { errors, warnings })
+        Ok(mut loaded) => {
+            let programs = std::env::var("PATH").unwrap_or_default();
+            loaded.warnings.extend(flows::engines::check(&loaded.config, &programs));
+            match flows::personas::check(&loaded.config.folder) {
+                errors if errors.is_empty() => fine(desk, &path, &loaded, args.print).map(|()| 0),
+                errors => wrong(desk, &path, &Report { errors, warnings: loaded.warnings }),
             }
-        },
+        }
         Err(report) => wrong(desk, &path, &report),
     }
 }

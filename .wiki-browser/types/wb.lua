@@ -8,7 +8,11 @@
 ---@class wb.Input
 ---@field package is_input true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"config_reloaded"|"engine_held"|"engine_released"|"person_changed"
+---The name of a secret, for `env` of an engine.
+---@class wb.Secret
+---@field package is_secret true
+
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"person_changed"
 
 ---What `wb.engine` returns; usable where the name is.
 ---@class wb.Engine
@@ -17,6 +21,10 @@
 ---What `wb.kind` returns; usable where the name is.
 ---@class wb.Kind
 ---@field package is_kind true
+
+---What `wb.schedule` returns; usable where the name is.
+---@class wb.Schedule
+---@field package is_schedule true
 
 ---Something that has happened.
 ---@class wb.Event
@@ -60,6 +68,19 @@
 ---@field session_ref? string The engine's name for the session.
 ---@field config_digest string The script that it ran under.
 
+---A job that has ended, with what it left.
+---@class wb.ProducedJob: wb.Job
+---@field produced wb.Produced What it left.
+
+---What a job left: one of these, by `produces` of its kind.
+---@class wb.Produced
+---@field text string The text of a proposal, a perspective or a message.
+---@field value any The result, if the kind produces a `result`.
+
+---A job that failed or took too long.
+---@class wb.FailedJob: wb.Job
+---@field attempt integer Which attempt it was, from 1.
+
 ---What a prompt can say; the inputs of the kind are there as well, each a text.
 ---@class wb.PromptValues
 ---@field job_id string The job.
@@ -69,6 +90,20 @@
 ---@field wb_agent string The program with which an agent answers.
 ---@field folder string The folder of the script.
 ---@field [string] string
+
+---A time of a schedule.
+---@class wb.Due
+---@field name string The schedule.
+---@field planned string The time that was planned (RFC 3339).
+---@field now string The time that it is (RFC 3339).
+
+---A job that is asked for; the inputs of its kind are there as well.
+---@class wb.Request
+---@field kind string|wb.Kind The kind of the job.
+---@field priority? integer Higher starts earlier.
+---@field not_before? string It does not start before: a time, or a duration like `10m`.
+---@field replace_proposals? boolean Whether it may replace the open proposal of its Topic.
+---@field [string] any
 
 ---Ids and states.
 ---@class wb.JobQueuedData
@@ -246,11 +281,42 @@
 
 ---Ids and states.
 ---@class wb.ConfigReloadedData
+---@field generation integer The number of the generation that is in force now.
+---@field digest string The digest of its files.
+---@field changes string[] What is different: `kind.NAME`, `engine.NAME`, ….
+---@field needs_restart string[] What takes effect after a restart only.
+---@field removed_kinds string[] The kinds that are gone.
 
 ---What a handler of `config_reloaded` is given.
 ---@class wb.ConfigReloadedEvent: wb.Event
 ---@field kind "config_reloaded" Its name.
 ---@field data wb.ConfigReloadedData Ids and states.
+
+---Ids and states.
+---@class wb.ScriptFailedData
+---@field function string `on.EVENT`, `kind.NAME.retry` or `schedule.NAME`.
+---@field at string Its file and line.
+---@field message string What is wrong, with file and line.
+---@field cause string For what it was called.
+
+---What a handler of `script_failed` is given.
+---@class wb.ScriptFailedEvent: wb.Event
+---@field kind "script_failed" Its name.
+---@field data wb.ScriptFailedData Ids and states.
+
+---Ids and states.
+---@class wb.ScheduleFiredData
+---@field schedule string The schedule.
+---@field planned string The time that was planned.
+---@field late_ms integer How much later it was served, in milliseconds.
+---@field jobs string[] The jobs that were accepted.
+---@field skipped? string Why the time was left out.
+---@field error? string What is wrong, with file and line.
+
+---What a handler of `schedule_fired` is given.
+---@class wb.ScheduleFiredEvent: wb.Event
+---@field kind "schedule_fired" Its name.
+---@field data wb.ScheduleFiredData Ids and states.
 
 ---Ids and states.
 ---@class wb.EngineHeldData
@@ -325,7 +391,7 @@
 ---@field command? string[] Program and arguments of a process.
 ---@field prompt? "stdin"|"argument" How a process is given its prompt.
 ---@field reads? "claude-stream-json"|"codex-jsonl"|"plain" Form of the output, for telemetry.
----@field env? table<string, string> Variables that are set in its environment.
+---@field env? table<string, string|wb.Secret> Variables that are set in its environment: texts, or secrets.
 ---@field on_rate_limit? "hold"|"go_on" Whether its other jobs wait when its provider takes no more. Default: `hold`.
 
 ---What jobs of this kind may spend on a day (UTC).
@@ -341,17 +407,30 @@
 ---@field skill? string Folder of the skill, with a SKILL.md.
 ---@field prompt? string|fun(job: wb.PromptValues): string What the agent is told; needed unless the engine is builtin.
 ---@field inputs? table<string, wb.Input> What a job is given.
----@field lane? string Input whose value is not worked on twice at once.
+---@field lane? string|fun(inputs: table<string, any>): string? Input whose value is not worked on twice at once.
 ---@field on_busy? "reject"|"queue" What happens if the lane is taken. Default: `queue`.
 ---@field max_running? integer Most jobs of this kind at once.
 ---@field priority? number Place among waiting jobs, -100 to 100: higher is earlier.
 ---@field daily? wb.KindFields.Daily What jobs of this kind may spend on a day (UTC).
 ---@field produces? "proposal"|"perspective"|"message"|"result" What a job must leave behind to be a success.
+---@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, beside that of `produces`.
+---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
 ---@field timeout wb.Duration Longest run.
 ---@field start? wb.Duration Longest wait for output; 30s if the engine reads JSON.
 ---@field idle? wb.Duration Longest silence; 2m if the engine reads JSON.
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
 ---@field on_server_loss? "kill"|"keep" What a lost server means. Default: `kill`.
+
+---A job that is made by itself, again and again.
+---@class wb.ScheduleFields
+---@field every? wb.Duration Time between two runs, counted from the first; either this or `at`.
+---@field at? string Time of day; either this or `every`.
+---@field days? string[] Days of the week for `at`; all without it.
+---@field zone? string Time zone of `at`. Default: `local`.
+---@field jitter? wb.Duration Up to this much later, so that not all start at once.
+---@field missed? "once"|"skip" What times mean that no server served. Default: `once`.
+---@field about? string What it is for, for people.
+---@field enqueue wb.Request|fun(time: wb.Due) The job: a kind with its inputs, or a function.
 
 ---What is known of such an input.
 ---@class wb.TopicInput
@@ -419,6 +498,15 @@ local wb = {}
 ---@class wb.InputFunctions
 wb.input = {}
 
+---@class wb.SecretFunctions
+wb.secret = {}
+
+---@class wb.JsonFunctions
+wb.json = {}
+
+---@class wb.DateFunctions
+wb.date = {}
+
 ---@class wb.LogFunctions
 wb.log = {}
 
@@ -443,6 +531,11 @@ function wb.engine(name) end
 ---@param name string Small letters, digits, `-` and `_`.
 ---@return fun(fields: wb.KindFields): wb.Kind
 function wb.kind(name) end
+
+---A job that is made by itself, again and again.
+---@param name string Small letters, digits, `-` and `_`.
+---@return fun(fields: wb.ScheduleFields): wb.Schedule
+function wb.schedule(name) end
 
 ---@param fields? wb.TopicInput
 ---@return wb.Input
@@ -506,10 +599,69 @@ function wb.api(version) end
 ---@overload fun(event: "source_changed", handler: fun(event: wb.SourceChangedEvent))
 ---@overload fun(event: "sources_changed", handler: fun(event: wb.SourcesChangedEvent))
 ---@overload fun(event: "config_reloaded", handler: fun(event: wb.ConfigReloadedEvent))
+---@overload fun(event: "script_failed", handler: fun(event: wb.ScriptFailedEvent))
+---@overload fun(event: "schedule_fired", handler: fun(event: wb.ScheduleFiredEvent))
 ---@overload fun(event: "engine_held", handler: fun(event: wb.EngineHeldEvent))
 ---@overload fun(event: "engine_released", handler: fun(event: wb.EngineReleasedEvent))
 ---@overload fun(event: "person_changed", handler: fun(event: wb.PersonChangedEvent))
 function wb.on(event, handler) end
+
+---Asks for a job, which is accepted when the function has returned without an error.
+---@param request wb.Request A kind with its inputs.
+function wb.enqueue(request) end
+
+---Returns the text of a file, which belongs to the script from then on.
+---@param path string A path below the script's folder.
+---@return string
+function wb.file(path) end
+
+---Returns a variable of the server's environment.
+---@param name string A variable that holds no secret.
+---@param default any? What is returned if it is not set.
+---@return any
+function wb.env(name, default) end
+
+---Names a secret for `env` of an engine; it is read when an agent is started.
+---@param name string A variable of the server.
+---@return wb.Secret
+function wb.secret.env(name) end
+
+---Names a secret for `env` of an engine; the file is read when an agent is started.
+---@param path string A file: absolute, or seen from the script's folder.
+---@return wb.Secret
+function wb.secret.file(path) end
+
+---Writes plain data as JSON.
+---@param value any Plain data.
+---@return string
+function wb.json.encode(value) end
+
+---Reads JSON.
+---@param text string JSON of at most 256 KiB.
+---@return any
+function wb.json.decode(text) end
+
+---Returns the time of the call (RFC 3339 in UTC), which stands still during it.
+---@return string
+function wb.date.now() end
+
+---Writes a time as people do.
+---@param at string A time (RFC 3339).
+---@param pattern string As in `%Y-%m-%d`, without widths.
+---@param zone string? As in `Europe/Berlin`; UTC without it.
+---@return string
+function wb.date.format(at, pattern, zone) end
+
+---Returns another time.
+---@param at string A time (RFC 3339).
+---@param duration string As in `1h`, and `-7d` to go back.
+---@return string
+function wb.date.add(at, duration) end
+
+---Returns the seconds since 1970, to compare times with.
+---@param at string A time (RFC 3339).
+---@return integer
+function wb.date.seconds(at) end
 
 ---Writes to the log if WB_LOG=debug is set.
 ---@param format any A text, as `string.format` takes it.

@@ -21,6 +21,7 @@ pub mod message;
 pub mod perspective;
 pub mod placement;
 pub mod proposal;
+pub mod redline;
 pub mod search;
 pub mod seen;
 pub mod snapshot;

@@ -3,7 +3,7 @@
 use askama::Template;
 use hyper::StatusCode;
 
-use crate::http::pages::Frame;
+use crate::http::pages::{Frame, Visible};
 
 /// The page behind a login link: one button.
 #[derive(Template)]
@@ -54,6 +54,16 @@ impl ErrorPage<'_> {
             400..=499 => "The request is wrong",
             _ => "Something went wrong here",
         }
+    }
+}
+
+/// Returns the hint of an error in words for a person in front of a page: what speaks of routes and
+/// headers is for programs.
+pub(super) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<&'a str> {
+    match code {
+        "no_route" => Some("check the address, or search for what it should have led to"),
+        "cross_origin" => Some("open the site itself, and do it there once more"),
+        _ => hint,
     }
 }
 

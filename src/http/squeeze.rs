@@ -36,10 +36,7 @@ pub(super) fn takes_gzip(header: Option<&str>) -> bool {
 /// Returns bytes compressed; writing to memory does not fail.
 pub(super) fn gzip(plain: &[u8], level: Compression) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), level);
-    match encoder.write_all(plain).and_then(|()| encoder.finish()) {
-        Ok(bytes) => bytes,
-        Err(_) => Vec::new(),
-    }
+    encoder.write_all(plain).and_then(|()| encoder.finish()).unwrap_or_default()
 }
 
 /// Compresses an answer if that is worth it. The plain one takes room meanwhile.

@@ -56,7 +56,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("askama", &["http"]),
     ("imara_diff", &["documents"]),
     // The suggestions engine reads fences of messages where no server is.
-    ("pulldown_cmark", &["documents", "cli"]),
+    ("pulldown_cmark", &["documents", "http", "cli"]),
+    ("syntect", &["http"]),
 ];
 
 pub(crate) fn root() -> &'static Utf8Path {

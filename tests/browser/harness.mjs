@@ -37,7 +37,7 @@ export async function serve(t, options = {}, make = () => {}) {
  * `viewport`, `touch`, `script: false`, `signedIn: false`, `person`, `allow` (regular expressions of
  * complaints that the test expects), `reduced` (motion).
  */
-export async function visitor(t, site, options = {}) {
+export async function visitor(_t, site, options = {}) {
   const { theme = "light", viewport = DESKTOP, script = true, signedIn = true, allow = [] } = options;
   const context = await (await openBrowser()).newContext({
     baseURL: site.origin, colorScheme: theme, viewport, javaScriptEnabled: script,
@@ -73,7 +73,8 @@ export async function visitor(t, site, options = {}) {
   });
   context.setDefaultTimeout(10_000);
   const one = new Visitor(site, context, complaints);
-  t.after(async () => {
+  // Before the server ends: a tab that is left would complain that nobody answers.
+  site.leaving.push(async () => {
     await context.close();
     assert.deepEqual(complaints, []);
   });

@@ -1,6 +1,8 @@
 // The document's page: select, comment, follow, re-attach; on a phone, in the dark, without scripts.
 
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import { createRequire } from "node:module";
 import { test } from "node:test";
 import { PHONE, layoutShift, serve, until, visitor } from "./harness.mjs";
 
@@ -15,7 +17,7 @@ The banks are looked after by volunteers.
 
 ${Array.from({ length: 30 }, (_, i) => `## Station ${i}\n\nThe bank at station ${i} is steep and quiet.\n`).join("\n")}`;
 
-/** Opens a document and waits until its page is set. */
+/** Opens a document and waits until its page is set. A test closes it: the server ends first. */
 async function read(visiting, path = "river.md", live = false) {
   const page = await (live ? visiting.openLive(`/d/${path}`) : visiting.open(`/d/${path}`));
   await page.waitForSelector(".reader[data-ready]");
@@ -70,6 +72,11 @@ function randomDocument(random) {
     words.push(made);
     return made;
   };
+  // Highlighted code is cut into words; these are whole.
+  const name = () => {
+    words.push(`r${words.length}k`);
+    return words.at(-1);
+  };
   const wraps = [
     (it) => it, (it) => it, (it) => `*${it}*`, (it) => `**${it}**`, (it) => `\`${it}\``, (it) => `[${it}](other.md "t")`,
     (it) => `~~${it}~~`, (it) => `***${it}***`, (it) => `&amp; ${it}`, (it) => `**a *${it}* \`b\`**`, (it) => `<b>${it}</b>`, (it) => `\\*${it}\\_`,
@@ -81,7 +88,7 @@ function randomDocument(random) {
     () => `- ${line(4)}\n- ${line(4)}\n  - ${line(3)}\n\n  ${line(4)}`,
     () => `> ${line(5)}\n> ${line(5)}`, () => `1. ${line(3)}\n2. ${line(3)}`,
     () => `| ${word()} | **${word()}** |\n|---|:-:|\n| \`${word()}\` | *${word()}* ${word()} |`,
-    () => `\`\`\`rust\nlet ${word()} = 1; // ${word()}\nfn ${word()}() {}\n\`\`\``,
+    () => `\`\`\`rust\nlet ${name()} = 1; // ${name()}\nfn ${name()}() {}\n\`\`\``,
     () => `    ${word()} ${word()}\n    ${word()}`, () => `> [!TIP]\n> ${line(4)}`, () => `<div>\n${word()} ${word()}\n</div>`,
     () => `- [x] ${line(3)}\n- [ ] ${line(3)}`, () => `![${"alt"}](x.png)`,
   ];
@@ -175,6 +182,7 @@ test("selected words become a Topic beside them, and their mark", async (t) => {
   await page.keyboard.press("Escape");
   await page.keyboard.press("j");
   assert.equal(await page.evaluate(() => document.activeElement.closest(".note") !== null), true);
+  await page.close();
 });
 
 test("a paragraph is chosen by the keyboard alone", async (t) => {
@@ -192,11 +200,12 @@ test("a paragraph is chosen by the keyboard alone", async (t) => {
   await page.waitForSelector(".notes-placed .note");
   const [made] = (await site.get("/api/topics?source_path=river.md")).items;
   assert.equal(made.anchor.quote, "Rain feeds it\n- Springs keep it `alive");
+  await page.close();
 });
 
 test("a document that changes under the form costs nothing that was typed", async (t) => {
   const site = await serve(t, { files: { "river.md": RIVER } });
-  const ada = await visitor(t, site);
+  const ada = await visitor(t, site, { allow: [/409/] });
   const page = await read(ada);
   await select(page, "Rain feeds it");
   await page.keyboard.press("c");
@@ -213,6 +222,7 @@ test("a document that changes under the form costs nothing that was typed", asyn
   assert.equal(await page.inputValue(".composer textarea"), "Snow too");
   await page.click(".composer .button-main");
   await page.waitForSelector(".notes-placed .note");
+  await page.close();
 });
 
 test("a Topic whose words are gone is seen, and is put on others from the page", async (t) => {
@@ -222,16 +232,17 @@ test("a Topic whose words are gone is seen, and is put on others from the page",
   site.commit("gone");
   const ada = await visitor(t, site);
   const page = await read(ada);
-  const lost = page.locator(`.notes-lost [data-topic="${id}"]`);
+  const lost = page.locator(`.notes-lost #topic-${id}`);
   assert.match(await lost.innerText(), /By whom\?[^]*The banks are looked after/);
   await select(page, "Springs", "alive");
   await lost.locator(".note-move").click();
   await page.waitForFunction(() => document.querySelector(".composer blockquote").textContent !== "");
   await page.click(".composer .button-main");
-  await page.waitForSelector(`.notes-placed [data-topic="${id}"]`);
+  await page.waitForSelector(`.notes-placed #topic-${id}`);
   const { topic } = await site.get(`/api/topics/${id}`);
   assert.equal(topic.placement.state, "exact");
   assert.equal(topic.anchor.quote, "Springs keep it `alive");
+  await page.close();
 });
 
 test("the page follows what others do, and keeps its place", async (t) => {
@@ -249,6 +260,7 @@ test("the page follows what others do, and keeps its place", async (t) => {
     return Math.abs(after - before) < 4;
   });
   await until("the words are marked", async () => (await highlighted(page, "wb-topic")) === 1);
+  await page.close();
 });
 
 // --- everywhere ---
@@ -276,6 +288,7 @@ test("a phone reads, steps through the Topics and comments with one thumb", asyn
   for (const size of await page.$$eval(".reader-bar button", (all) => all.map((it) => it.getBoundingClientRect().height))) {
     assert.ok(size >= 44);
   }
+  await page.close();
 });
 
 test("without scripts a document is read, its Topics listed, and one is opened", async (t) => {
@@ -292,6 +305,46 @@ test("without scripts a document is read, its Topics listed, and one is opened",
   await page.fill("#new textarea[name=body]", "By a form");
   await page.click("#new button[type=submit]");
   assert.match(page.url(), /\/topics\//);
+  await page.close();
+});
+
+test("a browser without highlights marks the words with elements", async (t) => {
+  const site = await serve(t, { files: { "river.md": RIVER } });
+  await site.topic("river.md", "*natural* watercourse, usually **fresh", "Over markup");
+  await site.topic("river.md", "watercourse", "Within it");
+  const ada = await visitor(t, site);
+  await ada.context.addInitScript(() => Object.defineProperty(CSS, "highlights", { value: undefined }));
+  const page = await read(ada);
+  const marked = () => page.$$eval("mark.wb-topic:not(mark mark)", (all) => all.map((it) => it.textContent).join(""));
+  const blocks = () => page.$$eval("#text [data-b]", (all) => all.map((it) => it.textContent));
+  const before = await blocks();
+  assert.match(await marked(), /^natural watercourse, usually fresh$/);
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  assert.equal(await page.$$eval("mark.wb-active", (all) => all.map((it) => it.textContent).join("")), "watercourse");
+  assert.deepEqual(await blocks(), before);
+  await page.close();
+});
+
+test("nothing serious is wrong for those who hear the page or see it badly", async (t) => {
+  const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+  const text = `---\ntitle: x\n---\n${RIVER}\n\n| a | b |\n|---|---|\n| c | d |\n\n\`\`\`rust\nfn main() { println!("x"); } // y\n\`\`\`\n\n> [!WARNING]\n> Deep.\n\n- [x] done\n`;
+  const site = await serve(t, { files: { "river.md": text } });
+  await site.topic("river.md", "flowing to the sea", "To which sea?");
+  await site.topic("river.md", "The banks are looked after by volunteers.", "By whom?");
+  await site.topic("river.md", null, "All of it");
+  site.write("river.md", text.replace("The banks are looked after by volunteers.\n", ""));
+  for (const theme of ["light", "dark"]) {
+    const ada = await visitor(t, site, { theme });
+    const page = await read(ada);
+    await select(page, "Rain feeds it");
+    await page.keyboard.press("c");
+    await page.evaluate(axe);
+    const found = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
+    const serious = found.violations.filter((it) => ["serious", "critical"].includes(it.impact));
+    assert.deepEqual(serious.map((it) => [it.id, it.nodes.map((node) => node.html.slice(0, 120))]), [], theme);
+    await page.close();
+  }
 });
 
 test("images are of the repository, and a drawing is a file to be saved", async (t) => {
@@ -311,6 +364,7 @@ test("images are of the repository, and a drawing is a file to be saved", async 
   for (const path of ["docs/img/b.png", "docs/img/loose.svg", "docs/a.md", "data/operator.token", ".git/config"]) {
     assert.equal((await raw(path))[0], 404, path);
   }
+  await page.close();
 });
 
 test("a large document with many Topics is soon there, and stands still", async (t) => {
@@ -319,7 +373,11 @@ test("a large document with many Topics is soon there, and stands still", async 
     text += `## Part ${at}\n\nParagraph number ${at} says *something* about \`item${at}\` and **more** of it, at some length, as documents do when they are written by people who know what they want to say.\n\n- one point of ${at}\n- another point of ${at}\n\n`;
   }
   const site = await serve(t, { files: { "large.md": text } });
-  for (let at = 0; at < 200; at++) await site.topic("large.md", `Paragraph number ${at} says`, `Question ${at}`);
+  const numbers = Array.from({ length: 200 }, (_, at) => at);
+  for (let from = 0; from < 200; from += 20) {
+    await Promise.all(numbers.slice(from, from + 20).map((at) =>
+      site.topic("large.md", `Paragraph number ${at} says`, `Question ${at}`)));
+  }
   const ada = await visitor(t, site);
   await (await read(ada, "large.md")).close();
   const page = await ada.context.newPage();
@@ -333,4 +391,5 @@ test("a large document with many Topics is soon there, and stands still", async 
   assert.ok(ready < 5_000, `${ready} ms even in a debug build on a busy machine`);
   assert.ok((await layoutShift(page)) < 0.02);
   await assertApart(page);
+  await page.close();
 });

@@ -68,13 +68,14 @@ try {
     },
     shortcuts: (page) => page.keyboard.press("?"),
     menu: (page) => page.locator(".menu summary").click(),
-    lost: (page) => page.evaluate(() => {
-      document.dispatchEvent(new CustomEvent("wb:connection", { detail: "lost" }));
-    }),
+    lost: async (page) => {
+      await page.waitForFunction(() => document.documentElement.dataset.connection === "live");
+      await page.evaluate(() => document.dispatchEvent(new CustomEvent("wb:connection", { detail: "lost" })));
+    },
   });
   const empty = await serve(new Site());
   await all(empty, { new: "/" });
-  const bare = await serve(new Site({ site: 'sources = { "*.nothing" },' }));
+  const bare = await serve(new Site({ sources: "*.nothing" }));
   await all(bare, { bare: "/" });
   const outside = { signin: "/" };
   for (const theme of THEMES) {

@@ -113,3 +113,24 @@ test("all scripts together are small", async (t) => {
   t.diagnostic(`${scripts.length} scripts, ${sum} bytes compressed`);
   assert.ok(sum < 60 * 1024, `${sum}`);
 });
+
+test("pages are compressed, files are kept for ever, and streams are neither", async (t) => {
+  const site = await serve(t);
+  const ada = await visitor(t, site);
+  const page = await ada.context.newPage();
+  const heads = new Map();
+  page.on("response", (it) => heads.set(new URL(it.url()).pathname, it.headers()));
+  await page.goto("/");
+  await isLive(page);
+  assert.equal(heads.get("/")["content-encoding"], "gzip");
+  assert.equal(heads.get("/")["cache-control"], "no-store");
+  assert.equal(heads.get("/api/events")["content-encoding"], undefined);
+  const files = [...heads].filter(([path]) => path.startsWith("/assets/"));
+  assert.ok(files.length > 4);
+  for (const [path, head] of files) {
+    assert.match(head["cache-control"], /immutable/, path);
+    if (!path.endsWith(".png")) assert.equal(head["content-encoding"], "gzip", path);
+  }
+  const manifest = await (await page.request.get("/site.webmanifest")).json();
+  for (const { src } of manifest.icons) assert.equal((await page.request.get(src)).status(), 200);
+});

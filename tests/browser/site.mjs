@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 const TARGET = process.env.CARGO_TARGET_DIR ?? path.join(ROOT, "target");
+const BINARY = path.join(TARGET, "debug/wiki-browser");
 const PATIENCE_MS = 20_000;
 
 export const DESKTOP = { width: 1280, height: 900 };
@@ -39,9 +40,9 @@ export async function until(what, look, ms = PATIENCE_MS) {
 export class Site {
   /**
    * Makes a repository with `files` ({path: text or bytes}) and the script's further lines `lua`;
-   * `site` are further fields of `wb.site`.
+   * `site` are further fields of `wb.site`, `sources` is its one glob.
    */
-  constructor({ files = {}, lua = "", site = "", limits = 'jobs = 4, grace = "1s"', env = {} } = {}) {
+  constructor({ files = {}, lua = "", site = "", sources = "**/*.md", limits = 'jobs = 4, grace = "1s"', env = {} } = {}) {
     this.base = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), "wb-browser-")));
     this.top = path.join(this.base, "wiki");
     this.data = path.join(this.top, "data");
@@ -49,9 +50,10 @@ export class Site {
     this.agents = path.join(this.base, "agents");
     for (const folder of [this.top, this.out, this.agents]) fs.mkdirSync(folder, { recursive: true });
     this.lua = lua;
-    this.fields = { site, limits };
+    this.fields = { site, sources, limits };
     this.env = env;
     this.port = 0;
+    this.leaving = [];
     this.git("init", "-q", "-b", "main");
     for (const [name, text] of Object.entries({ ...FILES, ...files })) this.write(name, text);
     this.commit("first");
@@ -67,6 +69,12 @@ export class Site {
 
   read(name) {
     return fs.readFileSync(path.join(this.top, name), "utf8");
+  }
+
+  /** Runs a command of the program in the site's folder, and returns what it prints. */
+  command(...args) {
+    const options = { cwd: this.top, env: this.#environment(), encoding: "utf8" };
+    return execFileSync(BINARY, args, options);
   }
 
   git(...args) {
@@ -103,7 +111,7 @@ export class Site {
   topicKind(name, shell, fields = 'produces = "proposal", lane = "source_path"') {
     this.engine(name, AGENT + shell);
     this.lua += `wb.kind "${name}" {
-  about = "A test", engine = "${name}", timeout = "60s", ${fields},
+  about = "A test", engine = "${name}", timeout = "10m", ${fields},
   inputs = {
     topic_id        = wb.input.topic(),
     source_path     = wb.input.source { from = "topic_id" },
@@ -124,7 +132,7 @@ wb_agent={{wb_agent}}
   #writeScript() {
     this.write("wiki-browser.lua", `local wb = require "wb"
 wb.api(1)
-wb.site { root = ".", data = "./data", listen = "127.0.0.1:${this.port}", sources = { "**/*.md" }, ${this.fields.site} }
+wb.site { root = ".", data = "./data", listen = "127.0.0.1:${this.port}", sources = { "${this.fields.sources}" }, ${this.fields.site} }
 wb.identity { author_name = "Test Agent", author_email = "agent@example.org" }
 wb.limits { ${this.fields.limits} }
 ${this.lua}`);
@@ -139,15 +147,17 @@ ${this.lua}`);
     };
   }
 
-  /** Starts a server and waits until it serves. A second start takes the first one's port again. */
-  async start() {
-    this.#writeScript();
-    const binary = path.join(TARGET, "debug/wiki-browser");
+  /**
+   * Starts a server and waits until it serves. A second start takes the first one's port again. With
+   * `isOwn` the script is what stands there.
+   */
+  async start({ isOwn = false, flags = [] } = {}) {
+    if (!isOwn) this.#writeScript();
     this.log = path.join(this.base, "server.log");
     const log = fs.openSync(this.log, "a");
     const env = this.#environment();
     if (process.env.WB_WITHOUT) env.WB_WITHOUT = process.env.WB_WITHOUT;
-    this.child = spawn(binary, ["serve"], { cwd: this.top, env, stdio: ["ignore", log, log] });
+    this.child = spawn(BINARY, ["serve", ...flags], { cwd: this.top, env, stdio: ["ignore", log, log] });
     fs.closeSync(log);
     this.ended = new Promise((resolve) => this.child.once("exit", resolve));
     let code = null;
@@ -188,8 +198,15 @@ ${this.lua}`);
     await this.ended;
   }
 
-  /** Ends it all and removes the folder. */
+  /** Ends it all and removes the folder: first those who visit, who may have something to say. */
   async close() {
+    const said = await Promise.allSettled(this.leaving.map((leave) => leave()));
+    await this.#end();
+    const wrong = said.find((it) => it.status === "rejected");
+    if (wrong) throw wrong.reason;
+  }
+
+  async #end() {
     if (this.child && this.child.exitCode === null && this.child.signalCode === null) {
       this.child.kill("SIGTERM");
       const late = setTimeout(() => this.child.kill("SIGKILL"), 10_000);
@@ -202,7 +219,7 @@ ${this.lua}`);
   // --- the operator, on the socket ---
 
   /** Sends a request as the operator; returns `{status, body}`. */
-  call(method, target, body) {
+  async call(method, target, body) {
     const token = fs.readFileSync(path.join(this.data, "operator.token"), "utf8").trim();
     const headers = { host: "localhost", authorization: `Bearer ${token}` };
     const bytes = body === undefined ? undefined : JSON.stringify(body);

@@ -30,12 +30,14 @@ fn a_change_is_asked_for_made_and_committed_by_forms_alone() {
     let shown = bench.get(&format!("/api{topic}")).ok();
     assert_eq!(shown["messages"][0]["body"], "Better words\n\nPlease.");
     assert_eq!(shown["messages"][1]["body"], "One more thing:\nkeep it short.");
-    let job = browser.fill(&topic, &format!("{topic}/jobs"), &[]);
-    until("the job has a proposal", || browser.page(&job).contains("Look at the proposal"));
-    let id = bench.show(job.strip_prefix("/jobs/").unwrap())["proposal_id"].clone();
+    let asked = browser.fill(&topic, &format!("{topic}/jobs"), &[]);
+    let (page, job) = asked.split_once("#job-").unwrap();
+    assert_eq!(page, topic, "the job is followed where it was asked for");
+    until("the job has a proposal", || browser.page(page).contains("Look at the proposal"));
+    let id = bench.show(job)["proposal_id"].clone();
     let proposal = format!("/proposals/{}", id.as_str().unwrap());
     let html = browser.page(&proposal);
-    for part in ["The better line.", "change-added", "change-removed", "Approve and commit"] {
+    for part in ["better</ins> line.", "first</del> line.", "rl-changed", "Approve and commit"] {
         assert!(html.contains(part), "{part}: {html}");
     }
     let subject = [("subject", "Say it better")];

@@ -4,8 +4,10 @@ mod flow;
 mod holder;
 mod hostile;
 mod jobs;
+mod reader;
 mod reading;
 mod review;
+mod starts;
 
 use std::net::SocketAddr;
 
@@ -48,6 +50,12 @@ impl Browser {
 
     pub(crate) fn get(&self, path: &str) -> Seen {
         self.ask("GET", path, "Sec-Fetch-Site: same-origin\r\n", "")
+    }
+
+    /// Asks for parts of a page, as its script does.
+    fn part(&self, path: &str, ids: &str) -> Seen {
+        let headers = format!("Sec-Fetch-Site: same-origin\r\nWb-Fragment: {ids}\r\n");
+        self.ask("GET", path, &headers, "")
     }
 
     /// Opens a page that must be there.

@@ -12,7 +12,7 @@ fn every_page_is_for_people_who_are_signed_in() {
     bench.topic_kind("fail", "timeout = \"20s\"", "echo 'no way' >&2; exit 3");
     let server = bench.serve();
     let browser = Browser::signed_in(&bench, &server);
-    assert!(browser.page("/").contains("No Topic is open"), "an empty site says what to do");
+    assert!(browser.page("/").contains("Start here"), "an empty site says what to do");
     for (path, words) in [
         ("/topics", "no such Topic"),
         ("/proposals", "no such proposal"),

@@ -85,10 +85,11 @@ fn several_topics_are_given_to_one_job_by_a_form() {
     let two = bench.topic("guide.md", "The second line.", "This <b>too</b>");
     let path = format!("/topics/{}", one.id);
     let html = browser.page(&path);
-    assert!(html.contains(&format!("<option value=\"{}\">", two.id)), "{html}");
-    let job = browser.fill(&path, &format!("{path}/jobs"), &[("topic_ids", two.id.as_str())]);
-    until("there is a proposal", || browser.page(&job).contains("Look at the proposal"));
-    let id = bench.show(job.strip_prefix("/jobs/").unwrap())["proposal_id"].clone();
+    assert!(html.contains(&format!("name=\"topic_ids\" value=\"{}\"", two.id)), "{html}");
+    let asked = browser.fill(&path, &format!("{path}/jobs"), &[("topic_ids", two.id.as_str())]);
+    let job = asked.split_once("#job-").unwrap().1;
+    until("there is a proposal", || browser.page(&path).contains("Look at the proposal"));
+    let id = bench.show(job)["proposal_id"].clone();
     let proposal = format!("/proposals/{}", id.as_str().unwrap());
     assert!(browser.page(&proposal).contains("It also settles"));
     // Sent again without being told what it replaces, it is refused with a way on.

@@ -16,6 +16,7 @@ pub mod row;
 mod selection;
 mod together;
 mod token;
+mod words;
 
 use std::ops::Range;
 
@@ -31,6 +32,7 @@ pub use map::PairMap;
 pub use quote::place_by_quote;
 pub use selection::{Portrait, Selection, describe, resolve};
 pub use together::{part, place_together};
+pub(in crate::documents) use words::Words;
 
 /// Longest text that an anchor may point at, in bytes.
 pub const QUOTE_BYTES_MAX: usize = crate::base::limit::QUOTE_BYTES_MAX;

@@ -79,6 +79,11 @@ impl Moves {
         &self.to_new
     }
 
+    /// Returns which old blocks are which new ones, by their places.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.partners.iter().enumerate().filter_map(|(old, new)| Some((old, (*new)?)))
+    }
+
     /// Returns whether a lookalike stands where the block of this old token was.
     pub(super) fn is_usurped(&self, token: usize) -> bool {
         self.old.at(token).is_some_and(|it| self.usurped[it])

@@ -61,9 +61,10 @@ export class Compose {
     const pop = document.createElement("div");
     pop.className = "reader-pop";
     pop.hidden = true;
-    this.popButton = button("Open a Topic on these words", () => this.begin(), { text: "Comment", draw: "note" });
+    this.popButton = button("Comment on these words", () => this.begin(), { text: "Comment", draw: "note" });
     const key = document.createElement("kbd");
     key.textContent = "c";
+    key.setAttribute("aria-hidden", "true");
     this.popButton.append(key);
     // A press must not take the selection away.
     pop.addEventListener("pointerdown", (event) => event.preventDefault());
@@ -77,7 +78,9 @@ export class Compose {
     this.offered = selected;
     this.popBox.hidden = !selected;
     if (!selected) return;
-    this.popButton.firstChild.nextSibling.textContent = this.moving ? "Put the Topic here" : "Comment";
+    const words = this.moving ? "Put the Topic" : "Comment";
+    this.popButton.firstChild.nextSibling.textContent = words;
+    this.popButton.setAttribute("aria-label", `${words} on these words`);
     this.placePop(getSelection().getRangeAt(0).getBoundingClientRect());
   }
 
@@ -230,7 +233,7 @@ export class Compose {
     this.moving = { topic, title };
     this.reader.sheet(false);
     if (this.reader.selected()) return this.begin();
-    say("Select the words, then choose “Put the Topic here”.");
+    say("Select the words, then choose “Put the Topic”.");
     this.hint ??= this.makeHint();
     this.startPicking();
   }
@@ -258,8 +261,11 @@ export class Compose {
         range.selectNodeContents(block);
         return range;
       };
-      const find = isWhole ? whole : () => rangeOf(blocks, about.from, about.to);
-      this.place(find().getBoundingClientRect());
+      const find = isWhole ? () => block && whole() : () => rangeOf(blocks, about.from, about.to);
+      const range = find();
+      // The text was loaded anew between the selection and the press.
+      if (!range) return this.close();
+      this.place(range.getBoundingClientRect());
       this.reader.paint.selection(find);
     } else {
       this.place(null);
@@ -352,7 +358,7 @@ export class Compose {
       this.trouble.append("Keep what you wrote, reload the page, and select the words again.");
       return;
     }
-    this.trouble.append(button("Show its new text", async () => {
+    this.trouble.append(button("Show its new text, and select the words again", async () => {
       const kept = [this.body.value, this.heading.value, this.moving];
       this.close();
       [this.body.value, this.heading.value, this.moving] = kept;

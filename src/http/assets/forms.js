@@ -44,6 +44,7 @@ function show(form, page, url) {
     return;
   }
   if (isElsewhere || to.search !== location.search) history.pushState(null, "", url);
+  shown = to.pathname + to.search;
   document.title = page.title;
   swap.elements(page, ["main"]);
   say(form.dataset.done ?? "Done");
@@ -54,7 +55,11 @@ function show(form, page, url) {
   main.focus({ preventScroll: true });
 }
 
-addEventListener("popstate", () => location.reload());
+// Back to a page that a form has led away from. A jump within a page is none of this.
+let shown = location.pathname + location.search;
+addEventListener("popstate", () => {
+  if (location.pathname + location.search !== shown) location.reload();
+});
 
 /** Returns what an error page says: its sentence, and what to do. */
 function refusalOf(page) {

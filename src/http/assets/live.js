@@ -164,11 +164,21 @@ async function lead() {
     failed = outcome === "heard" ? 0 : failed + 1;
     tell(outcome === "refused" ? "polling" : "lost");
     const wait = outcome === "refused" ? 4 * POLL_MS : RETRY_MS[Math.min(failed, RETRY_MS.length - 1)];
-    await new Promise((resolve) => {
-      setTimeout(resolve, wait);
-      addEventListener("online", resolve, { once: true });
-    });
+    await pause(wait);
   }
+}
+
+/** Waits so long, or until the device is connected again. */
+function pause(ms) {
+  return new Promise((resolve) => {
+    const over = () => {
+      clearTimeout(late);
+      removeEventListener("online", over);
+      resolve();
+    };
+    const late = setTimeout(over, ms);
+    addEventListener("online", over);
+  });
 }
 
 /** Reads one stream to its end; returns `heard`, `lost`, `refused` or `ended`. */

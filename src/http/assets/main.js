@@ -8,6 +8,8 @@ import "./shell.js";
 const MODULES = {
   // name in `data-module` → its module, which exports `start(element)`.
   jobs: () => import("./jobs.js"),
+  review: () => import("./review.js"),
+  topic: () => import("./topic.js"),
   reader: () => import("./reader.js"),
 };
 

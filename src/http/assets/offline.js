@@ -14,11 +14,11 @@ addEventListener("install", (event) => {
 
 addEventListener("activate", (event) => {
   event.waitUntil((async () => {
+    await clients.claim();
     const old = (await caches.keys()).filter((it) => it.startsWith("/assets/") && it !== ASSETS);
     await Promise.all(old.map((it) => caches.delete(it)));
     // The request goes out while this worker wakes up: nothing is slower for it.
     await registration.navigationPreload?.enable();
-    await clients.claim();
   })());
 });
 

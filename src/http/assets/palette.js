@@ -11,6 +11,8 @@ let rows = [];
 let chosen = 0;
 let timer = 0;
 let asked = 0;
+/** What the rows that are shown were found for. */
+let shownFor = null;
 
 /** Opens it, with nothing typed. */
 export function open() {
@@ -53,9 +55,15 @@ function make() {
 function keydown(event) {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && rows.length) choose((chosen + step + rows.length) % rows.length);
-  else if (event.key === "Enter" && rows[chosen]) rows[chosen].querySelector("a").click();
+  else if (event.key === "Enter") go();
   else return;
   event.preventDefault();
+}
+
+/** Follows the chosen row; who types fast is not led by what was found for fewer letters. */
+async function go() {
+  if (shownFor !== field.value.trim()) await look();
+  rows[chosen]?.querySelector("a").click();
 }
 
 async function look() {
@@ -67,13 +75,14 @@ async function look() {
     query.length > 1 ? ask("/api/search", { query: beginning(query), limit: ROWS }) : [],
   ]);
   if (turn !== asked) return;
+  shownFor = query;
   for (const { path, open_topics: open } of documents) {
     found.push({ name: path, at: documentAt(path), sort: open ? `${open} open` : "Document" });
   }
   for (const hit of hits) {
     if (hit.kind === "source" && documents.some((it) => it.path === hit.source_path)) continue;
     found.push({
-      name: hit.title, at: hit.topic_id ? topicAt(hit) : documentAt(hit.source_path),
+      name: hit.title ?? hit.source_path, at: hit.topic_id ? topicAt(hit) : documentAt(hit.source_path),
       sort: { source: "Document", topic: "Topic" }[hit.kind] ?? "Message", pieces: hit.snippet,
     });
   }

@@ -48,6 +48,9 @@ class Reader {
     /** Whether the lines of the text are shown as they are: its notes are a plain list. */
     this.isLines = "text" in root.dataset;
     this.paint = new Paint();
+    // A browser that cannot unfold it by its sheet.
+    const contents = root.querySelector("#contents details");
+    if (contents && !CSS.supports("selector(::details-content)") && innerWidth > 1260) contents.open = true;
     this.bar();
     this.compose = new Compose(this);
     if (!this.isLines) root.classList.add("is-set");
@@ -77,8 +80,9 @@ class Reader {
   read() {
     const blocks = this.blocks();
     const isSame = this.aside.dataset.blob === this.blob;
-    this.notes = [...this.aside.querySelectorAll("li[data-topic]")].map((card) => {
-      const { topic, state, from, to } = card.dataset;
+    this.notes = [...this.aside.querySelectorAll("li[data-state]")].map((card) => {
+      const { state, from, to } = card.dataset;
+      const topic = card.id.slice("topic-".length);
       // Places are those of the text that the notes came with.
       const find = () => rangeOf(blocks, from, to);
       return { card, topic, state, find, range: from && isSame ? find() : null };
@@ -177,8 +181,8 @@ class Reader {
   }
 
   clicked(event) {
-    const card = event.target.closest("li[data-topic]");
-    if (card && !event.target.closest("a, button")) return this.activate(card.dataset.topic);
+    const card = event.target.closest("li[data-state]");
+    if (card && !event.target.closest("a, button")) return this.activate(card.id.slice("topic-".length));
     if (!this.text.contains(event.target) || event.target.closest("a, summary")) return;
     const image = event.target.closest("img");
     if (image && blockOf(image)) return this.compose.offerBlock(blockOf(image), image);
@@ -196,15 +200,14 @@ class Reader {
     for (const { card, topic, state } of this.notes) {
       if (!["rewritten", "ambiguous", "orphaned"].includes(state) || card.querySelector(".note-move")) continue;
       const title = card.querySelector(".note-title").textContent;
-      card.append(button(`Point at the words of “${title}”`, () => this.compose.reattach(topic, title), {
+      card.append(button(`Point at its words: “${title}”`, () => this.compose.reattach(topic, title), {
         text: "Point at its words", classes: "link note-move",
       }));
     }
   }
 
   hashed() {
-    const card = location.hash.startsWith("#topic-") && document.getElementById(location.hash.slice(1));
-    if (card?.dataset.topic) this.activate(card.dataset.topic);
+    if (location.hash.startsWith("#topic-")) this.activate(location.hash.slice("#topic-".length));
   }
 
   // --- what floats ---
@@ -225,7 +228,7 @@ class Reader {
     ];
     bar.append(this.list, ...this.steps);
     if (this.mayWrite) {
-      bar.append(button("Open a Topic", () => this.compose.begin(), { text: "Comment", draw: "note", classes: "bar-comment" }));
+      bar.append(button("Comment: open a Topic", () => this.compose.begin(), { text: "Comment", draw: "note", classes: "bar-comment" }));
     }
     this.barElement = bar;
     this.root.append(bar);

@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn code_has_classes_and_keeps_its_text() {
         let html = shown("fn main() { \"<b>\" } // x\n", "rust");
-        assert!(html.contains("<span class=\"hk\">fn</span>"), "{html}");
-        assert!(html.contains("<span class=\"hs\">&quot;&lt;b&gt;&quot;</span>"), "{html}");
+        assert!(html.contains("<span class=\"hk\">fn </span>"), "{html}");
+        assert!(html.contains("<span class=\"hs\">&quot;&lt;b&gt;&quot; </span>"), "{html}");
         assert!(html.ends_with("<span class=\"hc\">// x\n</span>"), "{html}");
         assert_eq!(shown("a < b", "no such language"), "a &lt; b");
         assert_eq!(shown("graph TD; a-->b", "mermaid"), "graph TD; a--&gt;b");

@@ -175,7 +175,8 @@ pub(in crate::http) fn bytes_between(
     };
     let (first, last) = (find(from)?, find(to)?);
     if from == to {
-        return Some(first.start..first.end);
+        let whole = text.get(first.start..first.end)?.trim_end();
+        return Some(first.start..first.start + whole.len());
     }
     Some(first.first_byte(text, from.unit)..last.last_byte(text, to.unit))
 }

@@ -12,8 +12,8 @@ use crate::http::markdown::{Block, Highlighter, Links, Rendered, render, with_ma
 /// The elements that may be written, and their attributes.
 const ELEMENTS: &str = "p h1 h2 h3 h4 h5 h6 blockquote div pre ul ol li table thead tbody tr th td \
     em strong del a span code sup img input hr br bdi";
-const ATTRIBUTES: &str = "id class href rel title data-b data-n data-lang data-code src alt loading \
-    decoding start type disabled checked aria-label tabindex role";
+const ATTRIBUTES: &str = "id class href rel title data-b data-n data-lang data-code src alt \
+    loading decoding start type disabled checked aria-label tabindex role";
 
 fn html(text: &str) -> String {
     render(text, &Links::of_document("docs/a.md")).html.to_string()
@@ -171,14 +171,14 @@ fn selected(text: &str, from: &str, to: &str) -> String {
 #[test]
 fn what_documents_use_is_shown() {
     let shown = html("# A *b*\n\n## A b\n\ntext `co<de` **x** ~~y~~ [l](b.md#c) <https://a.org>\n");
-    assert!(shown.starts_with("<h1 id=\"md-a-b\">A <em>b</em><a class=\"md-here\""), "{shown}");
+    assert!(shown.starts_with("<h1 id=\"md-a-b\">A <em>b</em></h1>"), "{shown}");
     assert!(shown.contains("<h2 id=\"md-a-b-1\">"), "{shown}");
     assert!(shown.contains("<code>co&lt;de</code> <strong>x</strong> <del>y</del> "), "{shown}");
     assert!(shown.contains("<a href=\"/d/docs/b.md#md-c\">l</a>"), "{shown}");
     assert!(shown.contains("<a href=\"https://a.org\" rel=\"noopener noreferrer nofollow\""));
     let shown = html("- [x] a\n- [ ] b\n  - c\n\n3. d\n\n| a | b |\n|:-:|--:|\n| 1 | 2 |\n");
     assert!(shown.contains("<li><input type=\"checkbox\" disabled checked aria-label=\"Done\">"));
-    assert!(shown.contains("<ol start=\"3\"><li><span>d</span></li></ol>"), "{shown}");
+    assert!(shown.contains("<ol start=\"3\"><li>d</li></ol>"), "{shown}");
     assert!(shown.contains("<th class=\"md-center\">a</th><th class=\"md-end\">b</th>"));
     assert!(shown.contains("</thead><tbody><tr><td class=\"md-center\">1</td>"), "{shown}");
     let shown = html("> [!WARNING]\n> w\n\na[^n] www https://b.org/c_d.\n\n[^n]: foot\n\n---\n");
@@ -274,7 +274,7 @@ fn deep_and_wide_texts_are_bounded() {
         let took = started.elapsed();
         let begin = &text[..text.floor_char_boundary(12)];
         assert!(took.as_millis() < 3_000, "{begin:?} took {took:?}");
-        let most = 40 * text.len() + 10_000;
+        let most = 80 * text.len() + 10_000;
         assert!(rendered.html.as_str().len() < most, "{begin:?} {}", rendered.html.as_str().len());
         check_parity(&text, &rendered);
     }
@@ -331,7 +331,8 @@ proptest! {
             .collect();
         prop_assume!(!shown.is_empty());
         let pick = |it: u16| shown[usize::from(it) % shown.len()];
-        let (start, last) = (pick(picks[0]).min(pick(picks[1])), pick(picks[0]).max(pick(picks[1])));
+        let (one, two) = (pick(picks[0]), pick(picks[1]));
+        let (start, last) = (one.min(two), one.max(two));
         let end = last + text[last..].chars().next().map_or(0, char::len_utf8);
         let range: Range<usize> = start..end;
         let (from, to) = points_of(&text, &rendered.blocks, &range).unwrap();

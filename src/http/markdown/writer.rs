@@ -20,6 +20,8 @@ const DEPTH_MAX: usize = 48;
 const EMPTY_CELLS_MAX: usize = 4_096;
 /// Longest name of a language that is shown, in bytes.
 const LANGUAGE_BYTES_MAX: usize = 24;
+/// Longest HTML of one text, in bytes: short marks can stand for long elements.
+const HTML_BYTES_MAX: usize = 16 * 1024 * 1024;
 const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
 
 pub(super) fn write(text: &str, links: &Links<'_>, is_mapped: bool) -> Rendered {
@@ -36,6 +38,10 @@ pub(super) fn write(text: &str, links: &Links<'_>, is_mapped: bool) -> Rendered 
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     for (event, range) in Parser::new_ext(body, options).into_offset_iter() {
         writer.event(event, range.start + shift..range.end + shift);
+        if writer.html.len() > HTML_BYTES_MAX {
+            writer.cut();
+            break;
+        }
     }
     writer.finish()
 }
@@ -112,6 +118,20 @@ impl<'t> Writer<'t> {
         }
     }
 
+    /// Ends what is open, and says that there is more.
+    fn cut(&mut self) {
+        (self.image, self.heading_text, self.code) = (None, None, None);
+        while self.inline > 0 {
+            self.close_inline();
+        }
+        self.end_leaf();
+        while !self.ends.is_empty() {
+            self.pop_element();
+        }
+        self.html
+            .push_str("<p class=\"empty\">The rest is too long to be shown; read its text.</p>");
+    }
+
     fn finish(mut self) -> Rendered {
         self.end_leaf();
         let blocks = if self.is_mapped { self.blocks } else { Vec::new() };
@@ -173,7 +193,7 @@ impl<'t> Writer<'t> {
                 self.open(
                     "<div class=\"md-table\" role=\"group\" aria-label=\"Table\" tabindex=\"0\">\
                      <table>",
-                    "</table></div>",
+                    "</tbody></table></div>",
                 );
                 self.table = Some(Table { alignments, column: 0, is_head: false });
             }
@@ -202,10 +222,10 @@ impl<'t> Writer<'t> {
             }
             TagEnd::Table => {
                 self.table = None;
-                self.html.push_str("</tbody>");
                 self.close();
             }
             TagEnd::FootnoteDefinition => self.close(),
+            TagEnd::Item => self.end_item(),
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.close_inline(),
             TagEnd::Link => {
                 self.close_inline();
@@ -286,7 +306,8 @@ impl<'t> Writer<'t> {
             return;
         };
         let shown = self.text.get(block.start..block.end).unwrap_or_default();
-        block.end = block.start + shown.trim_end().len();
+        let run_end = block.runs.last().map_or(0, |it| it.end);
+        block.end = run_end.max(block.start + shown.trim_end().len());
         let inner = self.html.split_off(html_from);
         self.html.push('<');
         self.html.push_str(name);
@@ -304,15 +325,30 @@ impl<'t> Writer<'t> {
         self.html.push('>');
     }
 
+    /// An item with nothing but text is the block of this text.
+    fn end_item(&mut self) {
+        self.flush();
+        let is_whole = self.ends.last() == Some(&"</li>");
+        if let Some(leaf) = self.leaf.as_mut().filter(|it| is_whole && it.is_tight)
+            && self.html[..leaf.html_from].ends_with("<li>")
+        {
+            let inner = self.html.split_off(leaf.html_from);
+            self.html.truncate(leaf.html_from - "<li>".len());
+            leaf.html_from = self.html.len();
+            leaf.name = "li";
+            self.html.push_str(&inner);
+            self.ends.pop();
+            self.ends.push("");
+        }
+        self.close();
+    }
+
     fn end_heading(&mut self, level: u8) {
         self.flush();
         let text = self.heading_text.take().unwrap_or_default().trim().to_owned();
         let Some(start) = self.leaf.as_ref().map(|it| it.block.start) else { return };
         if self.headings.len() < HEADINGS_MAX && !text.is_empty() {
             let id = self.unique(slug(&text));
-            self.html.push_str(&format!(
-                "<a class=\"md-here\" href=\"#{id}\" aria-label=\"Link to this heading\"></a>"
-            ));
             if let Some(leaf) = &mut self.leaf {
                 leaf.attributes = format!(" id=\"{id}\"");
             }

@@ -6,7 +6,7 @@
 
 pub(super) mod ansi;
 mod board;
-mod changes;
+mod difference;
 mod documents;
 mod form;
 mod frame;
@@ -20,9 +20,13 @@ mod passages;
 mod perspectives;
 mod proposals;
 mod reader;
+mod review;
 mod said;
 mod search;
 mod settings;
+mod starts;
+mod suggestion;
+mod thread;
 mod time;
 mod topics;
 mod trouble;
@@ -41,7 +45,7 @@ pub(super) use form::document_at;
 pub(super) use frame::Frame;
 pub(super) use icon::Icon;
 pub(super) use look::Look;
-pub(super) use visible::odd;
+pub(super) use visible::{Visible, odd};
 
 pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
     any_of([
@@ -53,6 +57,8 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         topics::routes(site),
         proposals::routes(site),
         board::routes(site),
+        review::routes(site),
+        thread::routes(site),
         jobs::routes(site),
     ])
 }

@@ -20,6 +20,7 @@ use crate::http::pages::words::State;
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, post, reply};
 use crate::people::Caller;
+use crate::script::Produces;
 
 const FORM_BODY_BYTES_MAX: usize = 64 * 1024;
 
@@ -109,12 +110,15 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([post("/perspectives", site, ask)])
 }
 
-/// Returns the views of a document, for the tabs above it. What is wrong with the folder of
-/// personas is not the document's fault: then it has none.
+/// Returns the views of a document, for the tabs above it: those that are there, and those that a
+/// kind of the site can make. What is wrong with the folder of personas is not the document's
+/// fault: then it has none.
 pub(super) async fn tabs(site: &Site, caller: &Caller, path: &SourcePath) -> Vec<Tab> {
     let found = flows::perspectives::list(site, caller, path).await;
     let found = found.and_then(read::<List<Tab>>);
-    found.map(|it| it.items).unwrap_or_else(|cause| {
+    let can_make = site.config.kinds.values().any(|it| it.produces == Some(Produces::Perspective));
+    let is_shown = |it: &Tab| can_make || it.created_at.is_some() || it.making.is_some();
+    found.map(|it| it.items.into_iter().filter(is_shown).collect()).unwrap_or_else(|cause| {
         warn!("no views of {path} are shown: {}", cause.chain());
         Vec::new()
     })

@@ -89,7 +89,6 @@ struct Notes<'p> {
 /// A Topic beside the text.
 struct Note<'p> {
     topic: &'p Topic,
-    number: usize,
     /// Where its words are shown.
     at: Option<(Point, Point)>,
     /// The line where they begin, and the address of that line.
@@ -166,14 +165,14 @@ fn notes<'p>(
 ) -> Notes<'p> {
     let mut notes =
         Notes { frame, source, live, placed: Vec::new(), global: Vec::new(), lost: Vec::new() };
-    for (at, topic) in source.topics.iter().enumerate() {
+    for topic in &source.topics {
         let place = passages::place(topic);
         let line = place.as_ref().map(|it| {
             let line = passages::line_of(&source.text, it.start);
             (line, passages::line_at(address, line))
         });
         let at_text = place.and_then(|it| points_of(&source.text, &rendered.blocks, &it));
-        let note = Note { topic, number: at + 1, at: at_text, line };
+        let note = Note { topic, at: at_text, line };
         if note.at.is_some() {
             notes.placed.push(note);
         } else if topic.anchor.is_none() {

@@ -1,10 +1,7 @@
-//! The settings: what is in force, what is wrong with the file on disk, people, tokens, and how this
-//! browser wants its pages.
-
-use std::collections::BTreeMap;
+//! The settings: what is in force, what is wrong with the file on disk, people, tokens, and how
+//! this browser wants its pages.
 
 use askama::Template;
-use camino::Utf8PathBuf;
 use hyper::header::SET_COOKIE;
 use serde::Deserialize;
 use serde_json::Value;
@@ -52,7 +49,7 @@ struct Config {
     version: String,
     digest: String,
     site: SiteFacts,
-    identity: BTreeMap<String, Value>,
+    identity: Identity,
     limits: Limits,
     kinds: Vec<Kind>,
     warnings: Vec<String>,
@@ -65,6 +62,12 @@ struct SiteFacts {
     root: String,
     listen: Value,
     sources: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Identity {
+    author_name: String,
+    author_email: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -236,9 +239,11 @@ fn works(site: &Site) -> People {
 
 /// Reads the script as a start would: for an admin, who may also have it run.
 async fn on_disk(site: &Site) -> Result<OnDisk> {
-    let path: Utf8PathBuf = site.config.script.clone();
+    let (path, wear) = (site.config.script.clone(), site.vm().wear().clone());
     let found = tokio::task::spawn_blocking(move || {
-        script::load(&path).map(|it| it.config.digest.clone()).map_err(|it| it.to_string())
+        script::load_again(&path, &wear)
+            .map(|it| it.config.digest.clone())
+            .map_err(|it| it.to_string())
     });
     let found = found
         .await

@@ -106,9 +106,10 @@ pub(super) struct Anchor {
     pub(super) heading_path: Vec<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct Placement {
     pub(super) state: String,
+    pub(super) blob: Option<String>,
     pub(super) start: Option<usize>,
     pub(super) end: Option<usize>,
 }
@@ -175,7 +176,7 @@ pub(super) struct ProposalView {
     pub(super) revisions: Vec<Revision>,
     pub(super) against: Option<Revision>,
     pub(super) text: String,
-    pub(super) diff: String,
+    pub(super) base_text: String,
     pub(super) fate: Vec<Fate>,
     pub(super) base: Base,
     pub(super) conflict: Option<Conflict>,
@@ -189,6 +190,7 @@ pub(super) struct ProposalView {
 pub(super) struct Revision {
     pub(super) id: String,
     pub(super) revision_number: i64,
+    pub(super) status: String,
 }
 
 /// What of the present document stands against a proposal.
@@ -206,7 +208,7 @@ pub(super) struct ConflictLines {
     pub(super) proposed: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct Fate {
     pub(super) topic_id: String,
     pub(super) title: String,

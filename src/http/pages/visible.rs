@@ -7,7 +7,7 @@ use askama::filters::{Escaper, Html, HtmlSafe};
 /// Text that shows what it holds: characters that cannot be seen, or that reorder what is seen, get
 /// a label. The label comes from the style sheet, so that copied text is still the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Visible(pub(super) String);
+pub(in crate::http) struct Visible(pub(in crate::http) String);
 
 impl HtmlSafe for Visible {}
 

@@ -224,6 +224,17 @@ pub(super) fn count(number: &i64, one: &str, many: &str) -> String {
     }
 }
 
+/// As [`count`], of what stands in memory.
+pub(super) fn count_of(number: usize, one: &str, many: &str) -> String {
+    count(&i64::try_from(number).unwrap_or(i64::MAX), one, many)
+}
+
+/// Returns the last lines of a text.
+pub(super) fn ending(text: &str, lines_max: usize) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(lines_max)..].join("\n")
+}
+
 /// Returns the first characters of a hash, enough to tell it from its neighbours.
 pub(super) fn short(hash: &str) -> &str {
     hash.get(..10).unwrap_or(hash)

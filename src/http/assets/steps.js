@@ -1,0 +1,16 @@
+// Small sums of the review and the thread, without a page.
+
+/** Returns the next place from 1 to `count`, beginning again at either end; 0 is none yet. */
+export function wrapped(at, by, count) {
+  if (at === 0) return by > 0 ? 1 : count;
+  return ((at - 1 + by + count) % count) + 1;
+}
+
+/** Returns a time as the server writes it: `40 s`, `3 min 5 s`, `2 h 1 min`. */
+export function span(ms) {
+  const s = Math.floor(ms / 1000);
+  if (s < 60) return `${s} s`;
+  const [min, h] = [Math.floor(s / 60), Math.floor(s / 3600)];
+  if (h > 0) return min % 60 ? `${h} h ${min % 60} min` : `${h} h`;
+  return s % 60 ? `${min} min ${s % 60} s` : `${min} min`;
+}

@@ -1,0 +1,69 @@
+// A thread: Ctrl-Enter sends, a draft survives, and a job that runs shows that it is alive.
+
+import { bind } from "./keys.js";
+import { span } from "./steps.js";
+
+const TICK_MS = 1_000;
+
+export function start(root) {
+  root.addEventListener("keydown", (event) => {
+    const area = event.target.closest("textarea");
+    if (!area || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    area.form.requestSubmit();
+  });
+  root.addEventListener("input", (event) => keep(event.target));
+  root.addEventListener("wb:swapped", () => mark(root));
+  restore(root);
+  mark(root);
+  const timer = setInterval(() => {
+    if (root.isConnected) tick(root);
+    else clearInterval(timer);
+  }, TICK_MS);
+  const composer = () => root.querySelector("form[data-composer] textarea");
+  bind("r", "Write a message", () => composer()?.focus(), { when: () => root.isConnected && composer() });
+}
+
+/** What is typed is kept in this tab until it is sent. */
+function keep(area) {
+  const name = area.closest("form[data-composer]")?.dataset.composer;
+  if (!name) return;
+  if (area.value) sessionStorage.setItem(`wb-draft-${name}`, area.value);
+  else sessionStorage.removeItem(`wb-draft-${name}`);
+}
+
+function restore(root) {
+  for (const form of root.querySelectorAll("form[data-composer]")) {
+    const name = `wb-draft-${form.dataset.composer}`;
+    const area = form.querySelector("textarea");
+    const draft = sessionStorage.getItem(name);
+    if (draft && !area.value) area.value = draft;
+    const forget = () => sessionStorage.removeItem(name);
+    form.addEventListener("reset", forget);
+    form.addEventListener("submit", () => { if (!form.matches("[data-inline]")) forget(); });
+  }
+}
+
+/** Remembers since when each job runs, by this browser's clock. */
+function mark(root) {
+  for (const card of root.querySelectorAll("[data-elapsed]")) {
+    if (card.dataset.seen === card.dataset.elapsed) continue;
+    card.dataset.seen = card.dataset.elapsed;
+    card.dataset.since = String(performance.now() - Number(card.dataset.elapsed));
+  }
+}
+
+function tick(root) {
+  for (const card of root.querySelectorAll("[data-since]")) {
+    if (!card.dataset.elapsed) continue;
+    const ms = performance.now() - Number(card.dataset.since);
+    const limit = Number(card.dataset.limit ?? 0);
+    const sentence = card.querySelector("[data-sentence]");
+    if (sentence) {
+      sentence.textContent = limit
+        ? `Running for ${span(ms)}, of at most ${span(limit)}.` : `Running for ${span(ms)}.`;
+    }
+    const bar = card.querySelector("progress");
+    if (bar) bar.value = ms;
+  }
+}

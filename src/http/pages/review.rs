@@ -1,0 +1,441 @@
+//! The review of a proposal: what asked for it, what it changes, what becomes of the rest, and the
+//! decision.
+
+use askama::Template;
+use serde::Deserialize;
+use serde_json::Value;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{BlobId, Error, JobId, ProposalId, Result, TopicId};
+use crate::documents::commit::{Trailers, commit_message};
+use crate::documents::proposal;
+use crate::flows::approve::ApproveRequest;
+use crate::flows::edit::EditRequest;
+use crate::flows::proposals::{ProposalAgainst, RejectRequest};
+use crate::flows::rework::ReworkRequest;
+use crate::flows::{self, Site};
+use crate::http::markdown::Html;
+use crate::http::pages::difference::{Difference, Reading};
+use crate::http::pages::passages::line_of;
+use crate::http::pages::suggestion::{self, Part};
+use crate::http::pages::thread::Said;
+use crate::http::pages::view::{Fate, Message, ProposalView, Revision, TopicView, read};
+use crate::http::pages::visible::Visible;
+use crate::http::pages::words::Tone;
+use crate::http::pages::{Frame, form, words};
+use crate::http::{Call, any_of, get, post, reply};
+use crate::people::Caller;
+
+/// A decision with a reason or a commit's subject.
+const DECISION_BODY_BYTES_MAX: usize = crate::base::limit::DECISION_BODY_BYTES_MAX;
+/// An edited text as a form.
+const EDIT_BODY_BYTES_MAX: usize = crate::base::limit::PROPOSAL_BODY_BYTES_MAX;
+/// Characters of a passage in the list of fates.
+const PASSAGE_CHARS_MAX: usize = 240;
+/// Messages of the thread that are shown from its end, beside its first.
+const MESSAGES_SHOWN: usize = 2;
+
+#[derive(Template)]
+#[template(path = "proposal.html")]
+struct ProposalPage {
+    frame: Frame,
+    view: ProposalView,
+    query: Query,
+    difference: Difference,
+    /// The rendered view, if it is asked for and the texts are not too large for it.
+    reading: Option<Reading>,
+    /// The beginning and the end of the thread.
+    asked: Vec<Said>,
+    /// How many messages stand between these.
+    left_out: usize,
+    quote: Option<String>,
+    maker: Option<Maker>,
+    fates: Vec<FateShown>,
+    subject: String,
+    /// What the agent says of it.
+    summary: Option<Html>,
+}
+
+/// What becomes of another Topic, and where.
+struct FateShown {
+    fate: Fate,
+    tone: Tone,
+    /// The line of the new text where its words are.
+    line: Option<usize>,
+    /// Its words afterwards, where they differ.
+    after: Option<String>,
+}
+
+/// The job that handed in a proposal.
+#[derive(Deserialize)]
+struct Maker {
+    id: String,
+    kind: String,
+    engine: Option<String>,
+    requested_by_name: String,
+    cost_usd: Option<f64>,
+    #[serde(default)]
+    usage: Value,
+}
+
+impl Maker {
+    /// Returns the name of the model, if its engine told it.
+    fn model(&self) -> Option<&str> {
+        self.usage.get("model")?.as_str()
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    /// The diff is against this revision instead of the base.
+    against: Option<String>,
+    /// Another revision that is asked for: its number.
+    to: Option<String>,
+    /// `split`, `unified` or `rendered`.
+    view: Option<String>,
+    /// The first row of a later part.
+    from: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Approve {
+    key: String,
+    text_digest: String,
+    base_source_sha: BlobId,
+    #[serde(default)]
+    subject: String,
+    #[serde(default)]
+    body: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reject {
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rework {
+    key: String,
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Edit {
+    key: String,
+    text_digest: String,
+    text: String,
+    /// Whether the change is only to be looked at.
+    preview: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "edit.html")]
+struct EditPage {
+    frame: Frame,
+    view: ProposalView,
+    text: String,
+    /// What the text would change, if that was asked for.
+    preview: Option<Difference>,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/proposals/{id}", site, show),
+        post("/proposals/{id}/approve", site, approve),
+        post("/proposals/{id}/reject", site, reject),
+        post("/proposals/{id}/rework", site, rework),
+        get("/proposals/{id}/edit", site, edit_form),
+        post("/proposals/{id}/edit", site, edit),
+    ])
+}
+
+impl ProposalPage {
+    /// Returns the address of this page, seen in another way.
+    fn seen(&self, view: &str) -> String {
+        let path = format!("/proposals/{}", self.view.proposal.id);
+        form::address(&path, &[("against", self.query.against.as_deref()), ("view", Some(view))])
+    }
+
+    /// Returns the address of the next part of a long difference.
+    fn next_part(&self) -> Option<String> {
+        let next = self.difference.next?.to_string();
+        let path = format!("/proposals/{}", self.view.proposal.id);
+        let query = [
+            ("against", self.query.against.as_deref()),
+            ("view", self.query.view.as_deref()),
+            ("from", Some(next.as_str())),
+        ];
+        Some(form::address(&path, &query))
+    }
+
+    /// Returns what the parts of the page that follow events follow.
+    fn live(&self) -> String {
+        let it = &self.view.proposal;
+        let source = form::source_subject(&it.source_path);
+        let job = it.job_id.as_ref().map(|it| format!(" job:{it}")).unwrap_or_default();
+        format!("proposal:{} topic:{} {source}{job}", it.id, self.view.topic.id)
+    }
+
+    fn messages_between(&self) -> String {
+        words::count_of(self.left_out, "message", "messages")
+    }
+
+    fn mode(&self) -> &str {
+        match self.query.view.as_deref() {
+            Some("rendered") if self.reading.is_some() => "rendered",
+            Some("split") => "split",
+            Some("unified") => "unified",
+            _ => "auto",
+        }
+    }
+
+    fn changes(&self) -> usize {
+        self.reading.as_ref().map_or(self.difference.changes, |it| it.changes)
+    }
+
+    /// Returns whether a person can still decide about it.
+    fn is_undecided(&self) -> bool {
+        matches!(self.view.proposal.status.as_str(), "open" | "stale")
+    }
+
+    /// Returns how many other Topics have such a fate.
+    fn fated(&self, tone: Tone) -> usize {
+        self.fates.iter().filter(|it| it.tone == tone).count()
+    }
+
+    /// Returns the revision right before this one.
+    fn before(&self) -> Option<&Revision> {
+        let number = self.view.proposal.revision_number;
+        self.view
+            .revisions
+            .iter()
+            .filter(|it| it.revision_number < number)
+            .max_by_key(|it| it.revision_number)
+    }
+}
+
+async fn show(site: Site, call: Call) -> Result<Response> {
+    let (frame, caller) = Frame::of(&site, &call, "/proposals")?;
+    let id: ProposalId = call.param("id")?;
+    let mut query: Query = call.query()?;
+    query.against = query.against.filter(|it| it != "base" && !it.is_empty());
+    let asked = ProposalAgainst { against: query.against.clone() };
+    let view: ProposalView = read(flows::proposals::show(&site, &caller, &id, asked).await?)?;
+    let to = query.to.take().and_then(|it| it.parse::<i64>().ok());
+    let other = view.revisions.iter().find(|it| Some(it.revision_number) == to);
+    if let Some(other) = other.filter(|it| it.id != view.proposal.id) {
+        let to = format!("/proposals/{}", other.id);
+        let own = other.revision_number.to_string();
+        let against = query.against.as_deref().filter(|it| *it != own);
+        let kept = [("against", against), ("view", query.view.as_deref())];
+        return reply::see_other(&form::address(&to, &kept));
+    }
+    let old = match &view.against {
+        None => view.base_text.clone(),
+        Some(earlier) => {
+            let earlier: ProposalId = earlier.id.parse()?;
+            site.store.read(move |c| proposal::text(c, &earlier)).await?
+        }
+    };
+    let topic: TopicId = view.topic.id.parse()?;
+    let thread: TopicView = read(flows::topics::show(&site, &caller, &topic).await?)?;
+    let quote = view.topic.anchor.as_ref().map(|it| it.quote.clone());
+    let (asked, left_out) = excerpt(thread.messages);
+    let path = view.proposal.source_path.clone();
+    let asked = asked.into_iter().map(|it| Said::of(it, &path, quote.as_deref())).collect();
+    let summary = view.proposal.summary.as_deref();
+    let summary = summary.map(|it| suggestion::written("summary", it, &path));
+    let maker = maker(&site, &caller, view.proposal.job_id.as_deref()).await?;
+    let is_rendered = query.view.as_deref() == Some("rendered");
+    let (new, from) = (view.text.clone(), query.from.unwrap_or(0));
+    let (difference, reading) = compared(old, new, from, is_rendered).await?;
+    let fates = view.fate.iter().map(|it| fate(it, &view.text)).collect();
+    reply::page(&ProposalPage {
+        difference,
+        reading,
+        quote,
+        subject: subject(&view)?,
+        summary,
+        frame,
+        query,
+        asked,
+        left_out,
+        maker,
+        fates,
+        view,
+    })
+}
+
+/// Compares two texts where it holds nobody up: large ones take their time.
+async fn compared(
+    old: String,
+    new: String,
+    from: usize,
+    is_rendered: bool,
+) -> Result<(Difference, Option<Reading>)> {
+    let work = tokio::task::spawn_blocking(move || {
+        let reading = if is_rendered { Reading::of(&old, &new) } else { None };
+        (Difference::of(&old, &new, from), reading)
+    });
+    work.await.map_err(|cause| Error::internal("comparing two texts failed").source(cause))
+}
+
+/// Returns the first and the last messages of a thread, and how many are between them.
+fn excerpt(messages: Vec<Message>) -> (Vec<Message>, usize) {
+    let last = messages.len().saturating_sub(MESSAGES_SHOWN).max(1);
+    let left_out = last - 1;
+    let all = messages.into_iter().enumerate();
+    (all.filter(|(at, _)| *at == 0 || *at >= last).map(|(_, it)| it).collect(), left_out)
+}
+
+async fn maker(site: &Site, caller: &Caller, job: Option<&str>) -> Result<Option<Maker>> {
+    let Some(job) = job else { return Ok(None) };
+    let job: JobId = job.parse()?;
+    Ok(Some(read(flows::jobs::show(site, caller, &job).await?)?))
+}
+
+/// Returns the subject that the commit gets if nobody gives one.
+fn subject(view: &ProposalView) -> Result<String> {
+    let trailers = Trailers { editors: &[], approver: "nobody", topics: &[] };
+    let message = commit_message(&view.topic.title, None, None, &trailers)?;
+    Ok(message.lines().next().unwrap_or_default().to_owned())
+}
+
+fn fate(it: &Fate, text: &str) -> FateShown {
+    let place = it.after.as_ref().and_then(|it| Some(it.start?..it.end?));
+    let words = place.as_ref().and_then(|it| text.get(it.clone()));
+    FateShown {
+        fate: it.clone(),
+        tone: words::fate_state(it).0,
+        line: place.as_ref().filter(|it| !it.is_empty()).map(|it| line_of(text, it.start)),
+        after: words
+            .filter(|words| **words != it.quote)
+            .map(|it| words::beginning(it, PASSAGE_CHARS_MAX)),
+    }
+}
+
+async fn approve(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (Approve, _) = call.form_with_digest(DECISION_BODY_BYTES_MAX).await?;
+    let key = call.key_of_form(sent.key, digest)?;
+    let (id, caller): (ProposalId, _) = (call.param("id")?, call.caller()?);
+    let request = ApproveRequest {
+        text_digest: sent.text_digest,
+        base_source_sha: sent.base_source_sha,
+        subject: form::optional(&sent.subject),
+        body: form::optional(&sent.body),
+    };
+    let at = format!("/proposals/{id}");
+    let typed = [request.subject.clone(), request.body.clone()].into_iter().flatten();
+    let typed = Some(typed.collect::<Vec<_>>().join("\n\n")).filter(|it| !it.is_empty());
+    let done = flows::approve::approve(&site, &caller, &id, request, Some(key)).await;
+    form::answer(done, |_| at.clone(), at.clone(), typed)
+}
+
+async fn reject(site: Site, mut call: Call) -> Result<Response> {
+    let sent: Reject = call.form(DECISION_BODY_BYTES_MAX).await?;
+    let (id, caller): (ProposalId, _) = (call.param("id")?, call.caller()?);
+    let reason = form::text(&sent.reason).trim().to_owned();
+    let request = RejectRequest { reason: reason.clone() };
+    let done = flows::proposals::reject(&site, &caller, &id, request).await;
+    let at = format!("/proposals/{id}");
+    form::answer(done, |_| at.clone(), at.clone(), Some(reason))
+}
+
+async fn rework(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (Rework, _) = call.form_with_digest(DECISION_BODY_BYTES_MAX).await?;
+    let key = call.key_of_form(sent.key, digest)?;
+    let (id, caller): (ProposalId, _) = (call.param("id")?, call.caller()?);
+    let reason = form::text(&sent.reason).trim().to_owned();
+    let request = ReworkRequest { reason: reason.clone() };
+    let asked = flows::rework::ask(&site, &caller, &id, request, Some(key)).await;
+    let to = |it: Value| format!("/jobs/{}", it["job_id"].as_str().unwrap_or_default());
+    form::answer(asked, to, format!("/proposals/{id}"), Some(reason))
+}
+
+async fn edit_form(site: Site, call: Call) -> Result<Response> {
+    let (frame, caller) = Frame::of(&site, &call, "/proposals")?;
+    let id: ProposalId = call.param("id")?;
+    let shown = flows::proposals::show(&site, &caller, &id, ProposalAgainst::default()).await?;
+    let view: ProposalView = read(shown)?;
+    LineEnds::of(&view.text)?;
+    reply::page(&EditPage { frame, text: view.text.clone(), view, preview: None })
+}
+
+async fn edit(site: Site, mut call: Call) -> Result<Response> {
+    let (frame, caller) = Frame::of(&site, &call, "/proposals")?;
+    let (sent, digest): (Edit, _) = call.form_with_digest(EDIT_BODY_BYTES_MAX).await?;
+    let key = call.key_of_form(sent.key, digest)?;
+    let id: ProposalId = call.param("id")?;
+    let typed = form::text(&sent.text);
+    let back = format!("/proposals/{id}");
+    let shown = async {
+        let shown = flows::proposals::show(&site, &caller, &id, ProposalAgainst::default()).await?;
+        let view: ProposalView = read(shown)?;
+        let text = LineEnds::of(&view.text)?.put(&typed);
+        Ok::<_, Error>((view, text))
+    };
+    let (view, text) = match shown.await {
+        Ok(shown) => shown,
+        Err(cause) => {
+            return form::answer(Err(cause), |()| back.clone(), back.clone(), Some(typed));
+        }
+    };
+    if sent.preview.is_some() {
+        let preview = Some(Difference::of(&view.base_text, &text, 0));
+        return reply::page(&EditPage { frame, view, text, preview });
+    }
+    let request = EditRequest { text, text_digest: sent.text_digest, summary: None };
+    let edited = flows::edit::edit(&site, &caller, &id, request, Some(key)).await;
+    let to = |it: crate::documents::Proposal| format!("/proposals/{}", it.id);
+    form::answer(edited, to, back, Some(typed))
+}
+
+/// The line ends of a text. A browser sends every one as `\r\n`, whatever it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineEnds {
+    Lf,
+    CrLf,
+}
+
+impl LineEnds {
+    /// Refuses a text that a browser would not give back as it was.
+    fn of(text: &str) -> Result<LineEnds> {
+        let (all, pairs) = (text.matches('\n').count(), text.matches("\r\n").count());
+        match (text.matches('\r').count() == pairs, pairs) {
+            (true, 0) => Ok(LineEnds::Lf),
+            (true, pairs) if pairs == all => Ok(LineEnds::CrLf),
+            _ => Err(Error::conflict("mixed_line_ends", "the text has line ends of several sorts")
+                .hint("edit it on the command line: wiki-browser proposal edit ID < FILE")),
+        }
+    }
+
+    fn put(self, text: &str) -> String {
+        match self {
+            LineEnds::Lf => text.to_owned(),
+            LineEnds::CrLf => text.replace('\n', "\r\n"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edited_text_keeps_its_line_ends() {
+        for (text, ends) in [("a\nb", LineEnds::Lf), ("", LineEnds::Lf), ("a\r\n", LineEnds::CrLf)]
+        {
+            assert_eq!(LineEnds::of(text).unwrap(), ends);
+            assert_eq!(ends.put(&form::text(text)), text);
+        }
+        for mixed in ["a\nb\r\n", "a\rb\n", "a\r\nb\r", "\r"] {
+            assert_eq!(LineEnds::of(mixed).unwrap_err().code_str(), "mixed_line_ends");
+        }
+    }
+}

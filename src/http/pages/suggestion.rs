@@ -1,0 +1,114 @@
+//! Messages of a thread: their text, and the suggestions in it as small differences.
+
+use crate::http::markdown::{self, Html, Links};
+use crate::http::pages::difference::Difference;
+
+/// Longest fence that is looked for.
+const FENCE_MIN: usize = 3;
+/// Most suggestions of one message that are shown as such.
+const SUGGESTIONS_MAX: usize = 20;
+
+/// A part of a message.
+pub(super) enum Part {
+    /// What somebody wrote, as Markdown.
+    Text(Html),
+    /// Words that somebody suggests instead of those that the Topic is about.
+    Suggestion(Box<Difference>),
+}
+
+/// Returns text as Markdown, with links as in a document; `name` tells it from others on its page.
+pub(super) fn written(name: &str, text: &str, document: &str) -> Html {
+    let prefix = format!("md-{name}-");
+    markdown::render(text, &Links::of_document(document).with_prefix(&prefix)).html
+}
+
+/// Splits a message about a document. A suggestion is compared with the words of the Topic;
+/// without any it is text.
+pub(super) fn parts(name: &str, body: &str, document: &str, words: Option<&str>) -> Vec<Part> {
+    let text = |number: usize, text: &str| {
+        Part::Text(written(&format!("{name}-{number}"), text, document))
+    };
+    let Some(words) = words else { return vec![text(0, body)] };
+    let (mut parts, mut plain_from, mut count) = (Vec::new(), 0, 0);
+    for (range, inner) in suggestions(body).into_iter().take(SUGGESTIONS_MAX) {
+        let plain = &body[plain_from..range.start];
+        if !plain.trim().is_empty() {
+            parts.push(text(count, plain));
+        }
+        count += 1;
+        let name = format!("{name}-{count}-");
+        // Compared as lines: that words end without a line break is nothing to be told.
+        let line = |text: &str| format!("{}\n", text.trim_end_matches('\n'));
+        let made = Difference::named(&name, &line(words), &line(&inner), 0);
+        parts.push(Part::Suggestion(Box::new(made)));
+        plain_from = range.end;
+    }
+    let plain = &body[plain_from..];
+    if parts.is_empty() || !plain.trim().is_empty() {
+        parts.push(text(count, plain));
+    }
+    parts
+}
+
+/// Returns the fenced blocks of a message that are suggestions: where they stand, and what is in
+/// them.
+fn suggestions(body: &str) -> Vec<(std::ops::Range<usize>, String)> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    let mut open: Option<(usize, usize, bool, String)> = None;
+    for line in body.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let bare = line.trim();
+        let ticks = bare.bytes().take_while(|it| *it == b'`').count();
+        match &mut open {
+            None if ticks >= FENCE_MIN && !bare[ticks..].contains('`') => {
+                let is_ours = bare[ticks..].trim() == "suggestion";
+                open = Some((start, ticks, is_ours, String::new()));
+            }
+            None => {}
+            Some((_, fence, ..)) if ticks >= *fence && bare.len() == ticks => {
+                if let Some((from, _, true, inner)) = open.take() {
+                    found.push((from..at, inner));
+                }
+            }
+            Some((.., inner)) => inner.push_str(line),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(body: &str, words: Option<&str>) -> Vec<String> {
+        let show = |it: Part| match it {
+            Part::Text(html) => html.to_string().trim().to_owned(),
+            Part::Suggestion(it) => format!("+{} -{}", it.added, it.removed),
+        };
+        parts("m1", body, "docs/a.md", words).into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn a_suggestion_is_compared_with_the_words() {
+        let body = "Better:\n\n```suggestion\nThe new words.\n```\n\nYes?";
+        assert_eq!(shown(body, Some("The old words.")), ["<p>Better:</p>", "+1 -1", "<p>Yes?</p>"]);
+        assert_eq!(shown(body, None).len(), 1);
+        assert_eq!(shown("plain", Some("x")), ["<p>plain</p>"]);
+        assert_eq!(shown("", Some("x")), [""]);
+    }
+
+    #[test]
+    fn what_is_no_suggestion_stays_text() {
+        for body in [
+            "```suggestion\nnever closed",
+            "```rust\n```suggestion\nx\n```",
+            "````\n```suggestion\nx\n```\n````",
+            "``suggestion\nx\n``",
+        ] {
+            assert!(shown(body, Some("w")).iter().all(|it| it.starts_with('<')), "{body}");
+        }
+        let longer = "````suggestion\n```\ncode\n```\n````";
+        assert_eq!(shown(longer, Some("w")), ["+3 -1"]);
+    }
+}

@@ -1,0 +1,290 @@
+//! A Topic: its words where they stand, the thread, the jobs that work on it, and its forms.
+
+use askama::Template;
+use serde::Deserialize;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{Millis, Result, SourcePath, TopicId};
+use crate::documents::{Selection, TopicStatus, placement};
+use crate::flows::reattach::ReattachRequest;
+use crate::flows::topics::{MessageRequest, ReasonRequest, TopicQuery};
+use crate::flows::{self, Site};
+use crate::http::pages::holder::{self, Holder};
+use crate::http::pages::passages::{self, line_of};
+use crate::http::pages::starts::{self, Start};
+use crate::http::pages::suggestion::{self, Part};
+use crate::http::pages::view::{Job, List, Message, Placement, Topic, TopicView, read};
+use crate::http::pages::visible::Visible;
+use crate::http::pages::{Frame, form, words};
+use crate::http::{Call, any_of, get, post, reply};
+
+/// A message, a quote and its surroundings as a form: every byte may be escaped by three.
+const TOPIC_BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
+/// Most other Topics of a document that are offered beside one.
+const OTHERS_SHOWN: u32 = 50;
+/// Text shown around the words of a Topic, in characters on either side.
+const AROUND_CHARS_MAX: usize = 320;
+/// Longest passage that is shown whole, in characters.
+const WORDS_CHARS_MAX: usize = 4_000;
+/// Earlier places that are shown.
+const PLACES_SHOWN: usize = 10;
+/// Jobs that are shown beside those that have not ended.
+const ENDED_SHOWN: usize = 4;
+
+#[derive(Template)]
+#[template(path = "topic.html")]
+struct TopicPage {
+    frame: Frame,
+    view: TopicView,
+    passage: Option<Passage>,
+    /// Where its words were in earlier versions, newest first.
+    places: Vec<Placement>,
+    messages: Vec<Said>,
+    jobs: Vec<Worked>,
+    more_jobs: usize,
+    kinds: Vec<Start>,
+    /// The job that has to end before another one of the document is started.
+    holder: Option<Holder>,
+    /// The other open Topics of its document.
+    others: Vec<Topic>,
+}
+
+impl TopicPage {
+    /// Returns what the parts of the page that follow events follow.
+    fn live(&self) -> String {
+        let topic = &self.view.topic;
+        format!("topic:{} {}", topic.id, form::source_subject(&topic.source_path))
+    }
+
+    /// Returns whether the words that stand there are others than those that were marked.
+    fn is_reworded(&self) -> bool {
+        let placement = self.view.topic.placement.as_ref();
+        let is_other = placement.is_some_and(|it| !matches!(&*it.state, "exact" | "shifted"));
+        is_other && self.passage.is_some()
+    }
+}
+
+/// The words of a Topic with what stands around them.
+struct Passage {
+    before: Visible,
+    words: Visible,
+    after: Visible,
+    line: usize,
+}
+
+/// A message as it is shown.
+pub(super) struct Said {
+    pub(super) message: Message,
+    pub(super) parts: Vec<Part>,
+}
+
+impl Said {
+    /// Shows a message of a Topic on some words.
+    pub(super) fn of(message: Message, document: &str, words: Option<&str>) -> Said {
+        let name = format!("m{}", message.sequence);
+        Said { parts: suggestion::parts(&name, &message.body, document, words), message }
+    }
+}
+
+/// A job as it is shown in the thread's place.
+struct Worked {
+    job: Job,
+    sentence: String,
+    elapsed_ms: Option<i64>,
+    /// The end of what it printed when it failed.
+    tail: Option<String>,
+}
+
+impl Worked {
+    fn of(job: Job, now: Millis) -> Worked {
+        let is_bad = matches!(job.status.as_str(), "failed" | "timed_out");
+        let tail = job.error_tail.as_ref().filter(|it| is_bad && !it.trim().is_empty());
+        Worked {
+            sentence: words::job_sentence(&job, now),
+            elapsed_ms: words::elapsed_ms(&job, now),
+            tail: tail.map(|it| words::ending(it, 12)),
+            job,
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        matches!(self.job.status.as_str(), "failed" | "timed_out")
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewMessage {
+    key: String,
+    body: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewPlace {
+    quote: String,
+    #[serde(default)]
+    prefix: String,
+    #[serde(default)]
+    suffix: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Why {
+    #[serde(default)]
+    reason: String,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/topics/{id}", site, show),
+        post("/topics/{id}/messages", site, message),
+        post("/topics/{id}/jobs", site, starts::start),
+        post("/topics/{id}/anchor", site, reattach),
+        post("/topics/{id}/discard", site, async |site, call| {
+            set_status(site, call, TopicStatus::Discarded).await
+        }),
+        post("/topics/{id}/reopen", site, async |site, call| {
+            set_status(site, call, TopicStatus::Open).await
+        }),
+    ])
+}
+
+/// Returns the address of a Topic.
+pub(super) fn at(id: &TopicId) -> String {
+    format!("/topics/{id}")
+}
+
+async fn show(site: Site, call: Call) -> Result<Response> {
+    let (frame, caller) = Frame::of(&site, &call, "/topics")?;
+    let id: TopicId = call.param("id")?;
+    let mut view: TopicView = read(flows::topics::show(&site, &caller, &id).await?)?;
+    let path: SourcePath = view.topic.source_path.parse()?;
+    // A document that is gone, or that cannot be shown, leaves the quote.
+    let text = site.repo.present(&path).await.map_or_else(|_| String::new(), |(_, text)| text);
+    let passage = passages::place(&view.topic).and_then(|it| passage(&text, it));
+    let placed = passages::place(&view.topic).and_then(|it| text.get(it).map(str::to_owned));
+    let anchored = placed.or_else(|| view.topic.anchor.as_ref().map(|it| it.quote.clone()));
+    let found = std::mem::take(&mut view.jobs);
+    let shown = found.iter().filter(|it| it.is_active()).count() + ENDED_SHOWN;
+    let more_jobs = found.len().saturating_sub(shown);
+    let mut jobs: Vec<Job> = found;
+    jobs.sort_by_key(|it| !it.is_active());
+    let jobs = jobs.into_iter().take(shown).map(|it| Worked::of(it, frame.now())).collect();
+    let messages = std::mem::take(&mut view.messages);
+    let messages =
+        messages.into_iter().map(|it| Said::of(it, path.as_str(), anchored.as_deref())).collect();
+    let holder = holder::of(&site, &caller, &path).await?;
+    let query = TopicQuery {
+        source_path: Some(path),
+        status: Some(TopicStatus::Open.to_string()),
+        limit: Some(OTHERS_SHOWN),
+        ..TopicQuery::default()
+    };
+    let others: List<Topic> = read(flows::topics::list(&site, &caller, query).await?)?;
+    let others: Vec<Topic> = others.items.into_iter().filter(|it| it.id != view.topic.id).collect();
+    let mut places: Vec<Placement> =
+        read(site.store.read(move |c| placement::history(c, &id)).await?)?;
+    places.reverse();
+    places.truncate(PLACES_SHOWN);
+    reply::page(&TopicPage {
+        kinds: starts::starts(&site, &others).await,
+        holder,
+        messages,
+        frame,
+        view,
+        passage,
+        places,
+        jobs,
+        more_jobs,
+        others,
+    })
+}
+
+/// Cuts the words of a Topic out of the text, with what stands around them.
+fn passage(text: &str, range: std::ops::Range<usize>) -> Option<Passage> {
+    let (before, words, after) =
+        (text.get(..range.start)?, text.get(range.clone())?, text.get(range.end..)?);
+    // The rest of its paragraph; of a long one what is near.
+    let start = before.rfind("\n\n").map_or(0, |it| it + 2);
+    let cut = before.char_indices().rev().nth(AROUND_CHARS_MAX).map_or(0, |(at, _)| at);
+    let mut lead = &before[start.max(cut)..];
+    let is_cut = cut > start;
+    if is_cut {
+        lead = lead.find(' ').map_or(lead, |it| &lead[it + 1..]);
+    }
+    let mark = if is_cut { "… " } else { "" };
+    let after = after.find("\n\n").map_or(after, |end| &after[..end]);
+    Some(Passage {
+        before: Visible(format!("{mark}{lead}")),
+        words: Visible(words::beginning(words, WORDS_CHARS_MAX)),
+        after: Visible(words::beginning(after.trim_end(), AROUND_CHARS_MAX)),
+        line: line_of(text, range.start),
+    })
+}
+
+async fn message(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (NewMessage, _) = call.form_with_digest(TOPIC_BODY_BYTES_MAX).await?;
+    let key = call.key_of_form(sent.key, digest)?;
+    let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
+    let body = form::text(&sent.body);
+    let request = MessageRequest { body: body.clone() };
+    let made = flows::topics::post_message(&site, &caller, &id, request, Some(key)).await;
+    let to = |it: crate::documents::Message| format!("{}#message-{}", at(&id), it.sequence);
+    form::answer(made, to, at(&id), Some(body))
+}
+
+async fn reattach(site: Site, mut call: Call) -> Result<Response> {
+    let sent: NewPlace = call.form(2 * TOPIC_BODY_BYTES_MAX).await?;
+    let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
+    let quote = form::text(&sent.quote).trim_matches('\n').to_owned();
+    let request = |quote: String| ReattachRequest {
+        selection: Selection::Words {
+            blob: None,
+            quote,
+            prefix: form::text(&sent.prefix),
+            suffix: form::text(&sent.suffix),
+        },
+        reason: None,
+    };
+    let done = flows::reattach::reattach(&site, &caller, &id, request(quote.clone())).await;
+    let done = match done {
+        // As when a Topic is opened: a document with `\r\n` has it with these.
+        Err(cause) if cause.code_str() == "quote_not_found" && quote.contains('\n') => {
+            let again = request(quote.replace('\n', "\r\n"));
+            flows::reattach::reattach(&site, &caller, &id, again).await
+        }
+        done => done,
+    };
+    form::answer(done, |_| at(&id), at(&id), Some(quote))
+}
+
+async fn set_status(site: Site, mut call: Call, to: TopicStatus) -> Result<Response> {
+    let sent: Why = call.form(TOPIC_BODY_BYTES_MAX).await?;
+    let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
+    let reason = form::optional(&sent.reason);
+    let request = ReasonRequest { reason: reason.clone() };
+    let done = match to {
+        TopicStatus::Open => flows::topics::reopen(&site, &caller, &id, request).await,
+        _ => flows::topics::discard(&site, &caller, &id, request).await.map(|it| it.topic),
+    };
+    form::answer(done, |_| at(&id), at(&id), reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_shown_with_what_stands_around_them() {
+        let text = format!("# Head\n\n{}before the words after it\n\nOther\n", "long ".repeat(200));
+        let start = text.find("the words").unwrap();
+        let found = passage(&text, start..start + 9).unwrap();
+        assert_eq!((found.words.0.as_str(), found.line), ("the words", 3));
+        assert!(found.before.0.starts_with("… long long") && found.before.0.ends_with("before "));
+        assert_eq!(found.after.0, " after it");
+        assert!(passage("ü", 1..2).is_none(), "not within a character");
+    }
+}

@@ -1,0 +1,137 @@
+// Every page for everybody: nothing serious that axe finds in either theme, all of it by keyboard,
+// and the whole flow without a script.
+
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+import { PHONE, serve, visitor } from "./harness.mjs";
+import { live, pages, richSite } from "./rich.mjs";
+
+const AXE = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+/** What looks like another page of the list. */
+const ALIKE = ["documents", "orphan", "approved", "rejected", "superseded", "nothing", "search", "prompt"];
+const WELL = "guide/cleaning-the-well.md";
+
+/** Returns what axe finds that keeps people out, as lines. */
+async function findings(page, options = {}) {
+  await page.evaluate(AXE);
+  const { violations, passes } = await page.evaluate((it) => window.axe.run(document, it), options);
+  assert.ok(passes.length > 0, "axe has looked");
+  const serious = violations.filter((it) => ["serious", "critical"].includes(it.impact));
+  return serious.flatMap(({ id, nodes }) => nodes.slice(0, 3).map((it) => `${id}: ${it.html.slice(0, 160)} ${it.any[0]?.message ?? ""}`));
+}
+
+test("axe finds nothing serious on any page, in both themes, on a desk and on a phone", async (t) => {
+  const site = richSite();
+  t.after(() => site.close());
+  await site.start();
+  const all = pages(await live(site));
+  const found = [];
+  const visit = async (options, run) => {
+    const ada = await visitor(t, site, options);
+    const page = await ada.context.newPage();
+    for (const [name, address] of Object.entries(all)) {
+      if (run && ALIKE.includes(name)) continue;
+      await page.goto(address);
+      for (const line of await findings(page, run)) found.push(`${name} (${options.theme}): ${line}`);
+    }
+  };
+  const contrast = { runOnly: ["color-contrast", "target-size"] };
+  // A dark page has the same elements: what is different are its colours, on a phone its places.
+  await Promise.all([
+    visit({ theme: "light" }),
+    visit({ theme: "dark" }, contrast),
+    visit({ theme: "light", viewport: PHONE, touch: true }, contrast),
+  ]);
+  assert.deepEqual([...new Set(found)], []);
+});
+
+test("everything around the pages is done by keyboard alone", async (t) => {
+  const site = await serve(t, { files: { "well/clean.md": "# Well\n\nBrush it.\n" } });
+  const ada = await visitor(t, site);
+  const page = await ada.openLive("/");
+  const press = (...keys) => keys.reduce((done, it) => done.then(() => page.keyboard.press(it)), Promise.resolve());
+  const focused = () => page.evaluate(() => document.activeElement.textContent.trim());
+  await press("Tab");
+  assert.equal(await focused(), "Skip to the text");
+  await press("Enter", "?");
+  await page.getByRole("heading", { name: "Shortcuts" }).waitFor();
+  await press("Escape", "g", "d");
+  await page.waitForURL(`${site.origin}/d`);
+  await press("/");
+  await page.getByRole("combobox").waitFor();
+  await page.keyboard.type("clean");
+  await page.locator(".palette-row", { hasText: "well/clean.md" }).waitFor();
+  await press("Enter");
+  await page.waitForURL(`${site.origin}/d/well/clean.md`);
+  // Letters are letters where somebody writes.
+  await page.goto("/search");
+  await page.locator("input[name=query]").focus();
+  await page.keyboard.type("gd?/");
+  assert.equal(await page.locator("input[name=query]").inputValue(), "gd?/");
+  await press("Control+k");
+  await page.getByRole("combobox").waitFor();
+  await press("Escape");
+  // The menu, and signing out.
+  await page.locator(".menu summary").focus();
+  await press("Enter", "Tab", "Tab", "Enter");
+  await page.getByRole("heading", { name: "Sign in first" }).waitFor();
+});
+
+test("shortcuts and the theme are kept by the browser, and nothing flashes", async (t) => {
+  const site = await serve(t);
+  const ada = await visitor(t, site);
+  const page = await ada.open("/settings");
+  await page.getByLabel("Dark").check();
+  await page.getByLabel("Single keys are shortcuts").uncheck();
+  await page.getByRole("button", { name: "Keep this" }).click();
+  await page.locator("html[data-theme=dark][data-keys=off]").waitFor();
+  const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const dark = await paper();
+  await page.keyboard.press("?");
+  await page.goto("/");
+  assert.equal(await paper(), dark);
+  assert.equal(await page.locator("dialog[open]").count(), 0);
+  // It is in the first bytes, not put there by a script; error pages and those outside have it too.
+  for (const address of ["/d", "/no/such/page"]) {
+    assert.match(await (await page.request.get(address)).text(), /<html[^>]* data-theme="dark"/);
+  }
+});
+
+test("a token is shown once, works, and stops when it is revoked", async (t) => {
+  const site = await serve(t);
+  const ada = await visitor(t, site);
+  const page = await ada.open("/settings");
+  await page.getByLabel("Name of a new token").fill("calendar");
+  await page.getByRole("button", { name: "Create token" }).click();
+  const token = await page.locator(".secret code").textContent();
+  const ask = () => fetch(`${site.origin}/api/me`, { headers: { authorization: `Bearer ${token}` } });
+  assert.equal((await ask()).status, 200);
+  await page.goto("/settings");
+  assert.ok(!(await page.content()).includes(token));
+  await page.getByRole("button", { name: "Revoke calendar" }).click();
+  await page.getByRole("cell", { name: "Revoked" }).waitFor();
+  assert.equal((await ask()).status, 401);
+});
+
+test("reading, commenting and approving need no script", async (t) => {
+  const site = await serve(t, { files: { [WELL]: "# Well\n\nThe mud is heavy.\n" } }, (it) => {
+    it.topicKind("incorporate", `sed 's/heavy/light/' "$root/$path" | propose --summary 'Lighter mud'`);
+  });
+  const ada = await visitor(t, site, { script: false });
+  const page = await ada.open(`/d/${WELL}`);
+  await page.getByText("The mud is heavy").first().waitFor();
+  const id = await site.topic(WELL, "mud is heavy", "Is it?");
+  await page.goto(`/topics/${id}`);
+  await page.locator(`form[action="/topics/${id}/messages"] textarea`).fill("It is light when it is dry.");
+  await page.locator(`form[action="/topics/${id}/messages"] button[type=submit]`).click();
+  await page.getByText("It is light when it is dry.").waitFor();
+  const proposal = await site.proposal("incorporate", id);
+  await page.goto("/");
+  await page.locator(`a[href="/proposals/${proposal}"]`).first().click();
+  await page.locator(`form[action="/proposals/${proposal}/approve"] button[type=submit]`).first().click();
+  await page.waitForURL(`${site.origin}/proposals/${proposal}`);
+  assert.match(site.read(WELL), /mud is light/);
+  assert.match(site.git("log", "-1", "--format=%B"), /Approved-by: ada/);
+});

@@ -1,0 +1,177 @@
+// The review: two people at once, a base that moves under it, by keyboard alone, without scripts.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PHONE, isLive, serve, until, visitor as visitorOf } from "./harness.mjs";
+
+/** The server ends before the browser does: that nobody answers then is no fault. */
+const visitor = (t, site, options) =>
+  visitorOf(t, site, { ...options, allow: [/net::ERR_CONNECTION_REFUSED/] });
+
+const PLAN = `# Plan
+
+We build the bridge in May, if it does not rain.
+
+- rain stops the work
+- steel comes late
+
+${Array.from({ length: 30 }, (_, i) => `Paragraph ${i} stays as it is.`).join("\n\n")}
+
+The ferry goes until then.
+`;
+const REWRITE = `sed -e 's/in May/in June/' -e 's/until then/until the bridge stands/' "$root/$path" \
+| propose --summary "Moves it to June"`;
+
+async function begin(t, shell = REWRITE, more = () => {}) {
+  const site = await serve(t, { files: { "plan.md": PLAN } }, (it) => {
+    it.topicKind("rewrite", shell);
+    more(it);
+  });
+  const topic = await site.topic("plan.md", "in May", "Could it be June?");
+  return { site, topic };
+}
+
+test("a change is asked for, made, reviewed and approved, and who else looks sees it", async (t) => {
+  const { site, topic } = await begin(t);
+  const ada = await visitor(t, site);
+  const page = await ada.openLive(`/topics/${topic}`);
+  await page.getByLabel("Your message").fill("Please.");
+  await page.getByLabel("Your message").press("Control+Enter");
+  await page.locator("#message-2").getByText("Please.").waitFor();
+  await page.getByRole("button", { name: "Start “rewrite”" }).click();
+  await page.locator(".th-job").getByRole("link", { name: "Look at the proposal" }).click();
+  await page.locator(".rl-changed ins").first().waitFor();
+  const address = new URL(page.url()).pathname;
+  const other = await (await visitor(t, site)).openLive(address);
+  await isLive(page);
+  // Both have the question open; one answers.
+  await other.locator("[data-open=approve]").click();
+  await other.getByLabel("Subject of the commit").fill("Mine, typed for long");
+  await page.locator("[data-open=approve]").click();
+  await page.getByLabel("Subject of the commit").fill("June it is");
+  await page.getByRole("button", { name: "Approve and commit" }).click();
+  await page.locator(".rv-banner-good").waitFor();
+  assert.equal(site.git("log", "-1", "--format=%s"), "June it is");
+  await other.locator("#p-head .rv-banner-good").waitFor();
+  await other.locator("dialog .form-refusal").getByText("meanwhile").waitFor();
+  assert.ok(await other.getByRole("button", { name: "Approve and commit" }).isDisabled());
+  assert.equal(await other.getByLabel("Subject of the commit").inputValue(), "Mine, typed for long");
+  await other.getByRole("button", { name: "Not now" }).click();
+  assert.equal(await other.locator("[data-open=approve]").count(), 0);
+  assert.equal(site.git("rev-list", "--count", "HEAD"), "2");
+});
+
+test("a base that moves is seen while the page is open", async (t) => {
+  const { site, topic } = await begin(t);
+  const id = await site.proposal("rewrite", topic);
+  const page = await (await visitor(t, site)).openLive(`/proposals/${id}`);
+  await page.locator("[data-open=approve]").waitFor();
+  site.write("plan.md", PLAN.replace("in May", "in April"));
+  site.commit("by hand");
+  await page.locator(".rv-banner-bad").getByText("in the same lines").waitFor();
+  await page.locator("[data-open=approve]").waitFor({ state: "detached" });
+  // Elsewhere in the text: it is merged, and that is another revision.
+  const two = await begin(t);
+  const first = await two.site.proposal("rewrite", two.topic);
+  const tab = await (await visitor(t, two.site)).openLive(`/proposals/${first}`);
+  two.site.write("plan.md", PLAN.replace("Paragraph 12 stays", "Paragraph 12 is new"));
+  two.site.commit("by hand");
+  await tab.locator(".rv-banner-waiting").getByText("a later revision").click();
+  await tab.getByText("Merged with what the document has become since").waitFor();
+});
+
+test("a review by keyboard alone", async (t) => {
+  const { site, topic } = await begin(t);
+  const id = await site.proposal("rewrite", topic);
+  const page = await (await visitor(t, site)).openLive(`/proposals/${id}`);
+  await page.keyboard.press("n");
+  await page.locator(".rv-count", { hasText: "Change 1 of 2" }).waitFor();
+  await page.keyboard.press("n");
+  const focused = () => page.evaluate(() => document.activeElement.dataset.change);
+  assert.equal(await focused(), "2");
+  await page.keyboard.press("p");
+  assert.equal(await focused(), "1");
+  await page.keyboard.press("x");
+  const dialog = page.getByRole("dialog");
+  await dialog.waitFor();
+  await page.keyboard.type("nxa are letters here");
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  await page.keyboard.press("r");
+  assert.equal(await dialog.getByLabel("What should be different").inputValue(), "");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("x");
+  assert.equal(await dialog.getByLabel("Why it should not be taken").inputValue(), "nxa are letters here");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("a");
+  await page.keyboard.press("Enter");
+  await page.locator(".rv-banner-good").waitFor();
+  assert.match(site.read("plan.md"), /in June/);
+});
+
+test("everything by links and forms, without a script", async (t) => {
+  const { site, topic } = await begin(t);
+  const page = await (await visitor(t, site, { script: false })).open(`/topics/${topic}`);
+  await page.getByLabel("Your message").fill("By a form");
+  await page.getByRole("button", { name: "Add the message" }).click();
+  await page.getByText("By a form").waitFor();
+  await page.getByRole("button", { name: "Start “rewrite”" }).click();
+  await until("the job has ended", async () => {
+    await page.goto(`/topics/${topic}`);
+    return page.getByRole("link", { name: "Look at the proposal" }).count();
+  });
+  await page.getByRole("link", { name: "Look at the proposal" }).first().click();
+  await page.getByRole("link", { name: "As it reads" }).click();
+  await page.locator(".rd-block del").first().waitFor();
+  await page.getByRole("link", { name: "Edit the text before it is approved" }).click();
+  const text = PLAN.replace("in May", "in late June");
+  await page.getByLabel("The whole text").fill(text);
+  await page.getByRole("button", { name: "Show what it changes" }).click();
+  await page.locator(".rl-changed ins").getByText("late June").waitFor();
+  assert.equal(await page.getByLabel("The whole text").inputValue(), text);
+  await page.getByRole("button", { name: "Keep the edited text" }).click();
+  await page.getByText("Edited by").waitFor();
+  await page.getByLabel("Subject of the commit").fill("By hand and agent");
+  await page.getByRole("button", { name: "Approve and commit" }).click();
+  await page.locator(".rv-banner-good").waitFor();
+  assert.equal(site.read("plan.md"), text);
+});
+
+test("a phone shows one column and decides with a thumb; a job that fails says why", async (t) => {
+  const { site, topic } = await begin(t, REWRITE, (it) => {
+    it.topicKind("broken", "echo 'no <b>model</b>' >&2; exit 3");
+    it.topicKind("slow", "sleep 30");
+  });
+  const id = await site.proposal("rewrite", topic);
+  const phone = await visitor(t, site, { viewport: PHONE, touch: true, theme: "dark" });
+  const page = await phone.openLive(`/proposals/${id}`);
+  const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+  assert.ok(await fits(), "nothing is wider than the screen");
+  const [old, now] = await page.locator(".rl-changed .rl-cell").evaluateAll((all) =>
+    all.slice(0, 2).map((it) => it.getBoundingClientRect().left));
+  assert.equal(old, now, "one below the other");
+  // At hand, and nothing lies over it.
+  await page.locator("[data-open=approve]").tap({ timeout: 3_000 });
+  await page.getByRole("button", { name: "Not now" }).tap();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  for (const it of await page.locator("#p-bar .button:visible").all()) {
+    assert.ok((await it.boundingBox()).height >= 44);
+  }
+  await page.goto(`/topics/${topic}`);
+  assert.ok(await fits());
+  await isLive(page);
+  const job = await site.job("broken", { topic_id: topic, replace_proposals: true });
+  await site.status(job);
+  const card = page.locator(`#job-${job}`);
+  await card.getByText("no <b>model</b>").waitFor();
+  await card.getByRole("button", { name: "Try again" }).waitFor();
+  const slow = await site.job("slow", { topic_id: topic, replace_proposals: true });
+  await site.status(slow, "running");
+  await page.getByText("Until it has ended no other can be started here").waitFor();
+  assert.ok(await page.getByRole("button", { name: "Start “rewrite”" }).isDisabled());
+  await page.locator(`#job-${slow}`).getByRole("button", { name: "Cancel" }).click();
+  await page.waitForURL(/\/jobs\//);
+  await site.status(slow);
+  await page.goto(`/topics/${topic}`);
+  assert.ok(await page.getByRole("button", { name: "Start “rewrite”" }).isEnabled());
+});

@@ -16,7 +16,7 @@ pub fn check(config: &Config, path: &str) -> Vec<Diagnostic> {
         Diagnostic::warning("engine-missing", message)
             .in_file(engine.at.file.clone(), engine.at.line, line)
             .at_column(engine.at.column, ENGINE_WORD)
-            .note(format!("serve refuses to start: {hint}"))
+            .note(format!("serve and reload refuse it: {hint}"))
     };
     Engines::missing(config, path).into_iter().map(warn).collect()
 }

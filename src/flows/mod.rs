@@ -12,6 +12,7 @@ pub mod backup;
 pub mod board;
 mod called_off;
 pub mod changes;
+pub mod check;
 pub mod config;
 pub mod doctor;
 pub mod edit;

@@ -362,7 +362,8 @@ impl<'a> Builder<'a> {
             };
             let kind = builder.build();
             if self.findings.errors() == errors {
-                lint::kind(&kind, &checked, engines.get(&kind.engine), limits, &mut self.findings);
+                let engine = engines.get(&kind.engine);
+                lint::kind((&kind, &checked, engine), limits, self.draft, &mut self.findings);
             }
             kinds.entry(kind.name.clone()).or_insert(kind);
         }

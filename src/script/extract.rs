@@ -155,12 +155,14 @@ pub(crate) fn check(
     findings: &mut Findings,
 ) -> Checked {
     let mut values = BTreeMap::new();
-    let mut misspelt: Vec<&str> = Vec::new();
     for (name, node) in &table.fields {
         let Some(field) = fields.iter().find(|field| field.name == name) else {
             let message = format!("{title} has no field `{}`", name.escape_debug());
             let note = suggestion(name, fields.iter().map(|field| field.name));
-            misspelt.extend(nearest(name, fields.iter().map(|field| field.name)));
+            // One mistake is one finding: a misspelt field is not missing as well.
+            if let Some(meant) = nearest(name, fields.iter().map(|field| field.name)) {
+                values.entry(meant).or_insert((Given::Wrong, Some(node.spot.clone())));
+            }
             findings.add(Diagnostic::error("unknown-field", message).at(&node.spot).note(note));
             continue;
         };
@@ -173,8 +175,7 @@ pub(crate) fn check(
         findings.add(Diagnostic::error("unknown-field", message).at(&item.spot).note(note));
     }
     for field in fields.iter().filter(|field| !values.contains_key(field.name)) {
-        // One mistake is one finding: a misspelt field is not missing as well.
-        if field.is_required && !misspelt.contains(&field.name) {
+        if field.is_required {
             let nil = table.nils.iter().find(|(name, _)| name == field.name);
             let finding = match nil {
                 Some((_, at)) => {

@@ -108,10 +108,9 @@ impl Lint<'_> {
 
 /// Looks at one kind that is right.
 pub(crate) fn kind(
-    kind: &Kind,
-    checked: &Checked,
-    engine: Option<&Engine>,
+    (kind, checked, engine): (&Kind, &Checked, Option<&Engine>),
     limits: &Limits,
+    draft: &Draft,
     findings: &mut Findings,
 ) {
     let title = format!("kind \"{}\"", kind.name);
@@ -119,7 +118,7 @@ pub(crate) fn kind(
         let message = format!("`{field}` of {title} has no effect");
         findings.add(Diagnostic::warning("shadowed", message).at(checked.spot(field)).note(why));
     }
-    inputs(&title, kind, checked, findings);
+    inputs(&title, kind, checked, draft, findings);
 }
 
 /// Returns the fields that another one leaves without effect, and why.
@@ -157,7 +156,7 @@ fn shadowed(
 }
 
 /// An input that no template shows, and a skill of which no agent is told.
-fn inputs(title: &str, kind: &Kind, checked: &Checked, findings: &mut Findings) {
+fn inputs(title: &str, kind: &Kind, checked: &Checked, draft: &Draft, findings: &mut Findings) {
     let Prompt::Template(template) = &kind.prompt else { return };
     if template.is_empty() {
         return;
@@ -176,7 +175,7 @@ fn inputs(title: &str, kind: &Kind, checked: &Checked, findings: &mut Findings) 
     let Some(Given::Inputs(given)) = checked.given("inputs") else { return };
     for input in kind.inputs.iter().filter(|it| !shown.contains(it.name.as_str())) {
         let Some(place) = given.iter().find(|it| it.name == input.name) else { continue };
-        if has_other_use(kind, input) {
+        if has_other_use(kind, input) || is_read_later(draft, &input.name) {
             continue;
         }
         let message = format!("the prompt of {title} never uses input `{}`", input.name);
@@ -193,6 +192,12 @@ fn inputs(title: &str, kind: &Kind, checked: &Checked, findings: &mut Findings) 
             findings.add(finding.note("it has a `default`: leave one of them out"));
         }
     }
+}
+
+/// Whether a handler reads an input of a job: as far as the text tells.
+fn is_read_later(draft: &Draft, name: &str) -> bool {
+    let read = format!("inputs.{name}");
+    !draft.handlers.is_empty() && draft.files.iter().any(|it| it.text.contains(&read))
 }
 
 /// Whether an input serves the lane, another input, a function of the kind, or what the job must

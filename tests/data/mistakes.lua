@@ -24,3 +24,25 @@ wb.on("job_finished", function(event)
 end)
 wb.log.fatal("x") -- finds undefined-field
 print(wb.input.topc()) -- finds undefined-field
+wb.kind "q" { about = "a", engine = "e", timeout = "5m", retry = "5m" } -- finds assign-type-mismatch
+wb.kind "r" {
+  about = "a", engine = "e", timeout = "5m",
+  verify = function(job)
+    return job.produced.txt -- finds undefined-field
+  end,
+}
+wb.schedule "s" { every = "1h" } -- finds missing-fields
+wb.schedule "t" { every = "1h", missed = "never", enqueue = { kind = "k" } } -- finds assign-type-mismatch
+wb.schedule "u" {
+  every = "1h",
+  enqueue = function(time)
+    wb.log.info(time.plannd) -- finds undefined-field
+    wb.enqueue { kind = "k", priority = "high" } -- finds assign-type-mismatch
+    wb.log.info(wb.date.add(time.planned, 7)) -- finds param-type-mismatch
+  end,
+}
+wb.enqeue { kind = "k" } -- finds undefined-field
+wb.on("script_failed", function(event)
+  wb.log.info("%s", event.data.mesage) -- finds undefined-field
+end)
+wb.engine "g" { type = "process", command = { "cat" }, env = { A = 1 } } -- finds assign-type-mismatch

@@ -88,7 +88,7 @@ fn g26_a_broken_script_never_replaces_a_working_one() {
             "local e = { type = \"process\", command = { \"/no/such\" }, prompt = \"stdin\" }\n\
              wb.engine \"e\" (e)\n\
              wb.kind \"x\" { about = \"X\", engine = \"e\", timeout = \"5m\", prompt = \"p\" }",
-            "reload",
+            "engine-missing",
         ),
     ] {
         bench.write("wiki-browser.lua", format!("{good}\n{bad}\n"));

@@ -105,6 +105,35 @@ fn a_wrong_value_is_told_with_a_right_one() {
 }
 
 #[test]
+fn a_wrong_schedule_or_callback_is_told_with_a_right_one() {
+    for (more, expected, note) in [
+        ("retry = \"5m\"", "6:1 wrong-type", "write retry = function(job)"),
+        ("verify = true", "6:1 wrong-type", "write verify = function(job)"),
+        ("lane = 5", "6:1 wrong-type", "must be a line of text or a function"),
+    ] {
+        told(&kind(more), &[expected], &[note]);
+    }
+    for (fields, expected, note) in [
+        ("every = \"1h\"", "7:1 missing-field", "write enqueue = { kind = "),
+        ("enqueue = { kind = \"k\" }", "7:1 missing-field", "write every = \"1h\" or at"),
+        ("every = 60, enqueue = { kind = \"k\" }", "7:19 bad-duration", "write \"60s\""),
+        (
+            "evry = \"1h\", enqueue = { kind = \"k\" }",
+            "7:19 unknown-field",
+            "did you mean `every`?",
+        ),
+        ("at = \"7:30\", enqueue = { kind = \"k\" }", "7:19 bad-time", "write \"07:30\""),
+        ("every = \"1h\", enqueue = { kind = \"j\" }", "7:33 unknown-kind", "names no kind: `j`"),
+        ("every = \"1h\", enqueue = \"k\"", "7:33 wrong-type", "write enqueue = { kind = "),
+    ] {
+        let rest = format!("{}wb.schedule \"s\" {{ {fields} }}\n", kind(""));
+        told(&rest, &[expected], &[note]);
+    }
+    told("wb.enqeue {}\n", &["4:4 unknown-function"], &["did you mean `enqueue`?"]);
+    told("wb.secret.enw \"A\"\n", &["4:11 unknown-function"], &["did you mean `env`?"]);
+}
+
+#[test]
 fn a_table_that_is_made_elsewhere_has_the_nearest_place() {
     let made = format!(
         "{ENGINE}local spec = {{ about = \"a\", engine = \"e\", timeout = \"1m\", \
@@ -187,6 +216,9 @@ fn warnings_are_about_what_is_hardly_meant() {
     for (more, expected) in [
         ("inputs = { a = wb.input.line() }", &["6:12 unused-input"][..]),
         ("inputs = { a = wb.input.line() }, lane = \"a\"", &[]),
+        ("inputs = { a = wb.input.line() }, lane = function(i) return \"l=\" .. i.a end", &[]),
+        ("inputs = { a = wb.input.line() }, verify = function() return true end", &[]),
+        ("inputs = { a = wb.input.line() }, retry = function() return \"5m\" end", &[]),
         (
             "inputs = { a = wb.input.source(), b = wb.input.blob { from = \"a\" } }",
             &["6:35 unused-input"],
@@ -204,6 +236,17 @@ fn warnings_are_about_what_is_hardly_meant() {
         let loaded = Site::with_head(&kind(more)).loaded();
         assert_eq!(brief(&loaded.warnings), expected, "{more}");
     }
+    // What a handler reads is used, and a function may give a lane any name.
+    let (input, limits) =
+        ("inputs = { a = wb.input.line() }", "wb.limits { lanes = { any = 1 } }\n");
+    let handler = "wb.on(\"job_finished\", function(e) wb.log.info(e.job.inputs.a) end)\n";
+    let read = Site::with_head(&format!("{}{handler}", kind(input))).loaded();
+    assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+    let named = Site::with_head(&format!("{limits}{}", kind(input)));
+    assert_eq!(brief(&named.loaded().warnings), ["4:23 unused", "7:12 unused-input"]);
+    let lane = "lane = function() return \"any=1\" end";
+    let any = Site::with_head(&format!("{limits}{}", kind(lane))).loaded();
+    assert!(any.warnings.is_empty(), "{:?}", any.warnings);
     // What is built in is there without a block; a block that no kind uses is a choice.
     let builtin = format!("{}wb.engine \"suggestions\" {{ type = \"builtin\" }}\n", kind(""));
     assert!(Site::with_head(&builtin).loaded().warnings.is_empty());

@@ -59,7 +59,7 @@
 ---@field not_before? string Before this time it does not start.
 ---@field retry_at? string When its provider takes more, if it said so.
 ---@field retry_of? string The job that this one repeats.
----@field lane? string `INPUT=VALUE`: jobs of one lane do not run at once.
+---@field lane? string `NAME=VALUE`: jobs of one lane do not run at once.
 ---@field priority integer Higher starts earlier.
 ---@field requested_by string Who asked for it.
 ---@field cancelled_by? string Who cancelled it.

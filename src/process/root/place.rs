@@ -71,8 +71,8 @@ impl Root {
         Some(meta.ctime().saturating_mul(1_000).saturating_add(meta.ctime_nsec() / 1_000_000))
     }
 
-    /// Returns the names in a folder below the root, or with `.` in the root, in no order. A name that
-    /// is not UTF-8 has replacement characters in it. The folder may not be a link.
+    /// Returns the names in a folder below the root, or with `.` in the root, in no order. A name
+    /// that is not UTF-8 has replacement characters in it. The folder may not be a link.
     ///
     /// # Errors
     /// As [`Root::read_relative`]; `too_large` if there are more than `names_max`.

@@ -186,7 +186,7 @@ const JOB: Record = Record {
         maybe("not_before", "Before this time it does not start."),
         maybe("retry_at", "When its provider takes more, if it said so."),
         maybe("retry_of", "The job that this one repeats."),
-        maybe("lane", "`INPUT=VALUE`: jobs of one lane do not run at once."),
+        maybe("lane", "`NAME=VALUE`: jobs of one lane do not run at once."),
         number("priority", "Higher starts earlier."),
         text("requested_by", "Who asked for it."),
         maybe("cancelled_by", "Who cancelled it."),

@@ -26,6 +26,7 @@ use tracing::{error, info, warn};
 
 use crate::base::{Clock, Context, Error, ErrorKind, Finding, Ids, Result, fault};
 use crate::documents::Repo;
+use crate::flows::check::Purpose;
 use crate::flows::doctor::{Patient, Surroundings};
 use crate::flows::metrics::Meter;
 use crate::flows::{self, Site, Works};
@@ -35,7 +36,7 @@ use crate::http::{
 use crate::jobs::{self, Engines, Generation, Generations, Queue, Setup, TokenState};
 use crate::people::{self, LoginCodes, Person};
 use crate::process::{self, Cgroups, Children, FileLock};
-use crate::script::{self, Config, Loaded};
+use crate::script::{Config, Loaded, Wear};
 use crate::store::{self, MIGRATIONS, Store, Writer};
 
 pub use logs::LogFormat;
@@ -64,7 +65,8 @@ const SHUTDOWN_SLACK: Duration = Duration::from_millis(900);
 /// Serves a site until it is told to stop. `say` tells the operator where to look, once it serves.
 pub fn serve(script: &Utf8Path, options: ServeOptions, say: impl FnOnce(&str)) -> ExitCode {
     logs::start(options.log);
-    let loaded = match script::load(script) {
+    // The programs of engines are looked up when the data folder is open, in `build`.
+    let loaded = match flows::check::check(script, &Wear::default(), "", Purpose::Start) {
         Ok(loaded) => loaded,
         Err(report) => {
             error!("cannot serve: the script has {}", report.summary());

@@ -15,8 +15,10 @@ use crate::cli::commands::search::SearchArgs;
 use crate::cli::commands::source::SourceCommand;
 use crate::cli::commands::token::TokenCommand;
 use crate::cli::commands::topic::TopicCommand;
+use crate::cli::commands::types::TypesArgs;
 use crate::cli::commands::usage::{EngineCommand, UsageArgs};
 use crate::cli::init::InitArgs;
+use crate::cli::new::NewCommand;
 use crate::cli::screen::Color;
 
 /// Heading of what every command takes.
@@ -25,6 +27,7 @@ const HEADING: &str = "Site and output";
 const AFTER_HELP: &str = "\
 A first site:
   wiki-browser init                     in a git repository: writes wiki-browser.lua and skills/
+  wiki-browser new kind answer          adds a sort of job: a block of the script, and a skill
   wiki-browser check                    reads the script and says what is wrong with it
   wiki-browser serve                    serves the site and prints a link to log in with
 
@@ -82,8 +85,13 @@ WB_LOG=debug logs more. docs/operations.md says how to run it as a service.")]
     Serve(ServeFlags),
     /// Make a site in a git repository: the script, the skills and an example persona
     Init(InitArgs),
+    /// Add a kind with its skill, or a persona
+    #[command(subcommand)]
+    New(NewCommand),
     /// Read the script and say what is wrong with it
     Check(CheckArgs),
+    /// Write what an editor needs to complete and check the script
+    Types(TypesArgs),
     /// Look at this machine: which guarantees hold here, with advice
     #[command(after_help = "\
 Exits 0 if a site can work here, 1 if something must be mended. Warnings alone are fine. It needs no

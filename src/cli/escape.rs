@@ -44,6 +44,20 @@ fn is_harmful(c: char) -> bool {
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Returns a Lua text with this value.
+pub(super) fn lua(text: &str) -> String {
+    let mut lua = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => lua.extend(['\\', c]),
+            c if c.is_control() => lua.extend(format!("\\u{{{:x}}}", u32::from(c)).chars()),
+            c => lua.push(c),
+        }
+    }
+    lua.push('"');
+    lua
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,11 +2,14 @@
 
 pub mod agent;
 mod args;
+mod ask;
 mod commands;
 mod escape;
 mod field;
 mod init;
 mod input;
+mod new;
+mod plan;
 mod screen;
 mod short_id;
 mod table;

@@ -122,6 +122,12 @@ impl Screen {
         written(writeln!(out, "{text}").and_then(|()| out.flush()))
     }
 
+    /// Prints the beginning of a line in which a person answers.
+    pub(super) fn prompt(&self, text: &str) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        written(write!(out, "{text}").and_then(|()| out.flush()))
+    }
+
     /// Prints a text as it is into a pipe or file, and made harmless on a terminal.
     pub(super) fn raw(&self, text: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();

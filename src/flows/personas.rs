@@ -137,12 +137,28 @@ fn read_file(root: &Root, file: &str) -> Result<String> {
     read(root, name)
 }
 
+/// Returns whether a text can be the name of a persona.
+pub fn is_name(name: &str) -> bool {
+    is_persona_name(name)
+}
+
+/// Refuses a text that would be no file of this persona.
+///
+/// # Errors
+/// `invalid` with code `bad_persona`.
+pub fn judge(name: &str, text: &str) -> Result<()> {
+    parse_persona(name, text).map(drop).map_err(|it| refusal(name, &it))
+}
+
+/// The code of what is wrong with a persona.
+pub(in crate::flows) const BAD: &str = "bad-persona";
+
 /// Looks at all personas beside a script; nothing is wrong if there are none.
 pub fn check(folder: &Utf8Path) -> Vec<Diagnostic> {
     let names = Root::open(folder).and_then(|root| Ok((names(&root)?, root)));
     let (names, root) = match names {
         Ok(found) => found,
-        Err(cause) => return vec![Diagnostic::error("bad-persona", cause.chain())],
+        Err(cause) => return vec![Diagnostic::error(BAD, cause.chain())],
     };
     let mut findings = Vec::new();
     for file in names {
@@ -153,14 +169,14 @@ pub fn check(folder: &Utf8Path) -> Vec<Diagnostic> {
         let text = match read_file(&root, &file) {
             Ok(text) => text,
             Err(cause) => {
-                let finding = Diagnostic::error("bad-persona", cause.message());
+                let finding = Diagnostic::error(BAD, cause.message());
                 findings.push(finding.note(cause.hint_str().unwrap_or_default()));
                 continue;
             }
         };
         if let Err(fault) = parse_persona(name, &text) {
             let line = text.lines().nth(fault.line.saturating_sub(1) as usize);
-            let finding = Diagnostic::error("bad-persona", fault.message);
+            let finding = Diagnostic::error(BAD, fault.message);
             findings.push(finding.in_file(path_of(name), fault.line, line).note(fault.hint));
         }
     }

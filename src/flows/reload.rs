@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 use tracing::{error, info, warn};
 
 use crate::base::{Actor, Context, Error, ErrorKind, Event, EventKind, Millis, Result, fault};
+use crate::flows::check::{self, Purpose};
 use crate::flows::{Site, personas, relay, schedules};
 use crate::jobs::{self, BELL, Engines, Generation};
-use crate::script::{self, Config, Diagnostic, Loaded, ScriptFile, Severity};
+use crate::script::{Config, Diagnostic, Loaded, ScriptFile, Severity};
 use crate::store::Tx;
 
 pub use difference::Difference;
@@ -211,23 +212,22 @@ async fn read(
         trouble(cause.message().to_owned(), vec![error])
     };
     let file = path.file_name().unwrap_or("the script").to_owned();
-    let loading = tokio::task::spawn_blocking(move || script::load_again(&path, &wear)).await;
-    let loaded = match loading {
+    let programs = site.script.0.path.clone();
+    let judge = move || check::check(&path, &wear, &programs, Purpose::Reload);
+    let loaded = match tokio::task::spawn_blocking(judge).await {
         Ok(Ok(loaded)) => loaded,
         Ok(Err(report)) => {
-            return Err(trouble(format!("{file} has {}", report.summary()), report.errors));
+            let is_persona = |it: &Diagnostic| it.code == personas::BAD;
+            let summary = match report.errors.iter().all(is_persona) {
+                true => format!("the personas have {}", report.summary()),
+                false => format!("{file} has {}", report.summary()),
+            };
+            return Err(trouble(summary, report.errors));
         }
         Err(cause) => {
             return Err(wrong(&Error::internal("loading the script panicked").source(cause)));
         }
     };
-    let folder = loaded.config.folder.clone();
-    let errors = tokio::task::spawn_blocking(move || personas::check(&folder)).await;
-    let errors = errors
-        .map_err(|cause| wrong(&Error::internal("reading the personas panicked").source(cause)))?;
-    if !errors.is_empty() {
-        return Err(trouble(format!("the personas have {} errors", errors.len()), errors));
-    }
     let engines = Engines::resolve(&loaded.config, &site.script.0.path, &site.wb_agent);
     match engines {
         Ok(engines) => Ok((loaded, engines)),

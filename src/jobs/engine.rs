@@ -47,6 +47,21 @@ impl Engines {
         Ok(Engines(engines))
     }
 
+    /// Returns the engines that a kind names and whose program is not there, with the reason that
+    /// [`Engines::resolve`] would give.
+    pub fn missing<'c>(config: &'c Config, path: &str) -> Vec<(&'c Engine, Error)> {
+        let named = |engine: &&Engine| config.kinds.values().any(|it| it.engine == engine.name);
+        let absent = |engine: &'c Engine| match &engine.body {
+            EngineBody::Process { command, .. } => {
+                let program = command.first().map(String::as_str).unwrap_or_default();
+                let is_there = process::which(program, path, &config.folder).is_some();
+                (!is_there).then(|| (engine, missing(engine, program)))
+            }
+            EngineBody::Builtin(_) => None,
+        };
+        config.engines.values().filter(named).filter_map(absent).collect()
+    }
+
     /// Returns the engines by name.
     pub fn iter(&self) -> impl Iterator<Item = &ResolvedEngine> {
         self.0.values()

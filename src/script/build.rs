@@ -8,24 +8,31 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::base::digest_hex;
 use crate::script::config::{
-    Builtin, Config, Engine, EngineBody, Handler, Identity, Kind, Lane, Limits, PromptBy, Reads,
+    Builtin, Config, Engine, EngineBody, Handler, Identity, Kind, Limits, PromptBy, Reads,
     ScriptFile, Site,
 };
 use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected};
 use crate::script::extract::{Checked, Given, check};
 use crate::script::kind::KindBuilder;
+use crate::script::lint::{self, Lint};
+use crate::script::machine::Plan;
 use crate::script::node::{Declared, Draft};
 use crate::script::request;
+use crate::script::require::Origin;
 use crate::script::schedule::{self, Schedule};
 use crate::script::schema::{self, API_VERSION, BUILTINS, PROMPT_BY};
 use crate::script::secret::EnvValue;
+
+/// What to type for a script without an author.
+const IDENTITY_NOTE: &str = "write wb.identity { author_name = \"…\", author_email = \"…\" }";
 
 /// What is judged, and what was found.
 pub(crate) struct Builder<'a> {
     draft: &'a Draft,
     folder: &'a Utf8Path,
     script: &'a Utf8Path,
+    origin: &'a Origin,
     findings: Findings,
     /// Every declared name, also of declarations that are wrong otherwise.
     names: BTreeMap<&'static str, BTreeSet<String>>,
@@ -33,7 +40,7 @@ pub(crate) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     /// Begins with what the evaluation has left.
-    pub(crate) fn new(draft: &'a Draft, folder: &'a Utf8Path, script: &'a Utf8Path) -> Self {
+    pub(crate) fn new(draft: &'a Draft, plan: &'a Plan) -> Self {
         let mut names: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for declared in &draft.declared {
             if let Some(name) = &declared.name {
@@ -44,7 +51,8 @@ impl<'a> Builder<'a> {
         for finding in &draft.findings {
             findings.add(finding.clone());
         }
-        Builder { draft, folder, script, findings, names }
+        let Plan { folder, script, origin } = plan;
+        Builder { draft, folder, script, origin, findings, names }
     }
 
     /// Judges everything; the config is right only if no finding is an error.
@@ -54,10 +62,15 @@ impl<'a> Builder<'a> {
         let identity = self.identity();
         let (limits, lane_spots) = self.limits();
         let engines = self.engines();
-        let kinds = self.kinds(&engines);
-        self.check_lanes(&lane_spots, &kinds);
-        self.check_use(&engines, &kinds);
-        self.check_caps(&limits, &engines, &kinds);
+        let kinds = self.kinds(&engines, &limits);
+        let site_wide = Lint {
+            draft: self.draft,
+            limits: &limits,
+            engines: &engines,
+            kinds: &kinds,
+            findings: &mut self.findings,
+        };
+        site_wide.look(&lane_spots);
         let schedules = self.schedules(&kinds);
         let handlers = self.draft.handlers.iter();
         let handlers =
@@ -96,9 +109,14 @@ impl<'a> Builder<'a> {
                 first.insert(key, &declared.spot);
             }
         }
-        if self.draft.declared.is_empty() && self.draft.is_whole {
+        // Whatever else is wrong may be the reason for it.
+        if self.draft.declared.is_empty() && self.draft.is_whole && self.findings.errors() == 0 {
+            let has_wb = self.draft.files.iter().any(|file| file.text.contains("wb.api"));
             let message = "the script declares nothing".to_owned();
-            let note = format!("begin with local wb = require \"wb\" and wb.api({API_VERSION})");
+            let note = match has_wb {
+                true => IDENTITY_NOTE.to_owned(),
+                false => format!("begin with local wb = require \"wb\" and wb.api({API_VERSION})"),
+            };
             self.error("empty", message, &self.top(), &note);
         }
     }
@@ -187,9 +205,8 @@ impl<'a> Builder<'a> {
         let Some(identity) = self.single("identity") else {
             // After an error that ended the evaluation it may simply not have been reached.
             if self.draft.is_whole && !self.draft.declared.is_empty() {
-                let note = "write wb.identity { author_name = \"…\", author_email = \"…\" }";
                 let message = "the script has no wb.identity".to_owned();
-                self.error("missing-declaration", message, &self.top(), note);
+                self.error("missing-declaration", message, &self.top(), IDENTITY_NOTE);
             }
             return Identity {
                 author_name: String::new(),
@@ -278,9 +295,10 @@ impl<'a> Builder<'a> {
             self.error("unknown-engine", message, &declared.spot, &expected(BUILTINS));
             return None;
         }
-        for (field, needs) in
-            [("command", "a list of texts"), ("prompt", "\"stdin\" or \"argument\"")]
-        {
+        for (field, needs) in [
+            ("command", "a list of texts: write command = { \"claude\", \"-p\" }"),
+            ("prompt", "\"stdin\" or \"argument\": write prompt = \"stdin\""),
+        ] {
             if !checked.has(field) {
                 let message = format!("{title} has no `{field}`");
                 self.error("missing-field", message, &declared.spot, &format!("it needs {needs}"));
@@ -323,20 +341,30 @@ impl<'a> Builder<'a> {
         env
     }
 
-    fn kinds(&mut self, engines: &BTreeMap<String, Engine>) -> BTreeMap<String, Kind> {
+    fn kinds(
+        &mut self,
+        engines: &BTreeMap<String, Engine>,
+        limits: &Limits,
+    ) -> BTreeMap<String, Kind> {
         let mut kinds = BTreeMap::new();
         for declared in self.draft.declared.iter().filter(|it| it.word == "kind") {
+            let errors = self.findings.errors();
             let checked = self.judge(declared);
             let builder = KindBuilder {
                 declared,
                 checked: &checked,
                 draft: self.draft,
                 folder: self.folder,
+                origin: self.origin,
                 engines,
                 engine_names: self.names.get("engine"),
                 findings: &mut self.findings,
             };
             let kind = builder.build();
+            if self.findings.errors() == errors {
+                let engine = engines.get(&kind.engine);
+                lint::kind((&kind, &checked, engine), limits, self.draft, &mut self.findings);
+            }
             kinds.entry(kind.name.clone()).or_insert(kind);
         }
         kinds
@@ -352,74 +380,6 @@ impl<'a> Builder<'a> {
             schedules.entry(built.name.clone()).or_insert(built);
         }
         schedules
-    }
-
-    fn check_lanes(&mut self, spots: &BTreeMap<String, Spot>, kinds: &BTreeMap<String, Kind>) {
-        let all = || kinds.values().filter_map(|it| it.lane.as_ref());
-        if all().any(|it| it.input().is_none()) {
-            // A function may give a lane any name.
-            return;
-        }
-        let lanes: BTreeSet<&str> = all().filter_map(Lane::input).collect();
-        for (name, spot) in spots {
-            if !lanes.contains(name.as_str()) {
-                let message = format!("no kind has the lane `{}`", name.escape_debug());
-                let note = crate::script::diagnostic::suggestion(name, lanes.iter().copied());
-                self.findings.add(Diagnostic::warning("unused", message).at(spot).note(note));
-            }
-        }
-    }
-
-    /// A cap that does not see what is spent is hardly meant.
-    fn check_caps(
-        &mut self,
-        limits: &Limits,
-        engines: &BTreeMap<String, Engine>,
-        kinds: &BTreeMap<String, Kind>,
-    ) {
-        let find = |word: &str, name: Option<&str>| {
-            let mut declared = self.draft.declared.iter();
-            declared.find(|it| it.word == word && it.name.as_deref() == name).map(|it| &it.spot)
-        };
-        for kind in kinds.values() {
-            let (Some(engine), Some(spot)) =
-                (engines.get(&kind.engine), find("kind", Some(&kind.name)))
-            else {
-                continue;
-            };
-            let title = format!("daily of kind \"{}\"", kind.name);
-            daily::warn_unseen(&title, kind.daily.as_ref(), &[engine], spot, &mut self.findings);
-        }
-        let used = engines.values().filter(|it| kinds.values().any(|kind| kind.engine == it.name));
-        let used: Vec<&Engine> = used.collect();
-        let Some(spot) = find("limits", None) else { return };
-        for (title, cap) in
-            [("limits.daily", &limits.daily), ("limits.daily_person", &limits.daily_person)]
-        {
-            daily::warn_unseen(title, cap.as_ref(), &used, spot, &mut self.findings);
-        }
-    }
-
-    fn check_use(&mut self, engines: &BTreeMap<String, Engine>, kinds: &BTreeMap<String, Kind>) {
-        let spot_of = |engine: &Engine| {
-            let mut declared = self.draft.declared.iter().filter(|it| it.word == "engine");
-            declared.find(|it| it.spot.at == engine.at).map(|it| it.spot.clone())
-        };
-        for engine in engines.values() {
-            let spot =
-                spot_of(engine).unwrap_or_else(|| Spot::line(&engine.at.file, engine.at.line));
-            if self.draft.is_whole && !kinds.values().any(|kind| kind.engine == engine.name) {
-                let message = format!("no kind uses the engine \"{}\"", engine.name);
-                self.findings.add(Diagnostic::warning("unused", message).at(&spot));
-            }
-            if engine.skips_permissions() {
-                let message =
-                    format!("engine \"{}\" runs with --dangerously-skip-permissions", engine.name);
-                let note = "its agents may do all that the server's account may do";
-                let finding = Diagnostic::warning("skips-permissions", message).at(&spot);
-                self.findings.add(finding.note(note));
-            }
-        }
     }
 }
 

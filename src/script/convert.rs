@@ -102,11 +102,19 @@ impl<'a> Converter<'a> {
             converted.fields.push((name, node));
         }
         converted.fields.sort_by(|(_, a), (_, b)| a.spot.at.cmp(&b.spot.at));
+        converted.nils = places
+            .below(path)
+            .filter(|(name, _)| converted.fields.iter().all(|(it, _)| it != *name))
+            .map(|(name, spot)| (name.clone(), spot.clone()))
+            .collect();
         Ok(converted)
     }
 
     fn node(&mut self, value: &Value, path: &mut FieldPath, places: &Places) -> mlua::Result<Node> {
-        let spot = places.of(path).unwrap_or_else(|| places.call.clone());
+        let spot = places.of(path).unwrap_or_else(|| {
+            let named = path.last().and_then(|it| self.session.named_spot(&self.caller, it));
+            named.unwrap_or_else(|| places.call.clone().elsewhere())
+        });
         let value = self.plain(value, path, places)?;
         Ok(Node { spot, value })
     }

@@ -79,7 +79,13 @@ fn seal(
         let caller = Caller::of(lua);
         let key = key_text(&key);
         let finding = Diagnostic::error("assignment", format!("{title}.{key} cannot be set"));
-        refuse(&known, &caller, finding.at(&known.name_spot(&caller, &key))).map(drop)
+        let note = match (title, schema::declaration(&key)) {
+            ("wb", Some(it)) if it.is_named => format!("write wb.{key} \"name\" {{ … }}"),
+            ("wb", Some(_)) => format!("write wb.{key} {{ … }}"),
+            _ => format!("write local {key} = …"),
+        };
+        let finding = finding.at(&known.name_spot(&caller, &key)).note(note);
+        refuse(&known, &caller, finding).map(drop)
     })?;
     sealed(lua, inner, missing, assign)
 }
@@ -162,7 +168,8 @@ fn check_time(session: &Session, caller: &Caller, word: &str) -> mlua::Result<()
         // Once is enough.
         session.set_api();
         let message = format!("wb.api({API_VERSION}) must come before wb.{word}");
-        session.report(Diagnostic::error("api-first", message).at(&session.line(caller)));
+        let finding = Diagnostic::error("api-first", message).at(&session.line(caller));
+        session.report(finding.note(format!("write wb.api({API_VERSION}) above")));
     }
     Ok(())
 }
@@ -178,7 +185,11 @@ fn named(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<F
             _ => {
                 let finding =
                     Diagnostic::error("no-name", format!("wb.{word} takes one name, then a table"));
-                let finding = finding.note(format!("write wb.{word} \"name\" {{ … }}"));
+                let name = match args.front() {
+                    Some(Value::String(name)) => name.to_string_lossy(),
+                    _ => "name".to_owned(),
+                };
+                let finding = finding.note(format!("write wb.{word} \"{name}\" {{ … }}"));
                 return refuse(&session, &caller, finding.at(&session.line(&caller)));
             }
         };
@@ -308,6 +319,7 @@ fn on(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
             None => {
                 let message = format!("there is no event `{}`", event.escape_debug());
                 let words = EventKind::ALL.map(EventKind::as_str);
+                let spot = session.text_spot(&caller, &event);
                 let finding = Diagnostic::error("unknown-event", message).at(&spot);
                 session.report(finding.note(suggestion(&event, words)));
             }
@@ -356,11 +368,44 @@ pub(crate) fn print(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> 
     })
 }
 
-/// Returns `did you mean …?` for a misspelt global.
+/// What Lua has and a script has not, or other languages have, and what to write for it.
+const ELSEWHERE: [(&str, &str); 16] = [
+    ("os", "a script cannot ask the system; what an engine runs can"),
+    ("io", "a script opens no files; what an engine runs can"),
+    ("debug", "a script has no debug library"),
+    ("package", "require \"name\" reads name.lua beside the script"),
+    ("dofile", "require \"name\" reads name.lua beside the script"),
+    ("loadfile", "require \"name\" reads name.lua beside the script"),
+    ("load", "a script loads no code"),
+    ("loadstring", "a script loads no code"),
+    ("setmetatable", "a script has no metatables: use plain tables and functions"),
+    ("getmetatable", "a script has no metatables: use plain tables and functions"),
+    ("coroutine", "a script has no coroutines: use plain functions"),
+    ("xpcall", "use pcall"),
+    ("unpack", "use table.unpack"),
+    ("null", "write nil"),
+    ("None", "write nil"),
+    ("undefined", "write nil"),
+];
+
+/// Returns what to type for a global that is not there.
 pub(crate) fn global_note(name: &str, names: &[String]) -> String {
     if name == "wb" {
         return "begin with local wb = require \"wb\"".to_owned();
     }
-    let near = nearest(name, names.iter().map(String::as_str).chain(["wb"]));
-    near.map(|it| format!("did you mean `{it}`?")).unwrap_or_default()
+    if let Some((_, note)) = ELSEWHERE.iter().find(|(word, _)| *word == name) {
+        return (*note).to_owned();
+    }
+    if let Some(near) = nearest(name, names.iter().map(String::as_str).chain(["wb"])) {
+        return format!("did you mean `{near}`?");
+    }
+    let lower = name.to_ascii_lowercase();
+    if lower == "true" || lower == "false" {
+        return format!("write {lower}");
+    }
+    let is_field = schema::DECLARATIONS.iter().any(|it| it.fields.iter().any(|it| it.name == name));
+    match is_field {
+        true => format!("write {name} = … for a field, and \"{name}\" for a text"),
+        false => format!("write \"{name}\" for a text, or local {name} = … above"),
+    }
 }

@@ -44,6 +44,9 @@ pub struct Diagnostic {
     pub span_len: u32,
     /// What to do about it.
     pub note: Option<String>,
+    /// Whether the place is that of a declaration whose table is made elsewhere.
+    #[serde(skip)]
+    pub(crate) is_elsewhere: bool,
 }
 
 /// A place with its extent: what a finding underlines.
@@ -55,13 +58,20 @@ pub(crate) struct Spot {
     pub(crate) len: u32,
     /// Bytes of the file that hold the value, if it is one literal text.
     pub(crate) value: Option<(usize, usize)>,
+    /// Whether it is the nearest place that is known, of a table that is made elsewhere.
+    pub(crate) is_elsewhere: bool,
 }
 
 impl Spot {
     /// Returns the beginning of a line.
     pub(crate) fn line(file: &Utf8Path, line: u32) -> Spot {
         let at = Location { file: file.to_owned(), line, column: 1 };
-        Spot { at, len: 0, value: None }
+        Spot { at, len: 0, value: None, is_elsewhere: false }
+    }
+
+    /// Marks the place of a call as the nearest one to a field that stands elsewhere.
+    pub(crate) fn elsewhere(self) -> Spot {
+        Spot { is_elsewhere: true, ..self }
     }
 }
 
@@ -76,6 +86,7 @@ impl Diagnostic {
             line_text: None,
             span_len: 0,
             note: None,
+            is_elsewhere: false,
         }
     }
 
@@ -97,6 +108,7 @@ impl Diagnostic {
     pub(crate) fn at(mut self, spot: &Spot) -> Diagnostic {
         self.at = Some(spot.at.clone());
         self.span_len = spot.len;
+        self.is_elsewhere = spot.is_elsewhere;
         self
     }
 
@@ -105,6 +117,16 @@ impl Diagnostic {
     pub(crate) fn in_file(mut self, file: Utf8PathBuf, line: u32, text: Option<&str>) -> Self {
         self.at = Some(Location { file, line, column: 1 });
         self.line_text = text.map(str::to_owned);
+        self
+    }
+
+    /// Sets the column and the number of characters that it is about.
+    #[must_use]
+    pub(crate) fn at_column(mut self, column: u32, len: u32) -> Self {
+        if let Some(at) = &mut self.at {
+            at.column = column;
+        }
+        self.span_len = len;
         self
     }
 
@@ -138,6 +160,11 @@ impl Findings {
         });
     }
 
+    /// Returns how many errors there are.
+    pub(crate) fn errors(&self) -> usize {
+        self.list.iter().filter(|it| it.severity == Severity::Error).count()
+    }
+
     /// Returns all findings and leaves none.
     pub(crate) fn take(&mut self) -> Vec<Diagnostic> {
         std::mem::take(&mut self.list)
@@ -163,9 +190,13 @@ impl Report {
         });
         for finding in &mut findings {
             let Some(at) = &finding.at else { continue };
-            let file = files.iter().find(|file| file.path == at.file);
-            let line = file.and_then(|file| file.text.lines().nth(at.line as usize - 1));
+            let Some(file) = files.iter().find(|file| file.path == at.file) else { continue };
+            let line = file.text.lines().nth(at.line as usize - 1);
             finding.line_text = line.map(str::to_owned);
+            if finding.is_elsewhere {
+                let note = finding.note.take().map(|it| format!("{it} ")).unwrap_or_default();
+                finding.note = Some(format!("{note}(its table is made elsewhere)"));
+            }
         }
         let (errors, warnings) =
             findings.into_iter().partition(|finding| finding.severity == Severity::Error);
@@ -306,7 +337,7 @@ mod tests {
         let files = [ScriptFile { path: "wiki-browser.lua".into(), text }];
         let at = Location { file: "wiki-browser.lua".into(), line: 3, column: 16 };
         let finding = Diagnostic::error("unknown-field", "kind \"x\" has no field `timout`")
-            .at(&Spot { at, len: 6, value: None })
+            .at(&Spot { at, len: 6, value: None, is_elsewhere: false })
             .note(suggestion("timout", ["about", "timeout"]));
         let line = "wiki-browser.lua:3: kind \"x\" has no field `timout`";
         assert_eq!(finding.headline(), line);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::base::limit::parse_duration;
+use crate::base::limit::{format_duration, parse_duration};
 use crate::script::config::InputType;
 use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected, nearest, suggestion};
 use crate::script::node::{Node, Plain, Table};
@@ -155,12 +155,14 @@ pub(crate) fn check(
     findings: &mut Findings,
 ) -> Checked {
     let mut values = BTreeMap::new();
-    let mut misspelt: Vec<&str> = Vec::new();
     for (name, node) in &table.fields {
         let Some(field) = fields.iter().find(|field| field.name == name) else {
             let message = format!("{title} has no field `{}`", name.escape_debug());
             let note = suggestion(name, fields.iter().map(|field| field.name));
-            misspelt.extend(nearest(name, fields.iter().map(|field| field.name)));
+            // One mistake is one finding: a misspelt field is not missing as well.
+            if let Some(meant) = nearest(name, fields.iter().map(|field| field.name)) {
+                values.entry(meant).or_insert((Given::Wrong, Some(node.spot.clone())));
+            }
             findings.add(Diagnostic::error("unknown-field", message).at(&node.spot).note(note));
             continue;
         };
@@ -173,11 +175,20 @@ pub(crate) fn check(
         findings.add(Diagnostic::error("unknown-field", message).at(&item.spot).note(note));
     }
     for field in fields.iter().filter(|field| !values.contains_key(field.name)) {
-        // One mistake is one finding: a misspelt field is not missing as well.
-        if field.is_required && !misspelt.contains(&field.name) {
-            let message = format!("{title} has no `{}`", field.name);
-            let finding = Diagnostic::error("missing-field", message).at(spot);
-            findings.add(finding.note(format!("it needs {}", field.shape.what())));
+        if field.is_required {
+            let nil = table.nils.iter().find(|(name, _)| name == field.name);
+            let finding = match nil {
+                Some((_, at)) => {
+                    let message = format!("`{}` of {title} is nil", field.name);
+                    Diagnostic::error("nil-field", message).at(at)
+                }
+                None => {
+                    let message = format!("{title} has no `{}`", field.name);
+                    Diagnostic::error("missing-field", message).at(spot)
+                }
+            };
+            let needs = format!("it needs {}: {}", field.shape.what(), how_to_write(field));
+            findings.add(finding.note(needs));
         }
     }
     for field in fields {
@@ -203,7 +214,7 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
     let label = format!("`{}` of {title}", field.name);
     match (field.shape, &node.value) {
         (_, Plain::Reported) => Given::Wrong,
-        (Shape::Line | Shape::Path | Shape::LineOrFunction, Plain::Text(text)) => {
+        (Shape::Line | Shape::Path | Shape::LineOr(_), Plain::Text(text)) => {
             fit_line(&label, text, &node.spot, findings).map_or(Given::Wrong, Given::Text)
         }
         (Shape::Reference(_), Plain::Text(name)) => {
@@ -218,7 +229,10 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
         (Shape::Number, Plain::Integer(number)) => Given::Number(*number as f64),
         (Shape::Number, Plain::Number(number)) if number.is_finite() => Given::Number(*number),
         (Shape::Flag, Plain::Flag(flag)) => Given::Flag(*flag),
-        (Shape::Duration, value) => fit_duration(&label, value, node, findings),
+        (Shape::Duration, Plain::Text(text)) => fit_duration(&label, text, node, findings),
+        (Shape::Duration, Plain::Integer(number)) => {
+            fit_duration(&label, &number.to_string(), node, findings)
+        }
         (Shape::Word(words), Plain::Text(text)) if words.contains(&text.as_str()) => {
             Given::Text(text.clone())
         }
@@ -239,10 +253,10 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
         }
         (Shape::Prompt, Plain::Text(text)) => Given::Template(text.clone()),
         (
-            Shape::Prompt | Shape::Function | Shape::LineOrFunction | Shape::Request,
+            Shape::Prompt | Shape::Function(_) | Shape::LineOr(_) | Shape::Request(_),
             Plain::Function(slot),
         ) => Given::Function(slot.clone()),
-        (Shape::Request, Plain::Table(table)) if table.items.is_empty() => {
+        (Shape::Request(_), Plain::Table(table)) if table.items.is_empty() => {
             request::fit(&label, table, findings)
         }
         (Shape::Inputs, Plain::Table(table)) if table.items.is_empty() => {
@@ -257,11 +271,31 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
         (Shape::Scalar, Plain::Number(number)) if number.is_finite() => {
             Given::Text(number.to_string())
         }
+        (Shape::Lines, Plain::Text(text)) => no_list(&label, field, text, node, findings),
         (shape, value) => {
-            wrong_type(&label, &shape.what(), value, &node.spot, findings);
+            let message = format!("{label} is {}, but must be {}", value.what(), shape.what());
+            let finding = Diagnostic::error("wrong-type", message).at(&node.spot);
+            findings.add(finding.note(how_to_write(field)));
             Given::Wrong
         }
     }
+}
+
+/// A text in place of a list of texts; a command is parted at its blanks.
+fn no_list(label: &str, field: &Field, text: &str, node: &Node, findings: &mut Findings) -> Given {
+    let message = format!("{label} is a text, but must be a list of texts");
+    let words: Vec<String> = match field.name {
+        "command" => text.split_whitespace().map(|it| format!("{it:?}")).collect(),
+        _ => vec![format!("{text:?}")],
+    };
+    let note = format!("write {} = {{ {} }}", field.name, words.join(", "));
+    findings.add(Diagnostic::error("wrong-type", message).at(&node.spot).note(note));
+    Given::Wrong
+}
+
+/// Returns a right value as a script would write it.
+fn how_to_write(field: &Field) -> String {
+    format!("write {} = {}", field.name, field.example)
 }
 
 fn wrong_type(label: &str, needs: &str, value: &Plain, spot: &Spot, findings: &mut Findings) {
@@ -292,25 +326,39 @@ fn fit_count(label: &str, number: i64, node: &Node, findings: &mut Findings) -> 
     count
 }
 
-fn fit_duration(label: &str, value: &Plain, node: &Node, findings: &mut Findings) -> Given {
-    let text = match value {
-        Plain::Text(text) => text.clone(),
-        Plain::Integer(number) => number.to_string(),
-        other => {
-            wrong_type(label, &Shape::Duration.what(), other, &node.spot, findings);
-            return Given::Wrong;
-        }
-    };
-    match parse_duration(&text) {
+fn fit_duration(label: &str, text: &str, node: &Node, findings: &mut Findings) -> Given {
+    match parse_duration(text) {
         Ok(duration) => Given::Duration(duration),
         Err(cause) => {
             let message = format!("{label} is no duration");
-            let note = cause.message().escape_debug().to_string().replace("\\\"", "\"");
+            let meant = meant_duration(text).map(|it| format!("write \"{it}\""));
+            let said = || cause.message().escape_debug().to_string().replace("\\\"", "\"");
+            let note = meant.unwrap_or_else(said);
             let finding = Diagnostic::error("bad-duration", message).at(&node.spot);
             findings.add(finding.note(note));
             Given::Wrong
         }
     }
+}
+
+/// Returns the duration that a person meant by `5 minutes`, `30 sec` or `1.5h`.
+fn meant_duration(text: &str) -> Option<String> {
+    let text = text.trim().to_ascii_lowercase();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, word) = (text[..end].parse::<f64>().ok()?, text[end..].trim());
+    let units: [(&str, &[&str], f64); 5] = [
+        ("ms", &["ms", "msec", "millis", "milliseconds", "millisecond"], 1.0),
+        ("s", &["s", "sec", "secs", "second", "seconds"], 1e3),
+        ("m", &["m", "min", "mins", "minute", "minutes"], 6e4),
+        ("h", &["h", "hr", "hrs", "hour", "hours"], 3.6e6),
+        ("d", &["d", "day", "days"], 8.64e7),
+    ];
+    let (_, _, scale) = units.iter().find(|(_, words, _)| words.contains(&word))?;
+    let whole = number * scale;
+    if !(1.0..=366.0 * 8.64e7).contains(&whole) || whole.fract() != 0.0 {
+        return None;
+    }
+    Some(format_duration(Duration::from_millis(whole as u64)))
 }
 
 fn fit_lines(label: &str, table: &Table, findings: &mut Findings) -> Given {

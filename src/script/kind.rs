@@ -11,18 +11,20 @@ use crate::script::config::{
     Engine, EngineBody, Input, InputType, Kind, Lane, OnBusy, Produces, Prompt, Reads, Skill,
 };
 use crate::script::daily;
-use crate::script::diagnostic::{Diagnostic, Findings, Spot, suggestion};
+use crate::script::diagnostic::{Diagnostic, Findings, Spot, nearest, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::input;
 use crate::script::node::{Declared, Draft, Plain};
 use crate::script::place::Slot;
 use crate::script::position::Source;
-use crate::script::require::read_below;
+use crate::script::require::Origin;
 use crate::script::template::{PROMPT_NAMES, Piece, pieces};
 
 /// What a request for a job can say beside the inputs.
 const REQUEST_NAMES: [&str; 3] = ["priority", "not_before", "replace_proposals"];
 
+/// Most folders that are looked at for a skill that was meant.
+const SKILLS_MAX: usize = 500;
 /// Largest SKILL.md that is read, in bytes.
 const SKILL_BYTES_MAX: u64 = crate::base::limit::SKILL_BYTES_MAX;
 
@@ -36,6 +38,8 @@ pub(crate) struct KindBuilder<'a> {
     pub(crate) draft: &'a Draft,
     /// The script's folder.
     pub(crate) folder: &'a Utf8Path,
+    /// Where its files are read.
+    pub(crate) origin: &'a Origin,
     /// The engines that are right.
     pub(crate) engines: &'a BTreeMap<String, Engine>,
     /// The names of all engines.
@@ -128,7 +132,10 @@ impl KindBuilder<'_> {
         if self.engine_names.is_none_or(|names| !names.contains(name)) {
             let message = format!("{} names no engine: `{}`", self.title(), name.escape_debug());
             let names = self.engine_names.into_iter().flatten().map(String::as_str);
-            let note = suggestion(name, names);
+            let note = match self.engine_names.is_none() {
+                true => format!("declare it: wb.engine \"{}\" {{ … }}", name.escape_debug()),
+                false => suggestion(name, names),
+            };
             self.error("unknown-engine", message, self.checked.spot("engine"), &note);
         }
         self.engines.get(name)
@@ -147,11 +154,14 @@ impl KindBuilder<'_> {
         let skill = Skill { path: path.to_owned(), name: name.to_owned() };
         // Rebuilt, since `a//b` and `a/./b` would not compare with the name of the open file.
         let file = path.components().collect::<Utf8PathBuf>().join("SKILL.md");
-        let text = match read_below(self.folder, &file, SKILL_BYTES_MAX) {
+        let text = match self.origin.read_at_most(self.folder, &file, SKILL_BYTES_MAX) {
             Ok(text) => text,
             Err(cause) => {
                 let message = format!("`skill` of {}: {}", self.title(), cause.message());
-                self.error("missing-skill", message, spot, &format!("looked for {file}"));
+                let note = self.meant_skill(path).unwrap_or_else(|| {
+                    format!("write {file}, which begins with the lines ---, name: {name}, ---")
+                });
+                self.error("missing-skill", message, spot, &note);
                 return Some(skill);
             }
         };
@@ -170,6 +180,17 @@ impl KindBuilder<'_> {
             self.error("bad-skill", message, spot, &note);
         }
         Some(skill)
+    }
+
+    /// Returns the folder beside it that was probably meant.
+    fn meant_skill(&self, path: &Utf8Path) -> Option<String> {
+        let parent = path.parent()?;
+        let entries = self.folder.join(parent).read_dir_utf8().ok()?.flatten().take(SKILLS_MAX);
+        let has_skill = |it: &camino::Utf8DirEntry| it.path().join("SKILL.md").is_file();
+        let names: Vec<String> =
+            entries.filter(has_skill).map(|it| it.file_name().to_owned()).collect();
+        let near = nearest(path.file_name()?, names.iter().map(String::as_str))?;
+        Some(format!("did you mean `{}`?", parent.join(near)))
     }
 
     fn inputs(&mut self) -> Vec<Input> {

@@ -17,7 +17,7 @@ use crate::script::diagnostic::Diagnostic;
 use crate::script::effect::{Answer, Rights};
 use crate::script::node::Draft;
 use crate::script::place::Slot;
-use crate::script::require::Origin;
+use crate::script::require::{NOT_UTF8, Origin, first_bad_byte};
 use crate::script::sandbox::{compile, environment, new_lua};
 use crate::script::session::{Module, Session};
 use crate::script::value::{Leaving, cause_text, render, to_lua};
@@ -101,7 +101,7 @@ impl Machine {
         let text = match self.session.read(&plan.script) {
             Ok(text) => text,
             Err(cause) => {
-                self.session.report(Diagnostic::error("missing-file", cause.message()));
+                self.session.report(unreadable(plan, &cause));
                 return Ok(false);
             }
         };
@@ -111,7 +111,7 @@ impl Machine {
         let main = match compile(&self.lua, &plan.script, &text, env) {
             Ok(main) => main,
             Err(cause) => {
-                self.report("syntax", &cause_text(&cause));
+                self.session.report(self.session.syntax(&cause_text(&cause)));
                 return Ok(false);
             }
         };
@@ -119,16 +119,18 @@ impl Machine {
         let outcome = self.protected(&main, Value::Nil);
         let over = meter.stop();
         match (over, outcome) {
-            (Some(message), _) => self.report("limit", &message),
-            (None, Err(message)) => self.report("runtime", &message),
+            (Some(message), _) => {
+                self.report("limit", &message, "look for a loop that does not end")
+            }
+            (None, Err(message)) => self.report("runtime", &message, ""),
             (None, Ok(_)) => return Ok(true),
         }
         Ok(false)
     }
 
-    fn report(&self, code: &'static str, text: &str) {
+    fn report(&self, code: &'static str, text: &str, note: &str) {
         let (spot, message) = self.session.split_message(text);
-        let finding = Diagnostic::error(code, message);
+        let finding = Diagnostic::error(code, message).note(note);
         self.session.report(match spot {
             Some(spot) => finding.at(&spot),
             None => finding,
@@ -190,6 +192,21 @@ impl Drop for Machine {
     fn drop(&mut self) {
         // The session is held by functions inside the VM and holds functions itself.
         self.session.clear();
+    }
+}
+
+/// Returns the finding about a script that cannot be read, with the place of the first byte that
+/// is not UTF-8.
+fn unreadable(plan: &Plan, cause: &Error) -> Diagnostic {
+    let finding = Diagnostic::error("missing-file", cause.message());
+    match first_bad_byte(&plan.folder, &plan.script) {
+        Some((line, column, text)) if cause.code_str() == NOT_UTF8 => {
+            Diagnostic::error(NOT_UTF8, cause.message())
+                .in_file(plan.script.clone(), line, Some(&text))
+                .at_column(column, 1)
+                .note("save the file as UTF-8")
+        }
+        _ => finding,
     }
 }
 

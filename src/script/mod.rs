@@ -17,6 +17,7 @@ mod extract;
 mod input;
 mod kind;
 mod lexer;
+mod lint;
 mod machine;
 mod node;
 mod place;
@@ -28,6 +29,8 @@ mod schedule;
 mod schema;
 mod secret;
 mod session;
+mod stubs;
+mod syntax;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -35,6 +38,7 @@ mod value;
 mod vm;
 mod wear;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -48,8 +52,12 @@ pub use diagnostic::{Diagnostic, Report, Severity};
 pub use effect::{Effect, Told};
 pub use place::{Location, Slot};
 pub use schedule::{Missed, Schedule, Timing, Wanted};
-pub use schema::{DECLARATIONS, Declaration, Field, Shape, input_fields};
+pub use schema::{
+    Callback, DECLARATIONS, Declaration, FUNCTIONS, Field, Function, Member, Record, Shape, When,
+    input_fields, is_name,
+};
 pub use secret::{EnvValue, Secret};
+pub use stubs::{EDITOR_SETTINGS, stubs};
 pub use template::{PROMPT_NAMES, fill_template, prompt};
 pub use vm::Vm;
 pub use wear::{Called, Wear};
@@ -75,7 +83,7 @@ pub struct Loaded {
 /// # Errors
 /// All that is wrong with it, in one report.
 pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
-    load_again(script, &Wear::default())
+    load_from(script, Origin::Disk, &Wear::default())
 }
 
 /// Loads another generation of a script; what its functions cost counts with that of the others.
@@ -83,15 +91,35 @@ pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
 /// # Errors
 /// As [`load`].
 pub fn load_again(script: &Utf8Path, wear: &Wear) -> std::result::Result<Loaded, Report> {
+    load_from(script, Origin::Disk, wear)
+}
+
+/// Loads a script as it would be with other texts in some of its files, and in its skills; their
+/// paths are relative to the script's folder. Nothing is written.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_changed(
+    script: &Utf8Path,
+    files: BTreeMap<Utf8PathBuf, String>,
+) -> std::result::Result<Loaded, Report> {
+    load_from(script, Origin::Changed(files), &Wear::default())
+}
+
+fn load_from(
+    script: &Utf8Path,
+    origin: Origin,
+    wear: &Wear,
+) -> std::result::Result<Loaded, Report> {
     let (folder, file) = locate(script)
         .map_err(|cause| Report::of(Diagnostic::error("missing-file", cause.chain())))?;
-    let plan = Plan { folder: folder.clone(), script: file.clone(), origin: Origin::Disk };
+    let plan = Plan { folder, script: file.clone(), origin };
     let failed = |cause: Error| {
         let finding = Diagnostic::error("engine", format!("{file}: {}", cause.message()));
         Report::of(finding.note(cause.hint_str().unwrap_or_default()))
     };
-    let started = vm::evaluate(plan, wear.clone()).map_err(failed)?;
-    let (config, findings) = Builder::new(&started.draft, &folder, &file).build();
+    let started = vm::evaluate(plan.clone(), wear.clone()).map_err(failed)?;
+    let (config, findings) = Builder::new(&started.draft, &plan).build();
     let report = Report::new(findings, &started.draft.files);
     if !report.errors.is_empty() {
         return Err(report);

@@ -52,6 +52,8 @@ pub(crate) struct Table {
     pub(crate) items: Vec<Node>,
     /// Named entries.
     pub(crate) fields: Vec<(String, Node)>,
+    /// Names that are written there, but whose value is nil.
+    pub(crate) nils: Vec<(String, Spot)>,
 }
 
 impl Plain {

@@ -9,10 +9,7 @@ use crate::script::diagnostic::{Diagnostic, Findings, Spot, suggestion};
 use crate::script::extract::Given;
 use crate::script::node::{Plain, Table};
 use crate::script::schedule::{Schedule, Wanted};
-
-/// What a request says of its job beside the inputs.
-pub(crate) const REQUEST_FIELDS: [&str; 4] =
-    ["kind", "priority", "not_before", "replace_proposals"];
+use crate::script::schema::REQUEST_FIELDS;
 
 /// Returns a request as plain data.
 pub(crate) fn fit(label: &str, table: &Table, findings: &mut Findings) -> Given {

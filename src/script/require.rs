@@ -9,7 +9,6 @@ use std::os::fd::AsRawFd;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::limit::SCRIPT_TEXT_BYTES_MAX;
 use crate::base::{Error, Result};
 
 /// Largest file of a script, in bytes.
@@ -17,44 +16,91 @@ pub(crate) const FILE_BYTES_MAX: u64 = crate::base::limit::SCRIPT_FILE_BYTES_MAX
 /// Most files of a script.
 pub(crate) const FILES_MAX: usize = crate::base::limit::SCRIPT_FILES_MAX;
 
+/// The code of a file that is not UTF-8.
+pub(crate) const NOT_UTF8: &str = "not-utf8";
+/// Most files and folders that are looked at for a module that was meant.
+const LOOKED_AT_MAX: usize = 500;
+
 /// Where the text of a script comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     /// The folder.
     Disk,
+    /// The folder, with these files in place of its own.
+    Changed(BTreeMap<Utf8PathBuf, String>),
     /// The files of a loaded generation.
     Stored(BTreeMap<Utf8PathBuf, String>),
 }
 
 impl Origin {
-    /// Returns the text of a file.
+    /// Returns the text of a file of the script.
     ///
     /// # Errors
     /// `not_found`, or `invalid` for links, large files and text that is not UTF-8.
     pub(crate) fn read(&self, folder: &Utf8Path, path: &Utf8Path) -> Result<String> {
-        match self {
-            Origin::Disk => read_below(folder, path, FILE_BYTES_MAX),
-            Origin::Stored(files) => stored(files, path),
-        }
+        self.read_at_most(folder, path, FILE_BYTES_MAX)
     }
 
-    /// Returns a text that the script reads beside its own.
+    /// Returns the text of a file below the folder.
     ///
     /// # Errors
     /// As [`Origin::read`].
-    pub(crate) fn read_text(&self, folder: &Utf8Path, path: &Utf8Path) -> Result<String> {
+    pub(crate) fn read_at_most(
+        &self,
+        folder: &Utf8Path,
+        path: &Utf8Path,
+        bytes_max: u64,
+    ) -> Result<String> {
         match self {
-            Origin::Disk => read_below(folder, path, SCRIPT_TEXT_BYTES_MAX),
-            Origin::Stored(files) => stored(files, path),
+            Origin::Disk => read_below(folder, path, bytes_max),
+            Origin::Changed(files) => match files.get(path) {
+                Some(text) => Ok(text.clone()),
+                None => read_below(folder, path, bytes_max),
+            },
+            Origin::Stored(files) => files.get(path).cloned().ok_or_else(|| {
+                Error::not_found(format!("{path} is not a part of the loaded generation"))
+            }),
         }
     }
 }
 
-fn stored(files: &BTreeMap<Utf8PathBuf, String>, path: &Utf8Path) -> Result<String> {
-    files
-        .get(path)
-        .cloned()
-        .ok_or_else(|| Error::not_found(format!("{path} is not a part of the loaded generation")))
+/// Returns the names of the modules that are there, as `require` takes them.
+pub(crate) fn modules(folder: &Utf8Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut looked_at = 0;
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(here) = waiting.pop() {
+        let Ok(entries) = here.read_dir_utf8() else { continue };
+        for entry in entries.flatten() {
+            looked_at += 1;
+            if looked_at > LOOKED_AT_MAX {
+                return found;
+            }
+            let (name, path) = (entry.file_name(), entry.path());
+            let is_folder = entry.file_type().is_ok_and(|it| it.is_dir());
+            if is_folder && !name.starts_with('.') {
+                waiting.push(path.to_owned());
+            } else if let (Some(stem), Ok(below)) =
+                (name.strip_suffix(".lua"), path.strip_prefix(folder))
+            {
+                let parent = below.parent().unwrap_or(Utf8Path::new(""));
+                found.push(parent.join(stem).as_str().replace('/', "."));
+            }
+        }
+    }
+    found
+}
+
+/// Returns line, column and text of the line of the first byte that is not UTF-8.
+pub(crate) fn first_bad_byte(folder: &Utf8Path, path: &Utf8Path) -> Option<(u32, u32, String)> {
+    let bytes = fs::read(folder.join(path)).ok()?;
+    let end = std::str::from_utf8(&bytes).err()?.valid_up_to();
+    let before = std::str::from_utf8(&bytes[..end]).ok()?;
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = u32::try_from(before.matches('\n').count() + 1).ok()?;
+    let column = u32::try_from(before[start..].chars().count() + 1).ok()?;
+    let text = bytes[start..].split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Some((line, column, String::from_utf8_lossy(text).into_owned()))
 }
 
 /// Returns the file that `require "a.b"` means.
@@ -104,7 +150,11 @@ pub(crate) fn read_below(folder: &Utf8Path, path: &Utf8Path, bytes_max: u64) -> 
     if bytes.len() as u64 > bytes_max {
         return Err(Error::invalid(format!("{path} is larger than {} KiB", bytes_max / 1024)));
     }
-    String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{path} is not UTF-8")))
+    String::from_utf8(bytes).map_err(|cause| {
+        let end = cause.utf8_error().valid_up_to();
+        let line = cause.as_bytes()[..end].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Error::invalid(format!("{path} is not UTF-8: line {line}")).code(NOT_UTF8)
+    })
 }
 
 #[cfg(test)]

@@ -13,9 +13,10 @@ use mlua::{Function, Lua, LuaOptions, StdLib, Table, Value};
 use crate::base::fault;
 use crate::script::budget::MEMORY_BYTES_MAX;
 use crate::script::declare::{global_note, key_text, print, refuse, sealed, wb_table};
-use crate::script::diagnostic::Diagnostic;
+use crate::script::diagnostic::{Diagnostic, nearest};
 use crate::script::require::module_path;
 use crate::script::session::{Caller, Module, Session};
+use crate::script::value::cause_text;
 
 /// What is kept of Lua's own functions.
 const BASE: [&str; 17] = [
@@ -147,23 +148,46 @@ fn require(lua: &Lua, session: &Rc<Session>, wb: Table, env: &Table) -> mlua::Re
         if name == "wb" {
             return Ok(Value::Table(wb.clone()));
         }
+        let wrong = |code, message: String, note: String| {
+            let finding = Diagnostic::error(code, message).at(&session.text_spot(&caller, &name));
+            refuse(&session, &caller, finding.note(note))
+        };
         match session.module(&name) {
             Some(Module::Done(value)) => return Ok(value),
             Some(Module::Running) => {
-                return Err(caller.error(format!("module \"{name}\" requires itself")));
+                let message = format!("module \"{name}\" requires itself");
+                let note = "files are read once, one after the other: leave this require out";
+                return wrong("require-cycle", message, note.to_owned());
             }
             None if !session.is_loading() => {
                 return Err(caller.error("require takes new modules only while the script loads"));
             }
             None => {}
         }
-        let path: Utf8PathBuf =
-            module_path(&name).map_err(|cause| caller.error(cause.message()))?;
-        let text = session.read(&path).map_err(|cause| {
-            caller.error(format!("cannot require \"{name}\": {}", cause.message()))
-        })?;
+        let path: Utf8PathBuf = match module_path(&name) {
+            Ok(path) => path,
+            Err(cause) => return wrong("bad-module", cause.message().to_owned(), String::new()),
+        };
+        let text = match session.read(&path) {
+            Ok(text) => text,
+            Err(cause) => {
+                let message = format!("cannot require \"{name}\": {}", cause.message());
+                let names = session.modules();
+                let near = nearest(&name, names.iter().map(String::as_str));
+                let note = near.map(|it| format!("did you mean \"{it}\"?"));
+                return wrong("missing-module", message, note.unwrap_or_default());
+            }
+        };
         session.set_module(&name, Module::Running);
-        let function = compile(lua, &path, &text, env.clone())?;
+        let function = match compile(lua, &path, &text, env.clone()) {
+            Ok(function) => function,
+            Err(cause) => {
+                // The rest is looked at too: all that is wrong is told at once.
+                session.report(session.syntax(&cause_text(&cause)));
+                session.set_module(&name, Module::Done(session.reported()));
+                return Ok(session.reported());
+            }
+        };
         let value = match function.call::<Value>(name.as_str())? {
             Value::Nil => Value::Boolean(true),
             value => value,

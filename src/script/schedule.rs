@@ -18,10 +18,7 @@ use crate::script::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::node::Declared;
 use crate::script::place::{Location, Slot};
-use crate::script::schema::{Field, Shape, field, needed, with};
 
-/// Words of `schedule.missed`.
-const MISSED: [&str; 2] = ["once", "skip"];
 /// Days of a week as they are written.
 const DAYS: [(&str, Weekday); 7] = [
     ("monday", Weekday::Monday),
@@ -34,18 +31,6 @@ const DAYS: [(&str, Weekday); 7] = [
 ];
 /// Shortest time between two runs.
 const EVERY_MIN: Duration = Duration::from_secs(1);
-
-/// The fields of a schedule.
-pub(crate) const SCHEDULE: [Field; 8] = [
-    field("every", Shape::Duration, "Time between two runs, counted from the first."),
-    field("at", Shape::Line, "Time of day, as in \"07:30\"; either this or `every`."),
-    field("days", Shape::Lines, "Days of the week for `at`, as in { \"monday\" }; all without it."),
-    with("zone", Shape::Line, "local", "Time zone of `at`, as in \"Europe/Berlin\"."),
-    field("jitter", Shape::Duration, "Up to this much later, so that not all start at once."),
-    with("missed", Shape::Word(&MISSED), "once", "What times mean that no server served."),
-    field("about", Shape::Line, "What it is for, for people."),
-    needed("enqueue", Shape::Request, "The job: a kind with its inputs, or a function."),
-];
 
 /// Something that happens by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

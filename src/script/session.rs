@@ -7,7 +7,7 @@ use std::rc::Rc;
 use camino::{Utf8Path, Utf8PathBuf};
 use mlua::{Function, Lua, Table, Value};
 
-use crate::base::limit::SCRIPT_ENQUEUES_MAX;
+use crate::base::limit::{SCRIPT_ENQUEUES_MAX, SCRIPT_TEXT_BYTES_MAX};
 use crate::base::{EventKind, truncate_chars};
 use crate::script::config::ScriptFile;
 use crate::script::diagnostic::{Diagnostic, Findings, Spot};
@@ -15,7 +15,8 @@ use crate::script::effect::{Effect, Rights};
 use crate::script::node::{Declared, Draft};
 use crate::script::place::{Location, Slot};
 use crate::script::position::{Places, Source};
-use crate::script::require::{FILES_MAX, Origin};
+use crate::script::require::{FILES_MAX, Origin, modules};
+use crate::script::syntax;
 
 /// Most declarations of one script.
 const DECLARED_MAX: usize = crate::base::limit::SCRIPT_DECLARED_MAX;
@@ -95,7 +96,7 @@ impl Session {
         if draft.files.len() >= FILES_MAX {
             return Err(too_many_files());
         }
-        let text = self.origin.read_text(&self.folder, path)?;
+        let text = self.origin.read_at_most(&self.folder, path, SCRIPT_TEXT_BYTES_MAX)?;
         draft.files.push(ScriptFile { path: path.to_owned(), text: text.clone() });
         Ok(text)
     }
@@ -106,7 +107,11 @@ impl Session {
         if draft.files.len() >= FILES_MAX {
             return Err(too_many_files());
         }
-        let text = self.origin.read(&self.folder, path)?;
+        let mut text = self.origin.read(&self.folder, path)?;
+        if text.starts_with('\u{feff}') {
+            // Some editors write a mark of the byte order; Lua would call it a symbol.
+            text.drain(..'\u{feff}'.len_utf8());
+        }
         draft.files.push(ScriptFile { path: path.to_owned(), text: text.clone() });
         let source = Rc::new(Source::new(path.to_owned(), text.clone()));
         self.sources.borrow_mut().insert(path.to_owned(), source);
@@ -161,11 +166,41 @@ impl Session {
         found.unwrap_or_else(|| Places::at(self.line(caller)))
     }
 
-    /// Returns the place of a name in the caller's line.
-    pub(crate) fn name_spot(&self, caller: &Caller, name: &str) -> Spot {
+    /// Returns the place of a name in the caller's line, if it is there.
+    pub(crate) fn named_spot(&self, caller: &Caller, name: &str) -> Option<Spot> {
         let source = self.sources.borrow().get(&caller.file).cloned();
-        let spot = source.and_then(|source| source.name_in_line(name, caller.line));
+        source.and_then(|source| source.name_in_line(name, caller.line))
+    }
+
+    /// Returns the place of a name in the caller's line, or that of the line.
+    pub(crate) fn name_spot(&self, caller: &Caller, name: &str) -> Spot {
+        self.named_spot(caller, name).unwrap_or_else(|| self.line(caller))
+    }
+
+    /// Returns the place of a literal text in the caller's line.
+    pub(crate) fn text_spot(&self, caller: &Caller, text: &str) -> Spot {
+        let source = self.sources.borrow().get(&caller.file).cloned();
+        let spot = source.and_then(|source| source.text_in_line(text, caller.line));
         spot.unwrap_or_else(|| self.line(caller))
+    }
+
+    /// Returns the finding about a text that the engine could not read, by the engine's message.
+    pub(crate) fn syntax(&self, text: &str) -> Diagnostic {
+        let (spot, message) = self.split_message(text);
+        let file = spot.as_ref().map(|spot| (spot.at.line, spot.at.file.clone()));
+        let source = file.and_then(|(line, file)| {
+            let sources = self.sources.borrow();
+            sources.get(&file).map(|source| (line, Rc::clone(source)))
+        });
+        match source {
+            Some((line, source)) => syntax::explain(&source, line, &message),
+            None => Diagnostic::error("syntax", message),
+        }
+    }
+
+    /// Returns the names of the files that can be required.
+    pub(crate) fn modules(&self) -> Vec<String> {
+        modules(&self.folder)
     }
 
     /// Returns the place of the caller's line.
@@ -187,7 +222,12 @@ impl Session {
             if let (Ok(line), Some(message)) =
                 (rest[..digits].parse(), rest[digits..].strip_prefix(':'))
             {
-                return (Some(source.whole_line(line)), message.trim_start().to_owned());
+                let message = message.trim_start();
+                // The engine names what was nil: `(local 'x')`.
+                let name = message.strip_suffix("')").and_then(|it| it.rsplit_once(" '"));
+                let spot = name.and_then(|(_, name)| source.name_in_line(name, line));
+                let spot = spot.unwrap_or_else(|| source.whole_line(line));
+                return (Some(spot), message.to_owned());
             }
         }
         (None, text.to_owned())

@@ -4,6 +4,7 @@ use mlua::{Lua, Value};
 use serde_json::{Map, Number, Value as Json};
 
 use crate::base::limit::TEXT_INPUT_BYTES_MAX;
+use crate::script::convert::Handle;
 
 /// Deepest table that crosses.
 const DEPTH_MAX: usize = 32;
@@ -98,7 +99,10 @@ impl Leaving {
                     _ => return Err("a table that is both a list and fields".to_owned()),
                 }
             }
-            other => return Err(format!("a {}", other.type_name())),
+            other => match handle(other) {
+                Some(name) => Json::String(name),
+                None => return Err(format!("a {}", other.type_name())),
+            },
         })
     }
 
@@ -115,6 +119,11 @@ impl Leaving {
         self.bytes = self.bytes.checked_sub(text.as_bytes().len()).ok_or("too much text")?;
         text.to_str().map(|it| it.to_owned()).map_err(|_| "a text that is not UTF-8".to_owned())
     }
+}
+
+/// Returns the name that a declaration's value stands for.
+fn handle(value: &Value) -> Option<String> {
+    value.as_userdata()?.borrow::<Handle>().ok().map(|it| it.name.clone())
 }
 
 /// Returns a value as a person would write it, bounded, without calling anything of the script.

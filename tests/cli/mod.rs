@@ -7,6 +7,7 @@ mod doctor;
 mod follow;
 mod init;
 mod job;
+mod new;
 mod operations;
 mod people;
 mod proposal;
@@ -17,6 +18,7 @@ mod site;
 mod suggestions;
 mod terminal;
 mod topic;
+mod types;
 
 use assert_cmd::Command;
 use serde_json::Value;

@@ -88,7 +88,7 @@ fn g26_a_broken_script_never_replaces_a_working_one() {
             "local e = { type = \"process\", command = { \"/no/such\" }, prompt = \"stdin\" }\n\
              wb.engine \"e\" (e)\n\
              wb.kind \"x\" { about = \"X\", engine = \"e\", timeout = \"5m\", prompt = \"p\" }",
-            "reload",
+            "engine-missing",
         ),
     ] {
         bench.write("wiki-browser.lua", format!("{good}\n{bad}\n"));
@@ -114,6 +114,14 @@ fn g26_a_broken_script_never_replaces_a_working_one() {
     assert_eq!((code, out.contains("generation 2 is in force")), (0, true), "{out}");
     assert_eq!(bench.get("/api/config").ok()["script"]["trouble"], json!(null));
     until("one generation is left", || threads(&server) == 2);
+    // A persona is judged as well; it keeps a reload from happening, but no server from starting.
+    std::fs::create_dir_all(bench.top.join("agents")).unwrap();
+    bench.write("agents/odd.md", "---\nnam: x\n---\n");
+    let (code, out, _) = bench.cli(&["reload"]);
+    assert_eq!((code, out.contains("no field `nam`")), (1, true), "{out}");
+    server.stop();
+    let server = bench.serve();
+    assert!(server.log().contains("agents/odd.md:2: a persona has no field `nam`"));
     server.stop();
 }
 

@@ -16,6 +16,7 @@ mod site;
 pub(super) mod source;
 pub(super) mod token;
 pub(super) mod topic;
+pub(super) mod types;
 pub(super) mod usage;
 
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ use crate::base::{Clock, Error, Finding, Millis, Result};
 use crate::cli::args::{Cli, Command, Common, LogFormatWord, ServeArgs, ServeFlags};
 use crate::cli::screen::{self, Form, Screen, Style};
 use crate::cli::short_id::{self, Noun};
-use crate::cli::{escape, init, usage, when};
+use crate::cli::{escape, init, new, usage, when};
 use crate::client::{Client, Search};
 use crate::flows::doctor::Patient;
 use crate::flows::offline::OfflineRequest;
@@ -108,7 +109,9 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
     match command {
         Command::Serve(_) => Err(Error::internal("serve is not a request")),
         Command::Init(args) => init::run(&desk.screen, &args).map(|()| 0),
+        Command::New(command) => new::run(desk, &command).map(|()| 0),
         Command::Check(args) => script::check(desk, &args),
+        Command::Types(args) => types::types(desk, &args),
         Command::Doctor => doctor::doctor(desk),
         Command::Render(args) => script::render(desk, &args),
         Command::Job(command) => job::run(desk, command),

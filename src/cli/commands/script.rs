@@ -11,7 +11,9 @@ use crate::cli::commands::job::{input_text, split_input};
 use crate::cli::commands::{Desk, RenderRequest};
 use crate::cli::screen::{Form, Style};
 use crate::cli::short_id::{Noun, resolve};
-use crate::script::{self, Diagnostic, InputType, Loaded, Report};
+use crate::flows;
+use crate::flows::check::Purpose;
+use crate::script::{self, Diagnostic, InputType, Loaded, Report, Wear};
 
 /// `check`.
 #[derive(Args, Debug)]
@@ -48,14 +50,9 @@ pub(in crate::cli) struct RenderArgs {
 /// Reads the script and the personas, and says what is wrong with them; returns 0 or 1.
 pub(in crate::cli) fn check(desk: &Desk, args: &CheckArgs) -> Result<u8> {
     let path = desk.script()?;
-    match script::load(&path) {
-        Ok(loaded) => match crate::flows::personas::check(&loaded.config.folder) {
-            errors if errors.is_empty() => fine(desk, &path, &loaded, args.print).map(|()| 0),
-            errors => {
-                let warnings = loaded.warnings;
-                wrong(desk, &path, &Report { errors, warnings })
-            }
-        },
+    let programs = std::env::var("PATH").unwrap_or_default();
+    match flows::check::check(&path, &Wear::default(), &programs, Purpose::Check) {
+        Ok(loaded) => fine(desk, &path, &loaded, args.print).map(|()| 0),
         Err(report) => wrong(desk, &path, &report),
     }
 }

@@ -1,6 +1,5 @@
 //! `wiki-browser init`: the files of a new site.
 
-mod plan;
 mod template;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -8,14 +7,18 @@ use clap::Args;
 use serde_json::json;
 
 use crate::base::{Error, Result};
-use crate::cli::escape;
-use crate::cli::init::plan::Item;
 use crate::cli::init::template::{Answers, Choice};
+use crate::cli::plan::{self, Item};
 use crate::cli::screen::{Screen, Style};
+use crate::cli::{ask, escape};
 use crate::client::working_folder;
+use crate::flows::engines;
+use crate::script::{self, Diagnostic};
 
 /// The name of the script.
 const SCRIPT: &str = "wiki-browser.lua";
+/// The author if nobody names another: no mail reaches this address.
+const AUTHOR: (&str, &str) = ("Wiki Agent", "agent@wiki.invalid");
 /// Longest name or address of an author, in bytes.
 const AUTHOR_BYTES_MAX: usize = 200;
 
@@ -29,30 +32,33 @@ const FILES: [(&str, &str); 3] = [
 /// `init`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Nothing that is there is changed, but for a line added to .gitignore: if a file is in the way,
-init names it and writes nothing.
+On a terminal it asks three questions, those that no option answers; elsewhere the first answers
+count. Nothing that is there is changed, but for a line added to .gitignore: if a file is in the
+way, init names it and writes nothing.
 
 Examples:
   wiki-browser init                               a site about the repository of this folder
   wiki-browser init wiki --root ..                its own folder, about the repository around it
+  wiki-browser init --engine codex                with Codex in place of Claude Code
   wiki-browser init --engine suggestions          without a model
   wiki-browser init --dry-run                     only tell what would be written")]
 pub(super) struct InitArgs {
     /// Folder of the site, in a git repository
     #[arg(default_value = ".")]
     dir: Utf8PathBuf,
-    /// What rewrites sources
-    #[arg(long, value_enum, default_value = "claude")]
-    engine: Choice,
+    /// What rewrites sources [default: claude]
+    #[arg(long, value_enum)]
+    engine: Option<Choice>,
     /// Folder of the git repository that holds the sources, seen from the folder of the site
-    #[arg(long, value_name = "PATH", default_value = ".")]
-    root: Utf8PathBuf,
-    /// Author of the commits that agents' texts end in
-    #[arg(long, value_name = "TEXT", default_value = "Wiki Agent")]
-    name: String,
-    /// Mail address of that author
-    #[arg(long, value_name = "ADDRESS", default_value = "agent@wiki.invalid")]
-    email: String,
+    /// [default: .]
+    #[arg(long, value_name = "PATH")]
+    root: Option<Utf8PathBuf>,
+    /// Author of the commits that agents' texts end in [default: Wiki Agent]
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// Mail address of that author [default: agent@wiki.invalid]
+    #[arg(long, value_name = "ADDRESS")]
+    email: Option<String>,
     /// Only tell what would be written
     #[arg(long)]
     dry_run: bool,
@@ -63,16 +69,18 @@ pub(super) struct InitArgs {
 /// # Errors
 /// `invalid` outside of a git work tree or for words that no script can hold, `in_the_way`.
 pub(super) fn run(screen: &Screen, args: &InitArgs) -> Result<()> {
-    check_author("name", &args.name)?;
-    check_author("email", &args.email)?;
     let here = working_folder()?;
     let folder = plain(&here.join(&args.dir));
     check_work_tree(&folder)?;
-    check_root(&folder, &args.root)?;
-    let items = items(args);
+    let answers = answers(screen, args, &folder)?;
+    let items = items(&answers);
     let found = plan::in_the_way(&folder, &items);
     if !found.is_empty() {
-        return Err(plan::refusal(&folder, &found));
+        return Err(plan::refusal(
+            &folder,
+            &found,
+            "move them, or keep yours: wiki-browser init wiki --root ..",
+        ));
     }
     let written = if args.dry_run {
         items.iter().map(Item::describe).collect()
@@ -92,19 +100,72 @@ pub(super) fn run(screen: &Screen, args: &InitArgs) -> Result<()> {
         if args.dry_run {
             return Ok(());
         }
+        for warning in check(&folder.join(SCRIPT))? {
+            screen.note(&format!("\n{warning}"));
+        }
         screen.put(&screen.paint(Style::Bold, "\nnext:"))?;
         next.iter().try_for_each(|line| screen.put(&format!("  {}", escape::line(line))))
     })
 }
 
-fn items(args: &InitArgs) -> Vec<Item> {
-    let answers = Answers {
-        engine: args.engine,
-        root: args.root.to_string(),
-        author_name: args.name.clone(),
-        author_email: args.email.clone(),
+/// Reads what was written, and returns what is missing on this machine.
+fn check(script: &Utf8Path) -> Result<Vec<Diagnostic>> {
+    let loaded = script::load(script)
+        .map_err(|report| Error::internal(format!("the new script is wrong: {report}")))?;
+    let programs = std::env::var("PATH").unwrap_or_default();
+    Ok(engines::check(&loaded.config, &programs))
+}
+
+/// The three questions: what rewrites, where the sources are, who the author is.
+fn answers(screen: &Screen, args: &InitArgs, folder: &Utf8Path) -> Result<Answers> {
+    let can_ask = ask::can(screen);
+    let engine = match args.engine {
+        Some(engine) => engine,
+        None if can_ask => {
+            let words = Choice::ALL.map(|it| (it.as_str(), it.meaning()));
+            Choice::ALL[ask::choice(screen, "What rewrites your documents?", &words, 0)?]
+        }
+        None => Choice::ALL[0],
     };
-    let mut items = vec![Item::File(SCRIPT.into(), template::script(&answers))];
+    let root = match &args.root {
+        Some(root) => root.clone(),
+        None if can_ask => {
+            let question =
+                "Where are the documents? The folder of a git repository, seen from here.";
+            let check = |it: &str| check_root(folder, Utf8Path::new(it));
+            Utf8PathBuf::from(ask::line(screen, question, ".", check)?)
+        }
+        None => Utf8PathBuf::from("."),
+    };
+    check_root(folder, &root)?;
+    let (mut name, mut email) = (AUTHOR.0.to_owned(), AUTHOR.1.to_owned());
+    if can_ask && args.name.is_none() && args.email.is_none() {
+        let question = "Who is the author of what agents write? A name and a mail address for git.";
+        let default = format!("{name} <{email}>");
+        let answer = ask::line(screen, question, &default, |it| author(it).map(drop))?;
+        (name, email) = author(&answer)?;
+    }
+    let name = args.name.clone().unwrap_or(name);
+    let email = args.email.clone().unwrap_or(email);
+    check_author("name", &name)?;
+    check_author("email", &email)?;
+    Ok(Answers { engine, root: root.to_string(), author_name: name, author_email: email })
+}
+
+/// Reads `Name <mail>`.
+fn author(text: &str) -> Result<(String, String)> {
+    let hint = format!("write {} <{}>", AUTHOR.0, AUTHOR.1);
+    let parts = text.trim().strip_suffix('>').and_then(|it| it.split_once('<'));
+    let Some((name, email)) = parts else {
+        return Err(Error::invalid("that is no name with an address").hint(hint));
+    };
+    let (name, email) = (name.trim().to_owned(), email.trim().to_owned());
+    check_author("name", &name).and_then(|()| check_author("email", &email))?;
+    Ok((name, email))
+}
+
+fn items(answers: &Answers) -> Vec<Item> {
+    let mut items = vec![Item::File(SCRIPT.into(), template::script(answers))];
     items.extend(FILES.map(|(path, text)| Item::File(path.into(), text.to_owned())));
     // One real folder of skills serves every engine: each looks in a place of its own.
     items.push(Item::Link(".claude/skills".into(), "../skills"));
@@ -128,12 +189,10 @@ fn next_commands(here: &Utf8Path, folder: &Utf8Path, items: &[Item]) -> Vec<Stri
             )
         })
         .collect();
-    let mut next = vec![
-        format!("git add {}", files.join(" ")),
-        "git commit -m \"A wiki-browser site\"".to_owned(),
-    ];
-    next.extend(["check", "serve"].map(|verb| format!("wiki-browser {verb}{option}")));
-    next
+    vec![
+        format!("git add {} && git commit -m \"A wiki-browser site\"", files.join(" ")),
+        format!("wiki-browser serve{option}"),
+    ]
 }
 
 /// Returns a word as a shell takes it.
@@ -235,11 +294,20 @@ mod tests {
     }
 
     #[test]
+    fn an_author_is_a_name_with_an_address() {
+        let (name, email) = author(" Ana B. <a@b.c> ").unwrap();
+        assert_eq!((name.as_str(), email.as_str()), ("Ana B.", "a@b.c"));
+        for bad in ["", "Ana", "<a@b>", "Ana <>", "Ana a@b", "A <a> <b>"] {
+            assert!(author(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn the_next_commands_can_be_pasted() {
         let next = next_commands("/a".into(), "/a".into(), &[]);
-        assert_eq!(next[3], "wiki-browser serve");
+        assert_eq!(next[1], "wiki-browser serve");
         let next = next_commands("/a".into(), "/a/my site".into(), &[]);
-        assert_eq!(next[2], "wiki-browser check --config 'my site/wiki-browser.lua'");
+        assert_eq!(next[1], "wiki-browser serve --config 'my site/wiki-browser.lua'");
         assert_eq!(quoted("it's"), "'it'\\''s'");
         assert_eq!(plain("/a/./b/../c".into()), "/a/c");
     }

@@ -1,5 +1,7 @@
 //! The script of a new site.
 
+use crate::cli::escape::lua as quoted;
+
 /// The script with its gaps.
 const SITE: &str = include_str!("site.lua");
 
@@ -21,6 +23,19 @@ wb.engine "claude" {
   },
   prompt  = "stdin",
   reads   = "claude-stream-json",    -- telemetry only; exit status and result decide
+}
+"#;
+
+/// The other engine that asks a model.
+const CODEX: &str = r#"
+-- Codex: install it and log in as the account that the server runs as. Nobody is there to ask, so
+-- it may do all that this account may do: give the server an account of its own.
+wb.engine "codex" {
+  type    = "process",
+  command = { "codex", "exec", "--json", "--skip-git-repo-check",
+              "--dangerously-bypass-approvals-and-sandbox", "-" },
+  prompt  = "stdin",
+  reads   = "codex-jsonl",           -- telemetry only; exit status and result decide
 }
 "#;
 
@@ -108,8 +123,33 @@ server will surface stderr to the operator.
 pub(super) enum Choice {
     /// Claude Code, which must be installed and logged in
     Claude,
+    /// Codex, which must be installed and logged in
+    Codex,
     /// The built-in one: it applies what readers write in suggestion blocks, without a model
     Suggestions,
+}
+
+impl Choice {
+    /// All, in the order of the question.
+    pub(super) const ALL: [Choice; 3] = [Choice::Claude, Choice::Codex, Choice::Suggestions];
+
+    /// Returns the name of its engine.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Choice::Claude => "claude",
+            Choice::Codex => "codex",
+            Choice::Suggestions => "suggestions",
+        }
+    }
+
+    /// Returns what it means, for the question.
+    pub(super) fn meaning(self) -> &'static str {
+        match self {
+            Choice::Claude => "Claude Code, installed and logged in",
+            Choice::Codex => "Codex, installed and logged in",
+            Choice::Suggestions => "no model: what readers write in suggestion blocks",
+        }
+    }
 }
 
 /// What the operator said about a new site.
@@ -127,13 +167,20 @@ pub(super) struct Answers {
 
 /// Returns the script of a new site.
 pub(super) fn script(answers: &Answers) -> String {
-    let (claude, incorporate, prompt, others) = match answers.engine {
+    let (agent, incorporate, prompt, others) = match answers.engine {
         Choice::Claude => (CLAUDE, BY_CLAUDE, PROMPT, format!("{APPLY}{PERSPECTIVE}")),
+        Choice::Codex => (CODEX, BY_CLAUDE, PROMPT, format!("{APPLY}{PERSPECTIVE}")),
         Choice::Suggestions => ("", BY_SUGGESTIONS, "", String::new()),
     };
+    let by_agent =
+        |text: &str| text.replace("\"claude\",", &format!("\"{}\",", answers.engine.as_str()));
+    let (incorporate, others) = match answers.engine {
+        Choice::Codex => (by_agent(incorporate), by_agent(&others)),
+        _ => (incorporate.to_owned(), others),
+    };
     // The operator's words go in last: a name may hold the mark of a gap.
-    SITE.replace("@CLAUDE@", claude)
-        .replace("@INCORPORATE@", incorporate)
+    SITE.replace("@CLAUDE@", agent)
+        .replace("@INCORPORATE@", &incorporate)
         .replace("@PROMPT@", prompt)
         .replace("@OTHERS@", &others)
         .split('@')
@@ -144,20 +191,6 @@ pub(super) fn script(answers: &Answers) -> String {
             other => other.to_owned(),
         })
         .collect()
-}
-
-/// Returns a Lua string with this value.
-fn quoted(text: &str) -> String {
-    let mut lua = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => lua.extend(['\\', c]),
-            c if c.is_control() => lua.extend(format!("\\u{{{:x}}}", u32::from(c)).chars()),
-            c => lua.push(c),
-        }
-    }
-    lua.push('"');
-    lua
 }
 
 #[cfg(test)]
@@ -175,7 +208,7 @@ mod tests {
 
     #[test]
     fn no_gap_stays_and_no_word_leaves_its_quotes() {
-        for engine in [Choice::Claude, Choice::Suggestions] {
+        for engine in Choice::ALL {
             let script = script(&answers(engine));
             assert!(script.contains("author_name  = \"A \\\"B\\\" \\\\ @ROOT@\","), "{script}");
             assert!(script.contains("root    = \".\","));

@@ -292,7 +292,6 @@ async fn log(site: Site, call: Call) -> Result<Response> {
     let parts = stream::unfold(0, move |offset| {
         let (site, caller, id) = (site.clone(), caller.clone(), id.clone());
         let stream = asked.stream.clone();
-        let part = part.clone();
         async move {
             if offset >= end {
                 return None;

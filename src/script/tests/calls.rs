@@ -39,6 +39,24 @@ async fn an_event_goes_in_and_effects_come_out() {
 }
 
 #[tokio::test]
+async fn what_a_declaration_returns_stands_for_its_name() {
+    let site = Site::with_head(
+        "wb.engine \"e\" { type = \"process\", command = { \"cat\" }, prompt = \"stdin\" }
+         local digest = wb.kind \"digest\" {
+           about = \"a\", engine = \"e\", timeout = \"1m\", prompt = \"x\",
+         }
+         wb.schedule \"s\" { every = \"1h\", enqueue = { kind = digest } }
+         wb.on(\"topic_created\", function() wb.enqueue { kind = digest } end)\n",
+    );
+    let loaded = site.loaded();
+    let Wanted::Job(request) = &loaded.config.schedules["s"].enqueue else { panic!("no job") };
+    assert_eq!(request["kind"], "digest");
+    let told = loaded.vm.fire(EventKind::TopicCreated, Value::Null).await;
+    let Effect::Enqueue { request, .. } = &told[0].outcome.as_ref().unwrap()[0];
+    assert_eq!(request["kind"], "digest");
+}
+
+#[tokio::test]
 async fn dates_and_json_are_plain_data() {
     let site = Site::with_head(
         "local words = wb.file \"words.txt\"

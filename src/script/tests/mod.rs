@@ -4,6 +4,7 @@ mod attacks;
 mod bombs;
 mod calls;
 mod findings;
+mod mistakes;
 mod reference;
 mod shipped;
 mod spending;

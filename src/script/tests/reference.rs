@@ -1,7 +1,14 @@
-//! docs/script.md has every field that a script can write.
+//! docs/lua.md and the stubs for editors say what the schema says, and every example loads.
 
-use crate::script::InputType;
-use crate::script::schema::{DECLARATIONS, Field, Shape, input_fields};
+use std::fmt::Write;
+
+use crate::base::EventKind;
+use crate::script::schema::{
+    BASE, CALLBACKS, Callback, DECLARATIONS, Declaration, FUNCTIONS, Field, Function, Member,
+    RECORDS, Record, Shape, event_data, input_fields,
+};
+use crate::script::tests::{Site, repository};
+use crate::script::{EDITOR_SETTINGS, InputType, stubs};
 
 /// Returns the rows of some fields, each with its path from the declaration.
 fn rows(before: &str, fields: &[Field]) -> String {
@@ -12,7 +19,7 @@ fn rows(before: &str, fields: &[Field]) -> String {
             (false, None) => String::new(),
         };
         let (name, what) = (format!("{before}{}", it.name), it.shape.what());
-        let row = format!("| `{name}` | {what} | {default} | {} |\n", it.doc);
+        let row = format!("| `{name}` | {what} | {default} | `{}` | {} |\n", it.example, it.doc);
         match it.shape {
             Shape::Fields(fields) => row + &rows(&format!("{name}."), fields),
             _ => row,
@@ -21,34 +28,288 @@ fn rows(before: &str, fields: &[Field]) -> String {
     fields.iter().map(row).collect()
 }
 
-fn tables() -> String {
-    let head = "| field | holds | default | |\n|---|---|---|---|\n";
+const HEAD: &str = "| field | holds | default | for example | |\n|---|---|---|---|---|\n";
+
+/// Returns a declaration with all its fields.
+fn whole(it: &Declaration) -> String {
+    let name = match it.word {
+        "engine" => " \"codex\"",
+        "kind" => " \"answer\"",
+        "schedule" => " \"links\"",
+        _ => "",
+    };
+    let width = it.fields.iter().map(|it| it.name.len()).max().unwrap_or(0);
+    let line = |field: &Field| format!("  {:<width$} = {},\n", field.name, field.example);
+    // A schedule has either `every` or `at`.
+    let fields = it.fields.iter().filter(|field| field.name != "every");
+    let lines: String = fields.map(line).collect();
+    format!("```lua\nwb.{}{name} {{\n{lines}}}\n```\n", it.word)
+}
+
+fn fields() -> String {
     let mut text = String::new();
     for it in &DECLARATIONS {
         let name = if it.is_named { " \"NAME\"" } else { "" };
-        let rows = rows("", it.fields);
-        text += &format!("\n## wb.{}{name}\n{}\n\n{head}{rows}", it.word, it.doc);
+        let (rows, whole) = (rows("", it.fields), whole(it));
+        write!(text, "\n## wb.{}{name}\n{}\n\n{whole}\n{HEAD}{rows}", it.word, it.doc).unwrap();
     }
     text += "\n## Inputs of a kind\nA value of `inputs` is `wb.input.TYPE()`, or \
         `wb.input.TYPE { … }` with these fields.\n\n";
     for ty in InputType::ALL {
         let rows = rows("", input_fields(ty));
-        text += &format!("### wb.input.{}\n{head}{rows}\n", ty.as_str());
+        write!(text, "### wb.input.{}\n{HEAD}{rows}\n", ty.as_str()).unwrap();
     }
     text
 }
 
-/// `UPDATE_DOCS=1` writes the tables anew.
-#[test]
-fn the_document_has_every_field() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/script.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let (start, end) = ("<!-- fields -->\n", "<!-- end of fields -->\n");
-    let (before, rest) = text.split_once(start).unwrap();
-    let (shown, after) = rest.split_once(end).unwrap();
+fn members(head: &str, members: &[Member]) -> String {
+    let row =
+        |it: &Member| format!("| `{}` | `{}` | {} |\n", it.name, it.ty.replace('|', "\\|"), it.doc);
+    let rows: String = members.iter().map(row).collect();
+    if rows.is_empty() {
+        String::new()
+    } else {
+        format!("| {head} | type | |\n|---|---|---|\n{rows}\n")
+    }
+}
+
+fn function(prefix: &str, it: &Function) -> String {
+    let names: Vec<&str> = it.params.iter().map(|it| it.name).collect();
+    let returns = it.returns.map(|it| format!(" It returns `{it}`.")).unwrap_or_default();
+    format!(
+        "### {prefix}{}({})\n{} It can be called {}.{returns}\n\n{}```lua\n{}\n```\n\n",
+        it.name,
+        names.join(", "),
+        it.doc,
+        it.when.as_str(),
+        members("parameter", it.params),
+        it.example
+    )
+}
+
+fn callback(name: &str, it: &Callback) -> String {
+    format!("### {name}\n`{}`: {}\n\n{}", it.signature(), it.doc, members("parameter", it.params))
+}
+
+fn record(it: &Record) -> String {
+    let base =
+        it.base.map(|base| format!(" It has the names of `{base}` as well.")).unwrap_or_default();
+    format!("### {}\n{}{base}\n\n{}", it.name, it.doc, members("name", it.members))
+}
+
+fn functions() -> String {
+    let mut text = String::from("\n## Functions\n");
+    for it in &FUNCTIONS {
+        text += &function("wb.", it);
+    }
+    for it in &BASE {
+        text += &function("", it);
+    }
+    text += "Of Lua there are `assert`, `error`, `ipairs`, `next`, `pairs`, `pcall`, `rawequal`, \
+    `rawget`, \
+        `rawlen`, `select`, `tonumber`, `tostring`, `type`, and the libraries `math`, `string`, \
+        `table` and \
+        `utf8`.\n\n## Functions of yours\nThey are called after the script was loaded, with \
+        plain tables, and \
+        return plain values.\n\n";
+    for (name, it) in CALLBACKS {
+        text += &callback(name, it);
+    }
+    for it in RECORDS {
+        text += &record(&it);
+    }
+    text += "### `event.data`, by event\nWhen each comes is in [events.md](events.md).\n\n\
+        | event | `data` |\n|---|---|\n";
+    for kind in EventKind::ALL {
+        let names: Vec<String> =
+            event_data(kind).iter().map(|it| format!("`{}: {}`", it.name, it.ty)).collect();
+        writeln!(text, "| `{}` | {} |", kind.as_str(), names.join(" ")).unwrap();
+    }
+    text += "\n";
+    text
+}
+
+/// Compares a file of the repository with what it must be; `UPDATE_DOCS=1` writes it.
+#[track_caller]
+fn same(path: &str, make: impl FnOnce(&str) -> String) {
+    let full = repository().join(path);
+    let shown = std::fs::read_to_string(&full).unwrap_or_default();
+    let text = make(&shown);
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(path, format!("{before}{start}{}{end}{after}", tables())).unwrap();
+        std::fs::create_dir_all(full.parent().unwrap()).unwrap();
+        std::fs::write(full, text).unwrap();
         return;
     }
-    assert_eq!(shown, tables(), "docs/script.md: run this test once with UPDATE_DOCS=1");
+    assert!(shown == text, "{path} is old: run this test once with UPDATE_DOCS=1");
+}
+
+#[test]
+fn the_document_has_every_field_and_function() {
+    same("docs/lua.md", |shown| {
+        let mut text = shown.to_owned();
+        for (name, tables) in [("fields", fields()), ("functions", functions())] {
+            let (start, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));
+            let (before, rest) = text.split_once(&start).unwrap();
+            let (_, after) = rest.split_once(&end).unwrap();
+            text = format!("{before}{start}{tables}{end}{after}");
+        }
+        text
+    });
+}
+
+#[test]
+fn what_editors_read_is_that_of_this_version() {
+    same(".wiki-browser/types/wb.lua", |_| stubs());
+    same(".luarc.json", |_| EDITOR_SETTINGS.to_owned());
+    let settings: serde_json::Value = serde_json::from_str(EDITOR_SETTINGS).unwrap();
+    assert_eq!(settings["workspace.library"][0], ".wiki-browser/types");
+}
+
+/// What a declaration needs beside the field that is shown.
+fn around(word: &str) -> &'static [(&'static str, &'static str)] {
+    match word {
+        "identity" => &[("author_name", "\"A\""), ("author_email", "\"a@x\"")],
+        "engine" => &[("type", "\"process\""), ("command", "{ \"cat\" }"), ("prompt", "\"stdin\"")],
+        "schedule" => &[("enqueue", "{ kind = \"links\" }"), ("at", "\"07:30\"")],
+        "kind" => &[
+            ("about", "\"a\""),
+            ("engine", "\"codex\""),
+            ("timeout", "\"20m\""),
+            ("skill", "\"skills/answer\""),
+            ("prompt", "\"{{topic_id}}\""),
+            ("inputs", "{ topic_id = wb.input.topic() }"),
+        ],
+        _ => &[],
+    }
+}
+
+/// Returns a declaration with its least fields and these.
+fn declared(word: &str, name: &str, fields: &[(&str, &str)]) -> String {
+    let has = |name: &str| fields.iter().any(|it| it.0 == name);
+    let given = |name: &str| has(name) || (name == "at" && has("every"));
+    let least = around(word).iter().filter(|it| !given(it.0));
+    let lines: String = least.chain(fields).map(|it| format!("{} = {}, ", it.0, it.1)).collect();
+    format!("wb.{word}{name} {{ {lines} }}\n")
+}
+
+/// Loads an example with what it leaves out.
+#[track_caller]
+fn loads(example: &str) {
+    let mut text = String::new();
+    if !example.contains("require \"wb\"") {
+        text += "local wb = require \"wb\"\nwb.api(1)\n";
+    }
+    text += example;
+    text += "\n";
+    if !example.contains("wb.identity") {
+        text += &declared("identity", "", &[]);
+    }
+    for name in set_to(example, "engine") {
+        if !example.contains(&format!("wb.engine \"{name}\"")) {
+            text += &declared("engine", &format!(" {name:?}"), &[]);
+        }
+    }
+    if !example.contains("wb.engine \"e\"") {
+        text += &declared("engine", " \"e\"", &[]);
+    }
+    for name in set_to(example, "kind") {
+        if !example.contains(&format!("wb.kind \"{name}\"")) {
+            let fields = [("engine", "\"e\""), ("inputs", "{}"), ("prompt", "\"x {{skill}}\"")];
+            text += &declared("kind", &format!(" {name:?}"), &fields);
+        }
+    }
+    let site = Site::new(&text);
+    site.write("kinds/review.lua", "return {}\n");
+    for name in after(example, "\"skills/").chain(["answer"]) {
+        site.write(&format!("skills/{name}/SKILL.md"), &format!("---\nname: {name}\n---\n"));
+    }
+    for path in after(example, "wb.file \"") {
+        site.write(path, "a text\n");
+    }
+    if let Err(report) = site.load() {
+        panic!("{text}\n{report}");
+    }
+}
+
+/// Returns what a field is set to, with any number of blanks: `engine = "x"`, not
+/// `wb.engine "x"`.
+fn set_to<'t>(text: &'t str, field: &str) -> std::collections::BTreeSet<&'t str> {
+    let mut words = text.split_whitespace().peekable();
+    let mut found = std::collections::BTreeSet::new();
+    while let Some(word) = words.next() {
+        if word.trim_start_matches('{') == field && words.next_if_eq(&"=").is_some() {
+            found.extend(words.peek().and_then(|it| it.split('"').nth(1)));
+        }
+    }
+    found
+}
+
+/// Returns what stands between a word and the next quote, wherever the word is.
+fn after<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = &'t str> {
+    text.split(word).skip(1).filter_map(|rest| rest.split('"').next())
+}
+
+#[test]
+fn the_example_of_every_field_loads() {
+    for it in &DECLARATIONS {
+        let name = if it.is_named { " \"codex\"" } else { "" };
+        for field in it.fields {
+            loads(&declared(it.word, name, &[(field.name, field.example)]));
+            let Shape::Fields(inner) = field.shape else { continue };
+            for one in inner {
+                let table = format!("{{ {} = {} }}", one.name, one.example);
+                loads(&declared(it.word, name, &[(field.name, &table)]));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_example_of_every_input_loads() {
+    for ty in InputType::ALL {
+        for field in input_fields(ty) {
+            let others =
+                input_fields(ty).iter().filter(|it| it.is_required && it.name != field.name);
+            let fields: Vec<String> =
+                others.chain([field]).map(|it| format!("{} = {}", it.name, it.example)).collect();
+            let input = format!("wb.input.{} {{ {} }}", ty.as_str(), fields.join(", "));
+            let mut inputs = vec![
+                "topic_id = wb.input.topic()".to_owned(),
+                "source_path = wb.input.source()".to_owned(),
+                "persona_name = wb.input.persona()".to_owned(),
+                format!("x = {input}"),
+            ];
+            let mut kind = vec![("prompt", "\"x\"")];
+            if field.name == "new" {
+                inputs.push("y = wb.input.blob { from = \"x\" }".to_owned());
+                kind.push(("produces", "\"proposal\""));
+            }
+            let inputs = format!("{{ {} }}", inputs.join(", "));
+            kind.push(("inputs", &inputs));
+            loads(&declared("kind", " \"k\"", &kind));
+        }
+    }
+}
+
+#[test]
+fn the_example_of_every_function_loads() {
+    for it in FUNCTIONS.iter().chain(&BASE) {
+        loads(it.example);
+    }
+}
+
+#[test]
+fn every_example_of_the_documents_loads() {
+    let mut seen = 0;
+    for path in
+        ["docs/lua.md", "docs/callbacks.md", "docs/kinds.md", "docs/engines.md", "docs/events.md"]
+    {
+        let text = std::fs::read_to_string(repository().join(path)).unwrap();
+        for block in text.split("```lua\n").skip(1) {
+            let example = block.split("```").next().unwrap();
+            loads(example);
+            seen += 1;
+        }
+    }
+    assert!(seen > 15, "{seen}");
 }

@@ -1,6 +1,7 @@
 //! What is to be written into a folder, all of it or nothing.
 //!
-//! **Invariant:** nothing that was there is changed, but for a line that is added to `.gitignore`.
+//! **Invariant:** nothing that was there is changed, but for a line that is added to `.gitignore`,
+//! and for a text that is replaced as a whole, only if it is still the one that was read.
 
 use std::fs;
 use std::io::Write;
@@ -14,35 +15,57 @@ const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// One thing to be written; the path is relative to the site's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Item {
+pub(in crate::cli) enum Item {
     /// A file with this text.
     File(Utf8PathBuf, String),
     /// A link to this relative target.
     Link(Utf8PathBuf, &'static str),
     /// A line at the end of a file, unless it is there.
     Line(Utf8PathBuf, &'static str),
+    /// Another text in place of the one that was read; none if there was no file.
+    Text {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What was read.
+        before: Option<String>,
+        /// What is to be there.
+        after: String,
+    },
 }
 
 impl Item {
     /// Returns where it is written.
-    pub(super) fn path(&self) -> &Utf8Path {
+    pub(in crate::cli) fn path(&self) -> &Utf8Path {
         match self {
-            Item::File(path, _) | Item::Link(path, _) | Item::Line(path, _) => path,
+            Item::File(path, _)
+            | Item::Link(path, _)
+            | Item::Line(path, _)
+            | Item::Text { path, .. } => path,
         }
     }
 
     /// Returns one line about it.
-    pub(super) fn describe(&self) -> String {
+    pub(in crate::cli) fn describe(&self) -> String {
         match self {
             Item::File(path, _) => path.to_string(),
             Item::Link(path, target) => format!("{path} -> {target}"),
             Item::Line(path, line) => format!("{path} (adds {line})"),
+            Item::Text { path, before: None, .. } => path.to_string(),
+            Item::Text { path, before: Some(before), after } => {
+                let lines = |text: &str| text.lines().count();
+                match lines(after).checked_sub(lines(before)) {
+                    Some(more) if after.starts_with(before.trim_end()) => {
+                        format!("{path} (adds {more} lines)")
+                    }
+                    _ => format!("{path} (changed)"),
+                }
+            }
         }
     }
 }
 
 /// Returns what is already there and in the way of the items.
-pub(super) fn in_the_way(folder: &Utf8Path, items: &[Item]) -> Vec<Utf8PathBuf> {
+pub(in crate::cli) fn in_the_way(folder: &Utf8Path, items: &[Item]) -> Vec<Utf8PathBuf> {
     let mut found: Vec<Utf8PathBuf> =
         items.iter().filter_map(|item| obstacle(folder, item)).collect();
     found.sort();
@@ -67,6 +90,9 @@ fn obstacle(folder: &Utf8Path, item: &Item) -> Option<Utf8PathBuf> {
         Item::File(..) => false,
         Item::Link(_, target) => fs::read_link(&path).is_ok_and(|it| it.as_os_str() == *target),
         Item::Line(..) => facts.is_file() && facts.len() <= IGNORE_BYTES_MAX,
+        Item::Text { before, .. } => {
+            facts.is_file() && fs::read_to_string(&path).ok().as_ref() == before.as_ref()
+        }
     };
     (!is_fine).then(|| item.path().to_owned())
 }
@@ -76,7 +102,7 @@ fn obstacle(folder: &Utf8Path, item: &Item) -> Option<Utf8PathBuf> {
 ///
 /// # Errors
 /// `unavailable` with the name of what could not be written.
-pub(super) fn write(folder: &Utf8Path, items: &[Item]) -> Result<Vec<String>> {
+pub(in crate::cli) fn write(folder: &Utf8Path, items: &[Item]) -> Result<Vec<String>> {
     let mut undo = Undo::default();
     let mut written = Vec::new();
     for item in items {
@@ -103,6 +129,7 @@ struct Undo {
     files: Vec<Utf8PathBuf>,
     folders: Vec<Utf8PathBuf>,
     texts: Vec<(Utf8PathBuf, u64)>,
+    replaced: Vec<(Utf8PathBuf, String)>,
 }
 
 impl Undo {
@@ -114,6 +141,9 @@ impl Undo {
                 left.push(path.to_string());
             }
         };
+        for (path, before) in self.replaced.iter().rev() {
+            check(path, replace(path, before));
+        }
         for path in self.files.iter().rev() {
             check(path, fs::remove_file(path));
         }
@@ -150,7 +180,39 @@ fn write_item(folder: &Utf8Path, item: &Item, undo: &mut Undo) -> std::io::Resul
             Err(cause) => Err(cause),
         },
         Item::Line(_, line) => add_line(&path, line, undo),
+        Item::Text { before, after, .. } => {
+            if before.as_ref() == Some(after) {
+                return Ok(false);
+            }
+            if fs::read_to_string(&path).ok() != *before {
+                return Err(std::io::Error::other("it has changed meanwhile"));
+            }
+            replace(&path, after)?;
+            match before {
+                Some(before) => undo.replaced.push((path, before.clone())),
+                None => undo.files.push(path),
+            }
+            Ok(true)
+        }
     }
+}
+
+/// Puts a text in place of a file by one rename: whoever reads it finds the old or the new one.
+fn replace(path: &Utf8Path, text: &str) -> std::io::Result<()> {
+    let beside = Utf8PathBuf::from(format!("{path}.new"));
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
+    let mut put = || -> std::io::Result<()> {
+        if let Ok(facts) = fs::metadata(path) {
+            file.set_permissions(facts.permissions())?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    put().inspect_err(|_| {
+        // The error that is told is the first one; what is left is named like this.
+        drop(fs::remove_file(&beside));
+    })
 }
 
 fn make_folders(path: &Utf8Path, undo: &mut Undo) -> std::io::Result<()> {
@@ -193,10 +255,10 @@ fn add_line(path: &Utf8Path, line: &str, undo: &mut Undo) -> std::io::Result<boo
 }
 
 /// Returns the error that names everything in the way.
-pub(super) fn refusal(folder: &Utf8Path, found: &[Utf8PathBuf]) -> Error {
+pub(in crate::cli) fn refusal(folder: &Utf8Path, found: &[Utf8PathBuf], advice: &str) -> Error {
     let names: Vec<&str> = found.iter().map(|it| it.as_str()).collect();
     Error::conflict("in_the_way", format!("in the way in {folder}: {}", names.join(", ")))
-        .hint("nothing was changed; move them, or keep yours: wiki-browser init wiki --root ..")
+        .hint(format!("nothing was changed; {advice}"))
 }
 
 #[cfg(test)]
@@ -240,6 +302,31 @@ mod tests {
         assert_eq!(error.hint_str(), Some("nothing was left behind"));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         assert_eq!(fs::read_to_string(folder.join(".gitignore")).unwrap(), "target");
+    }
+
+    #[test]
+    fn a_text_is_replaced_only_if_it_is_the_one_that_was_read() {
+        let (_temp, folder) = folder();
+        let text = |before: Option<&str>, after: &str| Item::Text {
+            path: "a.lua".into(),
+            before: before.map(str::to_owned),
+            after: after.to_owned(),
+        };
+        assert_eq!(write(&folder, &[text(None, "one\n")]).unwrap(), ["a.lua"]);
+        for stale in [text(None, "x"), text(Some("other"), "x")] {
+            assert_eq!(in_the_way(&folder, std::slice::from_ref(&stale)), ["a.lua"]);
+            assert!(write(&folder, &[stale]).is_err());
+        }
+        let longer = text(Some("one\n"), "one\ntwo\n");
+        assert_eq!(longer.describe(), "a.lua (adds 1 lines)");
+        let last = Item::File("b".into(), String::new());
+        fs::write(folder.join("b"), "").unwrap();
+        // What comes later fails: the text is as it was.
+        assert!(write(&folder, &[longer.clone(), last]).is_err());
+        assert_eq!(fs::read_to_string(folder.join("a.lua")).unwrap(), "one\n");
+        write(&folder, &[longer]).unwrap();
+        assert_eq!(fs::read_to_string(folder.join("a.lua")).unwrap(), "one\ntwo\n");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
     }
 
     #[test]

@@ -1,0 +1,303 @@
+//! `wiki-browser new kind`: asks, composes, tries the script with it, and only then writes.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::json;
+
+use crate::base::{Context, Error, ErrorKind, Result};
+use crate::cli::commands::Desk;
+use crate::cli::new::shape::{Block, Produce, Wanted, complete, slug};
+use crate::cli::new::{KindArgs, check_line, folder_of, skill};
+use crate::cli::plan::{self, Item};
+use crate::cli::screen::{Screen, Style};
+use crate::cli::{ask, escape};
+use crate::script::{self, Config, InputType, is_name};
+
+/// Writes the block and the skill of a new kind.
+pub(super) fn add(desk: &Desk, args: &KindArgs) -> Result<()> {
+    let path = desk.script()?;
+    check_name(&args.name)?;
+    let loaded = script::load(&path).map_err(|report| {
+        let message = format!("{path} has {}", report.summary());
+        Error::invalid(message).code("bad_script").hint("mend it first: wiki-browser check")
+    })?;
+    let (config, folder) = (&*loaded.config, folder_of(&path));
+    check_free(config, &folder, &args.name)?;
+    let block = block(&desk.screen, config, args)?;
+    let items = items(config, &folder, args, &block)?;
+    let found = plan::in_the_way(&folder, &items);
+    if !found.is_empty() {
+        return Err(plan::refusal(&folder, &found, "move it, or choose another name"));
+    }
+    try_out(&path, &items)?;
+    let written = match args.dry_run {
+        true => items.iter().map(Item::describe).collect(),
+        false => plan::write(&folder, &items)?,
+    };
+    let next = next(&block);
+    let value = json!({
+        "kind": block.name, "written": written, "next": next, "dry_run": args.dry_run,
+    });
+    desk.screen.answer(&value, |screen, _| tell(screen, args.dry_run, &written, &next))
+}
+
+fn tell(screen: &Screen, dry_run: bool, written: &[String], next: &[String]) -> Result<()> {
+    screen.put(if dry_run { "would write:" } else { "wrote:" })?;
+    for line in written {
+        screen.put(&format!("  {}", escape::line(line)))?;
+    }
+    if dry_run {
+        return Ok(());
+    }
+    screen.put(&screen.paint(Style::Bold, "\nnext:"))?;
+    next.iter().try_for_each(|line| screen.put(&format!("  {line}")))
+}
+
+/// What a person does then.
+fn next(block: &Block) -> Vec<String> {
+    let name = &block.name;
+    let is_computed = |ty: InputType| matches!(ty, InputType::Blob | InputType::Hash);
+    let has_topic = block.input(InputType::Topic).is_some();
+    let inputs: Vec<String> = block
+        .inputs
+        .iter()
+        .filter(|it| !is_computed(it.ty) && (!has_topic || it.ty != InputType::Source))
+        .map(|it| match it.ty {
+            InputType::Topic => format!("{}=ID", it.name),
+            InputType::Source => format!("{}=PATH", it.name),
+            _ => format!("{}=…", it.name),
+        })
+        .collect();
+    let inputs = inputs.join(" ");
+    let mut next = Vec::new();
+    if !block.is_builtin {
+        next.push(format!("edit skills/{name}/SKILL.md: say at its top what the agent does"));
+    }
+    next.push("wiki-browser check".to_owned());
+    next.push("wiki-browser reload, or wiki-browser serve if no server runs".to_owned());
+    next.push(format!("wiki-browser job create {name} {inputs} --wait"));
+    next
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("`{}` is not a name for a kind", name.escape_debug()))
+        .code("bad_name")
+        .hint(format!("small letters, digits, `-` and `_`: wiki-browser new kind {}", slug(name))))
+}
+
+fn check_free(config: &Config, folder: &Utf8Path, name: &str) -> Result<()> {
+    if let Some(kind) = config.kinds.get(name) {
+        let message = format!("kind \"{name}\" is declared already at {}", kind.at);
+        return Err(
+            Error::conflict("exists", message).hint("choose another name, or change it there")
+        );
+    }
+    let skill = format!("skills/{name}");
+    if folder.join(&skill).symlink_metadata().is_ok() {
+        let message = format!("{skill} is there already, and no kind has its name");
+        return Err(Error::conflict("exists", message)
+            .hint(format!("choose another name, or move it: mv {skill} {skill}.old")));
+    }
+    Ok(())
+}
+
+/// Composes the kind, and asks for what was not said.
+fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
+    let given: Result<Vec<Wanted>> = args
+        .inputs
+        .iter()
+        .map(|it| it.trim())
+        .filter(|it| !it.is_empty())
+        .map(Wanted::parse)
+        .collect();
+    let given = given?;
+    let (engine, is_builtin) = engine(config, args)?;
+    let produce = match args.produces {
+        Some(produce) => produce,
+        None if is_builtin => Produce::Proposal,
+        None if ask::can(screen) => {
+            let words = Produce::ALL.map(|it| (it.as_str(), it.meaning()));
+            let question = format!("What does a job of \"{}\" leave behind?", args.name);
+            Produce::ALL[ask::choice(screen, &question, &words, 0)?]
+        }
+        None => Produce::Message,
+    };
+    if is_builtin && produce != Produce::Proposal {
+        let message = format!("engine \"{engine}\" is builtin: it makes proposals, nothing else");
+        return Err(Error::invalid(message).code("bad_input").hint(NO_ENGINE));
+    }
+    let default = match produce {
+        Produce::Message => "Answer in a topic",
+        Produce::Proposal => "Propose a new text of a source",
+        Produce::Perspective => "Show a source as a persona needs it",
+        Produce::Result => "Look at a source and report",
+    };
+    let about = match &args.about {
+        Some(about) => about.clone(),
+        None if ask::can(screen) => {
+            let question = "What does it do, in one line? People read it on the button.";
+            ask::line(screen, question, default, |it| check_line("`about`", it))?
+        }
+        None => default.to_owned(),
+    };
+    check_line("`about`", &about)?;
+    let inputs = complete(produce, given);
+    for (place, input) in inputs.iter().enumerate() {
+        if inputs[..place].iter().any(|it| it.name == input.name) {
+            let message = format!("the input `{}` is there twice", input.name);
+            return Err(Error::invalid(message).code("bad_input").hint(format!(
+                "--produces {} adds it: leave it out, or rename yours",
+                produce.as_str()
+            )));
+        }
+    }
+    Ok(Block { name: args.name.clone(), about, engine, is_builtin, produce, inputs })
+}
+
+/// What to type if no engine runs an agent.
+const NO_ENGINE: &str = "declare one that runs an agent, for example: \
+    wb.engine \"claude\" { type = \"process\", command = { \"claude\", \"-p\" }, \
+    prompt = \"stdin\" }";
+
+/// Returns the engine's name, and whether it is a part of this program.
+fn engine(config: &Config, args: &KindArgs) -> Result<(String, bool)> {
+    let names: Vec<&str> = config.engines.keys().map(String::as_str).collect();
+    if let Some(name) = &args.engine {
+        let Some(engine) = config.engines.get(name) else {
+            let message = format!("the script has no engine \"{}\"", name.escape_debug());
+            let hint = match names.as_slice() {
+                [] => NO_ENGINE.to_owned(),
+                names => {
+                    format!("it has {}; wb.engine \"…\" {{ … }} declares another", names.join(", "))
+                }
+            };
+            return Err(Error::invalid(message).code("unknown_engine").hint(hint));
+        };
+        return Ok((name.clone(), engine.is_builtin()));
+    }
+    let agents: Vec<&str> =
+        config.engines.values().filter(|it| !it.is_builtin()).map(|it| it.name.as_str()).collect();
+    match agents.as_slice() {
+        [one] => Ok(((*one).to_owned(), false)),
+        [] => Err(Error::invalid("no engine of the script runs an agent")
+            .code("unknown_engine")
+            .hint(NO_ENGINE)),
+        several => {
+            Err(Error::invalid(format!("which engine? the script has {}", several.join(", ")))
+                .code("unknown_engine")
+                .hint(format!("add --engine {}", several[0])))
+        }
+    }
+}
+
+/// Returns what is written. A test of the kind belongs here, beside its skill.
+fn items(config: &Config, folder: &Utf8Path, args: &KindArgs, block: &Block) -> Result<Vec<Item>> {
+    let script = config.files.first().map(|file| file.path.clone()).unwrap_or_default();
+    let path = args.file.clone().unwrap_or(script);
+    if !config.files.iter().any(|file| file.path == path) {
+        let files: Vec<&str> = config.files.iter().map(|file| file.path.as_str()).collect();
+        let message = format!("{path} is no file of this script");
+        return Err(Error::invalid(message)
+            .code("bad_input")
+            .hint(format!("it has {}; require \"name\" adds name.lua", files.join(", "))));
+    }
+    let before = std::fs::read_to_string(folder.join(&path))
+        .context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
+    let after = with_block(&before, block);
+    let mut items = Vec::new();
+    if !block.is_builtin {
+        let file = Utf8PathBuf::from(format!("skills/{}/SKILL.md", block.name));
+        items.push(Item::File(file, skill::text(block)));
+    }
+    items.push(Item::Text { path, before: Some(before), after });
+    Ok(items)
+}
+
+/// Returns a file with the block at its end; before a `return`, which must stand last.
+fn with_block(before: &str, block: &Block) -> String {
+    let name = before.lines().find_map(wb_name);
+    let mut added = block.lua(name.unwrap_or("wb"));
+    if name.is_none() {
+        added = format!("\nlocal wb = require \"wb\"{added}");
+    }
+    let body = before.trim_end();
+    let last = body.rfind('\n').map_or(0, |at| at + 1);
+    let returns = body[last..].starts_with("return");
+    let (head, tail) = if returns { (&before[..last], &before[last..]) } else { (before, "") };
+    let gap = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+    let between = if tail.is_empty() { "" } else { "\n" };
+    let is_crlf = before.contains("\r\n");
+    let added = format!("{gap}{added}{between}");
+    let added = if is_crlf { added.replace('\n', "\r\n") } else { added };
+    format!("{head}{added}{tail}")
+}
+
+/// Returns what a file calls our table: `wb` in `local wb = require "wb"`.
+fn wb_name(line: &str) -> Option<&str> {
+    let (name, value) = line.trim_start().strip_prefix("local ")?.split_once('=')?;
+    let value = value.trim().strip_prefix("require")?.trim_start().trim_start_matches('(');
+    let is_wb = ["\"wb\"", "'wb'"].iter().any(|it| value.trim_start().starts_with(it));
+    let name = name.trim();
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    (is_wb && is_plain && !name.is_empty()).then_some(name)
+}
+
+/// Loads the script as it would be; what does not pass is not written.
+fn try_out(path: &Utf8Path, items: &[Item]) -> Result<()> {
+    let mut files = BTreeMap::new();
+    for item in items {
+        match item {
+            Item::File(path, text) | Item::Text { path, after: text, .. } => {
+                let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+                files.insert(path.clone(), text.to_owned());
+            }
+            Item::Link(..) | Item::Line(..) => {}
+        }
+    }
+    match script::load_changed(path, files) {
+        Ok(_) => Ok(()),
+        Err(report) => {
+            let first = report.errors.first();
+            let message = first.map_or_else(String::new, script::Diagnostic::headline);
+            let note = first.and_then(|it| it.note.clone()).map(|it| format!(" ({it})"));
+            Err(Error::invalid(format!("the script would be wrong: {message}"))
+                .code("bad_script")
+                .hint(format!("nothing was written{}", note.unwrap_or_default())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block() -> Block {
+        Block {
+            name: "k".to_owned(),
+            about: "a".to_owned(),
+            engine: "e".to_owned(),
+            is_builtin: true,
+            produce: Produce::Result,
+            inputs: complete(Produce::Result, Vec::new()),
+        }
+    }
+
+    #[test]
+    fn the_block_stands_at_the_end_by_the_files_own_names() {
+        let after = with_block("local w = require('wb')\nw.api(1)", &block());
+        assert!(
+            after.starts_with("local w = require('wb')\nw.api(1)\n\nw.kind \"k\" {\n"),
+            "{after}"
+        );
+        assert!(after.contains("w.input.source()") && after.ends_with("}\n"), "{after}");
+        let after = with_block("local M = {}\nreturn M\n", &block());
+        assert!(after.ends_with("}\n\nreturn M\n"), "{after}");
+        assert!(after.contains("local wb = require \"wb\"\nwb.kind"), "{after}");
+        let after = with_block("local wb = require \"wb\"\r\n", &block());
+        assert!(!after.replace("\r\n", "").contains('\n'), "{after:?}");
+    }
+}

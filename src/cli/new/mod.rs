@@ -1,0 +1,115 @@
+//! `wiki-browser new`: a kind with its skill, or a persona, that pass `check` at once.
+
+mod kind;
+mod persona;
+mod shape;
+mod skill;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::{Args, Subcommand};
+
+use crate::base::{Error, Result};
+use crate::cli::commands::Desk;
+use crate::cli::new::shape::Produce;
+
+/// `new`.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum NewCommand {
+    /// Add a sort of job: a block at the end of the script, and a skill folder
+    Kind(KindArgs),
+    /// Add a reader: a file in agents/ that says who a view of a source is for
+    Persona(PersonaArgs),
+}
+
+/// `new kind`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+What is produced decides what the agent hands in, and which inputs there must be: those are added.
+  message       an answer in a topic
+  proposal      a new text of a source, which a person decides on; --inputs source_path=source makes
+                it one without a topic, source_path=source:new one for a page that need not exist
+  perspective   a view of a source for a persona
+  result        JSON that stays with the job
+
+Inputs are NAME=TYPE, parted by commas; `?` at the end makes one optional. Types: topic, source,
+persona, blob:SOURCE, hash:PERSONA, line, text (several lines), number, choice:ONE/TWO, flag.
+
+On a terminal it asks for what is not given. If anything is in the way, nothing is written.
+
+Examples:
+  wiki-browser new kind answer --produces message
+  wiki-browser new kind translate --produces proposal --inputs language=choice:de/fr/es
+  wiki-browser new kind links --produces result --inputs source_path=source,depth=number?")]
+pub(in crate::cli) struct KindArgs {
+    /// Name of the kind: small letters, digits, `-` and `_`
+    name: String,
+    /// What a job must leave behind to be a success
+    #[arg(long, value_enum, value_name = "WHAT")]
+    produces: Option<Produce>,
+    /// Engine of the script that runs it; needed if there are several
+    #[arg(long, value_name = "NAME")]
+    engine: Option<String>,
+    /// Inputs beside those that it must have
+    #[arg(long, value_name = "NAME=TYPE", value_delimiter = ',')]
+    inputs: Vec<String>,
+    /// What it does, in one line
+    #[arg(long, value_name = "TEXT")]
+    about: Option<String>,
+    /// File of the script that the block is added to, if it is not the script itself
+    #[arg(long, value_name = "FILE")]
+    file: Option<Utf8PathBuf>,
+    /// Only tell what would be written
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// `new persona`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  wiki-browser new persona operator --about 'Is on call at night, and wants to know what to do'
+  wiki-browser new persona reviewer --paths 'docs/**,README.md'")]
+pub(in crate::cli) struct PersonaArgs {
+    /// Name of the persona: letters, digits, `-` and `_`
+    name: String,
+    /// Who it is, in one line
+    #[arg(long, value_name = "TEXT")]
+    about: Option<String>,
+    /// Globs of the sources that it is for; all of them without it
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    paths: Vec<String>,
+    /// Only tell what would be written
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Writes what was asked for.
+pub(in crate::cli) fn run(desk: &Desk, command: &NewCommand) -> Result<()> {
+    match command {
+        NewCommand::Kind(args) => kind::add(desk, args),
+        NewCommand::Persona(args) => persona::add(desk, args),
+    }
+}
+
+/// Returns the folder of a script.
+fn folder_of(script: &Utf8Path) -> Utf8PathBuf {
+    let parent = script.parent().filter(|it| !it.as_str().is_empty());
+    parent.unwrap_or(Utf8Path::new(".")).to_owned()
+}
+
+/// Refuses a line that no script and no front matter can hold.
+fn check_line(what: &str, text: &str) -> Result<()> {
+    let why = if text.trim().is_empty() {
+        "is empty"
+    } else if text.chars().count() > LINE_CHARS_MAX {
+        "is too long"
+    } else if text.chars().any(char::is_control) {
+        "holds a line break or another control character"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(format!("{what} {why}")).hint("write one line of text"))
+}
+
+/// Longest line that says what something is, in characters.
+const LINE_CHARS_MAX: usize = 200;

@@ -1,0 +1,88 @@
+//! `wiki-browser new persona`.
+
+use serde_json::json;
+
+use crate::base::{Error, Result};
+use crate::cli::commands::Desk;
+use crate::cli::new::{PersonaArgs, check_line, folder_of};
+use crate::cli::plan::{self, Item};
+use crate::cli::screen::Style;
+use crate::cli::{ask, escape};
+use crate::flows::personas;
+
+/// Writes the file of a persona.
+pub(super) fn add(desk: &Desk, args: &PersonaArgs) -> Result<()> {
+    let script = desk.script()?;
+    let (folder, name) = (folder_of(&script), args.name.as_str());
+    if !personas::is_name(name) {
+        let meant = crate::cli::new::shape::slug(name);
+        return Err(Error::invalid(format!(
+            "`{}` is not a name for a persona",
+            name.escape_debug()
+        ))
+        .code("bad_name")
+        .hint(format!("letters, digits, `-` and `_`: wiki-browser new persona {meant}")));
+    }
+    let path = format!("agents/{name}.md");
+    if folder.join(&path).exists() {
+        let message = format!("there is a persona {name} already: {path}");
+        return Err(
+            Error::conflict("exists", message).hint("choose another name, or edit that file")
+        );
+    }
+    let default = "Wants the point first, then what to do".to_owned();
+    let about = match &args.about {
+        Some(about) => about.clone(),
+        None if ask::can(&desk.screen) => {
+            ask::line(&desk.screen, "Who is it, in one line?", &default, |it| {
+                check_line("`about`", it)
+            })?
+        }
+        None => default,
+    };
+    check_line("`about`", &about)?;
+    let text = text(name, &about, &args.paths);
+    personas::judge(name, &text)?;
+    let items = [Item::File(path.clone().into(), text)];
+    let found = plan::in_the_way(&folder, &items);
+    if !found.is_empty() {
+        return Err(plan::refusal(&folder, &found, "move it, or choose another name"));
+    }
+    let written = match args.dry_run {
+        true => items.iter().map(Item::describe).collect(),
+        false => plan::write(&folder, &items)?,
+    };
+    let value = json!({"persona": name, "written": written, "dry_run": args.dry_run});
+    desk.screen.answer(&value, |screen, _| {
+        let verb = if args.dry_run { "would write" } else { "wrote" };
+        screen.put(&format!("{verb} {}", escape::line(&path)))?;
+        if args.dry_run {
+            return Ok(());
+        }
+        screen.put(&screen.paint(Style::Bold, "\nnext:"))?;
+        screen.put(&format!("  edit {path}: say who reads, in the words of a letter to them"))?;
+        screen.put("  wiki-browser check")?;
+        screen.put(&format!("  wiki-browser perspective request PATH {name}"))
+    })
+}
+
+fn text(name: &str, about: &str, paths: &[String]) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    let paths = match paths {
+        [] => String::new(),
+        paths => {
+            let globs: Vec<String> = paths.iter().map(|it| quoted(it.trim())).collect();
+            format!("paths: [{}]\n", globs.join(", "))
+        }
+    };
+    format!(
+        "---\nname: {name}\nabout: {}\n{paths}---\n\
+         You are {name}. {}.\n\n\
+         Say here, as if to this reader: what you know already, and which words you do not; \
+         where and when \
+         you read;\nwhat you want first, and what you can do without; which language, and how \
+         long.\n",
+        quoted(about.trim()),
+        about.trim().trim_end_matches('.'),
+    )
+}

@@ -1,0 +1,220 @@
+//! What a script may say and hardly means: warnings.
+//!
+//! **Invariant:** a script with warnings alone is fine; a kind that is wrong is not warned of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::script::config::{
+    Engine, Input, InputType, Kind, Lane, Limits, Produces, Prompt, Reads,
+};
+use crate::script::daily;
+use crate::script::diagnostic::{Diagnostic, Findings, Spot, suggestion};
+use crate::script::extract::{Checked, Given};
+use crate::script::node::Draft;
+use crate::script::template::{Piece, pieces};
+
+/// The whole site.
+pub(crate) struct Lint<'a> {
+    /// What was declared.
+    pub(crate) draft: &'a Draft,
+    /// What may run at once.
+    pub(crate) limits: &'a Limits,
+    /// The engines that are right.
+    pub(crate) engines: &'a BTreeMap<String, Engine>,
+    /// The kinds.
+    pub(crate) kinds: &'a BTreeMap<String, Kind>,
+    /// Where findings go.
+    pub(crate) findings: &'a mut Findings,
+}
+
+impl Lint<'_> {
+    /// Looks at what concerns several declarations.
+    pub(crate) fn look(mut self, lanes: &BTreeMap<String, Spot>) {
+        self.lanes(lanes);
+        self.engines();
+        self.caps();
+    }
+
+    fn warn(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
+        self.findings.add(Diagnostic::warning(code, message).at(spot).note(note));
+    }
+
+    fn lanes(&mut self, spots: &BTreeMap<String, Spot>) {
+        let all = || self.kinds.values().filter_map(|it| it.lane.as_ref());
+        let lanes: BTreeSet<&str> = all().filter_map(Lane::input).collect();
+        // A function may give a lane any name.
+        let is_open = all().any(|it| it.input().is_none());
+        for (name, spot) in spots {
+            let capacity = self.limits.lanes.get(name).copied().unwrap_or(1);
+            if !is_open && !lanes.contains(name.as_str()) {
+                let message = format!("no kind has the lane `{}`", name.escape_debug());
+                self.warn("unused", message, spot, &suggestion(name, lanes.iter().copied()));
+            } else if capacity > self.limits.jobs {
+                let message = format!("`{name}` in `lanes` is {capacity}, above `jobs` of limits");
+                let note = format!("raise jobs = {}, or it has no effect", self.limits.jobs);
+                self.warn("shadowed", message, spot, &note);
+            }
+        }
+    }
+
+    fn engines(&mut self) {
+        let (draft, has_errors) = (self.draft, self.findings.errors() > 0);
+        for engine in self.engines.values() {
+            let mut declared = draft.declared.iter().filter(|it| it.word == "engine");
+            let spot = declared.find(|it| it.spot.at == engine.at).map(|it| it.spot.clone());
+            let spot = spot.unwrap_or_else(|| Spot::line(&engine.at.file, engine.at.line));
+            let is_used = self.kinds.values().any(|kind| kind.engine == engine.name);
+            if draft.is_whole && !has_errors && !is_used && !engine.is_builtin() {
+                let message = format!("no kind uses the engine \"{}\"", engine.name);
+                let note = format!("name it in a kind: engine = \"{}\"", engine.name);
+                self.warn("unused", message, &spot, &note);
+            }
+            if engine.skips_permissions() {
+                let message =
+                    format!("engine \"{}\" runs with --dangerously-skip-permissions", engine.name);
+                let note = "its agents may do all that the server's account may do";
+                self.warn("skips-permissions", message, &spot, note);
+            }
+        }
+    }
+
+    /// A cap that does not see what is spent is hardly meant.
+    fn caps(&mut self) {
+        let draft = self.draft;
+        let find = |word: &str, name: Option<&str>| {
+            let mut declared = draft.declared.iter();
+            declared.find(|it| it.word == word && it.name.as_deref() == name).map(|it| &it.spot)
+        };
+        for kind in self.kinds.values() {
+            let (Some(engine), Some(spot)) =
+                (self.engines.get(&kind.engine), find("kind", Some(&kind.name)))
+            else {
+                continue;
+            };
+            let title = format!("daily of kind \"{}\"", kind.name);
+            daily::warn_unseen(&title, kind.daily.as_ref(), &[engine], spot, self.findings);
+        }
+        let is_used = |it: &&Engine| self.kinds.values().any(|kind| kind.engine == it.name);
+        let used: Vec<&Engine> = self.engines.values().filter(is_used).collect();
+        let Some(spot) = find("limits", None) else { return };
+        for (title, cap) in [
+            ("limits.daily", &self.limits.daily),
+            ("limits.daily_person", &self.limits.daily_person),
+        ] {
+            daily::warn_unseen(title, cap.as_ref(), &used, spot, self.findings);
+        }
+    }
+}
+
+/// Looks at one kind that is right.
+pub(crate) fn kind(
+    (kind, checked, engine): (&Kind, &Checked, Option<&Engine>),
+    limits: &Limits,
+    draft: &Draft,
+    findings: &mut Findings,
+) {
+    let title = format!("kind \"{}\"", kind.name);
+    for (field, why) in shadowed(kind, checked, engine, limits) {
+        let message = format!("`{field}` of {title} has no effect");
+        findings.add(Diagnostic::warning("shadowed", message).at(checked.spot(field)).note(why));
+    }
+    inputs(&title, kind, checked, draft, findings);
+}
+
+/// Returns the fields that another one leaves without effect, and why.
+fn shadowed(
+    kind: &Kind,
+    checked: &Checked,
+    engine: Option<&Engine>,
+    limits: &Limits,
+) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    if engine.is_some_and(Engine::is_builtin) {
+        for field in ["prompt", "skill"] {
+            if checked.has(field) {
+                found.push((field, format!("engine \"{}\" is builtin: leave it out", kind.engine)));
+            }
+        }
+    }
+    if checked.has("on_busy") && kind.lane.is_none() {
+        found.push(("on_busy", "without a `lane` nothing is busy: write lane = …".to_owned()));
+    }
+    for (field, limit) in [("start", kind.start), ("idle", kind.idle)] {
+        if checked.has(field) && limit.is_some_and(|it| it >= kind.timeout) {
+            found.push((field, "it is not shorter than `timeout`".to_owned()));
+        }
+    }
+    let reads_end = engine.and_then(Engine::reads).is_some_and(Reads::is_steady);
+    if checked.has("linger") && !reads_end {
+        let why = format!("engine \"{}\" has no `reads` that tells the final result", kind.engine);
+        found.push(("linger", why));
+    }
+    if kind.max_running.is_some_and(|it| it > limits.jobs) {
+        found.push(("max_running", format!("it is above jobs = {} of limits", limits.jobs)));
+    }
+    found
+}
+
+/// An input that no template shows, and a skill of which no agent is told.
+fn inputs(title: &str, kind: &Kind, checked: &Checked, draft: &Draft, findings: &mut Findings) {
+    let Prompt::Template(template) = &kind.prompt else { return };
+    if template.is_empty() {
+        return;
+    }
+    let mut shown: BTreeSet<&str> = BTreeSet::new();
+    for (_, piece) in pieces(template) {
+        if let Piece::Name(name) = piece {
+            shown.insert(name);
+        }
+    }
+    if kind.skill.is_some() && !shown.contains("skill") {
+        let message = format!("the prompt of {title} does not name its skill");
+        let finding = Diagnostic::warning("unused-skill", message).at(checked.spot("skill"));
+        findings.add(finding.note("write Use the {{skill}} skill."));
+    }
+    let Some(Given::Inputs(given)) = checked.given("inputs") else { return };
+    for input in kind.inputs.iter().filter(|it| !shown.contains(it.name.as_str())) {
+        let Some(place) = given.iter().find(|it| it.name == input.name) else { continue };
+        if has_other_use(kind, input) || is_read_later(draft, &input.name) {
+            continue;
+        }
+        let message = format!("the prompt of {title} never uses input `{}`", input.name);
+        let finding = Diagnostic::warning("unused-input", message).at(&place.spot);
+        findings.add(finding.note(format!("write {{{{{}}}}} where it belongs", input.name)));
+    }
+    for one in given {
+        if one.fields.has("default")
+            && one.fields.flag("required") == Some(true)
+            && one.fields.has("required")
+        {
+            let message = format!("`required` of input \"{}\" of {title} has no effect", one.name);
+            let finding = Diagnostic::warning("shadowed", message).at(one.fields.spot("required"));
+            findings.add(finding.note("it has a `default`: leave one of them out"));
+        }
+    }
+}
+
+/// Whether a handler reads an input of a job: as far as the text tells.
+fn is_read_later(draft: &Draft, name: &str) -> bool {
+    let read = format!("inputs.{name}");
+    !draft.handlers.is_empty() && draft.files.iter().any(|it| it.text.contains(&read))
+}
+
+/// Whether an input serves the lane, another input, a function of the kind, or what the job must
+/// produce.
+fn has_other_use(kind: &Kind, input: &Input) -> bool {
+    // Functions are given all inputs.
+    let is_function = matches!(kind.lane, Some(Lane::Function(_)));
+    if is_function || kind.verify.is_some() || kind.retry.is_some() {
+        return true;
+    }
+    let is_origin = kind.inputs.iter().any(|it| it.from.as_deref() == Some(input.name.as_str()));
+    let is_needed = match kind.produces {
+        Some(Produces::Proposal | Produces::Perspective) => {
+            matches!(input.ty, InputType::Blob | InputType::Hash | InputType::Topic)
+        }
+        Some(Produces::Message) => input.ty == InputType::Topic,
+        _ => false,
+    };
+    is_origin || is_needed || kind.lane.as_ref().and_then(Lane::input) == Some(input.name.as_str())
+}

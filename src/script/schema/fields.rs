@@ -1,0 +1,383 @@
+//! Every field of every declaration and of every input.
+
+use crate::script::config::{InputType, Reads};
+use crate::script::schema::functions::{DUE, LANE, RETRY, VERIFY};
+use crate::script::schema::{Declaration, Field, Shape};
+
+const fn needed(
+    name: &'static str,
+    shape: Shape,
+    example: &'static str,
+    doc: &'static str,
+) -> Field {
+    Field { name, shape, is_required: true, default: None, example, doc }
+}
+
+const fn field(
+    name: &'static str,
+    shape: Shape,
+    example: &'static str,
+    doc: &'static str,
+) -> Field {
+    Field { name, shape, is_required: false, default: None, example, doc }
+}
+
+const fn with(
+    name: &'static str,
+    shape: Shape,
+    default: &'static str,
+    example: &'static str,
+    doc: &'static str,
+) -> Field {
+    Field { name, shape, is_required: false, default: Some(default), example, doc }
+}
+
+/// All declarations.
+pub const DECLARATIONS: [Declaration; 6] = [
+    Declaration {
+        word: "site",
+        is_named: false,
+        fields: &SITE,
+        doc: "Where the site's things are.",
+    },
+    Declaration {
+        word: "identity",
+        is_named: false,
+        fields: &IDENTITY,
+        doc: "Who writes the commits that an agent's text ends in.",
+    },
+    Declaration { word: "limits", is_named: false, fields: &LIMITS, doc: "What may run at once." },
+    Declaration { word: "engine", is_named: true, fields: &ENGINE, doc: "How an agent is run." },
+    Declaration { word: "kind", is_named: true, fields: &KIND, doc: "A sort of job." },
+    Declaration {
+        word: "schedule",
+        is_named: true,
+        fields: &SCHEDULE,
+        doc: "A job that is made by itself, again and again.",
+    },
+];
+
+const SITE: [Field; 7] = [
+    with(
+        "root",
+        Shape::Path,
+        ".",
+        r#""..""#,
+        "Folder of the git repository that holds the Sources.",
+    ),
+    with(
+        "data",
+        Shape::Path,
+        "./data",
+        r#""./data""#,
+        "Folder of the database, the socket and the jobs.",
+    ),
+    with(
+        "listen",
+        Shape::Line,
+        "127.0.0.1:7180",
+        r#""127.0.0.1:0""#,
+        "Loopback address and port; 0 picks a port.",
+    ),
+    with(
+        "sources",
+        Shape::Lines,
+        "**/*.md",
+        r#"{ "docs/**/*.md", "README.md" }"#,
+        "Globs of the tracked files that are Sources.",
+    ),
+    field(
+        "wb_agent",
+        Shape::Path,
+        r#""/opt/wiki-browser/wb-agent""#,
+        "The agent's client, if not beside the running program.",
+    ),
+    field(
+        "public_hosts",
+        Shape::Lines,
+        r#"{ "wiki.example.org" }"#,
+        "Host names under which a proxy publishes the site.",
+    ),
+    field("name", Shape::Line, r#""Handbook""#, "Name of the site on its pages."),
+];
+
+const IDENTITY: [Field; 4] = [
+    needed("author_name", Shape::Line, r#""Wiki Agent""#, "Author's name."),
+    needed("author_email", Shape::Line, r#""agent@wiki.invalid""#, "Author's mail address."),
+    field(
+        "committer_name",
+        Shape::Line,
+        r#""Wiki Server""#,
+        "Committer's name; the author's by default.",
+    ),
+    field(
+        "committer_email",
+        Shape::Line,
+        r#""server@wiki.invalid""#,
+        "Committer's mail address; the author's by default.",
+    ),
+];
+
+/// What can be capped on a day.
+const DAILY: [Field; 3] = [
+    field("cost_usd", Shape::Number, "20", "US dollars, as the agents tell them."),
+    field(
+        "tokens",
+        Shape::Number,
+        "2000000",
+        "Tokens read and written, those from a cache included.",
+    ),
+    field("time", Shape::Duration, r#""4h""#, "Time of jobs from start to end, summed up."),
+];
+
+const LIMITS: [Field; 5] = [
+    with("jobs", Shape::Count, "1", "4", "Most agents that run at once."),
+    with("grace", Shape::Duration, "5s", r#""10s""#, "Whole budget from the first signal to KILL."),
+    field(
+        "lanes",
+        Shape::Counts,
+        "{ source_path = 2 }",
+        "Jobs at once in a lane, by the name of its input.",
+    ),
+    field(
+        "daily",
+        Shape::Fields(&DAILY),
+        r#"{ cost_usd = 20, time = "8h" }"#,
+        "What all jobs may spend on a day (UTC).",
+    ),
+    field(
+        "daily_person",
+        Shape::Fields(&DAILY),
+        r#"{ time = "1h" }"#,
+        "What each person's jobs may spend on a day.",
+    ),
+];
+
+/// Words of `engine.type`.
+const ENGINE_TYPES: [&str; 2] = ["process", "builtin"];
+/// Words of `engine.prompt`.
+pub(crate) const PROMPT_BY: [&str; 2] = ["stdin", "argument"];
+/// Words of `engine.reads`.
+const READS: [&str; 3] = [Reads::ALL[0].as_str(), Reads::ALL[1].as_str(), Reads::ALL[2].as_str()];
+/// Engines that are a part of this program.
+pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
+
+/// Words of `engine.on_rate_limit`.
+const ON_RATE_LIMIT: [&str; 2] = ["hold", "go_on"];
+
+const ENGINE: [Field; 6] = [
+    needed("type", Shape::Word(&ENGINE_TYPES), r#""process""#, "A program, or a part of this one."),
+    field(
+        "command",
+        Shape::Lines,
+        r#"{ "codex", "exec", "--json" }"#,
+        "Program and arguments of a process.",
+    ),
+    field("prompt", Shape::Word(&PROMPT_BY), r#""stdin""#, "How a process is given its prompt."),
+    field("reads", Shape::Word(&READS), r#""codex-jsonl""#, "Form of the output, for telemetry."),
+    field(
+        "env",
+        Shape::Texts,
+        r#"{ LANG = "C.UTF-8", API_KEY = wb.secret.env "API_KEY" }"#,
+        "Variables that are set in its environment: texts, or secrets.",
+    ),
+    with(
+        "on_rate_limit",
+        Shape::Word(&ON_RATE_LIMIT),
+        "hold",
+        r#""go_on""#,
+        "Whether its other jobs wait when its provider takes no more.",
+    ),
+];
+
+/// Words of `kind.on_busy`.
+const ON_BUSY: [&str; 2] = ["reject", "queue"];
+/// Words of `kind.produces`.
+const PRODUCES: [&str; 4] = ["proposal", "perspective", "message", "result"];
+/// Words of `kind.on_server_loss`; only the first is built.
+const ON_SERVER_LOSS: [&str; 2] = ["kill", "keep"];
+
+const KIND: [Field; 18] = [
+    needed(
+        "about",
+        Shape::Line,
+        r#""Answer the last question of a topic""#,
+        "What it does, for people.",
+    ),
+    needed("engine", Shape::Reference("engine"), r#""codex""#, "How its agent is run."),
+    field("skill", Shape::Path, r#""skills/answer""#, "Folder of the skill, with a SKILL.md."),
+    field(
+        "prompt",
+        Shape::Prompt,
+        r#""Use the {{skill}} skill on topic {{topic_id}}. Call {{wb_agent}}.""#,
+        "What the agent is told; needed unless the engine is builtin.",
+    ),
+    field(
+        "inputs",
+        Shape::Inputs,
+        "{ topic_id = wb.input.topic(), tone = wb.input.line { required = false } }",
+        "What a job is given.",
+    ),
+    field(
+        "lane",
+        Shape::LineOr(&LANE),
+        r#""topic_id""#,
+        "Input whose value is not worked on twice at once.",
+    ),
+    with(
+        "on_busy",
+        Shape::Word(&ON_BUSY),
+        "queue",
+        r#""reject""#,
+        "What happens if the lane is taken.",
+    ),
+    field("max_running", Shape::Count, "2", "Most jobs of this kind at once."),
+    field(
+        "priority",
+        Shape::Number,
+        "10",
+        "Place among waiting jobs, -100 to 100: higher is earlier.",
+    ),
+    field(
+        "daily",
+        Shape::Fields(&DAILY),
+        r#"{ time = "2h" }"#,
+        "What jobs of this kind may spend on a day (UTC).",
+    ),
+    field(
+        "produces",
+        Shape::Word(&PRODUCES),
+        r#""message""#,
+        "What a job must leave behind to be a success.",
+    ),
+    field(
+        "verify",
+        Shape::Function(&VERIFY),
+        r#"function(job) return #job.produced.text > 20 or "too short" end"#,
+        "A check of the result, beside that of `produces`.",
+    ),
+    field(
+        "retry",
+        Shape::Function(&RETRY),
+        r#"function(job) return job.reason == "rate_limited" and "15m" end"#,
+        "Whether a job that failed is repeated, and when.",
+    ),
+    needed("timeout", Shape::Duration, r#""5m""#, "Longest run."),
+    field(
+        "start",
+        Shape::Duration,
+        r#""30s""#,
+        "Longest wait for output; 30s if the engine reads JSON.",
+    ),
+    field("idle", Shape::Duration, r#""2m""#, "Longest silence; 2m if the engine reads JSON."),
+    with(
+        "linger",
+        Shape::Duration,
+        "10s",
+        r#""20s""#,
+        "Longest wait for the exit after the final result.",
+    ),
+    with(
+        "on_server_loss",
+        Shape::Word(&ON_SERVER_LOSS),
+        "kill",
+        r#""kill""#,
+        "What a lost server means.",
+    ),
+];
+
+/// Words of `schedule.missed`.
+const MISSED: [&str; 2] = ["once", "skip"];
+/// What a request says of its job beside the inputs.
+pub(crate) const REQUEST_FIELDS: [&str; 4] =
+    ["kind", "priority", "not_before", "replace_proposals"];
+
+const SCHEDULE: [Field; 8] = [
+    field(
+        "every",
+        Shape::Duration,
+        r#""6h""#,
+        "Time between two runs, counted from the first; either this or `at`.",
+    ),
+    field("at", Shape::Line, r#""07:30""#, "Time of day; either this or `every`."),
+    field(
+        "days",
+        Shape::Lines,
+        r#"{ "monday", "thursday" }"#,
+        "Days of the week for `at`; all without it.",
+    ),
+    with("zone", Shape::Line, "local", r#""Europe/Berlin""#, "Time zone of `at`."),
+    field(
+        "jitter",
+        Shape::Duration,
+        r#""5m""#,
+        "Up to this much later, so that not all start at once.",
+    ),
+    with(
+        "missed",
+        Shape::Word(&MISSED),
+        "once",
+        r#""skip""#,
+        "What times mean that no server served.",
+    ),
+    field("about", Shape::Line, r#""Look at the links""#, "What it is for, for people."),
+    needed(
+        "enqueue",
+        Shape::Request(&DUE),
+        r#"{ kind = "links" }"#,
+        "The job: a kind with its inputs, or a function.",
+    ),
+];
+
+const PLAIN_INPUT: [Field; 2] = [REQUIRED, ABOUT];
+const SOURCE_INPUT: [Field; 4] = [
+    field("from", Shape::Line, r#""topic_id""#, "Topic input whose Source it is."),
+    REQUIRED,
+    ABOUT,
+    field("new", Shape::Flag, "true", "Whether it may be a Source that does not exist yet."),
+];
+const BLOB_INPUT: [Field; 2] =
+    [needed("from", Shape::Line, r#""source_path""#, "Source input whose version it is."), ABOUT];
+const HASH_INPUT: [Field; 2] =
+    [needed("from", Shape::Line, r#""persona_name""#, "Persona input whose version it is."), ABOUT];
+const TEXT_INPUT: [Field; 3] = [
+    REQUIRED,
+    ABOUT,
+    field("default", Shape::Scalar, r#""plain""#, "The value of a job that gives none."),
+];
+const FLAG_INPUT: [Field; 3] = [
+    REQUIRED,
+    ABOUT,
+    field("default", Shape::Scalar, "false", "The value of a job that gives none."),
+];
+const NUMBER_INPUT: [Field; 5] = [
+    REQUIRED,
+    ABOUT,
+    field("default", Shape::Scalar, "3", "The value of a job that gives none."),
+    field("min", Shape::Number, "1", "Smallest number."),
+    field("max", Shape::Number, "10", "Largest number."),
+];
+const CHOICE_INPUT: [Field; 4] = [
+    needed("choices", Shape::Lines, r#"{ "short", "long" }"#, "The words to choose from."),
+    REQUIRED,
+    ABOUT,
+    field("default", Shape::Scalar, r#""short""#, "The value of a job that gives none."),
+];
+
+const REQUIRED: Field = with("required", Shape::Flag, "true", "false", "Whether a job needs it.");
+const ABOUT: Field =
+    field("about", Shape::Line, r#""Written in the form""#, "What it is for, for people.");
+
+/// Returns the fields of an input.
+pub fn input_fields(ty: InputType) -> &'static [Field] {
+    match ty {
+        InputType::Topic | InputType::Persona => &PLAIN_INPUT,
+        InputType::Source => &SOURCE_INPUT,
+        InputType::Blob => &BLOB_INPUT,
+        InputType::Hash => &HASH_INPUT,
+        InputType::Line | InputType::Text => &TEXT_INPUT,
+        InputType::Flag => &FLAG_INPUT,
+        InputType::Number => &NUMBER_INPUT,
+        InputType::Choice => &CHOICE_INPUT,
+    }
+}

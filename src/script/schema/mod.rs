@@ -1,0 +1,234 @@
+//! What a script can say: fields, functions, and what functions of the script are given. It is the
+//! only source of the validator, the stubs for editors, the reference and "expected one of".
+//!
+//! **Invariant:** tables of data. What a field means across declarations is judged in `build`.
+
+mod events;
+mod fields;
+mod functions;
+
+pub(crate) use events::{RECORDS, event_data};
+pub(crate) use fields::{BUILTINS, PROMPT_BY, REQUEST_FIELDS};
+pub use fields::{DECLARATIONS, input_fields};
+pub(crate) use functions::PROMPT;
+#[cfg(test)]
+pub(crate) use functions::{BASE, CALLBACKS};
+pub use functions::{FUNCTIONS, Function, When};
+
+/// The version of the script's interface.
+pub(crate) const API_VERSION: i64 = 1;
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One line of text that is not empty.
+    Line,
+    /// A path.
+    Path,
+    /// A whole number from one.
+    Count,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Flag,
+    /// A text like `"30s"`.
+    Duration,
+    /// One of some words.
+    Word(&'static [&'static str]),
+    /// A list of lines.
+    Lines,
+    /// Names with texts or secrets.
+    Texts,
+    /// Names with whole numbers from one.
+    Counts,
+    /// A template, or a function with this signature.
+    Prompt,
+    /// A function with this signature.
+    Function(&'static Callback),
+    /// A line, or a function with this signature that answers with one.
+    LineOr(&'static Callback),
+    /// A kind and its inputs in one table, or a function with this signature.
+    Request(&'static Callback),
+    /// The name or the handle of a declared thing.
+    Reference(&'static str),
+    /// Names with `wb.input.x`.
+    Inputs,
+    /// A text, a number or a flag.
+    Scalar,
+    /// A table with these fields.
+    Fields(&'static [Field]),
+}
+
+impl Shape {
+    /// Returns what it is, with an article.
+    pub fn what(self) -> String {
+        match self {
+            Shape::Line => "a line of text".to_owned(),
+            Shape::Path => "a path".to_owned(),
+            Shape::Count => "a whole number from 1".to_owned(),
+            Shape::Number => "a number".to_owned(),
+            Shape::Flag => "true or false".to_owned(),
+            Shape::Duration => "a duration like \"30s\"".to_owned(),
+            Shape::Word(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                words.join(" or ")
+            }
+            Shape::Lines => "a list of texts".to_owned(),
+            Shape::Texts => "a table of names with texts or secrets".to_owned(),
+            Shape::Counts => "a table of names and whole numbers".to_owned(),
+            Shape::Prompt => "a text or a function".to_owned(),
+            Shape::Function(_) => "a function".to_owned(),
+            Shape::LineOr(_) => "a line of text or a function".to_owned(),
+            Shape::Request(_) => "a table with `kind` and inputs, or a function".to_owned(),
+            Shape::Reference(word) => format!("the name or handle of one {word}"),
+            Shape::Inputs => "a table of names and wb.input.… values".to_owned(),
+            Shape::Scalar => "a text, a number or a flag".to_owned(),
+            Shape::Fields(fields) => {
+                let names: Vec<&str> = fields.iter().map(|it| it.name).collect();
+                format!("a table with {}", names.join(", "))
+            }
+        }
+    }
+}
+
+/// A field of a declaration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub shape: Shape,
+    /// Whether a declaration without it is refused.
+    pub is_required: bool,
+    /// Its value if none is given, as it would be written for its shape.
+    pub default: Option<&'static str>,
+    /// A value as a script would write it, on one line.
+    pub example: &'static str,
+    /// One line for people.
+    pub doc: &'static str,
+}
+
+/// Something that a script declares.
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration {
+    /// The word after `wb.`.
+    pub word: &'static str,
+    /// Whether there are several, by name.
+    pub is_named: bool,
+    /// Its fields.
+    pub fields: &'static [Field],
+    /// One line for people.
+    pub doc: &'static str,
+}
+
+/// A value that a function is given or returns, or one name in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type, as editors write it: `string`, `integer?`, `wb.Job`.
+    pub ty: &'static str,
+    /// One line for people.
+    pub doc: &'static str,
+}
+
+/// A table that a function of the script is given.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// Its type's name: `wb.Job`.
+    pub name: &'static str,
+    /// The type whose names it has as well.
+    pub base: Option<&'static str>,
+    /// The type of all names beside its own.
+    pub others: Option<&'static str>,
+    /// What is in it.
+    pub members: &'static [Member],
+    /// One line for people.
+    pub doc: &'static str,
+}
+
+/// The signature of a function of the script that the program calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callback {
+    /// What it is given, in this order.
+    pub params: &'static [Member],
+    /// What it returns; `None` if that is not looked at.
+    pub returns: Option<&'static str>,
+    /// One line for people.
+    pub doc: &'static str,
+}
+
+impl Callback {
+    /// Returns the signature as editors write it: `fun(job: wb.PromptValues): string`.
+    pub fn signature(&self) -> String {
+        let params: Vec<String> =
+            self.params.iter().map(|it| format!("{}: {}", it.name, it.ty)).collect();
+        let returns = self.returns.map(|it| format!(": {it}")).unwrap_or_default();
+        format!("fun({}){returns}", params.join(", "))
+    }
+}
+
+/// Returns the declaration of a word.
+pub(crate) fn declaration(word: &str) -> Option<&'static Declaration> {
+    DECLARATIONS_REF.iter().find(|it| it.word == word)
+}
+
+const DECLARATIONS_REF: &[Declaration] = &DECLARATIONS;
+
+/// Returns whether a name is small letters, digits, `-` and `_`, and begins with a letter.
+pub fn is_name(name: &str) -> bool {
+    name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::EventKind;
+    use crate::script::config::InputType;
+
+    #[test]
+    fn every_field_has_one_name_a_sentence_and_an_example() {
+        let lists = DECLARATIONS
+            .iter()
+            .map(|it| it.fields)
+            .chain(InputType::ALL.into_iter().map(input_fields));
+        for fields in lists {
+            for (index, field) in fields.iter().enumerate() {
+                assert!(field.doc.ends_with('.'), "{}", field.name);
+                assert!(fields[..index].iter().all(|it| it.name != field.name), "{}", field.name);
+                assert!(!(field.is_required && field.default.is_some()), "{}", field.name);
+                assert!(!field.example.is_empty() && !field.example.contains('|'));
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_handler_is_given_has_the_names_of_the_event() {
+        for kind in EventKind::ALL {
+            let names: Vec<String> = event_data(kind)
+                .iter()
+                .map(|it| {
+                    let is_rare = kind.fields().contains(&format!("{}?", it.name).as_str());
+                    if is_rare { format!("{}?", it.name) } else { it.name.to_owned() }
+                })
+                .collect();
+            assert_eq!(names, kind.fields(), "{}", kind.as_str());
+        }
+    }
+
+    #[test]
+    fn every_function_says_what_it_does() {
+        for function in FUNCTIONS.iter().chain(&BASE) {
+            assert!(function.doc.ends_with('.'), "{}", function.name);
+            assert!(!function.example.is_empty(), "{}", function.name);
+        }
+        for record in RECORDS {
+            assert!(record.doc.ends_with('.') && record.name.starts_with("wb."), "{}", record.name);
+            assert!(record.members.iter().all(|it| it.doc.ends_with('.')), "{}", record.name);
+        }
+    }
+}

@@ -26,7 +26,7 @@ async function jobsOf(t, kinds, fields = FREE, options = {}) {
   return [site, ...ids];
 }
 
-const rows = (page) => page.locator(".tail-part > div");
+const rows = (page) => page.getByRole("log").locator(".tail-part > div");
 const isAtEnd = (page) => page.evaluate(() => {
   const tail = document.querySelector(".tail");
   return tail.scrollHeight - tail.scrollTop - tail.clientHeight < 4;
@@ -213,7 +213,7 @@ test("it works without scripts, fits a phone, and axe finds nothing serious", as
   await site.status(job);
   const plain = await look(t, site, { script: false });
   const page = await plain.open(`/jobs/${job}`);
-  assert.match(await page.locator(".tail").textContent(), /no such file/);
+  assert.match(await page.getByRole("log").textContent(), /no such file/);
   await page.getByRole("link", { name: "Standard output" }).click();
   await page.getByRole("button", { name: "Run it again" }).click();
   await page.waitForURL((url) => !url.pathname.includes(job));

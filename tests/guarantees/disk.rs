@@ -179,6 +179,7 @@ fn g29_a_failed_rollback_is_no_end() {
     let env = [("WB_FAIL_AT", "commit,rollback"), ("WB_CRASH_WHEN", armed.as_str())];
     let server = bench.serve_with(&env);
     let mut book = Book::open(&bench);
+    bench.wait_indexed();
     for _ in 0..2 {
         std::fs::write(&armed, "").unwrap();
         assert!(!book.post(&bench, "lost", &["disk_error"]));

@@ -65,7 +65,10 @@ fn check(warm: usize, count: usize, growth_kib_max: u64) {
     let early = counts(&server);
     run(&bench, count - warm);
     until("no child is left, no zombie either", || children(&server).is_empty());
-    until("its descriptors are closed", || counts(&server).descriptors <= early.descriptors);
+    // A reader of the database or a watch may be opened late, once; a job that left one open would
+    // leave a hundred.
+    let most = early.descriptors + 8;
+    until("its descriptors are closed", || counts(&server).descriptors <= most);
     let late = counts(&server);
     let grew = late.rss_kib.saturating_sub(early.rss_kib);
     eprintln!(

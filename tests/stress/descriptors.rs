@@ -19,7 +19,7 @@ fn descriptors_below(pid: u32, limit: usize) -> usize {
 
 /// Waits until a server has done what it does after its start, and what that needed is closed.
 fn settle(bench: &Bench, pid: u32) {
-    until("the index is there", || bench.get("/api/search/index").ok()["state"] == "ready");
+    bench.wait_indexed();
     let mut same = (0, 0);
     until("no descriptor comes or goes", || {
         let now = descriptors_below(pid, usize::MAX);

@@ -296,6 +296,14 @@ wb.limits {{ {} }}
         self.get(&format!("/api/agent/jobs/{job}")).ok()
     }
 
+    /// Waits until the index of the search, which a start makes, is there: nothing else is written
+    /// by itself.
+    #[track_caller]
+    pub(crate) fn wait_indexed(&self) {
+        let ask = || self.get("/api/search/index").ok();
+        until("the index is there", || ask()["state"] == "ready");
+    }
+
     /// Waits until a job has a status.
     #[track_caller]
     pub(crate) fn wait_status(&self, job: &str, status: &str) -> Value {

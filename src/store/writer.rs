@@ -309,6 +309,12 @@ impl Round<'_> {
 
     fn run_together(&mut self, batch: &mut [Box<dyn Work>]) -> Result<Effects> {
         let connection = self.connection;
+        if !connection.is_autocommit() {
+            // What could not be rolled back is in the way until the connection is opened anew.
+            return Err(Error::unavailable("a transaction cannot be ended")
+                .code("disk_error")
+                .hint("ask again: the database is opened anew"));
+        }
         let changes = self.changes_if_bad()?;
         step(connection, "BEGIN IMMEDIATE")?;
         let tx = Tx::new(connection, self.clock.now());

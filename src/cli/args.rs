@@ -30,6 +30,7 @@ A first site:
   wiki-browser init                     in a git repository: writes wiki-browser.lua and skills/
   wiki-browser new kind answer          adds a sort of job: a block of the script, and a skill
   wiki-browser check                    reads the script and says what is wrong with it
+  wiki-browser test                     runs its tests, with a fake agent and a fake clock
   wiki-browser serve                    serves the site and prints a link to log in with
 
 Every day:

@@ -50,7 +50,7 @@ fn a_lane_a_clock_and_an_end_are_those_of_the_server() {
         t.has(job, { lane = \"name=abc\", status = \"succeeded\", exit_code = 0, attempt = 1 })
         local one = { source_path = \"a.md\" }
         t.fire(\"source_changed\", { path = \"a.md\" })
-        t.fails(function() t.run(\"one\", one) end, \"is busy\")
+        t.fails(function() t.run(\"one\", one) end, \"is working on a.md\")
         t.has(t.next { exit = 3, stderr = \"oh\" }, { status = \"failed\", reason = \"exit_status\",
           exit_code = 3, error_tail = \"oh\", requested_by = \"script\" })
         t.has(t.run(\"one\", one, { signal = 9 }), { reason = \"signal\", signal = 9 })

@@ -100,7 +100,7 @@ fn a_mistake_of_the_whole_file_is_answered_too() {
         ("t.eq(1, 1)", "t.eq is called outside of a test", "write t.test("),
         ("t.test(\"x\")", "this test has no function", "function() … end)"),
         ("t.test(function() end)", "t.test takes as `name` a text, not a function", "for example"),
-        ("t.test(\"x\", function() end", "')' expected", ""),
+        ("t.test(\"x\", function() end", "`(` is not closed", "write `)`"),
         (
             "t.test(\"x\", function() end)\nt.test(\"x\", function() end)",
             "another test \"x\"",

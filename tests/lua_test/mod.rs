@@ -5,6 +5,7 @@ mod failures;
 mod hostile;
 mod lives;
 mod mistakes;
+mod same;
 mod watch;
 
 use std::fs;
@@ -72,14 +73,18 @@ impl Desk {
         let output = wiki_browser(self.folder.path()).arg("test").args(args).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let text = text + &String::from_utf8(output.stderr).unwrap();
-        let lines = text.lines().map(|line| match line.split_once(" in 0.") {
-            Some((before, after)) => {
-                let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
-                format!("{before}{}\n", after.trim_start_matches(" s"))
-            }
-            None => format!("{line}\n"),
-        });
+        let lines = text.lines().map(|it| without_time(it) + "\n");
         (output.status.code().unwrap(), lines.collect())
+    }
+}
+
+/// Returns a line without the time that something took: `2 tests passed in 0.31 s`.
+pub(crate) fn without_time(line: &str) -> String {
+    let is_time = |it: &str| it.starts_with(|c: char| c.is_ascii_digit());
+    let split = line.split_once("ed in ").filter(|(_, rest)| is_time(rest));
+    match split.and_then(|(before, rest)| Some((before, rest.split_once(" s")?.1))) {
+        Some((before, after)) => format!("{before}ed{after}"),
+        None => line.to_owned(),
     }
 }
 

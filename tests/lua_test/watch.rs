@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use super::{Desk, documented};
+use super::{Desk, documented, without_time};
 
 struct Watching {
     child: Child,
@@ -43,8 +43,8 @@ impl Watching {
     fn next_run(&self) -> String {
         loop {
             let line = self.lines.recv_timeout(Duration::from_secs(20)).unwrap();
-            if line.contains(" in 0.") || line.contains("no test was run") {
-                return line.split(" in 0.").next().unwrap().to_owned();
+            if line.contains("ed in ") || line.contains("no test was run") {
+                return without_time(&line);
             }
         }
     }

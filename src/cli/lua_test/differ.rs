@@ -30,10 +30,7 @@ pub(super) enum Sort {
 pub(super) fn lines(of: &Difference) -> Vec<(Sort, String)> {
     let mut shown = match &of.want {
         None => only(&of.got),
-        Some(want) if is_short(&of.got) && is_short(want) => vec![
-            (Sort::Wanted, format!("want: {}", escape::line(want))),
-            (Sort::Got, format!("got:  {}", escape::line(&of.got))),
-        ],
+        Some(want) if is_short(&of.got) && is_short(want) => both(want, &of.got),
         Some(want) => whole(want, &of.got),
     };
     if shown.len() > LINES_MAX {
@@ -51,6 +48,22 @@ fn is_short(text: &str) -> bool {
 fn only(got: &str) -> Vec<(Sort, String)> {
     let mut shown = vec![(Sort::Plain, "got:".to_owned())];
     shown.extend(got.lines().map(|it| (Sort::Got, format!("  {}", escape::line(it)))));
+    shown
+}
+
+/// Returns two short values one above the other.
+fn both(want: &str, got: &str) -> Vec<(Sort, String)> {
+    let redline = redline(want, got);
+    let row = redline.rows.iter().find(|it| it.sort == RowSort::Changed);
+    let mut shown = Vec::new();
+    for (word, sort, text) in [("want:", Sort::Wanted, want), ("got: ", Sort::Got, got)] {
+        shown.push((sort, format!("{word} {}", escape::line(text))));
+        let line =
+            row.and_then(|it| if sort == Sort::Got { it.new.as_ref() } else { it.old.as_ref() });
+        if let Some(carets) = line.and_then(|it| carets(it, text)) {
+            shown.push((sort, format!("      {carets}")));
+        }
+    }
     shown
 }
 
@@ -129,6 +142,9 @@ mod tests {
     #[test]
     fn short_values_stand_one_above_the_other() {
         assert_eq!(shown("succeeded", "failed"), "want: succeeded\ngot:  failed\n");
+        let expected =
+            "want: keep it brief\n              ^^^^^\ngot:  keep it short\n              ^^^^^\n";
+        assert_eq!(shown("keep it brief", "keep it short"), expected);
     }
 
     #[test]

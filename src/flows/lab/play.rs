@@ -14,7 +14,7 @@ use crate::flows::{found, incorporate, jobs as job_flow, perspectives, topics};
 use crate::jobs::{self, Job, Outlook, Played, Rehearsal};
 use crate::people::Caller;
 use crate::process::{ExitCause, ExitRecord, StreamRecord};
-use crate::script::lab::Agent;
+use crate::script::lab::{AGENT_FAILED, Agent};
 use crate::script::{InputType, Kind};
 
 /// How long an agent works that says nothing about it, in milliseconds.
@@ -138,7 +138,7 @@ async fn attempt(
         Some(_) => match agent(&shown, number) {
             Ok(Value::Object(does)) => does,
             Ok(_) => Map::new(),
-            Err(message) => return Err(Error::invalid(message).code("agent_failed")),
+            Err(message) => return Err(Error::invalid(message).code(AGENT_FAILED)),
         },
     };
     let played = play(ground, kind, &rehearsal, &does).await?;
@@ -174,7 +174,8 @@ async fn play(
     let signal = match cause {
         ExitCause::Exit => number("signal"),
         ExitCause::SpawnFailed => None,
-        _ => Some(15),
+        // The first signal of an ending.
+        _ => Some(2),
     };
     let exits = cause == ExitCause::Exit && signal.is_none();
     let (stdout, stderr) = (text("stdout").as_bytes(), text("stderr").as_bytes());

@@ -14,7 +14,7 @@ use crate::script::lab::bed::rights;
 use crate::script::lab::check::{self, Wrong};
 use crate::script::lab::compare::{has, same, written, written_like};
 use crate::script::lab::thread::Watched;
-use crate::script::lab::{Difference, Failure, Make, Named, Stage, Verb};
+use crate::script::lab::{AGENT_FAILED, Difference, Failure, Make, Named, Stage, Verb};
 use crate::script::outside::Said;
 use crate::script::place::Location;
 use crate::script::schema::{Function as Described, TEST_FUNCTIONS};
@@ -171,7 +171,7 @@ impl Lab {
         check::arguments(of, args, &table).map_err(misused)?;
         let arg = |place: usize| args.get(place).cloned().unwrap_or(Value::Nil);
         if name == "test" {
-            return self.declare(lua, &caller, &arg(0), arg(1));
+            return self.declare(&caller, &arg(0), arg(1));
         }
         if !self.is_testing.get() {
             let message = format!("t.{name} is called outside of a test");
@@ -199,13 +199,7 @@ impl Lab {
         self.ask(lua, &caller, (verb, name), args)
     }
 
-    fn declare(
-        &self,
-        lua: &Lua,
-        caller: &Caller,
-        name: &Value,
-        body: Value,
-    ) -> mlua::Result<Value> {
+    fn declare(&self, caller: &Caller, name: &Value, body: Value) -> mlua::Result<Value> {
         let wrong = |message: &str, note: &str| {
             Err(self.raise(caller, ("wrong-test", "test"), message, note, None))
         };
@@ -230,7 +224,7 @@ impl Lab {
         let spot = self.session.name_spot(caller, "test");
         let at = Location { column: spot.at.column, ..spot.at };
         tests.push((Named { name, at }, body));
-        lua.create_table().map(|_| Value::Nil)
+        Ok(Value::Nil)
     }
 
     /// What compares two values, or judges one.
@@ -347,6 +341,10 @@ impl Lab {
 
     /// Turns what the site says no to into a failure of the test.
     fn refused(&self, caller: &Caller, name: &str, cause: &Error) -> mlua::Error {
+        if cause.code_str() == AGENT_FAILED {
+            // An error of the test's own function stays the one that it is.
+            return mlua::Error::RuntimeError(cause.message().to_owned());
+        }
         let note = cause.hint_str().unwrap_or_default();
         self.raise(caller, ("refused", name), cause.message(), note, None)
     }
@@ -375,23 +373,14 @@ impl Lab {
             })?);
         }
         let agent = agent_at.and_then(|it| args.get(it).cloned()).unwrap_or(Value::Nil);
-        let error = RefCell::new(None);
         let asked = self.with_stage(caller, name, |stage| {
             stage.act(verb, &plain, &mut |job, attempt| {
                 self.watched.leave();
                 let done = self.play(lua, caller, (name, &agent), job, attempt);
                 self.watched.enter();
-                done.map_err(|cause| {
-                    let text = cause_text(&cause);
-                    *error.borrow_mut() = Some(cause);
-                    text
-                })
+                done.map_err(|cause| cause_text(&cause))
             })
         });
-        // An error of the test's own function stays the one that it is.
-        if let (Err(_), Some(cause)) = (&asked, error.into_inner()) {
-            return Err(mlua::Error::RuntimeError(cause_text(&cause)));
-        }
         to_lua(lua, &asked?, 0)
     }
 

@@ -107,9 +107,8 @@ impl Bed {
         }
         if !is_wrong && self.lab.count() == 0 {
             let message = format!("{} has no test", file.path);
-            let finding = Diagnostic::error("no-test", message)
-                .in_file(file.path.clone(), 1, None)
-                .note(
+            let finding =
+                Diagnostic::error("no-test", message).in_file(file.path.clone(), 1, None).note(
                     "write t.test(\"what holds\", function() … end), after \
                      local t = require \"wb.test\"",
                 );
@@ -148,8 +147,21 @@ impl Bed {
                 let finding = self.lab.finding("limit", &message);
                 Some(self.lab.whole(finding.note("look for a loop that does not end")))
             }
-            (None, Err(message)) => Some(self.lab.failure(&message)),
+            (None, Err(message)) => Some(self.placed(place, self.lab.failure(&message))),
             (None, Ok(_)) => None,
+        }
+    }
+
+    /// Gives a failure that names no line that of its test.
+    fn placed(&self, place: usize, failure: Failure) -> Failure {
+        let named = self.lab.named().into_iter().nth(place);
+        match (failure.finding.at.is_none(), named) {
+            (true, Some(named)) => {
+                let mut finding = failure.finding;
+                finding.at = Some(named.at);
+                self.lab.whole(finding)
+            }
+            _ => failure,
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::base::{Actor, Error, Event, EventKind, JobId, Result, fault};
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::waiting::{Gate, Rules};
-use crate::jobs::{Job, table};
+use crate::jobs::{Job, Status, table};
 use crate::script::Config;
 use crate::store::Tx;
 
@@ -137,9 +137,8 @@ pub(super) fn claim_this(
         .prepare_cached(THIS_ONE)?
         .query_row(named_params! {":id": id}, |row| candidate(row, &row.get::<_, String>(4)?))
         .optional()?;
-    let Some(next) = found.filter(|it| !caps.rules.is_closed(&gate, &it.kind)) else {
-        return Ok(None);
-    };
+    let is_open = |it: &Candidate| !gate.spent.is_all() && !caps.rules.is_closed(&gate, &it.kind);
+    let Some(next) = found.filter(is_open) else { return Ok(None) };
     let slot = match &next.lane {
         None => None,
         Some(lane) => match lane::free_slot(tx, lane, &caps.lanes)? {
@@ -167,15 +166,7 @@ fn take(
         lane::refresh(tx, lane, &caps.lanes)?;
     }
     let job = table::find(tx.connection(), &next.id)?;
-    tx.emit(Event::new(
-        EventKind::JobStarted,
-        format!("job:{}", job.id),
-        Actor::System,
-        json!({
-            "id": job.id, "kind": job.kind, "status": "running", "source_path": job.source_path,
-            "topic_id": job.topic_id,
-        }),
-    ))?;
+    tx.emit(told(EventKind::JobStarted, &job, Status::Running))?;
     Ok(job)
 }
 
@@ -190,15 +181,15 @@ pub(super) fn unclaim(tx: &Tx<'_>, job: &Job, lanes: &Capacities) -> Result<()> 
     if let Some(lane) = &job.lane {
         lane::refresh(tx, lane, lanes)?;
     }
-    tx.emit(Event::new(
-        EventKind::JobQueued,
-        format!("job:{}", job.id),
-        Actor::System,
-        json!({
-            "id": job.id, "kind": job.kind, "status": "queued", "source_path": job.source_path,
-            "topic_id": job.topic_id,
-        }),
-    ))
+    tx.emit(told(EventKind::JobQueued, job, Status::Queued))
+}
+
+fn told(kind: EventKind, job: &Job, status: Status) -> Event {
+    let about = json!({
+        "id": job.id, "kind": job.kind, "status": status.as_str(),
+        "source_path": job.source_path, "topic_id": job.topic_id,
+    });
+    Event::new(kind, format!("job:{}", job.id), Actor::System, about)
 }
 
 fn next_with_slot(

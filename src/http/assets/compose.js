@@ -126,7 +126,7 @@ export class Compose {
     const words = document.createElement("span");
     words.textContent = matchMedia("(hover: none)").matches
       ? "Tap the paragraph that is meant" : "↑ ↓ or a click chooses a paragraph, Shift ↓ more of them";
-    this.wholeButton = button("The whole document", () => this.take(true), { text: "The whole document" });
+    this.wholeButton = button("The whole document", () => this.take(true), { text: "Whole document" });
     hint.append(words, button("This one", () => this.take(false), { text: "This one" }), this.wholeButton, button("Cancel", () => this.close(), { text: "Cancel" }));
     document.body.append(hint);
     return hint;

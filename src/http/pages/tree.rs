@@ -15,6 +15,8 @@ use crate::people::Caller;
 const WHOLE_MAX: usize = 200;
 /// Rows of one folder.
 const ROWS_MAX: usize = 100;
+/// A longer name may be cut on the page: it has its whole behind it.
+const NAME_BYTES_SHORT: usize = 20;
 /// Folders within folders; what is deeper is a name with slashes.
 const DEPTH_MAX: usize = 8;
 

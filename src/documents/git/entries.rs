@@ -56,8 +56,8 @@ impl Repo {
         Ok(entry)
     }
 
-    /// Returns the paths of all Sources that git tracks, in order of their bytes, without asking git
-    /// again while the index is the same. A file of the working tree may be gone all the same.
+    /// Returns the paths of all Sources that git tracks, in order of their bytes, without asking
+    /// git again while the index is the same. A file of the working tree may be gone all the same.
     ///
     /// # Errors
     /// `unavailable` if git cannot say.

@@ -19,7 +19,7 @@ use crate::flows::{self, Site};
 use crate::http::pages::ansi::{self, Row, Style};
 use crate::http::pages::said::{self, Said};
 use crate::http::pages::view::{Job, List, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, board, form, time, words};
 use crate::http::streams::Exclusive;
 use crate::http::{Call, any_of, get, post, reply};

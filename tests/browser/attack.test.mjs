@@ -129,6 +129,9 @@ async function searches(t, site) {
     all.push(["a part of a path", `/d?query=${asked.slice(0, 180)}`, marks.slice(0, 1), "input[name=query]"]);
     all.push(["filters", `/search?query=zq*&path=${asked}`, marks, "main .quiet"]);
     all.push(["a document of the board", `/jobs?source_path=${asked}`, [], ""]);
+  }
+  for (const { text } of titles.slice(0, 4)) {
+    const asked = encodeURIComponent(text);
     all.push(["an author", `/search?query=zq*&author=${asked}`, [], ""]);
     all.push(["no persona", `/d/guide.md?view=${asked}`, [], ""]);
     all.push(["no state", `/topics?status=${asked}`, [], ""]);

@@ -46,13 +46,22 @@ function places(ids) {
     ["a view", "/d/guide.md?view=reader-0", { "article.md": ALL, ".facts": titles[0].marks }],
     ["commits", "/d/history.md", { ".history": OUTPUT.slice(-4) }],
     ["a history", "/d/history.md?history=1", { ".history": OUTPUT.slice(-45) }],
+    ["an older history", `/d/history.md?history=1&after=${encodeURIComponent(ids.older)}`, { ".history": OUTPUT.slice(0, 40) }],
+    ["what caused a commit", `/d/${encoded(pathOf(4))}?history=1`, { ".history": ["zqscriptqz", "zqhebrewqz"], h1: paths[4].marks }],
+    ["an approved proposal", `/proposals/${ids.proposals[4]}`, { ".rv-banner-good": ["zqhebrewqz"], ".rv-diff": ALL }],
+    ["an edited proposal", `/proposals/${ids.edited}`, { "#p-head": ["zqhebrewqz"], ".rv-diff": ["zqeditedqz"], "#p-decide": paths[3].marks }],
+    ["only what was edited", `/proposals/${ids.edited}?against=${ids.proposals[3]}`, { ".rv-diff": ["zqeditedqz"] }],
+    ["a job that runs", `/jobs/${ids.running}`, { "#job": [...paths[3].marks, "zqhebrewqz"], ".tail": [] }],
+    ["a job that waits", `/jobs/${ids.queued}`, { ".job-sentence": paths[3].marks, "#job-about": paths[3].marks }],
+    ["what a Topic waits for", `/topics/${ids.paths[3]}`, { "#holder": [...paths[3].marks, "zqhebrewqz"] }],
+    ["what a view waits for", `/d/${encoded(pathOf(3))}?view=reader-1`, { h1: paths[3].marks, ".facts": titles[1].marks }],
     ["earlier names", "/d/renamed.md?history=1", { ".history": LINES }],
     ["people and tokens", "/settings", { "#people": MEMBERS, "#tokens": MEMBERS, "#kinds": titles[0].marks }],
-    ["the first page", "/", { "#home-waiting": ["zqnumbersqz", ...paths[3].marks] }],
+    ["the first page", "/", { "#home-waiting": [...paths[3].marks, "zqhebrewqz"] }],
     ["the documents", "/d?query=hostile", { main: paths.flatMap((it) => it.marks) }],
     ["the Topics", "/topics?limit=200", { main: [...LINES, ...paths.flatMap((it) => it.marks)] }],
     ["the proposals", "/proposals", { main: paths.flatMap((it) => it.marks) }],
-    ["the board", "/jobs", { "#ended": paths.flatMap((it) => it.marks), "select[name=requested_by]": ["zqhebrewqz"] }],
+    ["the board", "/jobs", { "#running": paths[3].marks, "#queued": paths[3].marks, "#ended": paths.flatMap((it) => it.marks), "select[name=requested_by]": ["zqhebrewqz"] }],
     ["the jobs", "/jobs?limit=50", { main: [...paths.flatMap((it) => it.marks), "zqhebrewqz"] }],
     ["the Topics of a document", `/topics?source_path=${encodeURIComponent(pathOf(2))}`, { main: paths[2].marks }],
     ["the proposals of a document", `/proposals?source_path=${encodeURIComponent(pathOf(2))}`, { main: paths[2].marks }],
@@ -174,6 +183,9 @@ async function used(t, site, ids) {
     [...document.querySelectorAll("#text img")].every((it) => it.complete && it.naturalWidth > 0)), 15_000);
   assert.equal(await page.locator("#text img").count(), LINES.length + 1);
   await safe("images");
+  const drawing = (await page.request.get("/raw/drawing.svg")).headers();
+  assert.equal(drawing["content-disposition"], "attachment");
+  assert.match(drawing["content-security-policy"], /default-src 'none'.*sandbox/);
   // Words of an attack become a Topic.
   await page.goto("/d/all.md");
   await page.waitForSelector(".reader[data-ready]");
@@ -224,6 +236,14 @@ async function used(t, site, ids) {
   await page.getByRole("button", { name: "Add the message" }).click();
   await page.locator("#t-messages").getByText("zqtypedqz").waitFor();
   await safe("a message that was sent");
+  // A text that is edited, before it is kept.
+  await page.goto(`/proposals/${ids.proposals[1]}/edit`);
+  await page.getByLabel("The whole text").fill(`zqpreviewqz\n\n${paragraphs(lines, blocks)}`);
+  await page.getByRole("button", { name: "Show what it changes" }).click();
+  await page.locator(".rl-changed, .rl-added").getByText("zqpreviewqz").first().waitFor();
+  await assertThere(page, ["zqpreviewqz"], "a preview", ".rv-diff");
+  await assertThere(page, ALL, "what is edited", "textarea[name=text]");
+  await safe("a preview");
   // A form that is refused gives back what was typed.
   await refused(page, ids);
   await safe("what was typed");
@@ -231,16 +251,22 @@ async function used(t, site, ids) {
 }
 
 async function refused(page, ids) {
-  await page.goto(`/topics/${ids.voices}`);
-  await page.evaluate((text) => {
-    const form = document.querySelector("form[data-composer]");
-    form.removeAttribute("data-inline");
-    form.action = "/topics/01a20242-2c96-7508-89e3-ec061899bdc9/messages";
-    form.querySelector("textarea").value = text;
-    form.submit();
-  }, paragraphs(lines));
-  await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
+  const send = async (action, fields) => {
+    await page.goto(`/topics/${ids.voices}`);
+    await page.evaluate(([action, fields]) => {
+      const form = document.querySelector("form[data-composer]");
+      form.removeAttribute("data-inline");
+      form.action = action;
+      form.replaceChildren(...Object.entries(fields).map(([name, value]) => Object.assign(document.createElement("textarea"), { name, value })));
+      form.submit();
+    }, [action, fields]);
+    await page.locator("main .code").waitFor();
+    await assertSafe(page, action);
+  };
+  await send("/topics/01a20242-2c96-7508-89e3-ec061899bdc9/messages", { key: "a", body: paragraphs(lines) });
   await assertThere(page, LINES, "what was typed", "textarea[readonly]");
+  await send("/perspectives", { key: "b", source_path: "guide.md", persona: "broken" });
+  await assertThere(page, ["zqscriptqz"], "what is wrong with a persona", ".message");
 }
 
 test("what is wrong with a script is shown, and what stands in it is not obeyed", async (t) => {

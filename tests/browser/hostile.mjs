@@ -106,12 +106,12 @@ export function hostileSite() {
   for (const [, name] of images) files[name] = POINT;
   const site = new Site({ files, site: `name = ${luaText(`zqsiteqz${lines.get("zqtitleqz")}\u202E`)},`, limits: 'jobs = 8, grace = "1s"' });
   commits(site);
-  for (const [name, shell] of [["rewrites", REWRITES], ["empties", EMPTIES], ["talks", TALKS], ["breaks", BREAKS]]) site.engine(name, AGENT + shell);
+  for (const [name, shell] of [["rewrites", REWRITES], ["empties", EMPTIES], ["talks", TALKS], ["breaks", BREAKS], ["waits", 'echo "zqwaitsqz<b>"; sleep 600']]) site.engine(name, AGENT + shell);
   site.lua = site.lua.replace('"talks" {', '"talks" { reads = "claude-stream-json",');
   site.engine("views", VIEWS);
   site.lua += kind("rewrites", "rewrites", 'produces = "proposal", lane = "source_path"')
     + kind("empties", "empties", 'produces = "proposal", lane = "source_path"')
-    + kind("talks", "talks", 'produces = "result"') + kind("breaks", "breaks", 'lane = "topic_id"') + PERSPECTIVE;
+    + kind("waits", "waits", 'lane = "source_path"') + kind("talks", "talks", 'produces = "result"') + kind("breaks", "breaks", 'lane = "topic_id"') + PERSPECTIVE;
   write(site);
   return site;
 }
@@ -239,6 +239,7 @@ async function jobs(site, ids, by) {
   [ids.conflict, ids.emptied] = ended.slice(paths.length).map((it) => it.proposal_id);
   ids.talk = begun.at(-1);
   await as(site, asker, `/api/proposals/${ids.proposals[0]}/reject`, { reason: summaries[0].text });
+  await decide(site, ids, asker);
   site.write("conflict.md", `# Conflict\n\n${paragraphs(lines).slice(0, 900)}\n`);
   site.git("add", "conflict.md");
   site.git("commit", "-q", "-m", "In the same lines");
@@ -248,4 +249,18 @@ async function jobs(site, ids, by) {
   await site.status(ids.view, "succeeded");
   ids.broken = await start("breaks", ids.voices);
   await site.status(ids.broken, "failed");
+  ids.older = (await site.get("/api/source/history?path=history.md&limit=50")).next;
+  ids.running = await start("waits", ids.paths[3]);
+  await site.status(ids.running, "running");
+  ids.queued = await start("waits", ids.paths[3]);
+}
+
+/** A person whose name attacks edits one proposal and approves another. */
+async function decide(site, ids, asker) {
+  const of = async (id) => (await site.get(`/api/proposals/${id}`)).proposal;
+  const { text_digest } = await of(ids.proposals[3]);
+  ids.edited = (await as(site, asker, `/api/proposals/${ids.proposals[3]}/edit`, { text: `${ALL}\nzqeditedqz<b>\n`, text_digest })).id;
+  const { text_digest: shown, base_source_sha } = await of(ids.proposals[4]);
+  const subject = ["zqscriptqz", "zqhebrewqz"].map((it) => lines.get(it)).join(" ");
+  await as(site, asker, `/api/proposals/${ids.proposals[4]}/approve`, { text_digest: shown, base_source_sha, subject });
 }

@@ -14,7 +14,7 @@ use crate::flows::{self, Site};
 use crate::http::pages::people::works;
 use crate::http::pages::time::At;
 use crate::http::pages::view::{List, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::words::{State, Tone};
 use crate::http::pages::{Frame, Look, form};
 use crate::http::{Call, any_of, get, post, reply};

@@ -278,6 +278,22 @@ pub fn read_stream_end(dir: &Utf8Path, limit: usize) -> Result<(Vec<Value>, Valu
 mod tests {
     use super::*;
 
+    /// Reads a recorded run: the report, the entries, and how often the end was seen.
+    pub(super) fn read_all(
+        lines: &str,
+        now: Millis,
+        read: fn(&str, Millis, &mut Report) -> Reading,
+    ) -> (Report, Vec<Value>, usize) {
+        let mut report = Report::default();
+        let (mut entries, mut ends) = (Vec::new(), 0);
+        for line in lines.lines() {
+            let reading = read(line, now, &mut report);
+            entries.extend(reading.entries);
+            ends += usize::from(reading.is_final);
+        }
+        (report, entries, ends)
+    }
+
     #[test]
     fn the_end_of_a_stream_has_its_last_entries_and_its_sums() {
         let dir = tempfile::tempdir().unwrap();

@@ -27,6 +27,7 @@ pub mod inputs;
 pub mod jobs;
 mod judge;
 mod known;
+pub mod lab;
 pub mod metrics;
 pub mod moved;
 pub mod names;

@@ -11,6 +11,7 @@ mod failure;
 mod head;
 mod history;
 mod index;
+mod renames;
 mod settings;
 mod sync;
 mod tree;

@@ -125,16 +125,25 @@ export class Compose {
     const seen = blocks.findIndex((it) => it.getBoundingClientRect().bottom > 90);
     if (seen < 0) return this.open(null);
     this.blocks = blocks;
+    this.before ??= document.activeElement;
     this.hint ??= this.makeHint();
     this.hint.hidden = false;
+    this.wholeButton.hidden = Boolean(this.moving);
+    this.reader.root.classList.add("is-picking");
     this.showPicked([seen, seen]);
-    say("Choose a paragraph by the arrow keys, more with Shift. Enter takes it, d the whole document.");
+    say("Choose a paragraph by the arrow keys or by pointing at it, more with Shift. Enter takes it, d the whole document.");
   }
 
   makeHint() {
-    const hint = document.createElement("p");
+    const hint = document.createElement("div");
     hint.className = "reader-hint";
-    hint.textContent = "↑ ↓ choose a paragraph · Shift more of them · Enter: comment · d: the whole document · Esc";
+    hint.setAttribute("role", "group");
+    hint.setAttribute("aria-label", "Which paragraph is meant");
+    const words = document.createElement("span");
+    words.textContent = matchMedia("(hover: none)").matches
+      ? "Tap the paragraph that is meant" : "↑ ↓ or a click chooses a paragraph, Shift ↓ more of them";
+    this.wholeButton = button("The whole document", () => this.take(true), { text: "Whole document" });
+    hint.append(words, button("This one", () => this.take(false), { text: "This one" }), this.wholeButton, button("Cancel", () => this.close(), { text: "Cancel" }));
     document.body.append(hint);
     return hint;
   }
@@ -153,6 +162,7 @@ export class Compose {
 
   stopPicking() {
     this.picked = null;
+    this.reader.root.classList.remove("is-picking");
     if (this.hint) this.hint.hidden = true;
     this.reader.paint.selection(null);
   }
@@ -164,20 +174,31 @@ export class Compose {
     if (step) {
       const next = Math.min(Math.max(to + step, 0), this.blocks.length - 1);
       this.showPicked(event.shiftKey ? [from, next] : [next, next]);
-    } else if (event.key === "Enter") {
-      const [first, last] = [from, to].sort((a, b) => a - b).map((at) => this.blocks[at]);
-      const start = (block) => Number.parseInt(block.dataset.b, 10);
-      this.stopPicking();
-      const isOne = first === last;
-      this.open({ from: `${start(first)}:0`, to: `${start(last)}:${isOne ? 0 : last.textContent.length}` });
+    } else if (event.key === "Enter" && !event.target.closest?.(".reader-hint")) {
+      this.take(false);
     } else if (event.key === "d" && !this.moving) {
-      this.stopPicking();
-      this.open(null);
+      this.take(true);
     } else {
       return;
     }
     event.preventDefault();
     event.stopImmediatePropagation();
+  }
+
+  /** A click or a tap chooses a block. */
+  pickAt(block) {
+    const at = this.blocks.indexOf(block);
+    if (at >= 0) this.showPicked([at, at]);
+  }
+
+  /** Opens the form about what is picked, or about the whole document. */
+  take(isWhole) {
+    const [first, last] = this.picked.toSorted((a, b) => a - b).map((at) => this.blocks[at]);
+    const start = (block) => Number.parseInt(block.dataset.b, 10);
+    this.stopPicking();
+    if (isWhole) return this.open(null);
+    const isOne = first === last;
+    this.open({ from: `${start(first)}:0`, to: `${start(last)}:${isOne ? 0 : last.textContent.length}` });
   }
 
   // --- the form ---
@@ -375,10 +396,6 @@ export class Compose {
   /** The document has changed under the form: what was typed stays. */
   outdated() {
     this.trouble.textContent = "The document has changed meanwhile. ";
-    if (this.reader.isLines) {
-      this.trouble.append("Keep what you wrote, reload the page, and select the words again.");
-      return;
-    }
     this.trouble.append(button("Show its new text, and select the words again", async () => {
       const kept = [this.body.value, this.heading.value, this.moving];
       this.close();

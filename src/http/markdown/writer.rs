@@ -10,7 +10,7 @@ use pulldown_cmark::{
 use crate::base::limit::HEADINGS_MAX;
 use crate::http::markdown::code::Budget;
 use crate::http::markdown::inline::Image;
-use crate::http::markdown::prose::push_text;
+use crate::http::markdown::prose::{is_right_to_left, push_text};
 use crate::http::markdown::{Block, Heading, Html, Links, Rendered, slug};
 use crate::http::pages::odd;
 
@@ -22,6 +22,8 @@ const EMPTY_CELLS_MAX: usize = 4_096;
 const LANGUAGE_BYTES_MAX: usize = 24;
 /// Longest HTML of one text, in bytes: short marks can stand for long elements.
 const HTML_BYTES_MAX: usize = 16 * 1024 * 1024;
+const HEAD_START: &str = "<div class=\"md-head\">";
+const HEAD_END: &str = "aria-label=\"Link to this heading\"></a></div>";
 const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
 
 pub(super) fn write(text: &str, links: &Links<'_>, is_mapped: bool) -> Rendered {
@@ -174,7 +176,7 @@ impl<'t> Writer<'t> {
                 self.begin_leaf(HEADINGS[level as usize - 1], String::new(), range);
                 self.heading_text = Some(String::new());
             }
-            Tag::BlockQuote(None) => self.open("<blockquote>", "</blockquote>"),
+            Tag::BlockQuote(None) => self.open_turned("<blockquote", range, "</blockquote>"),
             Tag::BlockQuote(Some(kind)) => self.open(alert(kind), "</div>"),
             Tag::CodeBlock(kind) => self.begin_code(kind, range),
             Tag::HtmlBlock => {
@@ -184,9 +186,11 @@ impl<'t> Writer<'t> {
                 let attributes = " class=\"md-front\" tabindex=\"0\" aria-label=\"Front matter\"";
                 self.begin_leaf("pre", attributes.to_owned(), range);
             }
-            Tag::List(None) => self.open("<ul>", "</ul>"),
-            Tag::List(Some(1)) => self.open("<ol>", "</ol>"),
-            Tag::List(Some(first)) => self.open(&format!("<ol start=\"{first}\">"), "</ol>"),
+            Tag::List(None) => self.open_turned("<ul", range, "</ul>"),
+            Tag::List(Some(1)) => self.open_turned("<ol", range, "</ol>"),
+            Tag::List(Some(first)) => {
+                self.open_turned(&format!("<ol start=\"{first}\""), range, "</ol>");
+            }
             Tag::Item => self.open("<li>", "</li>"),
             Tag::FootnoteDefinition(name) => self.begin_note(&name),
             Tag::Table(alignments) => {
@@ -242,6 +246,13 @@ impl<'t> Writer<'t> {
     pub(super) fn open(&mut self, start: &str, end: &'static str) {
         self.end_leaf();
         self.push_element(start, end);
+    }
+
+    /// Opens an element whose marks stand on the side where its text begins.
+    fn open_turned(&mut self, start: &str, range: Range<usize>, end: &'static str) {
+        let text = self.text.get(range).unwrap_or_default();
+        let turn = if is_right_to_left(text) { " dir=\"rtl\">" } else { ">" };
+        self.open(&format!("{start}{turn}"), end);
     }
 
     pub(super) fn close(&mut self) {
@@ -347,14 +358,23 @@ impl<'t> Writer<'t> {
         self.flush();
         let text = self.heading_text.take().unwrap_or_default().trim().to_owned();
         let Some(start) = self.leaf.as_ref().map(|it| it.block.start) else { return };
-        if self.headings.len() < HEADINGS_MAX && !text.is_empty() {
-            let id = self.unique(slug(&text));
-            if let Some(leaf) = &mut self.leaf {
-                leaf.attributes = format!(" id=\"{id}\"");
+        if self.headings.len() >= HEADINGS_MAX || text.is_empty() {
+            return self.end_leaf();
+        }
+        let id = self.unique(slug(&text));
+        if let Some(leaf) = &mut self.leaf {
+            leaf.attributes = format!(" id=\"{id}\"");
+            // The link to it stands beside it: it is no part of what the heading says.
+            if self.is_mapped {
+                self.html.insert_str(leaf.html_from, HEAD_START);
+                leaf.html_from += HEAD_START.len();
             }
-            self.headings.push(Heading { level, text, id, start });
         }
         self.end_leaf();
+        if self.is_mapped {
+            self.html.push_str(&format!("<a class=\"md-here\" href=\"#{id}\" {HEAD_END}"));
+        }
+        self.headings.push(Heading { level, text, id, start });
     }
 
     /// Returns an id that this text has not given yet.

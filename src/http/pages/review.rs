@@ -204,6 +204,11 @@ impl ProposalPage {
         matches!(self.view.proposal.status.as_str(), "open" | "stale")
     }
 
+    /// Returns whether the document has this very text already, by another way.
+    fn is_there(&self) -> bool {
+        self.view.base.head_blob.as_ref() == Some(&self.view.proposal.proposed_sha)
+    }
+
     /// Returns how many other Topics have such a fate.
     fn fated(&self, tone: Tone) -> usize {
         self.fates.iter().filter(|it| it.tone == tone).count()

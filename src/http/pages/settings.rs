@@ -9,8 +9,9 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Error, Result, TokenId};
-use crate::flows::people::{self, People, TokenRequest};
+use crate::flows::people::{self, TokenRequest};
 use crate::flows::{self, Site};
+use crate::http::pages::people::works;
 use crate::http::pages::time::At;
 use crate::http::pages::view::{List, read};
 use crate::http::pages::visible::{Name, Plain, Visible};
@@ -33,6 +34,8 @@ struct SettingsPage {
     index: Progress,
     trouble: Option<String>,
     persons: Option<Vec<Person>>,
+    /// Who reads the page: nobody locks themselves out.
+    own_name: String,
     tokens: Option<Vec<Token>>,
 }
 
@@ -164,6 +167,8 @@ struct LookForm {
     theme: String,
     /// There if it is ticked.
     keys: Option<String>,
+    /// There if it is ticked.
+    documents: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -227,14 +232,10 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         index: read(flows::search::progress(&site, &caller)?)?,
         trouble,
         persons,
+        own_name: caller.person()?.name.clone(),
         tokens,
         frame,
     })
-}
-
-fn works(site: &Site) -> People {
-    let lanes = site.queue.capacities();
-    People { store: site.store.clone(), ids: site.ids.clone(), lanes }
 }
 
 /// Reads the script as a start would: for an admin, who may also have it run.
@@ -256,8 +257,8 @@ async fn on_disk(site: &Site) -> Result<OnDisk> {
 
 async fn look(_site: Site, mut call: Call) -> Result<Response> {
     call.caller()?.person()?;
-    let LookForm { theme, keys } = call.form(BODY_BYTES_MAX).await?;
-    let look = Look::new(&theme, keys.is_some())?;
+    let LookForm { theme, keys, documents } = call.form(BODY_BYTES_MAX).await?;
+    let look = Look::new(&theme, keys.is_some(), documents.is_some())?;
     let mut response = reply::see_other("/settings#look")?;
     response.headers_mut().insert(SET_COOKIE, look.cookie()?);
     Ok(response)

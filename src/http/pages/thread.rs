@@ -57,6 +57,11 @@ impl TopicPage {
         format!("topic:{} {}", topic.id, form::source_subject(&topic.source_path))
     }
 
+    /// Returns whether there are jobs that are over, beside the latest one.
+    fn has_earlier(&self) -> bool {
+        self.more_jobs > 0 || self.jobs.iter().skip(1).any(|it| !it.job.is_active())
+    }
+
     /// Returns whether the words that stand there are others than those that were marked.
     fn is_reworded(&self) -> bool {
         let placement = self.view.topic.placement.as_ref();

@@ -53,6 +53,18 @@ test("everything around the pages is done by keyboard alone", async (t) => {
   await page.locator(".palette-row", { hasText: "well/clean.md" }).waitFor();
   await press("Enter");
   await page.waitForURL(`${site.origin}/d/well/clean.md`);
+  // Who types fast is not led by what was found for fewer letters.
+  await page.goto("/");
+  await page.route("**/api/sources?*", async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await route.continue();
+  });
+  await press("Control+k");
+  await page.locator(".palette-row", { hasText: "guide.md" }).waitFor();
+  await page.keyboard.type("clean");
+  await press("Enter");
+  await page.waitForURL(`${site.origin}/d/well/clean.md`);
+  await page.unroute("**/api/sources?*");
   // Letters are letters where somebody writes.
   await page.goto("/search");
   await page.locator("input[name=query]").focus();

@@ -64,8 +64,10 @@ function keydown(event) {
 
 /** Follows the chosen row; who types fast is not led by what was found for fewer letters. */
 async function go() {
-  if (shownFor !== field.value.trim()) await look();
-  rows[chosen]?.querySelector("a").click();
+  clearTimeout(timer);
+  // One look may be overtaken by another: then nothing of it is shown.
+  while (dialog.open && shownFor !== field.value.trim()) await look();
+  if (dialog.open) rows[chosen]?.querySelector("a").click();
 }
 
 async function look() {

@@ -10,6 +10,7 @@ mod million;
 mod peers;
 mod reads;
 mod report;
+mod script;
 mod search;
 mod site;
 mod wire;
@@ -34,7 +35,7 @@ pub(crate) struct Asked {
 }
 
 /// The measurements, in their order: name, what it is.
-const ALL: [(&str, &str); 8] = [
+const ALL: [(&str, &str); 9] = [
     ("reads", "single reads and durable enqueueing against an empty reply"),
     ("guard", "a bare process, and the same under a guard"),
     ("jobs", "durable jobs over HTTP against bare guards, and against other queues"),
@@ -42,6 +43,7 @@ const ALL: [(&str, &str); 8] = [
     ("idle", "start-up, memory and wake-ups with a million jobs"),
     ("lists", "the newest 20 of a million jobs under each filter"),
     ("claim", "a claim among a million ended and ten thousand waiting jobs"),
+    ("script", "a script of 300 kinds: loading, a function's answer, reloads"),
     ("search", "10,000 documents and 50,000 Topics: start-up, indexing, searches; only if named"),
 ];
 
@@ -142,6 +144,9 @@ async fn run(asked: &Asked) -> site::Outcome<Report> {
         if wants("claim") {
             claim::measure(asked, folder.path(), &large, &mut report).await?;
         }
+    }
+    if wants("script") {
+        script::measure(asked, folder.path(), &mut report).await?;
     }
     // Only by its name: it takes some minutes.
     if asked.only.as_deref() == Some("search") {

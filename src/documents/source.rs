@@ -225,6 +225,17 @@ impl Repo {
         Ok(tracked_file(path, entry, read)?.1)
     }
 
+    /// Returns the first bytes of an image, as [`Repo::image`] returns them all.
+    ///
+    /// # Errors
+    /// As [`Repo::image`], but none is too large.
+    pub async fn image_head(&self, path: &SourcePath, bytes_max: usize) -> Result<Vec<u8>> {
+        let (root, at): (Root, SourcePath) = (self.root().clone(), path.clone());
+        let read = blocking(move || root.read_head(&at, bytes_max).map(|it| (it, 1))).await?;
+        let entry = self.known_entry(path).await?;
+        Ok(tracked_file(path, entry, read)?.1)
+    }
+
     /// Refuses a Source that an approval could not write, with the reason.
     ///
     /// # Errors

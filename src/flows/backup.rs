@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -150,14 +150,8 @@ pub fn make(
 /// # Errors
 /// `unavailable` if it cannot be read; no folder has no copies.
 pub fn list(folder: &Utf8Path, now: Millis) -> Result<Vec<Backup>> {
-    let cannot = || format!("cannot read {folder}");
-    let entries = match folder.read_dir_utf8() {
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.context(ErrorKind::Unavailable, cannot)?,
-    };
     let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.context(ErrorKind::Unavailable, cannot)?;
+    for entry in entries(folder)? {
         let Some((daily, key, at)) = parse_name(entry.file_name()) else { continue };
         // One that was reserved and never written is none.
         let bytes = entry.metadata().map_or(0, |it| it.len());
@@ -178,14 +172,8 @@ pub fn list(folder: &Utf8Path, now: Millis) -> Result<Vec<Backup>> {
 /// # Errors
 /// `unavailable` if it cannot be read; no folder has none.
 pub fn list_aside(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
-    let cannot = || format!("cannot read {folder}");
-    let entries = match folder.read_dir_utf8() {
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.context(ErrorKind::Unavailable, cannot)?,
-    };
     let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.context(ErrorKind::Unavailable, cannot)?;
+    for entry in entries(folder)? {
         let name = entry.file_name();
         let is_aside = ["replaced-", "damaged-"].iter().any(|word| name.starts_with(word));
         if is_aside && name.ends_with(".db") {
@@ -194,6 +182,16 @@ pub fn list_aside(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// Returns what is in a folder; one that does not exist has nothing.
+fn entries(folder: &Utf8Path) -> Result<Vec<Utf8DirEntry>> {
+    let cannot = || format!("cannot read {folder}");
+    let entries = match folder.read_dir_utf8() {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.context(ErrorKind::Unavailable, cannot)?,
+    };
+    entries.map(|it| it.context(ErrorKind::Unavailable, cannot)).collect()
 }
 
 /// Returns the newest copy of a site, for those who need one.

@@ -32,6 +32,7 @@ pub mod moved;
 pub mod names;
 pub mod notice;
 pub mod offline;
+pub mod opened;
 mod order;
 pub mod output;
 pub mod people;
@@ -60,6 +61,7 @@ pub mod topics;
 pub mod usage;
 mod verify;
 pub mod watch;
+pub mod webhooks;
 
 use std::ops::Deref;
 use std::sync::Arc;

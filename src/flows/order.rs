@@ -49,6 +49,24 @@ pub(in crate::flows) async fn repeated<'a>(
     person: &Person,
 ) -> Result<(&'a Kind, NewJob)> {
     let kind = inputs::kind(site, &old.kind)?;
+    let mut new = like(site, kind, old, Actor::Person(person.id.clone())).await?;
+    // What an admin had put before others is repeated like any other job by anybody else.
+    let is_admin = person.role == Role::Admin;
+    new.priority = if is_admin { old.priority } else { old.priority.min(kind.priority) };
+    Ok((kind, new))
+}
+
+/// Returns a job of a kind that asks for what an earlier one was asked, and always queues. It has
+/// the Topic which that had opened.
+///
+/// # Errors
+/// What is wrong with an input now.
+pub(in crate::flows) async fn like(
+    site: &Site,
+    kind: &Kind,
+    old: &Job,
+    by: Actor,
+) -> Result<NewJob> {
     let sent: Map<String, Value> = old
         .inputs
         .iter()
@@ -56,19 +74,15 @@ pub(in crate::flows) async fn repeated<'a>(
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let checked = inputs::check(site, kind, &sent).await?;
-    let by = Actor::Person(person.id.clone());
     let mut new = asked::new_job(site, kind, checked, by).await?;
     new.on_busy = OnBusy::Queue;
-    // What an admin had put before others is repeated like any other job by anybody else.
-    let is_admin = person.role == Role::Admin;
-    new.priority = if is_admin { old.priority } else { old.priority.min(kind.priority) };
-    let found = old.clone();
-    let new = site.store.read(move |c| {
+    let old = old.clone();
+    let inherited = site.store.read(move |c| {
         let mut new = new.clone();
-        found::inherit(c, &found, &mut new)?;
+        found::inherit(c, &old, &mut new)?;
         Ok(new)
     });
-    Ok((kind, new.await?))
+    inherited.await
 }
 
 /// Returns when a job of an engine may be tried again; nothing if it may be now.
@@ -102,6 +116,7 @@ mod tests {
             priority,
             daily: None,
             produces: None,
+            sees_site: false,
             verify: None,
             retry: None,
             timeout: Default::default(),

@@ -8,14 +8,14 @@
 //! **Invariant:** only a job that failed by itself is repeated: not one that a person cancelled,
 //! and not one that ended with its server, whose agent may have done what must not be done twice.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::base::limit::SCRIPT_RETRIES_MAX;
 use crate::base::{Actor, Error, EventKind, JobId, Result};
 use crate::flows::effects::{Failure, Origin, Wish, time};
-use crate::flows::{Site, asked, found, inputs};
+use crate::flows::{Site, order};
 use crate::jobs::{self, Job, NewJob, Reason, Status};
-use crate::script::{Kind, OnBusy, Slot};
+use crate::script::{Kind, Slot};
 use crate::store::StoredEvent;
 
 /// Asks the kind of a job that has failed whether it is repeated.
@@ -69,25 +69,12 @@ async fn repeated(
                 .hint("return \"5m\", a time like job.retry_at, true or nil"));
         }
     };
-    let sent: Map<String, Value> = old
-        .inputs
-        .iter()
-        .filter(|(name, _)| kind.input(name).is_none_or(|it| !it.ty.is_computed()))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    let checked = inputs::check(site, kind, &sent).await?;
-    let mut new = asked::new_job(site, kind, checked, Actor::Script).await?;
-    new.on_busy = OnBusy::Queue;
+    let mut new = order::like(site, kind, &old, Actor::Script).await?;
     new.priority = old.priority;
     new.not_before = not_before;
     new.retry_of = Some(old.id.clone());
-    let new = site.store.read(move |c| {
-        let mut new = new.clone();
-        new.depth = jobs::depth_of(c, &old.id)?;
-        found::inherit(c, &old, &mut new)?;
-        Ok(new)
-    });
-    Ok(Some(new.await?))
+    new.depth = site.store.read(move |c| jobs::depth_of(c, &old.id)).await?;
+    Ok(Some(new))
 }
 
 fn may_repeat(job: &Job) -> bool {

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::base::{Actor, Error, Event, EventKind, Result, fault};
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::waiting::{Gate, Rules};
-use crate::jobs::{Job, table};
+use crate::jobs::{Job, Status, table};
 use crate::script::Config;
 use crate::store::Tx;
 
@@ -123,15 +123,7 @@ pub fn claim(
         lane::refresh(tx, lane, &caps.lanes)?;
     }
     let job = table::find(tx.connection(), &next.id)?;
-    tx.emit(Event::new(
-        EventKind::JobStarted,
-        format!("job:{}", job.id),
-        Actor::System,
-        json!({
-            "id": job.id, "kind": job.kind, "status": "running", "source_path": job.source_path,
-            "topic_id": job.topic_id,
-        }),
-    ))?;
+    tx.emit(told(EventKind::JobStarted, &job, Status::Running))?;
     Ok(Some(job))
 }
 
@@ -146,15 +138,15 @@ pub(super) fn unclaim(tx: &Tx<'_>, job: &Job, lanes: &Capacities) -> Result<()> 
     if let Some(lane) = &job.lane {
         lane::refresh(tx, lane, lanes)?;
     }
-    tx.emit(Event::new(
-        EventKind::JobQueued,
-        format!("job:{}", job.id),
-        Actor::System,
-        json!({
-            "id": job.id, "kind": job.kind, "status": "queued", "source_path": job.source_path,
-            "topic_id": job.topic_id,
-        }),
-    ))
+    tx.emit(told(EventKind::JobQueued, job, Status::Queued))
+}
+
+fn told(kind: EventKind, job: &Job, status: Status) -> Event {
+    let about = json!({
+        "id": job.id, "kind": job.kind, "status": status.as_str(),
+        "source_path": job.source_path, "topic_id": job.topic_id,
+    });
+    Event::new(kind, format!("job:{}", job.id), Actor::System, about)
 }
 
 fn next_with_slot(

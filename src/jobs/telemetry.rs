@@ -261,7 +261,10 @@ pub fn read_stream_end(dir: &Utf8Path, limit: usize) -> Result<(Vec<Value>, Valu
         match word {
             Some("text") => texts += 1,
             Some("tool_call") => tool_calls += 1,
-            Some("start") => model = whole()["model"].take(),
+            // The agent, which has the same uid, can have written anything there.
+            Some("start") => {
+                model = whole().get_mut("model").map(Value::take).unwrap_or_default();
+            }
             Some("usage") => usage = whole(),
             _ => {}
         }
@@ -278,6 +281,22 @@ pub fn read_stream_end(dir: &Utf8Path, limit: usize) -> Result<(Vec<Value>, Valu
 mod tests {
     use super::*;
 
+    /// Reads a recorded run: the report, the entries, and how often the end was seen.
+    pub(super) fn read_all(
+        lines: &str,
+        now: Millis,
+        read: fn(&str, Millis, &mut Report) -> Reading,
+    ) -> (Report, Vec<Value>, usize) {
+        let mut report = Report::default();
+        let (mut entries, mut ends) = (Vec::new(), 0);
+        for line in lines.lines() {
+            let reading = read(line, now, &mut report);
+            entries.extend(reading.entries);
+            ends += usize::from(reading.is_final);
+        }
+        (report, entries, ends)
+    }
+
     #[test]
     fn the_end_of_a_stream_has_its_last_entries_and_its_sums() {
         let dir = tempfile::tempdir().unwrap();
@@ -291,11 +310,12 @@ mod tests {
         }
         telemetry.append(json!({"type": "tool_call", "name": "Read"})).unwrap();
         telemetry.append(json!({"type": "usage", "input_tokens": 7})).unwrap();
-        std::io::Write::write_all(telemetry.file.as_mut().unwrap(), b"{\"seq\":99,\"ty").unwrap();
-        let (last, sums) = read_stream_end(dir, 2).unwrap();
-        let types: Vec<&str> = last.iter().map(|it| it["type"].as_str().unwrap()).collect();
-        assert_eq!(types, ["tool_call", "usage"]);
+        let strange = b"[\"x\",{\"type\":\"start\"}]\n{\"seq\":99,\"ty";
+        std::io::Write::write_all(telemetry.file.as_mut().unwrap(), strange).unwrap();
+        let (last, sums) = read_stream_end(dir, 3).unwrap();
+        let types: Vec<Option<&str>> = last.iter().map(|it| it["type"].as_str()).collect();
+        assert_eq!(types, [Some("tool_call"), Some("usage"), None]);
         assert_eq!((&sums["texts"], &sums["tool_calls"]), (&json!(3), &json!(1)));
-        assert_eq!((&sums["model"], &sums["usage"]["input_tokens"]), (&json!("m-1"), &json!(7)));
+        assert_eq!((&sums["model"], &sums["usage"]["input_tokens"]), (&Value::Null, &json!(7)));
     }
 }

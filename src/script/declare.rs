@@ -161,7 +161,9 @@ fn api(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
 /// Looks whether a declaration may come now.
 fn check_time(session: &Session, caller: &Caller, word: &str) -> mlua::Result<()> {
     if !session.is_loading() {
-        let message = format!("wb.{word} can only be called while the script loads");
+        let message = format!(
+            "wb.{word} can only be called while the script loads: write it outside of the function"
+        );
         return Err(caller.error(message));
     }
     if !session.has_api() {

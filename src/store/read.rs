@@ -50,14 +50,7 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        let shared = Arc::clone(&self.shared);
-        let permit = Arc::clone(&shared.permits).acquire_owned().await.map_err(|_| closed())?;
-        let looked = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            shared.look_within(limit, look)
-        })
-        .await;
-        looked.map_err(|_| Error::internal("a read panicked").code("panic"))?
+        self.aside(move |shared| shared.look_within(limit, look)).await
     }
 
     pub(super) async fn run<T, F>(&self, look: F) -> Result<T>
@@ -65,12 +58,21 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
+        self.aside(move |shared| shared.look(look)).await
+    }
+
+    /// Does a thing on a blocking thread, when one of the permits is free.
+    async fn aside<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Shared) -> Result<T> + Send + 'static,
+    {
         let shared = Arc::clone(&self.shared);
         let permit = Arc::clone(&shared.permits).acquire_owned().await.map_err(|_| closed())?;
         let looked = tokio::task::spawn_blocking(move || {
             // Held by the look and not by the caller, who may leave earlier.
             let _permit = permit;
-            shared.look(look)
+            work(&shared)
         })
         .await;
         looked.map_err(|_| Error::internal("a read panicked").code("panic"))?

@@ -1,5 +1,7 @@
 // A site on which something of everything has happened: for pictures, and for tests of every page.
 
+import { readFileSync } from "node:fs";
+
 import { Site, until } from "./site.mjs";
 
 const WELL = `# Cleaning the well
@@ -140,26 +142,7 @@ const VIEWS = `eval "$(cat)"
 "$wb_agent" put-perspective --source-path "$path" --persona "$persona" --source-sha "$source_sha" --persona-sha "$persona_sha"
 `;
 
-const PERSPECTIVE = `wb.kind "perspective" {
-  about = "Shows a document as a persona reads it", engine = "views", timeout = "30s", lane = "source_path",
-  produces = "perspective",
-  inputs = {
-    source_path  = wb.input.source(),
-    persona_name = wb.input.persona(),
-    source_sha   = wb.input.blob { from = "source_path" },
-    persona_sha  = wb.input.hash { from = "persona_name" },
-  },
-  prompt = [[
-job={{job_id}}
-path={{source_path}}
-persona={{persona_name}}
-source_sha={{source_sha}}
-persona_sha={{persona_sha}}
-root={{root}}
-wb_agent={{wb_agent}}
-]],
-}
-`;
+const PERSPECTIVE = readFileSync(new URL("../data/perspective.lua", import.meta.url), "utf8");
 
 const PERSONA = (name, about) => `---\nname: ${name}\nabout: ${about}\n---\nYou read on a phone, standing up.\n`;
 

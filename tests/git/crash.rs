@@ -9,18 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use wiki_browser::documents::commit::{Outcome, recover};
 
 use crate::git::support::{folder, init, open_site, program, read, settle, site_at, write};
-
-const POINTS: [(&str, bool); 9] = [
-    ("approve_built", false),
-    ("approve_dry", false),
-    ("approve_prepared", true),
-    ("replace_spare", true),
-    ("replace_exchanged", true),
-    ("approve_file", true),
-    ("approve_tree", true),
-    ("approve_ref", true),
-    ("approve_committed", true),
-];
+use crate::guarantees::approve_crash::POINTS;
 
 /// Runs in a process of its own, started by the test below; does nothing otherwise.
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::support::{Bench, Topic, shell};
 const AGENT: &str = "sed 's/The first line/The best line/' \"$root/$path\" | propose";
 
 /// The points of an approval, and whether the commit is made when the server comes back.
-const POINTS: [(&str, bool); 9] = [
+pub(crate) const POINTS: [(&str, bool); 9] = [
     ("approve_built", false),
     ("approve_dry", false),
     ("approve_prepared", true),
@@ -19,7 +19,8 @@ const POINTS: [(&str, bool); 9] = [
     ("approve_committed", true),
 ];
 
-fn ready() -> (Bench, Topic, Value) {
+/// Returns a site, which does not run, with a proposal that waits for its approval.
+pub(crate) fn proposed() -> (Bench, Topic, Value) {
     let bench = Bench::new();
     bench.topic_kind("better", "timeout = \"20s\", produces = \"proposal\"", AGENT);
     let server = bench.serve();
@@ -66,7 +67,7 @@ fn assert_dropped(bench: &Bench, topic: &Topic, shown: &Value, point: &str) {
 #[test]
 fn g19_after_a_crash_at_any_point_there_is_one_commit_or_none() {
     for (point, is_committed) in POINTS {
-        let (bench, topic, shown) = ready();
+        let (bench, topic, shown) = proposed();
         crash(&bench, &shown, point, "");
         let server = bench.serve();
         assert_eq!(bench.status(), "", "{point}");
@@ -91,7 +92,7 @@ fn g19_after_a_crash_at_any_point_there_is_one_commit_or_none() {
 #[test]
 fn g19_a_crash_around_the_journal_is_no_other() {
     for point in ["before_commit", "after_commit"] {
-        let (bench, topic, shown) = ready();
+        let (bench, topic, shown) = proposed();
         let armed = bench.base.join("armed");
         let env = [("WB_CRASH_AT", point), ("WB_CRASH_WHEN", armed.as_str())];
         let mut server = bench.serve_with(&env);
@@ -116,7 +117,7 @@ fn g19_a_crash_around_the_journal_is_no_other() {
 #[test]
 fn g19_what_is_not_in_the_way_after_the_crash_stays() {
     for point in ["approve_prepared", "approve_tree"] {
-        let (bench, topic, shown) = ready();
+        let (bench, topic, shown) = proposed();
         crash(&bench, &shown, point, "echo mine >> notes.md; echo mine > new.md");
         let server = bench.serve();
         assert_committed(&bench, &topic, &shown, point);
@@ -130,7 +131,7 @@ fn g19_what_is_not_in_the_way_after_the_crash_stays() {
 #[test]
 fn g19_an_edit_of_the_source_after_the_crash_stays() {
     let edit = "printf 'all mine\\n' > guide.md";
-    let (bench, topic, shown) = ready();
+    let (bench, topic, shown) = proposed();
     crash(&bench, &shown, "approve_prepared", edit);
     let server = bench.serve();
     assert_dropped(&bench, &topic, &shown, "approve_prepared");
@@ -144,7 +145,7 @@ fn g19_an_edit_of_the_source_after_the_crash_stays() {
     assert_committed(&bench, &topic, &shown, "approve_prepared");
     server.stop();
 
-    let (bench, topic, shown) = ready();
+    let (bench, topic, shown) = proposed();
     crash(&bench, &shown, "approve_tree", edit);
     let server = bench.serve();
     assert_committed(&bench, &topic, &shown, "approve_tree");
@@ -160,7 +161,7 @@ fn g19_an_edit_of_the_source_after_the_crash_stays() {
 #[test]
 fn g19_a_commit_of_the_user_after_the_crash_is_not_lost() {
     for point in ["approve_prepared", "approve_tree"] {
-        let (bench, topic, shown) = ready();
+        let (bench, topic, shown) = proposed();
         let commit = "echo mine >> notes.md; git -c user.name=U -c user.email=u@example.org \
             commit -qm other notes.md";
         crash(&bench, &shown, point, commit);

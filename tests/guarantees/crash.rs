@@ -142,8 +142,9 @@ fn g05_a_request_that_was_cut_off_is_done_or_not_done() {
         let env = [("WB_CRASH_AT", point), ("WB_CRASH_WHEN", armed.as_str())];
         let mut server = bench.serve_with(&env);
         let call = Call::post("/api/agent/jobs", json!({"kind": "work"})).token(&bench.operator());
-        // The first use of the token is noted, which is a commit of its own.
-        bench.get("/api/me").ok();
+        // The first use of the token is noted, which is a commit of its own, and so is what a
+        // start does by itself.
+        bench.wait_indexed();
         std::fs::write(&armed, "").unwrap();
         let answer = call.try_socket(&bench.socket());
         assert!(answer.is_none(), "{point}: {answer:?}");

@@ -2,7 +2,7 @@
 
 mod approve;
 #[cfg(feature = "faults")]
-mod approve_crash;
+pub(crate) mod approve_crash;
 mod canaries;
 mod cgroup;
 #[cfg(feature = "faults")]

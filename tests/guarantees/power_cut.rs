@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use rusqlite::Connection;
 use serde_json::Value;
 
+use crate::guarantees::approve_crash::proposed;
 use crate::guarantees::kills::{Ledger, assert_all_there, write_until};
 use crate::support::{Bench, Cut, ForgetfulDisk, Server, Topic, shell, until};
 
@@ -63,8 +64,6 @@ fn g01_what_was_acknowledged_survives_a_power_cut() {
     check_database(&bench);
 }
 
-const AGENT: &str = "sed 's/The first line/The best line/' \"$root/$path\" | propose";
-
 /// The points of an approval at which the power goes. At the last one it was acknowledged.
 const POINTS: [&str; 7] = [
     "approve_built",
@@ -75,16 +74,6 @@ const POINTS: [&str; 7] = [
     "before_commit",
     "",
 ];
-
-fn proposed() -> (Bench, Topic, Value) {
-    let bench = Bench::new();
-    bench.topic_kind("better", "timeout = \"20s\", produces = \"proposal\"", AGENT);
-    let server = bench.serve();
-    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
-    let shown = bench.proposal("better", &topic);
-    server.stop();
-    (bench, topic, shown)
-}
 
 /// Approves, and cuts the power at a point.
 fn approve_and_cut(bench: &Bench, shown: &Value, point: &str, how: Cut) {

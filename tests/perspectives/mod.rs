@@ -29,28 +29,7 @@ pub(crate) const MAKES: &str = r##"
 /// Declares the kind `perspective` with a shell script as its agent, and a persona `critic`.
 pub(crate) fn perspective_kind(bench: &Bench, agent: &str) {
     bench.engine("views", &format!("{VIEW}{agent}"));
-    bench.lua(
-        r#"wb.kind "perspective" {
-  about = "A view", engine = "views", timeout = "30s", lane = "source_path",
-  produces = "perspective",
-  inputs = {
-    source_path  = wb.input.source(),
-    persona_name = wb.input.persona(),
-    source_sha   = wb.input.blob { from = "source_path" },
-    persona_sha  = wb.input.hash { from = "persona_name" },
-  },
-  prompt = [[
-job={{job_id}}
-path={{source_path}}
-persona={{persona_name}}
-source_sha={{source_sha}}
-persona_sha={{persona_sha}}
-root={{root}}
-wb_agent={{wb_agent}}
-]],
-}
-"#,
-    );
+    bench.lua(include_str!("../data/perspective.lua"));
     persona(bench, "critic", "about: Reads closely", "Be strict.");
 }
 

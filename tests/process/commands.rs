@@ -42,7 +42,8 @@ async fn a_grandchild_that_holds_the_pipe_does_not_hold_the_server() {
     let begin = Instant::now();
     let output = run(&rig.children, command(&rig, "sleep 60 & echo hi")).await.unwrap();
     assert_eq!(output.stdout, b"hi\n");
-    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    // It would hold it for a minute.
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     rig.assert_all_gone(Duration::from_secs(1));
 }
 

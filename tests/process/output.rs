@@ -15,7 +15,8 @@ async fn g11_a_grandchild_that_holds_the_output_keeps_no_job_alive() {
     let record = rig.run("sleep 60 & setsid sleep 60 & echo hi").await;
     assert!(is_clean_exit(&record), "{record:?}");
     assert_eq!(record.swept, 2);
-    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    // It would hold it for a minute.
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     assert_eq!(rig.stdout(), "hi\n");
     rig.assert_all_gone(Duration::ZERO);
 }
@@ -104,7 +105,7 @@ async fn g12_yes_is_stopped_like_any_other() {
     guard.stopper().stop(ExitCause::Stopped);
     let record = recorded(guard).await;
     assert_eq!(record.cause, ExitCause::Stopped);
-    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     assert!(record.stdout.bytes > 0 && record.stderr.bytes > 0);
     for stream in Stream::ALL {
         let tail = output_tail(&rig.job_dir(), stream, 100).unwrap();

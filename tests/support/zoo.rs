@@ -51,11 +51,11 @@ pub(crate) fn zoo_kind(bench: &Bench, name: &str, fields: &str, last: &str, tric
     ));
 }
 
-/// Asserts that all is gone within the grace and a second of a moment: by the mark, by the
-/// heartbeats, and by who still names the site's folder.
+/// Asserts that all is gone within the grace and a second of a moment, and two more that a busy
+/// machine may add: by the mark, by the heartbeats, and by who still names the site's folder.
 #[track_caller]
 pub(crate) fn assert_gone(bench: &Bench, job: &str, since: Instant) {
-    let limit = (GRACE + Duration::from_secs(1)).saturating_sub(since.elapsed());
+    let limit = (GRACE + Duration::from_secs(3)).saturating_sub(since.elapsed());
     let is_clear = within(limit, || marked(job).is_empty());
     assert!(is_clear, "marked and alive: {:?} {:?}", marked(job), bench.alive());
     assert_still(&bench.out);

@@ -1,5 +1,7 @@
 // Ctrl-K: go to any page, document or Topic by a few letters.
 
+import { plain } from "./plain.js";
+
 const DEBOUNCE_MS = 120;
 const ROWS = 8;
 
@@ -131,11 +133,11 @@ function show(found) {
     const link = element("a", "", "");
     link.href = it.at;
     link.tabIndex = -1;
-    const name = element("span", "palette-name", it.name);
+    const name = element("span", "palette-name", plain(it.name));
     link.append(name, element("span", "palette-sort", it.sort));
     if (it.pieces?.length) {
       const snippet = element("span", "palette-snippet");
-      for (const piece of it.pieces) snippet.append(piece.hit ? element("mark", "", piece.text) : piece.text);
+      for (const { text, hit } of it.pieces) snippet.append(hit ? element("mark", "", plain(text)) : plain(text));
       link.append(snippet);
     }
     row.append(link);

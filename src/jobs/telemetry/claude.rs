@@ -197,6 +197,7 @@ fn result(object: &Value, now: Millis, report: &mut Report) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::telemetry::tests::read_all;
 
     /// 2026-11-22T13:30:00Z.
     const NOW: Millis = Millis(1_795_354_200_000);
@@ -215,16 +216,8 @@ mod tests {
         assert_eq!(report.usage.unwrap()["input_tokens"], 7);
     }
 
-    /// Reads a recorded run: the report, the entries, and how often the end was seen.
     fn run(lines: &str) -> (Report, Vec<Value>, usize) {
-        let mut report = Report::default();
-        let (mut entries, mut ends) = (Vec::new(), 0);
-        for line in lines.lines() {
-            let reading = read_line(line, NOW, &mut report);
-            entries.extend(reading.entries);
-            ends += usize::from(reading.is_final);
-        }
-        (report, entries, ends)
+        read_all(lines, NOW, read_line)
     }
 
     fn of_type<'e>(entries: &'e [Value], name: &str) -> Vec<&'e Value> {

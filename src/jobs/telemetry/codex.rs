@@ -148,18 +148,12 @@ fn turn_failed(error: &Value, now: Millis, report: &mut Report) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::telemetry::tests::read_all;
 
     const NOW: Millis = Millis(1_795_300_000_000);
 
     fn run(lines: &str) -> (Report, Vec<Value>, usize) {
-        let mut report = Report::default();
-        let (mut entries, mut ends) = (Vec::new(), 0);
-        for line in lines.lines() {
-            let reading = read_line(line, NOW, &mut report);
-            entries.extend(reading.entries);
-            ends += usize::from(reading.is_final);
-        }
-        (report, entries, ends)
+        read_all(lines, NOW, read_line)
     }
 
     #[test]

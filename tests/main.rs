@@ -3,6 +3,7 @@
 
 mod architecture;
 mod cli;
+mod cookbook;
 mod engines;
 mod failures;
 mod git;

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use crate::base::limit::{IMAGE_BYTES_MAX, SOURCE_BYTES_MAX};
-use crate::base::{BlobId, Error, Result, SourcePath, fault};
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, fault};
 use crate::documents::git::{Change, Conversion, IndexEntry, Repo, blocking};
 use crate::process::Root;
 
@@ -231,6 +231,17 @@ impl Repo {
         Ok(tracked_file(path, entry, read)?.1)
     }
 
+    /// Returns the first bytes of an image, as [`Repo::image`] returns them all.
+    ///
+    /// # Errors
+    /// As [`Repo::image`], but none is too large.
+    pub async fn image_head(&self, path: &SourcePath, bytes_max: usize) -> Result<Vec<u8>> {
+        let (root, at): (Root, SourcePath) = (self.root().clone(), path.clone());
+        let read = blocking(move || root.read_head(&at, bytes_max).map(|it| (it, 1))).await?;
+        let entry = self.known_entry(path).await?;
+        Ok(tracked_file(path, entry, read)?.1)
+    }
+
     /// Refuses a Source that an approval could not write, with the reason.
     ///
     /// # Errors
@@ -424,11 +435,15 @@ pub(in crate::documents) fn dirty(path: &SourcePath) -> Error {
         .hint("commit, stash or undo them first")
 }
 
-/// Says where the Sources are named to whoever asked for one that is not there.
+/// Says where the Sources are named to whoever asked for one that is not there, and what can be
+/// done about one that is too large.
 fn with_hint(cause: Error) -> Error {
     match (cause.code_str(), cause.hint_str()) {
         ("source_gone" | "not_a_source", None) => {
             cause.hint("wiki-browser source list names the sources")
+        }
+        (_, None) if cause.kind() == ErrorKind::TooLarge => {
+            cause.hint("split it, or take it out of `sources`")
         }
         _ => cause,
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
-use crate::flows::{Works, found, inputs, personas, rework, several, verify, watch};
+use crate::flows::{Works, found, inputs, opened, personas, rework, several, verify, watch};
 use crate::jobs::{Hooks, Job, Prepared, Status};
 use crate::script::{self, Config, Input, InputType, Kind, Produces};
 
@@ -36,7 +36,8 @@ pub fn hooks(works: &Works) -> Hooks {
             let succeeded = job.status == Status::Succeeded;
             documents::perspective::settle_job(tx, &job.id, succeeded)?;
             documents::proposal::settle_job(tx, &job.id, succeeded, &crate::base::Actor::System)?;
-            found::settle_job(tx, job, succeeded)
+            found::settle_job(tx, job, succeeded)?;
+            opened::settle_job(tx, job, succeeded)
         }),
         watch: watch::watch(works),
         recall: watch::recall(works),
@@ -55,6 +56,10 @@ fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<
             }
         },
         Produces::Result => Ok(job.result.is_some()),
+        // A job that finds nothing to open a Topic about says so.
+        Produces::Topic => {
+            Ok(job.result.is_some() || !opened::of_job(tx.connection(), job)?.is_empty())
+        }
         Produces::Perspective => documents::perspective::has_job(tx.connection(), &job.id),
     }
 }

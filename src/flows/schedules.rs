@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result, fault};
-use crate::flows::effects::{self, Failure, Origin, Wish};
+use crate::flows::effects::{self, Failure, Origin, Turn, Wish};
 use crate::flows::{Site, Works};
 use crate::jobs;
 use crate::script::{Missed, Schedule, Wanted};
@@ -246,7 +246,7 @@ fn write(
     (planned, next, now): (Millis, Millis, Millis),
 ) -> Result<Vec<Failure>> {
     let cause = format!("the time {}", state.planned);
-    let (accepted, failures) = effects::accept_all(tx, site, &fired.wishes, &cause)?;
+    let (accepted, failures) = effects::accept_all(tx, site, &fired.wishes, &cause, Turn::Last(1))?;
     for failure in &failures {
         failure.write(tx)?;
     }

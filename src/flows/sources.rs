@@ -1,6 +1,7 @@
 //! Sources as the page and agents see them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -29,9 +30,9 @@ pub struct SourceQuery {
 /// Returns Sources by path, as `{items, next}`.
 ///
 /// # Errors
-/// `unavailable` if git does not answer.
+/// `unavailable` if git does not answer; `forbidden` with code `not_granted`.
 pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Value> {
-    caller.person()?;
+    require_site(site, caller).await?;
     let limit = page_limit(query.limit)? as usize;
     let wanted = query.query.as_deref().unwrap_or_default().to_lowercase();
     let is_wanted = |path: &SourcePath| {
@@ -60,6 +61,16 @@ pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Va
         })
         .collect();
     Ok(json!({"items": items, "next": next}))
+}
+
+/// Returns the paths of all Sources that git tracks, in order of their bytes; they are kept for as
+/// long as git's index is the same.
+///
+/// # Errors
+/// `forbidden` for a job; `unavailable` if git does not answer.
+pub async fn paths(site: &Site, caller: &Caller) -> Result<Arc<[SourcePath]>> {
+    caller.person()?;
+    site.repo.known_paths().await
 }
 
 /// Returns a Source: its text, headings and open Topics.
@@ -106,6 +117,30 @@ pub async fn text(site: &Site, caller: &Caller, path: &SourcePath) -> Result<(Bl
 pub async fn image(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<u8>> {
     caller.person()?;
     site.repo.image(path).await
+}
+
+/// Returns the first bytes of an image, at most `bytes_max`.
+///
+/// # Errors
+/// As [`image`], but none is too large.
+pub async fn image_head(
+    site: &Site,
+    caller: &Caller,
+    path: &SourcePath,
+    bytes_max: usize,
+) -> Result<Vec<u8>> {
+    caller.person()?;
+    site.repo.image_head(path, bytes_max).await
+}
+
+/// Refuses a job whose kind does not see the whole site.
+///
+/// # Errors
+/// `forbidden` with code `not_granted`.
+pub(super) async fn require_site(site: &Site, caller: &Caller) -> Result<()> {
+    let Caller::Job { id, .. } = caller else { return Ok(()) };
+    let id = id.clone();
+    site.store.read(move |c| jobs::find(c, &id)).await?.require_site()
 }
 
 pub(super) async fn require_read(site: &Site, caller: &Caller, path: &SourcePath) -> Result<()> {

@@ -23,6 +23,9 @@ pub struct ResolvedEngine {
     pub reads: Option<Reads>,
     /// What it adds to the environment.
     pub env: BTreeMap<String, EnvValue>,
+    /// Variables of the server that are not for agents: with the secret of a webhook one could ask
+    /// for jobs.
+    pub withheld: Vec<String>,
 }
 
 /// The engines that some kind names, resolved at start.
@@ -34,13 +37,25 @@ impl Engines {
     /// slash is taken from the script's folder.
     ///
     /// # Errors
-    /// `unavailable` with code `engine_missing`, naming the engine, its line and what helps.
+    /// `unavailable` with code `engine_missing`, naming every engine that is not there, its line
+    /// and what helps.
     pub fn resolve(config: &Config, path: &str, wb_agent: &Utf8Path) -> Result<Engines> {
+        let absent = Engines::missing(config, path);
+        if absent.len() > 1 {
+            let all: Vec<&str> = absent.iter().map(|(_, cause)| cause.message()).collect();
+            return Err(Error::unavailable(all.join("; ")).code("engine_missing").hint(
+                "install them, or write their absolute paths into `command`; `wiki-browser check` \
+                 shows each with its line",
+            ));
+        }
         let mut engines = BTreeMap::new();
         for kind in config.kinds.values() {
             let Some(engine) = config.engines.get(&kind.engine) else { continue };
             if !engines.contains_key(&engine.name) {
-                let resolved = resolve_one(engine, &config.folder, path, wb_agent)?;
+                let mut resolved = resolve_one(engine, &config.folder, path, wb_agent)?;
+                let of_webhooks = config.webhooks.values().map(|it| &it.secret);
+                let variables = of_webhooks.filter_map(Secret::variable);
+                resolved.withheld = variables.map(str::to_owned).collect();
                 engines.insert(engine.name.clone(), resolved);
             }
         }
@@ -67,6 +82,7 @@ impl Engines {
                 prompt: Some(*prompt),
                 reads: *reads,
                 env: env.iter().map(value).collect(),
+                withheld: Vec::new(),
             },
         };
         let named = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));
@@ -126,6 +142,7 @@ fn resolve_one(
                 prompt: Some(*prompt),
                 reads: *reads,
                 env: env.clone(),
+                withheld: Vec::new(),
             })
         }
     }
@@ -139,6 +156,7 @@ fn builtin(engine: &Engine, wb_agent: &Utf8Path) -> ResolvedEngine {
         prompt: None,
         reads: None,
         env: BTreeMap::new(),
+        withheld: Vec::new(),
     }
 }
 

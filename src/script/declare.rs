@@ -170,7 +170,9 @@ fn check_time(session: &Session, caller: &Caller, word: &str) -> mlua::Result<()
         return Err(caller.error(message));
     }
     if !session.is_loading() {
-        let message = format!("wb.{word} can only be called while the script loads");
+        let message = format!(
+            "wb.{word} can only be called while the script loads: write it outside of the function"
+        );
         return Err(caller.error(message));
     }
     if !session.has_api() {

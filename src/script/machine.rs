@@ -12,6 +12,7 @@ use mlua::{Function, Lua, MultiValue, Table, Value};
 use serde_json::Value as Json;
 
 use crate::base::{Error, Result, truncate_chars};
+use crate::script::advice::advice;
 use crate::script::budget::{Budget, MEMORY_BYTES_MAX, Meter};
 use crate::script::diagnostic::Diagnostic;
 use crate::script::effect::{Answer, Rights};
@@ -23,6 +24,8 @@ use crate::script::sandbox::{compile, environment, new_lua};
 use crate::script::session::{Module, Session};
 use crate::script::value::{Leaving, cause_text, render, to_lua};
 
+/// What is to be done about a function that fails; the message says where and why.
+pub const MEND: &str = "mend the function in the script, then reload";
 /// Longest message of a failed call, in characters.
 const MESSAGE_CHARS_MAX: usize = 2_000;
 
@@ -125,7 +128,9 @@ impl Machine {
             (Some(message), _) => {
                 self.report("limit", &message, "look for a loop that does not end")
             }
-            (None, Err(message)) => self.report("runtime", &message, ""),
+            (None, Err(message)) => {
+                self.report("runtime", &message, &advice(&message).unwrap_or_default());
+            }
             (None, Ok(_)) => return Ok(true),
         }
         Ok(false)
@@ -153,9 +158,13 @@ impl Machine {
                 Some(_) => message,
                 None => format!("{}: {message}", slot.at),
             };
+            let message = match advice(&message) {
+                Some(advice) => format!("{message}: {advice}"),
+                None => message,
+            };
             Error::invalid(truncate_chars(&message, MESSAGE_CHARS_MAX))
                 .code("script_failed")
-                .hint("mend the function in the script, then reload")
+                .hint(MEND)
         });
         if answer.is_err() {
             // What a failed call has left must not count against the next one. A script has no
@@ -176,7 +185,9 @@ impl Machine {
         if let Some(message) = meter.stop() {
             return Err(message);
         }
-        Leaving::new().take(&outcome?, 0).map_err(|what| format!("the function returned {what}"))
+        Leaving::new().take(&outcome?, 0).map_err(|what| {
+            format!("the function returned {what}: return texts, numbers, flags or tables of them")
+        })
     }
 }
 

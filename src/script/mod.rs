@@ -3,6 +3,7 @@
 //! **Invariant:** the only user of the script engine. Nothing of it leaves `script`: a `Config` is
 //! plain data, a function is a number, and a script cannot stop the program or its other calls.
 
+mod advice;
 mod budget;
 mod build;
 mod calls;
@@ -39,6 +40,7 @@ mod tests;
 mod value;
 mod vm;
 mod wear;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,8 +53,9 @@ pub use config::{
 };
 pub use daily::Daily;
 pub(crate) use diagnostic::suggestion;
-pub use diagnostic::{Diagnostic, Report, Severity};
+pub use diagnostic::{Diagnostic, Report, Severity, nearest};
 pub use effect::{Effect, Told};
+pub use machine::MEND;
 pub use outside::{Outside, Said, SaidLine};
 pub use place::{Location, Slot};
 pub use schedule::{Missed, Schedule, Timing, Wanted};
@@ -66,6 +69,7 @@ pub use stubs::{EDITOR_SETTINGS, stubs, test_stubs};
 pub use template::{PROMPT_NAMES, fill_template, prompt};
 pub use vm::Vm;
 pub use wear::{Called, Wear};
+pub use webhook::Webhook;
 
 use crate::base::{Context, Error, ErrorKind};
 use crate::script::build::Builder;

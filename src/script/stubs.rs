@@ -135,6 +135,7 @@ fn type_of(owner: &str, field: &Field) -> String {
         Shape::Lines => "string[]".to_owned(),
         Shape::Texts => "table<string, string|wb.Secret>".to_owned(),
         Shape::Counts => "table<string, integer>".to_owned(),
+        Shape::Secret => "wb.Secret".to_owned(),
         Shape::Prompt => format!("string|{}", PROMPT.signature()),
         Shape::Function(callback) => callback.signature(),
         Shape::LineOr(callback) => format!("string|{}", callback.signature()),

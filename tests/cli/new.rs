@@ -35,6 +35,7 @@ fn every_shape_of_a_kind_passes_check_and_test_at_once() {
         ("page", &["--produces", "proposal", "--inputs", "source_path=source:new,word=line"]),
         ("view-as", &["--produces", "perspective", "--about", "A \"view\" \\ ]] --"]),
         ("links", &["--produces", "result"]),
+        ("marks", &["--produces", "topic"]),
         ("count", &["--produces", "result", "--inputs", "end=number,deep=flag?"]),
         ("apply-2", &["--engine", "suggestions"]),
     ] {

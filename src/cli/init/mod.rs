@@ -57,7 +57,7 @@ pub(super) struct InitArgs {
     /// Author of the commits that agents' texts end in [default: Wiki Agent]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Mail address of that author (`agent@wiki.invalid` by default)
+    /// Mail address of that author [default: agent@wiki.invalid]
     #[arg(long, value_name = "ADDRESS")]
     email: Option<String>,
     /// Only tell what would be written

@@ -12,6 +12,10 @@ pub(super) fn of_kind(block: &Block, sources: &[String]) -> String {
     let name = quoted(&block.name);
     let path = sample_path(sources);
     let (setup, inputs, sign) = given(block, &path);
+    let topics = format!(
+        "topics = {{ {{ source_path = {}, body = \"This is not clear.\" }} }}",
+        quoted(&path)
+    );
     let (does, left) = match block.produce {
         Produce::Message => ("message = \"An answer.\"", "t.eq(job.message, \"An answer.\")"),
         Produce::Proposal => {
@@ -19,6 +23,7 @@ pub(super) fn of_kind(block: &Block, sources: &[String]) -> String {
         }
         Produce::Perspective => ("view = \"# As seen\\n\"", "t.contains(job.view, \"# As seen\")"),
         Produce::Result => ("result = { fine = true }", "t.eq(job.result, { fine = true })"),
+        Produce::Topic => (topics.as_str(), "t.eq(#job.topics, 1)"),
     };
     let mut text = format!(
         "-- Tests of kind {name}, with a fake agent and a fake clock: `wiki-browser test` runs \

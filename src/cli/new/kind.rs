@@ -135,6 +135,7 @@ fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
         Produce::Proposal => "Propose a new text of a source",
         Produce::Perspective => "Show a source as a persona needs it",
         Produce::Result => "Look at a source and report",
+        Produce::Topic => "Open topics on passages of a source",
     };
     let about = match &args.about {
         Some(about) => about.clone(),

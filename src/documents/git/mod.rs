@@ -12,6 +12,7 @@ mod head;
 mod history;
 mod index;
 mod papers;
+mod renames;
 mod settings;
 mod sync;
 mod tree;

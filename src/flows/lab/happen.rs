@@ -71,7 +71,7 @@ pub(super) async fn fire(ground: &Ground, name: &str, data: &Value) -> Result<Va
             refuse_unknown(name, &data, &known)?;
             let mark = ground.mark();
             let data = with(data, "source_path", || json!("guide.md"));
-            new_topic(ground, &Value::Object(data)).await?;
+            new_topic(ground, &ground.caller, &Value::Object(data)).await?;
             ground.tell().await?;
             mark
         }
@@ -79,7 +79,11 @@ pub(super) async fn fire(ground: &Ground, name: &str, data: &Value) -> Result<Va
             refuse_unknown(name, &data, &["topic", "topic_id", "body"])?;
             let topic = match data.get("topic").or_else(|| data.get("topic_id")) {
                 Some(topic) => topic.clone(),
-                None => ground.silent(new_topic(ground, &sample_topic("guide.md"))).await?,
+                None => {
+                    ground
+                        .silent(new_topic(ground, &ground.caller, &sample_topic("guide.md")))
+                        .await?
+                }
             };
             let mark = ground.mark();
             let body = data.get("body").and_then(Value::as_str).unwrap_or("Please look again.");
@@ -291,7 +295,7 @@ async fn made_up(ground: &Ground, member: &Member, ty: &str, path: &str) -> Resu
     let site = &ground.site;
     Ok(match (member.name, ty) {
         ("topic_id", _) => {
-            let topic = new_topic(ground, &sample_topic(path)).await?;
+            let topic = new_topic(ground, &ground.caller, &sample_topic(path)).await?;
             Some(topic["id"].clone())
         }
         (_, "integer") => Some(json!(1)),

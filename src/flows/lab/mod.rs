@@ -18,6 +18,7 @@ use tokio::runtime::Runtime;
 use crate::base::{Error, Millis, Result, SourcePath};
 use crate::flows::lab::ground::{Ground, Wanted};
 use crate::flows::{inputs, personas, prepare, render, topics};
+use crate::people::Caller;
 use crate::script::lab::{Agent, Stage, Verb};
 use crate::script::{InputType, Kind, Said, suggestion};
 
@@ -109,7 +110,7 @@ async fn act(ground: &Ground, verb: Verb, args: &[Value], agent: &mut Agent<'_>)
             personas::find(&ground.site.repo, &ground.site.config.folder, name).await?;
             Ok(Value::Null)
         }
-        Verb::Topic => ground.silent(new_topic(ground, arg(0))).await,
+        Verb::Topic => ground.silent(new_topic(ground, &ground.caller, arg(0))).await,
         Verb::Message => ground.silent(happen::post_message(ground, arg(0), text(1))).await,
         Verb::Render => rendered(ground, text(0), arg(1)).await.map(Value::String),
         Verb::Run => play::run(ground, text(0), arg(1), agent).await,
@@ -195,8 +196,8 @@ fn topic_json(topic: &crate::documents::Topic, body: &str) -> Value {
     })
 }
 
-/// Opens a Topic as a person does, by the fields that `t.topic` takes.
-async fn new_topic(ground: &Ground, fields: &Value) -> Result<Value> {
+/// Opens a Topic as its caller does, by the fields that `t.topic` takes.
+async fn new_topic(ground: &Ground, caller: &Caller, fields: &Value) -> Result<Value> {
     let path = fields["source_path"].as_str().unwrap_or_default();
     let body = fields["body"].as_str().unwrap_or("Please look at this.");
     let path: SourcePath = path.parse()?;
@@ -211,7 +212,7 @@ async fn new_topic(ground: &Ground, fields: &Value) -> Result<Value> {
         selection,
         title: fields["title"].as_str().map(str::to_owned),
     };
-    let made = topics::create(&ground.site, &ground.caller, request, None).await?;
+    let made = topics::create(&ground.site, caller, request, None).await?;
     Ok(topic_json(&made, body))
 }
 

@@ -5,11 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::base::limit::parse_duration;
+use crate::base::limit::{OPENED_TOPICS_MAX, parse_duration};
 use crate::base::{Actor, Error, JobId, Result};
 use crate::documents;
 use crate::flows::lab::ground::{Ground, Mark};
-use crate::flows::lab::{known_kind, sent};
+use crate::flows::lab::{known_kind, new_topic, sent};
 use crate::flows::{found, incorporate, jobs as job_flow, perspectives, topics};
 use crate::jobs::{self, Job, Outlook, Played, Rehearsal};
 use crate::people::Caller;
@@ -258,6 +258,10 @@ async fn hand_in(
         let proposed = propose(ground, kind, job, &caller, proposal).await;
         proposed.map_err(|it| refused("proposal", it))?;
     }
+    for topic in does.get("topics").and_then(Value::as_array).into_iter().flatten() {
+        let opened = new_topic(ground, &caller, topic).await;
+        opened.map_err(|it| refused("topic", it))?;
+    }
     if let Some(view) = text("view") {
         let stored = store_view(ground, kind, job, &caller, view).await;
         stored.map_err(|it| refused("view", it))?;
@@ -341,11 +345,13 @@ async fn left(ground: &Ground, job: &Job, shown: &mut Value) -> Result<()> {
         };
         let has_view = documents::perspective::has_job(c, &job.id)?;
         let view = has_view.then(|| documents::perspective::body(c, &job.id)).transpose()?;
-        Ok((proposal, message, view))
+        let topics = documents::opened::opened_by(c, &by, OPENED_TOPICS_MAX)?;
+        Ok((proposal, message, view, topics))
     });
-    let (proposal, message, view) = found.await?;
+    let (proposal, message, view, topics) = found.await?;
     shown["proposal"] = json!(proposal);
     shown["message"] = json!(message);
     shown["view"] = json!(view);
+    shown["topics"] = json!(topics);
     Ok(())
 }

@@ -140,6 +140,7 @@ pub(super) struct Proposal {
     pub(super) job_id: Option<String>,
     pub(super) source_path: String,
     pub(super) base_source_sha: String,
+    pub(super) proposed_sha: String,
     pub(super) text_digest: String,
     pub(super) summary: Option<String>,
     pub(super) status: String,
@@ -220,6 +221,7 @@ pub(super) struct Fate {
 #[derive(Debug, Deserialize)]
 pub(super) struct Base {
     pub(super) is_current: bool,
+    pub(super) head_blob: Option<String>,
     pub(super) state: Option<String>,
 }
 
@@ -268,10 +270,20 @@ pub(super) struct Job {
     result: Value,
     pub(super) warnings: Vec<String>,
     pub(super) proposal_id: Option<String>,
+    #[serde(default)]
+    pub(super) opened_topics: Vec<OpenedTopic>,
     pub(super) engine: Option<String>,
     pub(super) cost_usd: Option<f64>,
     #[serde(default)]
     pub(super) changes: Option<Changes>,
+}
+
+/// A Topic that a job opened.
+#[derive(Debug, Deserialize)]
+pub(super) struct OpenedTopic {
+    pub(super) id: String,
+    pub(super) source_path: String,
+    pub(super) title: String,
 }
 
 /// What changed in the repository while a job ran.

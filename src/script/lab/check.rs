@@ -128,10 +128,20 @@ fn records(name: &str, given: &[Value]) -> Result<(), Wrong> {
 /// Judges what a fake agent does.
 pub(super) fn agent(table: &Table) -> Result<(), Wrong> {
     fields(&DOES, table, "the fake agent")?;
-    match table.raw_get::<Value>("proposal") {
-        Ok(Value::Table(proposal)) => fields(&PROPOSES, &proposal, "`proposal`"),
-        _ => Ok(()),
+    if let Ok(Value::Table(proposal)) = table.raw_get::<Value>("proposal") {
+        fields(&PROPOSES, &proposal, "`proposal`")?;
     }
+    let Ok(Value::Table(topics)) = table.raw_get::<Value>("topics") else { return Ok(()) };
+    for topic in topics.sequence_values::<Value>().filter_map(Result::ok) {
+        match topic {
+            Value::Table(topic) => fields(&TOPIC, &topic, "one of `topics`")?,
+            other => {
+                let message = format!("one of `topics` is {}", what(&other));
+                return Err(Wrong::new(message, "write topics = { { source_path = \"…\" } }"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Judges the fields of a table by its record.

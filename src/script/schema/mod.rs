@@ -44,6 +44,8 @@ pub enum Shape {
     Texts,
     /// Names with whole numbers from one.
     Counts,
+    /// `wb.secret.env` or `wb.secret.file`.
+    Secret,
     /// A template, or a function with this signature.
     Prompt,
     /// A function with this signature.
@@ -79,6 +81,7 @@ impl Shape {
             Shape::Lines => "a list of texts".to_owned(),
             Shape::Texts => "a table of names with texts or secrets".to_owned(),
             Shape::Counts => "a table of names and whole numbers".to_owned(),
+            Shape::Secret => "a secret".to_owned(),
             Shape::Prompt => "a text or a function".to_owned(),
             Shape::Function(_) => "a function".to_owned(),
             Shape::LineOr(_) => "a line of text or a function".to_owned(),

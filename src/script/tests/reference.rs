@@ -36,6 +36,7 @@ fn whole(it: &Declaration) -> String {
         "engine" => " \"codex\"",
         "kind" => " \"answer\"",
         "schedule" => " \"links\"",
+        "webhook" => " \"issues\"",
         _ => "",
     };
     let width = it.fields.iter().map(|it| it.name.len()).max().unwrap_or(0);
@@ -191,6 +192,7 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
     match word {
         "identity" => &[("author_name", "\"A\""), ("author_email", "\"a@x\"")],
         "engine" => &[("type", "\"process\""), ("command", "{ \"cat\" }"), ("prompt", "\"stdin\"")],
+        "webhook" => &[("secret", "wb.secret.env \"S\""), ("enqueue", "function() end")],
         "schedule" => &[("enqueue", "{ kind = \"links\" }"), ("at", "\"07:30\"")],
         "kind" => &[
             ("about", "\"a\""),

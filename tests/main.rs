@@ -9,6 +9,7 @@ mod failures;
 mod git;
 mod guarantees;
 mod http;
+mod lua_test;
 mod pages;
 mod perspectives;
 mod places;

@@ -12,7 +12,7 @@
 ---@class wb.Secret
 ---@field package is_secret true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"person_changed"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"person_changed"
 
 ---What `wb.engine` returns; usable where the name is.
 ---@class wb.Engine
@@ -297,6 +297,19 @@
 ---@class wb.SourcesChangedEvent: wb.Event
 ---@field kind "sources_changed" Its name.
 ---@field data wb.SourcesChangedData Ids and states.
+
+---Ids and states.
+---@class wb.SourceRenamedData
+---@field path string What it is called now.
+---@field from string What it was called.
+---@field commit? string The commit; nil for an edit that is not committed.
+---@field branch? string The branch.
+---@field topics integer How many Topics went with it.
+
+---What a handler of `source_renamed` is given.
+---@class wb.SourceRenamedEvent: wb.Event
+---@field kind "source_renamed" Its name.
+---@field data wb.SourceRenamedData Ids and states.
 
 ---Ids and states.
 ---@class wb.ConfigReloadedData
@@ -629,6 +642,7 @@ function wb.api(version) end
 ---@overload fun(event: "changes_decided", handler: fun(event: wb.ChangesDecidedEvent))
 ---@overload fun(event: "source_changed", handler: fun(event: wb.SourceChangedEvent))
 ---@overload fun(event: "sources_changed", handler: fun(event: wb.SourcesChangedEvent))
+---@overload fun(event: "source_renamed", handler: fun(event: wb.SourceRenamedEvent))
 ---@overload fun(event: "config_reloaded", handler: fun(event: wb.ConfigReloadedEvent))
 ---@overload fun(event: "script_failed", handler: fun(event: wb.ScriptFailedEvent))
 ---@overload fun(event: "schedule_fired", handler: fun(event: wb.ScheduleFiredEvent))

@@ -85,14 +85,28 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
             inputs::refuse_unwritable(&works.repo, input, &path).await?;
         }
     }
-    let texts = texts(&works.config, &works.wb_agent, kind, job.id.as_str(), &values);
+    let prompt = prompt(works, kind, job.id.as_str(), &values).await?;
+    let prompt = prompt + &rework::block(works, &job.id).await?;
+    Ok(Prepared { inputs: values, prompt, grants })
+}
+
+/// Makes the prompt of a job of which all inputs are known.
+///
+/// # Errors
+/// `invalid` with code `prompt_failed` or `script_stuck`.
+pub(in crate::flows) async fn prompt(
+    works: &Works,
+    kind: &Kind,
+    job_id: &str,
+    values: &Map<String, Value>,
+) -> Result<String> {
+    let texts = texts(&works.config, &works.wb_agent, kind, job_id, values);
     let prompt = script::prompt(&works.vm(), kind, &texts).await.map_err(|cause| {
         let code =
             if cause.code_str() == "script_stuck" { "script_stuck" } else { "prompt_failed" };
         Error::invalid(cause.chain()).code(code)
     })?;
-    let prompt = prompt + &several::block(&values)? + &rework::block(works, &job.id).await?;
-    Ok(Prepared { inputs: values, prompt, grants })
+    Ok(prompt + &several::block(values)?)
 }
 
 /// Computes the versions of what a job works on.

@@ -202,6 +202,16 @@ impl Relay {
     }
 }
 
+/// Tells all that happened after an event, and what follows from that; returns the last event.
+///
+/// # Errors
+/// As reading and writing.
+pub(in crate::flows) async fn catch_up(site: &Site, from: i64) -> Result<i64> {
+    let mut relay = Relay { site: site.clone(), told: from, kept: from };
+    relay.tell_all(&CancellationToken::new()).await?;
+    Ok(relay.told)
+}
+
 fn concerns(site: &Site, event: &StoredEvent) -> bool {
     let config = &site.config;
     let retries = || {

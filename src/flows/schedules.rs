@@ -134,6 +134,21 @@ pub async fn serve(site: Site, stop: CancellationToken) {
     }
 }
 
+/// Serves all that is due now, once; returns when the next one is due.
+///
+/// # Errors
+/// As reading and writing.
+pub(in crate::flows) async fn serve_due(site: &Site) -> Result<Option<Millis>> {
+    round(site, &mut false, &CancellationToken::new()).await?;
+    let names: Vec<String> = site.config.schedules.keys().cloned().collect();
+    let next = site.store.read(move |c| {
+        let states = names.iter().map(|name| State::find(c, name));
+        let states = states.collect::<Result<Vec<_>>>()?;
+        Ok(states.into_iter().flatten().map(|it| it.next).min())
+    });
+    next.await
+}
+
 /// Serves all that is due now; returns how long there is nothing to do, or nothing without any
 /// schedule.
 async fn round(

@@ -1,6 +1,7 @@
 //! Sources as the page and agents see them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,16 @@ pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Va
     Ok(json!({"items": items, "next": next}))
 }
 
+/// Returns the paths of all Sources that git tracks, in order of their bytes; they are kept for as
+/// long as git's index is the same.
+///
+/// # Errors
+/// `forbidden` for a job; `unavailable` if git does not answer.
+pub async fn paths(site: &Site, caller: &Caller) -> Result<Arc<[SourcePath]>> {
+    caller.person()?;
+    site.repo.known_paths().await
+}
+
 /// Returns a Source: its text, headings and open Topics.
 ///
 /// # Errors
@@ -106,6 +117,20 @@ pub async fn text(site: &Site, caller: &Caller, path: &SourcePath) -> Result<(Bl
 pub async fn image(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<u8>> {
     caller.person()?;
     site.repo.image(path).await
+}
+
+/// Returns the first bytes of an image, at most `bytes_max`.
+///
+/// # Errors
+/// As [`image`], but none is too large.
+pub async fn image_head(
+    site: &Site,
+    caller: &Caller,
+    path: &SourcePath,
+    bytes_max: usize,
+) -> Result<Vec<u8>> {
+    caller.person()?;
+    site.repo.image_head(path, bytes_max).await
 }
 
 /// Refuses a job whose kind does not see the whole site.

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::base::{Actor, Error, JobId, Result, SourcePath, TopicId};
+use crate::base::{Actor, Error, ErrorKind, JobId, Result, SourcePath, TopicId};
 use crate::documents::placement;
 use crate::documents::topic::{self, NewTopic, TopicFilter};
 use crate::documents::{
@@ -165,7 +165,8 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Val
     Ok(json!({"items": items, "next": page.next}))
 }
 
-/// Fills in the placements in the present text. A Source that is gone leaves them as on record.
+/// Fills in the placements in the present text. A Source that is gone, or is no text now (a link, a
+/// binary file, one that is too large), leaves them as on record: whoever opens it is told why.
 pub(super) async fn place_in_present(
     site: &Site,
     path: &SourcePath,
@@ -173,7 +174,14 @@ pub(super) async fn place_in_present(
 ) -> Result<()> {
     let (blob, text) = match site.repo.present(path).await {
         Ok(present) => present,
-        Err(cause) if cause.kind() == crate::base::ErrorKind::NotFound => return Ok(()),
+        Err(cause)
+            if matches!(
+                cause.kind(),
+                ErrorKind::NotFound | ErrorKind::Invalid | ErrorKind::TooLarge
+            ) =>
+        {
+            return Ok(());
+        }
         Err(cause) => return Err(cause),
     };
     if let [topic] = &mut *topics

@@ -62,6 +62,33 @@ impl Engines {
         Ok(Engines(engines))
     }
 
+    /// Returns the engines that a kind names without a look at the machine: what they start is
+    /// played. `secret` says what a secret holds; nothing for one that is missing.
+    pub fn played(config: &Config, secret: impl Fn(&Secret) -> Option<String>) -> Engines {
+        let value = |(name, value): (&String, &EnvValue)| match value {
+            EnvValue::Secret(it) => match secret(it) {
+                Some(text) => (name.clone(), EnvValue::Text(text)),
+                // It is looked for where there is none, for its own message.
+                None => (name.clone(), EnvValue::Secret(Secret::Env(it.name()))),
+            },
+            EnvValue::Text(_) => (name.clone(), value.clone()),
+        };
+        let played = |engine: &Engine| match &engine.body {
+            EngineBody::Builtin(Builtin::Suggestions) => builtin(engine, Utf8Path::new("wb-agent")),
+            EngineBody::Process { command, prompt, reads, env } => ResolvedEngine {
+                name: engine.name.clone(),
+                program: command.first().cloned().unwrap_or_default(),
+                argv: command.clone(),
+                prompt: Some(*prompt),
+                reads: *reads,
+                env: env.iter().map(value).collect(),
+                withheld: Vec::new(),
+            },
+        };
+        let named = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));
+        Engines(named.map(|it| (it.name.clone(), played(it))).collect())
+    }
+
     /// Returns the engines that a kind names and whose program is not there, with the reason that
     /// [`Engines::resolve`] would give.
     pub fn missing<'c>(config: &'c Config, path: &str) -> Vec<(&'c Engine, Error)> {
@@ -101,15 +128,7 @@ fn resolve_one(
 ) -> Result<ResolvedEngine> {
     let name = engine.name.clone();
     match &engine.body {
-        EngineBody::Builtin(Builtin::Suggestions) => Ok(ResolvedEngine {
-            name,
-            program: "wb-agent".to_owned(),
-            argv: vec![wb_agent.to_string(), "apply-suggestions".to_owned()],
-            prompt: None,
-            reads: None,
-            env: BTreeMap::new(),
-            withheld: Vec::new(),
-        }),
+        EngineBody::Builtin(Builtin::Suggestions) => Ok(builtin(engine, wb_agent)),
         EngineBody::Process { command, prompt, reads, env } => {
             let program = command.first().cloned().unwrap_or_default();
             let found: Option<Utf8PathBuf> = process::which(&program, path, folder);
@@ -126,6 +145,18 @@ fn resolve_one(
                 withheld: Vec::new(),
             })
         }
+    }
+}
+
+fn builtin(engine: &Engine, wb_agent: &Utf8Path) -> ResolvedEngine {
+    ResolvedEngine {
+        name: engine.name.clone(),
+        program: "wb-agent".to_owned(),
+        argv: vec![wb_agent.to_string(), "apply-suggestions".to_owned()],
+        prompt: None,
+        reads: None,
+        env: BTreeMap::new(),
+        withheld: Vec::new(),
     }
 }
 

@@ -86,6 +86,19 @@ impl Root {
         self.read_below(path.as_path(), bytes_max, "source_gone")
     }
 
+    /// Reads the first bytes of a regular file, at most `bytes_max`.
+    ///
+    /// # Errors
+    /// As [`Root::read`], but none is too large.
+    pub fn read_head(&self, path: &SourcePath, bytes_max: usize) -> Result<Vec<u8>> {
+        let (file, _) = self.open_file(path.as_path(), "source_gone")?;
+        let mut bytes = Vec::new();
+        file.take(u64::try_from(bytes_max).unwrap_or(u64::MAX))
+            .read_to_end(&mut bytes)
+            .context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
+        Ok(bytes)
+    }
+
     /// Returns the facts of a Source that is a regular file.
     ///
     /// # Errors

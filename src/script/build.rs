@@ -52,7 +52,7 @@ impl<'a> Builder<'a> {
         for finding in &draft.findings {
             findings.add(finding.clone());
         }
-        let Plan { folder, script, origin } = plan;
+        let Plan { folder, script, origin, .. } = plan;
         Builder { draft, folder, script, origin, findings, names }
     }
 

@@ -27,6 +27,10 @@ pub(crate) fn enqueue(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function
         let caller = Caller::of(lua);
         match session.rights() {
             Some(rights) if rights.acts => {}
+            _ if session.lab().is_some() => {
+                let message = "a test asks for no job by wb.enqueue: write t.run(\"KIND\", { … })";
+                return Err(caller.error(message));
+            }
             Some(_) => {
                 let message = "wb.enqueue can be called in handlers, schedules and webhooks only: \
                     this function answers; ask in wb.on(\"job_finished\", …)";
@@ -140,9 +144,13 @@ pub(crate) fn env(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
                 format!("hand it to an engine by env = {{ NAME = wb.secret.env \"{name}\" }}");
             return Err(caller.error(format!("{message}: {note}")));
         }
-        match std::env::var(&name) {
-            Ok(value) => lua.create_string(value).map(Value::String),
-            Err(_) => Ok(default),
+        if session.lab().is_some() {
+            let message = "a test sees no variables: write t.site { env = { … } }";
+            return Err(caller.error(format!("{message}, and the script sees those")));
+        }
+        match session.outside().variable(&name) {
+            Some(value) => lua.create_string(value).map(Value::String),
+            None => Ok(default),
         }
     })
 }

@@ -49,6 +49,14 @@ impl Secret {
         }
     }
 
+    /// Returns the variable or the path that it is known by.
+    pub fn name(&self) -> String {
+        match self {
+            Secret::Env(name) => name.clone(),
+            Secret::File(path) => path.to_string(),
+        }
+    }
+
     /// Reads the value. Blanks and line ends around that of a file are no part of it.
     ///
     /// # Errors

@@ -109,6 +109,21 @@ impl Wanted {
         }
     }
 
+    /// Whether a job can be asked for without it.
+    pub(super) fn is_optional(&self) -> bool {
+        self.is_optional
+    }
+
+    /// Whether it follows from another input.
+    pub(super) fn follows(&self) -> bool {
+        self.arg.as_deref().is_some_and(|it| it != "new")
+    }
+
+    /// Returns the words of a choice.
+    pub(super) fn words(&self) -> Vec<&str> {
+        self.arg.iter().flat_map(|it| it.split('/')).collect()
+    }
+
     /// Returns `wb.input.choice { choices = { "a", "b" } }`.
     fn lua(&self, wb: &str) -> String {
         let mut fields = Vec::new();
@@ -288,7 +303,7 @@ const RESERVED: [&str; 22] = [
 ];
 
 /// Returns a name as the key of a table.
-fn key(name: &str) -> String {
+pub(super) fn key(name: &str) -> String {
     match name.contains('-') || RESERVED.contains(&name) {
         true => format!("[{}]", quoted(name)),
         false => name.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::base::{Clock, Result, SourcePath};
 use crate::documents::git::{IndexEntry, Repo};
@@ -24,10 +24,14 @@ pub struct Identity {
 /// Entries of one index by path; nothing for a path that it does not have.
 type OfOne = (Identity, HashMap<SourcePath, Option<IndexEntry>>);
 
+/// All Sources of one index, in order of their paths' bytes.
+type Listed = (Identity, Arc<[SourcePath]>);
+
 /// The entries that are known of one index.
 #[derive(Default)]
 pub(super) struct Entries {
     known: Mutex<Option<OfOne>>,
+    listed: Mutex<Option<Listed>>,
 }
 
 impl Repo {
@@ -50,6 +54,30 @@ impl Repo {
             self.shared.entries.keep(identity, path, &entry);
         }
         Ok(entry)
+    }
+
+    /// Returns the paths of all Sources that git tracks, in order of their bytes, without asking
+    /// git again while the index is the same. A file of the working tree may be gone all the same.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say.
+    pub async fn known_paths(&self) -> Result<Arc<[SourcePath]>> {
+        let before = self.index_identity();
+        let kept = || self.shared.entries.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, paths)) = &*kept()
+            && Some(*of) == before
+        {
+            return Ok(Arc::clone(paths));
+        }
+        let mut paths: Vec<_> = self.tracked().await?.into_iter().map(|(path, _)| path).collect();
+        paths.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
+        let paths: Arc<[SourcePath]> = paths.into();
+        if let Some(identity) = before.filter(|it| it.is_settled())
+            && self.index_identity() == Some(identity)
+        {
+            *kept() = Some((identity, Arc::clone(&paths)));
+        }
+        Ok(paths)
     }
 
     /// Returns what tells the present index of git from the next one, by one look at its file: when

@@ -1,6 +1,7 @@
 // From selected words to a Topic: the button beside a selection, and the form that it opens.
 
 import { rangeOf } from "./paint.js";
+import { plain } from "./plain.js";
 import { button } from "./reader.js";
 import { say } from "./say.js";
 
@@ -38,6 +39,8 @@ export class Compose {
   moving = null;
   /** The blocks that are picked by keys: `[from, to]`. */
   picked = null;
+  /** Whether the button stands beside a block without words: no selection keeps it there. */
+  isOfBlock = false;
   key = "";
 
   constructor(reader) {
@@ -51,6 +54,9 @@ export class Compose {
       timer = setTimeout(() => this.offer(), SETTLE_MS);
     });
     addEventListener("keydown", (event) => this.pick(event));
+    addEventListener("pointerdown", ({ target }) => {
+      if (this.isOfBlock && !this.popBox.contains(target)) this.withdraw();
+    });
   }
 
   get isOpen() { return !this.box.hidden; }
@@ -75,6 +81,9 @@ export class Compose {
 
   offer() {
     const selected = this.isOpen ? null : this.reader.selected();
+    // The press on an image has ended a selection: that is told late.
+    if (!selected && this.isOfBlock) return;
+    this.isOfBlock = false;
     this.offered = selected;
     this.popBox.hidden = !selected;
     if (!selected) return;
@@ -89,8 +98,15 @@ export class Compose {
     if (!this.reader.mayWrite || this.isOpen) return;
     const at = `${Number.parseInt(block.dataset.b, 10)}:0`;
     this.offered = { from: at, to: at };
+    this.isOfBlock = true;
     this.popBox.hidden = false;
     this.placePop(element.getBoundingClientRect());
+  }
+
+  withdraw() {
+    this.isOfBlock = false;
+    this.offered = null;
+    this.popBox.hidden = true;
   }
 
   placePop(box) {
@@ -109,16 +125,25 @@ export class Compose {
     const seen = blocks.findIndex((it) => it.getBoundingClientRect().bottom > 90);
     if (seen < 0) return this.open(null);
     this.blocks = blocks;
+    this.before ??= document.activeElement;
     this.hint ??= this.makeHint();
     this.hint.hidden = false;
+    this.wholeButton.hidden = Boolean(this.moving);
+    this.reader.root.classList.add("is-picking");
     this.showPicked([seen, seen]);
-    say("Choose a paragraph by the arrow keys, more with Shift. Enter takes it, d the whole document.");
+    say("Choose a paragraph by the arrow keys or by pointing at it, more with Shift. Enter takes it, d the whole document.");
   }
 
   makeHint() {
-    const hint = document.createElement("p");
+    const hint = document.createElement("div");
     hint.className = "reader-hint";
-    hint.textContent = "↑ ↓ choose a paragraph · Shift more of them · Enter: comment · d: the whole document · Esc";
+    hint.setAttribute("role", "group");
+    hint.setAttribute("aria-label", "Which paragraph is meant");
+    const words = document.createElement("span");
+    words.textContent = matchMedia("(hover: none)").matches
+      ? "Tap the paragraph that is meant" : "↑ ↓ or a click chooses a paragraph, Shift ↓ more of them";
+    this.wholeButton = button("The whole document", () => this.take(true), { text: "Whole document" });
+    hint.append(words, button("This one", () => this.take(false), { text: "This one" }), this.wholeButton, button("Cancel", () => this.close(), { text: "Cancel" }));
     document.body.append(hint);
     return hint;
   }
@@ -137,6 +162,7 @@ export class Compose {
 
   stopPicking() {
     this.picked = null;
+    this.reader.root.classList.remove("is-picking");
     if (this.hint) this.hint.hidden = true;
     this.reader.paint.selection(null);
   }
@@ -148,20 +174,31 @@ export class Compose {
     if (step) {
       const next = Math.min(Math.max(to + step, 0), this.blocks.length - 1);
       this.showPicked(event.shiftKey ? [from, next] : [next, next]);
-    } else if (event.key === "Enter") {
-      const [first, last] = [from, to].sort((a, b) => a - b).map((at) => this.blocks[at]);
-      const start = (block) => Number.parseInt(block.dataset.b, 10);
-      this.stopPicking();
-      const isOne = first === last;
-      this.open({ from: `${start(first)}:0`, to: `${start(last)}:${isOne ? 0 : last.textContent.length}` });
+    } else if (event.key === "Enter" && !event.target.closest?.(".reader-hint")) {
+      this.take(false);
     } else if (event.key === "d" && !this.moving) {
-      this.stopPicking();
-      this.open(null);
+      this.take(true);
     } else {
       return;
     }
     event.preventDefault();
     event.stopImmediatePropagation();
+  }
+
+  /** A click or a tap chooses a block. */
+  pickAt(block) {
+    const at = this.blocks.indexOf(block);
+    if (at >= 0) this.showPicked([at, at]);
+  }
+
+  /** Opens the form about what is picked, or about the whole document. */
+  take(isWhole) {
+    const [first, last] = this.picked.toSorted((a, b) => a - b).map((at) => this.blocks[at]);
+    const start = (block) => Number.parseInt(block.dataset.b, 10);
+    this.stopPicking();
+    if (isWhole) return this.open(null);
+    const isOne = first === last;
+    this.open({ from: `${start(first)}:0`, to: `${start(last)}:${isOne ? 0 : last.textContent.length}` });
   }
 
   // --- the form ---
@@ -221,7 +258,7 @@ export class Compose {
   begin() {
     if (this.picked) return;
     const about = this.offered ?? this.reader.selected();
-    this.popBox.hidden = true;
+    this.withdraw();
     this.reader.sheet(false);
     if (about) this.open(about);
     else if (this.isOpen) this.body.focus();
@@ -244,7 +281,12 @@ export class Compose {
     this.before ??= document.activeElement;
     // The same again after a lost answer is no second Topic.
     this.key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
-    this.title.textContent = this.moving ? `Put “${this.moving.title}” on these words` : about ? "Open a Topic" : "Open a Topic about the whole document";
+    this.title.textContent = about ? "Open a Topic" : "Open a Topic about the whole document";
+    if (this.moving) {
+      const name = document.createElement("bdi");
+      name.textContent = this.moving.title;
+      this.title.replaceChildren("Put “", name, "” on these words");
+    }
     this.send.textContent = this.moving ? "Put it here" : "Open the Topic";
     for (const input of [this.body, this.heading]) input.parentElement.hidden = Boolean(this.moving);
     this.trouble.textContent = "";
@@ -281,7 +323,7 @@ export class Compose {
     const query = new URLSearchParams({ path, blob: this.reader.blob, from: about.from, to: about.to });
     if (this.reader.isLines) query.set("text", "1");
     about.passage ??= await ask(`/api/source/passage?${query}`);
-    if (this.about === about) this.quote.textContent = about.passage.quote;
+    if (this.about === about) this.quote.textContent = plain(about.passage.quote);
     return about.passage;
   }
 
@@ -348,16 +390,12 @@ export class Compose {
     if (cause.code === "source_changed") return this.outdated();
     // What was refused changed nothing: another try is another request.
     if (cause.code) this.key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
-    this.trouble.textContent = cause.message;
+    this.trouble.textContent = plain(cause.message);
   }
 
   /** The document has changed under the form: what was typed stays. */
   outdated() {
     this.trouble.textContent = "The document has changed meanwhile. ";
-    if (this.reader.isLines) {
-      this.trouble.append("Keep what you wrote, reload the page, and select the words again.");
-      return;
-    }
     this.trouble.append(button("Show its new text, and select the words again", async () => {
       const kept = [this.body.value, this.heading.value, this.moving];
       this.close();
@@ -369,8 +407,8 @@ export class Compose {
 
   close() {
     this.box.hidden = true;
-    this.popBox.hidden = true;
-    this.about = this.offered = this.moving = null;
+    this.withdraw();
+    this.about = this.moving = null;
     this.stopPicking();
     if (this.before?.isConnected && this.before !== document.body) this.before.focus({ preventScroll: true });
     this.before = null;
@@ -378,7 +416,7 @@ export class Compose {
 
   /** Returns whether something was open. */
   escape() {
-    const was = this.isOpen || this.picked || this.moving;
+    const was = this.isOpen || this.picked || this.moving || this.isOfBlock;
     if (was) this.close();
     return Boolean(was);
   }

@@ -11,6 +11,7 @@ const MODULES = {
   review: () => import("./review.js"),
   topic: () => import("./topic.js"),
   reader: () => import("./reader.js"),
+  tree: () => import("./tree.js"),
 };
 
 const started = new WeakMap();

@@ -4,12 +4,14 @@ import { arrange, neighbour } from "./margin.js";
 import { Compose } from "./compose.js";
 import { Paint, blockOf, rangeOf, selectedIn } from "./paint.js";
 import { bind } from "./keys.js";
+import { plain } from "./plain.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
 
 const ICONS = {
   up: "M3 10l5-5 5 5", down: "M3 6l5 5 5-5", note: "M3 3h10v8H7l-3 2.5V11H3z", list: "M3 4h10M3 8h10M3 12h6",
 };
+const COPIED_MS = 1_500;
 const WIDE = matchMedia("(min-width: 1001px)");
 
 export function start(root) {
@@ -35,6 +37,15 @@ export function button(label, press, { text = "", draw = "", classes = "" } = {}
   if (text !== label) made.setAttribute("aria-label", label);
   made.addEventListener("click", press);
   return made;
+}
+
+/** The link to a heading goes where it can be pasted; that it is followed too shows which it is. */
+function copied(link) {
+  navigator.clipboard?.writeText(link.href).then(() => {
+    link.classList.add("is-copied");
+    setTimeout(() => link.classList.remove("is-copied"), COPIED_MS);
+    say("The link is copied.");
+  }).catch(() => {}); // A browser that does not allow it has the link in its address bar.
 }
 
 class Reader {
@@ -78,6 +89,7 @@ class Reader {
 
   /** Finds the notes and their words anew. */
   read() {
+    this.links();
     const blocks = this.blocks();
     const isSame = this.aside.dataset.blob === this.blob;
     this.notes = [...this.aside.querySelectorAll("li[data-state]")].map((card) => {
@@ -95,6 +107,21 @@ class Reader {
     this.count.textContent = `${this.notes.length} ${this.notes.length === 1 ? "Topic" : "Topics"}`;
     this.steps.forEach((it) => { it.disabled = placed === 0; });
     this.barElement.hidden = this.isLines || (this.notes.length === 0 && !this.mayWrite);
+  }
+
+  /** Gives each heading a link beside it, which is no part of its words. */
+  links() {
+    for (const heading of this.text.querySelectorAll("[id]:is(h1, h2, h3, h4, h5, h6)")) {
+      if (heading.parentElement.className === "md-head") continue;
+      const box = document.createElement("div");
+      box.className = "md-head";
+      const link = document.createElement("a");
+      link.className = "md-here";
+      link.href = `#${heading.id}`;
+      link.setAttribute("aria-label", `Link to “${heading.textContent}”`);
+      heading.replaceWith(box);
+      box.append(heading, link);
+    }
   }
 
   blocks() {
@@ -181,9 +208,12 @@ class Reader {
   }
 
   clicked(event) {
+    const here = event.target.closest(".md-here");
+    if (here) return copied(here);
     const card = event.target.closest("li[data-state]");
     if (card && !event.target.closest("a, button")) return this.activate(card.id.slice("topic-".length));
     if (!this.text.contains(event.target) || event.target.closest("a, summary")) return;
+    if (this.compose.picked && getSelection().isCollapsed) return this.compose.pickAt(blockOf(event.target));
     const image = event.target.closest("img");
     if (image && blockOf(image)) return this.compose.offerBlock(blockOf(image), image);
     if (!getSelection().isCollapsed) return;
@@ -199,7 +229,7 @@ class Reader {
     if (!this.mayWrite) return;
     for (const { card, topic, state } of this.notes) {
       if (!["rewritten", "ambiguous", "orphaned"].includes(state) || card.querySelector(".note-move")) continue;
-      const title = card.querySelector(".note-title").textContent;
+      const title = plain(card.querySelector(".note-title").textContent);
       card.append(button(`Point at its words: “${title}”`, () => this.compose.reattach(topic, title), {
         text: "Point at its words", classes: "link note-move",
       }));
@@ -259,27 +289,28 @@ class Reader {
   swapped(event) {
     const ids = event.detail?.ids ?? [];
     if (ids.length > 0 && !ids.some((id) => ["notes", "text"].includes(id))) return;
-    if (this.aside.dataset.blob !== this.blob) this.reload();
+    // The marks in lines are the server's.
+    if (this.aside.dataset.blob !== this.blob || (this.isLines && !ids.includes("text"))) this.reload();
     this.read();
   }
 
   /** Has the new text, unless somebody writes about the old one. */
   async reload() {
-    if (this.compose.isOpen) return this.compose.outdated();
-    if (this.isLines) return location.reload();
+    if (this.compose.isOpen && this.aside.dataset.blob !== this.blob) return this.compose.outdated();
     if (this.isLoading) return;
     this.isLoading = true;
-    const kept = this.anchor();
+    const [kept, before] = [this.anchor(), this.blob];
+    const ids = this.isLines ? ["text", "notes"] : ["text", "contents", "notes"];
     try {
-      const answer = await fetch(location.pathname, {
-        headers: { "wb-fragment": "text,contents,notes" }, cache: "no-store",
+      const answer = await fetch(location.pathname + location.search, {
+        headers: { "wb-fragment": ids.join(",") }, cache: "no-store",
       });
       if (!answer.ok) return;
-      swap.fragment(await answer.text(), ["text", "contents", "notes"]);
+      swap.fragment(await answer.text(), ids);
       this.read();
       this.follow();
       this.restore(kept);
-      say("The document has changed; this is its new text.");
+      if (this.blob !== before) say("The document has changed; this is its new text.");
     } catch {
       // The connection is lost, which the page says; the next event asks again.
     } finally {

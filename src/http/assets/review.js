@@ -29,6 +29,7 @@ class Review {
   constructor(root) {
     this.root = root;
     this.at = 0;
+    this.isOld = root.querySelector("#p-bar a.button-main[href^='/proposals/']") !== null;
     this.dialog = null;
   }
 
@@ -73,7 +74,8 @@ class Review {
 
   /** Unfolds what a link leads into. */
   follow(hash) {
-    const target = hash.length > 1 ? document.getElementById(decodeURIComponent(hash.slice(1))) : null;
+    // Names of lines and changes are plain; an address may hold anything.
+    const target = /^#[\w-]+$/.test(hash) ? document.getElementById(hash.slice(1)) : null;
     const fold = target?.closest("details.rl-more");
     if (fold && !fold.open) {
       fold.open = true;
@@ -114,6 +116,9 @@ class Review {
 
   /** Somebody else has decided, or the text has another base: what is open here may be out of date. */
   swapped() {
+    const later = this.root.querySelector("#p-bar a.button-main[href^='/proposals/']");
+    if (later && !this.isOld) say("There is a newer revision; this text is no longer what is decided about.");
+    this.isOld = Boolean(later);
     if (!this.dialog?.isConnected) return;
     const dialog = this.dialog;
     const fresh = this.root.querySelector(`#p-decide form[data-decision="${this.name}"]`);

@@ -187,7 +187,7 @@ fn escaped(address: &str) -> String {
 }
 
 /// Decodes `%XX`; nothing for what is no text, or is a control character.
-fn decoded(text: &str) -> Option<String> {
+pub(super) fn decoded(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());
     }

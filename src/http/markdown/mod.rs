@@ -11,6 +11,8 @@ mod inline;
 mod kept;
 mod link;
 mod map;
+mod picture;
+mod plain;
 mod prose;
 #[cfg(test)]
 mod tests;
@@ -25,10 +27,12 @@ pub(in crate::http) use code::Highlighter;
 pub(in crate::http) use kept::Renderer;
 pub(in crate::http) use link::{Links, is_image, slug};
 pub(in crate::http) use map::{Block, Point, bytes_between, points_of, units_to_byte};
+pub(in crate::http) use picture::{Size, size_of};
+pub(in crate::http) use plain::plain;
 pub(in crate::http) use prose::Prose;
 
 /// Changes whenever the same text would be written differently.
-pub(in crate::http) const RENDERER_VERSION: u32 = 1;
+pub(in crate::http) const RENDERER_VERSION: u32 = 2;
 
 /// HTML that this module has written; a template inserts it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

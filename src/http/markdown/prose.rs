@@ -4,7 +4,11 @@ use std::fmt::{self, Write as _};
 
 use askama::filters::HtmlSafe;
 
+use crate::base::fault;
 use crate::http::pages::odd;
+
+/// Characters of a text in which its first letter is looked for.
+const DIRECTION_CHARS_MAX: usize = 200;
 
 /// Text of a page that is read as prose: as `Visible`, but what ordinary writing needs (a joiner
 /// within an emoji, a no-break space) has no label.
@@ -23,6 +27,9 @@ impl fmt::Display for Prose<'_> {
 
 /// Appends text as HTML. Its `textContent` is the text without control characters.
 pub(super) fn push_text(html: &mut String, text: &str) {
+    if fault::is_off("escape") {
+        return html.push_str(text);
+    }
     let mut plain_from = 0;
     let mut before = None;
     for (at, character) in text.char_indices() {
@@ -64,6 +71,16 @@ fn push_odd(html: &mut String, character: char, name: &str) {
     html.push_str("</bdi>");
 }
 
+/// Returns whether a text is one of a script that is written from right to left: its first letter
+/// says so.
+pub(super) fn is_right_to_left(text: &str) -> bool {
+    let first = text.chars().take(DIRECTION_CHARS_MAX).find(|it| it.is_alphabetic());
+    first.is_some_and(|it| {
+        matches!(it, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}'
+            | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
+    })
+}
+
 /// Returns the number of UTF-16 units that a character has in the browser's `textContent`.
 pub(super) fn shown_units(character: char) -> usize {
     match character {
@@ -93,6 +110,15 @@ fn label(before: Option<char>, character: char) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_letter_says_where_a_text_begins() {
+        for (text, expected) in
+            [("- 1. أولا x", true), ("> ** שלום", true), ("- x أولا", false), ("123", false)]
+        {
+            assert_eq!(is_right_to_left(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn what_deceives_is_labelled_and_what_writing_needs_is_not() {

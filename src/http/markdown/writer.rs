@@ -10,7 +10,7 @@ use pulldown_cmark::{
 use crate::base::limit::HEADINGS_MAX;
 use crate::http::markdown::code::Budget;
 use crate::http::markdown::inline::Image;
-use crate::http::markdown::prose::push_text;
+use crate::http::markdown::prose::{is_right_to_left, push_text};
 use crate::http::markdown::{Block, Heading, Html, Links, Rendered, slug};
 use crate::http::pages::odd;
 
@@ -174,7 +174,7 @@ impl<'t> Writer<'t> {
                 self.begin_leaf(HEADINGS[level as usize - 1], String::new(), range);
                 self.heading_text = Some(String::new());
             }
-            Tag::BlockQuote(None) => self.open("<blockquote>", "</blockquote>"),
+            Tag::BlockQuote(None) => self.open_turned("<blockquote", range, "</blockquote>"),
             Tag::BlockQuote(Some(kind)) => self.open(alert(kind), "</div>"),
             Tag::CodeBlock(kind) => self.begin_code(kind, range),
             Tag::HtmlBlock => {
@@ -184,9 +184,11 @@ impl<'t> Writer<'t> {
                 let attributes = " class=\"md-front\" tabindex=\"0\" aria-label=\"Front matter\"";
                 self.begin_leaf("pre", attributes.to_owned(), range);
             }
-            Tag::List(None) => self.open("<ul>", "</ul>"),
-            Tag::List(Some(1)) => self.open("<ol>", "</ol>"),
-            Tag::List(Some(first)) => self.open(&format!("<ol start=\"{first}\">"), "</ol>"),
+            Tag::List(None) => self.open_turned("<ul", range, "</ul>"),
+            Tag::List(Some(1)) => self.open_turned("<ol", range, "</ol>"),
+            Tag::List(Some(first)) => {
+                self.open_turned(&format!("<ol start=\"{first}\""), range, "</ol>");
+            }
             Tag::Item => self.open("<li>", "</li>"),
             Tag::FootnoteDefinition(name) => self.begin_note(&name),
             Tag::Table(alignments) => {
@@ -242,6 +244,13 @@ impl<'t> Writer<'t> {
     pub(super) fn open(&mut self, start: &str, end: &'static str) {
         self.end_leaf();
         self.push_element(start, end);
+    }
+
+    /// Opens an element whose marks stand on the side where its text begins.
+    fn open_turned(&mut self, start: &str, range: Range<usize>, end: &'static str) {
+        let text = self.text.get(range).unwrap_or_default();
+        let turn = if is_right_to_left(text) { " dir=\"rtl\">" } else { ">" };
+        self.open(&format!("{start}{turn}"), end);
     }
 
     pub(super) fn close(&mut self) {

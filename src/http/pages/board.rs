@@ -7,13 +7,13 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Error, Result};
+use crate::base::Result;
 use crate::flows::board::BoardQuery;
 use crate::flows::usage::{EngineName, UsageQuery};
 use crate::flows::{self, Site};
 use crate::http::pages::time::{At, span};
 use crate::http::pages::view::{Job, List, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, time, words};
 use crate::http::{Call, any_of, post, reply};
 use crate::people::Caller;
@@ -221,35 +221,9 @@ fn lanes(site: &Site, found: &Found) -> BTreeMap<String, LaneRow> {
     lanes
 }
 
-/// Returns where a form of the board leads back to, if that is the board.
-pub(super) fn back(sent: Option<String>, otherwise: String) -> Result<String> {
-    match sent {
-        None => Ok(otherwise),
-        Some(at) if at == "/jobs" || at.starts_with("/jobs?") => Ok(at),
-        Some(_) => Err(Error::invalid("`back` is not the address of the board")),
-    }
-}
-
 async fn release(site: Site, mut call: Call) -> Result<Response> {
     call.nothing().await?;
     let (name, caller): (EngineName, _) = (call.param("name")?, call.caller()?);
     let done = flows::usage::release(&site, &caller, &name).await;
     form::answer(done, |_| "/jobs".to_owned(), "/jobs".to_owned(), None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_form_leads_back_to_the_board_alone() {
-        let job = || "/jobs/1".to_owned();
-        assert_eq!(back(None, job()).unwrap(), "/jobs/1");
-        for at in ["/jobs", "/jobs?kind=a"] {
-            assert_eq!(back(Some(at.to_owned()), job()).unwrap(), at);
-        }
-        for at in ["//evil.example", "https://evil.example/jobs", "/jobsx", "", "/jobs/../x"] {
-            assert!(back(Some(at.to_owned()), job()).is_err(), "{at}");
-        }
-    }
 }

@@ -6,16 +6,17 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
-use crate::base::{BlobId, ErrorKind, Result, SourcePath};
+use crate::base::{BlobId, ErrorKind, Result, SourcePath, fault};
 use crate::flows::sources::{HistoryQuery, SourceQuery};
 use crate::flows::{self, Site};
 use crate::http::markdown::Renderer;
 use crate::http::pages::passages::{self, LINES_MAX, Line};
 use crate::http::pages::perspectives::{self, Tab};
 use crate::http::pages::reader::{self, Reading};
+use crate::http::pages::tree::{self, Tree};
 use crate::http::pages::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
-use crate::http::pages::visible::Visible;
-use crate::http::pages::{Frame, form, history, words};
+use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::{Frame, form, history, pictures, words};
 use crate::http::rendered::is_markdown;
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
@@ -47,6 +48,9 @@ struct DocumentPage {
     later: Option<usize>,
     commits: Vec<CommitRow>,
     tabs: Vec<Tab>,
+    tree: Tree,
+    /// What its parts that follow events follow.
+    live: String,
     /// Whether it could be rendered too.
     is_markdown: bool,
     /// Whether it is too large to be.
@@ -92,6 +96,7 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
 }
 
 async fn list(site: Site, call: Call) -> Result<Response> {
+    assert!(!fault::fails("documents"), "a test wants a fault of the program");
     let (frame, caller) = Frame::of(&site, &call, "/d")?;
     let asked: SourceQuery = call.query()?;
     let query = asked.query.clone().unwrap_or_default();
@@ -120,16 +125,21 @@ async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
     let source: SourceView = read(flows::sources::show(&site, &caller, &path).await?)?;
     let commits = commits(&site, &caller, &path).await?;
     let tabs = perspectives::tabs(&site, &caller, &path).await;
+    let tree = tree::beside(&site, &caller, &frame, &path).await;
     let is_markdown = is_markdown(&source.path);
     let is_large = source.text.len() > RENDERED_TEXT_BYTES_MAX;
     if is_markdown && !is_large && text.is_none() && from.is_none() {
         let blob: BlobId = source.blob.parse()?;
         let rendered = renderer.source(&source.path, &blob, &source.text).await?;
-        return reader::show(&call, Reading { frame, source, rendered, tabs, commits });
+        let sized = pictures::sized(&site, &caller, &rendered.html).await;
+        let reading = Reading { frame, source, rendered, sized, tabs, commits, tree };
+        return reader::show(&call, reading);
     }
     let mut page = DocumentPage {
         frame,
         tabs,
+        tree,
+        live: form::source_subject(&source.path),
         address: form::document_at(&source.path),
         earlier: None,
         later: None,

@@ -2,7 +2,7 @@
 
 use warp::reply::Response;
 
-use crate::base::Result;
+use crate::base::{Error, Result, TopicId};
 use crate::http::reply::{self, Aside};
 
 /// Returns text of a form's field as it was meant: browsers send every line break as `\r\n`.
@@ -31,6 +31,19 @@ pub(super) fn answer<T>(
         Ok(made) => reply::see_other(&to(made)),
         Err(error) => Ok(reply::failed_form(error, Aside { back, typed })),
     }
+}
+
+/// Returns where a form about a job leads back to, if it stands on the board or on a Topic's page.
+///
+/// # Errors
+/// `invalid` for the address of anything else.
+pub(super) fn back(sent: Option<String>, otherwise: String) -> Result<String> {
+    let Some(at) = sent else { return Ok(otherwise) };
+    let is_topic = at.strip_prefix("/topics/").is_some_and(|it| it.parse::<TopicId>().is_ok());
+    if at == "/jobs" || at.starts_with("/jobs?") || is_topic {
+        return Ok(at);
+    }
+    Err(Error::invalid("`back` is not the address of the board or of a Topic"))
 }
 
 /// Returns the address of a document's page.
@@ -79,6 +92,28 @@ mod tests {
         assert_eq!(text("a\r\nb\rc\n\r\n"), "a\nb\nc\n\n");
         assert_eq!(optional(" \r\n"), None);
         assert_eq!(optional(" x\r\ny "), Some("x\ny".to_owned()));
+    }
+
+    #[test]
+    fn a_form_leads_back_to_the_board_or_a_topic_alone() {
+        let job = || "/jobs/1".to_owned();
+        assert_eq!(back(None, job()).unwrap(), "/jobs/1");
+        let topic = "/topics/01a20055-89de-75bf-86a4-afa25662a97d";
+        for at in ["/jobs", "/jobs?kind=a", topic] {
+            assert_eq!(back(Some(at.to_owned()), job()).unwrap(), at);
+        }
+        for at in [
+            "//evil.example",
+            "https://evil.example/jobs",
+            "/jobsx",
+            "",
+            "/jobs/../x",
+            "/topics/../x",
+            "/topics/",
+            "/topics//evil.example",
+        ] {
+            assert!(back(Some(at.to_owned()), job()).is_err(), "{at}");
+        }
     }
 
     #[test]

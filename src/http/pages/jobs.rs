@@ -16,11 +16,12 @@ use crate::flows::changes::RestoreRequest;
 use crate::flows::jobs::{JobQuery, RetryRequest};
 use crate::flows::output::{LinesQuery, LogQuery};
 use crate::flows::{self, Site};
+use crate::http::markdown::Html;
 use crate::http::pages::ansi::{self, Row, Style};
 use crate::http::pages::said::{self, Said};
 use crate::http::pages::view::{Job, List, read};
-use crate::http::pages::visible::Visible;
-use crate::http::pages::{Frame, board, form, time, words};
+use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::{Frame, board, form, suggestion, time, words};
 use crate::http::streams::Exclusive;
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
@@ -71,6 +72,8 @@ struct JobPage {
     elapsed_ms: Option<i64>,
     silent_ms: Option<i64>,
     inputs: Vec<(String, String)>,
+    /// What it says of what it did.
+    last_words: Option<Html>,
     /// The end of its standard error, or what stands for it.
     why: Vec<Row>,
     log: Shown,
@@ -220,6 +223,9 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         elapsed_ms: words::elapsed_ms(&job, now),
         silent_ms: spoke.map(|it| now.0.saturating_sub(it.0.0).max(0)),
         inputs: inputs.collect(),
+        last_words: job.summary.as_deref().map(|it| {
+            suggestion::written("last", it, job.source_path.as_deref().unwrap_or_default())
+        }),
         why: ansi::rows(job.error_tail.as_deref().unwrap_or_default(), Style::default(), false).0,
         log: tail(&site, &caller, &id, asked.stream.as_deref()).await?,
         said: said::of(&site, &caller, &id, &job).await?,
@@ -336,7 +342,7 @@ async fn cancel(site: Site, mut call: Call) -> Result<Response> {
         }
     };
     let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
-    let at = board::back(sent.back, format!("/jobs/{id}"))?;
+    let at = form::back(sent.back, format!("/jobs/{id}"))?;
     let done = flows::jobs::cancel(&site, &caller, &id).await;
     form::answer(done, |_| at.clone(), at.clone(), None)
 }
@@ -345,10 +351,10 @@ async fn retry(site: Site, mut call: Call) -> Result<Response> {
     let (sent, digest): (Again, _) = call.form_with_digest(SMALL_BODY_BYTES_MAX).await?;
     let key = call.key_of_form(sent.key, digest)?;
     let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
-    let is_board = sent.back.is_some();
-    let back = board::back(sent.back, format!("/jobs/{id}"))?;
+    let is_elsewhere = sent.back.is_some();
+    let back = form::back(sent.back, format!("/jobs/{id}"))?;
     let made = flows::jobs::retry(&site, &caller, &id, RetryRequest::default(), Some(key)).await;
-    let to = |new| if is_board { back.clone() } else { format!("/jobs/{new}") };
+    let to = |new| if is_elsewhere { back.clone() } else { format!("/jobs/{new}") };
     form::answer(made, to, back.clone(), None)
 }
 

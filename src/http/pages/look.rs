@@ -15,6 +15,8 @@ pub(in crate::http) struct Look {
     theme: Theme,
     /// Whether single keys are shortcuts.
     pub(in crate::http) has_keys: bool,
+    /// Whether the documents are listed beside a document.
+    pub(in crate::http) has_documents: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +31,7 @@ const THEMES: [(Theme, &str); 3] =
 
 impl Default for Look {
     fn default() -> Look {
-        Look { theme: Theme::System, has_keys: true }
+        Look { theme: Theme::System, has_keys: true, has_documents: true }
     }
 }
 
@@ -40,20 +42,22 @@ impl Look {
         let mut pairs = cookies.unwrap_or_default().split(';').filter_map(|it| it.split_once('='));
         let found = pairs.find(|(name, _)| name.trim() == COOKIE);
         let word = found.map_or("", |(_, value)| value.trim());
-        let (theme, keys) = word.split_once('.').unwrap_or((word, "on"));
-        Look::new(theme, keys != "off").unwrap_or_default()
+        let mut words = word.split('.');
+        let theme = words.next().unwrap_or_default();
+        let [has_keys, has_documents] = [(); 2].map(|()| words.next() != Some("off"));
+        Look::new(theme, has_keys, has_documents).unwrap_or_default()
     }
 
     /// Returns a look by the words of the form.
     ///
     /// # Errors
     /// `invalid` for a theme that there is not.
-    pub(in crate::http) fn new(theme: &str, has_keys: bool) -> Result<Look> {
+    pub(in crate::http) fn new(theme: &str, has_keys: bool, has_documents: bool) -> Result<Look> {
         let found = THEMES.iter().find(|(_, word)| *word == theme);
         let (theme, _) = found.ok_or_else(|| {
             Error::invalid("there is no such theme").hint("it is system, light or dark")
         })?;
-        Ok(Look { theme: *theme, has_keys })
+        Ok(Look { theme: *theme, has_keys, has_documents })
     }
 
     /// Returns the word of the theme: `system`, `light` or `dark`.
@@ -76,9 +80,10 @@ impl Look {
     /// # Errors
     /// `internal` if it cannot be written.
     pub(in crate::http) fn cookie(&self) -> Result<HeaderValue> {
-        let (theme, keys) = (self.word(), if self.has_keys { "on" } else { "off" });
-        let text =
-            format!("{COOKIE}={theme}.{keys}; Path=/; HttpOnly; SameSite=Lax; Max-Age={YEAR_S}");
+        let word = |is_on: bool| if is_on { "on" } else { "off" };
+        let (theme, keys, documents) = (self.word(), word(self.has_keys), word(self.has_documents));
+        let value = format!("{theme}.{keys}.{documents}");
+        let text = format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={YEAR_S}");
         HeaderValue::from_str(&text)
             .map_err(|cause| Error::internal("a cookie cannot be written").source(cause))
     }
@@ -90,8 +95,10 @@ mod tests {
 
     #[test]
     fn a_look_comes_back_as_it_was_kept() {
-        for (theme, keys) in [("dark", true), ("light", false), ("system", true)] {
-            let look = Look::new(theme, keys).unwrap();
+        for (theme, keys, documents) in
+            [("dark", true, false), ("light", false, true), ("system", true, true)]
+        {
+            let look = Look::new(theme, keys, documents).unwrap();
             let kept = look.cookie().unwrap();
             let sent = kept.to_str().unwrap().split(';').next().unwrap();
             assert_eq!(Look::of(Some(&format!("a=b; {sent}; c=d"))), look);
@@ -103,6 +110,8 @@ mod tests {
         for odd in [None, Some(""), Some("wb_look"), Some("wb_look=\"><b>.x"), Some("x=dark")] {
             assert_eq!(Look::of(odd), Look::default(), "{odd:?}");
         }
-        assert!(Look::new("purple", true).is_err());
+        assert!(Look::new("purple", true, true).is_err());
+        // What an earlier program kept.
+        assert_eq!(Look::of(Some("wb_look=dark.off")), Look::new("dark", false, true).unwrap());
     }
 }

@@ -17,7 +17,9 @@ mod icon;
 mod jobs;
 mod look;
 mod passages;
+mod people;
 mod perspectives;
+mod pictures;
 mod proposals;
 mod reader;
 mod review;
@@ -29,6 +31,7 @@ mod suggestion;
 mod thread;
 mod time;
 mod topics;
+mod tree;
 mod trouble;
 mod view;
 mod visible;
@@ -45,7 +48,7 @@ pub(super) use form::document_at;
 pub(super) use frame::Frame;
 pub(super) use icon::Icon;
 pub(super) use look::Look;
-pub(super) use visible::{Visible, odd};
+pub(super) use visible::{Name, Plain, Visible, odd};
 
 pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
     any_of([
@@ -54,6 +57,7 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         perspectives::routes(site),
         search::routes(site),
         settings::routes(site),
+        people::routes(site),
         topics::routes(site),
         proposals::routes(site),
         board::routes(site),

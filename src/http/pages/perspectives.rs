@@ -14,10 +14,11 @@ use crate::http::markdown::{Html, Renderer};
 use crate::http::pages::holder::{self, Holder};
 use crate::http::pages::passages::{self, LINES_MAX, Line};
 use crate::http::pages::time::At;
+use crate::http::pages::tree::{self, Tree};
 use crate::http::pages::view::{List, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::words::State;
-use crate::http::pages::{Frame, form, words};
+use crate::http::pages::{Frame, form, pictures, words};
 use crate::http::{Call, any_of, post, reply};
 use crate::people::Caller;
 use crate::script::Produces;
@@ -77,6 +78,7 @@ struct PerspectivePage {
     path: String,
     address: String,
     tabs: Vec<Tab>,
+    tree: Tree,
     tab: Tab,
     /// The view as it is read; one that is too large is shown as its lines.
     html: Option<Html>,
@@ -158,10 +160,16 @@ pub(super) async fn show(
     let to = from.saturating_add(LINES_MAX);
     let (lines, lines_total) = passages::lines(&body, &[], from..to);
     let folder = path.as_str().rsplit_once('/').map_or("", |(folder, _)| folder);
-    let html =
+    let mut html =
         (body.len() <= RENDERED_TEXT_BYTES_MAX).then(|| renderer.message(&body, folder, "md-"));
+    if let Some(plain) = &mut html
+        && let Some(sized) = pictures::sized(site, &caller, plain).await
+    {
+        *plain = sized;
+    }
     reply::page(&PerspectivePage {
         holder: holder::of(site, &caller, &path).await?,
+        tree: tree::beside(site, &caller, &frame, &path).await,
         frame,
         address: form::document_at(path.as_str()),
         path: path.to_string(),

@@ -8,8 +8,9 @@ use warp::reply::Response;
 use crate::base::Result;
 use crate::http::markdown::{Html, Point, Prose, Rendered, points_of};
 use crate::http::pages::perspectives::Tab;
+use crate::http::pages::tree::Tree;
 use crate::http::pages::view::{CommitRow, SourceView, Topic};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, passages, words};
 use crate::http::{Call, reply};
 
@@ -26,8 +27,11 @@ pub(super) struct Reading {
     pub(super) frame: Frame,
     pub(super) source: SourceView,
     pub(super) rendered: Arc<Rendered>,
+    /// The rendered text with the sizes of its images, if there are any.
+    pub(super) sized: Option<Html>,
     pub(super) tabs: Vec<Tab>,
     pub(super) commits: Vec<CommitRow>,
+    pub(super) tree: Tree,
 }
 
 #[derive(Template)]
@@ -40,6 +44,7 @@ struct ReaderPage<'p> {
     commits: &'p [CommitRow],
     has_title: bool,
     facts: Facts<'p>,
+    tree: &'p Tree,
     contents: Contents<'p>,
     text: Text<'p>,
     notes: Notes<'p>,
@@ -110,18 +115,19 @@ impl Note<'_> {
 /// Returns the page of a document, or the parts of it that are asked for.
 pub(super) fn show(call: &Call, mut reading: Reading) -> Result<Response> {
     passages::sort(&mut reading.source.topics);
-    let Reading { frame, source, rendered, tabs, commits } = &reading;
+    let Reading { frame, source, rendered, sized, tabs, commits, tree } = &reading;
     let address = form::document_at(&source.path);
     let live = form::source_subject(&source.path);
     let facts = Facts { source, live: &live };
     let contents = contents(rendered);
-    let text = Text { source, html: &rendered.html };
+    let text = Text { source, html: sized.as_ref().unwrap_or(&rendered.html) };
     let notes = notes(frame, source, rendered, &address, &live);
     if let Some(wanted) = call.header(FRAGMENT) {
         let mut parts = String::new();
         for id in wanted.split(',').map(str::trim) {
             let part = match id {
                 "facts" => facts.render(),
+                "tree" => tree.render(),
                 "contents" => contents.render(),
                 "text" => text.render(),
                 "notes" => notes.render(),
@@ -141,6 +147,7 @@ pub(super) fn show(call: &Call, mut reading: Reading) -> Result<Response> {
         commits,
         has_title,
         facts,
+        tree,
         contents,
         text,
         notes,

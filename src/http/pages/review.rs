@@ -21,7 +21,7 @@ use crate::http::pages::passages::line_of;
 use crate::http::pages::suggestion::{self, Part};
 use crate::http::pages::thread::Said;
 use crate::http::pages::view::{Fate, Message, ProposalView, Revision, TopicView, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::words::Tone;
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, post, reply};
@@ -202,6 +202,11 @@ impl ProposalPage {
     /// Returns whether a person can still decide about it.
     fn is_undecided(&self) -> bool {
         matches!(self.view.proposal.status.as_str(), "open" | "stale")
+    }
+
+    /// Returns whether the document has this very text already, by another way.
+    fn is_there(&self) -> bool {
+        self.view.base.head_blob.as_ref() == Some(&self.view.proposal.proposed_sha)
     }
 
     /// Returns how many other Topics have such a fate.

@@ -9,11 +9,12 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Error, Result, TokenId};
-use crate::flows::people::{self, People, TokenRequest};
+use crate::flows::people::{self, TokenRequest};
 use crate::flows::{self, Site};
+use crate::http::pages::people::works;
 use crate::http::pages::time::At;
 use crate::http::pages::view::{List, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::words::{State, Tone};
 use crate::http::pages::{Frame, Look, form};
 use crate::http::{Call, any_of, get, post, reply};
@@ -32,6 +33,8 @@ struct SettingsPage {
     index: Progress,
     trouble: Option<String>,
     persons: Option<Vec<Person>>,
+    /// Who reads the page: nobody locks themselves out.
+    own_name: String,
     tokens: Option<Vec<Token>>,
 }
 
@@ -172,6 +175,8 @@ struct LookForm {
     theme: String,
     /// There if it is ticked.
     keys: Option<String>,
+    /// There if it is ticked.
+    documents: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -235,14 +240,10 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         index: read(flows::search::progress(&site, &caller)?)?,
         trouble,
         persons,
+        own_name: caller.person()?.name.clone(),
         tokens,
         frame,
     })
-}
-
-fn works(site: &Site) -> People {
-    let lanes = site.queue.capacities();
-    People { store: site.store.clone(), ids: site.ids.clone(), lanes }
 }
 
 /// Judges the script as a reload would: for an admin, who may also have it run.
@@ -256,8 +257,8 @@ async fn on_disk(site: &Site) -> Result<OnDisk> {
 
 async fn look(_site: Site, mut call: Call) -> Result<Response> {
     call.caller()?.person()?;
-    let LookForm { theme, keys } = call.form(BODY_BYTES_MAX).await?;
-    let look = Look::new(&theme, keys.is_some())?;
+    let LookForm { theme, keys, documents } = call.form(BODY_BYTES_MAX).await?;
+    let look = Look::new(&theme, keys.is_some(), documents.is_some())?;
     let mut response = reply::see_other("/settings#look")?;
     response.headers_mut().insert(SET_COOKIE, look.cookie()?);
     Ok(response)

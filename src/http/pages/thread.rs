@@ -15,7 +15,7 @@ use crate::http::pages::passages::{self, line_of};
 use crate::http::pages::starts::{self, Start};
 use crate::http::pages::suggestion::{self, Part};
 use crate::http::pages::view::{Job, List, Message, Placement, Topic, TopicView, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, post, reply};
 
@@ -55,6 +55,11 @@ impl TopicPage {
     fn live(&self) -> String {
         let topic = &self.view.topic;
         format!("topic:{} {}", topic.id, form::source_subject(&topic.source_path))
+    }
+
+    /// Returns whether there are jobs that are over, beside the latest one.
+    fn has_earlier(&self) -> bool {
+        self.more_jobs > 0 || self.jobs.iter().skip(1).any(|it| !it.job.is_active())
     }
 
     /// Returns whether the words that stand there are others than those that were marked.

@@ -140,6 +140,7 @@ pub(super) struct Proposal {
     pub(super) job_id: Option<String>,
     pub(super) source_path: String,
     pub(super) base_source_sha: String,
+    pub(super) proposed_sha: String,
     pub(super) text_digest: String,
     pub(super) summary: Option<String>,
     pub(super) status: String,
@@ -220,6 +221,7 @@ pub(super) struct Fate {
 #[derive(Debug, Deserialize)]
 pub(super) struct Base {
     pub(super) is_current: bool,
+    pub(super) head_blob: Option<String>,
     pub(super) state: Option<String>,
 }
 

@@ -87,6 +87,13 @@ const SOURCES_CHANGED: &[Member] = &[
     COMMIT,
     BRANCH,
 ];
+const SOURCE_RENAMED: &[Member] = &[
+    text("path", "What it is called now."),
+    text("from", "What it was called."),
+    COMMIT,
+    BRANCH,
+    number("topics", "How many Topics went with it."),
+];
 const CONFIG_RELOADED: &[Member] = &[
     number("generation", "The number of the generation that is in force now."),
     text("digest", "The digest of its files."),
@@ -133,6 +140,7 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
         EventKind::ChangesDecided => CHANGES_DECIDED,
         EventKind::SourceChanged => SOURCE_CHANGED,
         EventKind::SourcesChanged => SOURCES_CHANGED,
+        EventKind::SourceRenamed => SOURCE_RENAMED,
         EventKind::ConfigReloaded => CONFIG_RELOADED,
         EventKind::ScriptFailed => SCRIPT_FAILED,
         EventKind::ScheduleFired => SCHEDULE_FIRED,

@@ -11,6 +11,10 @@ pub enum When {
     Called,
     /// Only inside of handlers, of schedules and of webhooks.
     Acting,
+    /// Only in a file of tests, outside of its tests.
+    File,
+    /// Only inside of a test.
+    Testing,
     /// Always.
     Always,
 }
@@ -22,6 +26,8 @@ impl When {
             When::Loading => "while the script loads",
             When::Called => "inside of functions that are called later",
             When::Acting => "inside of handlers and of the functions of schedules and webhooks",
+            When::File => "in a file of tests",
+            When::Testing => "inside of a test",
             When::Always => "always",
         }
     }

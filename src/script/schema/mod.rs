@@ -6,6 +6,7 @@
 mod events;
 mod fields;
 mod functions;
+mod lab;
 
 pub(crate) use events::{RECORDS, event_data};
 pub(crate) use fields::{BUILTINS, PROMPT_BY, REQUEST_FIELDS};
@@ -14,6 +15,8 @@ pub(crate) use functions::PROMPT;
 #[cfg(test)]
 pub(crate) use functions::{BASE, CALLBACKS};
 pub use functions::{FUNCTIONS, Function, When};
+pub use lab::TEST_FUNCTIONS;
+pub(crate) use lab::{DOES, PROPOSES, SITE, TEST_RECORDS, TOPIC};
 
 /// The version of the script's interface.
 pub(crate) const API_VERSION: i64 = 1;

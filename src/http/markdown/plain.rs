@@ -1,0 +1,55 @@
+//! A text of Markdown as one line of a list: its words without their marks.
+
+use pulldown_cmark::{Event, Options, Parser, TagEnd};
+
+/// Returns the first words of a text, with a mark where it was cut. Nothing of it is escaped.
+pub(in crate::http) fn plain(text: &str, chars_max: usize) -> String {
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut words = String::new();
+    // What is not shown is not looked at: a character has at most four bytes.
+    for event in Parser::new_ext(text, options) {
+        match event {
+            Event::Text(it)
+            | Event::Code(it)
+            | Event::Html(it)
+            | Event::InlineHtml(it)
+            | Event::InlineMath(it)
+            | Event::DisplayMath(it)
+            | Event::FootnoteReference(it) => words.push_str(&it),
+            Event::End(
+                TagEnd::Emphasis
+                | TagEnd::Strong
+                | TagEnd::Strikethrough
+                | TagEnd::Link
+                | TagEnd::Image,
+            )
+            | Event::Start(_)
+            | Event::TaskListMarker(_) => {}
+            Event::End(_) | Event::SoftBreak | Event::HardBreak | Event::Rule => words.push(' '),
+        }
+        if words.len() > 4 * chars_max {
+            break;
+        }
+    }
+    let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(chars_max) {
+        None => line,
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stay_and_marks_go() {
+        let text = "# Better *words*\n\n- [x] a `co*de`\n- b [link](x.md)\n\nx\ny ~~z~~ **_w_**";
+        assert_eq!(plain(text, 99), "Better words a co*de b link x y z w");
+        assert_eq!(plain("<b>x</b> & <i>\n", 99), "<b>x</b> & <i>");
+        assert_eq!(plain("one two three", 8), "one two…");
+        assert_eq!(plain(&"ü ".repeat(100_000), 3), "ü ü…");
+        assert_eq!(plain("", 9), "");
+    }
+}

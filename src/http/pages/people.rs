@@ -1,0 +1,78 @@
+//! The people of the site, as an admin changes them in the settings.
+
+use serde::Deserialize;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::Result;
+use crate::flows::Site;
+use crate::flows::people::{self, People, PersonRequest};
+use crate::http::pages::form;
+use crate::http::{Call, any_of, post};
+use crate::people::Person;
+
+const BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewPerson {
+    name: String,
+    /// What others see; the name if it is left empty.
+    #[serde(default)]
+    display_name: String,
+    role: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewRole {
+    role: String,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        post("/settings/people", site, add),
+        post("/settings/people/{name}/disable", site, disable),
+        post("/settings/people/{name}/enable", site, enable),
+        post("/settings/people/{name}/role", site, set_role),
+    ])
+}
+
+/// Returns the handles of these stories.
+pub(super) fn works(site: &Site) -> People {
+    let lanes = site.queue.capacities();
+    People { store: site.store.clone(), ids: site.ids.clone(), lanes }
+}
+
+async fn add(site: Site, mut call: Call) -> Result<Response> {
+    let caller = call.caller()?;
+    let NewPerson { name, display_name, role } = call.form(BODY_BYTES_MAX).await?;
+    let name = name.trim().to_owned();
+    let typed = Some(name.clone());
+    let display_name = form::optional(&display_name);
+    let request = PersonRequest { name, display_name, email: None, role };
+    answer(people::add(&works(&site), &caller, request).await, typed)
+}
+
+async fn disable(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let (caller, name) = (call.caller()?, call.text_param("name")?);
+    answer(people::disable(&works(&site), &caller, name).await, None)
+}
+
+async fn enable(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let (caller, name) = (call.caller()?, call.text_param("name")?);
+    answer(people::enable(&works(&site), &caller, name).await, None)
+}
+
+async fn set_role(site: Site, mut call: Call) -> Result<Response> {
+    let NewRole { role } = call.form(BODY_BYTES_MAX).await?;
+    let (caller, name) = (call.caller()?, call.text_param("name")?);
+    answer(people::set_role(&works(&site), &caller, name, &role).await, None)
+}
+
+fn answer(done: Result<Person>, typed: Option<String>) -> Result<Response> {
+    let at = || "/settings#people".to_owned();
+    form::answer(done, |_| at(), at(), typed)
+}

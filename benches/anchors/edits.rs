@@ -11,7 +11,25 @@ pub(crate) struct Case {
     pub(crate) old: String,
     pub(crate) new: String,
     pub(crate) span: Range<usize>,
-    pub(crate) truth: Option<Range<usize>>,
+    pub(crate) truth: Option<Truth>,
+}
+
+/// Where words are: from somewhere in what `outer` has more than `inner` to somewhere there.
+#[derive(Clone, Debug)]
+pub(crate) struct Truth {
+    /// What certainly belongs to them.
+    pub(crate) inner: Range<usize>,
+    /// With what stands in place of words that were replaced at the ends; the same where all is
+    /// certain.
+    pub(crate) outer: Range<usize>,
+}
+
+impl Truth {
+    /// Returns the range of all that are true that is nearest to another.
+    pub(crate) fn nearest(&self, to: &Range<usize>) -> Range<usize> {
+        to.start.clamp(self.outer.start, self.inner.start)
+            ..to.end.clamp(self.inner.end, self.outer.end)
+    }
 }
 
 /// A class of edits: its name, and what it does to a text around a block.
@@ -74,6 +92,7 @@ impl Corpus {
         let mut desk = Desk { corpus: self, new: old.clone(), old, block: 0, span: 0..0, dice };
         (class.edit)(&mut desk)?;
         let truth = desk.new.truth(&desk.span);
+        let truth = truth.map(|it| Truth { outer: it.clone(), inner: it });
         let (old, new) = (desk.old.text(), desk.new.text());
         Some(Case { span: desk.span, truth, old, new })
     }

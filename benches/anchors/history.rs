@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use imara_diff::{Algorithm, Diff, InternedInput};
 
 use crate::dice::Dice;
-use crate::edits::Case;
+use crate::edits::{Case, Truth};
 use crate::hypothesis::similarity;
 
 /// Largest text that is taken, in bytes.
@@ -146,26 +146,29 @@ pub(crate) enum Life {
 
 impl History {
     /// Draws a span of a version and looks for it `gap` versions later. None if what became of it
-    /// cannot be said: too little of it is left, or something like it has come elsewhere.
+    /// cannot be said: too little of it is left, only words that may be there by chance, or
+    /// something like it has come elsewhere.
     pub(crate) fn case(&self, gap: usize, dice: &mut Dice) -> Option<(Life, Case)> {
         let last = self.versions.len().checked_sub(gap + 1)?;
         let from = dice.below(last + 1);
         let versions = &self.versions[from..=from + gap];
         let (old, new) = (versions.first()?, versions.last()?);
-        let words = tokens(old);
-        let words: Vec<&Range<usize>> =
-            words.iter().filter(|it| is_word(&old[(*it).clone()])).collect();
+        let tokens = tokens(old);
+        let words: Vec<usize> =
+            (0..tokens.len()).filter(|it| is_word(&old[tokens[*it].clone()])).collect();
         let count = (3 + dice.below(59)).min(words.len());
         if count < 3 {
             return None;
         }
         let first = dice.below(words.len() - count + 1);
-        let span = words[first].start..words[first + count - 1].end;
-        let (kept, truth) = follow(versions, &span)?;
-        let (life, truth) = if kept >= 0.5 {
-            let is_same = new[truth.clone()?] == old[span.clone()];
-            (if is_same { Life::Same } else { Life::Changed }, truth)
-        } else if kept <= 0.1 {
+        let words = &words[first..first + count];
+        let span = tokens[words[0]].start..tokens[words[count - 1]].end;
+        let fate = Fate::of(versions, words)?;
+        let (life, truth) = if fate.kept >= 0.5 {
+            let truth = fate.truth?;
+            let is_same = new[truth.inner.clone()] == old[span.clone()];
+            (if is_same { Life::Same } else { Life::Changed }, Some(truth))
+        } else if fate.kept <= 0.1 {
             let quote = &old.as_bytes()[span.clone()];
             if similarity(new.as_bytes(), quote) >= 0.6 {
                 return None;
@@ -178,11 +181,77 @@ impl History {
     }
 }
 
+/// What became of some words.
+struct Fate {
+    /// Which share of them is left, by bytes.
+    kept: f64,
+    truth: Option<Truth>,
+}
+
+impl Fate {
+    /// Follows the consecutive words `words` (as numbers of tokens) through all versions.
+    fn of(versions: &[String], words: &[usize]) -> Option<Fate> {
+        let mut text = versions.first()?;
+        let olds = tokens(text);
+        let mut present = olds.clone();
+        // Of each token of the first version, which one of the present version it is.
+        let mut places: Vec<Option<usize>> = (0..olds.len()).map(Some).collect();
+        for next in &versions[1..] {
+            let after = tokens(next);
+            let map = partners(text, &present, next, &after);
+            places.iter_mut().for_each(|it| *it = it.and_then(|it| map[it]));
+            (text, present) = (next, after);
+        }
+        let bytes =
+            |of: &mut dyn Iterator<Item = &usize>| -> usize { of.map(|it| olds[*it].len()).sum() };
+        let left = bytes(&mut words.iter().filter(|it| places[**it].is_some()));
+        #[allow(clippy::cast_precision_loss, reason = "both are lengths of texts")]
+        let kept = left as f64 / bytes(&mut words.iter()).max(1) as f64;
+        // A word by itself may be there by chance: it counts with the one before or after it.
+        let numbers = word_numbers(text, &present);
+        let at = |place: usize| Some((places[words[place]]?, numbers[places[words[place]]?]));
+        let is_pair = |left: usize, right: usize| {
+            let both = at(left).zip(at(right));
+            both.is_some_and(|(left, right)| left.1 + 1 == right.1)
+        };
+        let is_sure = |it: &usize| {
+            (*it > 0 && is_pair(it - 1, *it)) || (it + 1 < words.len() && is_pair(*it, it + 1))
+        };
+        let sure: Vec<usize> = (0..words.len()).filter(is_sure).collect();
+        let truth = sure.first().zip(sure.last()).and_then(|(first, last)| {
+            let inner = present[at(*first)?.0].start..present[at(*last)?.0].end;
+            let lost = [&words[..*first], &words[last + 1..]].map(|it| bytes(&mut it.iter()));
+            let outside = |tokens: &mut dyn Iterator<Item = usize>| {
+                tokens.filter_map(|it| places[it]).next().map(|it| present[it].clone())
+            };
+            let before = outside(&mut (0..words[0]).rev()).map_or(0, |it| it.end);
+            let after = outside(&mut (words[words.len() - 1] + 1..olds.len()));
+            let after = after.map_or(text.len(), |it| it.start);
+            // What stands in place of lost words may belong to the rest of them, or not.
+            let start = inner.start - 2 * lost[0].min(inner.start / 2);
+            let end = inner.end + 2 * lost[1];
+            let start = start.max(before).min(inner.start);
+            Some(Truth { outer: start..end.min(after).max(inner.end), inner })
+        });
+        Some(Fate { kept, truth })
+    }
+}
+
 fn is_word(token: &str) -> bool {
     token.chars().next().is_some_and(char::is_alphanumeric)
 }
 
-/// Splits a text into words, runs of white space and other characters.
+/// Returns of each token how many words there are up to it.
+fn word_numbers(text: &str, tokens: &[Range<usize>]) -> Vec<usize> {
+    let mut count = 0;
+    let number = |it: &Range<usize>| {
+        count += usize::from(is_word(&text[it.clone()]));
+        count
+    };
+    tokens.iter().map(number).collect()
+}
+
+/// Splits a text into words, runs of white space and other characters. A line ends a run.
 fn tokens(text: &str) -> Vec<Range<usize>> {
     let sort = |c: char| u8::from(c.is_alphanumeric()) + 2 * u8::from(c.is_whitespace());
     let mut tokens: Vec<Range<usize>> = Vec::new();
@@ -193,65 +262,95 @@ fn tokens(text: &str) -> Vec<Range<usize>> {
             Some(token) if last == Some(sort(c)) && sort(c) != 0 => token.end = end,
             _ => tokens.push(at..end),
         }
-        last = Some(sort(c));
+        last = (c != '\n').then(|| sort(c));
     }
     tokens
 }
 
-/// Follows the words of a span through all versions. Returns which share of them is left, by
-/// bytes, and the hull of what is left.
-fn follow(versions: &[String], span: &Range<usize>) -> Option<(f64, Option<Range<usize>>)> {
-    let mut text = versions.first()?;
-    let all = tokens(text);
-    let inside = |it: &Range<usize>| span.start <= it.start && it.end <= span.end;
-    let mut alive: Vec<usize> = (0..all.len())
-        .filter(|it| inside(&all[*it]) && !text[all[*it].clone()].trim().is_empty())
-        .collect();
-    let weight = |text: &str, tokens: &[Range<usize>], of: &[usize]| -> usize {
-        of.iter().map(|it| text[tokens[*it].clone()].len()).sum()
-    };
-    let whole = weight(text, &all, &alive);
-    let mut present = all;
-    for next in &versions[1..] {
-        let after = tokens(next);
-        let map = partners(text, &present, next, &after);
-        alive = alive.iter().filter_map(|it| map[*it]).collect();
-        (text, present) = (next, after);
-    }
-    let left = weight(text, &present, &alive);
-    #[allow(clippy::cast_precision_loss, reason = "both are lengths of texts")]
-    let kept = left as f64 / whole.max(1) as f64;
-    let hull = alive.first().zip(alive.last());
-    Some((kept, hull.map(|(a, b)| present[*a].start..present[*b].end)))
-}
-
-/// Returns which token of the new text each token of the old one is, by Myers' comparison: another
-/// one than the program uses.
+/// Returns which token of the new text each token of the old one is, as a person compares two
+/// texts: line by line, and in lines that were changed word by word. By Myers' comparison: another
+/// one than the program uses, which compares words of whole texts.
 fn partners(
     old: &str,
     olds: &[Range<usize>],
     new: &str,
     news: &[Range<usize>],
 ) -> Vec<Option<usize>> {
-    let key = |text: &str, it: &Range<usize>| {
-        let token = &text[it.clone()];
+    let mut map = vec![None; olds.len()];
+    let (old_lines, new_lines) = (lines(old, olds), lines(new, news));
+    let line = |text: &'_ str, tokens: &[Range<usize>], it: &Range<usize>| {
+        text[tokens[it.start].start..tokens[it.end - 1].end].trim().to_owned()
+    };
+    let all_old = old_lines.iter().map(|it| line(old, olds, it));
+    let all_new = new_lines.iter().map(|it| line(new, news, it));
+    for (before, after, is_kept) in compared(all_old, all_new) {
+        let tokens = |lines: &[Range<usize>], it: &Range<usize>| match lines.get(it.clone()) {
+            Some([first, .., last]) => first.start..last.end,
+            Some([only]) => only.clone(),
+            _ => 0..0,
+        };
+        if is_kept {
+            // Equal lines may have other white space around them.
+            for (old_line, new_line) in old_lines[before].iter().zip(&new_lines[after]) {
+                join(&mut map, (old, olds, old_line.clone()), (new, news, new_line.clone()));
+            }
+        } else {
+            let (before, after) = (tokens(&old_lines, &before), tokens(&new_lines, &after));
+            join(&mut map, (old, olds, before), (new, news, after));
+        }
+    }
+    map
+}
+
+type Side<'a> = (&'a str, &'a [Range<usize>], Range<usize>);
+
+/// Joins the equal words of a part of each text.
+fn join(map: &mut [Option<usize>], old: Side<'_>, new: Side<'_>) {
+    let key = |(text, tokens, _): &Side<'_>, it: usize| {
+        let token = &text[tokens[it].clone()];
         if token.trim().is_empty() { " ".to_owned() } else { token.to_owned() }
     };
-    let mut input: InternedInput<String> = InternedInput::default();
-    input.update_before(olds.iter().map(|it| key(old, it)));
-    input.update_after(news.iter().map(|it| key(new, it)));
-    let diff = Diff::compute(Algorithm::Myers, &input);
-    let mut map = vec![None; olds.len()];
-    let (mut from_old, mut from_new) = (0, 0);
-    let mut keep = |old: Range<usize>, new: usize| {
-        for (step, place) in old.enumerate() {
-            map[place] = Some(new + step);
+    let olds = old.2.clone().map(|it| key(&old, it));
+    let news = new.2.clone().map(|it| key(&new, it));
+    for (before, after, is_kept) in compared(olds, news) {
+        for (from, to) in before.zip(after).filter(|_| is_kept) {
+            map[old.2.start + from] = Some(new.2.start + to);
         }
-    };
-    for hunk in diff.hunks() {
-        keep(from_old..hunk.before.start as usize, from_new);
-        (from_old, from_new) = (hunk.before.end as usize, hunk.after.end as usize);
     }
-    keep(from_old..olds.len(), from_new);
-    map
+}
+
+/// Returns the lines of a text, as numbers of its tokens.
+fn lines(text: &str, tokens: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut lines = Vec::new();
+    let mut start = 0;
+    for (place, token) in tokens.iter().enumerate() {
+        if text[token.clone()].ends_with('\n') || place + 1 == tokens.len() {
+            lines.push(start..place + 1);
+            start = place + 1;
+        }
+    }
+    lines
+}
+
+/// Compares two rows of things; returns what was kept and what was changed, in order.
+fn compared(
+    old: impl Iterator<Item = String>,
+    new: impl Iterator<Item = String>,
+) -> Vec<(Range<usize>, Range<usize>, bool)> {
+    let mut input: InternedInput<String> = InternedInput::default();
+    input.update_before(old);
+    input.update_after(new);
+    let (all_old, all_new) = (input.before.len(), input.after.len());
+    let diff = Diff::compute(Algorithm::Myers, &input);
+    let (mut parts, mut from_old, mut from_new) = (Vec::new(), 0, 0);
+    for hunk in diff.hunks() {
+        let (before, after) = (hunk.before, hunk.after);
+        let (before, after) =
+            (before.start as usize..before.end as usize, after.start as usize..after.end as usize);
+        parts.push((from_old..before.start, from_new..after.start, true));
+        (from_old, from_new) = (before.end, after.end);
+        parts.push((before, after, false));
+    }
+    parts.push((from_old..all_old, from_new..all_new, true));
+    parts
 }

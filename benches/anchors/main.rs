@@ -10,10 +10,11 @@ mod place;
 mod score;
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use wiki_browser::documents::anchor::{PairMap, PlacementState, place};
+use wiki_browser::documents::anchor::{PairMap, Placed, PlacementState, place};
 
 use crate::dice::Dice;
 use crate::edits::{CLASSES, Case, Corpus};
@@ -112,15 +113,23 @@ fn drawn(histories: &[History], gap: usize, life: Life, dice: &mut Dice) -> Opti
 }
 
 fn heading() {
-    let groups = format!("{:>6} {:>6} {:>6}", "theirs", "", "");
-    let ours = format!("{:>6} {:>6} {:>6} {:>6}", "ours", "", "", "");
-    println!("{:38} {:>5} | {groups} | {ours} | {:>6} {:>6} | ms", "", "", "review", "");
-    let theirs = format!("{:>6} {:>6} {:>6}", "right", "wrong", "lost");
-    let times = format!("{:>6} {:>6} {:>6}", "p50", "p95", "max");
-    let review = format!("{:>6} {:>6}", "right", "wrong");
+    let names = |words: &[&str]| -> String {
+        words.iter().map(|it| format!("{it:>6}")).collect::<Vec<_>>().join(" ")
+    };
+    let theirs = ["right", "wrong", "lost", "false", "cost"];
+    let ours = ["right", "wrong", "lost", "false", "border", "cost"];
     println!(
-        "{:38} {:>5} | {theirs} | {theirs} {:>6} | {review} | {times}",
-        "class", "cases", "border"
+        "{:38} {:>5} | {:34} | {:41} | {:13} | {}",
+        "class", "cases", "of the Hypothesis client, %", "ours, %", "review, %", "ours, ms"
+    );
+    println!(
+        "{:38} {:>5} | {} | {} | {} | {}",
+        "",
+        "",
+        names(&theirs),
+        names(&ours),
+        names(&["right", "wrong"]),
+        names(&["p50", "p95", "max"])
     );
 }
 
@@ -145,27 +154,45 @@ fn row(name: &str, cases: Vec<Case>, wanted: &Wanted) {
         ours.count(&answer, case.truth.as_ref(), time);
         let is_shown = wanted.show.as_ref().is_some_and(|it| name.contains(it.as_str()));
         if is_shown && ours.right == before.right {
-            let new = |range: &Option<_>| range.clone().map(|it| &case.new[it]);
-            let (wrong, lost) = (ours.wrong - before.wrong, ours.lost - before.lost);
-            println!("--- {:?} {} wrong:{wrong} lost:{lost}", placed.state, placed.method);
-            println!(" old: {:?}", &case.old[case.span.clone()]);
-            println!(" truth: {:?}\n found: {:?}", new(&case.truth), new(&placed.range));
+            let fault = match (ours.wrong > before.wrong, ours.lost > before.lost) {
+                (true, _) => "wrong",
+                (_, true) => "lost",
+                _ => "false",
+            };
+            show(fault, case, &placed);
         }
     }
     let all = cases.len();
+    if all == 0 {
+        println!("{name:38} {all:>5} | no such case could be drawn");
+        return;
+    }
     #[allow(clippy::cast_precision_loss, reason = "counts of cases")]
-    let percent = |count: usize| 100.0 * count as f64 / all.max(1) as f64;
+    let percent = |count: usize| 100.0 * count as f64 / all as f64;
     let shares = |counts: &[usize]| -> String {
         let shown: Vec<String> = counts.iter().map(|it| format!("{:>6.1}", percent(*it))).collect();
         shown.join(" ")
     };
+    let of = |score: &Score, more: &[usize]| {
+        let first = [score.right, score.wrong, score.lost, score.false_anchored];
+        shares(&[&first, more].concat())
+    };
     println!(
         "{name:38} {all:>5} | {} | {} | {} | {:>6.2} {:>6.2} {:>6.2}",
-        shares(&[theirs.right, theirs.wrong, theirs.lost]),
-        shares(&[ours.right, ours.wrong, ours.lost, ours.boundary]),
+        of(&theirs, &[theirs.cost()]),
+        of(&ours, &[ours.boundary, ours.cost()]),
         shares(&[ours.review_right, ours.review_wrong]),
         ours.time(0.5),
         ours.time(0.95),
         ours.time(1.0),
     );
+}
+
+/// Prints a case that was not right.
+fn show(fault: &str, case: &Case, placed: &Placed) {
+    let new = |range: &Option<Range<usize>>| range.clone().map(|it| &case.new[it]);
+    let truth = case.truth.as_ref().map(|it| it.inner.clone());
+    println!("--- {fault}: {:?} {}", placed.state, placed.method);
+    println!(" old: {:?}", &case.old[case.span.clone()]);
+    println!(" truth: {:?}\n found: {:?}", new(&truth), new(&placed.range));
 }

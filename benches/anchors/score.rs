@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::edits::Truth;
+
 /// What an algorithm answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
@@ -21,12 +23,12 @@ pub(crate) struct Score {
     pub(crate) dead: usize,
     /// Placed over at least half of the truth and little else, or rightly not placed.
     pub(crate) right: usize,
-    /// Placed elsewhere, or placed although the words are gone.
+    /// Placed elsewhere although the words are there.
     pub(crate) wrong: usize,
-    /// Of the wrong ones, those whose words are gone.
-    pub(crate) false_anchored: usize,
     /// Not placed although the words are there.
     pub(crate) lost: usize,
+    /// Placed although the words are gone.
+    pub(crate) false_anchored: usize,
     /// Right to the byte.
     pub(crate) boundary: usize,
     /// Marked for review and right; these count as lost in the sums above.
@@ -39,14 +41,18 @@ pub(crate) struct Score {
 
 impl Score {
     /// Counts one case.
-    pub(crate) fn count(&mut self, answer: &Answer, truth: Option<&Range<usize>>, time: Duration) {
+    pub(crate) fn count(&mut self, answer: &Answer, truth: Option<&Truth>, time: Duration) {
         self.times.push(time);
         if truth.is_some() {
             self.alive += 1
         } else {
             self.dead += 1
         }
-        let is_right = match (&answer.range, truth) {
+        let truth = truth
+            .zip(answer.range.as_ref())
+            .map(|(it, found)| it.nearest(found))
+            .or(truth.map(|it| it.inner.clone()));
+        let is_right = match (&answer.range, &truth) {
             (Some(found), Some(truth)) => covers(found, truth),
             (None, None) => true,
             _ => false,
@@ -67,14 +73,18 @@ impl Score {
         match (is_right, &answer.range) {
             (true, found) => {
                 self.right += 1;
-                self.boundary += usize::from(found.as_ref() == truth);
+                self.boundary += usize::from(*found == truth);
             }
             (false, None) => self.lost += 1,
-            (false, Some(_)) => {
-                self.wrong += 1;
-                self.false_anchored += usize::from(truth.is_none());
-            }
+            (false, Some(_)) if truth.is_none() => self.false_anchored += 1,
+            (false, Some(_)) => self.wrong += 1,
         }
+    }
+
+    /// Returns what its faults cost: one for each that was lost, ten for each placement that is
+    /// wrong, be it elsewhere or of words that are gone.
+    pub(crate) fn cost(&self) -> usize {
+        self.lost + 10 * (self.wrong + self.false_anchored)
     }
 
     /// Returns a time at a share of the sorted times, in milliseconds.

@@ -37,6 +37,8 @@ pub enum EventKind {
     SourceChanged,
     /// So many Sources have other versions that they are not told one by one.
     SourcesChanged,
+    /// A Source was renamed, and its Topics with it.
+    SourceRenamed,
     /// Another generation of the script is in force.
     ConfigReloaded,
     /// A function of the script failed, or what it asked for was refused.
@@ -53,7 +55,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 20] = [
+    pub const ALL: [EventKind; 21] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -68,6 +70,7 @@ impl EventKind {
         EventKind::ChangesDecided,
         EventKind::SourceChanged,
         EventKind::SourcesChanged,
+        EventKind::SourceRenamed,
         EventKind::ConfigReloaded,
         EventKind::ScriptFailed,
         EventKind::ScheduleFired,
@@ -93,6 +96,7 @@ impl EventKind {
             EventKind::ChangesDecided => "changes_decided",
             EventKind::SourceChanged => "source_changed",
             EventKind::SourcesChanged => "sources_changed",
+            EventKind::SourceRenamed => "source_renamed",
             EventKind::ConfigReloaded => "config_reloaded",
             EventKind::ScriptFailed => "script_failed",
             EventKind::ScheduleFired => "schedule_fired",
@@ -128,6 +132,7 @@ impl EventKind {
             EventKind::ChangesDecided => &["id", "changes"],
             EventKind::SourceChanged => &["path", "blob", "commit", "branch", "proposal_id"],
             EventKind::SourcesChanged => &["count", "commit", "branch"],
+            EventKind::SourceRenamed => &["path", "from", "commit", "branch", "topics"],
             EventKind::ConfigReloaded => {
                 &["generation", "digest", "changes", "needs_restart", "removed_kinds"]
             }

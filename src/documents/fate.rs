@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::base::{Actor, BlobId, TopicId};
-use crate::documents::anchor::{self, Anchor, PairMap, Placed};
+use crate::documents::anchor::{self, Anchor, PairMap, Placed, PlacementState};
 use crate::documents::placement::Placement;
 use crate::documents::topic::Topic;
 
@@ -54,7 +54,10 @@ pub fn fates(
     for (fate, anchor) in &mut fates {
         let (Some(anchor), Some(before)) = (anchor, &fate.before) else { continue };
         let after = match before.range() {
-            Some(_) => placed.next().unwrap_or_else(Placed::orphaned),
+            Some(_) => {
+                let found = placed.next().unwrap_or_else(Placed::orphaned);
+                if before.state == PlacementState::Rewritten { found.in_doubt() } else { found }
+            }
             None => by_quote(anchor, proposed.text),
         };
         fate.after = Some(decided(proposed.blob, &after));

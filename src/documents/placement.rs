@@ -74,6 +74,8 @@ pub struct Baseline {
     pub prefix: String,
     /// What stood after them.
     pub suffix: String,
+    /// Whether a person has to look at that place.
+    pub is_doubted: bool,
 }
 
 /// A span of an old text that is to be placed in a new one.
@@ -153,7 +155,8 @@ const BASELINES: &str = "
     SELECT topics.id AS topic_id, anchors.quote, anchors.prefix, anchors.suffix,
            COALESCE(latest.blob, anchors.origin_blob) AS blob,
            COALESCE(latest.start, anchors.origin_start) AS start,
-           COALESCE(latest.end, anchors.origin_end) AS end
+           COALESCE(latest.end, anchors.origin_end) AS end,
+           COALESCE(latest.state = 'rewritten', 0) AS is_doubted
     FROM topics
     JOIN anchors ON anchors.topic_id = topics.id
     LEFT JOIN placements AS latest ON latest.topic_id = topics.id AND latest.blob = (
@@ -169,6 +172,16 @@ const BASELINES: &str = "
         ORDER BY decided_ms DESC, blob LIMIT 1)
     WHERE topics.source_path = :source AND topics.status = 'open'
     ORDER BY topics.id";
+const CERTAIN: &str = "
+    SELECT blob, state, start, end, confidence, method, decided_by, is_working
+    FROM placements WHERE topic_id = :topic AND start IS NOT NULL AND is_working = 0
+        AND state IN ('exact', 'shifted', 'edited', 'moved')
+        AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
+                         WHERE merely.proposed_sha = placements.blob
+                               AND merely.created_ms = placements.decided_ms)
+             OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
+                        WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))
+    ORDER BY decided_ms DESC, blob LIMIT 1";
 const SOURCES: &str = "
     SELECT DISTINCT topics.source_path FROM topics
     JOIN anchors ON anchors.topic_id = topics.id
@@ -191,6 +204,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("placement::latest", LATEST),
     ("placement::history", HISTORY),
     ("placement::baselines", BASELINES),
+    ("placement::certain", CERTAIN),
     ("placement::sources", SOURCES),
     ("placement::touched", TOUCHED),
 ];
@@ -336,9 +350,19 @@ pub fn baselines(connection: &Connection, source: &SourcePath) -> Result<Vec<Bas
             quote: row.get("quote")?,
             prefix: row.get("prefix")?,
             suffix: row.get("suffix")?,
+            is_doubted: row.get("is_doubted")?,
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the last place of a Topic, in a committed text, at which nobody has to look.
+///
+/// # Errors
+/// As any read.
+pub fn certain(connection: &Connection, topic: &TopicId) -> Result<Option<Placement>> {
+    let mut statement = connection.prepare_cached(CERTAIN)?;
+    Ok(statement.query_row(named_params! {":topic": topic}, from_row).optional()?)
 }
 
 /// Returns whether the words of two Topics overlapped in any version in which both had a place.
@@ -406,87 +430,4 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Placement> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::documents::fixture::{Fixture, TEXT, blob, source};
-    use crate::documents::topic;
-
-    fn placed(state: PlacementState, range: Option<Range<usize>>) -> Placed {
-        Placed { state, range, confidence: 0.75, method: "diff" }
-    }
-
-    #[test]
-    fn the_baseline_is_the_latest_place() {
-        let mut fixture = Fixture::new();
-        let topic = fixture.topic("a.md", "rain stops");
-        fixture.topic("a.md", "");
-        fixture.topic("b.md", "steel");
-        let origin = topic.anchor.clone().unwrap().origin;
-        let baseline = |fixture: &Fixture| {
-            let all = baselines(&fixture.connection, &source("a.md")).unwrap();
-            assert_eq!(all.len(), 1, "global topics and other sources have no part in it");
-            (all[0].blob.clone(), all[0].start, all[0].end)
-        };
-        assert_eq!(baseline(&fixture), (blob('a'), origin.start, origin.end));
-        for (digit, state, range) in [
-            ('b', PlacementState::Shifted, Some(4..9)),
-            ('c', PlacementState::Orphaned, None),
-            ('d', PlacementState::Ambiguous, Some(1..2)),
-        ] {
-            let placed = placed(state, range);
-            fixture
-                .write(|tx, _| put(tx, &topic.id, &blob(digit), &placed, &Actor::System))
-                .unwrap();
-            assert_eq!(baseline(&fixture), (blob('b'), 4, 9));
-        }
-        // The same version again replaces what was decided for it.
-        let again = placed(PlacementState::Edited, Some(5..9));
-        fixture.write(|tx, _| put(tx, &topic.id, &blob('c'), &again, &Actor::System)).unwrap();
-        assert_eq!(baseline(&fixture), (blob('c'), 5, 9));
-        let found = find(&fixture.connection, &topic.id, &blob('c')).unwrap().unwrap();
-        assert_eq!(found.range(), Some(5..9));
-        let states: Vec<_> = history(&fixture.connection, &topic.id)
-            .unwrap()
-            .into_iter()
-            .map(|it| it.state.as_str())
-            .collect();
-        assert_eq!(states, ["edited", "ambiguous", "shifted", "exact"]);
-    }
-
-    #[test]
-    fn a_new_baseline_leaves_the_origin() {
-        let mut fixture = Fixture::new();
-        let made = fixture.topic("a.md", "rain stops");
-        let text = TEXT.replace("rain stops", "snow stops").replace("Risks", "Dangers");
-        let start = text.find("snow").unwrap();
-        fixture
-            .write(|tx, _| {
-                let words = anchor::describe(&text, &blob('b'), start..start + 10)?;
-                anchor::row::rebase(tx, &made.id, &words)
-            })
-            .unwrap();
-        let anchor = topic::find(&fixture.connection, &made.id, None).unwrap().anchor.unwrap();
-        assert_eq!(anchor.quote, "snow stops");
-        assert_eq!(anchor.heading_path, ["Plan", "Dangers"]);
-        assert_eq!(Some(anchor.origin), made.anchor.map(|it| it.origin));
-        let moved = fixture.connection.execute("UPDATE anchors SET origin_start = 0", []);
-        assert!(moved.unwrap_err().to_string().contains("never changes"));
-    }
-
-    #[test]
-    fn topics_of_one_version_are_placed_together() {
-        let mut fixture = Fixture::new();
-        let one = fixture.topic("a.md", "rain stops").id;
-        let two = fixture.topic("a.md", "the bridge").id;
-        let all = baselines(&fixture.connection, &source("a.md")).unwrap();
-        assert!(all.iter().all(|it| it.blob == blob('a')));
-        let origin =
-            |it: &Baseline| TopicOrigin { id: it.topic_id.clone(), span: it.start..it.end };
-        let group: Vec<TopicOrigin> = all.iter().map(origin).collect();
-        let new = TEXT.replace("- rain stops the work\n", "").replace("# Plan", "# The Plan");
-        let found = place_all(&group, TEXT, &new);
-        assert_eq!(found[0], (one, Placed::orphaned()));
-        assert_eq!((&found[1].0, found[1].1.state), (&two, PlacementState::Shifted));
-        assert!(place_all(&[], TEXT, &new).is_empty());
-    }
-}
+mod tests;

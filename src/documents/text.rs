@@ -18,6 +18,9 @@ const ROOM: &str = "
 const FIND: &str = "SELECT text FROM source_texts WHERE source_path = :source AND blob = :blob";
 const BLOBS: &str = "SELECT blob FROM source_texts WHERE source_path = :source ORDER BY blob";
 const DROP: &str = "DELETE FROM source_texts WHERE source_path = :source AND blob = :blob";
+const RENAME: &str = "
+    UPDATE OR IGNORE source_texts SET source_path = :to WHERE source_path = :from";
+const DROP_ALL: &str = "DELETE FROM source_texts WHERE source_path = :source";
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
@@ -26,6 +29,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("text::find", FIND),
     ("text::blobs", BLOBS),
     ("text::drop", DROP),
+    ("text::rename", RENAME),
+    ("text::drop_all", DROP_ALL),
 ];
 
 /// Keeps the text of a version from which a Topic is placed.
@@ -93,6 +98,21 @@ pub fn prune(tx: &Tx<'_>, source: &SourcePath) -> Result<usize> {
         dropped += tx.prepare_cached(DROP)?.execute(params)?;
     }
     Ok(dropped)
+}
+
+/// Takes the texts of a Source that was renamed along to its new name. One version has one text,
+/// whatever it is called.
+///
+/// # Errors
+/// As any write.
+pub(in crate::documents) fn rename_source(
+    tx: &Tx<'_>,
+    from: &SourcePath,
+    to: &SourcePath,
+) -> Result<()> {
+    tx.prepare_cached(RENAME)?.execute(named_params! {":from": from, ":to": to})?;
+    tx.prepare_cached(DROP_ALL)?.execute(named_params! {":source": from})?;
+    Ok(())
 }
 
 #[cfg(test)]

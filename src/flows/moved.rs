@@ -47,7 +47,7 @@ pub async fn sources_moved(works: &Works, paths: &[SourcePath]) -> Result<Vec<Fo
     Ok(followed)
 }
 
-/// The same for one Source.
+/// The same for one Source, also of proposals for the name that it had before it was renamed.
 ///
 /// # Errors
 /// As [`sources_moved`].
@@ -62,7 +62,8 @@ pub async fn source_moved(works: &Works, path: &SourcePath) -> Result<Vec<Follow
     let mut followed = Vec::new();
     let mut text = None;
     for it in waiting {
-        if it.base_source_sha == current {
+        let is_renamed = it.source_path != *path;
+        if it.base_source_sha == current && !is_renamed {
             if it.has_conflict {
                 let id = it.id.clone();
                 works.store.write(move |tx| lineage::clear_conflict(tx, &id)).await?;
@@ -73,7 +74,8 @@ pub async fn source_moved(works: &Works, path: &SourcePath) -> Result<Vec<Follow
         if it.base_source_sha.is_absent() {
             continue;
         }
-        if it.proposed_sha == current || is_known(works, &it, &current).await? {
+        let is_done = it.proposed_sha == current && !is_renamed;
+        if is_done || is_known(works, &it, &current).await? {
             continue;
         }
         let now = match &text {
@@ -83,7 +85,8 @@ pub async fn source_moved(works: &Works, path: &SourcePath) -> Result<Vec<Follow
                 text.insert(read).clone()
             }
         };
-        if let Some(done) = unless_conflict(follow(works, &it, (current.clone(), now)).await)? {
+        if let Some(done) = unless_conflict(follow(works, &it, path, (current.clone(), now)).await)?
+        {
             followed.extend(done);
         }
     }
@@ -112,6 +115,7 @@ fn unless_conflict<T>(outcome: Result<T>) -> Result<Option<T>> {
 
 /// Returns the open proposals for a Source that are a person's to decide now.
 async fn waiting(works: &Works, path: &SourcePath) -> Result<Vec<Proposal>> {
+    let path = path.clone();
     let filter = ProposalFilter {
         status: Some(ProposalStatus::Open),
         source_path: Some(path.clone()),
@@ -124,6 +128,7 @@ async fn waiting(works: &Works, path: &SourcePath) -> Result<Vec<Proposal>> {
             let mut found = proposal::list(c, &filter)?.items;
             // Oldest first: of two that are merged the newer one stays the newer one.
             found.reverse();
+            found.extend(proposal::open_elsewhere(c, &path)?);
             let mut waiting = Vec::new();
             for it in found {
                 let has_ended = match &it.job_id {
@@ -168,6 +173,7 @@ async fn read(works: &Works, blob: &BlobId) -> Result<Option<String>> {
 async fn follow(
     works: &Works,
     proposal: &Proposal,
+    path: &SourcePath,
     current: (BlobId, String),
 ) -> Result<Option<Followed>> {
     let Some(merged) = merged(works, proposal, &current).await? else { return Ok(None) };
@@ -183,14 +189,14 @@ async fn follow(
             ("contained", None)
         }
         Merged::Clean(text) => {
-            ("merged", Some(insert_merged(works, proposal, current, text).await?))
+            ("merged", Some(insert_merged(works, (proposal, path), current, text).await?))
         }
         Merged::Conflicts(conflicts) => {
             mark(works, proposal, current.0, conflicts).await?;
             ("conflict", None)
         }
     };
-    tracing::info!(proposal_id = %proposal.id, "{} has changed: {outcome}", proposal.source_path);
+    tracing::info!(proposal_id = %proposal.id, "{path} has changed: {outcome}");
     Ok(Some(Followed { proposal_id: proposal.id.clone(), outcome, revision_id }))
 }
 
@@ -237,12 +243,12 @@ fn before_merges(
 
 async fn insert_merged(
     works: &Works,
-    was: &Proposal,
+    (was, path): (&Proposal, &SourcePath),
     current: (BlobId, String),
     text: String,
 ) -> Result<ProposalId> {
     let proposed = (works.repo.hash_text(&text).await?, text);
-    let (path, topics) = (&was.source_path, &was.topic_ids);
+    let topics = &was.topic_ids;
     let mut judge = Judge::of(works, path, topics, current.clone(), proposed.clone()).await?;
     judge.carry(works, &was.id).await?;
     let placements = judge.judge().await?.placements;

@@ -20,12 +20,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::base::limit::{CHANGES_TOLD_MAX, WATCHED_FOLDERS_MAX};
-use crate::base::{Actor, Event, EventKind, Result, SourcePath, fault};
+use crate::base::{Actor, ErrorKind, Event, EventKind, Result, SourcePath, fault};
 use crate::documents::seen::{self, Hint, Seen, Sighting, SourceChange};
 use crate::documents::{placement, proposal, topic};
 use crate::flows::place::Held;
 use crate::flows::presence::Presence;
-use crate::flows::{Works, moved, place};
+use crate::flows::{Works, moved, place, renamed};
 use crate::jobs;
 use crate::process::{Noticed, Notices};
 use crate::store::Tx;
@@ -74,8 +74,12 @@ pub fn following() -> Told {
 pub fn placing() -> Told {
     Arc::new(|works, changes| {
         Box::pin(async move {
+            let is_busy = is_busy(&works).await.unwrap_or_else(|cause| {
+                warn!("it cannot be told whether git is at rest: {}", cause.chain());
+                true
+            });
             for change in changes.iter() {
-                if let Err(cause) = place_change(&works, change).await {
+                if let Err(cause) = place_change(&works, change, is_busy).await {
                     let path = &change.path;
                     warn!(source_path = %path, "the topics of {path} are placed when somebody \
                         looks: {}", cause.chain());
@@ -139,11 +143,18 @@ impl Watch {
         if !is_same {
             self.is_behind |= sighting.is_all_new;
             let changes = sighting.changes.clone();
-            self.works.store.write(move |tx| tell(tx, before.as_ref(), &sighting)).await?;
+            let renamed = renamed::find(&self.works, before.as_ref(), &sighting).await;
+            let write = move |tx: &Tx<'_>| {
+                tell(tx, before.as_ref(), &sighting)?;
+                renamed::tell(tx, &renamed, &sighting)
+            };
+            self.works.store.write(write).await?;
             fault::crash_point("change_told");
             self.pass_on(changes).await;
         }
-        if self.is_behind {
+        let is_busy = is_busy(&self.works).await?;
+        self.is_behind |= is_busy;
+        if self.is_behind && !is_busy {
             let left = self.left_over().await?;
             self.pass_on(left).await;
             self.is_behind = false;
@@ -342,7 +353,9 @@ async fn until_wanted(works: &Works, presence: &Presence) {
     }
 }
 
-async fn place_change(works: &Works, change: &SourceChange) -> Result<()> {
+/// While git is in the middle of something (a rebase, a merge, a bisection) what is checked out is
+/// there for a moment: Topics are shown in it, and nothing of it is a baseline.
+async fn place_change(works: &Works, change: &SourceChange, is_busy: bool) -> Result<()> {
     let path = &change.path;
     let begun = Instant::now();
     let asked = path.clone();
@@ -350,17 +363,29 @@ async fn place_change(works: &Works, change: &SourceChange) -> Result<()> {
     if open == 0 || change.blob.is_none() {
         return Ok(());
     }
-    if let (false, Some(blob)) = (change.is_clean, &change.head_blob)
+    if let (false, Some(blob)) = (change.is_clean || is_busy, &change.head_blob)
         && let Some(text) = place::text_of(works, path, blob).await?
     {
-        let version = place::Version { blob: blob.clone(), text, held: Held::Covered };
+        let held = Held::Covered;
+        let version = place::Version { blob: blob.clone(), text, held, is_converted: false };
         place::keep(works, path, version).await?;
     }
     let (blob, text) = works.repo.present(path).await?;
-    let is_committed = change.is_clean && Some(&blob) == change.blob.as_ref();
+    let is_committed = change.is_clean && Some(&blob) == change.blob.as_ref() && !is_busy;
     let held = if is_committed { Held::Committed } else { Held::Working };
-    let count = place::keep(works, path, place::Version { blob, text, held }).await?;
+    let is_converted = is_committed && change.head_blob.as_ref() != Some(&blob);
+    let version = place::Version { blob, text, held, is_converted };
+    let count = place::keep(works, path, version).await?;
     let took = begun.elapsed().as_millis();
     debug!(source_path = %path, "{count} topics of {path} were placed in {took} ms");
     Ok(())
+}
+
+/// Returns whether git is in the middle of something.
+async fn is_busy(works: &Works) -> Result<bool> {
+    match works.repo.refuse_busy().await {
+        Ok(()) => Ok(false),
+        Err(cause) if cause.kind() == ErrorKind::Conflict => Ok(!fault::is_off("busy_baseline")),
+        Err(cause) => Err(cause),
+    }
 }

@@ -8,7 +8,7 @@ use crate::base::limit::{QUOTE_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{Actor, BlobId, Context, Error, ErrorKind, Result, SourcePath, TopicId, fault};
 use crate::documents::anchor::{self, NewAnchor, Portrait};
 use crate::documents::placement::{self, Baseline, TopicOrigin};
-use crate::documents::{Placed, Placement, text};
+use crate::documents::{Placed, Placement, PlacementState, text};
 use crate::flows::Works;
 use crate::store::Tx;
 
@@ -21,6 +21,8 @@ pub struct Version {
     pub text: String,
     /// Where it was seen.
     pub held: Held,
+    /// Whether git has no copy of it, though it is committed: it converts line ends on the way.
+    pub is_converted: bool,
 }
 
 /// Where in the repository a text was seen.
@@ -118,10 +120,11 @@ pub async fn keep(works: &Works, path: &SourcePath, version: Version) -> Result<
         return Ok(0);
     }
     let blob = version.blob.clone();
+    let kept = version.is_converted.then(|| version.text.clone());
     let described = tokio::task::spawn_blocking(move || describe(&mut due, &version).map(|()| due));
     let due = described.await.context(ErrorKind::Internal, || "placing panicked".to_owned())??;
-    let path = path.clone();
-    works.store.write(move |tx| write(tx, &path, &blob, &due)).await
+    let (path, kept) = (path.clone(), kept);
+    works.store.write(move |tx| write(tx, &path, (&blob, kept.as_deref()), &due)).await
 }
 
 /// A placement that is to be written.
@@ -168,7 +171,14 @@ pub(super) fn baseline(portrait: &Portrait<'_>, range: Range<usize>) -> Result<O
     portrait.anchor(range).map(Some)
 }
 
-fn write(tx: &Tx<'_>, path: &SourcePath, blob: &BlobId, due: &[Due]) -> Result<usize> {
+/// Writes down what was found; a text of which git has no copy is kept for as long as a Topic is
+/// placed from it.
+fn write(
+    tx: &Tx<'_>,
+    path: &SourcePath,
+    (blob, kept): (&BlobId, Option<&str>),
+    due: &[Due],
+) -> Result<usize> {
     let now: BTreeMap<TopicId, Baseline> = placement::baselines(tx.connection(), path)?
         .into_iter()
         .map(|it| (it.topic_id.clone(), it))
@@ -190,6 +200,9 @@ fn write(tx: &Tx<'_>, path: &SourcePath, blob: &BlobId, due: &[Due]) -> Result<u
         written += 1;
     }
     if due.iter().any(|it| !it.is_working) {
+        if let Some(text) = kept.filter(|_| !fault::is_off("converted_texts")) {
+            text::put(tx, path, blob, text)?;
+        }
         text::prune(tx, path)?;
     }
     Ok(written)
@@ -220,7 +233,59 @@ async fn find(works: &Works, path: &SourcePath, blob: &BlobId, text: &str) -> Re
     part(works, Found { known, computed }).await
 }
 
+/// A Topic whose place is in doubt is looked for from its last certain place first: its words may
+/// have come back. What is found from the doubtful one stays in doubt.
 async fn compute(
+    works: &Works,
+    path: &SourcePath,
+    unknown: Vec<Baseline>,
+    text: &str,
+) -> Result<Vec<(Baseline, Placed)>> {
+    let certain = from_certain(works, path, &unknown, text).await?;
+    let mut computed = compare(works, path, unknown, text).await?;
+    for (baseline, placed) in computed.iter_mut().filter(|(it, _)| it.is_doubted) {
+        *placed = match certain.get(&baseline.topic_id) {
+            Some(found) => found.clone(),
+            None => std::mem::replace(placed, Placed::orphaned()).in_doubt(),
+        };
+    }
+    Ok(computed)
+}
+
+/// Returns where the words of doubtful Topics certainly are, from their last certain places.
+async fn from_certain(
+    works: &Works,
+    path: &SourcePath,
+    all: &[Baseline],
+    text: &str,
+) -> Result<BTreeMap<TopicId, Placed>> {
+    let doubted: Vec<Baseline> = all.iter().filter(|it| it.is_doubted).cloned().collect();
+    if doubted.is_empty() || fault::is_off("doubt") {
+        return Ok(BTreeMap::new());
+    }
+    let certain = works.store.read(move |c| {
+        let mut found = Vec::new();
+        for it in doubted {
+            let place = placement::certain(c, &it.topic_id)?;
+            let spot = place.and_then(|place| Some((place.range()?, place.blob)));
+            found.extend(spot.map(|(range, blob)| Baseline {
+                blob,
+                start: range.start,
+                end: range.end,
+                // By words alone nothing is certain.
+                quote: String::new(),
+                ..it
+            }));
+        }
+        Ok(found)
+    });
+    let found = compare(works, path, certain.await?, text).await?;
+    let is_certain = |it: &Placed| it.state.is_placed() && it.state != PlacementState::Rewritten;
+    let found = found.into_iter().filter(|(_, placed)| is_certain(placed));
+    Ok(found.map(|(from, placed)| (from.topic_id, placed)).collect())
+}
+
+async fn compare(
     works: &Works,
     path: &SourcePath,
     unknown: Vec<Baseline>,
@@ -241,7 +306,7 @@ async fn compute(
 /// is on record stands, and of the others no two get the same words that never shared any.
 async fn part(works: &Works, found: Found) -> Result<Found> {
     let Some((first, _)) = found.computed.first() else { return Ok(found) };
-    let is_one = found.computed.iter().all(|(it, _)| it.blob == first.blob);
+    let is_one = found.computed.iter().all(|(it, _)| it.blob == first.blob && !it.is_doubted);
     if (is_one && found.known.is_empty()) || fault::is_off("placed_apart") {
         return Ok(found);
     }
@@ -257,7 +322,9 @@ async fn part(works: &Works, found: Found) -> Result<Found> {
             let mut failed = None;
             anchor::part(&mut placed, |left, right| {
                 let (one, other) = (topics[left], topics[right]);
-                if (left >= new && right >= new) || (left < new && one.blob == other.blob) {
+                let is_doubted = one.is_doubted || other.is_doubted;
+                let is_together = left < new && one.blob == other.blob && !is_doubted;
+                if (left >= new && right >= new) || is_together {
                     return true;
                 }
                 placement::have_touched(c, &one.topic_id, &other.topic_id).unwrap_or_else(|cause| {

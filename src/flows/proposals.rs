@@ -164,11 +164,12 @@ pub async fn show(
 ) -> Result<ProposalPage> {
     caller.person()?;
     let mut dossier = dossier(site, id).await?;
-    let path = dossier.proposal.source_path.clone();
     if dossier.proposal.status == ProposalStatus::Open {
-        moved::look_after(site, &path).await;
+        // What the Topic's Source is called now: it may have been renamed.
+        moved::look_after(site, &dossier.topic.source_path).await;
         dossier = self::dossier(site, id).await?;
     }
+    let path = dossier.proposal.source_path.clone();
     let base_sha = &dossier.proposal.base_source_sha;
     let base = site.repo.read_blob(base_sha, SOURCE_BYTES_MAX).await?;
     let base = String::from_utf8(base).map_err(|_| Error::internal("the base is not UTF-8"))?;

@@ -3,7 +3,7 @@
 use askama::Template;
 use hyper::StatusCode;
 
-use crate::http::pages::{Frame, Visible};
+use crate::http::pages::{Frame, Name, Plain, Visible};
 
 /// The page behind a login link: one button.
 #[derive(Template)]

@@ -17,7 +17,7 @@ use tracing::{debug, error};
 use warp::Reply as _;
 use warp::reply::Response;
 
-use crate::base::{Error, ErrorKind, Result, TokenId};
+use crate::base::{Error, ErrorKind, Result, TokenId, fault};
 use crate::http::assets;
 use crate::http::page::{self, ErrorPage, SignInPage};
 use crate::http::pages::{Frame, Look};
@@ -265,7 +265,9 @@ pub(super) fn finish_headers(response: &mut Response) {
         None => OTHER_POLICY,
     };
     let headers = response.headers_mut();
-    put(headers, CONTENT_SECURITY_POLICY, policy);
+    if !fault::is_off("page_policy") {
+        put(headers, CONTENT_SECURITY_POLICY, policy);
+    }
     put(headers, X_CONTENT_TYPE_OPTIONS, "nosniff");
     put(headers, X_FRAME_OPTIONS, "DENY");
     put(headers, REFERRER_POLICY, "same-origin");

@@ -34,8 +34,38 @@ impl Budget {
     /// The budget of loading all files.
     pub(crate) const LOAD: Budget =
         Budget { cpu: Duration::from_millis(500), wall: Duration::from_secs(2) };
+    /// The budget of one test, without what its site does for it.
+    pub(crate) const TEST: Budget =
+        Budget { cpu: Duration::from_secs(1), wall: Duration::from_secs(5) };
     /// How long to wait beyond the budget until the thread is given up.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+}
+
+/// Time within a call that does not count: what others did for it. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Credit(Rc<CreditInner>);
+
+#[derive(Debug, Default)]
+struct CreditInner {
+    cpu: Cell<Duration>,
+    wall: Cell<Duration>,
+    since: Cell<Option<(Instant, Option<Duration>)>>,
+}
+
+impl Credit {
+    /// Begins a time that does not count.
+    pub(crate) fn begin(&self) {
+        self.0.since.set(Some((Instant::now(), thread_cpu())));
+    }
+
+    /// Ends it.
+    pub(crate) fn end(&self) {
+        let Some((at, cpu)) = self.0.since.take() else { return };
+        self.0.wall.set(self.0.wall.get() + at.elapsed());
+        if let (Some(before), Some(after)) = (cpu, thread_cpu()) {
+            self.0.cpu.set(self.0.cpu.get() + after.saturating_sub(before));
+        }
+    }
 }
 
 /// Watches one call.
@@ -50,6 +80,7 @@ struct State {
     cpu_before: Option<Duration>,
     look_at: Cell<Instant>,
     is_abandoned: Arc<AtomicBool>,
+    credit: Credit,
     tripped_at: RefCell<Option<String>>,
 }
 
@@ -60,6 +91,16 @@ impl Meter {
         budget: Budget,
         is_abandoned: &Arc<AtomicBool>,
     ) -> mlua::Result<Meter> {
+        Meter::start_with(lua, budget, is_abandoned, Credit::default())
+    }
+
+    /// Begins to watch a call of which some time does not count.
+    pub(crate) fn start_with(
+        lua: &Lua,
+        budget: Budget,
+        is_abandoned: &Arc<AtomicBool>,
+        credit: Credit,
+    ) -> mlua::Result<Meter> {
         let started = Instant::now();
         let state = Rc::new(State {
             budget,
@@ -67,6 +108,7 @@ impl Meter {
             cpu_before: thread_cpu(),
             look_at: Cell::new(started + budget.cpu),
             is_abandoned: Arc::clone(is_abandoned),
+            credit,
             tripped_at: RefCell::new(None),
         });
         let watched = Rc::clone(&state);
@@ -108,9 +150,11 @@ impl State {
         if now < self.look_at.get() {
             return false;
         }
-        let wall = now.duration_since(self.started);
+        let wall = now.duration_since(self.started).saturating_sub(self.credit.0.wall.get());
         let cpu = match (self.cpu_before, thread_cpu()) {
-            (Some(before), Some(after)) => after.saturating_sub(before),
+            (Some(before), Some(after)) => {
+                after.saturating_sub(before).saturating_sub(self.credit.0.cpu.get())
+            }
             _ => wall,
         };
         if cpu >= self.budget.cpu || wall >= self.budget.wall {

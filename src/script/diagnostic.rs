@@ -17,6 +17,37 @@ const MESSAGE_CHARS_MAX: usize = 1_000;
 /// Longest source line that is shown, in characters.
 const LINE_CHARS_MAX: usize = 160;
 
+/// Codes of findings about what a field holds; all others are about the field.
+const OF_VALUES: [&str; 27] = [
+    "bad-address",
+    "bad-choices",
+    "bad-default",
+    "bad-duration",
+    "bad-from",
+    "bad-glob",
+    "bad-host",
+    "bad-identity",
+    "bad-lane",
+    "bad-path",
+    "bad-skill",
+    "bad-template",
+    "bad-text",
+    "bad-time",
+    "bad-zone",
+    "missing-skill",
+    "nil-field",
+    "not-built-yet",
+    "not-loopback",
+    "out-of-range",
+    "unknown-engine",
+    "unknown-input",
+    "unknown-kind",
+    "unknown-name",
+    "unknown-word",
+    "wrong-type",
+    "cycle",
+];
+
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -58,6 +89,8 @@ pub(crate) struct Spot {
     pub(crate) len: u32,
     /// Bytes of the file that hold the value, if it is one literal text.
     pub(crate) value: Option<(usize, usize)>,
+    /// Line, column and length of the value of a field that has a name.
+    pub(crate) given: Option<(u32, u32, u32)>,
     /// Whether it is the nearest place that is known, of a table that is made elsewhere.
     pub(crate) is_elsewhere: bool,
 }
@@ -66,7 +99,7 @@ impl Spot {
     /// Returns the beginning of a line.
     pub(crate) fn line(file: &Utf8Path, line: u32) -> Spot {
         let at = Location { file: file.to_owned(), line, column: 1 };
-        Spot { at, len: 0, value: None, is_elsewhere: false }
+        Spot { at, len: 0, value: None, given: None, is_elsewhere: false }
     }
 
     /// Marks the place of a call as the nearest one to a field that stands elsewhere.
@@ -103,9 +136,22 @@ impl Diagnostic {
         format!("{at}{}", plain(&self.message))
     }
 
-    /// Sets the place.
+    /// Sets the place: of a field its value, if the finding is about that.
     #[must_use]
-    pub(crate) fn at(mut self, spot: &Spot) -> Diagnostic {
+    pub(crate) fn at(self, spot: &Spot) -> Diagnostic {
+        let is_of_value = OF_VALUES.contains(&self.code);
+        let mut found = self.at_name(spot);
+        if let (true, Some((line, column, len)), Some(at)) =
+            (is_of_value, spot.given, &mut found.at)
+        {
+            (at.line, at.column, found.span_len) = (line, column, len);
+        }
+        found
+    }
+
+    /// Sets the place: of a field its name.
+    #[must_use]
+    pub(crate) fn at_name(mut self, spot: &Spot) -> Diagnostic {
         self.at = Some(spot.at.clone());
         self.span_len = spot.len;
         self.is_elsewhere = spot.is_elsewhere;
@@ -315,10 +361,7 @@ pub(crate) fn expected<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Returns the name that was probably meant.
-pub(crate) fn nearest<'a>(
-    given: &str,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if given.len() > 64 {
         return None;
     }
@@ -337,7 +380,7 @@ mod tests {
         let files = [ScriptFile { path: "wiki-browser.lua".into(), text }];
         let at = Location { file: "wiki-browser.lua".into(), line: 3, column: 16 };
         let finding = Diagnostic::error("unknown-field", "kind \"x\" has no field `timout`")
-            .at(&Spot { at, len: 6, value: None, is_elsewhere: false })
+            .at(&Spot { at, len: 6, value: None, given: None, is_elsewhere: false })
             .note(suggestion("timout", ["about", "timeout"]));
         let line = "wiki-browser.lua:3: kind \"x\" has no field `timout`";
         assert_eq!(finding.headline(), line);

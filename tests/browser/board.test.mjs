@@ -6,11 +6,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { grouped, span } from "../../src/http/assets/span.js";
-import { DESKTOP, PHONE, isLive, layoutShift, serve, until, visitor } from "./harness.mjs";
+import { DESKTOP, PHONE, findings, isLive, layoutShift, serve, until, visitor } from "./harness.mjs";
 
-const GONE = /net::ERR_/;
-/** A job that is ended with its site takes a second, in which pages ask in vain. */
-const look = (t, site, options = {}) => visitor(t, site, { allow: [GONE], ...options });
 const FREE = 'lane = "topic_id"';
 
 /** Makes a site with kinds `{name: shell}` that work on a Topic, and starts a job of each in order. */
@@ -51,7 +48,7 @@ test("a log follows, stops when somebody scrolls up, and goes on at the end", as
       say first; while [ ! -e "$OUT/more" ]; do sleep 0.05; done
       say second; while [ ! -e "$OUT/end" ]; do sleep 0.05; done; printf 'the last word' >&2`,
   });
-  const ada = await look(t, site);
+  const ada = await visitor(t, site);
   const page = await ada.openLive(`/jobs/${job}`);
   await rows(page).getByText("first 59", { exact: true }).waitFor();
   await until("it is at its end", () => isAtEnd(page));
@@ -82,7 +79,7 @@ test("what output holds is text: colours are classes, and nothing is obeyed", as
 printf '<img src=x onerror=alert(1)><script>alert(2)</script>\n\033[8mhidden\033[0m\n' >&2
 printf '\033]52;c;aGk=\n\033[2J\033[?1049hafter\n\342\200\256backwards\n' >&2; sleep 60`;
   const [site, job] = await jobsOf(t, { attack });
-  const ada = await look(t, site);
+  const ada = await visitor(t, site);
   const page = await ada.openLive(`/jobs/${job}`);
   for (const way of ["as the server wrote it", "as the script wrote it"]) {
     await rows(page).getByText("backwards").waitFor();
@@ -111,7 +108,7 @@ test("a hundred thousand lines and a line without end do not freeze the page", a
   });
   await site.status(lines);
   await site.status(line);
-  const ada = await look(t, site);
+  const ada = await visitor(t, site);
   for (const job of [lines, line]) {
     const page = await ada.openLive(`/jobs/${job}`);
     await page.evaluate(() => {
@@ -156,7 +153,7 @@ test("a hundred thousand lines and a line without end do not freeze the page", a
 
 test("cancelling ends the agent, in place", async (t) => {
   const [site, job] = await jobsOf(t, { slow: 'echo $$ > "$OUT/pid"; echo working >&2; sleep 600' });
-  const ada = await look(t, site);
+  const ada = await visitor(t, site);
   const page = await ada.openLive(`/jobs/${job}`);
   await rows(page).getByText("working").waitFor();
   const pid = Number(fs.readFileSync(path.join(site.out, "pid"), "utf8"));
@@ -173,11 +170,12 @@ test("cancelling ends the agent, in place", async (t) => {
   await page.getByRole("button", { name: /^Cancel slow/ }).click();
   await page.locator("#ended .card").nth(1).waitFor();
   assert.equal(new URL(page.url()).pathname, "/jobs");
+  assert.equal(await page.locator(".board-page").count(), 1, "the new board stands in the place of the old one");
 });
 
 test("a killed server is shown as lost, and its job as ended by the restart", async (t) => {
   const [site, job] = await jobsOf(t, { slow: "echo working >&2; sleep 600" });
-  const ada = await look(t, site);
+  const ada = await visitor(t, site);
   const page = await ada.openLive(`/jobs/${job}`);
   await rows(page).getByText("working").waitFor();
   await site.kill();
@@ -194,7 +192,7 @@ test("a waiting job names the one in its way, on the board and by itself, and go
   const topic_id = await site.topic("guide.md", "The first line", "Twice");
   const first = await site.job("rewrite", { topic_id });
   await site.status(first, "running");
-  const ada = await look(t, site);
+  const ada = await visitor(t, site);
   const page = await ada.openLive("/jobs");
   const second = await site.job("rewrite", { topic_id });
   const waiting = page.locator("#queued .card");
@@ -211,7 +209,7 @@ test("a waiting job names the one in its way, on the board and by itself, and go
 test("it works without scripts, fits a phone, and axe finds nothing serious", async (t) => {
   const [site, job] = await jobsOf(t, { fail: "echo 'no such file' >&2; exit 3" });
   await site.status(job);
-  const plain = await look(t, site, { script: false });
+  const plain = await visitor(t, site, { script: false });
   const page = await plain.open(`/jobs/${job}`);
   assert.match(await page.getByRole("log").textContent(), /no such file/);
   await page.getByRole("link", { name: "Standard output" }).click();
@@ -219,22 +217,14 @@ test("it works without scripts, fits a phone, and axe finds nothing serious", as
   await page.waitForURL((url) => !url.pathname.includes(job));
   for (const theme of ["light", "dark"]) {
     for (const viewport of [DESKTOP, PHONE]) {
-      const ada = await look(t, site, { theme, viewport });
+      const ada = await visitor(t, site, { theme, viewport });
       for (const address of ["/jobs", `/jobs/${job}`]) {
         const open = await ada.openLive(address);
         const width = await open.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         assert.ok(width <= 0, `${address} is ${width} px too wide`);
-        assert.deepEqual(await faults(open), [], `${address} ${theme} ${viewport.width}`);
+        assert.deepEqual(await findings(open), [], `${address} ${theme} ${viewport.width}`);
         await open.close();
       }
     }
   }
 });
-
-/** Returns what axe finds that is serious. */
-async function faults(page) {
-  await page.evaluate(fs.readFileSync(new URL(import.meta.resolve("axe-core")), "utf8"));
-  const found = await page.evaluate(() => window.axe.run());
-  return found.violations.filter((it) => ["serious", "critical"].includes(it.impact))
-    .map((it) => `${it.id}: ${it.nodes.map((node) => node.html).join(" ").slice(0, 400)}`);
-}

@@ -2,24 +2,31 @@
 // error of a script, an error in the console, or a request to another origin.
 
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import { createRequire } from "node:module";
 import { after } from "node:test";
 import { chromium } from "playwright-core";
 import { DESKTOP, PHONE, Site, until } from "./site.mjs";
 
 export { DESKTOP, PHONE, Site, until };
 
+/** What a browser writes into its console while nobody answers. */
+const UNANSWERED = /net::ERR_(CONNECTION_(REFUSED|RESET|CLOSED)|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING|SOCKET_NOT_CONNECTED)/;
+
+const AXE = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
 let browser;
 
-/** Returns the one browser of this file's tests. */
-export async function openBrowser() {
-  browser ??= await chromium.launch({
+/** Returns the one browser of this file's tests, also to several who ask for it at once. */
+export function openBrowser() {
+  browser ??= chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
   });
   return browser;
 }
 
-after(async () => browser?.close());
+after(async () => (await browser)?.close());
 
 /** Makes and starts a site that ends with the test; `make` may declare more before the start. */
 export async function serve(t, options = {}, make = () => {}) {
@@ -35,7 +42,7 @@ export async function serve(t, options = {}, make = () => {}) {
 /**
  * Opens a browser of its own (cookies, storage) on a site. Options: `theme` (light, dark),
  * `viewport`, `touch`, `script: false`, `signedIn: false`, `person`, `allow` (regular expressions of
- * complaints that the test expects), `reduced` (motion).
+ * complaints that the test expects), `reduced` (motion), `worker: false` (no request goes by it).
  */
 export async function visitor(_t, site, options = {}) {
   const { theme = "light", viewport = DESKTOP, script = true, signedIn = true, allow = [] } = options;
@@ -43,9 +50,11 @@ export async function visitor(_t, site, options = {}) {
     baseURL: site.origin, colorScheme: theme, viewport, javaScriptEnabled: script,
     hasTouch: options.touch ?? false, isMobile: options.touch ?? false,
     reducedMotion: options.reduced === false ? "no-preference" : "reduce",
+    serviceWorkers: options.worker === false ? "block" : "allow",
   });
   const complaints = [];
   const complain = (text) => {
+    if (site.isAway() && UNANSWERED.test(text)) return;
     if (!allow.some((it) => it.test(text))) complaints.push(text);
   };
   context.on("dialog", async (dialog) => {
@@ -126,4 +135,13 @@ export function layoutShift(page) {
       resolve(moves.reduce((sum, it) => sum + it.value, 0));
     }));
   }));
+}
+
+/** Returns what axe finds that keeps people out, as lines. */
+export async function findings(page, options = {}) {
+  await page.evaluate(AXE);
+  const { violations, passes } = await page.evaluate((it) => window.axe.run(document, it), options);
+  assert.ok(passes.length > 0, "axe has looked");
+  const serious = violations.filter((it) => ["serious", "critical"].includes(it.impact));
+  return serious.flatMap(({ id, nodes }) => nodes.slice(0, 3).map((it) => `${id}: ${it.html.slice(0, 160)} ${it.any[0]?.message ?? ""}`));
 }

@@ -2,11 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PHONE, isLive, serve, until, visitor as visitorOf } from "./harness.mjs";
-
-/** The server ends before the browser does: that nobody answers then is no fault. */
-const visitor = (t, site, options) =>
-  visitorOf(t, site, { ...options, allow: [/net::ERR_CONNECTION_REFUSED/] });
+import { PHONE, findings, isLive, serve, until, visitor } from "./harness.mjs";
 
 const PLAN = `# Plan
 
@@ -174,4 +170,41 @@ test("a phone shows one column and decides with a thumb; a job that fails says w
   // The page stays, and what was disabled is there again by itself.
   await page.locator("button:enabled", { hasText: "Start “rewrite”" }).waitFor();
   assert.equal(new URL(page.url()).pathname, `/topics/${topic}`);
+});
+
+test("axe finds nothing serious on a review, as it reads, edited, in conflict and while it is decided", async (t) => {
+  const { site, topic } = await begin(t);
+  await site.topic("plan.md", "steel comes late", "How late?");
+  const id = await site.proposal("rewrite", topic);
+  const found = [];
+  const look = async (theme) => {
+    const page = await (await visitor(t, site, { theme })).openLive(`/proposals/${id}`);
+    const note = async (what) => found.push(...(await findings(page)).map((it) => `${what} (${theme}): ${it}`));
+    for (const name of ["approve", "rework", "reject"]) {
+      await page.locator(`[data-open=${name}]`).click();
+      await page.getByRole("dialog").waitFor();
+      await note(name);
+      await page.keyboard.press("Escape");
+    }
+    for (const view of ["split", "unified", "rendered"]) {
+      await page.goto(`/proposals/${id}?view=${view}`);
+      await note(view);
+    }
+    await page.goto(`/proposals/${id}/edit`);
+    await page.getByLabel("The whole text").fill(PLAN.replace("in May", "in July"));
+    await page.getByRole("button", { name: "Show what it changes" }).click();
+    await page.locator(".rl-changed ins").first().waitFor();
+    await note("edited");
+    return page;
+  };
+  const pages = [await look("light"), await look("dark")];
+  site.write("plan.md", PLAN.replace("in May", "in April"));
+  site.commit("by hand");
+  for (const page of pages) {
+    await page.goto(`/proposals/${id}`);
+    await page.locator(".rv-conflict").first().waitFor();
+    found.push(...(await findings(page)).map((it) => `in conflict: ${it}`));
+    await page.close();
+  }
+  assert.deepEqual(found, []);
 });

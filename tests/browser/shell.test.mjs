@@ -4,9 +4,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isLive, layoutShift, serve, until, visitor } from "./harness.mjs";
 
-/** Errors that a browser writes into its console while nobody answers. */
-const GONE = /net::ERR_/;
-
 test("a page shows what others do, without being asked", async (t) => {
   const site = await serve(t);
   const ada = await visitor(t, site);
@@ -37,7 +34,7 @@ test("eight tabs share one stream, and the next tab goes on when the first is cl
 
 test("a killed server is shown, and found again", async (t) => {
   const site = await serve(t);
-  const ada = await visitor(t, site, { allow: [GONE] });
+  const ada = await visitor(t, site);
   const [first, second] = [await ada.openLive("/"), await ada.openLive("/")];
   await site.kill();
   for (const tab of [first, second]) await tab.getByText("Connection lost").first().waitFor();

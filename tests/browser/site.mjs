@@ -11,6 +11,8 @@ const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..")
 const TARGET = process.env.CARGO_TARGET_DIR ?? path.join(ROOT, "target");
 const BINARY = path.join(TARGET, "debug/wiki-browser");
 const PATIENCE_MS = 20_000;
+/** How long after a start a browser may still tell of what it asked before. */
+const SETTLE_MS = 2_000;
 
 export const DESKTOP = { width: 1280, height: 900 };
 export const PHONE = { width: 390, height: 844 };
@@ -54,6 +56,7 @@ export class Site {
     this.env = env;
     this.port = 0;
     this.leaving = [];
+    this.away = { since: Infinity, until: 0 };
     this.git("init", "-q", "-b", "main");
     for (const [name, text] of Object.entries({ ...FILES, ...files })) this.write(name, text);
     this.commit("first");
@@ -170,6 +173,7 @@ ${this.lua}`);
     this.address = this.#facts().address;
     this.port = Number(this.address.split(":").at(-1));
     this.origin = `http://${this.address}`;
+    if (this.away.since < Infinity) this.away = { since: Infinity, until: Date.now() + SETTLE_MS };
     return this;
   }
 
@@ -186,14 +190,21 @@ ${this.lua}`);
     return fs.existsSync(this.log) ? fs.readFileSync(this.log, "utf8") : "";
   }
 
+  /** Whether no server answers, by a test's will, or the first who asked in vain still say so. */
+  isAway() {
+    return this.away.since < Infinity || Date.now() < this.away.until;
+  }
+
   /** Kills the server without a word. */
   async kill() {
+    this.away.since = Date.now();
     this.child.kill("SIGKILL");
     await this.ended;
   }
 
   /** Ends the server in an orderly way. */
   async stop() {
+    this.away.since = Date.now();
     this.child.kill("SIGTERM");
     await this.ended;
   }

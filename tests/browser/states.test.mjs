@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isLive, serve, Site, until, visitor } from "./harness.mjs";
 
-const GONE = /net::ERR_|status of 503/;
+/** The page that the worker shows while nobody answers. */
+const OFFLINE = /status of 503/;
 
 test("the first start prints one link, which ends in a page that says what to do", async (t) => {
   const site = new Site();
@@ -110,7 +111,7 @@ test("a form that is refused keeps what was typed and says why, without leaving 
 
 test("a page that cannot be reached says so, and comes back", async (t) => {
   const site = await serve(t);
-  const ada = await visitor(t, site, { allow: [GONE] });
+  const ada = await visitor(t, site, { allow: [OFFLINE] });
   const page = await ada.openLive("/");
   await page.evaluate(async () => { await navigator.serviceWorker.ready; });
   await page.reload();

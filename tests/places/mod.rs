@@ -2,8 +2,10 @@
 
 mod baseline;
 mod export;
+mod histories;
 mod notice;
 mod reattach;
+mod renamed;
 mod strange;
 mod uncommitted;
 

@@ -192,22 +192,49 @@ fn pages_hold_each_thing_once() {
 fn words_of_a_long_document_are_found_together_wherever_they_stand() {
     let bench = Bench::new();
     let filler = "some filling words of no interest\n".repeat(12_000);
-    let text = format!("# Long\n\nFirst a wombat.\n{filler}Then an okapi.\n{filler}An end.\n");
+    let text = format!(
+        "# Long\n\nFirst a wombat 日本語.\n{filler}Then an okapi 全文検索.\n{filler}An end.\n"
+    );
     bench.write("docs/long.md", &text);
+    // Neither lines nor spaces at which a part could end.
+    let unbroken = format!("{}境界線{}終点", "あ".repeat(87_380), "い".repeat(90_000));
+    bench.write("docs/unbroken.md", &unbroken);
     bench.git(&["add", "-A"]);
     bench.git(&["commit", "-q", "-m", "long"]);
     let server = bench.serve();
     ready(&bench);
-    for query in ["wombat okapi", "okapi wombat end", "\"a wombat\" long", "wom* oka*"] {
+    for query in [
+        "wombat okapi",
+        "okapi wombat end",
+        "\"a wombat\" long",
+        "wom* oka*",
+        "日本 検索",
+        "\"first a\" \"then an\"",
+        "wombat end -giraffe",
+        "okapi -\"wombat okapi\"",
+    ] {
         assert_eq!(names(&bench, query, &[]), ["source docs/long.md"], "{query}");
+    }
+    for query in ["境界線", "\"あ境界線い\"", "境界線 終点", "終点 あ境"] {
+        assert_eq!(names(&bench, query, &[]), ["source docs/unbroken.md"], "{query}");
     }
     let seen = &found(&bench, "wombat okapi", &[])[0];
     assert_eq!(seen["line"], 3);
-    assert!(shown(&seen["snippet"]).contains("First a [wombat]."), "{seen:#}");
+    assert!(shown(&seen["snippet"]).contains("First a [wombat] "), "{seen:#}");
     let seen = &found(&bench, "okapi", &[])[0];
     assert_eq!(seen["line"], 12_004);
     // Words that only follow each other among the different words of the text are no phrase.
-    for query in ["\"wombat okapi\"", "\"interest then\" wombat nothing", "\"okapi end\""] {
+    for query in [
+        "\"wombat okapi\"",
+        "\"interest then\" wombat nothing",
+        "\"okapi end\"",
+        // What is not wanted is not there either if it stands in another part.
+        "wombat -okapi",
+        "wombat -okap*",
+        "end -\"first a\" -rare",
+        "日本 -検索",
+        "境界線 -終点",
+    ] {
         assert_eq!(names(&bench, query, &[]), Vec::<String>::new(), "{query}");
     }
     server.stop();

@@ -252,6 +252,9 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
     if !job["result"].is_null() {
         desk.detail("result", &escape::line(&scalar(&job["result"])))?;
     }
+    for it in job["opened_topics"].as_array().into_iter().flatten() {
+        desk.detail("opened", &escape::line(&format!("{} {}", text(it, "id"), text(it, "title"))))?;
+    }
     for warning in job["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         desk.detail("warning", &escape::line(warning))?;
     }

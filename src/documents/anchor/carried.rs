@@ -19,6 +19,8 @@ const SAME_BLOCK_MIN: f64 = 0.5;
 const TORN_BYTES_MAX: usize = 4 * 1024;
 /// What was torn off is a part of the span if it is no less than one in so many bytes of the rest.
 const TORN_SHARE: usize = 4;
+/// Fewest words that were carried over side by side if they are torn off, and not there by chance.
+const TORN_WORDS_MIN: usize = 2;
 /// Fewest bytes of a word that is evidence because it occurs once in either text.
 const UNIQUE_BYTES_MIN: usize = 4;
 
@@ -103,7 +105,7 @@ impl Carried {
         let near = drop_strays(&all, window);
         let chosen = if way == Way::InPlace { with_torn(map, &all, near) } else { near };
         let others = all[..chosen.start].iter().chain(&all[chosen.end..]);
-        let is_real = |it: &&Piece| is_supported(map, std::slice::from_ref(it));
+        let is_real = |it: &&Piece| is_in_long_run(map, it.token, TORN_WORDS_MIN);
         let torn = others.filter(is_real).map(|it| it.old.len()).sum();
         let pieces = all[chosen].to_vec();
         let mapped = pieces.iter().map(|it| it.old.len()).sum();
@@ -157,12 +159,23 @@ pub(super) fn in_moved_block(map: &PairMap, new: &str, core: &Core) -> Option<Pl
     }
     let range = trim(new, widen(map, Way::Moved.map(map), &core.bytes, &carried.pieces))?;
     let share = ratio(carried.mapped, carried.total);
+    if in_order(map, core) * TORN_SHARE >= carried.mapped {
+        // A good part did not go with that block.
+        let (state, range) = (PlacementState::Rewritten, Some(range));
+        return Some(Placed { state, range, confidence: 0.45, method: "torn" });
+    }
     Some(Placed {
         state: PlacementState::Moved,
         range: Some(range),
         confidence: share.clamp(0.5, 0.95),
         method: "block",
     })
+}
+
+/// Returns how many bytes of a span stayed in order and are evidence by themselves.
+fn in_order(map: &PairMap, core: &Core) -> usize {
+    let stayed = pieces(map, Way::InPlace, core).into_iter();
+    stayed.filter(|it| is_in_long_run(map, it.token, TORN_WORDS_MIN)).map(|it| it.old.len()).sum()
 }
 
 /// The first half of step 4: at least a quarter of it was carried over, in place or with its block.
@@ -252,7 +265,7 @@ fn with_torn(map: &PairMap, pieces: &[Piece], near: Range<usize>) -> Range<usize
     if near.is_empty() || fault::is_off("torn_passages") {
         return near;
     }
-    let is_real = |it: &usize| is_supported(map, std::slice::from_ref(&pieces[*it]));
+    let is_real = |it: &usize| is_in_long_run(map, pieces[*it].token, TORN_WORDS_MIN);
     let fits =
         |from: usize, last: usize| pieces[last].new.end - pieces[from].new.start <= TORN_BYTES_MAX;
     let is_enough = |range: Range<usize>| {
@@ -322,53 +335,60 @@ fn is_supported(map: &PairMap, pieces: &[Piece]) -> bool {
     }
     pieces.iter().any(|piece| {
         (piece.old.len() >= UNIQUE_BYTES_MIN && map.is_unique(piece.token))
-            || is_in_long_run(map, piece.token)
+            || is_in_long_run(map, piece.token, 0)
     })
 }
 
-/// Returns whether a good part of the sentences that the pieces are in now was carried over from
-/// other sentences. Then they may be those, edited, and the span's own were deleted: of two
-/// lookalikes each explains half of what is left.
+/// Returns whether a good part of what is left stands in sentences of which a good part was carried
+/// over from other sentences. Then they may be those, edited, and the span's own were deleted: of
+/// two lookalikes each explains half of what is left.
 fn is_contested(map: &PairMap, old: &str, new: &str, span: Range<usize>, pieces: &[Piece]) -> bool {
     let news = map.new.at(pieces[0].new.start)..map.new.at(pieces[pieces.len() - 1].new.start) + 1;
     let home = map.old.sentences_around(old, span.clone());
+    let (mut sure, mut contested) = (0, 0);
     let (mut own, mut foreign) = (0, 0);
     let now = map.new.sentences_around(new, news);
-    for token in now.filter(|token| !map.new.is_space(*token)) {
+    for token in now.clone() {
         let bytes = map.new.end(token) - map.new.start(token);
-        match map.old_of(token) {
+        match map.old_of(token).filter(|_| !map.new.is_space(token)) {
             Some(old) if span.contains(&old) => own += bytes,
             Some(old) if !home.contains(&old) => foreign += bytes,
             _ => {}
         }
+        if map.new.is_end(new, token) || token + 1 == now.end {
+            *(if foreign * 4 >= own + foreign { &mut contested } else { &mut sure }) += own;
+            (own, foreign) = (0, 0);
+        }
     }
-    foreign * 4 >= own + foreign
+    contested * 4 >= sure + contested
 }
 
 /// Returns whether a token stands in a run that was carried over and is long enough, or with which
-/// both texts start or end.
-fn is_in_long_run(map: &PairMap, token: usize) -> bool {
+/// both texts start or end, and that has so many words.
+fn is_in_long_run(map: &PairMap, token: usize, words_min: usize) -> bool {
     let bytes =
         |it: usize| if map.old.is_space(it) { 0 } else { map.old.end(it) - map.old.start(it) };
+    let word = |it: usize| usize::from(map.old.sort(it) == Sort::Word);
     let is_joined = |left: usize, right: usize| match (map.new_of(left), map.new_of(right)) {
         (Some(left), Some(right)) => left + 1 == right,
         _ => false,
     };
-    let mut sum = bytes(token);
+    let (mut sum, mut words) = (bytes(token), word(token));
+    let is_short = |sum: usize, words: usize| sum < SUPPORT_BYTES_MIN || words < words_min;
     let mut left = token;
-    while sum < SUPPORT_BYTES_MIN && left > 0 && is_joined(left - 1, left) {
+    while is_short(sum, words) && left > 0 && is_joined(left - 1, left) {
         left -= 1;
-        sum += bytes(left);
+        (sum, words) = (sum + bytes(left), words + word(left));
     }
     let mut right = token;
     let last = map.old.count() - 1;
-    while sum < SUPPORT_BYTES_MIN && right < last && is_joined(right, right + 1) {
+    while is_short(sum, words) && right < last && is_joined(right, right + 1) {
         right += 1;
-        sum += bytes(right);
+        (sum, words) = (sum + bytes(right), words + word(right));
     }
     let is_head = left == 0 && map.new_of(0) == Some(0);
     let is_tail = right == last && map.new_of(last) == Some(map.new.count() - 1);
-    sum >= SUPPORT_BYTES_MIN || is_head || is_tail
+    words >= words_min && (sum >= SUPPORT_BYTES_MIN || is_head || is_tail)
 }
 
 /// Returns the range that the pieces cover, with replaced words at both ends of the span: where

@@ -36,6 +36,8 @@ pub(in crate::documents) use words::Words;
 
 /// Longest text that an anchor may point at, in bytes.
 pub const QUOTE_BYTES_MAX: usize = crate::base::limit::QUOTE_BYTES_MAX;
+/// The most that a place counts that was found from an uncertain one.
+const DOUBT: f64 = 0.4;
 /// Bytes of text kept before and after the words, at most.
 pub const CONTEXT_BYTES_MAX: usize = 64;
 
@@ -83,6 +85,16 @@ impl Placed {
     /// Returns the placement of words that are gone.
     pub fn orphaned() -> Placed {
         Placed { state: PlacementState::Orphaned, range: None, confidence: 0.0, method: "none" }
+    }
+
+    /// Returns the same place, if there is one, for a person to look at: what it was found from was
+    /// itself not certain.
+    pub fn in_doubt(self) -> Placed {
+        if !self.state.is_placed() {
+            return self;
+        }
+        let confidence = self.confidence.min(DOUBT);
+        Placed { state: PlacementState::Rewritten, confidence, method: "doubt", ..self }
     }
 
     /// Returns the placement of words that are exactly here.

@@ -77,7 +77,7 @@ impl Tokens {
     }
 
     /// Returns whether a sentence or a block ends with a token.
-    fn is_end(&self, text: &str, token: usize) -> bool {
+    pub(super) fn is_end(&self, text: &str, token: usize) -> bool {
         match self.sorts[token] {
             Sort::Break => true,
             Sort::Space | Sort::Word => false,

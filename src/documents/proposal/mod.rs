@@ -172,6 +172,13 @@ const IDS_BY_TOPIC: &str = "
     WHERE topic_id = :topic AND (:status IS NULL OR status = :status)
           AND (:source IS NULL OR source_path = :source) AND id < :after
     ORDER BY revision_number DESC LIMIT :limit";
+// Of those that were made before their Source was renamed.
+const IDS_ELSEWHERE: &str = "
+    SELECT proposal.id FROM topics
+    JOIN incorporation_proposals AS proposal
+        ON proposal.topic_id = topics.id AND proposal.status = 'open'
+    WHERE topics.source_path = :source AND topics.status = 'open'
+          AND proposal.source_path <> :source";
 const OF_TOPIC: &str = "
     SELECT id FROM incorporation_proposals WHERE topic_id = :topic ORDER BY revision_number";
 
@@ -188,6 +195,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("proposal::ids_by_source", IDS_BY_SOURCE),
     ("proposal::ids_by_source_and_status", IDS_BY_SOURCE_AND_STATUS),
     ("proposal::ids_by_topic", IDS_BY_TOPIC),
+    ("proposal::ids_elsewhere", IDS_ELSEWHERE),
     ("proposal::of_topic", OF_TOPIC),
     ("proposal::decide", settle::DECIDE),
     ("proposal::approved_since", settle::APPROVED_SINCE),
@@ -333,6 +341,17 @@ pub fn list(connection: &Connection, filter: &ProposalFilter) -> Result<Page<Pro
     let page = Page::of(ids, filter.limit, |id| id.to_string());
     let proposals = page.items.iter().map(|id| find(connection, id));
     Ok(Page { items: proposals.collect::<Result<_>>()?, next: page.next })
+}
+
+/// Returns the open proposals for the Topics of a Source that were made for an earlier name of it,
+/// oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn open_elsewhere(connection: &Connection, source: &SourcePath) -> Result<Vec<Proposal>> {
+    let mut ids = ids_of(connection, IDS_ELSEWHERE, named_params! {":source": source})?;
+    ids.sort();
+    ids.iter().map(|id| find(connection, id)).collect()
 }
 
 /// Returns the last proposal of a job: the one that counts.

@@ -6,6 +6,7 @@
 use crate::base::limit::{SEARCH_BYTES_MAX, SEARCH_WORDS_MAX};
 use crate::base::{Error, ErrorKind, Result};
 use crate::documents::search::fold::{Words, stands_alone};
+use crate::documents::search::mark;
 
 /// Shortest beginning of a word that can be asked for, in characters.
 const PREFIX_CHARS_MIN: usize = 2;
@@ -83,15 +84,34 @@ impl Ask {
         words
     }
 
+    /// Returns the expression that finds what has all of these words in its title.
+    pub(super) fn in_title(&self) -> String {
+        let words = self.wanted.iter().flat_map(|term| {
+            let last = term.words.len() - 1;
+            let words = term.words.iter().enumerate();
+            words.map(move |(at, word)| mark::in_title(word, term.is_prefix && at == last))
+        });
+        words.collect::<Vec<_>>().join(" AND ")
+    }
+
     /// Returns the expression that the index understands.
     pub(super) fn expression(&self) -> String {
-        let wanted: Vec<String> = self.wanted.iter().map(Term::expression).collect();
-        let wanted = wanted.join(" AND ");
-        let unwanted: Vec<String> = self.unwanted.iter().map(Term::expression).collect();
-        match unwanted.is_empty() {
-            true => wanted,
-            false => format!("({wanted}) NOT ({})", unwanted.join(" OR ")),
+        let wanted = self.wanted_each().join(" AND ");
+        match self.unwanted() {
+            None => wanted,
+            Some(unwanted) => format!("({wanted}) NOT ({unwanted})"),
         }
+    }
+
+    /// Returns an expression for each word or phrase that is wanted.
+    pub(super) fn wanted_each(&self) -> Vec<String> {
+        self.wanted.iter().map(Term::expression).collect()
+    }
+
+    /// Returns the expression that finds anything unwanted; none if nothing is.
+    pub(super) fn unwanted(&self) -> Option<String> {
+        let each: Vec<String> = self.unwanted.iter().map(Term::expression).collect();
+        (!each.is_empty()).then(|| each.join(" OR "))
     }
 }
 

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, named_params};
 use crate::base::limit::SEARCH_RANKED_MAX;
 use crate::base::{Actor, MessageId, Millis, Result, SourcePath, TopicId};
 use crate::documents::search::ask::Ask;
-use crate::documents::search::source::PART_REACH_MAX;
+use crate::documents::search::spread::{self, Place};
 use crate::documents::search::{mark, rank};
 use crate::documents::topic::TopicStatus;
 use crate::documents::word::word_enum;
@@ -55,7 +55,6 @@ pub struct Candidate {
 /// A row that was found, before it is known what stands for its thing.
 struct Row {
     thing: i64,
-    bytes: i64,
     candidate: Candidate,
 }
 
@@ -130,12 +129,12 @@ pub struct FoundMessage {
 // The newest are ranked: the index is walked from its end. The marks in the query have refused most
 // of what a filter refuses; what they cannot tell is looked at here.
 const SOURCES: &str = "
-    SELECT p.id, p.source_id AS thing, p.bytes
+    SELECT p.id, p.source_id AS thing
     FROM search_source_words CROSS JOIN search_parts AS p ON p.id = search_source_words.rowid
     WHERE search_source_words MATCH :query AND p.path >= :from AND p.path < :to
     ORDER BY search_source_words.rowid DESC LIMIT :limit";
 const TOPICS: &str = "
-    SELECT s.id, s.id AS thing, 0 AS bytes
+    SELECT s.id, s.id AS thing
     FROM search_topic_words CROSS JOIN search_topics AS s ON s.id = search_topic_words.rowid
     WHERE search_topic_words MATCH :query AND s.path >= :from AND s.path < :to
         AND (:author IS NULL OR s.author = :author)
@@ -143,7 +142,7 @@ const TOPICS: &str = "
              OR EXISTS (SELECT 1 FROM topics WHERE id = s.topic_id AND status = :status))
     ORDER BY search_topic_words.rowid DESC LIMIT :limit";
 const MESSAGES: &str = "
-    SELECT s.id, s.id AS thing, 0 AS bytes
+    SELECT s.id, s.id AS thing
     FROM search_message_words CROSS JOIN search_messages AS s ON s.id = search_message_words.rowid
     WHERE search_message_words MATCH :query AND s.path >= :from AND s.path < :to
         AND (:author IS NULL OR s.author = :author)
@@ -220,7 +219,7 @@ fn find_sort(
     let params = if sort == Sort::Source { all } else { threads };
     let rows = statement.query_map(params, |row| {
         let candidate = Candidate { sort, id: row.get("id")?, score: 0.0 };
-        Ok(Row { thing: row.get("thing")?, bytes: row.get("bytes")?, candidate })
+        Ok(Row { thing: row.get("thing")?, candidate })
     })?;
     let mut rows: Vec<Row> = rows.collect::<rusqlite::Result<_>>()?;
     found.is_cut |= rows.len() >= limit as usize;
@@ -232,15 +231,50 @@ fn find_sort(
             row.candidate.score = weight * scores.of(row.candidate.id);
         }
     }
-    // Of several parts of a Source the best one stands for it; the whole of it only if what is
-    // asked for stands in no part.
-    let score = |it: &Row| (it.bytes > PART_REACH_MAX, it.candidate.score);
-    rows.sort_by(|a, b| {
-        let ((a_is_whole, a), (b_is_whole, b)) = (score(a), score(b));
-        a_is_whole.cmp(&b_is_whole).then(a.total_cmp(&b))
-    });
+    if sort == Sort::Source {
+        join_parts(connection, ask, filter, &mut rows, found)?;
+    }
+    // Of several parts of a Source the best one stands for it.
+    rows.sort_by(|a, b| a.candidate.score.total_cmp(&b.candidate.score));
     let mut seen = HashSet::new();
     found.items.extend(rows.into_iter().filter(|it| seen.insert(it.thing)).map(|it| it.candidate));
+    Ok(())
+}
+
+/// Makes of what was found part by part what long Sources hold as a whole: what stands in several
+/// parts comes after what stands in one.
+fn join_parts(
+    connection: &Connection,
+    ask: &Ask,
+    filter: &Filter,
+    rows: &mut Vec<Row>,
+    found: &mut Found,
+) -> Result<()> {
+    let marks = mark::expression(filter);
+    let from = filter.path.as_deref().unwrap_or_default();
+    let to = format!("{from}{PAST_EVERY_PATH}");
+    let mut statement = connection.prepare_cached(SOURCES)?;
+    let look = |expression: &str| {
+        let query = format!("{expression}{marks}");
+        let limit = spread::PARTS_MAX;
+        let all = named_params! {":query": query, ":from": from, ":to": to, ":limit": limit};
+        let places = statement
+            .query_map(all, |row| Ok(Place { part: row.get("id")?, source: row.get("thing")? }))?;
+        Ok(places.collect::<rusqlite::Result<Vec<_>>>()?)
+    };
+    let spread = spread::look_for(ask, look)?;
+    rows.retain(|it| !spread.barred.contains(&it.thing));
+    let known: HashSet<i64> = rows.iter().map(|it| it.thing).collect();
+    let further = spread.found.into_iter().filter(|it| !known.contains(&it.source));
+    let score = SOURCE_WEIGHT * rank::COMMON;
+    rows.extend(further.map(|it| Row {
+        thing: it.source,
+        candidate: Candidate { sort: Sort::Source, id: it.part, score },
+    }));
+    if rows.len() > SEARCH_RANKED_MAX as usize {
+        rows.truncate(SEARCH_RANKED_MAX as usize);
+        found.is_cut = true;
+    }
     Ok(())
 }
 

@@ -9,8 +9,8 @@ use std::ops::Range;
 use unicode_normalization::char::decompose_compatible;
 use unicode_width::UnicodeWidthChar as _;
 
-/// Changes whenever words are folded otherwise: the index is made anew then.
-pub const FOLD_VERSION: i64 = 1;
+/// Changes whenever something else is written into the index: it is made anew then.
+pub const FOLD_VERSION: i64 = 2;
 /// Longest word that is told from others, folded, in bytes; of a longer one its beginning counts.
 const WORD_BYTES_MAX: usize = 96;
 
@@ -72,6 +72,26 @@ pub fn folded(text: &str) -> String {
         all.push(' ');
     }
     all
+}
+
+/// Returns the last byte up to `at`, and after `from`, at which no word is cut; `at` itself if
+/// there is none, and if nothing is cut there. Both must be on borders of characters.
+pub(super) fn word_border(text: &str, from: usize, at: usize) -> usize {
+    let mut after = text[at..].chars().next();
+    for (start, before) in text[from..at].char_indices().rev() {
+        if after.is_none_or(|it| is_border(before, it)) {
+            return from + start + before.len_utf8();
+        }
+        after = Some(before);
+    }
+    at
+}
+
+/// Returns whether no word goes on from one character to the next.
+fn is_border(before: char, after: char) -> bool {
+    let is_inside = |c: char| is_letter(c) || is_attached(c);
+    !is_attached(after)
+        && (!is_letter(after) || stands_alone(after) || stands_alone(before) || !is_inside(before))
 }
 
 fn is_letter(c: char) -> bool {
@@ -167,6 +187,18 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_cut_between_words() {
+        let cut = |text: &str, at: usize| word_border(text, 0, at);
+        assert_eq!(cut("one two", 3), 3);
+        assert_eq!(cut("one two", 5), 4);
+        assert_eq!(cut("one", 3), 3);
+        assert_eq!(cut("日本語", 6), 6);
+        assert_eq!(cut("か\u{3099}く", 3), 3, "there is no better one");
+        assert_eq!(cut("あか\u{3099}く", 6), 3, "not before its mark");
+        assert_eq!(cut("unbroken", 4), 4);
+    }
+
+    #[test]
     fn a_composed_and_a_decomposed_text_have_the_same_words() {
         for (a, b) in [("が", "か\u{3099}"), ("Å", "A\u{30a}"), ("é", "e\u{301}")] {
             assert_eq!(folded(a), folded(b));
@@ -182,6 +214,19 @@ mod tests {
                 proptest::prop_assert!(
                     c == ' ' || !c.is_ascii() || c.is_ascii_alphanumeric(), "{c:?}");
                 proptest::prop_assert!(!c.is_control());
+            }
+        }
+
+        #[test]
+        fn no_word_is_cut_at_a_border(
+            text in "[a-z日か\u{3099}\u{301} .é]{1,12}", at in 0_usize..12,
+        ) {
+            let at = text.char_indices().map(|it| it.0).nth(at).unwrap_or(text.len());
+            let cut = word_border(&text, 0, at);
+            proptest::prop_assert!(cut <= at && text.is_char_boundary(cut));
+            if cut > 0 && cut < at {
+                let halves = folded(&text[..cut]) + &folded(&text[cut..]);
+                proptest::prop_assert_eq!(halves, folded(&text));
             }
         }
 

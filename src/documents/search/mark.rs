@@ -1,4 +1,5 @@
-//! What a search is restricted to, as words of the index: folder, path, author, state of the Topic.
+//! What a search is restricted to and ranked by, as words of the index: folder, path, author, state
+//! of the Topic, words of the title.
 //!
 //! The index itself then finds what has both the words and the marks, without a look at every row
 //! that has the words.
@@ -8,10 +9,15 @@
 
 use crate::base::{Actor, digest_hex};
 use crate::documents::search::find::Filter;
+use crate::documents::search::fold::folded;
 use crate::documents::topic::TopicStatus;
 
 /// Begins every mark.
 const SIGN: char = '\u{80}';
+/// The mark of a part of a Source that has several.
+const LONG_MARK: &str = "\u{80}l";
+/// The expression that finds it.
+pub(super) const LONG: &str = "\"\u{80}l\"";
 /// Digits of a digest that stand for a folder or an author; what is found is compared again.
 const DIGITS: usize = 16;
 /// Folders of a path that are marked; what is deeper is found by the last one of them.
@@ -19,14 +25,37 @@ const FOLDERS_MAX: usize = 16;
 /// Bytes of a path that are marked; of a longer one its beginning counts.
 const PATH_BYTES_MAX: usize = 256;
 
+/// Returns the marks of a part of a Source. Its path is its title, too.
+pub(super) fn of_part(path: &str, is_long: bool) -> String {
+    let mut marks = of_path(path);
+    marks.push_str(&of_title(&folded(path)));
+    if is_long {
+        marks.push(' ');
+        marks.push_str(LONG_MARK);
+    }
+    marks
+}
+
 /// Returns the marks of a Source, and the first ones of what is said about it.
-pub(super) fn of_path(path: &str) -> String {
+fn of_path(path: &str) -> String {
     let mut marks = path_mark(path);
     for (end, _) in path.match_indices('/').take(FOLDERS_MAX) {
         marks.push(' ');
         marks.push_str(&digest_mark('f', &path[..=end]));
     }
     marks
+}
+
+/// Returns the marks of the words of a title: what has a word there is found by its mark, without a
+/// look at every row that has the word anywhere.
+pub(super) fn of_title(words: &str) -> String {
+    words.split_whitespace().map(|it| format!(" {SIGN}t{it}")).collect()
+}
+
+/// Returns the expression that finds the titles with a word, or with the beginning of one.
+pub(super) fn in_title(word: &str, is_prefix: bool) -> String {
+    let star = if is_prefix { " *" } else { "" };
+    format!("\"{SIGN}t{word}\"{star}")
 }
 
 /// Returns the marks of something that was written about a Source; without a state it may be in

@@ -14,6 +14,7 @@ mod mark;
 mod rank;
 mod snippet;
 mod source;
+mod spread;
 mod state;
 mod thread;
 
@@ -27,7 +28,7 @@ pub use source::{Part, known_sources, parts_of, put_part, remove_source, seal_so
 pub use state::{Left, State, begin_anew, left, mark_damaged, state};
 pub use thread::{take_in_messages, take_in_topics};
 
-pub(in crate::documents) use thread::{move_topic, put_message, put_topic};
+pub(in crate::documents) use thread::{move_topic, put_message, put_topic, rename_topic};
 
 /// Rung when something is left to be taken in.
 pub const BELL: &str = "search";

@@ -16,7 +16,7 @@ use crate::documents::search::find::Sort;
 /// Words that stand in more rows of a table than this weigh nothing.
 const COMMON_ROWS: u32 = 2_000;
 /// What a row scores that has only common words; bm25 is better the smaller it is, and below this.
-const COMMON: f64 = -1.0e-6;
+pub(super) const COMMON: f64 = -1.0e-6;
 /// The same with those words in its title.
 const COMMON_IN_TITLE: f64 = -2.0e-6;
 
@@ -39,11 +39,11 @@ const RANK_MESSAGES: &str = "
     WHERE search_message_words MATCH :query AND rowid >= :oldest";
 const SOURCES_BY_PATH: &str = "
     SELECT rowid FROM search_source_words
-    WHERE search_source_words MATCH '({path} : (' || :query || '))' || :marks AND rowid >= :oldest
+    WHERE search_source_words MATCH :query AND rowid >= :oldest
     ORDER BY rowid DESC LIMIT :limit";
 const TOPICS_BY_TITLE: &str = "
     SELECT rowid FROM search_topic_words
-    WHERE search_topic_words MATCH '({title} : (' || :query || '))' || :marks AND rowid >= :oldest
+    WHERE search_topic_words MATCH :query AND rowid >= :oldest
     ORDER BY rowid DESC LIMIT :limit";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
@@ -105,10 +105,9 @@ pub(super) fn scores(
         return Ok(Scores::Weighed(rows.collect::<rusqlite::Result<_>>()?));
     }
     let Some(by_title) = by_title else { return Ok(Scores::Common(HashSet::new())) };
-    let params = named_params! {
-        ":query": words.join(" AND "), ":marks": marks, ":oldest": oldest,
-        ":limit": SEARCH_RANKED_MAX,
-    };
+    // By marks: a common word stands in nearly every text, and in few titles.
+    let query = format!("({}){marks}", ask.in_title());
+    let params = named_params! {":query": query, ":oldest": oldest, ":limit": SEARCH_RANKED_MAX};
     let mut statement = connection.prepare_cached(by_title)?;
     let rows = statement.query_map(params, |row| row.get(0))?;
     Ok(Scores::Common(rows.collect::<rusqlite::Result<_>>()?))
@@ -118,13 +117,14 @@ pub(super) fn scores(
 mod tests {
     use super::*;
     use crate::base::Clock;
+    use crate::documents::search::mark;
     use crate::store::{MIGRATIONS, migrate};
 
     #[test]
     fn a_word_that_very_many_hold_tells_nothing_apart() {
         let connection = Connection::open_in_memory().unwrap();
         migrate(&connection, MIGRATIONS, &Clock::system()).unwrap();
-        let put = "INSERT INTO search_topic_words (rowid, title, body, marks) VALUES (?, ?, ?, '')";
+        let put = "INSERT INTO search_topic_words (rowid, title, body, marks) VALUES (?, ?, ?, ?)";
         let mut put = connection.prepare(put).unwrap();
         for id in 1..=i64::from(COMMON_ROWS) + 9 {
             let (title, body) = match id {
@@ -133,7 +133,7 @@ mod tests {
                 11 => ("seldom", "common words"),
                 _ => ("a title", "common words"),
             };
-            put.execute((id, title, body)).unwrap();
+            put.execute((id, title, body, mark::of_title(title))).unwrap();
         }
         let of = |asked: &str, ids: [i64; 2]| {
             let ask = Ask::parse(asked).unwrap();

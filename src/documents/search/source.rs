@@ -1,11 +1,9 @@
 //! Owns `search_sources` and `search_parts`: the words of Sources, version by version.
 
-use std::collections::HashSet;
-
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::base::{BlobId, Result, SourcePath};
-use crate::documents::search::fold::{Words, folded};
+use crate::documents::search::fold::{folded, word_border};
 use crate::documents::search::mark;
 use crate::store::Tx;
 
@@ -13,13 +11,6 @@ use crate::store::Tx;
 const PART_BYTES_MAX: usize = 256 * 1024;
 /// How far a part reaches into the next one, in bytes, so that a phrase across both is found.
 const OVERLAP_BYTES: usize = 1024;
-/// The length of the longest part, with what it reaches into the next one.
-pub(super) const PART_REACH_MAX: i64 = (PART_BYTES_MAX + OVERLAP_BYTES) as i64;
-/// Different words of a long Source that are taken in once more as a whole, in bytes: by them words
-/// of different parts are found together. What is beyond is found within its part alone.
-const WHOLE_BYTES_MAX: usize = 512 * 1024;
-/// Stands between the words of a whole text: no phrase is found in what is no row of the text.
-const BETWEEN: &str = " \u{80} ";
 
 const KNOWN: &str = "SELECT path, blob FROM search_sources";
 const SOURCE_ID: &str = "SELECT id FROM search_sources WHERE path = :path";
@@ -62,50 +53,19 @@ pub struct Part {
     pub line: usize,
     /// Its words, folded.
     pub words: String,
-    /// Whether it stands for the whole text, beside the parts.
-    pub is_whole: bool,
+    /// Whether it is one of several parts of its text.
+    pub is_long: bool,
 }
 
-/// Splits a text into the parts by which it is taken in, and folds them; at least one. Of several,
-/// the last one stands for the whole text: its words are each of the text's words once.
+/// Splits a text into the parts by which it is taken in, and folds them; at least one.
 pub fn parts_of(text: &str) -> Vec<Part> {
-    let mut parts = pieces_of(text);
-    if parts.len() > 1 {
-        let words = different_words(text);
-        parts.push(Part { start: 0, bytes: text.len(), line: 1, words, is_whole: true });
-    }
-    parts
-}
-
-/// Returns each word of a text once, folded.
-fn different_words(text: &str) -> String {
-    let (mut walk, mut word, mut seen) = (Words::of(text), String::new(), HashSet::new());
-    let mut all = String::new();
-    while walk.next_into(&mut word).is_some() && all.len() < WHOLE_BYTES_MAX {
-        if !seen.contains(&word) {
-            all.push_str(&word);
-            all.push_str(BETWEEN);
-            seen.insert(word.clone());
-        }
-    }
-    all
-}
-
-fn pieces_of(text: &str) -> Vec<Part> {
     let (mut parts, mut start, mut line) = (Vec::new(), 0, 1);
+    let is_long = text.len() > PART_BYTES_MAX;
     loop {
-        let mut end = text.len().min(start + PART_BYTES_MAX);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        if end < text.len()
-            && let Some(feed) = text[start..end].rfind('\n')
-        {
-            end = start + feed + 1;
-        }
-        let part = &text[start..overlap_end(text, end)];
+        let end = part_end(text, start);
+        let part = &text[start..reach_of(text, end)];
         let words = folded(part);
-        parts.push(Part { start, bytes: part.len(), line, words, is_whole: false });
+        parts.push(Part { start, bytes: part.len(), line, words, is_long });
         line += text[start..end].bytes().filter(|it| *it == b'\n').count();
         start = end;
         if start >= text.len() {
@@ -114,18 +74,29 @@ fn pieces_of(text: &str) -> Vec<Part> {
     }
 }
 
-/// Returns where a part ends that would end at some byte: a little later, and not within a word.
-fn overlap_end(text: &str, end: usize) -> usize {
-    let mut far = text.len().min(end + OVERLAP_BYTES);
-    while !text.is_char_boundary(far) {
-        far -= 1;
+/// Returns where a part ends that begins at `start`: behind a line, or else between two words.
+fn part_end(text: &str, start: usize) -> usize {
+    let far = floor_of(text, start + PART_BYTES_MAX);
+    match text[start..far].rfind('\n') {
+        _ if far == text.len() => far,
+        Some(feed) => start + feed + 1,
+        None => word_border(text, start, far),
     }
-    match text[end..far].rfind(char::is_whitespace) {
-        Some(space) if far < text.len() => end + space,
-        Some(_) => far,
-        None if far == text.len() => far,
-        None => end,
+}
+
+/// Returns how far a part that ends at some byte reaches into the next one: not into a word.
+fn reach_of(text: &str, end: usize) -> usize {
+    let far = floor_of(text, end + OVERLAP_BYTES);
+    if far == text.len() { far } else { word_border(text, end, far) }
+}
+
+/// Returns the last border of characters up to a byte.
+fn floor_of(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
     }
+    at
 }
 
 /// Returns the Sources that are taken in, with their versions; nothing stands for one that is only
@@ -149,7 +120,7 @@ pub fn known_sources(connection: &Connection) -> Result<Vec<(SourcePath, Option<
 /// As any write; `index_damaged`.
 pub fn put_part(tx: &Tx<'_>, path: &SourcePath, part: &Part) -> Result<()> {
     let source: i64 = match part.start {
-        0 if !part.is_whole => {
+        0 => {
             let params = named_params! {":path": path};
             let source = tx.prepare_cached(BEGIN)?.query_row(params, |row| row.get(0))?;
             drop_parts(tx, source)?;
@@ -171,7 +142,7 @@ pub fn put_part(tx: &Tx<'_>, path: &SourcePath, part: &Part) -> Result<()> {
     )?;
     tx.prepare_cached(PUT_WORDS)?.execute(named_params! {
         ":id": id, ":path": folded(path.as_str()), ":body": part.words,
-        ":marks": mark::of_path(path.as_str()),
+        ":marks": mark::of_part(path.as_str(), part.is_long),
     })?;
     Ok(())
 }
@@ -219,32 +190,33 @@ mod tests {
     #[test]
     fn parts_tile_a_text_and_know_their_lines() {
         let text = "a line of some words, é 日\n".repeat(30_000);
-        let mut parts = parts_of(&text);
+        let parts = parts_of(&text);
         assert!(parts.len() > 3);
-        let whole = parts.pop().unwrap();
-        assert_eq!((whole.start, whole.bytes, whole.is_whole), (0, text.len(), true));
-        let words: Vec<&str> = whole.words.split(BETWEEN).collect();
-        assert_eq!(words, ["a", "line", "of", "some", "words", "e", "日", ""]);
         let mut at = 0;
         for part in &parts {
             assert!(part.start <= at, "nothing is left out");
-            assert!(part.bytes <= PART_BYTES_MAX + OVERLAP_BYTES);
+            assert!(part.bytes <= PART_BYTES_MAX + OVERLAP_BYTES && part.is_long);
             assert_eq!(part.line, 1 + text[..part.start].matches('\n').count());
             at = part.start + part.bytes;
         }
         assert_eq!(at, text.len());
-        assert_eq!(parts_of("").len(), 1);
-        let unbroken = "日".repeat(PART_BYTES_MAX);
-        let parts = pieces_of(&unbroken);
-        let ends = parts.windows(2).all(|it| it[1].start <= it[0].start + it[0].bytes);
-        assert!(ends && parts.iter().any(|it| it.start + it.bytes == unbroken.len()));
+        let short = parts_of("");
+        assert!(short.len() == 1 && !short[0].is_long);
     }
 
     #[test]
     fn a_phrase_across_two_parts_is_within_one_of_them() {
         let text = format!("{}\nalpha\nbravo charlie\n", "x ".repeat(PART_BYTES_MAX / 2 - 5));
-        let parts = pieces_of(&text);
+        let parts = parts_of(&text);
         assert_eq!(parts.len(), 2);
         assert!(parts[0].words.contains("alpha bravo charlie"), "{}", parts[0].bytes);
+        // Neither lines nor spaces to cut at.
+        let text = "日".repeat(PART_BYTES_MAX / 3 - 1) + "検索" + &"本".repeat(1_000);
+        let parts = parts_of(&text);
+        assert_eq!(parts.len(), 2);
+        assert!(parts[0].words.contains("検 索 本 本"), "{}", parts[0].bytes);
+        let text = "x ".repeat(PART_BYTES_MAX / 2 - 2) + "unbroken words";
+        let parts = parts_of(&text);
+        assert_eq!(parts[1].words, "unbroken words ");
     }
 }

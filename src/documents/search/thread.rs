@@ -40,10 +40,14 @@ const MOVED_TOPIC: &str = "
     LEFT JOIN anchors AS a ON a.topic_id = t.id
     WHERE s.topic_id = :topic";
 const MOVED_MESSAGES: &str = "
-    SELECT s.id, s.path, s.author, m.body
+    SELECT s.id, s.path, s.author, m.sequence, m.body
     FROM topic_messages AS m JOIN search_messages AS s ON s.message_id = m.id
     WHERE m.topic_id = :topic AND m.sequence BETWEEN 2 AND :last
         AND OCTET_LENGTH(m.body) <= :bytes";
+const RENAME_TOPIC: &str = "UPDATE search_topics SET path = :path WHERE topic_id = :topic";
+const RENAME_MESSAGES: &str = "
+    UPDATE search_messages SET path = :path
+    WHERE message_id IN (SELECT id FROM topic_messages WHERE topic_id = :topic)";
 const TOPICS_LEFT: &str = "
     SELECT t.id, t.source_path, t.created_by, t.title, t.status, m.body, a.origin_quote
     FROM topics AS t
@@ -65,6 +69,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("search::put_message_words", PUT_MESSAGE_WORDS),
     ("search::moved_topic", MOVED_TOPIC),
     ("search::moved_messages", MOVED_MESSAGES),
+    ("search::rename_topic", RENAME_TOPIC),
+    ("search::rename_messages", RENAME_MESSAGES),
     ("search::topics_left", TOPICS_LEFT),
     ("search::messages_left", MESSAGES_LEFT),
     ("search::topics_taken", TOPICS_TAKEN),
@@ -124,10 +130,25 @@ pub(in crate::documents) fn put_message(tx: &Tx<'_>, message: &Message) -> Resul
 /// # Errors
 /// As any write.
 pub(in crate::documents) fn move_topic(tx: &Tx<'_>, id: &TopicId) -> Result<()> {
-    spared(tx, move_words(tx, id))
+    spared(tx, move_words(tx, id, (MOVED_SEQUENCE_MAX, MOVED_BYTES_MAX)))
 }
 
-fn move_words(tx: &Tx<'_>, id: &TopicId) -> Result<()> {
+/// Takes a Topic whose Source was renamed in again under the new name, with all its messages.
+///
+/// # Errors
+/// As any write.
+pub(in crate::documents) fn rename_topic(
+    tx: &Tx<'_>,
+    id: &TopicId,
+    path: &SourcePath,
+) -> Result<()> {
+    let params = named_params! {":topic": id, ":path": path};
+    tx.prepare_cached(RENAME_TOPIC)?.execute(params)?;
+    tx.prepare_cached(RENAME_MESSAGES)?.execute(params)?;
+    spared(tx, move_words(tx, id, (i64::MAX, i64::MAX)))
+}
+
+fn move_words(tx: &Tx<'_>, id: &TopicId, (last, bytes): (i64, i64)) -> Result<()> {
     let mut statement = tx.prepare_cached(MOVED_TOPIC)?;
     let mut rows = statement.query(named_params! {":topic": id})?;
     let Some(row) = rows.next()? else { return Ok(()) };
@@ -135,13 +156,12 @@ fn move_words(tx: &Tx<'_>, id: &TopicId) -> Result<()> {
     with_topic(row, |topic| put_topic_words(tx, number, topic))?;
     drop(rows);
     let mut statement = tx.prepare_cached(MOVED_MESSAGES)?;
-    let mut rows = statement.query(named_params! {
-        ":topic": id, ":last": MOVED_SEQUENCE_MAX, ":bytes": MOVED_BYTES_MAX,
-    })?;
+    let mut rows = statement.query(named_params! {":topic": id, ":last": last, ":bytes": bytes})?;
     while let Some(row) = rows.next()? {
         let (path, author): (String, Actor) = (row.get("path")?, row.get("author")?);
-        let marks = mark::of_writing(&path, &author, Some(status));
         let body: String = row.get("body")?;
+        let is_moved = is_moved(row.get("sequence")?, &body);
+        let marks = mark::of_writing(&path, &author, is_moved.then_some(status));
         put_message_words(tx, row.get("id")?, &body, &marks)?;
     }
     Ok(())
@@ -165,9 +185,11 @@ fn insert_topic(tx: &Tx<'_>, topic: &TopicText<'_>) -> Result<()> {
 fn put_topic_words(tx: &Tx<'_>, id: i64, topic: &TopicText<'_>) -> Result<()> {
     let mut body = folded(topic.body);
     body.push_str(&folded(topic.quote));
-    let marks = mark::of_writing(topic.path.as_str(), topic.author, Some(topic.status));
+    let title = folded(topic.title);
+    let mut marks = mark::of_writing(topic.path.as_str(), topic.author, Some(topic.status));
+    marks.push_str(&mark::of_title(&title));
     tx.prepare_cached(PUT_TOPIC_WORDS)?.execute(named_params! {
-        ":id": id, ":title": folded(topic.title), ":body": body, ":marks": marks,
+        ":id": id, ":title": title, ":body": body, ":marks": marks,
     })?;
     Ok(())
 }
@@ -180,9 +202,14 @@ fn insert_message(tx: &Tx<'_>, message: &MessageText<'_>) -> Result<()> {
         .query_row(params, |row| Ok((row.get("id")?, row.get("path")?, row.get("status")?)))
         .optional()?;
     let Some((id, path, status)) = put else { return Ok(()) };
+    let marks = mark::of_writing(&path, author, is_moved(sequence, body).then_some(status));
+    put_message_words(tx, id, body, &marks)
+}
+
+/// Returns whether a message is taken in again with every change of its Topic's state.
+fn is_moved(sequence: i64, body: &str) -> bool {
     let is_short = i64::try_from(body.len()).is_ok_and(|it| it <= MOVED_BYTES_MAX);
-    let is_moved = is_short && sequence <= MOVED_SEQUENCE_MAX;
-    put_message_words(tx, id, body, &mark::of_writing(&path, author, is_moved.then_some(status)))
+    is_short && sequence <= MOVED_SEQUENCE_MAX
 }
 
 fn put_message_words(tx: &Tx<'_>, id: i64, body: &str, marks: &str) -> Result<()> {

@@ -1,6 +1,7 @@
 // From selected words to a Topic: the button beside a selection, and the form that it opens.
 
 import { rangeOf } from "./paint.js";
+import { plain } from "./plain.js";
 import { button } from "./reader.js";
 import { say } from "./say.js";
 
@@ -38,6 +39,8 @@ export class Compose {
   moving = null;
   /** The blocks that are picked by keys: `[from, to]`. */
   picked = null;
+  /** Whether the button stands beside a block without words: no selection keeps it there. */
+  isOfBlock = false;
   key = "";
 
   constructor(reader) {
@@ -51,6 +54,9 @@ export class Compose {
       timer = setTimeout(() => this.offer(), SETTLE_MS);
     });
     addEventListener("keydown", (event) => this.pick(event));
+    addEventListener("pointerdown", ({ target }) => {
+      if (this.isOfBlock && !this.popBox.contains(target)) this.withdraw();
+    });
   }
 
   get isOpen() { return !this.box.hidden; }
@@ -75,6 +81,9 @@ export class Compose {
 
   offer() {
     const selected = this.isOpen ? null : this.reader.selected();
+    // The press on an image has ended a selection: that is told late.
+    if (!selected && this.isOfBlock) return;
+    this.isOfBlock = false;
     this.offered = selected;
     this.popBox.hidden = !selected;
     if (!selected) return;
@@ -89,8 +98,15 @@ export class Compose {
     if (!this.reader.mayWrite || this.isOpen) return;
     const at = `${Number.parseInt(block.dataset.b, 10)}:0`;
     this.offered = { from: at, to: at };
+    this.isOfBlock = true;
     this.popBox.hidden = false;
     this.placePop(element.getBoundingClientRect());
+  }
+
+  withdraw() {
+    this.isOfBlock = false;
+    this.offered = null;
+    this.popBox.hidden = true;
   }
 
   placePop(box) {
@@ -242,7 +258,7 @@ export class Compose {
   begin() {
     if (this.picked) return;
     const about = this.offered ?? this.reader.selected();
-    this.popBox.hidden = true;
+    this.withdraw();
     this.reader.sheet(false);
     if (about) this.open(about);
     else if (this.isOpen) this.body.focus();
@@ -265,7 +281,12 @@ export class Compose {
     this.before ??= document.activeElement;
     // The same again after a lost answer is no second Topic.
     this.key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
-    this.title.textContent = this.moving ? `Put “${this.moving.title}” on these words` : about ? "Open a Topic" : "Open a Topic about the whole document";
+    this.title.textContent = about ? "Open a Topic" : "Open a Topic about the whole document";
+    if (this.moving) {
+      const name = document.createElement("bdi");
+      name.textContent = this.moving.title;
+      this.title.replaceChildren("Put “", name, "” on these words");
+    }
     this.send.textContent = this.moving ? "Put it here" : "Open the Topic";
     for (const input of [this.body, this.heading]) input.parentElement.hidden = Boolean(this.moving);
     this.trouble.textContent = "";
@@ -302,7 +323,7 @@ export class Compose {
     const query = new URLSearchParams({ path, blob: this.reader.blob, from: about.from, to: about.to });
     if (this.reader.isLines) query.set("text", "1");
     about.passage ??= await ask(`/api/source/passage?${query}`);
-    if (this.about === about) this.quote.textContent = about.passage.quote;
+    if (this.about === about) this.quote.textContent = plain(about.passage.quote);
     return about.passage;
   }
 
@@ -369,7 +390,7 @@ export class Compose {
     if (cause.code === "source_changed") return this.outdated();
     // What was refused changed nothing: another try is another request.
     if (cause.code) this.key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
-    this.trouble.textContent = cause.message;
+    this.trouble.textContent = plain(cause.message);
   }
 
   /** The document has changed under the form: what was typed stays. */
@@ -386,8 +407,8 @@ export class Compose {
 
   close() {
     this.box.hidden = true;
-    this.popBox.hidden = true;
-    this.about = this.offered = this.moving = null;
+    this.withdraw();
+    this.about = this.moving = null;
     this.stopPicking();
     if (this.before?.isConnected && this.before !== document.body) this.before.focus({ preventScroll: true });
     this.before = null;
@@ -395,7 +416,7 @@ export class Compose {
 
   /** Returns whether something was open. */
   escape() {
-    const was = this.isOpen || this.picked || this.moving;
+    const was = this.isOpen || this.picked || this.moving || this.isOfBlock;
     if (was) this.close();
     return Boolean(was);
   }

@@ -1,6 +1,7 @@
 // Forms with `data-inline`: sent without leaving the page. What is refused is said beside the form,
 // and what was typed stays.
 
+import { plain } from "./plain.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
 
@@ -76,5 +77,5 @@ function refuse(form, problem) {
     place.role = "alert";
     form.append(place);
   }
-  place.textContent = problem;
+  place.textContent = plain(problem);
 }

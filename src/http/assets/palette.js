@@ -1,5 +1,7 @@
 // Ctrl-K: go to any page, document or Topic by a few letters.
 
+import { plain } from "./plain.js";
+
 const DEBOUNCE_MS = 120;
 const ROWS = 8;
 
@@ -62,8 +64,10 @@ function keydown(event) {
 
 /** Follows the chosen row; who types fast is not led by what was found for fewer letters. */
 async function go() {
-  if (shownFor !== field.value.trim()) await look();
-  rows[chosen]?.querySelector("a").click();
+  clearTimeout(timer);
+  // One look may be overtaken by another: then nothing of it is shown.
+  while (dialog.open && shownFor !== field.value.trim()) await look();
+  if (dialog.open) rows[chosen]?.querySelector("a").click();
 }
 
 async function look() {
@@ -131,11 +135,11 @@ function show(found) {
     const link = element("a", "", "");
     link.href = it.at;
     link.tabIndex = -1;
-    const name = element("span", "palette-name", it.name);
+    const name = element("span", "palette-name", plain(it.name));
     link.append(name, element("span", "palette-sort", it.sort));
     if (it.pieces?.length) {
       const snippet = element("span", "palette-snippet");
-      for (const piece of it.pieces) snippet.append(piece.hit ? element("mark", "", piece.text) : piece.text);
+      for (const { text, hit } of it.pieces) snippet.append(hit ? element("mark", "", plain(text)) : plain(text));
       link.append(snippet);
     }
     row.append(link);

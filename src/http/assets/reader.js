@@ -4,6 +4,7 @@ import { arrange, neighbour } from "./margin.js";
 import { Compose } from "./compose.js";
 import { Paint, blockOf, rangeOf, selectedIn } from "./paint.js";
 import { bind } from "./keys.js";
+import { plain } from "./plain.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
 
@@ -228,7 +229,7 @@ class Reader {
     if (!this.mayWrite) return;
     for (const { card, topic, state } of this.notes) {
       if (!["rewritten", "ambiguous", "orphaned"].includes(state) || card.querySelector(".note-move")) continue;
-      const title = card.querySelector(".note-title").textContent;
+      const title = plain(card.querySelector(".note-title").textContent);
       card.append(button(`Point at its words: “${title}”`, () => this.compose.reattach(topic, title), {
         text: "Point at its words", classes: "link note-move",
       }));

@@ -74,7 +74,8 @@ class Review {
 
   /** Unfolds what a link leads into. */
   follow(hash) {
-    const target = hash.length > 1 ? document.getElementById(decodeURIComponent(hash.slice(1))) : null;
+    // Names of lines and changes are plain; an address may hold anything.
+    const target = /^#[\w-]+$/.test(hash) ? document.getElementById(hash.slice(1)) : null;
     const fold = target?.closest("details.rl-more");
     if (fold && !fold.open) {
       fold.open = true;

@@ -13,6 +13,7 @@ export function subjectsOf({ subject = "", data = {} }) {
   add("proposal", data.proposal_id);
   add("source", data.source_path);
   add("source", data.path);
+  if (subject.startsWith("source:")) add("source", data.from);
   for (const it of [...all]) {
     if (it.includes(":")) all.add(`${it.slice(0, it.indexOf(":"))}s`);
   }

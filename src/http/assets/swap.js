@@ -123,7 +123,7 @@ function children(old, fresh) {
   for (const node of [...old.childNodes]) {
     const key = keyOf(node);
     if (key && keys.has(key)) keyed.set(key, node);
-    else if (key && !node.hasAttribute("data-keep")) node.remove();
+    else if (key && !isOwn(node)) node.remove();
   }
   let at = skipKept(old.firstChild, keys);
   wanted.forEach((next, place) => {
@@ -147,12 +147,15 @@ function children(old, fresh) {
   }
 }
 
+/** Whether a module has put it there: all of it is kept, and not some attributes alone. */
+function isOwn(node) {
+  return node.nodeType === Node.ELEMENT_NODE && node.getAttribute("data-keep") === "";
+}
+
 /** What a module has put there, and the server does not know of, stays where it is. */
 function skipKept(node, keys) {
   let it = node;
-  while (it?.nodeType === Node.ELEMENT_NODE && it.hasAttribute("data-keep") && !keys.has(keyOf(it))) {
-    it = it.nextSibling;
-  }
+  while (it && isOwn(it) && !keys.has(keyOf(it))) it = it.nextSibling;
   return it;
 }
 

@@ -13,7 +13,7 @@ use crate::flows::usage::{EngineName, UsageQuery};
 use crate::flows::{self, Site};
 use crate::http::pages::time::{At, span};
 use crate::http::pages::view::{Job, List, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, time, words};
 use crate::http::{Call, any_of, post, reply};
 use crate::people::Caller;

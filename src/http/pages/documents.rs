@@ -6,7 +6,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
-use crate::base::{BlobId, ErrorKind, Result, SourcePath};
+use crate::base::{BlobId, ErrorKind, Result, SourcePath, fault};
 use crate::flows::sources::{HistoryQuery, SourceQuery};
 use crate::flows::{self, Site};
 use crate::http::markdown::Renderer;
@@ -15,7 +15,7 @@ use crate::http::pages::perspectives::{self, Tab};
 use crate::http::pages::reader::{self, Reading};
 use crate::http::pages::tree::{self, Tree};
 use crate::http::pages::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, history, pictures, words};
 use crate::http::rendered::is_markdown;
 use crate::http::{Call, any_of, get, reply};
@@ -96,6 +96,7 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
 }
 
 async fn list(site: Site, call: Call) -> Result<Response> {
+    assert!(!fault::fails("documents"), "a test wants a fault of the program");
     let (frame, caller) = Frame::of(&site, &call, "/d")?;
     let asked: SourceQuery = call.query()?;
     let query = asked.query.clone().unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::base::{Result, SourcePath};
 use crate::flows::sources::HistoryQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::view::{CommitRow, History, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, words};
 use crate::http::reply;
 use crate::people::Caller;

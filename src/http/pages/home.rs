@@ -15,7 +15,7 @@ use crate::flows::{self, Site};
 use crate::http::pages::jobs::JobRow;
 use crate::http::pages::proposals::ProposalRow;
 use crate::http::pages::view::{Job, List, SourceRow, Topic, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, jobs, proposals, words};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;

@@ -20,7 +20,7 @@ use crate::http::markdown::Html;
 use crate::http::pages::ansi::{self, Row, Style};
 use crate::http::pages::said::{self, Said};
 use crate::http::pages::view::{Job, List, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, board, form, suggestion, time, words};
 use crate::http::streams::Exclusive;
 use crate::http::{Call, any_of, get, post, reply};

@@ -16,7 +16,7 @@ use crate::http::pages::passages::{self, LINES_MAX, Line};
 use crate::http::pages::time::At;
 use crate::http::pages::tree::{self, Tree};
 use crate::http::pages::view::{List, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::words::State;
 use crate::http::pages::{Frame, form, pictures, words};
 use crate::http::{Call, any_of, post, reply};

@@ -11,7 +11,7 @@ use crate::documents::topic;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::view::{List, Proposal, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, reply};
 

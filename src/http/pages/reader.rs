@@ -10,7 +10,7 @@ use crate::http::markdown::{Html, Point, Prose, Rendered, points_of};
 use crate::http::pages::perspectives::Tab;
 use crate::http::pages::tree::Tree;
 use crate::http::pages::view::{CommitRow, SourceView, Topic};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, passages, words};
 use crate::http::{Call, reply};
 

@@ -21,7 +21,7 @@ use crate::http::pages::passages::line_of;
 use crate::http::pages::suggestion::{self, Part};
 use crate::http::pages::thread::Said;
 use crate::http::pages::view::{Fate, Message, ProposalView, Revision, TopicView, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::words::Tone;
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, post, reply};

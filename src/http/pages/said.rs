@@ -132,10 +132,9 @@ pub(super) async fn of(
     };
     let facts = Facts::of(&sums, job);
     let earlier = usize::try_from(facts.entries).unwrap_or(0).saturating_sub(found.len());
-    let mut entries = Vec::new();
-    for entry in found {
-        entries.push(read::<Entry>(entry)?);
-    }
-    entries.retain(Entry::is_shown);
+    // The agent, which has the same uid, can have written anything there: what is no entry of ours
+    // is passed over.
+    let entries = found.into_iter().filter_map(|it| read::<Entry>(it).ok());
+    let entries = entries.filter(Entry::is_shown).collect();
     Ok(Some(Said { entries, earlier, facts }))
 }

@@ -10,7 +10,7 @@ use crate::flows::search::SearchQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::time::At;
 use crate::http::pages::view::read;
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, passages, words};
 use crate::http::{Call, get, reply};
 

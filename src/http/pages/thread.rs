@@ -15,7 +15,7 @@ use crate::http::pages::passages::{self, line_of};
 use crate::http::pages::starts::{self, Start};
 use crate::http::pages::suggestion::{self, Part};
 use crate::http::pages::view::{Job, List, Message, Placement, Topic, TopicView, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, post, reply};
 

@@ -11,7 +11,7 @@ use crate::flows::topics::{TopicQuery, TopicRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::thread::at;
 use crate::http::pages::view::{List, Topic, read};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;

@@ -4,15 +4,45 @@ use std::fmt;
 
 use askama::filters::{Escaper, Html, HtmlSafe};
 
+use crate::base::fault;
+
 /// Text that shows what it holds: characters that cannot be seen, or that reorder what is seen, get
 /// a label. The label comes from the style sheet, so that copied text is still the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) struct Visible(pub(in crate::http) String);
 
+/// A name within a sentence: as [`Visible`], and whatever its letters are, what stands beside it
+/// stays where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) struct Name<'t>(pub(in crate::http) &'t str);
+
+/// Text for where no element can stand (a title, a label, a choice): without the characters that
+/// would not be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) struct Plain<'t>(pub(in crate::http) &'t str);
+
 impl HtmlSafe for Visible {}
+impl HtmlSafe for Name<'_> {}
+impl HtmlSafe for Plain<'_> {}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<bdi>{}</bdi>", Visible(self.0.to_owned()))
+    }
+}
+
+impl fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seen = |it: &char| *it == '\u{a0}' || odd(*it).is_none();
+        Html.write_escaped_str(f, &self.0.chars().filter(seen).collect::<String>())
+    }
+}
 
 impl fmt::Display for Visible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if fault::is_off("escape") {
+            return f.write_str(&self.0);
+        }
         let mut plain_from = 0;
         for (at, character) in self.0.char_indices() {
             let Some(name) = odd(character) else { continue };
@@ -88,6 +118,17 @@ mod tests {
     fn ordinary_text_stays_as_it_is() {
         let text = "Über\t日本語 – «straße» 👩 ü";
         assert_eq!(Visible(text.to_owned()).to_string(), text);
+    }
+
+    #[test]
+    fn a_name_stands_apart_and_a_label_has_nothing_hidden() {
+        let name = "<b>\u{202e}\u{5d0}";
+        assert_eq!(
+            Name(name).to_string(),
+            "<bdi>&#60;b&#62;<bdi class=\"odd\" data-code=\"U+202E\" \
+             title=\"right-to-left override\">\u{202e}</bdi>\u{5d0}</bdi>"
+        );
+        assert_eq!(Plain(name).to_string(), "&#60;b&#62;\u{5d0}");
     }
 
     proptest::proptest! {

@@ -87,6 +87,13 @@ const SOURCES_CHANGED: &[Member] = &[
     COMMIT,
     BRANCH,
 ];
+const SOURCE_RENAMED: &[Member] = &[
+    text("path", "What it is called now."),
+    text("from", "What it was called."),
+    COMMIT,
+    BRANCH,
+    number("topics", "How many Topics went with it."),
+];
 const CONFIG_RELOADED: &[Member] = &[
     number("generation", "The number of the generation that is in force now."),
     text("digest", "The digest of its files."),
@@ -133,6 +140,7 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
         EventKind::ChangesDecided => CHANGES_DECIDED,
         EventKind::SourceChanged => SOURCE_CHANGED,
         EventKind::SourcesChanged => SOURCES_CHANGED,
+        EventKind::SourceRenamed => SOURCE_RENAMED,
         EventKind::ConfigReloaded => CONFIG_RELOADED,
         EventKind::ScriptFailed => SCRIPT_FAILED,
         EventKind::ScheduleFired => SCHEDULE_FIRED,
@@ -230,9 +238,38 @@ const PRODUCED: Record = Record {
     others: None,
     members: &[
         text("text", "The text of a proposal, a perspective or a message."),
-        Member { name: "value", ty: "any", doc: "The result, if the kind produces a `result`." },
+        Member { name: "value", ty: "any", doc: "The result, if there is one." },
+        Member { name: "topics", ty: "wb.OpenedTopic[]", doc: "The Topics that it opened." },
     ],
-    doc: "What a job left: one of these, by `produces` of its kind.",
+    doc: "What a job left, by `produces` of its kind.",
+};
+
+/// A Topic that a job opened.
+const OPENED: Record = Record {
+    name: "wb.OpenedTopic",
+    base: None,
+    others: None,
+    members: &[
+        text("id", "The Topic."),
+        text("source_path", "The Source."),
+        text("title", "What it is called."),
+        text("status", "Whether it is open."),
+    ],
+    doc: "A Topic that a job opened.",
+};
+
+/// What the function of a webhook is given.
+const CALL: Record = Record {
+    name: "wb.Call",
+    base: None,
+    others: None,
+    members: &[
+        text("name", "The webhook."),
+        maybe("event", "What the caller says has happened: `X-GitHub-Event` and its like."),
+        text("now", "The time that it is (RFC 3339)."),
+        Member { name: "body", ty: "any", doc: "The body, which is JSON." },
+    ],
+    doc: "A call of a webhook.",
 };
 
 /// What `retry` is given.
@@ -276,5 +313,5 @@ const REQUEST: Record = Record {
 };
 
 /// Everything that functions of the script are given, and what they ask for.
-pub(crate) const RECORDS: [Record; 8] =
-    [EVENT, JOB, PRODUCED_JOB, PRODUCED, FAILED_JOB, PROMPT_VALUES, DUE, REQUEST];
+pub(crate) const RECORDS: [Record; 10] =
+    [EVENT, JOB, PRODUCED_JOB, PRODUCED, OPENED, FAILED_JOB, PROMPT_VALUES, DUE, CALL, REQUEST];

@@ -76,20 +76,33 @@ pub struct Incoming {
 /// `script_failed`; as asking for a job. Then no job was accepted.
 pub async fn take(site: &Site, call: Incoming) -> Result<Value> {
     let webhook = prove(site, &call)?;
+    take_proven(site, webhook, call.event, &call.body).await
+}
+
+/// Takes a call whose proof is right.
+///
+/// # Errors
+/// As [`take`], but those of the proof.
+pub(in crate::flows) async fn take_proven(
+    site: &Site,
+    webhook: &Webhook,
+    event: Option<String>,
+    body: &[u8],
+) -> Result<Value> {
     let by = Actor::Webhook(webhook.name.clone());
     let key = idempotency::Key {
         actor: by.clone(),
-        key: digest_hex(&call.body),
+        key: digest_hex(body),
         route: format!("POST /hooks/{}", webhook.name),
-        body_digest: digest_hex(&call.body),
+        body_digest: digest_hex(body),
     };
     if let Some(kept) = kept_answer(site, Some(&key)).await? {
         return Ok(kept);
     }
-    let body: Value = serde_json::from_slice(&call.body).map_err(|cause| {
+    let body: Value = serde_json::from_slice(body).map_err(|cause| {
         Error::invalid("the body is not JSON").code("not_json").hint(cause.to_string())
     })?;
-    match accept(site, webhook, (call.event, body), (&by, key)).await {
+    match accept(site, webhook, (event, body), (&by, key)).await {
         Ok(answer) => {
             info!("webhook {} was called: {answer}", webhook.name);
             Ok(answer)

@@ -6,7 +6,7 @@ use crate::base::limit::parse_duration;
 use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId};
 use crate::flows::lab::ground::Ground;
 use crate::flows::lab::{known_kind, new_topic, sent};
-use crate::flows::topics;
+use crate::flows::{topics, webhooks};
 use crate::jobs::{self, NewJob, Reason, Status};
 use crate::script::{InputType, Kind, Member, OnBusy, event_data, suggestion};
 
@@ -108,6 +108,27 @@ pub(super) async fn fire(ground: &Ground, name: &str, data: &Value) -> Result<Va
             mark
         }
     };
+    ground.effects(&mark).await
+}
+
+/// Calls a webhook as if its proof were right; returns what came of it.
+pub(super) async fn webhook(
+    ground: &Ground,
+    name: &str,
+    (event, body): (Option<&str>, Value),
+) -> Result<Value> {
+    let known = &ground.site.config.webhooks;
+    let webhook = known.get(name).ok_or_else(|| {
+        let names = known.keys().map(String::as_str);
+        Error::invalid(format!("there is no webhook `{name}`")).hint(suggestion(name, names))
+    })?;
+    ground.pass_over().await?;
+    let mark = ground.mark();
+    let body = serde_json::to_vec(&body)
+        .map_err(|cause| Error::invalid(format!("the body is no JSON: {cause}")))?;
+    let event = event.map(str::to_owned);
+    webhooks::take_proven(&ground.site, webhook, event, &body).await?;
+    ground.tell().await?;
     ground.effects(&mark).await
 }
 

@@ -194,6 +194,7 @@ impl Lab {
             "next" => Verb::Next,
             "jobs" => Verb::Jobs,
             "fire" => Verb::Fire,
+            "webhook" => Verb::Webhook,
             _ => Verb::Advance,
         };
         self.ask(lua, &caller, (verb, name), args)

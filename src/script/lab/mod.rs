@@ -57,6 +57,8 @@ pub enum Verb {
     Jobs,
     /// Tell handlers of something.
     Fire,
+    /// Call a webhook.
+    Webhook,
     /// Move the clock.
     Advance,
 }

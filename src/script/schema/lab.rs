@@ -25,7 +25,7 @@ const AGENT: Member = given(
 );
 
 /// The functions of `wb.test`.
-pub const TEST_FUNCTIONS: [Function; 19] = [
+pub const TEST_FUNCTIONS: [Function; 20] = [
     Function {
         name: "test",
         params: &[
@@ -151,6 +151,19 @@ pub const TEST_FUNCTIONS: [Function; 19] = [
             = \"Why?\" })\n\
             t.eq(effects.jobs[1].kind, \"answer\")",
         doc: "Lets something happen and tells the handlers of it; returns what they did.",
+    },
+    Function {
+        name: "webhook",
+        params: &[
+            given("name", "string", "The name of a webhook."),
+            any("body", "What was sent; a table stands for its JSON."),
+            given("event", "string?", "What the caller says has happened."),
+        ],
+        returns: Some("wb.test.Effects"),
+        when: When::Testing,
+        example: "local effects = t.webhook(\"tracker\", { path = \"guide.md\" }, \"opened\")\n\
+            t.has(effects.jobs[1], { kind = \"links\", source_path = \"guide.md\" })",
+        doc: "Calls a webhook as if its proof were right; returns what came of it.",
     },
     Function {
         name: "advance",

@@ -41,14 +41,21 @@ fn kinds() -> String {
             "\"source_path\""
         };
         format!(
-            "wb.kind \"kind_{number}\" {{\n\
-             \x20 about = \"Rewrites a document, the {number}th way\", engine = \"true\",\n\
-             \x20 timeout = \"10m\", lane = {lane}, produces = \"proposal\",\n\
-             \x20 inputs = {{\n    source_path = wb.input.source(),\n\
-             \x20   sha = wb.input.blob {{ from = \"source_path\" }},\n\
-             \x20   tone = wb.input.choice {{ choices = {{ \"dry\", \"warm\" }}, default = \"dry\" }},\n  }},\n\
-             \x20 prompt = [[\nPath: {{{{source_path}}}} at {{{{sha}}}}\nTone: {{{{tone}}}}\n\
-             Use {{{{wb_agent}}}} in {{{{root}}}}.\n]],\n}}\n"
+            r#"wb.kind "kind_{number}" {{
+  about = "Rewrites a document, way {number}", engine = "true",
+  timeout = "10m", lane = {lane}, produces = "proposal",
+  inputs = {{
+    source_path = wb.input.source(),
+    sha = wb.input.blob {{ from = "source_path" }},
+    tone = wb.input.choice {{ choices = {{ "dry", "warm" }}, default = "dry" }},
+  }},
+  prompt = [[
+Path: {{{{source_path}}}} at {{{{sha}}}}
+Tone: {{{{tone}}}}
+Use {{{{wb_agent}}}} in {{{{root}}}}.
+]],
+}}
+"#
         )
     };
     (0..KINDS).map(one).collect()

@@ -117,9 +117,7 @@ async fn act(ground: &Ground, verb: Verb, args: &[Value], agent: &mut Agent<'_>)
         Verb::Next => play::next(ground, agent).await,
         Verb::Jobs => ground.waiting().await,
         Verb::Fire => happen::fire(ground, text(0), arg(1)).await,
-        Verb::Webhook => {
-            happen::webhook(ground, text(0), (arg(2).as_str(), arg(1).clone())).await
-        }
+        Verb::Webhook => happen::webhook(ground, text(0), (arg(2).as_str(), arg(1).clone())).await,
         Verb::Advance => happen::advance(ground, text(0)).await,
     }
 }

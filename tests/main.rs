@@ -3,11 +3,13 @@
 
 mod architecture;
 mod cli;
+mod cookbook;
 mod engines;
 mod failures;
 mod git;
 mod guarantees;
 mod http;
+mod lua_test;
 mod pages;
 mod perspectives;
 mod places;

@@ -12,7 +12,7 @@
 ---@class wb.Secret
 ---@field package is_secret true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"person_changed"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"person_changed"
 
 ---What `wb.engine` returns; usable where the name is.
 ---@class wb.Engine
@@ -25,6 +25,10 @@
 ---What `wb.schedule` returns; usable where the name is.
 ---@class wb.Schedule
 ---@field package is_schedule true
+
+---What `wb.webhook` returns; usable where the name is.
+---@class wb.Webhook
+---@field package is_webhook true
 
 ---Something that has happened.
 ---@class wb.Event
@@ -72,10 +76,18 @@
 ---@class wb.ProducedJob: wb.Job
 ---@field produced wb.Produced What it left.
 
----What a job left: one of these, by `produces` of its kind.
+---What a job left, by `produces` of its kind.
 ---@class wb.Produced
 ---@field text string The text of a proposal, a perspective or a message.
----@field value any The result, if the kind produces a `result`.
+---@field value any The result, if there is one.
+---@field topics wb.OpenedTopic[] The Topics that it opened.
+
+---A Topic that a job opened.
+---@class wb.OpenedTopic
+---@field id string The Topic.
+---@field source_path string The Source.
+---@field title string What it is called.
+---@field status string Whether it is open.
 
 ---A job that failed or took too long.
 ---@class wb.FailedJob: wb.Job
@@ -96,6 +108,13 @@
 ---@field name string The schedule.
 ---@field planned string The time that was planned (RFC 3339).
 ---@field now string The time that it is (RFC 3339).
+
+---A call of a webhook.
+---@class wb.Call
+---@field name string The webhook.
+---@field event? string What the caller says has happened: `X-GitHub-Event` and its like.
+---@field now string The time that it is (RFC 3339).
+---@field body any The body, which is JSON.
 
 ---A job that is asked for; the inputs of its kind are there as well.
 ---@class wb.Request
@@ -280,6 +299,19 @@
 ---@field data wb.SourcesChangedData Ids and states.
 
 ---Ids and states.
+---@class wb.SourceRenamedData
+---@field path string What it is called now.
+---@field from string What it was called.
+---@field commit? string The commit; nil for an edit that is not committed.
+---@field branch? string The branch.
+---@field topics integer How many Topics went with it.
+
+---What a handler of `source_renamed` is given.
+---@class wb.SourceRenamedEvent: wb.Event
+---@field kind "source_renamed" Its name.
+---@field data wb.SourceRenamedData Ids and states.
+
+---Ids and states.
 ---@class wb.ConfigReloadedData
 ---@field generation integer The number of the generation that is in force now.
 ---@field digest string The digest of its files.
@@ -412,7 +444,8 @@
 ---@field max_running? integer Most jobs of this kind at once.
 ---@field priority? number Place among waiting jobs, -100 to 100: higher is earlier.
 ---@field daily? wb.KindFields.Daily What jobs of this kind may spend on a day (UTC).
----@field produces? "proposal"|"perspective"|"message"|"result" What a job must leave behind to be a success.
+---@field produces? "proposal"|"perspective"|"message"|"result"|"topic" What a job must leave behind to be a success.
+---@field sees? "inputs"|"site" What its agents may look at: what they were given, or every source and topic. Default: `inputs`.
 ---@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, beside that of `produces`.
 ---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
 ---@field timeout wb.Duration Longest run.
@@ -431,6 +464,12 @@
 ---@field missed? "once"|"skip" What times mean that no server served. Default: `once`.
 ---@field about? string What it is for, for people.
 ---@field enqueue wb.Request|fun(time: wb.Due) The job: a kind with its inputs, or a function.
+
+---Calls of another program, as jobs: it is reached at `/hooks/NAME`.
+---@class wb.WebhookFields
+---@field secret wb.Secret What the caller signs with.
+---@field enqueue fun(call: wb.Call) What is done with a call.
+---@field about? string What it is for, for people.
 
 ---What is known of such an input.
 ---@class wb.TopicInput
@@ -537,6 +576,11 @@ function wb.kind(name) end
 ---@return fun(fields: wb.ScheduleFields): wb.Schedule
 function wb.schedule(name) end
 
+---Calls of another program, as jobs: it is reached at `/hooks/NAME`.
+---@param name string Small letters, digits, `-` and `_`.
+---@return fun(fields: wb.WebhookFields): wb.Webhook
+function wb.webhook(name) end
+
 ---@param fields? wb.TopicInput
 ---@return wb.Input
 function wb.input.topic(fields) end
@@ -598,6 +642,7 @@ function wb.api(version) end
 ---@overload fun(event: "changes_decided", handler: fun(event: wb.ChangesDecidedEvent))
 ---@overload fun(event: "source_changed", handler: fun(event: wb.SourceChangedEvent))
 ---@overload fun(event: "sources_changed", handler: fun(event: wb.SourcesChangedEvent))
+---@overload fun(event: "source_renamed", handler: fun(event: wb.SourceRenamedEvent))
 ---@overload fun(event: "config_reloaded", handler: fun(event: wb.ConfigReloadedEvent))
 ---@overload fun(event: "script_failed", handler: fun(event: wb.ScriptFailedEvent))
 ---@overload fun(event: "schedule_fired", handler: fun(event: wb.ScheduleFiredEvent))
@@ -621,12 +666,12 @@ function wb.file(path) end
 ---@return any
 function wb.env(name, default) end
 
----Names a secret for `env` of an engine; it is read when an agent is started.
+---Names a secret for `env` of an engine, or for a webhook; it is read when it is used.
 ---@param name string A variable of the server.
 ---@return wb.Secret
 function wb.secret.env(name) end
 
----Names a secret for `env` of an engine; the file is read when an agent is started.
+---The same; the file is read when it is used.
 ---@param path string A file: absolute, or seen from the script's folder.
 ---@return wb.Secret
 function wb.secret.file(path) end

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use crate::base::{Error, JobId, PersonId, Result};
 
 /// Who did something: `person:ID`, `persona:NAME`, `job:ID`, `host:ID`, `schedule:NAME`,
-/// `script`, `system`.
+/// `webhook:NAME`, `script`, `system`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Actor {
     /// A human.
@@ -23,6 +23,8 @@ pub enum Actor {
     Host(String),
     /// An entry of the schedule.
     Schedule(String),
+    /// A caller from outside, whose calls were signed.
+    Webhook(String),
     /// A function of the script.
     Script,
     /// The program itself.
@@ -55,6 +57,7 @@ impl fmt::Display for Actor {
             Actor::Job(id) => write!(f, "job:{id}"),
             Actor::Host(id) => write!(f, "host:{id}"),
             Actor::Schedule(name) => write!(f, "schedule:{name}"),
+            Actor::Webhook(name) => write!(f, "webhook:{name}"),
             Actor::Script => f.write_str("script"),
             Actor::System => f.write_str("system"),
         }
@@ -80,6 +83,7 @@ impl FromStr for Actor {
             "persona" => Ok(Actor::Persona(name.to_owned())),
             "host" => Ok(Actor::Host(name.to_owned())),
             "schedule" => Ok(Actor::Schedule(name.to_owned())),
+            "webhook" => Ok(Actor::Webhook(name.to_owned())),
             _ => Err(wrong()),
         }
     }
@@ -110,9 +114,13 @@ mod tests {
 
     #[test]
     fn an_actor_survives_its_text() {
-        for text in
-            ["system", "script", "persona:editor", "job:018bcfe5-6800-7000-8000-000000000000"]
-        {
+        for text in [
+            "system",
+            "script",
+            "persona:editor",
+            "webhook:issues",
+            "job:018bcfe5-6800-7000-8000-000000000000",
+        ] {
             assert_eq!(text.parse::<Actor>().unwrap().to_string(), text);
         }
         for text in ["", "person:", "person:me", "root:x", "persona:a\nb"] {

@@ -114,16 +114,29 @@ fn is_object_id(text: &str) -> bool {
 pub struct Ids {
     clock: Clock,
     context: std::sync::Arc<std::sync::Mutex<ContextV7>>,
+    /// The last number, if ids are numbers.
+    count: Option<std::sync::Arc<std::sync::atomic::AtomicU64>>,
 }
 
 impl Ids {
     /// Returns a source of ids that follows `clock`.
     pub fn new(clock: Clock) -> Ids {
-        Ids { clock, context: std::sync::Arc::new(std::sync::Mutex::new(ContextV7::new())) }
+        let context = std::sync::Arc::new(std::sync::Mutex::new(ContextV7::new()));
+        Ids { clock, context, count: None }
+    }
+
+    /// Returns a source of ids that are numbers from 1: the same for the same test each time.
+    pub fn numbered() -> Ids {
+        Ids { count: Some(std::sync::Arc::default()), ..Ids::new(Clock::system()) }
     }
 
     /// Returns a new id.
     pub fn mint<T: TryFrom<String, Error = Error>>(&self) -> T {
+        if let Some(count) = &self.count {
+            let number = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
+            return T::try_from(format!("00000000-0000-7000-8000-{number:012x}"))
+                .unwrap_or_else(|_| unreachable!("such a number is an id"));
+        }
         let now = self.clock.now().0.max(0).unsigned_abs();
         let nanos = u32::try_from(now % 1000).unwrap_or(0) * 1_000_000;
         let context = self.context.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

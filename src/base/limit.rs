@@ -24,6 +24,10 @@ pub const JOB_MESSAGES_MAX: i64 = 20;
 pub const JOB_PROPOSALS_MAX: i64 = 10;
 /// Most Topics that one job settles.
 pub const JOB_TOPICS_MAX: usize = 20;
+/// Most Topics that one job opens.
+pub const OPENED_TOPICS_MAX: usize = 20;
+/// Largest body of a call from outside (docs/callbacks.md), in bytes.
+pub const WEBHOOK_BODY_BYTES_MAX: usize = 256 * 1024;
 /// Longest single-line input of a job, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 * 1024;
 /// Longest `text` input of a job, and so about the longest prompt, in bytes.
@@ -315,6 +319,8 @@ limits! {
     GIVEN_CONTEXT_BYTES_MAX "bytes" "selection_too_long" "the words given around a quote";
     ANCHORS_MAX "anchors" "too_many_anchors" "anchors of a proposal";
     JOB_TOPICS_MAX "topics" "bad_input" "Topics that one job settles";
+    OPENED_TOPICS_MAX "topics" "too_many_topics" "Topics that one job opens";
+    WEBHOOK_BODY_BYTES_MAX "bytes" "too_large" "the body of a call of a webhook";
     JOB_PROPOSALS_MAX "proposals" "too_many_proposals" "proposals of a job";
     TOPIC_PROPOSALS_MAX "proposals" "too_many_proposals" "proposals of a Topic";
     SUMMARY_BYTES_MAX "bytes" "too_large" "a summary or a reason";

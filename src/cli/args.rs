@@ -18,6 +18,7 @@ use crate::cli::commands::topic::TopicCommand;
 use crate::cli::commands::types::TypesArgs;
 use crate::cli::commands::usage::{EngineCommand, UsageArgs};
 use crate::cli::init::InitArgs;
+use crate::cli::lua_test::TestArgs;
 use crate::cli::new::NewCommand;
 use crate::cli::screen::Color;
 
@@ -29,6 +30,7 @@ A first site:
   wiki-browser init                     in a git repository: writes wiki-browser.lua and skills/
   wiki-browser new kind answer          adds a sort of job: a block of the script, and a skill
   wiki-browser check                    reads the script and says what is wrong with it
+  wiki-browser test                     runs its tests, with a fake agent and a fake clock
   wiki-browser serve                    serves the site and prints a link to log in with
 
 Every day:
@@ -90,6 +92,8 @@ WB_LOG=debug logs more. docs/operations.md says how to run it as a service.")]
     New(NewCommand),
     /// Read the script and say what is wrong with it
     Check(CheckArgs),
+    /// Run the tests of the script, with a fake agent and a fake clock
+    Test(TestArgs),
     /// Write what an editor needs to complete and check the script
     Types(TypesArgs),
     /// Look at this machine: which guarantees hold here, with advice

@@ -8,6 +8,7 @@ mod escape;
 mod field;
 mod init;
 mod input;
+mod lua_test;
 mod new;
 mod plan;
 mod screen;

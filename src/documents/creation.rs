@@ -23,6 +23,10 @@ impl Repo {
     /// `source_exists`, `case_clash`, `source_ignored`, `content_filter`; `invalid` with code
     /// `path_is_link` or `not_a_file` for what is on the way.
     pub async fn refuse_uncreatable(&self, path: &SourcePath) -> Result<()> {
+        if let Some(papers) = self.papers() {
+            self.require_match(path)?;
+            return if papers.is_there(path) { Err(exists(path)) } else { Ok(()) };
+        }
         self.settled().await?.creatable(path).await.map(drop)
     }
 

@@ -18,6 +18,7 @@ pub mod git;
 pub mod headings;
 pub mod merge;
 pub mod message;
+pub mod opened;
 pub mod perspective;
 pub mod placement;
 pub mod proposal;
@@ -47,6 +48,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         attempt::STATEMENTS,
         changes::row::STATEMENTS,
         message::STATEMENTS,
+        opened::STATEMENTS,
         perspective::STATEMENTS,
         placement::STATEMENTS,
         proposal::STATEMENTS,

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use crate::base::limit::{IMAGE_BYTES_MAX, SOURCE_BYTES_MAX};
-use crate::base::{BlobId, Error, Result, SourcePath, fault};
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, fault};
 use crate::documents::git::{Change, Conversion, IndexEntry, Repo, blocking};
 use crate::process::Root;
 
@@ -165,6 +165,9 @@ impl Repo {
     /// `not_found` with code `source_gone` or `not_a_source`; `too_large`; `invalid` with code
     /// `not_text`, `path_is_link` or `not_a_file`; `forbidden` with code `not_readable`.
     pub async fn source(&self, path: &SourcePath) -> Result<Source> {
+        if let Some(papers) = self.papers() {
+            return self.paper(papers, path);
+        }
         let found = self.settled().await?.source_settled(path).await;
         found.map_err(with_hint)
     }
@@ -195,6 +198,9 @@ impl Repo {
     /// # Errors
     /// As [`Repo::source`].
     pub async fn present(&self, path: &SourcePath) -> Result<(BlobId, String)> {
+        if let Some(papers) = self.papers() {
+            return self.paper(papers, path).map(|it| (it.blob, it.text));
+        }
         self.require_match(path).map_err(with_hint)?;
         let read = self.read_working(path, SOURCE_BYTES_MAX).await;
         let entry = self.known_entry(path).await?;
@@ -242,6 +248,9 @@ impl Repo {
     /// As [`Repo::source`]; `conflict` with code `source_dirty`, `content_filter`, `hard_link` or
     /// `merge_in_progress`.
     pub async fn refuse_unwritable(&self, path: &SourcePath) -> Result<()> {
+        if let Some(papers) = self.papers() {
+            return self.paper(papers, path).map(drop);
+        }
         self.settled().await?.writable(path).await.map(drop)
     }
 
@@ -426,11 +435,15 @@ pub(in crate::documents) fn dirty(path: &SourcePath) -> Error {
         .hint("commit, stash or undo them first")
 }
 
-/// Says where the Sources are named to whoever asked for one that is not there.
+/// Says where the Sources are named to whoever asked for one that is not there, and what can be
+/// done about one that is too large.
 fn with_hint(cause: Error) -> Error {
     match (cause.code_str(), cause.hint_str()) {
         ("source_gone" | "not_a_source", None) => {
             cause.hint("wiki-browser source list names the sources")
+        }
+        (_, None) if cause.kind() == ErrorKind::TooLarge => {
+            cause.hint("split it, or take it out of `sources`")
         }
         _ => cause,
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::base::limit::format_duration;
 use crate::flows::{Site, reload};
-use crate::script::{Config, EngineBody, Kind, Lane, Schedule};
+use crate::script::{Config, EngineBody, Kind, Lane, Schedule, Webhook};
 
 /// Returns the effective configuration (docs/http.md, `GET /api/config`).
 pub fn show(site: &Site) -> Value {
@@ -39,11 +39,16 @@ pub fn show(site: &Site) -> Value {
         "script": reload::facts(site),
         "schedules": config.schedules.values().map(schedule).collect::<Vec<_>>(),
         "handlers": handlers(config),
+        "webhooks": config.webhooks.values().map(webhook).collect::<Vec<_>>(),
     })
 }
 
 fn schedule(it: &Schedule) -> Value {
     json!({"name": it.name, "about": it.about, "when": it.describe(), "missed": it.missed})
+}
+
+fn webhook(it: &Webhook) -> Value {
+    json!({"name": it.name, "about": it.about, "path": format!("/hooks/{}", it.name)})
 }
 
 /// Which events the script is told of, and where its handlers stand.
@@ -76,7 +81,8 @@ fn kind(kind: &Kind) -> Value {
     json!({
         "name": kind.name, "about": kind.about, "engine": kind.engine,
         "skill": kind.skill.as_ref().map(|it| &it.name),
-        "produces": kind.produces.map(|it| it.as_str()), "lane": kind.lane.as_ref().map(lane),
+        "produces": kind.produces.map(|it| it.as_str()), "sees_site": kind.sees_site,
+        "lane": kind.lane.as_ref().map(lane),
         "on_busy": kind.on_busy.as_str(), "timeout": format_duration(kind.timeout),
         "max_running": kind.max_running, "inputs": inputs,
         "verify": kind.verify.as_ref().map(|it| it.at.to_string()),

@@ -14,7 +14,7 @@ use crate::base::{
 use crate::documents::proposal::lineage;
 use crate::flows::{Site, asked, found, inputs, order, several};
 use crate::jobs::{self, NewJob};
-use crate::script::{Effect, Location};
+use crate::script::{Effect, Location, MEND};
 use crate::store::{StoredEvent, Tx};
 
 /// Longest message of a failure that an event holds, in characters.
@@ -31,6 +31,15 @@ pub(in crate::flows) enum Wish {
     },
     /// A failure to write down.
     Failed(Failure),
+}
+
+/// Whether what is refused for a moment will be asked for again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::flows) enum Turn {
+    /// It will: nothing is written then.
+    More,
+    /// It was asked for so many times, and is given up.
+    Last(usize),
 }
 
 /// Which function it was.
@@ -62,7 +71,7 @@ impl Failure {
             message = format!("{}: {message}", origin.at);
         }
         // Of a function that fails the place says it all.
-        let hint = error.hint_str().filter(|_| error.code_str() != "script_failed");
+        let hint = error.hint_str().filter(|it| *it != MEND);
         if let Some(hint) = hint {
             message = format!("{message} ({hint})");
         }
@@ -199,8 +208,9 @@ pub(in crate::flows) fn write(
     site: &Site,
     wishes: &[Wish],
     (cause, job): (&str, Option<&JobId>),
+    turn: Turn,
 ) -> Result<Vec<Failure>> {
-    let (_, failures) = accept_all(tx, site, wishes, cause)?;
+    let (_, failures) = accept_all(tx, site, wishes, cause, turn)?;
     for failure in &failures {
         failure.write(tx)?;
         if let Some(job) = job {
@@ -212,11 +222,15 @@ pub(in crate::flows) fn write(
 }
 
 /// The same without a word in the log of events; returns what was accepted and what failed.
+///
+/// # Errors
+/// `busy` for what is refused for a moment, if another turn comes.
 pub(in crate::flows) fn accept_all(
     tx: &Tx<'_>,
     site: &Site,
     wishes: &[Wish],
     cause: &str,
+    turn: Turn,
 ) -> Result<(Vec<JobId>, Vec<Failure>)> {
     let (mut accepted, mut failures) = (Vec::new(), Vec::new());
     for wish in wishes {
@@ -224,7 +238,15 @@ pub(in crate::flows) fn accept_all(
             Wish::Job { new, by } => match accept(tx, site, new) {
                 Ok(id) => accepted.extend(id),
                 Err(error) if is_refusal(&error) => {
-                    failures.push(Failure::new(by, cause, &error));
+                    let mut failure = Failure::new(by, cause, &error);
+                    match turn {
+                        Turn::More if is_momentary(&error) => return Err(error),
+                        Turn::Last(times) if times > 1 && is_momentary(&error) => {
+                            failure.message += &format!("; it was asked for {times} times");
+                        }
+                        _ => {}
+                    }
+                    failures.push(failure);
                 }
                 Err(error) => return Err(error),
             },
@@ -256,6 +278,11 @@ pub(in crate::flows) fn accept(tx: &Tx<'_>, site: &Site, new: &NewJob) -> Result
 /// What says no before anything is written; the rest is a fault of the database.
 pub(in crate::flows) fn is_refusal(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Conflict | ErrorKind::Busy)
+}
+
+/// What may be accepted in a moment: jobs that wait come to their turn. A daily cap does not.
+pub(in crate::flows) fn is_momentary(error: &Error) -> bool {
+    error.code_str() == "queue_full" && !crate::base::fault::is_off("handler_again")
 }
 
 /// Returns how deep a job would be that is asked for because of an event: one deeper than the job

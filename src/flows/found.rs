@@ -208,7 +208,15 @@ pub(super) fn with_own_topic(job: &Job, mut grants: Vec<Grant>) -> Vec<Grant> {
 /// As any write.
 pub fn settle_job(tx: &Tx<'_>, job: &Job, succeeded: bool) -> Result<()> {
     let Some(id) = job.topic_id.as_ref().filter(|_| !succeeded) else { return Ok(()) };
-    let topic = topic::find(tx.connection(), id, None)?;
+    close_if_bare(tx, &topic::find(tx.connection(), id, None)?)
+}
+
+/// Closes a Topic that a job has opened and in which there is nothing else.
+///
+/// # Errors
+/// As any write.
+pub(super) fn close_if_bare(tx: &Tx<'_>, topic: &Topic) -> Result<()> {
+    let id = &topic.id;
     // A job that repeats it has the Topic of the first one.
     let is_own = matches!(topic.created_by, Actor::Job(_)) && topic.message_count == 1;
     let is_void =

@@ -8,7 +8,7 @@ use crate::documents::{self, Repo, TopicStatus};
 use crate::flows::{Works, personas, several};
 use crate::jobs::{Grant, Verb};
 use crate::people::Persona;
-use crate::script::{Input, InputType, Kind, Produces};
+use crate::script::{Input, InputType, Kind, Produces, nearest};
 
 /// The checked inputs of a job, without those that are computed at its start.
 #[derive(Clone, Debug, Default)]
@@ -33,9 +33,11 @@ pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
     works.config.kinds.get(name).ok_or_else(|| {
         let known: Vec<&str> = works.config.kinds.keys().map(String::as_str).collect();
         let shown = crate::base::truncate_chars(name, 80);
+        let meant = nearest(name, known.iter().copied());
+        let meant = meant.map(|it| format!("did you mean \"{it}\"? ")).unwrap_or_default();
         Error::invalid(format!("there is no kind \"{shown}\""))
             .code("unknown_kind")
-            .hint(format!("the script declares: {}", known.join(", ")))
+            .hint(format!("{meant}the script declares: {}", known.join(", ")))
     })
 }
 
@@ -77,7 +79,11 @@ pub fn refuse_unknown_names<'a>(
     let shown = crate::base::truncate_chars(name, 80);
     let hint = match known.is_empty() {
         true => "it takes no inputs".to_owned(),
-        false => format!("it takes: {}", known.join(", ")),
+        false => {
+            let meant = nearest(name, known.iter().copied());
+            let meant = meant.map(|it| format!("did you mean `{it}`? ")).unwrap_or_default();
+            format!("{meant}it takes: {}", known.join(", "))
+        }
     };
     Err(Error::invalid(format!("kind \"{}\" has no input `{shown}`", kind.name))
         .code("unknown_input")
@@ -280,6 +286,13 @@ pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
     let mut grants = several::grants(kind, &checked.values);
     let proposes = kind.produces == Some(Produces::Proposal);
     let has_topic = kind.inputs.iter().any(|it| it.ty == InputType::Topic);
+    let mut of_site = if kind.sees_site { vec![Verb::Read] } else { Vec::new() };
+    if kind.produces == Some(Produces::Topic) && checked.source_path.is_none() {
+        of_site.push(Verb::Open);
+    }
+    if !of_site.is_empty() {
+        grants.push(Grant::site(&of_site));
+    }
     for input in &kind.inputs {
         let Some(Value::String(text)) = checked.values.get(&input.name) else { continue };
         match input.ty {
@@ -296,6 +309,7 @@ pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
                 let mut verbs = vec![Verb::Read];
                 match kind.produces {
                     Some(Produces::Perspective) => verbs.push(Verb::View),
+                    Some(Produces::Topic) => verbs.push(Verb::Open),
                     // For a Topic that its job opens.
                     Some(Produces::Proposal) if !has_topic => verbs.push(Verb::Propose),
                     _ => {}

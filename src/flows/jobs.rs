@@ -10,11 +10,11 @@ use crate::base::limit::RESULT_BYTES_MAX;
 use crate::base::{
     Actor, Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
 };
-use crate::documents::{self, proposal::lineage};
+use crate::documents::{self, opened::OpenedTopic, proposal::lineage};
 use crate::flows::inputs;
 use crate::flows::people::refuse_disabled;
 use crate::flows::{
-    Site, asked, changes, found, kept_answer, order, output, page_limit, prepare, several,
+    Site, asked, changes, found, kept_answer, opened, order, output, page_limit, prepare, several,
 };
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting};
 use crate::people::{self, Caller};
@@ -58,6 +58,7 @@ pub struct JobView {
     printed_at: Option<Millis>,
     pub(super) retried_as: Vec<JobId>,
     proposal_id: Option<ProposalId>,
+    opened_topics: Vec<OpenedTopic>,
     changes: Option<Value>,
 }
 
@@ -193,7 +194,9 @@ pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     require_own(caller, id)?;
     let mut shown = site.store.look(|c| {
         let shown = view(&site.works, c, jobs::find(c, id)?)?;
-        Ok(JobView { changes: changes::view(c, id)?, retried_as: jobs::retries(c, id)?, ..shown })
+        let opened_topics = opened::of_job(c, &shown.job)?;
+        let (changes, retried_as) = (changes::view(c, id)?, jobs::retries(c, id)?);
+        Ok(JobView { changes, retried_as, opened_topics, ..shown })
     })?;
     if shown.job.status == Status::Running {
         shown.printed_at = output::last_printed(site, id).await?;
@@ -257,6 +260,7 @@ pub(super) fn view_with(
         printed_at: None,
         retried_as: Vec::new(),
         proposal_id: proposal.map(|it| it.id),
+        opened_topics: Vec::new(),
         changes: None,
         job,
     })

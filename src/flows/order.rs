@@ -116,6 +116,7 @@ mod tests {
             priority,
             daily: None,
             produces: None,
+            sees_site: false,
             verify: None,
             retry: None,
             timeout: Default::default(),

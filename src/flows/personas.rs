@@ -52,13 +52,18 @@ pub async fn find(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<Found> {
         .code("bad_input")
         .hint("wiki-browser persona list has them"));
     }
-    let (root, asked) = (Root::open(folder)?, name.to_owned());
-    let text = blocking(move || read(&root, &asked)).await?;
+    let text = match repo.text_beside(&path_of(name)) {
+        Some(text) => text,
+        None => {
+            let (root, asked) = (Root::open(folder)?, name.to_owned());
+            blocking(move || read(&root, &asked)).await?
+        }
+    };
     let persona = parse_persona(name, &text).map_err(|it| refusal(name, &it))?;
     Ok(Found { persona, sha: repo.hash_text(&text).await? })
 }
 
-fn path_of(name: &str) -> Utf8PathBuf {
+pub(in crate::flows) fn path_of(name: &str) -> Utf8PathBuf {
     Utf8PathBuf::from(format!("{FOLDER}/{name}.md"))
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
-use crate::flows::{Works, found, inputs, personas, rework, several, verify, watch};
+use crate::flows::{Works, found, inputs, opened, personas, rework, several, verify, watch};
 use crate::jobs::{Hooks, Job, Prepared, Status};
 use crate::script::{self, Config, Input, InputType, Kind, Produces};
 
@@ -36,7 +36,8 @@ pub fn hooks(works: &Works) -> Hooks {
             let succeeded = job.status == Status::Succeeded;
             documents::perspective::settle_job(tx, &job.id, succeeded)?;
             documents::proposal::settle_job(tx, &job.id, succeeded, &crate::base::Actor::System)?;
-            found::settle_job(tx, job, succeeded)
+            found::settle_job(tx, job, succeeded)?;
+            opened::settle_job(tx, job, succeeded)
         }),
         watch: watch::watch(works),
         recall: watch::recall(works),
@@ -55,6 +56,10 @@ fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<
             }
         },
         Produces::Result => Ok(job.result.is_some()),
+        // A job that finds nothing to open a Topic about says so.
+        Produces::Topic => {
+            Ok(job.result.is_some() || !opened::of_job(tx.connection(), job)?.is_empty())
+        }
         Produces::Perspective => documents::perspective::has_job(tx.connection(), &job.id),
     }
 }
@@ -80,14 +85,28 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
             inputs::refuse_unwritable(&works.repo, input, &path).await?;
         }
     }
-    let texts = texts(&works.config, &works.wb_agent, kind, job.id.as_str(), &values);
+    let prompt = prompt(works, kind, job.id.as_str(), &values).await?;
+    let prompt = prompt + &rework::block(works, &job.id).await?;
+    Ok(Prepared { inputs: values, prompt, grants })
+}
+
+/// Makes the prompt of a job of which all inputs are known.
+///
+/// # Errors
+/// `invalid` with code `prompt_failed` or `script_stuck`.
+pub(in crate::flows) async fn prompt(
+    works: &Works,
+    kind: &Kind,
+    job_id: &str,
+    values: &Map<String, Value>,
+) -> Result<String> {
+    let texts = texts(&works.config, &works.wb_agent, kind, job_id, values);
     let prompt = script::prompt(&works.vm(), kind, &texts).await.map_err(|cause| {
         let code =
             if cause.code_str() == "script_stuck" { "script_stuck" } else { "prompt_failed" };
         Error::invalid(cause.chain()).code(code)
     })?;
-    let prompt = prompt + &several::block(&values)? + &rework::block(works, &job.id).await?;
-    Ok(Prepared { inputs: values, prompt, grants })
+    Ok(prompt + &several::block(values)?)
 }
 
 /// Computes the versions of what a job works on.

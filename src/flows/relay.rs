@@ -9,6 +9,9 @@
 //! **Invariant:** of an event that was told, and of all before it, no handler hears again after an
 //! orderly stop.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +20,7 @@ use tracing::{error, warn};
 use rusqlite::{Connection, named_params};
 
 use crate::base::{Actor, EventKind, JobId, Result, fault};
-use crate::flows::effects::{self, Failure, Origin, Wish};
+use crate::flows::effects::{self, Failure, Origin, Turn, Wish};
 use crate::flows::{Site, Works, retry};
 use crate::jobs::{self, Generation};
 use crate::store::{StoredEvent, Tx, events};
@@ -31,9 +34,11 @@ const BATCH: u32 = 100;
 /// to be.
 const BACKLOG_MAX: i64 = 10_000;
 /// How long it is waited after a read or a write that failed.
-const AGAIN: std::time::Duration = std::time::Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_secs(2);
+/// How long it is waited before a job is asked for again that was refused for a moment.
+const PAUSES_MS: [u64; 6] = [500, 1_000, 2_000, 4_000, 8_000, 16_000];
 /// Between two looks at the log without a bell.
-const FALLBACK: std::time::Duration = std::time::Duration::from_secs(300);
+const FALLBACK: Duration = Duration::from_secs(300);
 
 const TOLD: &str = "SELECT event_id FROM handlers_told WHERE one = 1";
 const KEEP: &str = "UPDATE handlers_told SET event_id = :id WHERE one = 1 AND event_id < :id";
@@ -174,7 +179,9 @@ impl Relay {
                     return Ok(());
                 }
                 if concerns(&site, event) {
-                    tell(&site, event).await?;
+                    if !tell(&site, event, stop).await? {
+                        return Ok(());
+                    }
                     self.kept = event.id;
                 }
                 self.told = event.id;
@@ -195,6 +202,16 @@ impl Relay {
     }
 }
 
+/// Tells all that happened after an event, and what follows from that; returns the last event.
+///
+/// # Errors
+/// As reading and writing.
+pub(in crate::flows) async fn catch_up(site: &Site, from: i64) -> Result<i64> {
+    let mut relay = Relay { site: site.clone(), told: from, kept: from };
+    relay.tell_all(&CancellationToken::new()).await?;
+    Ok(relay.told)
+}
+
 fn concerns(site: &Site, event: &StoredEvent) -> bool {
     let config = &site.config;
     let retries = || {
@@ -205,8 +222,9 @@ fn concerns(site: &Site, event: &StoredEvent) -> bool {
 }
 
 /// Tells the handlers of one event, and commits what they want together with how far they were
-/// told.
-async fn tell(site: &Site, event: &StoredEvent) -> Result<()> {
+/// told. A job that is refused for a moment is asked for again, with nothing written until then.
+/// Whether it was told: a stop may come between.
+async fn tell(site: &Site, event: &StoredEvent, stop: &CancellationToken) -> Result<bool> {
     let cause = format!("event {} ({})", event.id, event.kind.as_str());
     let wishes = match payload(site, event).await {
         Ok((payload, depth)) => wishes(site, event, payload, (depth, &cause)).await,
@@ -216,20 +234,47 @@ async fn tell(site: &Site, event: &StoredEvent) -> Result<()> {
         }
     };
     fault::crash_point("after_handler");
+    let wishes = Arc::new(wishes);
+    let mut pauses = PAUSES_MS.into_iter();
+    let failures = loop {
+        let pause = pauses.next();
+        let turn = if pause.is_some() { Turn::More } else { Turn::Last(PAUSES_MS.len() + 1) };
+        let refused = match commit(site, event, &wishes, &cause, turn).await {
+            Err(error) if effects::is_momentary(&error) => error,
+            outcome => break outcome?,
+        };
+        let pause = Duration::from_millis(pause.unwrap_or_default());
+        let message = refused.message();
+        warn!("a job for {cause} is asked for again in {} ms: {message}", pause.as_millis());
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return Ok(false),
+        }
+    };
+    failures.iter().for_each(Failure::log);
+    fault::crash_point("after_effects");
+    Ok(true)
+}
+
+/// Commits what the handlers of an event want together with how far they were told.
+async fn commit(
+    site: &Site,
+    event: &StoredEvent,
+    wishes: &Arc<Vec<Wish>>,
+    cause: &str,
+    turn: Turn,
+) -> Result<Vec<Failure>> {
     let (id, is_own, at) = (event.id, event.kind == EventKind::ScriptFailed, site.clone());
-    let job = job_of(event);
+    let (job, wishes, cause) = (job_of(event), Arc::clone(wishes), cause.to_owned());
     let write = move |tx: &Tx<'_>| {
         keep_in(tx, id)?;
         if is_own {
             // A handler of failures that fails must not be told of that.
-            return Ok(effects::accept_all(tx, &at, &wishes, &cause)?.1);
+            return Ok(effects::accept_all(tx, &at, &wishes, &cause, turn)?.1);
         }
-        effects::write(tx, &at, &wishes, (&cause, job.as_ref()))
+        effects::write(tx, &at, &wishes, (&cause, job.as_ref()), turn)
     };
-    let failures = site.store.write(write).await?;
-    failures.iter().for_each(Failure::log);
-    fault::crash_point("after_effects");
-    Ok(())
+    site.store.write(write).await
 }
 
 async fn wishes(

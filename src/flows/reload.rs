@@ -19,7 +19,7 @@ use crate::base::{Actor, Context, Error, ErrorKind, Event, EventKind, Millis, Re
 use crate::flows::check::{self, Purpose};
 use crate::flows::{Site, personas, relay, schedules};
 use crate::jobs::{self, BELL, Engines, Generation};
-use crate::script::{Config, Diagnostic, Loaded, ScriptFile, Severity};
+use crate::script::{Config, Diagnostic, Loaded, Report, ScriptFile, Severity};
 use crate::store::Tx;
 
 pub use difference::Difference;
@@ -195,13 +195,24 @@ pub async fn reload(site: &Site, by: &Actor, request: ReloadRequest) -> Result<R
     Ok(answer)
 }
 
+/// Judges the file on disk as a reload does, and puts nothing in force.
+///
+/// # Errors
+/// `internal` if loading it panicked.
+pub async fn judge(site: &Site, old: &Generation) -> Result<std::result::Result<Loaded, Report>> {
+    let (path, wear) = (old.config.script.clone(), old.vm.wear().clone());
+    let programs = site.script.0.path.clone();
+    let judge = move || check::check(&path, &wear, &programs, Purpose::Reload);
+    let judged = tokio::task::spawn_blocking(judge).await;
+    judged.map_err(|cause| Error::internal("loading the script panicked").source(cause))
+}
+
 /// Evaluates and judges the script, and looks whether its engines are on this machine.
 async fn read(
     site: &Site,
     old: &Arc<Generation>,
 ) -> std::result::Result<(Loaded, Engines), Trouble> {
     let now = site.store.clock().now();
-    let (path, wear) = (old.config.script.clone(), old.vm.wear().clone());
     let trouble = |summary: String, mut errors: Vec<Diagnostic>| {
         errors.truncate(ERRORS_KEPT);
         Trouble { at: now, summary, errors }
@@ -211,10 +222,8 @@ async fn read(
         let error = Diagnostic::error("reload", cause.message().to_owned()).note(hint);
         trouble(cause.message().to_owned(), vec![error])
     };
-    let file = path.file_name().unwrap_or("the script").to_owned();
-    let programs = site.script.0.path.clone();
-    let judge = move || check::check(&path, &wear, &programs, Purpose::Reload);
-    let loaded = match tokio::task::spawn_blocking(judge).await {
+    let file = old.config.script.file_name().unwrap_or("the script").to_owned();
+    let loaded = match judge(site, old).await {
         Ok(Ok(loaded)) => loaded,
         Ok(Err(report)) => {
             let is_persona = |it: &Diagnostic| it.code == personas::BAD;
@@ -224,9 +233,7 @@ async fn read(
             };
             return Err(trouble(summary, report.errors));
         }
-        Err(cause) => {
-            return Err(wrong(&Error::internal("loading the script panicked").source(cause)));
-        }
+        Err(cause) => return Err(wrong(&cause)),
     };
     let engines = Engines::resolve(&loaded.config, &site.script.0.path, &site.wb_agent);
     match engines {

@@ -12,7 +12,7 @@ use crate::process::Children;
 use crate::script::{self, Input, InputType, Kind, Loaded};
 
 /// A job id that no job has: the prompt shows where it stands.
-const EXAMPLE_JOB: &str = "00000000-0000-7000-8000-000000000000";
+pub(in crate::flows) const EXAMPLE_JOB: &str = "00000000-0000-7000-8000-000000000000";
 
 /// Makes the prompt of a kind from `key=value` pairs.
 ///

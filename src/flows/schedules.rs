@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result, fault};
-use crate::flows::effects::{self, Failure, Origin, Wish};
+use crate::flows::effects::{self, Failure, Origin, Turn, Wish};
 use crate::flows::{Site, Works};
 use crate::jobs;
 use crate::script::{Missed, Schedule, Wanted};
@@ -134,6 +134,21 @@ pub async fn serve(site: Site, stop: CancellationToken) {
     }
 }
 
+/// Serves all that is due now, once; returns when the next one is due.
+///
+/// # Errors
+/// As reading and writing.
+pub(in crate::flows) async fn serve_due(site: &Site) -> Result<Option<Millis>> {
+    round(site, &mut false, &CancellationToken::new()).await?;
+    let names: Vec<String> = site.config.schedules.keys().cloned().collect();
+    let next = site.store.read(move |c| {
+        let states = names.iter().map(|name| State::find(c, name));
+        let states = states.collect::<Result<Vec<_>>>()?;
+        Ok(states.into_iter().flatten().map(|it| it.next).min())
+    });
+    next.await
+}
+
 /// Serves all that is due now; returns how long there is nothing to do, or nothing without any
 /// schedule.
 async fn round(
@@ -231,7 +246,7 @@ fn write(
     (planned, next, now): (Millis, Millis, Millis),
 ) -> Result<Vec<Failure>> {
     let cause = format!("the time {}", state.planned);
-    let (accepted, failures) = effects::accept_all(tx, site, &fired.wishes, &cause)?;
+    let (accepted, failures) = effects::accept_all(tx, site, &fired.wishes, &cause, Turn::Last(1))?;
     for failure in &failures {
         failure.write(tx)?;
     }

@@ -30,9 +30,9 @@ pub struct SourceQuery {
 /// Returns Sources by path, as `{items, next}`.
 ///
 /// # Errors
-/// `unavailable` if git does not answer.
+/// `unavailable` if git does not answer; `forbidden` with code `not_granted`.
 pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Value> {
-    caller.person()?;
+    require_site(site, caller).await?;
     let limit = page_limit(query.limit)? as usize;
     let wanted = query.query.as_deref().unwrap_or_default().to_lowercase();
     let is_wanted = |path: &SourcePath| {
@@ -131,6 +131,16 @@ pub async fn image_head(
 ) -> Result<Vec<u8>> {
     caller.person()?;
     site.repo.image_head(path, bytes_max).await
+}
+
+/// Refuses a job whose kind does not see the whole site.
+///
+/// # Errors
+/// `forbidden` with code `not_granted`.
+pub(super) async fn require_site(site: &Site, caller: &Caller) -> Result<()> {
+    let Caller::Job { id, .. } = caller else { return Ok(()) };
+    let id = id.clone();
+    site.store.read(move |c| jobs::find(c, &id)).await?.require_site()
 }
 
 pub(super) async fn require_read(site: &Site, caller: &Caller, path: &SourcePath) -> Result<()> {

@@ -11,7 +11,8 @@ use crate::documents::{
     self, Message, ProposalStatus, Selection, Topic, TopicStatus, message, text,
 };
 use crate::flows::{
-    Site, called_off, jobs as job_flow, kept_answer, names, page_limit, place, rework,
+    Site, called_off, jobs as job_flow, kept_answer, names, opened, page_limit, place, rework,
+    sources,
 };
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
@@ -41,9 +42,10 @@ pub struct TopicRequest {
     pub title: Option<String>,
 }
 
-/// Opens a Topic.
+/// Opens a Topic: a person's, or that of a job whose kind opens Topics.
 ///
 /// # Errors
+/// `forbidden` with code `not_granted`; `conflict` with codes `too_many_topics` and `job_ended`;
 /// `invalid` without a selection and `global`, or with both; what resolving the selection says.
 pub async fn create(
     site: &Site,
@@ -51,7 +53,7 @@ pub async fn create(
     request: TopicRequest,
     key: Option<idempotency::Key>,
 ) -> Result<Topic> {
-    let author = Actor::Person(caller.may_write()?.id.clone());
+    let token = opened::require(site, caller, &request.source_path).await?;
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
         let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
         return site.store.read(move |c| names::fill_topic(c, topic::find(c, &id, None)?)).await;
@@ -79,12 +81,13 @@ pub async fn create(
         is_global: request.global,
         title: request.title,
         body: plain_lines(&request.body),
-        author,
+        author: caller.actor(),
         anchor,
     };
     let ids = site.ids.clone();
     site.store
         .write(move |tx| {
+            let job = token.as_deref().map(|it| jobs::fence(tx, it)).transpose()?;
             if let Some(key) = &key
                 && let Some(kept) = idempotency::find(tx.connection(), key)?
             {
@@ -93,6 +96,9 @@ pub async fn create(
                     tx.connection(),
                     topic::find(tx.connection(), &id, None)?,
                 );
+            }
+            if let Some(job) = &job {
+                opened::admit(tx, job, &new.source_path)?;
             }
             let made = topic::create(tx, &ids, new.clone())?;
             if is_kept {
@@ -130,9 +136,9 @@ pub struct TopicQuery {
 /// placement in the present text, else the last one on record.
 ///
 /// # Errors
-/// `invalid` for a status that is none.
+/// `invalid` for a status that is none; `forbidden` with code `not_granted`.
 pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Value> {
-    caller.person()?;
+    sources::require_site(site, caller).await?;
     let filter = TopicFilter {
         source_path: query.source_path.clone(),
         status: query.status.as_deref().map(str::parse).transpose()?,

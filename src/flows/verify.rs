@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::base::{Actor, Error, Result, truncate_chars};
 use crate::documents;
-use crate::flows::Works;
+use crate::flows::{Works, opened};
 use crate::jobs::{self, Generation, Job};
 use crate::script::{Produces, Slot};
 
@@ -64,7 +64,10 @@ async fn refusal(
         Value::Null | Value::Bool(true) => None,
         Value::Bool(false) => refusal("the check of the script refused the result"),
         Value::String(why) => refusal(&why),
-        _ => refusal("`verify` returned neither a reason nor true or false"),
+        _ => refusal(
+            "`verify` returned neither a reason nor true or false: return true, or a text that \
+             says what is wrong",
+        ),
     })
 }
 
@@ -79,6 +82,15 @@ fn found(c: &Connection, job: &Job, produces: Option<Produces>) -> Result<Option
                 shown["produced"] = json!({"value": value});
                 shown
             }));
+        }
+        Some(Produces::Topic) => {
+            let topics = opened::of_job(c, job)?;
+            if topics.is_empty() && job.result.is_none() {
+                return Ok(None);
+            }
+            let mut shown = json!(job);
+            shown["produced"] = json!({"topics": topics, "value": job.result});
+            return Ok(Some(shown));
         }
         Some(Produces::Proposal) => match documents::proposal::by_job(c, &job.id)? {
             Some(proposal) => Some(documents::proposal::text(c, &proposal.id)?),

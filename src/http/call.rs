@@ -110,9 +110,7 @@ impl Call {
     ) -> Result<(T, Option<Key>)> {
         if !self.is_json() {
             self.drain().await;
-            return Err(Error::invalid("the body is not JSON")
-                .code("not_json")
-                .hint("send `Content-Type: application/json`"));
+            return Err(not_json());
         }
         let word = self.key_word()?;
         let bytes = self.bytes(bytes_max).await?;
@@ -125,6 +123,18 @@ impl Call {
             body_digest: digest_hex(&bytes),
         };
         Ok((value, Some(key)))
+    }
+
+    /// Reads the body of JSON as it was sent.
+    ///
+    /// # Errors
+    /// `invalid` (`not_json`, `body_timeout`) or `too_large`.
+    pub(super) async fn json_bytes(&mut self, bytes_max: usize) -> Result<Vec<u8>> {
+        if !self.is_json() {
+            self.drain().await;
+            return Err(not_json());
+        }
+        self.bytes(bytes_max).await
     }
 
     /// Reads the body as a form; `T` should deny unknown fields.
@@ -245,6 +255,12 @@ impl Call {
 
 fn is_key_word(word: &str) -> bool {
     (1..=KEY_BYTES_MAX).contains(&word.len()) && word.bytes().all(|it| it.is_ascii_graphic())
+}
+
+fn not_json() -> Error {
+    Error::invalid("the body is not JSON")
+        .code("not_json")
+        .hint("send `Content-Type: application/json`")
 }
 
 fn bad_key() -> Error {

@@ -13,6 +13,7 @@ mod events;
 mod gate;
 mod head;
 mod health;
+mod hooks;
 mod jobs;
 mod listen;
 mod login;
@@ -196,6 +197,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         usage::routes(site),
         settings::routes(edge, site),
         script::routes(site),
+        hooks::routes(site),
         operations::routes(site),
         perspectives::routes(site),
         metrics::routes(edge, site),

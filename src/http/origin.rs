@@ -65,7 +65,7 @@ pub(super) fn check_origin(host: &Host, head: &Parts) -> Result<()> {
 
 /// Returns whether a path is a page for people, as opposed to an answer for programs.
 pub(super) fn is_page(path: &str) -> bool {
-    let machine = ["/api", "/assets", "/healthz", "/readyz", "/metrics"];
+    let machine = ["/api", "/assets", "/hooks", "/healthz", "/readyz", "/metrics"];
     !machine.iter().any(|it| {
         path.strip_prefix(it).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })

@@ -29,6 +29,8 @@ pub enum Who {
     All,
     /// Any person or running job.
     Read,
+    /// Whoever has signed with the secret of the webhook; no other credential is looked at.
+    Signed,
     /// A person who may write.
     Write,
     /// A person who may write, or a running job (within its grants).
@@ -96,7 +98,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/api/search", Who::Read),
     on(Verb::Get, "/api/search/index", Who::Read),
     on(Verb::Get, "/api/topics", Who::Read),
-    on(Verb::Post, "/api/topics", Who::Write),
+    on(Verb::Post, "/api/topics", Who::WriteOrJob),
     on(Verb::Get, "/api/topics/{id}", Who::Read),
     on(Verb::Post, "/api/topics/{id}/messages", Who::WriteOrJob),
     on(Verb::Get, "/api/topics/{id}/annotation", Who::Read),
@@ -133,6 +135,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/api/perspective", Who::Read),
     on(Verb::Post, "/api/perspectives", Who::Job),
     on(Verb::Post, "/api/perspectives/request", Who::Write),
+    on(Verb::Post, "/hooks/{name}", Who::Signed),
     on(Verb::Get, "/", Who::Read),
     on(Verb::Get, "/settings", Who::Read),
     on(Verb::Post, "/settings/look", Who::Read),
@@ -307,5 +310,7 @@ mod tests {
         let open: Vec<_> = ROUTES.iter().filter(|it| it.who == Who::All).collect();
         let changing: Vec<_> = open.iter().filter(|it| it.verb != Verb::Get).collect();
         assert_eq!(changing.iter().map(|it| it.path).collect::<Vec<_>>(), ["/api/login"]);
+        let signed: Vec<_> = ROUTES.iter().filter(|it| it.who == Who::Signed).collect();
+        assert_eq!(signed.iter().map(|it| it.path).collect::<Vec<_>>(), ["/hooks/{name}"]);
     }
 }

@@ -88,7 +88,7 @@ pub(super) async fn identify(
 /// Checks what the table demands of the caller.
 pub(super) fn authorize(who: Who, caller: &Caller) -> Result<()> {
     match who {
-        Who::All => Ok(()),
+        Who::All | Who::Signed => Ok(()),
         Who::Read => caller.may_read(),
         Who::Write => caller.may_write().map(|_| ()),
         Who::WriteOrJob if matches!(caller, Caller::Job { .. }) => Ok(()),

@@ -28,6 +28,8 @@ pub enum Verb {
     Propose,
     /// Store a persona's view of it.
     View,
+    /// Open a Topic on it.
+    Open,
 }
 
 impl Verb {
@@ -37,11 +39,15 @@ impl Verb {
             Verb::Message => "message",
             Verb::Propose => "propose",
             Verb::View => "view",
+            Verb::Open => "open",
         }
     }
 }
 
-/// One permission of a job: `topic:ID read+message+propose` or `source:PATH read`.
+/// What a grant on all Sources and all Topics is on.
+const SITE: &str = "site";
+
+/// One permission of a job: `topic:ID read+message+propose`, `source:PATH read` or `site read`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Grant {
@@ -58,6 +64,11 @@ impl Grant {
     /// Returns a grant on a Source and what is open on it.
     pub fn source(path: &SourcePath, verbs: &[Verb]) -> Grant {
         Grant { subject: format!("source:{path}"), verbs: verbs.to_vec() }
+    }
+
+    /// Returns a grant on every Source and every Topic.
+    pub fn site(verbs: &[Verb]) -> Grant {
+        Grant { subject: SITE.to_owned(), verbs: verbs.to_vec() }
     }
 
     /// Returns what it is on, as events name it: `topic:ID` or `source:PATH`.
@@ -84,7 +95,7 @@ impl FromStr for Grant {
         let wrong = || Error::internal(format!("`{text}` is not a grant"));
         // A path may hold spaces: the verbs stand behind the last one.
         let (subject, verbs) = text.rsplit_once(' ').ok_or_else(wrong)?;
-        let all = [Verb::Read, Verb::Message, Verb::Propose, Verb::View];
+        let all = [Verb::Read, Verb::Message, Verb::Propose, Verb::View, Verb::Open];
         let verbs: Option<Vec<Verb>> = verbs
             .split('+')
             .map(|word| all.into_iter().find(|verb| verb.as_str() == word))
@@ -131,8 +142,20 @@ impl Job {
         self.require(&format!("persona:{name}"), Verb::Read)
     }
 
+    /// Refuses what only a job of a kind may that sees the whole site.
+    ///
+    /// # Errors
+    /// `forbidden` with code `not_granted`.
+    pub fn require_site(&self) -> Result<()> {
+        self.require(SITE, Verb::Read)
+    }
+
     fn require(&self, subject: &str, verb: Verb) -> Result<()> {
-        let allowed = |it: &Grant| it.subject == subject && it.verbs.contains(&verb);
+        let is_of_site = subject.starts_with("topic:") || subject.starts_with("source:");
+        let allowed = |it: &Grant| {
+            let is_on = it.subject == subject || (is_of_site && it.subject == SITE);
+            is_on && it.verbs.contains(&verb)
+        };
         if self.grants.iter().any(allowed) {
             return Ok(());
         }
@@ -141,11 +164,19 @@ impl Job {
             Verb::Message => "write in",
             Verb::Propose => "propose for",
             Verb::View => "store a view of",
+            Verb::Open => "open a topic on",
         };
-        let message = format!("job {} may not {does} {}", self.id, subject.replacen(':', " ", 1));
-        Err(Error::new(ErrorKind::Forbidden, message)
-            .code("not_granted")
-            .hint("a job works on the topic and the source that it was started for"))
+        let hint = match (subject, verb) {
+            (SITE, _) => "only a job of a kind with sees = \"site\" may",
+            (_, Verb::Open) => "a job of a kind with produces = \"topic\" may, on its own source",
+            _ => "a job works on the topic and the source that it was started for",
+        };
+        let what = match subject {
+            SITE => "the whole site".to_owned(),
+            _ => subject.replacen(':', " ", 1),
+        };
+        let message = format!("job {} may not {does} {what}", self.id);
+        Err(Error::new(ErrorKind::Forbidden, message).code("not_granted").hint(hint))
     }
 }
 
@@ -215,6 +246,7 @@ mod tests {
             "topic:018bcfe5-6800-7000-8000-000000000000 read+message+propose",
             "source:a b.md read+view",
             "persona:critic read",
+            "site read+open",
         ] {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{OptionalExtension as _, named_params};
 use serde_json::json;
 
-use crate::base::{Actor, Error, Event, EventKind, Result, fault};
+use crate::base::{Actor, Error, Event, EventKind, JobId, Result, fault};
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::waiting::{Gate, Rules};
 use crate::jobs::{Job, Status, table};
@@ -31,6 +31,9 @@ const FIRST_OF_PERSON: &str = "
     SELECT seq, priority, id, lane_key FROM agent_jobs INDEXED BY jobs_claim_person
     WHERE kind = :kind AND requested_by = :person AND status = 'queued' AND ready = 1
     ORDER BY priority DESC, seq LIMIT 1";
+const THIS_ONE: &str = "
+    SELECT seq, priority, id, lane_key, kind FROM agent_jobs
+    WHERE id = :id AND status = 'queued' AND ready = 1";
 const UNCLAIM: &str = "
     UPDATE agent_jobs SET status = 'queued', started_ms = NULL, lane_slot = NULL, token_hash = NULL,
         ready = :ready
@@ -48,6 +51,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("claim::first_of_kind", FIRST_OF_KIND),
     ("claim::next_person", NEXT_PERSON),
     ("claim::first_of_person", FIRST_OF_PERSON),
+    ("claim::this_one", THIS_ONE),
     ("claim::claim", CLAIM),
     ("claim::unclaim", UNCLAIM),
 ];
@@ -111,7 +115,46 @@ pub fn claim(
     if gate.spent.is_all() {
         return Ok(None);
     }
-    let Some((next, slot)) = next_with_slot(tx, caps, &gate)? else { return Ok(None) };
+    match next_with_slot(tx, caps, &gate)? {
+        Some(next) => take(tx, caps, next, (token_hash, config_digest)).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Marks one job as running before those that come earlier, if it may run at all.
+///
+/// # Errors
+/// As [`claim`].
+pub(super) fn claim_this(
+    tx: &Tx<'_>,
+    caps: &Caps,
+    id: &JobId,
+    marks: (&str, &str),
+) -> Result<Option<Job>> {
+    lane::promote_due(tx, &caps.lanes)?;
+    let gate = caps.rules.gate(tx.connection(), tx.now())?;
+    let found = tx
+        .prepare_cached(THIS_ONE)?
+        .query_row(named_params! {":id": id}, |row| candidate(row, &row.get::<_, String>(4)?))
+        .optional()?;
+    let is_open = |it: &Candidate| !gate.spent.is_all() && !caps.rules.is_closed(&gate, &it.kind);
+    let Some(next) = found.filter(is_open) else { return Ok(None) };
+    let slot = match &next.lane {
+        None => None,
+        Some(lane) => match lane::free_slot(tx, lane, &caps.lanes)? {
+            Some(slot) => Some(slot),
+            None => return Ok(None),
+        },
+    };
+    take(tx, caps, (next, slot), marks).map(Some)
+}
+
+fn take(
+    tx: &Tx<'_>,
+    caps: &Caps,
+    (next, slot): (Candidate, Option<u32>),
+    (token_hash, config_digest): (&str, &str),
+) -> Result<Job> {
     let changed = tx.prepare_cached(CLAIM)?.execute(named_params! {
         ":seq": next.seq, ":now": tx.now(), ":slot": slot, ":token": token_hash,
         ":config": config_digest, ":engine": caps.rules.engine(&next.kind),
@@ -124,7 +167,7 @@ pub fn claim(
     }
     let job = table::find(tx.connection(), &next.id)?;
     tx.emit(told(EventKind::JobStarted, &job, Status::Running))?;
-    Ok(Some(job))
+    Ok(job)
 }
 
 /// Takes a claim back: the server stops before anything was started. The job waits as before.

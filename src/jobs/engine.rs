@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Error, Result};
 use crate::process;
-use crate::script::{Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads};
+use crate::script::{Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret};
 
 /// An engine that can be started on this machine.
 #[derive(Clone, Debug)]
@@ -23,6 +23,9 @@ pub struct ResolvedEngine {
     pub reads: Option<Reads>,
     /// What it adds to the environment.
     pub env: BTreeMap<String, EnvValue>,
+    /// Variables of the server that are not for agents: with the secret of a webhook one could ask
+    /// for jobs.
+    pub withheld: Vec<String>,
 }
 
 /// The engines that some kind names, resolved at start.
@@ -34,17 +37,56 @@ impl Engines {
     /// slash is taken from the script's folder.
     ///
     /// # Errors
-    /// `unavailable` with code `engine_missing`, naming the engine, its line and what helps.
+    /// `unavailable` with code `engine_missing`, naming every engine that is not there, its line
+    /// and what helps.
     pub fn resolve(config: &Config, path: &str, wb_agent: &Utf8Path) -> Result<Engines> {
+        let absent = Engines::missing(config, path);
+        if absent.len() > 1 {
+            let all: Vec<&str> = absent.iter().map(|(_, cause)| cause.message()).collect();
+            return Err(Error::unavailable(all.join("; ")).code("engine_missing").hint(
+                "install them, or write their absolute paths into `command`; `wiki-browser check` \
+                 shows each with its line",
+            ));
+        }
         let mut engines = BTreeMap::new();
         for kind in config.kinds.values() {
             let Some(engine) = config.engines.get(&kind.engine) else { continue };
             if !engines.contains_key(&engine.name) {
-                let resolved = resolve_one(engine, &config.folder, path, wb_agent)?;
+                let mut resolved = resolve_one(engine, &config.folder, path, wb_agent)?;
+                let of_webhooks = config.webhooks.values().map(|it| &it.secret);
+                let variables = of_webhooks.filter_map(Secret::variable);
+                resolved.withheld = variables.map(str::to_owned).collect();
                 engines.insert(engine.name.clone(), resolved);
             }
         }
         Ok(Engines(engines))
+    }
+
+    /// Returns the engines that a kind names without a look at the machine: what they start is
+    /// played. `secret` says what a secret holds; nothing for one that is missing.
+    pub fn played(config: &Config, secret: impl Fn(&Secret) -> Option<String>) -> Engines {
+        let value = |(name, value): (&String, &EnvValue)| match value {
+            EnvValue::Secret(it) => match secret(it) {
+                Some(text) => (name.clone(), EnvValue::Text(text)),
+                // It is looked for where there is none, for its own message.
+                None => (name.clone(), EnvValue::Secret(Secret::Env(it.name()))),
+            },
+            EnvValue::Text(_) => (name.clone(), value.clone()),
+        };
+        let played = |engine: &Engine| match &engine.body {
+            EngineBody::Builtin(Builtin::Suggestions) => builtin(engine, Utf8Path::new("wb-agent")),
+            EngineBody::Process { command, prompt, reads, env } => ResolvedEngine {
+                name: engine.name.clone(),
+                program: command.first().cloned().unwrap_or_default(),
+                argv: command.clone(),
+                prompt: Some(*prompt),
+                reads: *reads,
+                env: env.iter().map(value).collect(),
+                withheld: Vec::new(),
+            },
+        };
+        let named = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));
+        Engines(named.map(|it| (it.name.clone(), played(it))).collect())
     }
 
     /// Returns the engines that a kind names and whose program is not there, with the reason that
@@ -86,14 +128,7 @@ fn resolve_one(
 ) -> Result<ResolvedEngine> {
     let name = engine.name.clone();
     match &engine.body {
-        EngineBody::Builtin(Builtin::Suggestions) => Ok(ResolvedEngine {
-            name,
-            program: "wb-agent".to_owned(),
-            argv: vec![wb_agent.to_string(), "apply-suggestions".to_owned()],
-            prompt: None,
-            reads: None,
-            env: BTreeMap::new(),
-        }),
+        EngineBody::Builtin(Builtin::Suggestions) => Ok(builtin(engine, wb_agent)),
         EngineBody::Process { command, prompt, reads, env } => {
             let program = command.first().cloned().unwrap_or_default();
             let found: Option<Utf8PathBuf> = process::which(&program, path, folder);
@@ -107,8 +142,21 @@ fn resolve_one(
                 prompt: Some(*prompt),
                 reads: *reads,
                 env: env.clone(),
+                withheld: Vec::new(),
             })
         }
+    }
+}
+
+fn builtin(engine: &Engine, wb_agent: &Utf8Path) -> ResolvedEngine {
+    ResolvedEngine {
+        name: engine.name.clone(),
+        program: "wb-agent".to_owned(),
+        argv: vec![wb_agent.to_string(), "apply-suggestions".to_owned()],
+        prompt: None,
+        reads: None,
+        env: BTreeMap::new(),
+        withheld: Vec::new(),
     }
 }
 

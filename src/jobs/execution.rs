@@ -66,9 +66,9 @@ async fn give_back(inner: &Inner, job: &Job) {
     }
 }
 
-struct Ready {
-    spec: GuardSpec,
-    reads: Option<Reads>,
+pub(super) struct Ready {
+    pub(super) spec: GuardSpec,
+    pub(super) reads: Option<Reads>,
 }
 
 fn failed(reason: Reason, tail: String) -> Outcome {
@@ -77,7 +77,7 @@ fn failed(reason: Reason, tail: String) -> Outcome {
 }
 
 /// Computes the inputs that are not given, makes the prompt, and resolves the engine.
-async fn prepare(
+pub(super) async fn prepare(
     inner: &Inner,
     generation: &Arc<Generation>,
     job: &Job,
@@ -163,13 +163,25 @@ async fn supervise(
     if !end_all_strays(inner, job, has_survivors.then_some(kill_at), stop).await {
         return None;
     }
-    let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
-    let mut outcome = outcome_of((inner, generation), job, end, &report, stop.is_cancelled());
-    outcome::verify(inner, generation, job, &mut outcome).await;
+    let mut outcome = ended((inner, generation), job, end, telemetry, stop.is_cancelled()).await;
     if !fault::is_off("watch") {
         outcome.warnings.extend(look_again(watched, stop).await);
     }
     Some(outcome)
+}
+
+/// Says what the end of a guard came to, with the script's own check of the result.
+pub(super) async fn ended(
+    (inner, generation): (&Inner, &Arc<Generation>),
+    job: &Job,
+    end: GuardEnd,
+    telemetry: Option<Telemetry>,
+    is_stopping: bool,
+) -> Outcome {
+    let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
+    let mut outcome = outcome_of((inner, generation), job, end, &report, is_stopping);
+    outcome::verify(inner, generation, job, &mut outcome).await;
+    outcome
 }
 
 /// Names what is different now. A server that stops has little time: what it cannot look at any
@@ -256,7 +268,11 @@ async fn follow(
     (end, telemetry, ending)
 }
 
-async fn pump(telemetry: Option<Telemetry>, job: &Job, is_last: bool) -> (Option<Telemetry>, bool) {
+pub(super) async fn pump(
+    telemetry: Option<Telemetry>,
+    job: &Job,
+    is_last: bool,
+) -> (Option<Telemetry>, bool) {
     let Some(mut telemetry) = telemetry else { return (None, false) };
     let pumped = tokio::task::spawn_blocking(move || {
         let found = if is_last { telemetry.finish().map(|()| false) } else { telemetry.pump() };
@@ -276,7 +292,7 @@ async fn pump(telemetry: Option<Telemetry>, job: &Job, is_last: bool) -> (Option
     }
 }
 
-async fn fence(inner: &Inner, job: &Job) {
+pub(super) async fn fence(inner: &Inner, job: &Job) {
     let id = job.id.clone();
     if let Err(cause) =
         inner.setup.store.write(move |tx| settle::begin_ending(tx, &id).map(|_| ())).await

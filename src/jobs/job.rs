@@ -119,7 +119,8 @@ pub enum Reason {
 }
 
 impl Reason {
-    const ALL: [Reason; 16] = [
+    /// All reasons.
+    pub const ALL: [Reason; 16] = [
         Reason::SpawnFailed,
         Reason::ExitStatus,
         Reason::Signal,

@@ -145,6 +145,9 @@ pub(super) fn guard_spec(
 
 fn environment(ground: &Ground, engine: &ResolvedEngine) -> Result<Vec<(String, String)>> {
     let mut env = ground.env.clone();
+    if !fault::is_off("webhook_withheld") {
+        env.retain(|(name, _)| !engine.withheld.contains(name));
+    }
     let mut set = |name: &str, value: &str| {
         env.retain(|(other, _)| other != name);
         env.push((name.to_owned(), value.to_owned()));

@@ -97,7 +97,7 @@ pub(super) struct Inner {
 /// A handle to the queue; cheap to clone.
 #[derive(Clone)]
 pub struct Queue {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 impl Queue {
@@ -116,7 +116,7 @@ impl Queue {
         Queue { inner: Arc::new(Inner { setup, ground, running: Mutex::default() }) }
     }
 
-    fn current(&self) -> Arc<Generation> {
+    pub(super) fn current(&self) -> Arc<Generation> {
         self.inner.setup.generations.current()
     }
 
@@ -217,7 +217,7 @@ impl Queue {
     }
 
     /// Marks the next job as running, under the generation in force now.
-    async fn claim(&self) -> Result<Option<(Job, String, Arc<Generation>)>> {
+    pub(super) async fn claim(&self) -> Result<Option<(Job, String, Arc<Generation>)>> {
         let token = random_token("wbj_")?;
         let generation = self.current();
         let (hash, caps) = (digest_hex(&token), generation.caps.clone());

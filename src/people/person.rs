@@ -305,6 +305,7 @@ pub fn actor_name(actor: &Actor, person: Option<&Person>) -> String {
         Actor::Job(id) => format!("Agent (job {})", Short(id)),
         Actor::Host(name) => format!("host {name}"),
         Actor::Schedule(name) => format!("schedule {name}"),
+        Actor::Webhook(name) => format!("webhook {name}"),
         Actor::Script => "the script".to_owned(),
         Actor::System => "system".to_owned(),
     }

@@ -38,7 +38,7 @@ pub use lifeline::GuardStopper;
 pub use lock::FileLock;
 pub use machine::{disk, free_bytes, machine};
 pub use notices::{Noticed, Notices};
-pub use output::{OutputChunk, last_printed, output_tail, read_output};
+pub use output::{OutputChunk, last_printed, output_tail, put_output, read_output};
 pub use own::{OwnUsage, own_usage};
 pub use probe::{is_root, owner_and_mode, probe, probe_folder, probe_guard};
 pub use remove::{Removal, Size, measure, remove_some};

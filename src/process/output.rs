@@ -105,6 +105,17 @@ pub fn last_printed(job_dir: &Utf8Path) -> Result<Option<Millis>> {
     Ok(last)
 }
 
+/// Writes the output of an agent that was played, as a guard would have left it.
+///
+/// # Errors
+/// `unavailable` if the folder cannot be written.
+pub fn put_output(job_dir: &Utf8Path, stream: Stream, bytes: &[u8]) -> Result<()> {
+    let path = head_path(job_dir, stream);
+    std::fs::create_dir_all(job_dir)
+        .and_then(|()| std::fs::write(&path, bytes))
+        .context(ErrorKind::Unavailable, || format!("cannot write {path}"))
+}
+
 /// Returns the path of a stream's first bytes.
 pub(in crate::process) fn head_path(job_dir: &Utf8Path, stream: Stream) -> Utf8PathBuf {
     job_dir.join(format!("{}.log", stream.as_str()))

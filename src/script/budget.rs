@@ -34,8 +34,41 @@ impl Budget {
     /// The budget of loading all files.
     pub(crate) const LOAD: Budget =
         Budget { cpu: Duration::from_millis(500), wall: Duration::from_secs(2) };
+    /// The budget of one test, without what its site does for it. Nobody waits behind it: a busy
+    /// machine may make it slow.
+    pub(crate) const TEST: Budget =
+        Budget { cpu: Duration::from_secs(1), wall: Duration::from_secs(60) };
+    /// The budget of loading a file of tests.
+    pub(crate) const TEST_LOAD: Budget = Budget { cpu: Budget::LOAD.cpu, wall: Budget::TEST.wall };
     /// How long to wait beyond the budget until the thread is given up.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+}
+
+/// Time within a call that does not count: what others did for it. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Credit(Rc<CreditInner>);
+
+#[derive(Debug, Default)]
+struct CreditInner {
+    cpu: Cell<Duration>,
+    wall: Cell<Duration>,
+    since: Cell<Option<(Instant, Option<Duration>)>>,
+}
+
+impl Credit {
+    /// Begins a time that does not count.
+    pub(crate) fn begin(&self) {
+        self.0.since.set(Some((Instant::now(), thread_cpu())));
+    }
+
+    /// Ends it.
+    pub(crate) fn end(&self) {
+        let Some((at, cpu)) = self.0.since.take() else { return };
+        self.0.wall.set(self.0.wall.get() + at.elapsed());
+        if let (Some(before), Some(after)) = (cpu, thread_cpu()) {
+            self.0.cpu.set(self.0.cpu.get() + after.saturating_sub(before));
+        }
+    }
 }
 
 /// Watches one call.
@@ -50,6 +83,7 @@ struct State {
     cpu_before: Option<Duration>,
     look_at: Cell<Instant>,
     is_abandoned: Arc<AtomicBool>,
+    credit: Credit,
     tripped_at: RefCell<Option<String>>,
 }
 
@@ -60,6 +94,16 @@ impl Meter {
         budget: Budget,
         is_abandoned: &Arc<AtomicBool>,
     ) -> mlua::Result<Meter> {
+        Meter::start_with(lua, budget, is_abandoned, Credit::default())
+    }
+
+    /// Begins to watch a call of which some time does not count.
+    pub(crate) fn start_with(
+        lua: &Lua,
+        budget: Budget,
+        is_abandoned: &Arc<AtomicBool>,
+        credit: Credit,
+    ) -> mlua::Result<Meter> {
         let started = Instant::now();
         let state = Rc::new(State {
             budget,
@@ -67,6 +111,7 @@ impl Meter {
             cpu_before: thread_cpu(),
             look_at: Cell::new(started + budget.cpu),
             is_abandoned: Arc::clone(is_abandoned),
+            credit,
             tripped_at: RefCell::new(None),
         });
         let watched = Rc::clone(&state);
@@ -108,9 +153,11 @@ impl State {
         if now < self.look_at.get() {
             return false;
         }
-        let wall = now.duration_since(self.started);
+        let wall = now.duration_since(self.started).saturating_sub(self.credit.0.wall.get());
         let cpu = match (self.cpu_before, thread_cpu()) {
-            (Some(before), Some(after)) => after.saturating_sub(before),
+            (Some(before), Some(after)) => {
+                after.saturating_sub(before).saturating_sub(self.credit.0.cpu.get())
+            }
             _ => wall,
         };
         if cpu >= self.budget.cpu || wall >= self.budget.wall {
@@ -133,7 +180,17 @@ fn over_text(budget: Budget) -> String {
 /// Returns the processor time of this thread; `None` where the kernel does not say, and then the
 /// wall clock counts alone.
 fn thread_cpu() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    cpu_of("thread-self")
+}
+
+/// Returns the name by which another thread can ask for the processor time of this one.
+pub(crate) fn own_task() -> Option<String> {
+    std::fs::read_link("/proc/thread-self").ok()?.into_os_string().into_string().ok()
+}
+
+/// Returns the processor time of a thread by its name.
+pub(crate) fn cpu_of(task: &str) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{task}/schedstat")).ok()?;
     let nanos = text.split_whitespace().next()?.parse().ok()?;
     (nanos > 0).then(|| Duration::from_nanos(nanos))
 }

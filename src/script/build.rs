@@ -23,6 +23,7 @@ use crate::script::require::Origin;
 use crate::script::schedule::{self, Schedule};
 use crate::script::schema::{self, API_VERSION, BUILTINS, PROMPT_BY};
 use crate::script::secret::EnvValue;
+use crate::script::webhook::{self, Webhook};
 
 /// What to type for a script without an author.
 const IDENTITY_NOTE: &str = "write wb.identity { author_name = \"…\", author_email = \"…\" }";
@@ -51,7 +52,7 @@ impl<'a> Builder<'a> {
         for finding in &draft.findings {
             findings.add(finding.clone());
         }
-        let Plan { folder, script, origin } = plan;
+        let Plan { folder, script, origin, .. } = plan;
         Builder { draft, folder, script, origin, findings, names }
     }
 
@@ -72,6 +73,7 @@ impl<'a> Builder<'a> {
         };
         site_wide.look(&lane_spots);
         let schedules = self.schedules(&kinds);
+        let webhooks = self.webhooks();
         let handlers = self.draft.handlers.iter();
         let handlers =
             handlers.map(|(event, slot)| Handler { event: *event, slot: slot.clone() }).collect();
@@ -87,6 +89,7 @@ impl<'a> Builder<'a> {
             kinds,
             handlers,
             schedules,
+            webhooks,
         };
         (config, self.findings.take())
     }
@@ -376,10 +379,21 @@ impl<'a> Builder<'a> {
             let checked = self.judge(declared);
             let built = schedule::build(declared, &checked, &mut self.findings);
             let names = self.names.get("kind");
-            request::check(&built, checked.spot("enqueue"), kinds, names, &mut self.findings);
+            request::check(&built, &checked, kinds, names, &mut self.findings);
             schedules.entry(built.name.clone()).or_insert(built);
         }
         schedules
+    }
+
+    fn webhooks(&mut self) -> BTreeMap<String, Webhook> {
+        let mut webhooks = BTreeMap::new();
+        for declared in self.draft.declared.iter().filter(|it| it.word == "webhook") {
+            let checked = self.judge(declared);
+            if let Some(built) = webhook::build(declared, &checked) {
+                webhooks.entry(built.name.clone()).or_insert(built);
+            }
+        }
+        webhooks
     }
 }
 

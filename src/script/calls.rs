@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 
 use crate::base::is_secret_name;
 use crate::base::limit::SCRIPT_ENQUEUES_MAX;
+use crate::script::diagnostic::nearest;
 use crate::script::effect::Effect;
 use crate::script::place::Location;
 use crate::script::session::{Caller, Session};
@@ -26,8 +27,14 @@ pub(crate) fn enqueue(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function
         let caller = Caller::of(lua);
         match session.rights() {
             Some(rights) if rights.acts => {}
+            _ if session.lab().is_some() => {
+                let message = "a test asks for no job by wb.enqueue: write t.run(\"KIND\", { … })";
+                return Err(caller.error(message));
+            }
             Some(_) => {
-                return Err(caller.error("wb.enqueue can be called in handlers and schedules only"));
+                let message = "wb.enqueue can be called in handlers, schedules and webhooks only: \
+                    this function answers; ask in wb.on(\"job_finished\", …)";
+                return Err(caller.error(message));
             }
             None => {
                 let message = "wb.enqueue can be called inside of functions only: while the \
@@ -39,16 +46,33 @@ pub(crate) fn enqueue(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function
             let how = "write wb.enqueue { kind = \"NAME\", input = value }";
             return Err(caller.error(format!("wb.enqueue takes exactly one table: {how}")));
         };
-        let taken = Leaving::new().take(value, 0).map_err(|what| caller.error(what))?;
+        let how = "write wb.enqueue { kind = \"NAME\", input = value }";
+        let taken = Leaving::new().take(value, 0);
+        let taken = taken.map_err(|what| {
+            caller.error(format!(
+                "wb.enqueue was given {what}: an input is a text, a number or a flag"
+            ))
+        })?;
         let Json::Object(request) = taken else {
-            return Err(caller.error("wb.enqueue takes names and values, not a list"));
+            let message = format!("wb.enqueue takes names and values, not a list: {how}");
+            return Err(caller.error(message));
         };
         if !request.get("kind").is_some_and(Json::is_string) {
-            return Err(caller.error("wb.enqueue needs `kind`, the name of a kind"));
+            let near = request.keys().find(|it| nearest(it, ["kind"]).is_some());
+            let note = match near {
+                Some(name) => format!("did you mean `kind` by `{name}`?"),
+                None => how.to_owned(),
+            };
+            return Err(
+                caller.error(format!("wb.enqueue needs `kind`, the name of a kind: {note}"))
+            );
         }
         let at = Location { file: caller.file.clone(), line: caller.line, column: 1 };
         if !session.want(Effect::Enqueue { request, at }) {
-            let message = format!("a call can ask for {SCRIPT_ENQUEUES_MAX} jobs at most");
+            let message = format!(
+                "a call can ask for {SCRIPT_ENQUEUES_MAX} jobs at most: ask for the rest in a \
+                 handler of job_finished"
+            );
             return Err(caller.error(message));
         }
         Ok(())
@@ -65,7 +89,9 @@ pub(crate) fn file(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
             return Err(caller.error(message));
         }
         let Value::String(path) = path else {
-            return Err(caller.error("wb.file takes the path of a file below the script"));
+            let message = "wb.file takes the path of a file below the script: write wb.file \
+                \"prompts/rules.md\"";
+            return Err(caller.error(message));
         };
         let path = path.to_string_lossy();
         let path = Utf8Path::new(&path);
@@ -108,7 +134,8 @@ pub(crate) fn env(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
             return Err(caller.error(message));
         }
         let Value::String(name) = name else {
-            return Err(caller.error("wb.env takes the name of a variable"));
+            let message = "wb.env takes the name of a variable: write wb.env(\"NAME\", default)";
+            return Err(caller.error(message));
         };
         let name = name.to_string_lossy();
         if is_secret_name(&name) || name.starts_with("WB_") {
@@ -117,9 +144,13 @@ pub(crate) fn env(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
                 format!("hand it to an engine by env = {{ NAME = wb.secret.env \"{name}\" }}");
             return Err(caller.error(format!("{message}: {note}")));
         }
-        match std::env::var(&name) {
-            Ok(value) => lua.create_string(value).map(Value::String),
-            Err(_) => Ok(default),
+        if session.lab().is_some() {
+            let message = "a test sees no variables: write t.site { env = { … } }";
+            return Err(caller.error(format!("{message}, and the script sees those")));
+        }
+        match session.outside().variable(&name) {
+            Some(value) => lua.create_string(value).map(Value::String),
+            None => Ok(default),
         }
     })
 }
@@ -136,7 +167,8 @@ pub(crate) fn json(lua: &Lua) -> mlua::Result<Table> {
     let decode = lua.create_function(|lua, text: Value| {
         let caller = Caller::of(lua);
         let Value::String(text) = text else {
-            return Err(caller.error("wb.json.decode takes a text"));
+            let message = "wb.json.decode takes a text; wb.json.encode writes one";
+            return Err(caller.error(message));
         };
         let bytes = text.as_bytes();
         if bytes.len() > JSON_BYTES_MAX {

@@ -15,6 +15,7 @@ use crate::script::daily::Daily;
 use crate::script::place::{Location, Slot};
 use crate::script::schedule::Schedule;
 use crate::script::secret::EnvValue;
+use crate::script::webhook::Webhook;
 
 /// One loaded generation of the script.
 #[derive(Clone, Debug, Serialize)]
@@ -41,6 +42,8 @@ pub struct Config {
     pub handlers: Vec<Handler>,
     /// What happens by itself, by name.
     pub schedules: BTreeMap<String, Schedule>,
+    /// Who may call from outside, by name.
+    pub webhooks: BTreeMap<String, Webhook>,
 }
 
 /// A file of the script.
@@ -258,6 +261,8 @@ pub struct Kind {
     pub daily: Option<Daily>,
     /// What a job must leave behind to be a success.
     pub produces: Option<Produces>,
+    /// Whether its jobs may look at every Source and every Topic.
+    pub sees_site: bool,
     /// A check of the result beside that of `produces`.
     pub verify: Option<Slot>,
     /// Says whether a job that failed is repeated, and when.
@@ -298,10 +303,7 @@ pub enum Lane {
 impl Lane {
     /// Returns the name of its input, if it is one.
     pub fn input(&self) -> Option<&str> {
-        match self {
-            Lane::Input(name) => Some(name),
-            Lane::Function(_) => None,
-        }
+        if let Lane::Input(name) = self { Some(name) } else { None }
     }
 }
 
@@ -455,6 +457,8 @@ pub enum Produces {
     Message,
     /// A text.
     Result,
+    /// Topics, or a result that says why there is none.
+    Topic,
 }
 
 impl Produces {
@@ -465,6 +469,7 @@ impl Produces {
             Produces::Perspective => "perspective",
             Produces::Message => "message",
             Produces::Result => "result",
+            Produces::Topic => "topic",
         }
     }
 }

@@ -51,20 +51,25 @@ fn format(lua: &Lua) -> mlua::Result<Function> {
         };
         let pattern = pattern.to_string_lossy();
         if pattern.len() > PATTERN_BYTES_MAX || has_width(&pattern) {
-            return Err(caller.error("wb.date.format takes a short pattern without widths"));
+            let message = "wb.date.format takes a short pattern without widths: write \"%Y-%m-%d\"";
+            return Err(caller.error(message));
         }
         let zone = match zone {
             Value::Nil => TimeZone::UTC,
             Value::String(name) => {
                 let name = name.to_string_lossy();
                 zone_of(&name).ok_or_else(|| {
-                    caller.error(format!("there is no time zone `{}`", name.escape_debug()))
+                    let shown = name.escape_debug();
+                    caller.error(format!(
+                        "there is no time zone `{shown}`: write \"Europe/Berlin\", \"UTC\" or \
+                         \"local\""
+                    ))
                 })?
             }
             _ => return Err(caller.error("wb.date.format takes a zone like \"Europe/Berlin\"")),
         };
         jiff::fmt::strtime::format(&*pattern, &at.to_zoned(zone))
-            .map_err(|cause| caller.error(format!("wb.date.format: {cause}")))
+            .map_err(|cause| caller.error(format!("wb.date.format: {cause}: write \"%Y-%m-%d\"")))
     })
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn wb_table(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> 
 }
 
 /// Closes a table: unknown names are findings while loading and errors later; nothing can be set.
-fn seal(
+pub(crate) fn seal(
     lua: &Lua,
     session: &Rc<Session>,
     title: &'static str,
@@ -61,6 +61,11 @@ fn seal(
     let missing = lua.create_function(move |lua, (_, key): (Value, Value)| {
         let caller = Caller::of(lua);
         let key = key_text(&key);
+        if title == "wb" && key == "test" {
+            let finding = Diagnostic::error("unknown-function", "wb has no function `test`")
+                .note("in a file of tests write local t = require \"wb.test\"");
+            return refuse(&known, &caller, finding.at(&known.name_spot(&caller, &key)));
+        }
         let later = LATER.iter().find(|(word, _)| title == "wb" && *word == key);
         let finding = match later {
             Some((_, note)) => {
@@ -160,8 +165,14 @@ fn api(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
 
 /// Looks whether a declaration may come now.
 fn check_time(session: &Session, caller: &Caller, word: &str) -> mlua::Result<()> {
+    if session.lab().is_some() {
+        let message = format!("wb.{word} belongs in the script: a file of tests declares nothing");
+        return Err(caller.error(message));
+    }
     if !session.is_loading() {
-        let message = format!("wb.{word} can only be called while the script loads");
+        let message = format!(
+            "wb.{word} can only be called while the script loads: write it outside of the function"
+        );
         return Err(caller.error(message));
     }
     if !session.has_api() {

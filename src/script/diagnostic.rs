@@ -17,6 +17,37 @@ const MESSAGE_CHARS_MAX: usize = 1_000;
 /// Longest source line that is shown, in characters.
 const LINE_CHARS_MAX: usize = 160;
 
+/// Codes of findings about what a field holds; all others are about the field.
+const OF_VALUES: [&str; 27] = [
+    "bad-address",
+    "bad-choices",
+    "bad-default",
+    "bad-duration",
+    "bad-from",
+    "bad-glob",
+    "bad-host",
+    "bad-identity",
+    "bad-lane",
+    "bad-path",
+    "bad-skill",
+    "bad-template",
+    "bad-text",
+    "bad-time",
+    "bad-zone",
+    "missing-skill",
+    "nil-field",
+    "not-built-yet",
+    "not-loopback",
+    "out-of-range",
+    "unknown-engine",
+    "unknown-input",
+    "unknown-kind",
+    "unknown-name",
+    "unknown-word",
+    "wrong-type",
+    "cycle",
+];
+
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -47,6 +78,9 @@ pub struct Diagnostic {
     /// Whether the place is that of a declaration whose table is made elsewhere.
     #[serde(skip)]
     pub(crate) is_elsewhere: bool,
+    /// Bytes of the file that it is about, where the place is that of a field and this its value.
+    #[serde(skip)]
+    pub(crate) given: Option<(usize, usize)>,
 }
 
 /// A place with its extent: what a finding underlines.
@@ -58,6 +92,9 @@ pub(crate) struct Spot {
     pub(crate) len: u32,
     /// Bytes of the file that hold the value, if it is one literal text.
     pub(crate) value: Option<(usize, usize)>,
+    /// Bytes of the file that hold the value of a field that has a name. Where that is is found out
+    /// for a report only: a script has thousands of fields.
+    pub(crate) given: Option<(usize, usize)>,
     /// Whether it is the nearest place that is known, of a table that is made elsewhere.
     pub(crate) is_elsewhere: bool,
 }
@@ -66,7 +103,7 @@ impl Spot {
     /// Returns the beginning of a line.
     pub(crate) fn line(file: &Utf8Path, line: u32) -> Spot {
         let at = Location { file: file.to_owned(), line, column: 1 };
-        Spot { at, len: 0, value: None, is_elsewhere: false }
+        Spot { at, len: 0, value: None, given: None, is_elsewhere: false }
     }
 
     /// Marks the place of a call as the nearest one to a field that stands elsewhere.
@@ -87,6 +124,7 @@ impl Diagnostic {
             span_len: 0,
             note: None,
             is_elsewhere: false,
+            given: None,
         }
     }
 
@@ -103,9 +141,16 @@ impl Diagnostic {
         format!("{at}{}", plain(&self.message))
     }
 
-    /// Sets the place.
+    /// Sets the place: of a field its value, if the finding is about that.
     #[must_use]
-    pub(crate) fn at(mut self, spot: &Spot) -> Diagnostic {
+    pub(crate) fn at(self, spot: &Spot) -> Diagnostic {
+        let given = spot.given.filter(|_| OF_VALUES.contains(&self.code));
+        Diagnostic { given, ..self.at_name(spot) }
+    }
+
+    /// Sets the place: of a field its name.
+    #[must_use]
+    pub(crate) fn at_name(mut self, spot: &Spot) -> Diagnostic {
         self.at = Some(spot.at.clone());
         self.span_len = spot.len;
         self.is_elsewhere = spot.is_elsewhere;
@@ -183,6 +228,20 @@ pub struct Report {
 impl Report {
     /// Sorts findings by place, the script itself first, and adds the lines that they are about.
     pub(crate) fn new(mut findings: Vec<Diagnostic>, files: &[ScriptFile]) -> Report {
+        for finding in &mut findings {
+            let (Some(at), Some((from, to))) = (&mut finding.at, finding.given) else { continue };
+            let text = files.iter().find(|file| file.path == at.file).map(|file| &*file.text);
+            let Some((before, value)) =
+                text.and_then(|it| Some((it.get(..from)?, it.get(from..to)?)))
+            else {
+                continue;
+            };
+            let count = |text: &str| u32::try_from(text.chars().count()).unwrap_or(0);
+            let line = before.rsplit('\n').next().unwrap_or_default();
+            at.line = u32::try_from(before.matches('\n').count()).unwrap_or(0) + 1;
+            at.column = count(line) + 1;
+            finding.span_len = count(value.lines().next().unwrap_or_default().trim_end());
+        }
         let rank = |path: &Utf8PathBuf| files.iter().position(|file| file.path == *path);
         findings.sort_by_key(|finding| {
             let at = finding.at.as_ref();
@@ -315,10 +374,7 @@ pub(crate) fn expected<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Returns the name that was probably meant.
-pub(crate) fn nearest<'a>(
-    given: &str,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if given.len() > 64 {
         return None;
     }
@@ -337,7 +393,7 @@ mod tests {
         let files = [ScriptFile { path: "wiki-browser.lua".into(), text }];
         let at = Location { file: "wiki-browser.lua".into(), line: 3, column: 16 };
         let finding = Diagnostic::error("unknown-field", "kind \"x\" has no field `timout`")
-            .at(&Spot { at, len: 6, value: None, is_elsewhere: false })
+            .at(&Spot { at, len: 6, value: None, given: None, is_elsewhere: false })
             .note(suggestion("timout", ["about", "timeout"]));
         let line = "wiki-browser.lua:3: kind \"x\" has no field `timout`";
         assert_eq!(finding.headline(), line);

@@ -12,7 +12,7 @@ use crate::script::node::{Node, Plain, Table};
 use crate::script::place::Slot;
 use crate::script::request;
 use crate::script::schema::{Field, Shape, is_name};
-use crate::script::secret::EnvValue;
+use crate::script::secret::{EnvValue, Secret};
 
 /// Longest line of a declaration, in characters.
 const LINE_CHARS_MAX: usize = 1_000;
@@ -36,12 +36,14 @@ pub(crate) enum Given {
     Texts(BTreeMap<String, (EnvValue, Spot)>),
     /// Names with counts.
     Counts(BTreeMap<String, (u32, Spot)>),
+    /// Where a secret is.
+    Secret(Secret),
     /// A template.
     Template(String),
     /// A function.
     Function(Slot),
-    /// A kind and its inputs.
-    Request(Map<String, Value>),
+    /// A kind and its inputs, and where each of them stands.
+    Request(Map<String, Value>, BTreeMap<String, Spot>),
     /// Inputs.
     Inputs(Vec<GivenInput>),
     /// A table with fields of its own.
@@ -214,11 +216,8 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
     let label = format!("`{}` of {title}", field.name);
     match (field.shape, &node.value) {
         (_, Plain::Reported) => Given::Wrong,
-        (Shape::Line | Shape::Path | Shape::LineOr(_), Plain::Text(text)) => {
+        (Shape::Line | Shape::Path | Shape::LineOr(_) | Shape::Reference(_), Plain::Text(text)) => {
             fit_line(&label, text, &node.spot, findings).map_or(Given::Wrong, Given::Text)
-        }
-        (Shape::Reference(_), Plain::Text(name)) => {
-            fit_line(&label, name, &node.spot, findings).map_or(Given::Wrong, Given::Text)
         }
         (Shape::Reference(word), Plain::Handle(of, name)) if word == *of => {
             Given::Text(name.clone())
@@ -251,6 +250,7 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
         (Shape::Counts, Plain::Table(table)) if table.items.is_empty() => {
             fit_counts(&label, table, findings)
         }
+        (Shape::Secret, Plain::Secret(secret)) => Given::Secret(secret.clone()),
         (Shape::Prompt, Plain::Text(text)) => Given::Template(text.clone()),
         (
             Shape::Prompt | Shape::Function(_) | Shape::LineOr(_) | Shape::Request(_),

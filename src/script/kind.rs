@@ -63,6 +63,7 @@ impl KindBuilder<'_> {
             Some("perspective") => Some(Produces::Perspective),
             Some("message") => Some(Produces::Message),
             Some("result") => Some(Produces::Result),
+            Some("topic") => Some(Produces::Topic),
             _ => None,
         };
         self.check_rules(&inputs, produces);
@@ -91,6 +92,7 @@ impl KindBuilder<'_> {
             priority: self.priority(),
             daily: daily::build(&self.declared.title(), "daily", checked, self.findings),
             produces,
+            sees_site: self.checked.text("sees") == Some("site"),
             verify: self.function("verify"),
             retry: self.function("retry"),
             timeout: checked.duration("timeout").unwrap_or_default(),
@@ -404,6 +406,6 @@ fn lacks(inputs: &[Input], produces: Produces) -> Option<&'static str> {
         ),
         Produces::Message if has_topic => None,
         Produces::Message => Some("a message needs a topic input: it is written there"),
-        Produces::Result => None,
+        Produces::Result | Produces::Topic => None,
     }
 }

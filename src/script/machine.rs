@@ -12,16 +12,20 @@ use mlua::{Function, Lua, MultiValue, Table, Value};
 use serde_json::Value as Json;
 
 use crate::base::{Error, Result, truncate_chars};
+use crate::script::advice::advice;
 use crate::script::budget::{Budget, MEMORY_BYTES_MAX, Meter};
 use crate::script::diagnostic::Diagnostic;
 use crate::script::effect::{Answer, Rights};
 use crate::script::node::Draft;
+use crate::script::outside::Outside;
 use crate::script::place::Slot;
 use crate::script::require::{NOT_UTF8, Origin, first_bad_byte};
 use crate::script::sandbox::{compile, environment, new_lua};
 use crate::script::session::{Module, Session};
 use crate::script::value::{Leaving, cause_text, render, to_lua};
 
+/// What is to be done about a function that fails; the message says where and why.
+pub const MEND: &str = "mend the function in the script, then reload";
 /// Longest message of a failed call, in characters.
 const MESSAGE_CHARS_MAX: usize = 2_000;
 
@@ -34,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) script: Utf8PathBuf,
     /// Where the text comes from.
     pub(crate) origin: Origin,
+    /// What stands around it.
+    pub(crate) outside: Outside,
 }
 
 /// One call into the VM.
@@ -87,7 +93,7 @@ impl Machine {
     /// Evaluates the script under its limits. Whatever it does, what it declared is kept.
     fn load(plan: &Plan, is_abandoned: &Arc<AtomicBool>) -> mlua::Result<(Option<Machine>, Draft)> {
         let lua = new_lua()?;
-        let session = Rc::new(Session::new(plan.folder.clone(), plan.origin.clone()));
+        let session = Rc::new(Session::new(plan));
         let env = environment(&lua, &session)?;
         let pcall: Function = lua.globals().get("pcall")?;
         let is_abandoned = Arc::clone(is_abandoned);
@@ -122,7 +128,9 @@ impl Machine {
             (Some(message), _) => {
                 self.report("limit", &message, "look for a loop that does not end")
             }
-            (None, Err(message)) => self.report("runtime", &message, ""),
+            (None, Err(message)) => {
+                self.report("runtime", &message, &advice(&message).unwrap_or_default());
+            }
             (None, Ok(_)) => return Ok(true),
         }
         Ok(false)
@@ -137,19 +145,8 @@ impl Machine {
         });
     }
 
-    /// Calls a function through `pcall`, which alone keeps an error that is not a text.
     fn protected(&self, function: &Function, arg: Value) -> std::result::Result<Value, String> {
-        let mut outcome: MultiValue =
-            self.pcall.call((function, arg)).map_err(|cause| explain(cause_text(&cause)))?;
-        let is_fine = matches!(outcome.pop_front(), Some(Value::Boolean(true)));
-        let value = outcome.pop_front().unwrap_or(Value::Nil);
-        match (is_fine, value) {
-            (true, value) => Ok(value),
-            (false, Value::String(text)) => Err(explain(text.to_string_lossy())),
-            (false, Value::Error(cause)) => Err(explain(cause_text(&cause))),
-            (false, Value::Nil) => Err("an error without a message".to_owned()),
-            (false, value) => Err(format!("an error that is no text: {}", render(&value))),
-        }
+        protected(&self.pcall, function, arg)
     }
 
     fn call(&self, slot: &Slot, arg: &Json, rights: Rights) -> Result<Answer> {
@@ -161,9 +158,13 @@ impl Machine {
                 Some(_) => message,
                 None => format!("{}: {message}", slot.at),
             };
+            let message = match advice(&message) {
+                Some(advice) => format!("{message}: {advice}"),
+                None => message,
+            };
             Error::invalid(truncate_chars(&message, MESSAGE_CHARS_MAX))
                 .code("script_failed")
-                .hint("mend the function in the script, then reload")
+                .hint(MEND)
         });
         if answer.is_err() {
             // What a failed call has left must not count against the next one. A script has no
@@ -184,7 +185,9 @@ impl Machine {
         if let Some(message) = meter.stop() {
             return Err(message);
         }
-        Leaving::new().take(&outcome?, 0).map_err(|what| format!("the function returned {what}"))
+        Leaving::new().take(&outcome?, 0).map_err(|what| {
+            format!("the function returned {what}: return texts, numbers, flags or tables of them")
+        })
     }
 }
 
@@ -195,9 +198,28 @@ impl Drop for Machine {
     }
 }
 
+/// Calls a function through `pcall`, which alone keeps an error that is not a text.
+pub(crate) fn protected(
+    pcall: &Function,
+    function: &Function,
+    arg: Value,
+) -> std::result::Result<Value, String> {
+    let mut outcome: MultiValue =
+        pcall.call((function, arg)).map_err(|cause| explain(cause_text(&cause)))?;
+    let is_fine = matches!(outcome.pop_front(), Some(Value::Boolean(true)));
+    let value = outcome.pop_front().unwrap_or(Value::Nil);
+    match (is_fine, value) {
+        (true, value) => Ok(value),
+        (false, Value::String(text)) => Err(explain(text.to_string_lossy())),
+        (false, Value::Error(cause)) => Err(explain(cause_text(&cause))),
+        (false, Value::Nil) => Err("an error without a message".to_owned()),
+        (false, value) => Err(format!("an error that is no text: {}", render(&value))),
+    }
+}
+
 /// Returns the finding about a script that cannot be read, with the place of the first byte that
 /// is not UTF-8.
-fn unreadable(plan: &Plan, cause: &Error) -> Diagnostic {
+pub(crate) fn unreadable(plan: &Plan, cause: &Error) -> Diagnostic {
     let finding = Diagnostic::error("missing-file", cause.message());
     match first_bad_byte(&plan.folder, &plan.script) {
         Some((line, column, text)) if cause.code_str() == NOT_UTF8 => {

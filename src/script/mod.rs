@@ -3,6 +3,7 @@
 //! **Invariant:** the only user of the script engine. Nothing of it leaves `script`: a `Config` is
 //! plain data, a function is a number, and a script cannot stop the program or its other calls.
 
+mod advice;
 mod budget;
 mod build;
 mod calls;
@@ -16,10 +17,12 @@ mod effect;
 mod extract;
 mod input;
 mod kind;
+pub mod lab;
 mod lexer;
 mod lint;
 mod machine;
 mod node;
+mod outside;
 mod place;
 mod position;
 mod request;
@@ -37,6 +40,7 @@ mod tests;
 mod value;
 mod vm;
 mod wear;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,19 +52,24 @@ pub use config::{
     OnBusy, Produces, Prompt, PromptBy, Reads, ScriptFile, Site, Skill,
 };
 pub use daily::Daily;
-pub use diagnostic::{Diagnostic, Report, Severity};
+pub(crate) use diagnostic::suggestion;
+pub use diagnostic::{Diagnostic, Report, Severity, nearest};
 pub use effect::{Effect, Told};
+pub use machine::MEND;
+pub use outside::{Outside, Said, SaidLine};
 pub use place::{Location, Slot};
 pub use schedule::{Missed, Schedule, Timing, Wanted};
+pub(crate) use schema::event_data;
 pub use schema::{
-    Callback, DECLARATIONS, Declaration, FUNCTIONS, Field, Function, Member, Record, Shape, When,
-    input_fields, is_name,
+    Callback, DECLARATIONS, Declaration, FUNCTIONS, Field, Function, Member, Record, Shape,
+    TEST_FUNCTIONS, When, input_fields, is_name,
 };
 pub use secret::{EnvValue, Secret};
-pub use stubs::{EDITOR_SETTINGS, stubs};
+pub use stubs::{EDITOR_SETTINGS, stubs, test_stubs};
 pub use template::{PROMPT_NAMES, fill_template, prompt};
 pub use vm::Vm;
 pub use wear::{Called, Wear};
+pub use webhook::Webhook;
 
 use crate::base::{Context, Error, ErrorKind};
 use crate::script::build::Builder;
@@ -83,7 +92,19 @@ pub struct Loaded {
 /// # Errors
 /// All that is wrong with it, in one report.
 pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
-    load_from(script, Origin::Disk, &Wear::default())
+    load_from(script, Origin::Disk, &Wear::default(), Outside::default())
+}
+
+/// Loads a script as a test sees it: with made-up variables, and a log of its own.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_for_test(
+    script: &Utf8Path,
+    outside: Outside,
+    wear: &Wear,
+) -> std::result::Result<Loaded, Report> {
+    load_from(script, Origin::Disk, wear, outside)
 }
 
 /// Loads another generation of a script; what its functions cost counts with that of the others.
@@ -91,7 +112,7 @@ pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
 /// # Errors
 /// As [`load`].
 pub fn load_again(script: &Utf8Path, wear: &Wear) -> std::result::Result<Loaded, Report> {
-    load_from(script, Origin::Disk, wear)
+    load_from(script, Origin::Disk, wear, Outside::default())
 }
 
 /// Loads a script as it would be with other texts in some of its files, and in its skills; their
@@ -103,17 +124,18 @@ pub fn load_changed(
     script: &Utf8Path,
     files: BTreeMap<Utf8PathBuf, String>,
 ) -> std::result::Result<Loaded, Report> {
-    load_from(script, Origin::Changed(files), &Wear::default())
+    load_from(script, Origin::Changed(files), &Wear::default(), Outside::default())
 }
 
 fn load_from(
     script: &Utf8Path,
     origin: Origin,
     wear: &Wear,
+    outside: Outside,
 ) -> std::result::Result<Loaded, Report> {
     let (folder, file) = locate(script)
         .map_err(|cause| Report::of(Diagnostic::error("missing-file", cause.chain())))?;
-    let plan = Plan { folder, script: file.clone(), origin };
+    let plan = Plan { folder, script: file.clone(), origin, outside };
     let failed = |cause: Error| {
         let finding = Diagnostic::error("engine", format!("{file}: {}", cause.message()));
         Report::of(finding.note(cause.hint_str().unwrap_or_default()))

@@ -164,7 +164,7 @@ impl Source {
         let before = self.text.get(start..bytes.start).map_or(0, |part| part.chars().count());
         let column = u32::try_from(before + 1).unwrap_or(1);
         let at = Location { file: self.file.clone(), line, column };
-        Spot { at, len: count(bytes), value: None, is_elsewhere: false }
+        Spot { at, len: count(bytes), value: None, given: None, is_elsewhere: false }
     }
 
     /// Reads a call `word {`, `word "name" {` or `word "name"`, each also with round brackets.
@@ -210,14 +210,19 @@ impl Source {
             }
             let (key, key_range, value) = self.key_at(next);
             let end = self.value_end(value);
+            let mut given = None;
             let (key, range) = match key {
-                Some(key) => (key, key_range),
+                Some(key) => {
+                    let last = self.tokens.get(end.max(value + 1) - 1);
+                    given = self.tokens.get(value).zip(last).map(|(a, b)| (a.start, b.end));
+                    (key, key_range)
+                }
                 None => {
                     item += 1;
                     (item.to_string(), next..end)
                 }
             };
-            let mut spot = self.spot(range);
+            let mut spot = Spot { given, ..self.spot(range) };
             if end == value + 1 && matches!(self.tokens[value].word, Word::Text(_)) {
                 spot.value = Some((self.tokens[value].start, self.tokens[value].end));
             }
@@ -344,6 +349,20 @@ wb.site({ rot = "." })
         check("kind", Some("x"), 3, &["command", "3", "three"], (8, 29, 5));
         check("site", None, 10, &["root"], (10, 10, 4));
         check("site", None, 11, &["rot"], (11, 11, 3));
+    }
+
+    #[test]
+    fn a_value_is_known_by_its_place() {
+        let source = Source::new(Utf8PathBuf::from("x.lua"), TEXT.to_owned());
+        let places = source.declaration("kind", Some("x"), 3).unwrap();
+        let given = |path: &[&str]| {
+            let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
+            places.fields[&path].given.map(|(from, to)| &TEXT[from..to])
+        };
+        assert_eq!(given(&["timout"]), Some("\"5m\""));
+        assert_eq!(given(&["inputs", "topic_id", "form"]), Some("\"y\""));
+        assert_eq!(given(&["command"]), Some("{ \"one\", two, { three = 3 } }"));
+        assert_eq!(given(&["command", "2"]), None);
     }
 
     #[test]

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Number, Value};
 
 use crate::script::config::Kind;
-use crate::script::diagnostic::{Diagnostic, Findings, Spot, suggestion};
-use crate::script::extract::Given;
+use crate::script::diagnostic::{Diagnostic, Findings, suggestion};
+use crate::script::extract::{Checked, Given};
 use crate::script::node::{Plain, Table};
 use crate::script::schedule::{Schedule, Wanted};
 use crate::script::schema::REQUEST_FIELDS;
 
 /// Returns a request as plain data.
 pub(crate) fn fit(label: &str, table: &Table, findings: &mut Findings) -> Given {
-    let mut request = Map::new();
+    let (mut request, mut spots) = (Map::new(), BTreeMap::new());
     let mut is_wrong = false;
     for (name, node) in &table.fields {
         let value = match &node.value {
@@ -35,14 +35,15 @@ pub(crate) fn fit(label: &str, table: &Table, findings: &mut Findings) -> Given 
             }
         };
         request.insert(name.clone(), value);
+        spots.insert(name.clone(), node.spot.clone());
     }
-    if is_wrong { Given::Wrong } else { Given::Request(request) }
+    if is_wrong { Given::Wrong } else { Given::Request(request, spots) }
 }
 
 /// Judges the request of a schedule by the kind that it names.
 pub(crate) fn check(
     schedule: &Schedule,
-    spot: &Spot,
+    checked: &Checked,
     kinds: &BTreeMap<String, Kind>,
     names: Option<&BTreeSet<String>>,
     findings: &mut Findings,
@@ -52,19 +53,24 @@ pub(crate) fn check(
         // It was wrong, or there is none; both were said.
         return;
     }
-    let title = format!("`enqueue` of schedule \"{}\"", schedule.name);
-    let mut error = |code, message: String, note: &str| {
-        findings.add(Diagnostic::error(code, message).at(spot).note(note));
+    let whole = checked.spot("enqueue");
+    let spot = |name: &str| match checked.given("enqueue") {
+        Some(Given::Request(_, spots)) => spots.get(name).unwrap_or(whole),
+        _ => whole,
     };
+    let title = format!("`enqueue` of schedule \"{}\"", schedule.name);
+    let mut error = |finding: Diagnostic, note: &str| findings.add(finding.note(note));
     let Some(name) = request.get("kind").and_then(Value::as_str) else {
-        error("missing-field", format!("{title} has no `kind`"), "write kind = \"NAME\"");
+        let finding = Diagnostic::error("missing-field", format!("{title} has no `kind`"));
+        error(finding.at(whole), "write kind = \"NAME\"");
         return;
     };
     let Some(kind) = kinds.get(name) else {
         if names.is_none_or(|names| !names.contains(name)) {
             let message = format!("{title} names no kind: `{}`", name.escape_debug());
             let known = names.into_iter().flatten().map(String::as_str);
-            error("unknown-kind", message, &suggestion(name, known));
+            let finding = Diagnostic::error("unknown-kind", message).at(spot("kind"));
+            error(finding, &suggestion(name, known));
         }
         return;
     };
@@ -73,13 +79,15 @@ pub(crate) fn check(
         if !inputs().any(|it| it.name == *name) {
             let message = format!("{title}: kind \"{}\" has no input `{name}`", kind.name);
             let known = inputs().map(|it| it.name.as_str()).chain(REQUEST_FIELDS);
-            error("unknown-input", message, &suggestion(name, known));
+            let finding = Diagnostic::error("unknown-input", message).at_name(spot(name));
+            error(finding, &suggestion(name, known));
         }
     }
     for input in inputs().filter(|it| it.required && it.default.is_none() && it.from.is_none()) {
         if !request.contains_key(&input.name) {
             let message = format!("{title}: kind \"{}\" needs `{}`", kind.name, input.name);
-            error("missing-input", message, &format!("write {} = …", input.name));
+            let finding = Diagnostic::error("missing-input", message).at(whole);
+            error(finding, &format!("write {} = …", input.name));
         }
     }
 }

@@ -148,10 +148,20 @@ fn require(lua: &Lua, session: &Rc<Session>, wb: Table, env: &Table) -> mlua::Re
         if name == "wb" {
             return Ok(Value::Table(wb.clone()));
         }
+        if name == "wb.test"
+            && let Some(lab) = session.lab()
+        {
+            return Ok(Value::Table(lab));
+        }
         let wrong = |code, message: String, note: String| {
             let finding = Diagnostic::error(code, message).at(&session.text_spot(&caller, &name));
             refuse(&session, &caller, finding.note(note))
         };
+        if name == "wb.test" {
+            let message = "wb.test is for files of tests, which wiki-browser test runs";
+            let note = "move what needs it into tests/NAME.lua";
+            return wrong("wrong-module", message.to_owned(), note.to_owned());
+        }
         match session.module(&name) {
             Some(Module::Done(value)) => return Ok(value),
             Some(Module::Running) => {

@@ -215,7 +215,7 @@ pub(crate) fn build(declared: &Declared, checked: &Checked, findings: &mut Findi
     let timing = with_days(timing, &title, checked, findings);
     let enqueue = match checked.given("enqueue") {
         Some(Given::Function(slot)) => Wanted::Function(slot.clone()),
-        Some(Given::Request(request)) => Wanted::Job(request.clone()),
+        Some(Given::Request(request, _)) => Wanted::Job(request.clone()),
         _ => Wanted::Job(Map::new()),
     };
     Schedule {

@@ -41,6 +41,22 @@ impl Serialize for Secret {
 }
 
 impl Secret {
+    /// Returns the variable of the server that holds it, if one does.
+    pub fn variable(&self) -> Option<&str> {
+        match self {
+            Secret::Env(name) => Some(name),
+            Secret::File(_) => None,
+        }
+    }
+
+    /// Returns the variable or the path that it is known by.
+    pub fn name(&self) -> String {
+        match self {
+            Secret::Env(name) => name.clone(),
+            Secret::File(path) => path.to_string(),
+        }
+    }
+
     /// Reads the value. Blanks and line ends around that of a file are no part of it.
     ///
     /// # Errors
@@ -102,7 +118,8 @@ pub(crate) fn table(lua: &Lua) -> mlua::Result<Table> {
         match is_plain && !name.starts_with("WB_") {
             true => lua.create_userdata(Opaque(Secret::Env(name))),
             false => {
-                let message = "wb.secret.env takes the name of a variable that is not the server's";
+                let message = "wb.secret.env takes the name of a variable that is not the \
+                    server's: write wb.secret.env \"API_KEY\"";
                 Err(Caller::of(lua).error(message))
             }
         }
@@ -111,7 +128,11 @@ pub(crate) fn table(lua: &Lua) -> mlua::Result<Table> {
         let path = Utf8PathBuf::from(text(lua, "file", &path)?);
         match path.file_name().is_some() && !path.as_str().contains('\0') {
             true => lua.create_userdata(Opaque(Secret::File(path))),
-            false => Err(Caller::of(lua).error("wb.secret.file takes the path of a file")),
+            false => {
+                let message = "wb.secret.file takes the path of a file: write wb.secret.file \
+                    \"/run/secrets/api_key\"";
+                Err(Caller::of(lua).error(message))
+            }
         }
     })?;
     table.raw_set("env", env)?;
@@ -122,7 +143,10 @@ pub(crate) fn table(lua: &Lua) -> mlua::Result<Table> {
 fn text(lua: &Lua, word: &str, value: &Value) -> mlua::Result<String> {
     match value {
         Value::String(text) => Ok(text.to_string_lossy()),
-        _ => Err(Caller::of(lua).error(format!("wb.secret.{word} takes a text"))),
+        _ => {
+            let message = format!("wb.secret.{word} takes a text: write wb.secret.{word} \"NAME\"");
+            Err(Caller::of(lua).error(message))
+        }
     }
 }
 

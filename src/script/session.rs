@@ -12,7 +12,9 @@ use crate::base::{EventKind, truncate_chars};
 use crate::script::config::ScriptFile;
 use crate::script::diagnostic::{Diagnostic, Findings, Spot};
 use crate::script::effect::{Effect, Rights};
+use crate::script::machine::Plan;
 use crate::script::node::{Declared, Draft};
+use crate::script::outside::Outside;
 use crate::script::place::{Location, Slot};
 use crate::script::position::{Places, Source};
 use crate::script::require::{FILES_MAX, Origin, modules};
@@ -50,6 +52,9 @@ pub(crate) enum Module {
 pub(crate) struct Session {
     folder: Utf8PathBuf,
     origin: Origin,
+    outside: Outside,
+    /// What `require "wb.test"` returns; in a file of tests only.
+    lab: RefCell<Option<Table>>,
     draft: RefCell<Draft>,
     findings: RefCell<Findings>,
     sources: RefCell<BTreeMap<Utf8PathBuf, Rc<Source>>>,
@@ -68,10 +73,12 @@ pub(crate) struct Session {
 
 impl Session {
     /// Returns a session in which nothing was loaded.
-    pub(crate) fn new(folder: Utf8PathBuf, origin: Origin) -> Session {
+    pub(crate) fn new(plan: &Plan) -> Session {
         Session {
-            folder,
-            origin,
+            folder: plan.folder.clone(),
+            origin: plan.origin.clone(),
+            outside: plan.outside.clone(),
+            lab: RefCell::default(),
             draft: RefCell::default(),
             findings: RefCell::default(),
             sources: RefCell::default(),
@@ -121,6 +128,26 @@ impl Session {
     /// Returns the canonical folder of the script.
     pub(crate) fn folder(&self) -> &Utf8Path {
         &self.folder
+    }
+
+    /// Returns what stands around the script.
+    pub(crate) fn outside(&self) -> &Outside {
+        &self.outside
+    }
+
+    /// Makes this the session of a file of tests, by what `require "wb.test"` returns there.
+    pub(crate) fn set_lab(&self, table: Table) {
+        *self.lab.borrow_mut() = Some(table);
+    }
+
+    /// Returns what `require "wb.test"` returns; nothing in a script.
+    pub(crate) fn lab(&self) -> Option<Table> {
+        self.lab.borrow().clone()
+    }
+
+    /// Returns the files that were read, with their texts.
+    pub(crate) fn files(&self) -> Vec<ScriptFile> {
+        self.draft.borrow().files.clone()
     }
 
     /// Returns whether declarations are still taken.
@@ -321,6 +348,12 @@ impl Session {
         self.functions.borrow_mut().clear();
         self.modules.borrow_mut().clear();
         *self.reported.borrow_mut() = None;
+        *self.lab.borrow_mut() = None;
+    }
+
+    /// Sets what the call under way may do: the time of a test has moved.
+    pub(crate) fn set_rights(&self, rights: Rights) {
+        self.rights.set(Some(rights));
     }
 
     /// Begins a call: its log lines and its effects count from here.
@@ -362,6 +395,10 @@ impl Session {
             true => "further log lines of this call are left out".to_owned(),
             false => one_line(text),
         };
+        if let Some(said) = self.outside.said() {
+            let at = Location { file: caller.file.clone(), line: caller.line, column: 1 };
+            return said.add(level, at, &text);
+        }
         let (file, line) = (caller.file.as_str(), caller.line);
         match level {
             tracing::Level::ERROR => tracing::error!(file, line, "script: {text}"),

@@ -9,8 +9,8 @@ use std::fmt::Write;
 use crate::base::EventKind;
 use crate::script::config::InputType;
 use crate::script::schema::{
-    DECLARATIONS, FUNCTIONS, Field, Function, Member, PROMPT, RECORDS, Record, Shape, event_data,
-    input_fields,
+    DECLARATIONS, FUNCTIONS, Field, Function, Member, PROMPT, RECORDS, Record, Shape,
+    TEST_FUNCTIONS, TEST_RECORDS, event_data, input_fields,
 };
 
 /// The settings that have an editor read the annotations: a `.luarc.json` beside the script.
@@ -86,6 +86,24 @@ pub fn stubs() -> String {
     text
 }
 
+/// Returns the annotations of files of tests: `.wiki-browser/types/wb/test.lua` beside the script.
+pub fn test_stubs() -> String {
+    let mut text = String::from(
+        "---@meta wb.test\n\
+         -- Written by `wiki-browser types`: what `require \"wb.test\"` has, for editors. Files of \
+         tests are run by\n-- `wiki-browser test`; the server does not read them.\n",
+    );
+    for record in TEST_RECORDS {
+        text += &self::record(&record);
+    }
+    text += "\n---@class wb.Test\nlocal t = {}\n";
+    for function in &TEST_FUNCTIONS {
+        text += &self::described("t", function, |_| String::new());
+    }
+    text += "\nreturn t\n";
+    text
+}
+
 /// Writing into a text cannot fail.
 fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
     text.write_fmt(what).unwrap_or_default();
@@ -117,6 +135,7 @@ fn type_of(owner: &str, field: &Field) -> String {
         Shape::Lines => "string[]".to_owned(),
         Shape::Texts => "table<string, string|wb.Secret>".to_owned(),
         Shape::Counts => "table<string, integer>".to_owned(),
+        Shape::Secret => "wb.Secret".to_owned(),
         Shape::Prompt => format!("string|{}", PROMPT.signature()),
         Shape::Function(callback) => callback.signature(),
         Shape::LineOr(callback) => format!("string|{}", callback.signature()),
@@ -231,6 +250,21 @@ fn declarations() -> String {
 }
 
 fn function(it: &Function) -> String {
+    described("wb", it, |it| {
+        let overload = |kind: EventKind| {
+            let (word, name) = (kind.as_str(), class(kind.as_str()));
+            format!("---@overload fun(event: \"{word}\", handler: fun(event: wb.{name}Event))\n")
+        };
+        if it.name == "on" {
+            EventKind::ALL.into_iter().map(overload).collect()
+        } else {
+            String::new()
+        }
+    })
+}
+
+/// Returns a function of a table, with more lines before its own.
+fn described(table: &str, it: &Function, more: impl Fn(&Function) -> String) -> String {
     let mut text = format!("\n---{}\n", it.doc);
     for param in it.params {
         push(&mut text, format_args!("---@param {} {} {}\n", param.name, param.ty, param.doc));
@@ -238,18 +272,8 @@ fn function(it: &Function) -> String {
     if let Some(returns) = it.returns {
         push(&mut text, format_args!("---@return {returns}\n"));
     }
-    if it.name == "on" {
-        for kind in EventKind::ALL {
-            let (word, name) = (kind.as_str(), class(kind.as_str()));
-            push(
-                &mut text,
-                format_args!(
-                    "---@overload fun(event: \"{word}\", handler: fun(event: wb.{name}Event))\n"
-                ),
-            );
-        }
-    }
+    text += &more(it);
     let names: Vec<&str> = it.params.iter().map(|it| it.name).collect();
-    push(&mut text, format_args!("function wb.{}({}) end\n", it.name, names.join(", ")));
+    push(&mut text, format_args!("function {table}.{}({}) end\n", it.name, names.join(", ")));
     text
 }

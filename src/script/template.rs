@@ -98,9 +98,15 @@ pub async fn prompt(vm: &Vm, kind: &Kind, values: &BTreeMap<String, String>) -> 
             match vm.ask(&name, slot, Value::Object(fields)).await? {
                 Value::String(text) if text.len() > PROMPT_BYTES_MAX => Err(too_large()),
                 Value::String(text) => Ok(text),
-                _ => Err(Error::invalid(format!("{}: the prompt is not a text", slot.at))
-                    .code("script_failed")
-                    .hint("let the function return a text")),
+                other => {
+                    let what = if other.is_null() { "nothing" } else { "no text" };
+                    let message = format!(
+                        "{}: the function of the prompt returned {what}: write return ([[…]]):\
+                         format(…), or return \"…\" .. job.NAME",
+                        slot.at
+                    );
+                    Err(Error::invalid(message).code("script_failed"))
+                }
             }
         }
     }
@@ -117,7 +123,10 @@ fn check_lines(kind: &Kind, values: &BTreeMap<String, String>) -> Result<()> {
             return Err(Error::invalid(format!("`{name}` holds a zero byte")).code("bad_line"));
         }
         if !is_text && value.chars().any(breaks_line) {
-            let message = format!("`{name}` holds a line break or another control character");
+            let message = format!(
+                "`{name}` holds a line break or another control character: give it without, or \
+                 declare it as wb.input.text()"
+            );
             return Err(Error::invalid(message).code("bad_line"));
         }
     }
@@ -131,7 +140,9 @@ fn breaks_line(c: char) -> bool {
 
 fn too_large() -> Error {
     let limit = PROMPT_BYTES_MAX / (1024 * 1024);
-    Error::new(ErrorKind::TooLarge, format!("the prompt is longer than {limit} MiB"))
+    let message = format!("the prompt is longer than {limit} MiB");
+    Error::new(ErrorKind::TooLarge, message)
+        .hint("name a file in it that the agent can read, and leave the text out")
 }
 
 #[cfg(test)]

@@ -63,6 +63,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "schedules",
         sql: include_str!("../../migrations/015_schedules.sql"),
     },
+    Migration {
+        version: 16,
+        name: "opened_topics",
+        sql: include_str!("../../migrations/016_opened_topics.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

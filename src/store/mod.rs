@@ -112,11 +112,34 @@ impl Store {
         migrations: &[Migration],
         clock: Clock,
     ) -> Result<(Store, Writer)> {
+        Store::open_with(path, migrations, clock, true)
+    }
+
+    /// Opens a database that goes with this process: nothing waits for the disk, and a power cut
+    /// may leave anything of it.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_for_a_moment(
+        path: &Utf8Path,
+        migrations: &[Migration],
+        clock: Clock,
+    ) -> Result<(Store, Writer)> {
+        Store::open_with(path, migrations, clock, false)
+    }
+
+    fn open_with(
+        path: &Utf8Path,
+        migrations: &[Migration],
+        clock: Clock,
+        is_kept: bool,
+    ) -> Result<(Store, Writer)> {
         let named = |cause: Error| match cause.code_str() {
             CORRUPT if cause.hint_str().is_none() => trouble::damaged(path).source(cause),
             _ => cause,
         };
-        let (writing, checked) = open_for_writing(path, migrations, &clock).map_err(named)?;
+        let (writing, checked) =
+            open_for_writing(path, migrations, &clock, is_kept).map_err(named)?;
         let epoch = migrate::epoch(&writing).map_err(named)?;
         let watch = Watch::new(path, clock.clone());
         let (writes, queue) = mpsc::channel(WRITES_QUEUED_MAX);
@@ -298,10 +321,11 @@ fn open_for_writing(
     path: &Utf8Path,
     migrations: &[Migration],
     clock: &Clock,
+    is_kept: bool,
 ) -> Result<(Connection, Option<bool>)> {
     migrate::refuse_newer(path, migrations)?;
     create_private(path)?;
-    let writing = connect(path)?;
+    let writing = connect(path, is_kept)?;
     let pages: i64 = writing.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let page_bytes: i64 = writing.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let is_small = pages.saturating_mul(page_bytes) <= CHECKED_AT_OPEN_BYTES_MAX
@@ -313,14 +337,18 @@ fn open_for_writing(
 }
 
 /// Opens the one connection that writes.
-fn connect(path: &Utf8Path) -> Result<Connection> {
+fn connect(path: &Utf8Path, is_kept: bool) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let writing = Connection::open_with_flags(path, flags)
         .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;
     writing.busy_timeout(std::time::Duration::from_secs(5))?;
     writing.pragma_update(None, "journal_mode", "WAL")?;
     // FULL: what was acknowledged survives a power cut, which NORMAL in WAL mode does not promise.
-    let level = if crate::base::fault::is_off("synchronous") { "NORMAL" } else { "FULL" };
+    let level = match is_kept {
+        true if crate::base::fault::is_off("synchronous") => "NORMAL",
+        true => "FULL",
+        false => "OFF",
+    };
     writing.pragma_update(None, "synchronous", level)?;
     writing.pragma_update(None, "foreign_keys", true)?;
     keep_plans(&writing)?;

@@ -242,7 +242,7 @@ fn run(
         }
         return refuse(batch, connection, &|| damage.to_error());
     }
-    let connection = match connection.map_or_else(|| connect(path), Ok) {
+    let connection = match connection.map_or_else(|| connect(path, true), Ok) {
         Ok(connection) => connection,
         Err(cause) => {
             let cause = watch.note(cause);

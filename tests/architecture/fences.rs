@@ -8,6 +8,7 @@ use crate::architecture::root;
 
 /// Each such route, and the function that serves it.
 const FENCED: &[(&str, &str, &str)] = &[
+    ("/api/topics", "src/flows/topics.rs", "create"),
     ("/api/topics/{id}/messages", "src/flows/topics.rs", "post_message"),
     ("/api/topics/{id}/proposals", "src/flows/incorporate.rs", "propose"),
     ("/api/agent/jobs/{id}/result", "src/flows/jobs.rs", "finish"),

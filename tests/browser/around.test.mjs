@@ -97,7 +97,7 @@ test("a heading has a link that is copied, and that is no part of its words", as
   const page = await ada.open("/d/guide/one.md");
   await page.locator("[data-ready]").waitFor();
   const heading = page.getByRole("heading", { name: "Second part", exact: true });
-  const link = page.locator(".md-head", { has: heading }).getByRole("link", { name: "Link to this heading" });
+  const link = page.locator(".md-head", { has: heading }).getByRole("link", { name: "Link to “Second part”" });
   const opacity = () => link.evaluate((it) => getComputedStyle(it).opacity);
   assert.equal(await opacity(), "0");
   await link.focus();

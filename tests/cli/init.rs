@@ -43,13 +43,14 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-const WRITTEN: [&str; 7] = [
+const WRITTEN: [&str; 8] = [
     ".agents/skills",
     ".claude/skills",
     ".gitignore",
     "agents/plain-reader.md",
     "skills/wb-incorporate/SKILL.md",
     "skills/wb-perspective/SKILL.md",
+    "tests/incorporate.lua",
     "wiki-browser.lua",
 ];
 

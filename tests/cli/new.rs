@@ -25,7 +25,7 @@ fn checked(folder: &Path) -> Value {
 }
 
 #[test]
-fn every_shape_of_a_kind_passes_check_at_once() {
+fn every_shape_of_a_kind_passes_check_and_test_at_once() {
     let folder = site("claude");
     let path = folder.path();
     for (name, args) in [
@@ -35,6 +35,7 @@ fn every_shape_of_a_kind_passes_check_at_once() {
         ("page", &["--produces", "proposal", "--inputs", "source_path=source:new,word=line"]),
         ("view-as", &["--produces", "perspective", "--about", "A \"view\" \\ ]] --"]),
         ("links", &["--produces", "result"]),
+        ("marks", &["--produces", "topic"]),
         ("count", &["--produces", "result", "--inputs", "end=number,deep=flag?"]),
         ("apply-2", &["--engine", "suggestions"]),
     ] {
@@ -52,6 +53,10 @@ fn every_shape_of_a_kind_passes_check_at_once() {
         assert!(warnings.is_empty(), "{name}: {warnings:?}");
         assert_eq!(value["config"]["kinds"][name]["name"], name);
     }
+    let tested = wiki_browser(path).args(["test", "--json"]).assert().success();
+    let tested: Value = serde_json::from_slice(&tested.get_output().stdout).unwrap();
+    // Two of the site, three of each kind, and two of the one that is told nothing.
+    assert_eq!(tested["passed"], 2 + 7 * 3 + 2, "{tested:#}");
     let kinds = checked(path)["config"]["kinds"].clone();
     assert_eq!(kinds["view-as"]["about"], "A \"view\" \\ ]] --");
     let output = wiki_browser(path).args(["render", "count", "end=3"]).unwrap();
@@ -114,8 +119,8 @@ fn a_kind_can_stand_in_a_required_file_and_a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn a_persona_passes_check_at_once() {
-    let folder = site("suggestions");
+fn a_persona_passes_check_and_test_at_once() {
+    let folder = site("claude");
     let path = folder.path();
     for (name, args) in [
         ("critic", &[][..]),
@@ -126,7 +131,15 @@ fn a_persona_passes_check_at_once() {
     assert_eq!(checked(path)["ok"], true);
     let text = fs::read_to_string(path.join("agents/Ops-2.md")).unwrap();
     assert!(text.contains("paths: [\"docs/**\", \"*.md\"]\n"), "{text}");
-    // No engine of this site runs an agent; what to type is said.
+    let tested = wiki_browser(path).args(["test", "--filter", "persona", "--json"]).unwrap();
+    let tested: Value = serde_json::from_slice(&tested.stdout).unwrap();
+    assert_eq!((&tested["ok"], &tested["passed"]), (&true.into(), &2.into()), "{tested:#}");
+    // Without an agent there is no kind that shows anything to a persona, and no test of it.
+    let folder = site("suggestions");
+    let path = folder.path();
+    wiki_browser(path).args(["new", "persona", "critic"]).assert().success();
+    assert!(!path.join("tests/persona-critic.lua").exists());
+    wiki_browser(path).arg("test").assert().success();
     let output = wiki_browser(path).args(["new", "kind", "x", "--json"]).output().unwrap();
     let error = envelope(&output.stderr);
     assert!(error["hint"].as_str().unwrap().contains("wb.engine \"claude\" {"), "{error}");

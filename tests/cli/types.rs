@@ -61,17 +61,29 @@ fn an_editor_finds_nothing_in_the_example_and_every_deliberate_mistake() {
     let path = folder.path();
     fs::copy(root.join("wiki-browser.lua"), path.join("wiki-browser.lua")).unwrap();
     fs::copy(root.join("tests/data/mistakes.lua"), path.join("mistakes.lua")).unwrap();
+    fs::create_dir(path.join("tests")).unwrap();
+    fs::copy(root.join("tests/perspective.lua"), path.join("tests/perspective.lua")).unwrap();
+    let wrong = path.join("tests/test-mistakes.lua");
+    fs::copy(root.join("tests/data/test-mistakes.lua"), wrong).unwrap();
     wiki_browser(path).arg("types").assert().success();
-    let (fine, output) = named(path, "wiki-browser.lua");
-    assert!(fine.is_empty(), "{fine:?} {}", String::from_utf8_lossy(&output.stderr));
-    let text = fs::read_to_string(path.join("mistakes.lua")).unwrap();
+    for file in ["wiki-browser.lua", "tests/perspective.lua"] {
+        let (fine, output) = named(path, file);
+        assert!(fine.is_empty(), "{fine:?} {}", String::from_utf8_lossy(&output.stderr));
+    }
+    every_mistake_is_found(path, "mistakes.lua", 15);
+    every_mistake_is_found(path, "tests/test-mistakes.lua", 8);
+}
+
+/// Each line of a file that says what is found there is found, and no other one.
+fn every_mistake_is_found(path: &Path, file: &str, least: usize) {
+    let text = fs::read_to_string(path.join(file)).unwrap();
     let expected: Vec<(usize, String)> = text
         .lines()
         .enumerate()
         .filter_map(|(place, line)| Some((place + 1, line.split_once("-- finds ")?.1.to_owned())))
         .collect();
-    assert!(expected.len() >= 15);
-    let (found, _) = named(path, "mistakes.lua");
+    assert!(expected.len() >= least);
+    let (found, _) = named(path, &format!("/{file}"));
     for one in &expected {
         assert!(found.contains(one), "{one:?}: {found:?}");
     }

@@ -12,6 +12,7 @@ const FIELDS: &str = "timeout = \"20s\", lane = \"source_path\"";
 /// Returns a well-formed body for each route on which a job may write.
 fn body(path: &str, base: &str) -> Value {
     match path {
+        "/api/topics" => json!({"source_path": "guide.md", "body": "late", "global": true}),
         "/api/topics/{id}/messages" => json!({"body": "late"}),
         "/api/topics/{id}/proposals" => json!({"base_source_sha": base, "text": "late\n"}),
         "/api/agent/jobs/{id}/result" => json!({"result": {"late": true}}),
@@ -63,7 +64,7 @@ fn g04_every_write_with_a_stale_token_is_refused_and_changes_nothing() {
         let token = bench.left(&format!("token.{job}"));
         let before = state(&bench, &topic);
         let sent = write_all(&bench, &topic, &job, &token);
-        assert_eq!(sent.len(), 5, "{sent:?}");
+        assert_eq!(sent.len(), 6, "{sent:?}");
         for (path, status, code) in sent {
             assert_eq!((status, code.as_str()), (409, "job_ended"), "{path}");
         }

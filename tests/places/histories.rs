@@ -170,6 +170,16 @@ fn a_file_that_is_deleted_and_restored_has_its_topics_back() {
     server.stop();
 }
 
+/// Has git write the working file again, by the attributes that count now.
+#[track_caller]
+fn checked_out_anew(bench: &Bench) {
+    let count = || events(bench, "source_changed").len();
+    let before = count();
+    std::fs::remove_file(bench.top.join("guide.md")).unwrap();
+    until("it is gone", || count() > before);
+    bench.git(&["checkout", "-q", "--", "guide.md"]);
+}
+
 /// What git writes into the working tree is what people read; the version is of those bytes, of
 /// which git has no copy. Fails with `WB_WITHOUT=converted_texts`.
 #[test]
@@ -183,8 +193,7 @@ fn line_ends_and_filters_that_come_later_change_no_words() {
     bench.write(".gitattributes", "*.md text eol=crlf\n");
     bench.git(&["add", "-A"]);
     bench.git(&["commit", "-q", "-m", "line ends"]);
-    std::fs::remove_file(bench.top.join("guide.md")).unwrap();
-    bench.git(&["checkout", "-q", "--", "guide.md"]);
+    checked_out_anew(&bench);
     assert!(bench.read("guide.md").contains("\r\n"));
     assert_eq!(settled(&bench, &topic), ("The second line.".to_owned(), "shifted".to_owned()));
     commit(&bench, "# Guide\r\n\r\nNew.\r\n\r\nThe second line.\r\n");
@@ -192,8 +201,7 @@ fn line_ends_and_filters_that_come_later_change_no_words() {
     // A filter is never run by the server: what the user checked out is what there is.
     bench.write(".gitattributes", "*.md filter=shout\n");
     bench.git(&["commit", "-q", "-a", "-m", "a filter"]);
-    std::fs::remove_file(bench.top.join("guide.md")).unwrap();
-    bench.git(&["checkout", "-q", "--", "guide.md"]);
+    checked_out_anew(&bench);
     assert!(bench.read("guide.md").contains("THE SECOND LINE."));
     let (_, state) = settled(&bench, &topic);
     assert!(["rewritten", "orphaned"].contains(&state.as_str()), "{state}");

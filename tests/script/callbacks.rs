@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::script::{all_ended, events, jobs};
-use crate::support::{Bench, until, wait_for};
+use crate::support::{Bench, until, wait_for, within};
 
 const QUICK: &str = "timeout = \"20s\"";
 
@@ -213,4 +213,74 @@ fn a_secret_reaches_the_agent_and_nothing_else() {
     server.stop();
     let found = crate::support::shell(&format!("grep -rl hunter2 {} || true", bench.data));
     assert_eq!(found.trim(), "");
+}
+
+/// Fills a lane with jobs that wait an hour, by copies of one that does.
+fn fill_lane(bench: &Bench, kind: &str) {
+    let inputs = json!({"word": "x", "not_before": "2999-01-01T00:00:00Z"});
+    let first = bench.job(kind, inputs);
+    let more = "
+        WITH RECURSIVE counted (n) AS
+            (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 999)
+        INSERT INTO agent_jobs (id, kind, lane_key, status, inputs_json, grants_json,
+            requested_by, not_before_ms, ready, created_ms, config_digest)
+        SELECT printf('018bcfe5-6800-7000-8000-%012d', n), kind, lane_key, status, inputs_json,
+            grants_json, requested_by, not_before_ms, ready, created_ms, config_digest
+        FROM counted, agent_jobs WHERE id = ?1";
+    let database = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
+    assert_eq!(database.execute(more, [first]).unwrap(), 999);
+}
+
+/// A site whose handler asks for a job in a lane that is full.
+fn full_lane() -> Bench {
+    let bench = Bench::new();
+    bench.word_kind("fills", &format!("{QUICK}, lane = \"word\""), "exit 0");
+    bench.word_kind("echoes", QUICK, "exit 0");
+    bench.lua(
+        "wb.on(\"job_finished\", function(event)
+           if event.job.requested_by:sub(1, 7) == \"person:\" then
+             wb.log.info(\"asking\")
+             wb.enqueue { kind = \"echoes\", word = \"first\" }
+             wb.enqueue { kind = \"fills\", word = \"x\", not_before = \"1h\" }
+           end
+         end)\n",
+    );
+    bench
+}
+
+/// Fails with `WB_WITHOUT=handler_again`.
+#[test]
+fn a_job_that_is_refused_for_a_moment_is_asked_for_again() {
+    let bench = full_lane();
+    let server = bench.serve();
+    fill_lane(&bench, "fills");
+    bench.ended(&bench.job("echoes", json!({})));
+    wait_for("it is said that the job is asked for again", || {
+        server.log().contains("is asked for again in 500 ms").then_some(())
+    });
+    // Nothing of the call was written meanwhile, also not what had room.
+    assert_eq!(jobs(&bench, "echoes").len(), 1);
+    let database = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
+    let gone = "DELETE FROM agent_jobs WHERE id LIKE '018bcfe5-6800-7000-8000-%'";
+    assert_eq!(database.execute(gone, []).unwrap(), 999);
+    let asked = wait_for("the job is accepted", || {
+        jobs(&bench, "fills").into_iter().find(|it| it["requested_by"] == "script")
+    });
+    assert_eq!((&asked["status"], &asked["inputs"]["word"]), (&json!("queued"), &json!("x")));
+    // The function was called once for that.
+    assert_eq!(server.log().matches("script: asking").count(), 1, "{}", server.log());
+    server.stop();
+    assert!(events(&bench, "script_failed").is_empty());
+}
+
+#[test]
+#[ignore = "long: a job is given up after half a minute"]
+fn a_job_that_is_refused_again_and_again_is_given_up_and_said() {
+    let bench = full_lane();
+    let server = bench.serve();
+    fill_lane(&bench, "fills");
+    let job = bench.job("echoes", json!({}));
+    let is_said = || bench.show(&job)["warnings"].to_string().contains("asked for 7 times");
+    assert!(within(std::time::Duration::from_secs(60), is_said), "{}", server.log());
+    server.stop();
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::pages::Browser;
 use crate::script::events;
 use crate::support::{Bench, Call, Server, until, wait_for};
 
@@ -103,6 +104,9 @@ fn g26_a_broken_script_never_replaces_a_working_one() {
         let health = bench.get("/api/health").ok();
         assert_eq!(health["script"]["trouble"]["summary"], refused["trouble"]["summary"]);
     }
+    // The settings judge the file on disk as the reload does.
+    let settings = Browser::signed_in(&bench, &server).page("/settings");
+    assert!(settings.contains("there is no program `/no/such`"), "{settings}");
     // The command says what is wrong and where, and exits 1; so does `status`.
     let (code, out, _) = bench.cli(&["reload"]);
     assert_eq!(code, 1, "{out}");

@@ -66,6 +66,22 @@ pub(super) enum Verb {
         #[arg(long, value_name = "PATH")]
         source_path: String,
     },
+    /// Print every source that git tracks; only for jobs of a kind that sees the site
+    ListSources,
+    /// Print the topics of the site, newest first; only for jobs of a kind that sees the site
+    ListTopics {
+        /// Only those of this state: open, incorporated or discarded
+        #[arg(long, value_name = "STATE")]
+        status: Option<String>,
+        /// Only those of this source
+        #[arg(long, value_name = "PATH")]
+        source_path: Option<String>,
+        /// Only those that were opened or closed since then (RFC 3339)
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+    },
+    /// Open a topic on a source, with its first message from standard input
+    OpenTopic(OpenTopic),
     /// Hand in the whole new text of a source, from standard input
     InsertProposal(InsertProposal),
     /// Add a message to a topic, from standard input
@@ -105,6 +121,21 @@ pub(super) enum Verb {
         /// Verb to explain
         verb: Option<String>,
     },
+}
+
+/// `open-topic`.
+#[derive(Args, Debug)]
+pub(super) struct OpenTopic {
+    /// Path of the source, relative to the repo root
+    #[arg(long, value_name = "PATH")]
+    pub(super) source_path: String,
+    /// File with the words that it is about, byte for byte as they stand in the source once; the
+    /// whole source without it
+    #[arg(long, value_name = "FILE")]
+    pub(super) quote: Option<Utf8PathBuf>,
+    /// What it is called; else the first line of the message
+    #[arg(long, value_name = "TEXT")]
+    pub(super) title: Option<String>,
 }
 
 /// `insert-proposal`.
@@ -156,6 +187,11 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
             (None, "one JSON object {proposal, text, diff, comment, conflict}, or the text")
         }
         "list-open-topics" => (None, "a JSON array of {topic, anchor, placement}"),
+        "list-sources" => (None, "a JSON array of {path, blob, state, tracked, open_topics}"),
+        "list-topics" => (None, "a JSON array of topics, at most the newest 1,000"),
+        "open-topic" => {
+            (Some("the message, UTF-8, not empty, at most 64 KiB"), "the id of the topic")
+        }
         "insert-proposal" => (
             Some("the whole new text, UTF-8, not empty, at most 8 MiB"),
             "the id of the proposal; the fate of every other open topic is on standard error",

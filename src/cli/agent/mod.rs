@@ -12,17 +12,22 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::Parser;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::base::limit::{MESSAGE_BYTES_MAX, RESULT_BYTES_MAX, SOURCE_BYTES_MAX};
+use crate::base::limit::{
+    MESSAGE_BYTES_MAX, PAGE_ROWS_MAX, QUOTE_BYTES_MAX, RESULT_BYTES_MAX, SOURCE_BYTES_MAX,
+};
 use crate::base::{
     BlobId, Context, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId, truncate_chars,
 };
-use crate::cli::agent::args::{Cli, InsertProposal, Place, PutPerspective, Verb};
+use crate::cli::agent::args::{Cli, InsertProposal, OpenTopic, Place, PutPerspective, Verb};
 use crate::cli::screen::{self, Color, Form, Screen};
 use crate::cli::{escape, input, usage};
 use crate::client::{Client, Search, query};
 
+/// Most rows of a list that an agent is shown.
+const LISTED_MAX: usize = 1_000;
 /// Largest `--anchors` file, in bytes.
 const ANCHORS_BYTES_MAX: usize = crate::base::limit::ANCHORS_BYTES_MAX;
 
@@ -75,6 +80,20 @@ fn run(cli: Cli) -> Result<u8> {
             let pairs = [("source_path", Some(path.as_str()))];
             print(&screen, &client(&place)?.get(&query("/api/agent/open-topics", &pairs))?)?;
         }
+        Verb::ListSources => {
+            let mut sources = all(&client(&place)?, "/api/sources", &[])?;
+            // What git does not track is no document of the site yet.
+            sources.retain(|it| it["tracked"] == true);
+            print(&screen, &json!(sources))?;
+        }
+        Verb::ListTopics { status, source_path, since } => {
+            let pairs = [("status", status.as_deref()), ("source_path", source_path.as_deref())];
+            let since = since.map(|it| time(&it)).transpose()?;
+            let mut topics = all(&client(&place)?, "/api/topics", &pairs)?;
+            topics.retain(|it| is_since(it, since));
+            print(&screen, &json!(topics))?;
+        }
+        Verb::OpenTopic(args) => open_topic(&screen, &place, &args)?,
         Verb::InsertProposal(args) => insert_proposal(&screen, &place, &args)?,
         Verb::PostMessage { topic_id } => post_message(&screen, &place, &topic_id)?,
         Verb::Finish { result, summary } => finish(&screen, &place, &result, summary)?,
@@ -169,6 +188,63 @@ fn post_message(screen: &Screen, place: &Place, topic_id: &str) -> Result<()> {
     screen.answer(&answer, |screen, answer| {
         screen.put(&escape::line(answer["id"].as_str().unwrap_or_default()))
     })
+}
+
+fn open_topic(screen: &Screen, place: &Place, args: &OpenTopic) -> Result<()> {
+    let path: SourcePath = args.source_path.parse()?;
+    let mut body = json!({"source_path": path});
+    match &args.quote {
+        None => body["global"] = json!(true),
+        Some(file) => {
+            let quote = input::file(file, "the quote", QUOTE_BYTES_MAX)?;
+            // What a file has at its end is no part of the words.
+            body["selection"] = json!({"quote": quote.trim_end_matches('\n')});
+        }
+    }
+    if let Some(title) = &args.title {
+        body["title"] = json!(title);
+    }
+    let client = client(place)?;
+    body["body"] = json!(input::standard("the message", MESSAGE_BYTES_MAX)?);
+    let answer = client.create("/api/topics", &body)?;
+    screen.answer(&answer, |screen, answer| {
+        screen.put(&escape::line(answer["id"].as_str().unwrap_or_default()))
+    })
+}
+
+/// Returns the items of all pages, up to the most that an agent is shown.
+fn all(client: &Client, route: &str, pairs: &[(&str, Option<&str>)]) -> Result<Vec<Value>> {
+    let (limit, mut items, mut after) = (PAGE_ROWS_MAX.to_string(), Vec::new(), None);
+    while items.len() < LISTED_MAX {
+        let page: &[_] = &[("limit", Some(&*limit)), ("after", after.as_deref())];
+        let mut answer = client.get(&query(route, &[pairs, page].concat()))?;
+        if let Value::Array(found) = answer["items"].take() {
+            items.extend(found);
+        }
+        match answer["next"].as_str() {
+            Some(next) => after = Some(next.to_owned()),
+            None => break,
+        }
+    }
+    Ok(items)
+}
+
+fn time(text: &str) -> Result<Timestamp> {
+    text.parse().map_err(|cause| {
+        Error::invalid(format!("`{}` is no time", text.escape_debug()))
+            .hint("write it as 2026-01-02T03:04:05Z")
+            .source(cause)
+    })
+}
+
+/// Whether a Topic was opened or closed at a time or later.
+fn is_since(topic: &Value, since: Option<Timestamp>) -> bool {
+    let Some(since) = since else { return true };
+    let is_late = |name: &str| {
+        let at = topic[name].as_str().and_then(|it| it.parse::<Timestamp>().ok());
+        at.is_some_and(|it| it >= since)
+    };
+    is_late("created_at") || is_late("closed_at")
 }
 
 fn finish(

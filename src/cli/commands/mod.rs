@@ -31,7 +31,7 @@ use crate::base::{Clock, Error, Finding, Millis, Result};
 use crate::cli::args::{Cli, Command, Common, LogFormatWord, ServeArgs, ServeFlags};
 use crate::cli::screen::{self, Form, Screen, Style};
 use crate::cli::short_id::{self, Noun};
-use crate::cli::{escape, init, new, usage, when};
+use crate::cli::{escape, init, lua_test, new, usage, when};
 use crate::client::{Client, Search};
 use crate::flows::doctor::Patient;
 use crate::flows::offline::OfflineRequest;
@@ -111,6 +111,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Init(args) => init::run(&desk.screen, &args).map(|()| 0),
         Command::New(command) => new::run(desk, &command).map(|()| 0),
         Command::Check(args) => script::check(desk, &args),
+        Command::Test(args) => lua_test::run(desk, &args),
         Command::Types(args) => types::types(desk, &args),
         Command::Doctor => doctor::doctor(desk),
         Command::Render(args) => script::render(desk, &args),

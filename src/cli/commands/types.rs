@@ -10,10 +10,12 @@ use crate::base::Result;
 use crate::cli::commands::Desk;
 use crate::cli::plan::{self, Item};
 use crate::cli::screen::Style;
-use crate::script::{EDITOR_SETTINGS, stubs};
+use crate::script::{EDITOR_SETTINGS, stubs, test_stubs};
 
 /// Where the annotations are, seen from the script.
 const STUBS: &str = ".wiki-browser/types/wb.lua";
+/// The same for files of tests.
+const TEST_STUBS: &str = ".wiki-browser/types/wb/test.lua";
 /// The folder that an editor's settings name.
 const LIBRARY: &str = ".wiki-browser/types";
 /// Settings of the Lua language server and of EmmyLua.
@@ -43,7 +45,9 @@ pub(in crate::cli) fn types(desk: &Desk, args: &TypesArgs) -> Result<u8> {
     let settings = read(SETTINGS);
     let is_own = settings.as_ref().is_some_and(|it| it != EDITOR_SETTINGS);
     let is_named = settings.as_ref().is_none_or(|it| it.contains(LIBRARY));
-    let mut items = vec![Item::Text { path: STUBS.into(), before: read(STUBS), after: stubs() }];
+    let stub =
+        |path: &str, after: String| Item::Text { path: path.into(), before: read(path), after };
+    let mut items = vec![stub(STUBS, stubs()), stub(TEST_STUBS, test_stubs())];
     if !is_own {
         let after = EDITOR_SETTINGS.to_owned();
         items.push(Item::Text { path: SETTINGS.into(), before: settings, after });

@@ -23,10 +23,11 @@ const AUTHOR: (&str, &str) = ("Wiki Agent", "agent@wiki.invalid");
 const AUTHOR_BYTES_MAX: usize = 200;
 
 /// What every site begins with: skills and a persona, from this repository.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("skills/wb-incorporate/SKILL.md", include_str!("../../../skills/wb-incorporate/SKILL.md")),
     ("skills/wb-perspective/SKILL.md", include_str!("../../../skills/wb-perspective/SKILL.md")),
     ("agents/plain-reader.md", include_str!("../../../agents/plain-reader.md")),
+    ("tests/incorporate.lua", include_str!("../../../tests/incorporate.lua")),
 ];
 
 /// `init`.
@@ -56,7 +57,7 @@ pub(super) struct InitArgs {
     /// Author of the commits that agents' texts end in [default: Wiki Agent]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Mail address of that author (`agent@wiki.invalid` by default)
+    /// Mail address of that author [default: agent@wiki.invalid]
     #[arg(long, value_name = "ADDRESS")]
     email: Option<String>,
     /// Only tell what would be written

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::cli::commands::Desk;
 use crate::cli::new::shape::{Block, Produce, Wanted, complete, slug};
-use crate::cli::new::{KindArgs, check_line, folder_of, skill};
+use crate::cli::new::{KindArgs, check_line, first_test, folder_of, skill};
 use crate::cli::plan::{self, Item};
 use crate::cli::screen::{Screen, Style};
 use crate::cli::{ask, escape};
@@ -74,7 +74,7 @@ fn next(block: &Block) -> Vec<String> {
     if !block.is_builtin {
         next.push(format!("edit skills/{name}/SKILL.md: say at its top what the agent does"));
     }
-    next.push("wiki-browser check".to_owned());
+    next.push(format!("wiki-browser check && wiki-browser test tests/{name}.lua"));
     next.push("wiki-browser reload, or wiki-browser serve if no server runs".to_owned());
     next.push(format!("wiki-browser job create {name} {inputs} --wait"));
     next
@@ -135,6 +135,7 @@ fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
         Produce::Proposal => "Propose a new text of a source",
         Produce::Perspective => "Show a source as a persona needs it",
         Produce::Result => "Look at a source and report",
+        Produce::Topic => "Open topics on passages of a source",
     };
     let about = match &args.about {
         Some(about) => about.clone(),
@@ -194,7 +195,7 @@ fn engine(config: &Config, args: &KindArgs) -> Result<(String, bool)> {
     }
 }
 
-/// Returns what is written. A test of the kind belongs here, beside its skill.
+/// Returns what is written.
 fn items(config: &Config, folder: &Utf8Path, args: &KindArgs, block: &Block) -> Result<Vec<Item>> {
     let script = config.files.first().map(|file| file.path.clone()).unwrap_or_default();
     let path = args.file.clone().unwrap_or(script);
@@ -214,6 +215,8 @@ fn items(config: &Config, folder: &Utf8Path, args: &KindArgs, block: &Block) -> 
         items.push(Item::File(file, skill::text(block)));
     }
     items.push(Item::Text { path, before: Some(before), after });
+    let test = Utf8PathBuf::from(format!("tests/{}.lua", block.name));
+    items.push(Item::File(test, first_test::of_kind(block, &config.site.sources)));
     Ok(items)
 }
 

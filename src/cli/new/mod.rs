@@ -1,5 +1,6 @@
-//! `wiki-browser new`: a kind with its skill, or a persona, that pass `check` at once.
+//! `wiki-browser new`: a kind with its skill, or a persona, that pass `check` and `test` at once.
 
+mod first_test;
 mod kind;
 mod persona;
 mod shape;

@@ -4,11 +4,12 @@ use serde_json::json;
 
 use crate::base::{Error, Result};
 use crate::cli::commands::Desk;
-use crate::cli::new::{PersonaArgs, check_line, folder_of};
+use crate::cli::new::{PersonaArgs, check_line, first_test, folder_of};
 use crate::cli::plan::{self, Item};
 use crate::cli::screen::Style;
 use crate::cli::{ask, escape};
 use crate::flows::personas;
+use crate::script;
 
 /// Writes the file of a persona.
 pub(super) fn add(desk: &Desk, args: &PersonaArgs) -> Result<()> {
@@ -43,25 +44,33 @@ pub(super) fn add(desk: &Desk, args: &PersonaArgs) -> Result<()> {
     check_line("`about`", &about)?;
     let text = text(name, &about, &args.paths);
     personas::judge(name, &text)?;
-    let items = [Item::File(path.clone().into(), text)];
+    let mut items = vec![Item::File(path.clone().into(), text)];
+    let test = format!("tests/persona-{name}.lua");
+    let loaded = script::load(&script).ok();
+    let tests = loaded.and_then(|it| first_test::of_persona(name, &args.paths, &it.config));
+    if let Some(tests) = tests {
+        items.push(Item::File(test.into(), tests));
+    }
     let found = plan::in_the_way(&folder, &items);
     if !found.is_empty() {
         return Err(plan::refusal(&folder, &found, "move it, or choose another name"));
     }
-    let written = match args.dry_run {
+    let written: Vec<String> = match args.dry_run {
         true => items.iter().map(Item::describe).collect(),
         false => plan::write(&folder, &items)?,
     };
     let value = json!({"persona": name, "written": written, "dry_run": args.dry_run});
     desk.screen.answer(&value, |screen, _| {
         let verb = if args.dry_run { "would write" } else { "wrote" };
-        screen.put(&format!("{verb} {}", escape::line(&path)))?;
+        for line in &written {
+            screen.put(&format!("{verb} {}", escape::line(line)))?;
+        }
         if args.dry_run {
             return Ok(());
         }
         screen.put(&screen.paint(Style::Bold, "\nnext:"))?;
         screen.put(&format!("  edit {path}: say who reads, in the words of a letter to them"))?;
-        screen.put("  wiki-browser check")?;
+        screen.put("  wiki-browser check && wiki-browser test")?;
         screen.put(&format!("  wiki-browser perspective request PATH {name}"))
     })
 }

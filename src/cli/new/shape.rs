@@ -15,12 +15,19 @@ pub(super) enum Produce {
     Perspective,
     /// JSON that stays with the job
     Result,
+    /// Topics on passages of a source
+    Topic,
 }
 
 impl Produce {
     /// All, in the order of the question.
-    pub(super) const ALL: [Produce; 4] =
-        [Produce::Message, Produce::Proposal, Produce::Perspective, Produce::Result];
+    pub(super) const ALL: [Produce; 5] = [
+        Produce::Message,
+        Produce::Proposal,
+        Produce::Perspective,
+        Produce::Result,
+        Produce::Topic,
+    ];
 
     /// Returns the word in the script.
     pub(super) fn as_str(self) -> &'static str {
@@ -29,6 +36,7 @@ impl Produce {
             Produce::Proposal => "proposal",
             Produce::Perspective => "perspective",
             Produce::Result => "result",
+            Produce::Topic => "topic",
         }
     }
 
@@ -39,6 +47,7 @@ impl Produce {
             Produce::Proposal => "a new text of a source, which a person decides on",
             Produce::Perspective => "a view of a source for a persona",
             Produce::Result => "JSON that stays with the job",
+            Produce::Topic => "topics on passages of a source",
         }
     }
 }
@@ -98,6 +107,21 @@ impl Wanted {
                 wrong(format!("a {word} takes nothing after `:`"), format!("write {name}={word}"))
             }
         }
+    }
+
+    /// Whether a job can be asked for without it.
+    pub(super) fn is_optional(&self) -> bool {
+        self.is_optional
+    }
+
+    /// Whether it follows from another input.
+    pub(super) fn follows(&self) -> bool {
+        self.arg.as_deref().is_some_and(|it| it != "new")
+    }
+
+    /// Returns the words of a choice.
+    pub(super) fn words(&self) -> Vec<&str> {
+        self.arg.iter().flat_map(|it| it.split('/')).collect()
     }
 
     /// Returns `wb.input.choice { choices = { "a", "b" } }`.
@@ -176,10 +200,10 @@ pub(super) fn complete(produce: Produce, given: Vec<Wanted>) -> Vec<Wanted> {
             need(&mut inputs, "source_sha", InputType::Blob, Some(&source));
             need(&mut inputs, "persona_sha", InputType::Hash, Some(&persona));
         }
-        Produce::Result if inputs.is_empty() => {
+        Produce::Result | Produce::Topic if inputs.is_empty() => {
             need(&mut inputs, "source_path", InputType::Source, None);
         }
-        Produce::Result => {}
+        Produce::Result | Produce::Topic => {}
     }
     inputs.retain(|it| !lead.contains(it));
     lead.append(&mut inputs);
@@ -279,7 +303,7 @@ const RESERVED: [&str; 22] = [
 ];
 
 /// Returns a name as the key of a table.
-fn key(name: &str) -> String {
+pub(super) fn key(name: &str) -> String {
     match name.contains('-') || RESERVED.contains(&name) {
         true => format!("[{}]", quoted(name)),
         false => name.to_owned(),

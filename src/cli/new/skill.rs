@@ -81,6 +81,10 @@ fn steps(block: &Block, label: &dyn Fn(InputType) -> Option<String>) -> Vec<Stri
     let hand_in = match block.produce {
         Produce::Message => format!("{agent} post-message --topic-id='{topic}' {file}"),
         Produce::Result => format!("{agent} finish --result '<tmp>/new'"),
+        Produce::Topic => {
+            let path = if source.is_empty() { "<path of the source>" } else { &source };
+            format!("{agent} open-topic --source-path='{path}' --quote='<tmp>/quote' {file}")
+        }
         Produce::Proposal if topic.is_empty() => format!(
             "{agent} insert-proposal --source-path='{source}' --base-sha='{blob}' \
              --summary='<what changed>' {file}"
@@ -98,6 +102,11 @@ fn steps(block: &Block, label: &dyn Fn(InputType) -> Option<String>) -> Vec<Stri
     let what = match block.produce {
         Produce::Message => "the message, as Markdown in a file",
         Produce::Result => "a file with one JSON value, at most 1 MiB",
+        Produce::Topic => {
+            "for each passage, at most 20: its words as they stand in the source in `<tmp>/quote`, \
+             the message in `<tmp>/new`; if there is none, `finish --result` with a JSON text that \
+             says so"
+        }
         Produce::Proposal => "the whole new text of the source, in a file",
         Produce::Perspective => "the whole view, as Markdown in a file",
     };

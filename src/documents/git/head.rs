@@ -2,7 +2,7 @@
 
 use crate::base::{BlobId, Error, Result};
 use crate::documents::git::failure::damaged;
-use crate::documents::git::{Repo, blocking};
+use crate::documents::git::{Papers, Repo, blocking};
 
 /// Files and folders of the git folder that say that an operation has stopped half-way.
 const BUSY: &[(&str, &str)] = &[
@@ -53,6 +53,9 @@ impl Repo {
     /// # Errors
     /// As [`Repo::refuse_busy`] and [`Repo::head`].
     pub async fn head_at_rest(&self) -> Result<Head> {
+        if self.papers().is_some() {
+            return Ok(Papers::head(self));
+        }
         self.refuse_stopped().await?;
         let branch = self.branch().await?;
         let mut names: Vec<&str> = BUSY_COMMITS.iter().map(|(name, _)| *name).collect();

@@ -11,6 +11,7 @@ mod failure;
 mod head;
 mod history;
 mod index;
+mod papers;
 mod renames;
 mod settings;
 mod sync;
@@ -41,6 +42,7 @@ pub(in crate::documents) use aside::Checkout;
 pub(in crate::documents) use call::{Call, Git};
 pub(in crate::documents) use convert::Conversion;
 pub(in crate::documents) use index::{Change, IndexEntry};
+pub(in crate::documents) use papers::Papers;
 pub(in crate::documents) use tree::{Grove, TreeEntry};
 pub(in crate::documents) use write::Moved;
 
@@ -68,6 +70,8 @@ struct Shared {
     entries: entries::Entries,
     looks: Looks,
     tasks: TaskTracker,
+    /// The Sources of a test, which has no repository.
+    papers: Option<papers::Papers>,
 }
 
 /// How the repository names its objects.
@@ -134,6 +138,7 @@ impl Repo {
             entries: entries::Entries::default(),
             looks: Looks::default(),
             tasks: TaskTracker::new(),
+            papers: None,
         };
         Ok(Repo { shared: Arc::new(shared), stand_in, settings: None })
     }
@@ -198,6 +203,9 @@ impl Repo {
     pub async fn read_blob(&self, blob: &BlobId, bytes_max: usize) -> Result<Vec<u8>> {
         if blob.is_absent() {
             return Ok(Vec::new());
+        }
+        if let Some(papers) = self.papers() {
+            return papers.version(blob);
         }
         let asked = self.git().call(&["cat-file", "--batch-check=%(objecttype) %(objectsize)"]);
         let about = asked.stdin(format!("{blob}\n")).line().await?;

@@ -81,7 +81,10 @@ fn parse(told: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     while let Some(field) = fields.next() {
         let word = field.trim_ascii_start();
         let is_rename = word.first() == Some(&b'R') && word[1..].iter().all(u8::is_ascii_digit);
-        if let (true, Some(old), Some(new)) = (is_rename, fields.next(), fields.next()) {
+        if !is_rename {
+            continue;
+        }
+        if let (Some(old), Some(new)) = (fields.next(), fields.next()) {
             renames.push((old.to_vec(), new.to_vec()));
         }
     }

@@ -94,6 +94,15 @@ impl StandIn {
         Ok(StandIn { folder, common, format, is_temporary: true })
     }
 
+    /// Returns a stand-in in a folder that stays; nothing is made of it yet.
+    pub(in crate::documents::git) fn at(
+        folder: Utf8PathBuf,
+        common: Utf8PathBuf,
+        format: ObjectFormat,
+    ) -> StandIn {
+        StandIn { folder, common, format, is_temporary: false }
+    }
+
     /// Returns the same in a folder that stays.
     pub(in crate::documents::git) fn moved(&self, folder: Utf8PathBuf) -> StandIn {
         StandIn { folder, common: self.common.clone(), format: self.format, is_temporary: false }

@@ -74,8 +74,8 @@ pub fn folded(text: &str) -> String {
     all
 }
 
-/// Returns the last byte up to `at`, and after `from`, at which no word is cut; `at` itself if there
-/// is none, and if nothing is cut there. Both must be on borders of characters.
+/// Returns the last byte up to `at`, and after `from`, at which no word is cut; `at` itself if
+/// there is none, and if nothing is cut there. Both must be on borders of characters.
 pub(super) fn word_border(text: &str, from: usize, at: usize) -> usize {
     let mut after = text[at..].chars().next();
     for (start, before) in text[from..at].char_indices().rev() {
@@ -218,7 +218,9 @@ mod tests {
         }
 
         #[test]
-        fn no_word_is_cut_at_a_border(text in "[a-z日か\u{3099}\u{301} .é]{1,12}", at in 0_usize..12) {
+        fn no_word_is_cut_at_a_border(
+            text in "[a-z日か\u{3099}\u{301} .é]{1,12}", at in 0_usize..12,
+        ) {
             let at = text.char_indices().map(|it| it.0).nth(at).unwrap_or(text.len());
             let cut = word_border(&text, 0, at);
             proptest::prop_assert!(cut <= at && text.is_char_boundary(cut));

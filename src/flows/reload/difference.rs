@@ -112,6 +112,9 @@ fn parts(config: &Config) -> BTreeMap<String, Value> {
         let value = json!({"timing": it.describe(), "missed": it.missed, "enqueue": it.enqueue});
         add(format!("schedule \"{name}\""), value);
     }
+    for (name, it) in &config.webhooks {
+        add(format!("webhook \"{name}\""), json!(it));
+    }
     let mut handlers: BTreeMap<&str, u32> = BTreeMap::new();
     for handler in &config.handlers {
         *handlers.entry(handler.event.as_str()).or_default() += 1;

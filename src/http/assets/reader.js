@@ -89,6 +89,7 @@ class Reader {
 
   /** Finds the notes and their words anew. */
   read() {
+    this.links();
     const blocks = this.blocks();
     const isSame = this.aside.dataset.blob === this.blob;
     this.notes = [...this.aside.querySelectorAll("li[data-state]")].map((card) => {
@@ -106,6 +107,21 @@ class Reader {
     this.count.textContent = `${this.notes.length} ${this.notes.length === 1 ? "Topic" : "Topics"}`;
     this.steps.forEach((it) => { it.disabled = placed === 0; });
     this.barElement.hidden = this.isLines || (this.notes.length === 0 && !this.mayWrite);
+  }
+
+  /** Gives each heading a link beside it, which is no part of its words. */
+  links() {
+    for (const heading of this.text.querySelectorAll("[id]:is(h1, h2, h3, h4, h5, h6)")) {
+      if (heading.parentElement.className === "md-head") continue;
+      const box = document.createElement("div");
+      box.className = "md-head";
+      const link = document.createElement("a");
+      link.className = "md-here";
+      link.href = `#${heading.id}`;
+      link.setAttribute("aria-label", `Link to “${heading.textContent}”`);
+      heading.replaceWith(box);
+      box.append(heading, link);
+    }
   }
 
   blocks() {

@@ -22,8 +22,6 @@ const EMPTY_CELLS_MAX: usize = 4_096;
 const LANGUAGE_BYTES_MAX: usize = 24;
 /// Longest HTML of one text, in bytes: short marks can stand for long elements.
 const HTML_BYTES_MAX: usize = 16 * 1024 * 1024;
-const HEAD_START: &str = "<div class=\"md-head\">";
-const HEAD_END: &str = "aria-label=\"Link to this heading\"></a></div>";
 const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
 
 pub(super) fn write(text: &str, links: &Links<'_>, is_mapped: bool) -> Rendered {
@@ -358,23 +356,14 @@ impl<'t> Writer<'t> {
         self.flush();
         let text = self.heading_text.take().unwrap_or_default().trim().to_owned();
         let Some(start) = self.leaf.as_ref().map(|it| it.block.start) else { return };
-        if self.headings.len() >= HEADINGS_MAX || text.is_empty() {
-            return self.end_leaf();
-        }
-        let id = self.unique(slug(&text));
-        if let Some(leaf) = &mut self.leaf {
-            leaf.attributes = format!(" id=\"{id}\"");
-            // The link to it stands beside it: it is no part of what the heading says.
-            if self.is_mapped {
-                self.html.insert_str(leaf.html_from, HEAD_START);
-                leaf.html_from += HEAD_START.len();
+        if self.headings.len() < HEADINGS_MAX && !text.is_empty() {
+            let id = self.unique(slug(&text));
+            if let Some(leaf) = &mut self.leaf {
+                leaf.attributes = format!(" id=\"{id}\"");
             }
+            self.headings.push(Heading { level, text, id, start });
         }
         self.end_leaf();
-        if self.is_mapped {
-            self.html.push_str(&format!("<a class=\"md-here\" href=\"#{id}\" {HEAD_END}"));
-        }
-        self.headings.push(Heading { level, text, id, start });
     }
 
     /// Returns an id that this text has not given yet.

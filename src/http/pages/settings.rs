@@ -19,7 +19,6 @@ use crate::http::pages::words::{State, Tone};
 use crate::http::pages::{Frame, Look, form};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::{Caller, TokenScope};
-use crate::script;
 
 const BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 const DAY_MS: u64 = 24 * 3_600_000;
@@ -58,6 +57,8 @@ struct Config {
     warnings: Vec<String>,
     #[serde(default)]
     schedules: Vec<Schedule>,
+    #[serde(default)]
+    webhooks: Vec<Webhook>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -106,6 +107,13 @@ struct Schedule {
     name: String,
     about: Option<String>,
     when: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Webhook {
+    name: String,
+    about: Option<String>,
+    path: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -238,20 +246,12 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     })
 }
 
-/// Reads the script as a start would: for an admin, who may also have it run.
+/// Judges the script as a reload would: for an admin, who may also have it run.
 async fn on_disk(site: &Site) -> Result<OnDisk> {
-    let (path, wear) = (site.config.script.clone(), site.vm().wear().clone());
-    let found = tokio::task::spawn_blocking(move || {
-        script::load_again(&path, &wear)
-            .map(|it| it.config.digest.clone())
-            .map_err(|it| it.to_string())
-    });
-    let found = found
-        .await
-        .map_err(|cause| Error::internal("loading the script panicked").source(cause))?;
-    Ok(match found {
-        Ok(digest) => OnDisk { report: None, is_in_force: digest == site.config.digest },
-        Err(report) => OnDisk { report: Some(report), is_in_force: false },
+    let judged = flows::reload::judge(site, &site.scripts.current()).await?;
+    Ok(match judged {
+        Ok(it) => OnDisk { report: None, is_in_force: it.config.digest == site.config.digest },
+        Err(report) => OnDisk { report: Some(report.to_string()), is_in_force: false },
     })
 }
 

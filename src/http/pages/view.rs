@@ -270,10 +270,20 @@ pub(super) struct Job {
     result: Value,
     pub(super) warnings: Vec<String>,
     pub(super) proposal_id: Option<String>,
+    #[serde(default)]
+    pub(super) opened_topics: Vec<OpenedTopic>,
     pub(super) engine: Option<String>,
     pub(super) cost_usd: Option<f64>,
     #[serde(default)]
     pub(super) changes: Option<Changes>,
+}
+
+/// A Topic that a job opened.
+#[derive(Debug, Deserialize)]
+pub(super) struct OpenedTopic {
+    pub(super) id: String,
+    pub(super) source_path: String,
+    pub(super) title: String,
 }
 
 /// What changed in the repository while a job ran.

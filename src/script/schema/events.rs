@@ -238,9 +238,38 @@ const PRODUCED: Record = Record {
     others: None,
     members: &[
         text("text", "The text of a proposal, a perspective or a message."),
-        Member { name: "value", ty: "any", doc: "The result, if the kind produces a `result`." },
+        Member { name: "value", ty: "any", doc: "The result, if there is one." },
+        Member { name: "topics", ty: "wb.OpenedTopic[]", doc: "The Topics that it opened." },
     ],
-    doc: "What a job left: one of these, by `produces` of its kind.",
+    doc: "What a job left, by `produces` of its kind.",
+};
+
+/// A Topic that a job opened.
+const OPENED: Record = Record {
+    name: "wb.OpenedTopic",
+    base: None,
+    others: None,
+    members: &[
+        text("id", "The Topic."),
+        text("source_path", "The Source."),
+        text("title", "What it is called."),
+        text("status", "Whether it is open."),
+    ],
+    doc: "A Topic that a job opened.",
+};
+
+/// What the function of a webhook is given.
+const CALL: Record = Record {
+    name: "wb.Call",
+    base: None,
+    others: None,
+    members: &[
+        text("name", "The webhook."),
+        maybe("event", "What the caller says has happened: `X-GitHub-Event` and its like."),
+        text("now", "The time that it is (RFC 3339)."),
+        Member { name: "body", ty: "any", doc: "The body, which is JSON." },
+    ],
+    doc: "A call of a webhook.",
 };
 
 /// What `retry` is given.
@@ -284,5 +313,5 @@ const REQUEST: Record = Record {
 };
 
 /// Everything that functions of the script are given, and what they ask for.
-pub(crate) const RECORDS: [Record; 8] =
-    [EVENT, JOB, PRODUCED_JOB, PRODUCED, FAILED_JOB, PROMPT_VALUES, DUE, REQUEST];
+pub(crate) const RECORDS: [Record; 10] =
+    [EVENT, JOB, PRODUCED_JOB, PRODUCED, OPENED, FAILED_JOB, PROMPT_VALUES, DUE, CALL, REQUEST];

@@ -1,7 +1,7 @@
 //! Every field of every declaration and of every input.
 
 use crate::script::config::{InputType, Reads};
-use crate::script::schema::functions::{DUE, LANE, RETRY, VERIFY};
+use crate::script::schema::functions::{CALLED, DUE, LANE, RETRY, VERIFY};
 use crate::script::schema::{Declaration, Field, Shape};
 
 const fn needed(
@@ -33,7 +33,7 @@ const fn with(
 }
 
 /// All declarations.
-pub const DECLARATIONS: [Declaration; 6] = [
+pub const DECLARATIONS: [Declaration; 7] = [
     Declaration {
         word: "site",
         is_named: false,
@@ -54,6 +54,12 @@ pub const DECLARATIONS: [Declaration; 6] = [
         is_named: true,
         fields: &SCHEDULE,
         doc: "A job that is made by itself, again and again.",
+    },
+    Declaration {
+        word: "webhook",
+        is_named: true,
+        fields: &WEBHOOK,
+        doc: "Calls of another program, as jobs: it is reached at `/hooks/NAME`.",
     },
 ];
 
@@ -193,11 +199,13 @@ const ENGINE: [Field; 6] = [
 /// Words of `kind.on_busy`.
 const ON_BUSY: [&str; 2] = ["reject", "queue"];
 /// Words of `kind.produces`.
-const PRODUCES: [&str; 4] = ["proposal", "perspective", "message", "result"];
+const PRODUCES: [&str; 5] = ["proposal", "perspective", "message", "result", "topic"];
+/// Words of `kind.sees`.
+const SEES: [&str; 2] = ["inputs", "site"];
 /// Words of `kind.on_server_loss`; only the first is built.
 const ON_SERVER_LOSS: [&str; 2] = ["kill", "keep"];
 
-const KIND: [Field; 18] = [
+const KIND: [Field; 19] = [
     needed(
         "about",
         Shape::Line,
@@ -249,6 +257,13 @@ const KIND: [Field; 18] = [
         Shape::Word(&PRODUCES),
         r#""message""#,
         "What a job must leave behind to be a success.",
+    ),
+    with(
+        "sees",
+        Shape::Word(&SEES),
+        "inputs",
+        r#""site""#,
+        "What its agents may look at: what they were given, or every source and topic.",
     ),
     field(
         "verify",
@@ -327,6 +342,22 @@ const SCHEDULE: [Field; 8] = [
         r#"{ kind = "links" }"#,
         "The job: a kind with its inputs, or a function.",
     ),
+];
+
+const WEBHOOK: [Field; 3] = [
+    needed(
+        "secret",
+        Shape::Secret,
+        r#"wb.secret.env "ISSUES_SECRET""#,
+        "What the caller signs with.",
+    ),
+    needed(
+        "enqueue",
+        Shape::Function(&CALLED),
+        r#"function(call) wb.enqueue { kind = "issue", title = call.body.title } end"#,
+        "What is done with a call.",
+    ),
+    field("about", Shape::Line, r#""Issues of the tracker""#, "What it is for, for people."),
 ];
 
 const PLAIN_INPUT: [Field; 2] = [REQUIRED, ABOUT];

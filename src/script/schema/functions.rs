@@ -9,8 +9,12 @@ pub enum When {
     Loading,
     /// Only inside of functions that are called later.
     Called,
-    /// Only inside of handlers and of schedules.
+    /// Only inside of handlers, of schedules and of webhooks.
     Acting,
+    /// Only in a file of tests, outside of its tests.
+    File,
+    /// Only inside of a test.
+    Testing,
     /// Always.
     Always,
 }
@@ -21,7 +25,9 @@ impl When {
         match self {
             When::Loading => "while the script loads",
             When::Called => "inside of functions that are called later",
-            When::Acting => "inside of handlers and of the functions of schedules",
+            When::Acting => "inside of handlers and of the functions of schedules and webhooks",
+            When::File => "in a file of tests",
+            When::Testing => "inside of a test",
             When::Always => "always",
         }
     }
@@ -112,7 +118,7 @@ pub const FUNCTIONS: [Function; 17] = [
         returns: Some("wb.Secret"),
         when: When::Always,
         example: "local key = wb.secret.env \"API_KEY\"",
-        doc: "Names a secret for `env` of an engine; it is read when an agent is started.",
+        doc: "Names a secret for `env` of an engine, or for a webhook; it is read when it is used.",
     },
     Function {
         name: "secret.file",
@@ -124,7 +130,7 @@ pub const FUNCTIONS: [Function; 17] = [
         returns: Some("wb.Secret"),
         when: When::Always,
         example: "local key = wb.secret.file \"/run/secrets/api_key\"",
-        doc: "Names a secret for `env` of an engine; the file is read when an agent is started.",
+        doc: "The same; the file is read when it is used.",
     },
     Function {
         name: "json.encode",
@@ -251,12 +257,20 @@ pub(crate) const DUE: Callback = Callback {
     doc: "Asks for its jobs by `wb.enqueue`.",
 };
 
+/// `webhook.enqueue`.
+pub(crate) const CALLED: Callback = Callback {
+    params: &[Member { name: "call", ty: "wb.Call", doc: "The call, whose signature is right." }],
+    returns: None,
+    doc: "Asks for its jobs by `wb.enqueue`.",
+};
+
 /// All functions of the script that are called, by their place.
 #[cfg(test)]
-pub(crate) const CALLBACKS: [(&str, &Callback); 5] = [
+pub(crate) const CALLBACKS: [(&str, &Callback); 6] = [
     ("kind.prompt", &PROMPT),
     ("kind.lane", &LANE),
     ("kind.verify", &VERIFY),
     ("kind.retry", &RETRY),
     ("schedule.enqueue", &DUE),
+    ("webhook.enqueue", &CALLED),
 ];

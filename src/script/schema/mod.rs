@@ -6,6 +6,7 @@
 mod events;
 mod fields;
 mod functions;
+mod lab;
 
 pub(crate) use events::{RECORDS, event_data};
 pub(crate) use fields::{BUILTINS, PROMPT_BY, REQUEST_FIELDS};
@@ -14,6 +15,8 @@ pub(crate) use functions::PROMPT;
 #[cfg(test)]
 pub(crate) use functions::{BASE, CALLBACKS};
 pub use functions::{FUNCTIONS, Function, When};
+pub use lab::TEST_FUNCTIONS;
+pub(crate) use lab::{DOES, PROPOSES, SITE, TEST_RECORDS, TOPIC};
 
 /// The version of the script's interface.
 pub(crate) const API_VERSION: i64 = 1;
@@ -41,6 +44,8 @@ pub enum Shape {
     Texts,
     /// Names with whole numbers from one.
     Counts,
+    /// `wb.secret.env` or `wb.secret.file`.
+    Secret,
     /// A template, or a function with this signature.
     Prompt,
     /// A function with this signature.
@@ -76,6 +81,7 @@ impl Shape {
             Shape::Lines => "a list of texts".to_owned(),
             Shape::Texts => "a table of names with texts or secrets".to_owned(),
             Shape::Counts => "a table of names and whole numbers".to_owned(),
+            Shape::Secret => "a secret".to_owned(),
             Shape::Prompt => "a text or a function".to_owned(),
             Shape::Function(_) => "a function".to_owned(),
             Shape::LineOr(_) => "a line of text or a function".to_owned(),

@@ -152,7 +152,7 @@ async fn only_handlers_and_schedules_ask_for_jobs() {
     let loaded = site.loaded();
     let slot = &loaded.config.handlers[0].slot;
     let error = loaded.vm.ask("prompt", slot, Value::Null).await.unwrap_err();
-    assert!(error.message().contains("in handlers and schedules only"), "{error}");
+    assert!(error.message().contains("in handlers, schedules and webhooks only"), "{error}");
     let told = loaded.vm.fire(EventKind::JobQueued, Value::Null).await;
     assert_eq!(told[0].outcome.as_ref().unwrap().len(), 1);
 }

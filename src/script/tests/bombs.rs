@@ -54,6 +54,32 @@ async fn plain_data_goes_in_and_out() {
 }
 
 #[tokio::test]
+async fn an_error_says_what_to_type() {
+    let (_site, loaded) = functions(&[
+        "return arg.dta.topic_id",
+        "return arg.text:fnd('x')",
+        "return 'it was ' .. arg.reason",
+        "return arg.none < 5",
+        "wb.enqueue { knd = 'x' }",
+        "return arg.job.id",
+    ]);
+    for (index, expected) in [
+        "did you mean `data`?",
+        "did you mean `find`?",
+        "write tostring(reason), or (reason or \"\")",
+        "write (x or 0) for it",
+        "this function answers; ask in wb.on(\"job_finished\", …)",
+        "`job` is not there: write if job then … end, or (job or {}).name",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let error = call(&loaded, index, json!({"text": "x"})).await.unwrap_err();
+        assert!(error.message().ends_with(expected), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn an_error_names_its_line() {
     let (_site, loaded) = functions(&[
         "error(\"boom\")",

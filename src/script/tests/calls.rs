@@ -135,13 +135,13 @@ wb.schedule \"g\" {{ every = \"1h\", zone = \"UTC\", enqueue = function() end }}
         &[
             "9:1 missing-field",
             "10:33 broken-rule",
-            "11:19 bad-time",
-            "11:32 bad-zone",
+            "11:24 bad-time",
+            "11:39 bad-zone",
             "12:42 unknown-word",
-            "12:54 unknown-kind",
-            "13:33 unknown-input",
+            "12:73 unknown-kind",
             "13:33 missing-input",
-            "14:57 wrong-type",
+            "13:57 unknown-input",
+            "14:64 wrong-type",
             "15:33 broken-rule",
         ],
     );

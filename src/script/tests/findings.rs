@@ -40,14 +40,14 @@ wb.on("job_finishd", function() end)
         rest,
         &[
             "4:11 unknown-field",
-            "4:22 wrong-type",
-            "5:13 out-of-range",
-            "5:23 bad-duration",
-            "6:17 unknown-word",
-            "9:3 unknown-engine",
+            "4:31 wrong-type",
+            "5:20 out-of-range",
+            "5:31 bad-duration",
+            "6:24 unknown-word",
+            "9:12 unknown-engine",
             "10:3 unknown-field",
             "12:33 unknown-field",
-            "13:37 unknown-input",
+            "13:44 unknown-input",
             "17:8 unknown-name",
             "20:1 half-finished",
             "21:7 unknown-event",
@@ -162,11 +162,11 @@ fn an_identity_that_git_cannot_write_is_refused() {
 
 #[test]
 fn a_site_listens_on_loopback_only() {
-    let text = check("wb.site { listen = \"0.0.0.0:80\" }\n", &["4:11 not-loopback"]);
+    let text = check("wb.site { listen = \"0.0.0.0:80\" }\n", &["4:20 not-loopback"]);
     assert!(text.contains("no authenticating mode"), "{text}");
-    check("wb.site { listen = \"localhost:80\" }\n", &["4:11 bad-address"]);
+    check("wb.site { listen = \"localhost:80\" }\n", &["4:20 bad-address"]);
     check("wb.site { sources = { \"a[\" } }\n", &["4:23 bad-glob"]);
-    check("wb.site { sources = {} }\n", &["4:11 bad-text"]);
+    check("wb.site { sources = {} }\n", &["4:21 bad-text"]);
     check("wb.site { public_hosts = { \"http://x\" } }\n", &["4:28 bad-host"]);
 }
 
@@ -175,10 +175,10 @@ fn an_engine_is_whole() {
     let engine = |fields: &str| format!("wb.engine \"e\" {{ {fields} }}\n");
     check(&engine("type = \"process\""), &["4:1 missing-field", "4:1 missing-field"]);
     let process = "type = \"process\", prompt = \"stdin\", ";
-    check(&engine(&format!("{process} command = {{}}")), &["4:54 bad-text"]);
+    check(&engine(&format!("{process} command = {{}}")), &["4:64 bad-text"]);
     check(&engine(&format!("{process} command = {{ 1 }}")), &["4:66 wrong-type"]);
     let whole = format!("{process} command = {{ \"x\" }}, ");
-    let text = check(&engine(&format!("{whole} reads = \"codex\"")), &["4:74 unknown-word"]);
+    let text = check(&engine(&format!("{whole} reads = \"codex\"")), &["4:82 unknown-word"]);
     assert!(text.contains("codex-jsonl"), "{text}");
     check(&engine(&format!("{whole} env = {{ WB_TOKEN = \"x\" }}")), &["4:82 bad-name"]);
     check(&engine(&format!("{whole} env = {{ [\"a b\"] = \"x\" }}")), &["4:82 bad-name"]);
@@ -194,36 +194,36 @@ fn inputs_follow_only_from_what_they_can_follow_from() {
     let inputs = |text: &str| kind(&format!("inputs = {{\n{text}\n}}"));
     check(&inputs("a = wb.input.blob()"), &["7:1 missing-field"]);
     check(&inputs("a = wb.input.hash {}"), &["7:1 missing-field"]);
-    check(&inputs("t = wb.input.topic(), a = wb.input.blob { from = \"t\" }"), &["7:43 bad-from"]);
-    check(&inputs("s = wb.input.source(), a = wb.input.hash { from = \"s\" }"), &["7:44 bad-from"]);
+    check(&inputs("t = wb.input.topic(), a = wb.input.blob { from = \"t\" }"), &["7:50 bad-from"]);
+    check(&inputs("s = wb.input.source(), a = wb.input.hash { from = \"s\" }"), &["7:51 bad-from"]);
     check(&inputs("a = wb.input.line { from = \"b\" }"), &["7:21 unknown-field"]);
-    check(&inputs("a = wb.input.source { from = \"a\" }"), &["7:23 bad-from", "7:23 cycle"]);
-    check(&inputs("a = 5"), &["7:1 wrong-type"]);
+    check(&inputs("a = wb.input.source { from = \"a\" }"), &["7:30 bad-from", "7:30 cycle"]);
+    check(&inputs("a = 5"), &["7:5 wrong-type"]);
     check(&inputs("A = wb.input.line()"), &["7:1 bad-name"]);
     check(&inputs("job_id = wb.input.line()"), &["7:1 bad-name"]);
     check(&inputs("a = wb.input.choice {}"), &["7:1 missing-field"]);
-    check(&inputs("a = wb.input.choice { choices = { \"x\", \"x\" } }"), &["7:23 bad-choices"]);
-    check(&inputs("a = wb.input.number { min = 2, max = 1 }"), &["7:23 out-of-range"]);
-    check(&inputs("a = wb.input.number { min = 2, default = 1 }"), &["7:32 bad-default"]);
+    check(&inputs("a = wb.input.choice { choices = { \"x\", \"x\" } }"), &["7:33 bad-choices"]);
+    check(&inputs("a = wb.input.number { min = 2, max = 1 }"), &["7:29 out-of-range"]);
+    check(&inputs("a = wb.input.number { min = 2, default = 1 }"), &["7:42 bad-default"]);
 }
 
 #[test]
 fn a_kind_refers_to_what_is_there() {
-    check(&kind("lane = \"x\""), &["6:1 unknown-input"]);
-    check(&kind("lane = \"a\", inputs = { a = wb.input.text() }"), &["6:1 bad-lane"]);
+    check(&kind("lane = \"x\""), &["6:8 unknown-input"]);
+    check(&kind("lane = \"a\", inputs = { a = wb.input.text() }"), &["6:8 bad-lane"]);
     let optional = "lane = \"a\", inputs = { a = wb.input.line { required = false } }";
-    check(&kind(optional), &["6:1 bad-lane"]);
-    check(&kind("skill = \"skills/none\""), &["6:1 missing-skill"]);
-    check(&kind("skill = \"../x\""), &["6:1 bad-path"]);
-    check(&kind("skill = \"/x\""), &["6:1 bad-path"]);
-    check(&kind("max_running = 0"), &["6:1 out-of-range"]);
+    check(&kind(optional), &["6:8 bad-lane"]);
+    check(&kind("skill = \"skills/none\""), &["6:9 missing-skill"]);
+    check(&kind("skill = \"../x\""), &["6:9 bad-path"]);
+    check(&kind("skill = \"/x\""), &["6:9 bad-path"]);
+    check(&kind("max_running = 0"), &["6:15 out-of-range"]);
     check(&kind("produces = \"proposal\""), &["6:1 broken-rule"]);
-    let text = check(&kind("on_server_loss = \"keep\""), &["6:1 not-built-yet"]);
+    let text = check(&kind("on_server_loss = \"keep\""), &["6:18 not-built-yet"]);
     assert!(text.contains("later release"), "{text}");
     let site = Site::with_head(&kind("skill = \"skills/s\""));
     assert_eq!(site.loaded().config.kinds["k"].skill.as_ref().unwrap().name, "s");
     site.write("skills/s/SKILL.md", "---\nname: other\n---\n");
-    assert_eq!(brief(&site.errors()), ["6:1 bad-skill"]);
+    assert_eq!(brief(&site.errors()), ["6:9 bad-skill"]);
 }
 
 #[test]
@@ -286,9 +286,9 @@ fn a_template_has_only_known_names() {
     check(&template("\"{{job_id}} {{jb_id}}\""), &["6:22 unknown-name"]);
     check(&template("\"{{ job_id }}\""), &["6:11 bad-template"]);
     check(&template("\"{{skill}}\""), &["6:11 unknown-name"]);
-    check(&template("\"\""), &["6:1 bad-text"]);
+    check(&template("\"\""), &["6:10 bad-text"]);
     check(&template("nil"), &["5:1 missing-field"]);
-    check(&template("\"a\\n{{x}}\""), &["6:1 unknown-name"]);
+    check(&template("\"a\\n{{x}}\""), &["6:10 unknown-name"]);
 }
 
 #[test]

@@ -79,52 +79,52 @@ fn a_global_that_is_not_there_is_told_with_what_to_write_for_it() {
 #[test]
 fn a_wrong_value_is_told_with_a_right_one() {
     for (rest, expected, note) in [
-        ("idle = 30".to_owned(), "6:1 bad-duration", "write \"30s\""),
-        ("idle = \"5 minutes\"".to_owned(), "6:1 bad-duration", "write \"5m\""),
-        ("idle = \"1.5 hours\"".to_owned(), "6:1 bad-duration", "write \"90m\""),
-        ("idle = true".to_owned(), "6:1 wrong-type", "write idle = \"2m\""),
-        ("inputs = { \"topic_id\" }".to_owned(), "6:1 wrong-type", "write inputs = {"),
-        ("skill = \"skills/z\"".to_owned(), "6:1 missing-skill", "write skills/z/SKILL.md"),
-        ("produces = \"propsal\"".to_owned(), "6:1 unknown-word", "did you mean `proposal`?"),
+        ("idle = 30".to_owned(), "6:8 bad-duration", "write \"30s\""),
+        ("idle = \"5 minutes\"".to_owned(), "6:8 bad-duration", "write \"5m\""),
+        ("idle = \"1.5 hours\"".to_owned(), "6:8 bad-duration", "write \"90m\""),
+        ("idle = true".to_owned(), "6:8 wrong-type", "write idle = \"2m\""),
+        ("inputs = { \"topic_id\" }".to_owned(), "6:10 wrong-type", "write inputs = {"),
+        ("skill = \"skills/z\"".to_owned(), "6:9 missing-skill", "write skills/z/SKILL.md"),
+        ("produces = \"propsal\"".to_owned(), "6:12 unknown-word", "did you mean `proposal`?"),
     ] {
         told(&kind(&rest), &[expected], &[note]);
     }
     let command = ENGINE.replace("{ \"cat\" }", "\"claude -p\"");
-    told(&command, &["4:35 wrong-type"], &["write command = { \"claude\", \"-p\" }"]);
+    told(&command, &["4:45 wrong-type"], &["write command = { \"claude\", \"-p\" }"]);
     let nil = kind("")
         .replace("engine = \"e\"", "engine = e")
         .replace(ENGINE, &format!("{ENGINE}local e\n"));
-    told(&nil, &["6:28 nil-field"], &["`engine` of kind \"k\" is nil", "write engine = "]);
+    told(&nil, &["6:37 nil-field"], &["`engine` of kind \"k\" is nil", "write engine = "]);
     told(
         &kind("").replace(ENGINE, ""),
-        &["4:28 unknown-engine"],
+        &["4:37 unknown-engine"],
         &["declare it: wb.engine \"e\" { … }"],
     );
     let beside = kind("skill = \"skills/ss\"");
-    told(&beside, &["6:1 missing-skill"], &["did you mean `skills/s`?"]);
+    told(&beside, &["6:9 missing-skill"], &["did you mean `skills/s`?"]);
 }
 
 #[test]
 fn a_wrong_schedule_or_callback_is_told_with_a_right_one() {
     for (more, expected, note) in [
-        ("retry = \"5m\"", "6:1 wrong-type", "write retry = function(job)"),
-        ("verify = true", "6:1 wrong-type", "write verify = function(job)"),
-        ("lane = 5", "6:1 wrong-type", "must be a line of text or a function"),
+        ("retry = \"5m\"", "6:9 wrong-type", "write retry = function(job)"),
+        ("verify = true", "6:10 wrong-type", "write verify = function(job)"),
+        ("lane = 5", "6:8 wrong-type", "must be a line of text or a function"),
     ] {
         told(&kind(more), &[expected], &[note]);
     }
     for (fields, expected, note) in [
         ("every = \"1h\"", "7:1 missing-field", "write enqueue = { kind = "),
         ("enqueue = { kind = \"k\" }", "7:1 missing-field", "write every = \"1h\" or at"),
-        ("every = 60, enqueue = { kind = \"k\" }", "7:19 bad-duration", "write \"60s\""),
+        ("every = 60, enqueue = { kind = \"k\" }", "7:27 bad-duration", "write \"60s\""),
         (
             "evry = \"1h\", enqueue = { kind = \"k\" }",
             "7:19 unknown-field",
             "did you mean `every`?",
         ),
-        ("at = \"7:30\", enqueue = { kind = \"k\" }", "7:19 bad-time", "write \"07:30\""),
-        ("every = \"1h\", enqueue = { kind = \"j\" }", "7:33 unknown-kind", "names no kind: `j`"),
-        ("every = \"1h\", enqueue = \"k\"", "7:33 wrong-type", "write enqueue = { kind = "),
+        ("at = \"7:30\", enqueue = { kind = \"k\" }", "7:24 bad-time", "write \"07:30\""),
+        ("every = \"1h\", enqueue = { kind = \"j\" }", "7:52 unknown-kind", "names no kind: `j`"),
+        ("every = \"1h\", enqueue = \"k\"", "7:43 wrong-type", "write enqueue = { kind = "),
     ] {
         let rest = format!("{}wb.schedule \"s\" {{ {fields} }}\n", kind(""));
         told(&rest, &[expected], &[note]);

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use crate::base::EventKind;
 use crate::script::schema::{
     BASE, CALLBACKS, Callback, DECLARATIONS, Declaration, FUNCTIONS, Field, Function, Member,
-    RECORDS, Record, Shape, event_data, input_fields,
+    RECORDS, Record, Shape, TEST_FUNCTIONS, TEST_RECORDS, event_data, input_fields,
 };
 use crate::script::tests::{Site, repository};
-use crate::script::{EDITOR_SETTINGS, InputType, stubs};
+use crate::script::{EDITOR_SETTINGS, InputType, stubs, test_stubs};
 
 /// Returns the rows of some fields, each with its path from the declaration.
 fn rows(before: &str, fields: &[Field]) -> String {
@@ -36,6 +36,7 @@ fn whole(it: &Declaration) -> String {
         "engine" => " \"codex\"",
         "kind" => " \"answer\"",
         "schedule" => " \"links\"",
+        "webhook" => " \"issues\"",
         _ => "",
     };
     let width = it.fields.iter().map(|it| it.name.len()).max().unwrap_or(0);
@@ -74,10 +75,12 @@ fn members(head: &str, members: &[Member]) -> String {
 }
 
 fn function(prefix: &str, it: &Function) -> String {
+    // What needs a test around it is run by a test of its own.
+    let fence = if prefix == "t." { "lua test" } else { "lua" };
     let names: Vec<&str> = it.params.iter().map(|it| it.name).collect();
     let returns = it.returns.map(|it| format!(" It returns `{it}`.")).unwrap_or_default();
     format!(
-        "### {prefix}{}({})\n{} It can be called {}.{returns}\n\n{}```lua\n{}\n```\n\n",
+        "### {prefix}{}({})\n{} It can be called {}.{returns}\n\n{}```{fence}\n{}\n```\n\n",
         it.name,
         names.join(", "),
         it.doc,
@@ -129,6 +132,22 @@ fn functions() -> String {
     text
 }
 
+/// Returns what a file of tests can call.
+fn testing() -> String {
+    let mut text = String::from(
+        "\n## Files of tests\n`wiki-browser test` runs them; [testing.md](testing.md) says how. \
+         They begin with `local t = require \"wb.test\"`; what a script has is there as well, but \
+         for declarations.\n\n",
+    );
+    for it in &TEST_FUNCTIONS {
+        text += &function("t.", it);
+    }
+    for it in TEST_RECORDS {
+        text += &record(&it);
+    }
+    text
+}
+
 /// Compares a file of the repository with what it must be; `UPDATE_DOCS=1` writes it.
 #[track_caller]
 fn same(path: &str, make: impl FnOnce(&str) -> String) {
@@ -147,7 +166,9 @@ fn same(path: &str, make: impl FnOnce(&str) -> String) {
 fn the_document_has_every_field_and_function() {
     same("docs/lua.md", |shown| {
         let mut text = shown.to_owned();
-        for (name, tables) in [("fields", fields()), ("functions", functions())] {
+        for (name, tables) in
+            [("fields", fields()), ("functions", functions()), ("tests", testing())]
+        {
             let (start, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));
             let (before, rest) = text.split_once(&start).unwrap();
             let (_, after) = rest.split_once(&end).unwrap();
@@ -160,6 +181,7 @@ fn the_document_has_every_field_and_function() {
 #[test]
 fn what_editors_read_is_that_of_this_version() {
     same(".wiki-browser/types/wb.lua", |_| stubs());
+    same(".wiki-browser/types/wb/test.lua", |_| test_stubs());
     same(".luarc.json", |_| EDITOR_SETTINGS.to_owned());
     let settings: serde_json::Value = serde_json::from_str(EDITOR_SETTINGS).unwrap();
     assert_eq!(settings["workspace.library"][0], ".wiki-browser/types");
@@ -170,6 +192,7 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
     match word {
         "identity" => &[("author_name", "\"A\""), ("author_email", "\"a@x\"")],
         "engine" => &[("type", "\"process\""), ("command", "{ \"cat\" }"), ("prompt", "\"stdin\"")],
+        "webhook" => &[("secret", "wb.secret.env \"S\""), ("enqueue", "function() end")],
         "schedule" => &[("enqueue", "{ kind = \"links\" }"), ("at", "\"07:30\"")],
         "kind" => &[
             ("about", "\"a\""),

@@ -89,5 +89,8 @@ async fn a_line_break_cannot_forge_a_line_of_the_prompt() {
     }
     let refused = prompt(&loaded.vm, &loaded.config.kinds["n"], &values(&[("a", "x")])).await;
     let message = refused.unwrap_err().to_string();
-    assert!(message.starts_with("wiki-browser.lua:11: the prompt is not"), "{message}");
+    assert!(
+        message.starts_with("wiki-browser.lua:11: the function of the prompt returned"),
+        "{message}"
+    );
 }

@@ -31,16 +31,16 @@ fn daily_caps_have_measures_that_are_more_than_nothing() {
         check(&rest, &[&format!("4:{place} {code}")]);
     };
     limits("{ cost = 5 }", "23", "unknown-field");
-    limits("{ cost_usd = 0 }", "23", "out-of-range");
-    limits("{ tokens = 1.5 }", "23", "out-of-range");
-    limits("{ tokens = -1 }", "23", "out-of-range");
-    limits("{ cost_usd = \"5\" }", "23", "wrong-type");
-    limits("{ time = 5 }", "23", "bad-duration");
-    limits("{}", "13", "bad-text");
-    limits("5", "13", "wrong-type");
-    check(&script("", "", "daily = { tokens = 0 }"), &["7:11 out-of-range"]);
-    check(&script("", "", "priority = 101"), &["7:1 out-of-range"]);
-    check(&script("", "", "priority = 0.5"), &["7:1 out-of-range"]);
+    limits("{ cost_usd = 0 }", "34", "out-of-range");
+    limits("{ tokens = 1.5 }", "32", "out-of-range");
+    limits("{ tokens = -1 }", "32", "out-of-range");
+    limits("{ cost_usd = \"5\" }", "34", "wrong-type");
+    limits("{ time = 5 }", "30", "bad-duration");
+    limits("{}", "21", "bad-text");
+    limits("5", "21", "wrong-type");
+    check(&script("", "", "daily = { tokens = 0 }"), &["7:20 out-of-range"]);
+    check(&script("", "", "priority = 101"), &["7:12 out-of-range"]);
+    check(&script("", "", "priority = 0.5"), &["7:12 out-of-range"]);
 }
 
 #[test]

@@ -1,0 +1,172 @@
+---@meta wb.test
+-- Written by `wiki-browser types`: what `require "wb.test"` has, for editors. Files of tests are run by
+-- `wiki-browser test`; the server does not read them.
+
+---How a site is where a test begins.
+---@class wb.test.Site
+---@field now? string What the fake clock shows first (RFC 3339).
+---@field sources? table<string, string> Texts of sources by path.
+---@field env? table<string, string> What `wb.env` returns; nothing else is set.
+---@field secrets? table<string, string|false> Values of secrets by variable or path; false for one that is missing. Others have a made-up value.
+
+---A topic to open.
+---@class wb.test.Topic
+---@field source_path string The source; it is made if it is not there.
+---@field quote? string The words that it is about; nil for the whole source.
+---@field body? string The first message.
+---@field title? string Its title.
+
+---A topic that was opened; it stands for its id among inputs.
+---@class wb.test.OpenTopic
+---@field id string Its id.
+---@field source_path string The source.
+---@field title? string Its title.
+---@field body string The first message.
+
+---What a fake agent does, in this order: it works, hands in, prints and ends.
+---@class wb.test.Agent
+---@field result any What it hands in by `finish`.
+---@field message? string What it writes in its topic.
+---@field proposal string|wb.test.Proposal|nil The whole new text that it proposes.
+---@field view? string The view of its persona that it stores.
+---@field summary? string One sentence about the result.
+---@field exit? integer Its exit status, 0 by default.
+---@field signal? integer The signal that ends it.
+---@field stdout? string What it prints; read as the engine's `reads` says.
+---@field stderr? string What it prints on standard error.
+---@field takes? wb.Duration How long it works by the fake clock; 1s by default.
+---@field timeout "wall"|"idle"|"start"|nil Which clock of the kind it runs into.
+---@field cancelled? boolean Whether a person cancels it while it works.
+---@field unreachable? string Why it cannot even be started.
+
+---A proposal of a fake agent.
+---@class wb.test.Proposal
+---@field text string The whole new text.
+---@field summary? string One sentence about the change.
+---@field title? string The title of the topic that it opens, if it has none.
+
+---A job that was run. A function that is the agent gets one that has no end yet.
+---@class wb.test.Job: wb.Job
+---@field prompt string What the agent was told; empty if it did not come to that.
+---@field attempt integer Which attempt it was, from 1.
+---@field attempts wb.test.Job[] All attempts, this one last.
+---@field env table<string, string> What the engine adds to the agent's environment.
+---@field proposal? string The text that it proposed.
+---@field message? string What it wrote last in its topic.
+---@field view? string The view that it stored.
+---@field effects wb.test.Effects What handlers and `retry` did because of it.
+
+---What the script did because something happened.
+---@class wb.test.Effects
+---@field jobs wb.Job[] The jobs that were asked for and accepted.
+---@field log wb.test.Line[] What the script has logged.
+---@field failures string[] What failed or was refused, with file and line.
+---@field events wb.Event[] What has happened, in order.
+
+---A line of the log.
+---@class wb.test.Line
+---@field level string `debug`, `info`, `warn` or `error`.
+---@field text string What was logged.
+---@field at string File and line.
+
+---@class wb.Test
+local t = {}
+
+---Adds a test. Each one has a site of its own.
+---@param name string What holds, in words.
+---@param body fun() What is run.
+function t.test(name, body) end
+
+---Says how the site is where the test begins; comes first in a test.
+---@param fields wb.test.Site What is there.
+function t.site(fields) end
+
+---Puts a source into the site, or changes its text.
+---@param path string Where it is, as the globs of the script name it.
+---@param text string The whole text, as if it were committed.
+function t.source(path, text) end
+
+---Puts a persona in place of a file in agents/; others are those beside the script.
+---@param name string Its name.
+---@param text string What would be in agents/NAME.md.
+function t.persona(name, text) end
+
+---Opens a topic. No handler hears of it: `t.fire` is for that.
+---@param fields wb.test.Topic What it is about.
+---@return wb.test.OpenTopic
+function t.topic(fields) end
+
+---Adds a person's message to a topic. No handler hears of it.
+---@param topic wb.test.OpenTopic|string What `t.topic` returned, or its id.
+---@param body string What a person writes.
+function t.message(topic, body) end
+
+---Returns the prompt that a job would be given.
+---@param kind string The name of a kind.
+---@param inputs table<string, any>? Its inputs by name. A source is a path, which is made if it is not there; a topic is what `t.topic` returned.
+---@return string
+function t.render(kind, inputs) end
+
+---Asks for a job as a person would and runs it with a fake agent to its end, with every repetition that `retry` asks for; returns the last one. Then the handlers are told.
+---@param kind string The name of a kind.
+---@param inputs table<string, any>? Its inputs by name. A source is a path, which is made if it is not there; a topic is what `t.topic` returned.
+---@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, one table for each attempt, or a function that returns one; nil for one that exits with 0 and leaves nothing.
+---@return wb.test.Job
+function t.run(kind, inputs, agent) end
+
+---Runs the job that waits and comes next as `t.run` does; moves the clock to its time if all wait for theirs. Returns nil if none waits.
+---@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, one table for each attempt, or a function that returns one; nil for one that exits with 0 and leaves nothing.
+---@return wb.test.Job?
+function t.next(agent) end
+
+---Returns the jobs that wait, the oldest first.
+---@return wb.Job[]
+function t.jobs() end
+
+---Lets something happen and tells the handlers of it; returns what they did.
+---@param event wb.EventName The name of an event.
+---@param data table<string, any>? Its data. An id that is left out is made up; `topic_created` takes what `t.topic` takes, and events of jobs take `kind` and `inputs`.
+---@return wb.test.Effects
+function t.fire(event, data) end
+
+---Moves the fake clock; every schedule that comes due meanwhile is served at its time. Returns what they did.
+---@param duration wb.Duration How far: `90s`, `2h`, `1d`.
+---@return wb.test.Effects
+function t.advance(duration) end
+
+---Returns the time of the fake clock. It begins on a Monday and moves only when it is moved.
+---@return string
+function t.now() end
+
+---Fails unless both are the same, however deep the tables are.
+---@param got any What there is.
+---@param want any What there must be.
+function t.eq(got, want) end
+
+---Fails unless every field of the second table is in the first one, at every depth.
+---@param got table What there is.
+---@param part table What must be in it; it may have more.
+function t.has(got, part) end
+
+---Fails unless the text has that part, or the list such an element.
+---@param whole string|table A text, or a list.
+---@param part any What must be in it, as it stands: no pattern.
+function t.contains(whole, part) end
+
+---Fails unless the pattern is found in the text.
+---@param text string A text.
+---@param pattern string A pattern, as `string.find` takes it.
+function t.matches(text, pattern) end
+
+---Fails if the value is nil or false.
+---@param value any Anything but nil and false is fine.
+---@param why string? What is said if it is not.
+function t.ok(value, why) end
+
+---Fails unless the function ends in an error; returns its message.
+---@param body fun() What must fail.
+---@param part string? What its message must contain, as it stands.
+---@return string
+function t.fails(body, part) end
+
+return t

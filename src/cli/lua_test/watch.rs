@@ -1,0 +1,77 @@
+//! Runs the tests again whenever something is saved that they depend on.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::Result;
+use crate::cli::commands::Desk;
+use crate::cli::lua_test::{TestArgs, once};
+use crate::cli::screen;
+use crate::flows::lab::{find, tests_folder};
+
+/// How often the files are looked at.
+const EVERY: Duration = Duration::from_millis(300);
+/// How long they must have been still: an editor writes several.
+const STILL: Duration = Duration::from_millis(100);
+
+/// When a file was last changed, how long it is, and which one it is.
+type Facts = Option<(i64, i64, u64, u64)>;
+type Look = Vec<(Utf8PathBuf, Facts)>;
+
+/// Runs the tests until somebody interrupts it.
+pub(super) fn watch(desk: &Desk, script: &Utf8Path, args: &TestArgs) -> Result<u8> {
+    let mut files: Vec<Utf8PathBuf> = Vec::new();
+    loop {
+        // What is saved while the tests run counts, too.
+        let before = look(script, args, &files);
+        match once(desk, script, args) {
+            Ok(summary) if summary.script.is_none() => files = summary.files,
+            // What a broken script would read is not known: what it read before is watched on.
+            Ok(summary) => files.extend(summary.files),
+            Err(cause) if cause.code_str() == screen::READER_LEFT => return Err(cause),
+            Err(cause) => screen::report(&cause, false),
+        }
+        files.sort();
+        files.dedup();
+        desk.screen.note(&format!("\nwatching {} files; Ctrl-C ends", files.len()));
+        let mut seen = look(script, args, &files);
+        let is_same = |it: &(Utf8PathBuf, Facts)| {
+            before.iter().all(|(path, facts)| *path != it.0 || *facts == it.1)
+        };
+        let was_saved = !before.is_empty() && !seen.iter().all(is_same);
+        while !was_saved {
+            std::thread::sleep(EVERY);
+            let now = look(script, args, &files);
+            if now != seen {
+                seen = now;
+                break;
+            }
+        }
+        loop {
+            std::thread::sleep(STILL);
+            let now = look(script, args, &files);
+            if now == seen {
+                break;
+            }
+            seen = now;
+        }
+    }
+}
+
+fn look(script: &Utf8Path, args: &TestArgs, files: &[Utf8PathBuf]) -> Look {
+    let mut paths = files.to_vec();
+    // A new file of tests is one of them.
+    let found = find(script, &args.files).unwrap_or_default();
+    paths.extend(found.into_iter().map(|it| it.folder.join(it.path)));
+    paths.push(tests_folder(script));
+    paths.push(script.to_owned());
+    paths.sort();
+    paths.dedup();
+    let facts = |path: &Utf8PathBuf| {
+        let it = std::fs::metadata(path).ok()?;
+        Some((it.mtime(), it.mtime_nsec(), it.len(), it.ino()))
+    };
+    paths.into_iter().map(|path| (path.clone(), facts(&path))).collect()
+}

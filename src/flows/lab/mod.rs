@@ -1,0 +1,227 @@
+//! Tests of the operator's script: each on a site of its own, with a fake agent and a fake clock.
+//!
+//! A site of a test is a real one: the same database with its migrations, queue, effects, checks
+//! and settlement, in a temporary folder that goes with it. Three things are played: the agent's
+//! process (`jobs::Rehearsal`), the repository (texts in memory) and the clock.
+//!
+//! **Invariant:** no process is started, no connection is made, and nothing of the operator's site
+//! is opened but the script, what it reads, and its personas.
+
+mod ground;
+mod happen;
+mod play;
+mod suite;
+
+use serde_json::{Map, Value, json};
+use tokio::runtime::Runtime;
+
+use crate::base::{Error, Millis, Result, SourcePath};
+use crate::flows::lab::ground::{Ground, Wanted};
+use crate::flows::{inputs, personas, prepare, render, topics};
+use crate::people::Caller;
+use crate::script::lab::{Agent, Stage, Verb};
+use crate::script::{InputType, Kind, Said, suggestion};
+
+pub use suite::{Progress, Suite, Summary, TestRun, find, tests_folder};
+
+/// The site of one test: it is opened when the test first asks for something.
+pub(in crate::flows) struct Stand {
+    runtime: Runtime,
+    wanted: Option<Wanted>,
+    ground: Option<Ground>,
+}
+
+impl Stand {
+    /// Returns a site that is not opened yet.
+    ///
+    /// # Errors
+    /// `unavailable` without a runtime.
+    pub(in crate::flows) fn new(wanted: Wanted) -> Result<Stand> {
+        let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = built.map_err(|cause| Error::unavailable("no runtime").source(cause))?;
+        Ok(Stand { runtime, wanted: Some(wanted), ground: None })
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        if let Some(ground) = self.ground.take() {
+            self.runtime.block_on(ground.close());
+        }
+    }
+}
+
+impl Stage for Stand {
+    fn act(&mut self, verb: Verb, args: &[Value], agent: &mut Agent<'_>) -> Result<Value> {
+        if let Some(mut wanted) = self.wanted.take() {
+            if verb == Verb::Site {
+                wanted.read(args.first().unwrap_or(&Value::Null))?;
+            }
+            self.ground = Some(self.runtime.block_on(Ground::open(wanted))?);
+            if verb == Verb::Site {
+                return Ok(Value::Null);
+            }
+        }
+        let Some(ground) = &self.ground else {
+            return Err(Error::conflict("no_site", "the site of this test could not be opened"));
+        };
+        let acted = self.runtime.block_on(act(ground, verb, args, agent));
+        acted.map_err(|cause| with_line(ground, cause))
+    }
+
+    fn now(&self) -> Millis {
+        self.ground.as_ref().map_or(crate::script::lab::START, |it| it.clock.now())
+    }
+}
+
+/// Shows the line of the script that a function of it failed in.
+fn with_line(ground: &Ground, cause: Error) -> Error {
+    if !matches!(cause.code_str(), "prompt_failed" | "script_failed") {
+        return cause;
+    }
+    let message = cause.message().to_owned();
+    let line = ground.site.config.files.iter().find_map(|file| {
+        let rest = message.strip_prefix(file.path.as_str())?.strip_prefix(':')?;
+        let number: usize = rest.split(':').next()?.parse().ok()?;
+        let text = file.text.lines().nth(number.checked_sub(1)?)?;
+        Some(format!("line {number} of {} is: {}", file.path, text.trim()))
+    });
+    match line {
+        Some(line) => cause.hint(line),
+        None => cause,
+    }
+}
+
+async fn act(ground: &Ground, verb: Verb, args: &[Value], agent: &mut Agent<'_>) -> Result<Value> {
+    let nothing = Value::Null;
+    let arg = |place: usize| args.get(place).unwrap_or(&nothing);
+    let text = |place: usize| arg(place).as_str().unwrap_or_default();
+    match verb {
+        Verb::Site => Err(Error::conflict("site_is_open", "t.site comes too late")
+            .hint("write it first in its test: the script is loaded by what it says")),
+        Verb::Source => {
+            let path: SourcePath = text(0).parse()?;
+            ground.site.repo.put_text(&path, text(1))?;
+            Ok(Value::Null)
+        }
+        Verb::Persona => {
+            let (name, text) = (text(0), text(1));
+            ground.site.repo.put_beside(&personas::path_of(name), text);
+            personas::find(&ground.site.repo, &ground.site.config.folder, name).await?;
+            Ok(Value::Null)
+        }
+        Verb::Topic => ground.silent(new_topic(ground, &ground.caller, arg(0))).await,
+        Verb::Message => ground.silent(happen::post_message(ground, arg(0), text(1))).await,
+        Verb::Render => rendered(ground, text(0), arg(1)).await.map(Value::String),
+        Verb::Run => play::run(ground, text(0), arg(1), agent).await,
+        Verb::Next => play::next(ground, agent).await,
+        Verb::Jobs => ground.waiting().await,
+        Verb::Fire => happen::fire(ground, text(0), arg(1)).await,
+        Verb::Advance => happen::advance(ground, text(0)).await,
+    }
+}
+
+/// Makes the prompt of a job that is not asked for.
+async fn rendered(ground: &Ground, kind: &str, given: &Value) -> Result<String> {
+    let kind = known_kind(ground, kind)?;
+    let sent = sent(ground, kind, given)?;
+    let site = &ground.site;
+    let checked = inputs::check(site, kind, &sent).await?;
+    let mut values = checked.values;
+    prepare::compute(site, kind, &mut values).await?;
+    prepare::prompt(site, kind, render::EXAMPLE_JOB, &values).await
+}
+
+/// Returns a kind, or which one was probably meant.
+fn known_kind<'g>(ground: &'g Ground, name: &str) -> Result<&'g Kind> {
+    inputs::kind(&ground.site, name).map_err(|cause| {
+        let names = ground.site.config.kinds.keys().map(String::as_str);
+        let meant = suggestion(name, names);
+        if meant.starts_with("did you mean") { cause.hint(meant) } else { cause }
+    })
+}
+
+/// Returns inputs as a request has them: a Topic by its id, and a page that may be new as one that
+/// is not there.
+fn sent(ground: &Ground, kind: &Kind, given: &Value) -> Result<Map<String, Value>> {
+    let mut sent = match given {
+        Value::Null => Map::new(),
+        Value::Object(fields) => fields.clone(),
+        _ => {
+            return Err(Error::invalid("the inputs are a list")
+                .hint("write { input = value }, by the names of the inputs"));
+        }
+    };
+    let names: Vec<&str> =
+        kind.inputs.iter().filter(|it| !it.ty.is_computed()).map(|it| it.name.as_str()).collect();
+    for name in sent.keys() {
+        if kind.input(name).is_none() && name != "topic_ids" {
+            let message = format!("kind \"{}\" has no input `{name}`", kind.name);
+            return Err(Error::invalid(message)
+                .code("unknown_input")
+                .hint(suggestion(name, names.iter().copied())));
+        }
+    }
+    for (name, value) in &mut sent {
+        let input = kind.input(name);
+        match value {
+            Value::Object(topic) if topic.contains_key("id") => *value = topic["id"].clone(),
+            Value::Array(list) => {
+                for one in list.iter_mut().filter(|it| !it["id"].is_null()) {
+                    *one = one["id"].take();
+                }
+            }
+            Value::String(text) if input.is_some_and(|it| it.ty == InputType::Topic) => {
+                text.parse::<crate::base::TopicId>().map_err(|cause| {
+                    cause.hint(format!(
+                        "open one: {name} = t.topic {{ source_path = \"guide.md\" }}"
+                    ))
+                })?;
+            }
+            Value::String(path) if input.is_some_and(|it| it.new) => {
+                if let Ok(path) = path.parse() {
+                    ground.site.repo.leave_out(&path);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(sent)
+}
+
+/// Returns a Topic as a test gets it.
+fn topic_json(topic: &crate::documents::Topic, body: &str) -> Value {
+    json!({
+        "id": topic.id, "source_path": topic.source_path, "title": topic.title, "body": body,
+    })
+}
+
+/// Opens a Topic as its caller does, by the fields that `t.topic` takes.
+async fn new_topic(ground: &Ground, caller: &Caller, fields: &Value) -> Result<Value> {
+    let path = fields["source_path"].as_str().unwrap_or_default();
+    let body = fields["body"].as_str().unwrap_or("Please look at this.");
+    let path: SourcePath = path.parse()?;
+    let selection = match fields["quote"].as_str() {
+        None => None,
+        Some(quote) => Some(ground.selection(&path, quote).await?),
+    };
+    let request = topics::TopicRequest {
+        source_path: path,
+        body: body.to_owned(),
+        global: selection.is_none(),
+        selection,
+        title: fields["title"].as_str().map(str::to_owned),
+    };
+    let made = topics::create(&ground.site, caller, request, None).await?;
+    Ok(topic_json(&made, body))
+}
+
+/// Makes the stage of a test of a script.
+pub(in crate::flows) fn stage(wanted: Wanted) -> crate::script::lab::Make {
+    Box::new(move |said: Said| {
+        let mut wanted = wanted;
+        wanted.said = said;
+        let stand = Stand::new(wanted)?;
+        Ok(Box::new(stand) as Box<dyn Stage>)
+    })
+}

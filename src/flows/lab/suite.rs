@@ -1,0 +1,244 @@
+//! A run of tests: finds the files, and runs each test with a site of its own.
+
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::{Context, Error, ErrorKind, Result};
+use crate::flows::lab::ground::Wanted;
+use crate::flows::lab::stage;
+use crate::script::lab::{self, File, Listed, Named, Ran};
+use crate::script::{self, Outside, Report, Said, Wear};
+
+/// The folder of tests beside the script.
+const FOLDER: &str = "tests";
+/// Most files of one run.
+const FILES_MAX: usize = 1_000;
+/// Threads that are given up before a run ends early.
+const LOST_MAX: usize = 2;
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// The script.
+    pub script: Utf8PathBuf,
+    /// The files of tests.
+    pub files: Vec<File>,
+    /// Only tests whose name, or whose file's name, contains this.
+    pub filter: Option<String>,
+}
+
+/// What is told while tests run.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// A file cannot be used.
+    Broken(&'a Utf8Path, &'a Report),
+    /// A test has ended.
+    Ended(&'a TestRun),
+}
+
+/// A test that was run.
+#[derive(Clone, Debug)]
+pub struct TestRun {
+    /// Its file, relative to the script's folder.
+    pub file: Utf8PathBuf,
+    /// The test.
+    pub test: Named,
+    /// What became of it.
+    pub ran: Ran,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Why the script cannot be used; then nothing was run.
+    pub script: Option<Report>,
+    /// Files that cannot be used, and why.
+    pub broken: Vec<(Utf8PathBuf, Report)>,
+    /// The tests that were run.
+    pub tests: Vec<TestRun>,
+    /// How many were left out by the filter.
+    pub left_out: usize,
+    /// How many were not run because the run ended early.
+    pub not_run: usize,
+    /// The files that all this depends on, absolute.
+    pub files: Vec<Utf8PathBuf>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Summary {
+    /// Returns how many tests failed.
+    pub fn failed(&self) -> usize {
+        self.tests.iter().filter(|it| it.ran.failure.is_some()).count()
+    }
+
+    /// Returns whether all is well, and something was run.
+    pub fn is_fine(&self) -> bool {
+        self.script.is_none()
+            && self.broken.is_empty()
+            && self.failed() == 0
+            && self.not_run == 0
+            && !self.tests.is_empty()
+    }
+}
+
+/// Returns the folder of the tests of a script.
+pub fn tests_folder(script: &Utf8Path) -> Utf8PathBuf {
+    folder_of(script).join(FOLDER)
+}
+
+fn folder_of(script: &Utf8Path) -> Utf8PathBuf {
+    let parent = script.parent().filter(|it| !it.as_str().is_empty());
+    parent.unwrap_or(Utf8Path::new(".")).to_owned()
+}
+
+/// Returns the files of tests: those that were named, or `tests/*.lua` beside the script. A folder
+/// stands for its files.
+///
+/// # Errors
+/// `not_found` with code `no_tests` or for a file that is not there; `invalid` for one that is not
+/// below the script's folder, or no Lua.
+pub fn find(script: &Utf8Path, given: &[Utf8PathBuf]) -> Result<Vec<File>> {
+    let folder = folder_of(script)
+        .canonicalize_utf8()
+        .context(ErrorKind::NotFound, || format!("cannot read {script}"))?;
+    let mut found = Vec::new();
+    if given.is_empty() {
+        found = listed(&folder.join(FOLDER))?;
+    }
+    for path in given {
+        let whole = path.canonicalize_utf8().map_err(|cause| {
+            Error::not_found(format!("there is no file {path}"))
+                .hint("without a name, tests/*.lua beside the script is run")
+                .source(cause)
+        })?;
+        match whole.is_dir() {
+            true => found.extend(listed(&whole)?),
+            false => found.push(whole),
+        }
+    }
+    let mut files = Vec::new();
+    for whole in found {
+        let Ok(path) = whole.strip_prefix(&folder) else {
+            let message = format!("{whole} is not below the folder of the script");
+            return Err(Error::invalid(message).hint(format!("move it into {folder}/{FOLDER}")));
+        };
+        if path.extension() != Some("lua") {
+            return Err(Error::invalid(format!("{path} is no file of Lua"))
+                .hint("a file of tests ends in .lua"));
+        }
+        if !files.iter().any(|it: &File| it.path == path) {
+            files.push(File { folder: folder.clone(), path: path.to_owned() });
+        }
+    }
+    match files.len() {
+        0 => Err(Error::not_found("there are no tests").code("no_tests").hint(
+            "write tests/first.lua beside the script: local t = require \"wb.test\", then \
+             t.test(\"what holds\", function() … end)",
+        )),
+        count if count > FILES_MAX => {
+            Err(Error::invalid(format!("more than {FILES_MAX} files of tests")))
+        }
+        _ => Ok(files),
+    }
+}
+
+/// Returns the files of Lua in a folder, in order; none if there is no such folder.
+fn listed(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
+    let entries = match folder.read_dir_utf8() {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.context(ErrorKind::Unavailable, || format!("cannot read {folder}"))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.context(ErrorKind::Unavailable, || format!("cannot read {folder}"))?;
+        let is_lua = entry.path().extension() == Some("lua");
+        if is_lua && !entry.file_name().starts_with('.') {
+            found.push(entry.into_path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+impl Suite {
+    /// Runs the tests one after the other and tells what becomes of each.
+    pub fn run(&self, tell: &mut dyn FnMut(Progress<'_>)) -> Summary {
+        let began = Instant::now();
+        let mut summary = Summary::default();
+        let wear = Wear::default();
+        match self.script_files(&wear) {
+            Ok(files) => {
+                summary.files = files;
+                self.run_files(&wear, &mut summary, tell);
+            }
+            Err(report) => summary.script = Some(report),
+        }
+        summary.files.push(self.script.clone());
+        summary.files.extend(self.files.iter().map(|it| it.folder.join(&it.path)));
+        summary.files.sort();
+        summary.files.dedup();
+        summary.took = began.elapsed();
+        summary
+    }
+
+    /// Returns the files of the script, if it can be loaded at all.
+    fn script_files(&self, wear: &Wear) -> std::result::Result<Vec<Utf8PathBuf>, Report> {
+        let outside = Outside::feigned(std::collections::BTreeMap::new(), Said::default());
+        let loaded = script::load_for_test(&self.script, outside, wear).or_else(|report| {
+            // It may need variables, which each test says for itself.
+            script::load_for_test(&self.script, Outside::default(), wear).map_err(|_| report)
+        })?;
+        let config = &loaded.config;
+        let files = config.files.iter().map(|it| config.folder.join(&it.path));
+        let skills = config.kinds.values().filter_map(|it| it.skill.as_ref());
+        let skills = skills.map(|it| config.folder.join(&it.path).join("SKILL.md"));
+        let personas = config.folder.join("agents").read_dir_utf8().into_iter().flatten().flatten();
+        Ok(files.chain(skills).chain(personas.map(|it| it.into_path())).collect())
+    }
+
+    fn run_files(&self, wear: &Wear, summary: &mut Summary, tell: &mut dyn FnMut(Progress<'_>)) {
+        let mut lost = 0;
+        for file in &self.files {
+            let listed = match lab::list(file) {
+                Ok(listed) => listed,
+                Err(report) => {
+                    tell(Progress::Broken(&file.path, &report));
+                    summary.broken.push((file.path.clone(), report));
+                    continue;
+                }
+            };
+            summary.files.extend(listed.files.iter().map(|it| file.folder.join(it)));
+            for (place, test) in self.chosen(file, &listed, summary) {
+                if lost >= LOST_MAX || wear.is_out() {
+                    // A thread that does not end takes a processor from all that come after.
+                    summary.not_run += 1;
+                    continue;
+                }
+                let wanted = Wanted::of(&self.script, wear);
+                let folder = wanted.place.clone();
+                let ran = lab::run(file, &test, place, stage(wanted));
+                if ran.is_lost {
+                    lost += 1;
+                    folder.remove();
+                }
+                let run = TestRun { file: file.path.clone(), test, ran };
+                tell(Progress::Ended(&run));
+                summary.tests.push(run);
+            }
+        }
+    }
+
+    /// Returns the tests of a file that are wanted, with their places.
+    fn chosen(&self, file: &File, listed: &Listed, summary: &mut Summary) -> Vec<(usize, Named)> {
+        let is_wanted = |test: &Named| match &self.filter {
+            None => true,
+            Some(part) => test.name.contains(part.as_str()) || file.path.as_str().contains(part),
+        };
+        let all = listed.tests.iter().cloned().enumerate();
+        let chosen: Vec<(usize, Named)> = all.filter(|(_, test)| is_wanted(test)).collect();
+        summary.left_out += listed.tests.len() - chosen.len();
+        chosen
+    }
+}

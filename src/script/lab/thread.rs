@@ -1,0 +1,167 @@
+//! The thread of a test, and its end: a function of Lua that cannot be interrupted costs it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use crate::script::budget::{Budget, Credit, cpu_of, own_task};
+use crate::script::diagnostic::{Diagnostic, Report};
+use crate::script::lab::bed::Bed;
+use crate::script::lab::{Failure, File, Listed, Make, Named, Ran, unusable};
+use crate::script::outside::Said;
+
+/// How long the site may take for one thing that a test asks of it.
+const SITE_PATIENCE: Duration = Duration::from_secs(60);
+/// How often a thread is looked at that says nothing.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What a thread of a test tells whoever waits for it.
+pub(super) enum Event {
+    /// It has begun; by this name its processor time is known.
+    Began(Option<String>),
+    /// It asks its site for something.
+    Entered,
+    /// The site has answered.
+    Left,
+    /// It has listed its tests.
+    Listed(Result<Listed, Report>),
+    /// It has run a test.
+    Ended(Option<Box<Failure>>),
+}
+
+/// What a thread is given: where it tells, whether it was given up, and time that does not count.
+pub(super) struct Watched {
+    events: Sender<Event>,
+    pub(super) is_abandoned: Arc<AtomicBool>,
+    pub(super) credit: Credit,
+}
+
+impl Watched {
+    /// Says that the site works now; its time is not the test's.
+    pub(super) fn enter(&self) {
+        self.tell(Event::Entered);
+        self.credit.begin();
+    }
+
+    /// Says that the test goes on.
+    pub(super) fn leave(&self) {
+        self.credit.end();
+        self.tell(Event::Left);
+    }
+
+    fn tell(&self, event: Event) {
+        // Who does not wait any more has given this thread up: its next hook ends it.
+        let _ = self.events.send(event);
+    }
+}
+
+/// Reads a file of tests and lists them; nothing of them is run.
+///
+/// # Errors
+/// All that is wrong with the file.
+pub fn list(file: &File) -> Result<Listed, Report> {
+    let own = file.clone();
+    let work = move |watched: Watched| {
+        let listed = Bed::load(&own, Said::default(), watched.into()).map(|bed| bed.listed());
+        Event::Listed(listed)
+    };
+    match on_thread(work, Budget::TEST_LOAD) {
+        Waited::Told(Event::Listed(listed)) => listed,
+        Waited::Told(_) | Waited::Gone => {
+            Err(unusable(format!("{}: reading it ended in a fault of the program", file.path), ""))
+        }
+        Waited::Stuck => Err(unusable(
+            format!("{} does not end while it loads", file.path),
+            "look for a text pattern that takes very long",
+        )),
+        Waited::Without(why) => Err(unusable(why, "")),
+    }
+}
+
+/// Runs one test of a file; `make` makes its site.
+pub fn run(file: &File, test: &Named, place: usize, make: Make) -> Ran {
+    let (own, said, began) = (file.clone(), Said::default(), Instant::now());
+    let kept = said.clone();
+    let work = move |watched: Watched| {
+        let failure = match Bed::load(&own, said, watched.into()) {
+            Ok(bed) => bed.run(place, make),
+            Err(report) => report.errors.into_iter().next().map(Failure::of),
+        };
+        Event::Ended(failure.map(Box::new))
+    };
+    let waited = on_thread(work, Budget::TEST);
+    let failed = |message: &str, note: &str| {
+        let mut finding = Diagnostic::error("limit", message).note(note);
+        finding.at = Some(test.at.clone());
+        Some(Failure::of(finding))
+    };
+    let (failure, is_lost) = match waited {
+        Waited::Told(Event::Ended(failure)) => (failure.map(|it| *it), false),
+        Waited::Stuck => {
+            let note = "look for a text pattern that takes very long";
+            (failed("this test does not end, and its thread was given up", note), true)
+        }
+        Waited::Told(_) | Waited::Gone => {
+            (failed("this test ended in a fault of the program", "please report it"), false)
+        }
+        Waited::Without(why) => (failed(&why, ""), false),
+    };
+    Ran { failure, said: kept.after(0), took: began.elapsed(), is_lost }
+}
+
+enum Waited {
+    Told(Event),
+    Stuck,
+    Gone,
+    Without(String),
+}
+
+/// Runs work on a thread of its own and waits for its last word.
+fn on_thread(work: impl FnOnce(Watched) -> Event + Send + 'static, budget: Budget) -> Waited {
+    let (events, told) = mpsc::channel();
+    let is_abandoned = Arc::new(AtomicBool::new(false));
+    let given_up = Arc::clone(&is_abandoned);
+    let started = std::thread::Builder::new().name("wb-test".to_owned()).spawn(move || {
+        let last = events.clone();
+        // As in `Watched::tell`.
+        let _ = last.send(Event::Began(own_task()));
+        let credit = Credit::default();
+        let event = work(Watched { events, is_abandoned: given_up, credit });
+        // As in `Watched::tell`.
+        let _ = last.send(event);
+    });
+    if let Err(cause) = started {
+        return Waited::Without(format!("cannot start a thread: {cause}"));
+    }
+    let waited = wait(&told, budget);
+    is_abandoned.store(true, Ordering::Relaxed);
+    waited
+}
+
+/// Waits for the last word. The processor time tells whether a thread is stuck: on a busy machine
+/// one that is not may say nothing for long.
+fn wait(told: &Receiver<Event>, budget: Budget) -> Waited {
+    let (mut inside, mut task) = (0_u32, None::<String>);
+    let used = |task: &Option<String>| task.as_deref().and_then(cpu_of);
+    let (mut heard, mut used_then) = (Instant::now(), None);
+    loop {
+        match told.recv_timeout(LOOK) {
+            Ok(Event::Began(name)) => task = name,
+            Ok(Event::Entered) => inside += 1,
+            Ok(Event::Left) => inside = inside.saturating_sub(1),
+            Ok(event) => return Waited::Told(event),
+            Err(RecvTimeoutError::Disconnected) => return Waited::Gone,
+            Err(RecvTimeoutError::Timeout) => {
+                let patience = if inside > 0 { SITE_PATIENCE } else { budget.wall };
+                let spent = used(&task).zip(used_then).map(|(now, then)| now.saturating_sub(then));
+                let is_over = spent.is_some_and(|it| it > budget.cpu + Budget::PATIENCE);
+                if heard.elapsed() > patience + Budget::PATIENCE || (inside == 0 && is_over) {
+                    return Waited::Stuck;
+                }
+                continue;
+            }
+        }
+        (heard, used_then) = (Instant::now(), used(&task));
+    }
+}

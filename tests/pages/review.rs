@@ -34,7 +34,7 @@ fn a_rework_and_an_edit_are_asked_for_by_forms() {
     let id = bench.show(job.strip_prefix("/jobs/").unwrap())["proposal_id"].clone();
     let next = format!("/proposals/{}", id.as_str().unwrap());
     let html = browser.page(&next);
-    assert!(html.contains("Done again, as ada asked, after"), "{html}");
+    assert!(html.contains("Done again, as <bdi>ada</bdi> asked, after"), "{html}");
     assert!(browser.page(&format!("{next}?against=1")).contains("The change since revision 1"));
     let gone = browser.page(&proposal);
     assert!(gone.contains(&format!("<a href=\"{next}\">a later revision</a>")), "{gone}");

@@ -36,7 +36,9 @@ fn a_held_source_says_which_job_holds_it() {
     );
     let html = browser.page(view);
     for part in [
-        format!("<a href=\"/jobs/{job}\">A job “rewrite”</a> works on <bdi>guide.md</bdi>, started "),
+        format!(
+            "<a href=\"/jobs/{job}\">A job “rewrite”</a> works on <bdi>guide.md</bdi>, started "
+        ),
         "1 more job waits behind it".to_owned(),
         "disabled aria-describedby=\"holder\">Have it made".to_owned(),
         "data-live=\"source:guide.md\"".to_owned(),

@@ -48,7 +48,10 @@ fn a_rework_and_an_edit_are_asked_for_by_forms() {
     let text = "# Guide\r\n\r\nThe <b>best</b> line.\r\n\r\nThe second line.\r\n";
     let edited = browser.fill(&form, &form, &[("text", text)]);
     let html = browser.page(&edited);
-    assert!(html.contains("Edited by <bdi>ada</bdi> from") && html.contains("Co-authors"), "{html}");
+    assert!(
+        html.contains("Edited by <bdi>ada</bdi> from") && html.contains("Co-authors"),
+        "{html}"
+    );
     browser.fill(&edited, &format!("{edited}/approve"), &[("subject", "")]);
     assert_eq!(bench.read("guide.md"), text.replace("\r\n", "\n"));
     assert!(bench.git(&["log", "-1", "--format=%B"]).contains("Co-authored-by: ada"));

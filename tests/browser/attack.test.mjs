@@ -79,7 +79,8 @@ async function look(ada, page, [what, address, wanted], isAgain) {
   assert.deepEqual(said(ada), [], where);
 }
 
-test("what others write is shown and never obeyed", async (t) => {
+// Some thousand looks at pages; on a machine that has much else to do they take their time.
+test("what others write is shown and never obeyed", { timeout: 900_000 }, async (t) => {
   const site = hostileSite();
   t.after(async () => {
     if (process.env.WB_SHOW_LOG) process.stderr.write(site.said());
@@ -128,12 +129,12 @@ test("what others write is shown and never obeyed", async (t) => {
 async function searches(t, site) {
   const ada = await besieged(t, site, { allow: [/status of 4/] });
   const all = [];
-  for (const [mark, text] of lines) {
+  for (const mark of LINES) {
     all.push(["what was found", `/search?query=${mark}&kind=source`, [mark], ".row-quote, .row-title"]);
-    all.push(["no document", `/d/${encodeURIComponent(text)}.md`, [mark], ".message"]);
   }
   for (const { marks, text } of titles) {
     const asked = encodeURIComponent(text);
+    all.push(["no document", `/d/${asked.slice(0, 900).replace(/%.?$/, "")}.md`, marks.slice(0, 1), ".message"]);
     all.push(["a query", `/search?query=${asked}`, marks, "input[name=query]"]);
     all.push(["a part of a path", `/d?query=${asked.slice(0, 180)}`, marks.slice(0, 1), "input[name=query]"]);
     all.push(["filters", `/search?query=zq*&path=${asked}`, marks, "main .quiet"]);

@@ -36,7 +36,9 @@ fn a_held_source_says_which_job_holds_it() {
     );
     let html = browser.page(view);
     for part in [
-        format!("<a href=\"/jobs/{job}\">A job “rewrite”</a> works on guide.md, started "),
+        format!(
+            "<a href=\"/jobs/{job}\">A job “rewrite”</a> works on <bdi>guide.md</bdi>, started "
+        ),
         "1 more job waits behind it".to_owned(),
         "disabled aria-describedby=\"holder\">Have it made".to_owned(),
         "data-live=\"source:guide.md\"".to_owned(),
@@ -72,7 +74,7 @@ fn a_job_that_waits_holds_its_source_too_and_says_why_it_waits() {
     assert_eq!((&found["job_id"], &found["status"]), (&json!(job), &json!("queued")), "{found}");
     assert_eq!(found["waiting"]["code"], json!("jobs_cap"), "{found}");
     let html = browser.page("/d/guide.md?view=critic");
-    assert!(html.contains("waits to work on guide.md"), "{html}");
+    assert!(html.contains("waits to work on <bdi>guide.md</bdi>"), "{html}");
     assert!(html.contains("1 of at most 1 jobs run"), "{html}");
     bench.post(&format!("/api/agent/jobs/{busy}/cancel"), json!({})).ok();
     bench.ended(&busy);

@@ -104,7 +104,10 @@ fn the_board_says_what_waits_for_what_and_leads_back_to_itself() {
     bench.ended(&failed);
     let html = browser.page("/jobs");
     for part in [
-        format!("Waiting for guide.md: <a href=\"/jobs/{first}\">another job</a> is rewriting it"),
+        format!(
+            "Waiting for <bdi>guide.md</bdi>: <a href=\"/jobs/{first}\">another job</a> is \
+             rewriting it"
+        ),
         "1 of 2 in use".to_owned(),
         "of at most 1 min".to_owned(),
         "Agent failed. See log.".to_owned(),

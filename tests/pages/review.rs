@@ -34,7 +34,7 @@ fn a_rework_and_an_edit_are_asked_for_by_forms() {
     let id = bench.show(job.strip_prefix("/jobs/").unwrap())["proposal_id"].clone();
     let next = format!("/proposals/{}", id.as_str().unwrap());
     let html = browser.page(&next);
-    assert!(html.contains("Done again, as ada asked, after"), "{html}");
+    assert!(html.contains("Done again, as <bdi>ada</bdi> asked, after"), "{html}");
     assert!(browser.page(&format!("{next}?against=1")).contains("The change since revision 1"));
     let gone = browser.page(&proposal);
     assert!(gone.contains(&format!("<a href=\"{next}\">a later revision</a>")), "{gone}");
@@ -48,7 +48,10 @@ fn a_rework_and_an_edit_are_asked_for_by_forms() {
     let text = "# Guide\r\n\r\nThe <b>best</b> line.\r\n\r\nThe second line.\r\n";
     let edited = browser.fill(&form, &form, &[("text", text)]);
     let html = browser.page(&edited);
-    assert!(html.contains("Edited by ada from") && html.contains("Co-authors"), "{html}");
+    assert!(
+        html.contains("Edited by <bdi>ada</bdi> from") && html.contains("Co-authors"),
+        "{html}"
+    );
     browser.fill(&edited, &format!("{edited}/approve"), &[("subject", "")]);
     assert_eq!(bench.read("guide.md"), text.replace("\r\n", "\n"));
     assert!(bench.git(&["log", "-1", "--format=%B"]).contains("Co-authored-by: ada"));

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tracing::{info, warn};
+use tracing::{debug, info};
 
 use crate::base::{Actor, Error, ErrorKind, JobId, Result, digest_hex, fault, truncate_chars};
 use crate::flows::effects::{self, Failure, Origin};
@@ -110,8 +110,8 @@ fn prove<'a>(site: &'a Site, call: &Incoming) -> Result<&'a Webhook> {
             .hint("the script declares it: wb.webhook \"NAME\" { … }"));
     };
     let secret = secret(&site.config, webhook).map_err(|cause| {
-        // Which secret it is is nothing for a caller.
-        warn!("webhook {}: {}", webhook.name, cause.message());
+        // Which secret it is is nothing for a caller; the start and each reload have said it.
+        debug!("webhook {}: {}", webhook.name, cause.message());
         Error::unavailable(format!("webhook {} has no secret", webhook.name))
             .code("secret_missing")
             .hint("the log of the server says which one it needs")
@@ -157,6 +157,10 @@ async fn accept(
             Ok(new) => jobs.push(new),
             Err(cause) => return Err((at, cause)),
         }
+    }
+    if jobs.is_empty() {
+        // The function passed it over. It may come as often as it likes: it leaves nothing.
+        return Ok(json!({"jobs": []}));
     }
     let works = site.clone();
     let write = move |tx: &Tx<'_>| {

@@ -37,6 +37,9 @@ pub fn sentence(
             Some(tail) if tail.ends_with("result") => {
                 "Agent finished without handing in a result — retry.".to_owned()
             }
+            Some(tail) if tail.ends_with("topic") => {
+                "Agent finished without opening a topic — retry.".to_owned()
+            }
             _ => "Agent finished without producing a proposal — retry.".to_owned(),
         },
         (_, Reason::PromptFailed) => "The prompt could not be made. See log.".to_owned(),

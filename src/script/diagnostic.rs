@@ -78,6 +78,9 @@ pub struct Diagnostic {
     /// Whether the place is that of a declaration whose table is made elsewhere.
     #[serde(skip)]
     pub(crate) is_elsewhere: bool,
+    /// Bytes of the file that it is about, where the place is that of a field and this its value.
+    #[serde(skip)]
+    pub(crate) given: Option<(usize, usize)>,
 }
 
 /// A place with its extent: what a finding underlines.
@@ -89,8 +92,9 @@ pub(crate) struct Spot {
     pub(crate) len: u32,
     /// Bytes of the file that hold the value, if it is one literal text.
     pub(crate) value: Option<(usize, usize)>,
-    /// Line, column and length of the value of a field that has a name.
-    pub(crate) given: Option<(u32, u32, u32)>,
+    /// Bytes of the file that hold the value of a field that has a name. Where that is is found out
+    /// for a report only: a script has thousands of fields.
+    pub(crate) given: Option<(usize, usize)>,
     /// Whether it is the nearest place that is known, of a table that is made elsewhere.
     pub(crate) is_elsewhere: bool,
 }
@@ -120,6 +124,7 @@ impl Diagnostic {
             span_len: 0,
             note: None,
             is_elsewhere: false,
+            given: None,
         }
     }
 
@@ -139,14 +144,8 @@ impl Diagnostic {
     /// Sets the place: of a field its value, if the finding is about that.
     #[must_use]
     pub(crate) fn at(self, spot: &Spot) -> Diagnostic {
-        let is_of_value = OF_VALUES.contains(&self.code);
-        let mut found = self.at_name(spot);
-        if let (true, Some((line, column, len)), Some(at)) =
-            (is_of_value, spot.given, &mut found.at)
-        {
-            (at.line, at.column, found.span_len) = (line, column, len);
-        }
-        found
+        let given = spot.given.filter(|_| OF_VALUES.contains(&self.code));
+        Diagnostic { given, ..self.at_name(spot) }
     }
 
     /// Sets the place: of a field its name.
@@ -229,6 +228,20 @@ pub struct Report {
 impl Report {
     /// Sorts findings by place, the script itself first, and adds the lines that they are about.
     pub(crate) fn new(mut findings: Vec<Diagnostic>, files: &[ScriptFile]) -> Report {
+        for finding in &mut findings {
+            let (Some(at), Some((from, to))) = (&mut finding.at, finding.given) else { continue };
+            let text = files.iter().find(|file| file.path == at.file).map(|file| &*file.text);
+            let Some((before, value)) =
+                text.and_then(|it| Some((it.get(..from)?, it.get(from..to)?)))
+            else {
+                continue;
+            };
+            let count = |text: &str| u32::try_from(text.chars().count()).unwrap_or(0);
+            let line = before.rsplit('\n').next().unwrap_or_default();
+            at.line = u32::try_from(before.matches('\n').count()).unwrap_or(0) + 1;
+            at.column = count(line) + 1;
+            finding.span_len = count(value.lines().next().unwrap_or_default().trim_end());
+        }
         let rank = |path: &Utf8PathBuf| files.iter().position(|file| file.path == *path);
         findings.sort_by_key(|finding| {
             let at = finding.at.as_ref();

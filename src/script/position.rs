@@ -213,8 +213,8 @@ impl Source {
             let mut given = None;
             let (key, range) = match key {
                 Some(key) => {
-                    let whole = self.spot(value..end);
-                    given = Some((whole.at.line, whole.at.column, whole.len));
+                    let last = self.tokens.get(end.max(value + 1) - 1);
+                    given = self.tokens.get(value).zip(last).map(|(a, b)| (a.start, b.end));
                     (key, key_range)
                 }
                 None => {
@@ -357,11 +357,11 @@ wb.site({ rot = "." })
         let places = source.declaration("kind", Some("x"), 3).unwrap();
         let given = |path: &[&str]| {
             let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
-            places.fields[&path].given
+            places.fields[&path].given.map(|(from, to)| &TEXT[from..to])
         };
-        assert_eq!(given(&["timout"]), Some((6, 76, 4)));
-        assert_eq!(given(&["inputs", "topic_id", "form"]), Some((7, 56, 3)));
-        assert_eq!(given(&["command"]), Some((8, 13, 29)));
+        assert_eq!(given(&["timout"]), Some("\"5m\""));
+        assert_eq!(given(&["inputs", "topic_id", "form"]), Some("\"y\""));
+        assert_eq!(given(&["command"]), Some("{ \"one\", two, { three = 3 } }"));
         assert_eq!(given(&["command", "2"]), None);
     }
 

@@ -153,7 +153,7 @@ function inspect() {
   if (Object.hasOwn(Object.prototype, "polluted") || typeof CSS.escape !== "function") wrong.add("a prototype is another's");
   if (window.trustedTypes && !(window.trustedTypes instanceof TrustedTypePolicyFactory)) wrong.add("trustedTypes is another's");
   // Fields whose names are properties of their form: no module asks a form for these.
-  const UNUSED = ["title", "prefix", "name"];
+  const UNUSED = ["title", "prefix", "name", "role"];
   for (const form of document.forms) {
     for (const { name } of form.elements) {
       if (name && name in HTMLFormElement.prototype && !UNUSED.includes(name)) wrong.add(`a field hides form.${name}`);

@@ -119,6 +119,7 @@ fn a_job_that_fails_leaves_no_topic_that_nobody_took_up() {
     // Without a Topic and without a reason it has not done what it promised.
     let job = Lent::start(&bench, "roams", json!({})).ended("exit 0");
     assert_eq!((&job["status"], &job["reason"]), (&json!("failed"), &json!("no_result")));
+    assert_eq!(job["message"], "Agent finished without opening a topic — retry.");
     server.stop();
 }
 

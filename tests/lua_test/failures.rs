@@ -125,6 +125,7 @@ fn an_error_of_the_script_is_told_with_its_own_line() {
     let told = summary.tests[0].ran.failure.as_ref().unwrap().finding.to_string();
     assert!(told.contains("wiki-browser.lua:"), "{told}");
     assert!(told.contains("--> tests/a.lua:2:"), "{told}");
+    assert!(told.contains("is: prompt = function(job) return job.sourcepath"), "{told}");
     assert!(summary.tests[1].ran.failure.is_none(), "{:?}", summary.tests[1].ran.failure);
 }
 

@@ -123,6 +123,7 @@ fn every_event_can_be_fired() {
             "perspective_created" => "{ source_path = \"a.md\", persona = \"p\" }",
             "changes_decided" => "{ changes = \"kept\" }",
             "source_changed" => "{ path = \"a.md\" }",
+            "source_renamed" => "{ path = \"a.md\", from = \"b.md\" }",
             "script_failed" => {
                 "{ [\"function\"] = \"on.x\", at = \"a:1\", message = \"m\", cause = \"c\" }"
             }

@@ -71,6 +71,7 @@ fn a_job_with_a_fake_agent_ends_as_on_a_server() {
         );
     }
     bench.write_script();
+    std::fs::create_dir(bench.top.join("tests")).unwrap();
     bench.write("tests/same.lua", &tests);
     let script = bench.top.join("wiki-browser.lua");
     let files = find(&script, &[]).unwrap();

@@ -21,6 +21,7 @@ impl Drop for Watching {
 }
 
 impl Watching {
+    #[allow(clippy::disallowed_methods, reason = "a test starts what does not end by itself")]
     fn start(desk: &Desk) -> Watching {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wiki-browser"));
         command.current_dir(desk.path()).args(["test", "--watch"]);

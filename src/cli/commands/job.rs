@@ -438,9 +438,11 @@ fn kind_of(client: &Client, name: &str) -> Result<Value> {
     kinds.iter().find(|kind| kind["name"] == name).cloned().ok_or_else(|| {
         let names: Vec<&str> = kinds.iter().filter_map(|kind| kind["name"].as_str()).collect();
         let shown = crate::base::truncate_chars(name, 60);
+        let meant = crate::script::nearest(name, names.iter().copied());
+        let meant = meant.map(|it| format!("did you mean `{it}`? ")).unwrap_or_default();
         Error::invalid(format!("the script declares no kind `{shown}`"))
             .code("unknown_kind")
-            .hint(format!("one of: {}", names.join(", ")))
+            .hint(format!("{meant}one of: {}", names.join(", ")))
     })
 }
 

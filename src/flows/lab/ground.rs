@@ -8,6 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::base::{Clock, Context, Error, ErrorKind, Ids, Millis, Result, SourcePath};
 use crate::documents::{Repo, Selection};
@@ -139,7 +140,7 @@ impl Ground {
         let repo = repository(&folder.0, &loaded.config, &wanted)?;
         let (site, writer) = build(&wanted, loaded, (&folder.0, repo), &clock)?;
         let stop = CancellationToken::new();
-        let writing = tokio::spawn(writer.serve(stop.clone()));
+        let writing = TaskTracker::new().spawn(writer.serve(stop.clone()));
         let ids = site.ids.clone();
         let person =
             site.store.write(move |tx| people::ensure_operator(tx, &ids, "tester")).await?;

@@ -65,11 +65,30 @@ impl Stage for Stand {
         let Some(ground) = &self.ground else {
             return Err(Error::conflict("no_site", "the site of this test could not be opened"));
         };
-        self.runtime.block_on(act(ground, verb, args, agent))
+        let acted = self.runtime.block_on(act(ground, verb, args, agent));
+        acted.map_err(|cause| with_line(ground, cause))
     }
 
     fn now(&self) -> Millis {
         self.ground.as_ref().map_or(crate::script::lab::START, |it| it.clock.now())
+    }
+}
+
+/// Shows the line of the script that a function of it failed in.
+fn with_line(ground: &Ground, cause: Error) -> Error {
+    if !matches!(cause.code_str(), "prompt_failed" | "script_failed") {
+        return cause;
+    }
+    let message = cause.message().to_owned();
+    let line = ground.site.config.files.iter().find_map(|file| {
+        let rest = message.strip_prefix(file.path.as_str())?.strip_prefix(':')?;
+        let number: usize = rest.split(':').next()?.parse().ok()?;
+        let text = file.text.lines().nth(number.checked_sub(1)?)?;
+        Some(format!("line {number} of {} is: {}", file.path, text.trim()))
+    });
+    match line {
+        Some(line) => cause.hint(line),
+        None => cause,
     }
 }
 

@@ -192,8 +192,10 @@ impl Suite {
         })?;
         let config = &loaded.config;
         let files = config.files.iter().map(|it| config.folder.join(&it.path));
+        let skills = config.kinds.values().filter_map(|it| it.skill.as_ref());
+        let skills = skills.map(|it| config.folder.join(&it.path).join("SKILL.md"));
         let personas = config.folder.join("agents").read_dir_utf8().into_iter().flatten().flatten();
-        Ok(files.chain(personas.map(|it| it.into_path())).collect())
+        Ok(files.chain(skills).chain(personas.map(|it| it.into_path())).collect())
     }
 
     fn run_files(&self, wear: &Wear, summary: &mut Summary, tell: &mut dyn FnMut(Progress<'_>)) {

@@ -7,7 +7,7 @@ use tracing::warn;
 
 use crate::base::SourcePath;
 use crate::flows::{self, Site};
-use crate::http::pages::visible::Visible;
+use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, words};
 use crate::people::Caller;
 

@@ -90,7 +90,7 @@ impl Bed {
     /// Evaluates the file under the limits of a script that loads.
     fn evaluate(&self, main: &Function, file: &File) -> mlua::Result<()> {
         let session = &self.lab.session;
-        let meter = Meter::start(&self.lua, Budget::LOAD, &self.lab.watched.is_abandoned)?;
+        let meter = Meter::start(&self.lua, Budget::TEST_LOAD, &self.lab.watched.is_abandoned)?;
         let outcome = protected(&self.pcall, main, Value::Nil);
         let over = meter.stop();
         self.lab.keep_files();

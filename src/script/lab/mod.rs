@@ -27,7 +27,7 @@ pub use thread::{list, run};
 /// What the fake clock shows where a test begins: Monday, 2026-01-05T09:00:00Z.
 pub const START: Millis = Millis(1_767_603_600_000);
 
-/// The code of an error of the test's own function that is a fake agent; its message is the error's.
+/// The code of an error of the test's own function that is a fake agent; it has its message.
 pub const AGENT_FAILED: &str = "agent_failed";
 
 /// What a fake agent does: it is given the job and the number of the attempt, from 1. An error is

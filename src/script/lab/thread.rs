@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use crate::script::budget::{Budget, Credit};
+use crate::script::budget::{Budget, Credit, cpu_of, own_task};
 use crate::script::diagnostic::{Diagnostic, Report};
 use crate::script::lab::bed::Bed;
 use crate::script::lab::{Failure, File, Listed, Make, Named, Ran, unusable};
@@ -13,9 +13,13 @@ use crate::script::outside::Said;
 
 /// How long the site may take for one thing that a test asks of it.
 const SITE_PATIENCE: Duration = Duration::from_secs(60);
+/// How often a thread is looked at that says nothing.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// What a thread of a test tells whoever waits for it.
 pub(super) enum Event {
+    /// It has begun; by this name its processor time is known.
+    Began(Option<String>),
     /// It asks its site for something.
     Entered,
     /// The site has answered.
@@ -62,7 +66,7 @@ pub fn list(file: &File) -> Result<Listed, Report> {
         let listed = Bed::load(&own, Said::default(), watched.into()).map(|bed| bed.listed());
         Event::Listed(listed)
     };
-    match on_thread(work, Budget::LOAD) {
+    match on_thread(work, Budget::TEST_LOAD) {
         Waited::Told(Event::Listed(listed)) => listed,
         Waited::Told(_) | Waited::Gone => {
             Err(unusable(format!("{}: reading it ended in a fault of the program", file.path), ""))
@@ -120,6 +124,8 @@ fn on_thread(work: impl FnOnce(Watched) -> Event + Send + 'static, budget: Budge
     let given_up = Arc::clone(&is_abandoned);
     let started = std::thread::Builder::new().name("wb-test".to_owned()).spawn(move || {
         let last = events.clone();
+        // As in `Watched::tell`.
+        let _ = last.send(Event::Began(own_task()));
         let credit = Credit::default();
         let event = work(Watched { events, is_abandoned: given_up, credit });
         // As in `Watched::tell`.
@@ -128,21 +134,34 @@ fn on_thread(work: impl FnOnce(Watched) -> Event + Send + 'static, budget: Budge
     if let Err(cause) = started {
         return Waited::Without(format!("cannot start a thread: {cause}"));
     }
-    let waited = wait(&told, budget.wall + Budget::PATIENCE);
+    let waited = wait(&told, budget);
     is_abandoned.store(true, Ordering::Relaxed);
     waited
 }
 
-fn wait(told: &Receiver<Event>, patience: Duration) -> Waited {
-    let mut inside = 0_u32;
+/// Waits for the last word. The processor time tells whether a thread is stuck: on a busy machine
+/// one that is not may say nothing for long.
+fn wait(told: &Receiver<Event>, budget: Budget) -> Waited {
+    let (mut inside, mut task) = (0_u32, None::<String>);
+    let used = |task: &Option<String>| task.as_deref().and_then(cpu_of);
+    let (mut heard, mut used_then) = (Instant::now(), None);
     loop {
-        let limit = if inside > 0 { SITE_PATIENCE } else { patience };
-        match told.recv_timeout(limit) {
+        match told.recv_timeout(LOOK) {
+            Ok(Event::Began(name)) => task = name,
             Ok(Event::Entered) => inside += 1,
             Ok(Event::Left) => inside = inside.saturating_sub(1),
             Ok(event) => return Waited::Told(event),
-            Err(RecvTimeoutError::Timeout) => return Waited::Stuck,
             Err(RecvTimeoutError::Disconnected) => return Waited::Gone,
+            Err(RecvTimeoutError::Timeout) => {
+                let patience = if inside > 0 { SITE_PATIENCE } else { budget.wall };
+                let spent = used(&task).zip(used_then).map(|(now, then)| now.saturating_sub(then));
+                let is_over = spent.is_some_and(|it| it > budget.cpu + Budget::PATIENCE);
+                if heard.elapsed() > patience + Budget::PATIENCE || (inside == 0 && is_over) {
+                    return Waited::Stuck;
+                }
+                continue;
+            }
         }
+        (heard, used_then) = (Instant::now(), used(&task));
     }
 }

@@ -136,8 +136,8 @@ fn functions() -> String {
 fn testing() -> String {
     let mut text = String::from(
         "\n## Files of tests\n`wiki-browser test` runs them; [testing.md](testing.md) says how. \
-         They begin with `local t = require \"wb.test\"`; what a script has is there as well, but for \
-         declarations.\n\n",
+         They begin with `local t = require \"wb.test\"`; what a script has is there as well, but \
+         for declarations.\n\n",
     );
     for it in &TEST_FUNCTIONS {
         text += &function("t.", it);

@@ -214,6 +214,7 @@ export function pages(ids) {
   return {
     home: "/", documents: "/d", document: "/d/guide/cleaning-the-well.md", states: "/d/states.md",
     history: "/d/guide/cleaning-the-well.md?history", view: "/d/guide/cleaning-the-well.md?view=plain-reader",
+    lines: "/d/guide/cleaning-the-well.md?text=1", unmade: "/d/guide/cleaning-the-well.md?view=safety",
     topics: "/topics", topic: `/topics/${ids.topic}`, orphan: `/topics/${ids.states.orphaned}`,
     proposals: "/proposals", proposal: `/proposals/${ids.proposals.open}`,
     approved: `/proposals/${ids.proposals.approved}`, rejected: `/proposals/${ids.proposals.rejected}`,

@@ -14,6 +14,8 @@ use crate::hypothesis::similarity;
 
 /// Largest text that is taken, in bytes.
 const TEXT_BYTES_MAX: usize = 200_000;
+/// By how much something may be more like the words than they are themselves now.
+const LEAD_MAX: f64 = 0.05;
 /// Most versions of one file.
 const VERSIONS_MAX: usize = 400;
 
@@ -167,6 +169,9 @@ impl History {
         let (life, truth) = if fate.kept >= 0.5 {
             let truth = fate.truth?;
             let is_same = new[truth.inner.clone()] == old[span.clone()];
+            if !is_same && is_elsewhere(new, &truth, &old[span.clone()]) {
+                return None;
+            }
             (if is_same { Life::Same } else { Life::Changed }, Some(truth))
         } else if fate.kept <= 0.1 {
             let quote = &old.as_bytes()[span.clone()];
@@ -179,6 +184,14 @@ impl History {
         };
         Some((life, Case { old: old.clone(), new: new.clone(), span, truth }))
     }
+}
+
+/// Returns whether something else in a text is more like the words than where they are said to be.
+/// Then they were moved, with what stands there now in their place: that cannot be told by comparing
+/// rows of words.
+fn is_elsewhere(new: &str, truth: &Truth, words: &str) -> bool {
+    let best = similarity(new.as_bytes(), words.as_bytes());
+    best > similarity(&new.as_bytes()[truth.outer.clone()], words.as_bytes()) + LEAD_MAX
 }
 
 /// What became of some words.

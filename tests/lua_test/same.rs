@@ -28,7 +28,7 @@ const AGENTS: [(&str, &str, &str, &str); 7] = [
     ("repeated", ", retry = function(job) return job.attempt < 2 end", "exit 1", "{ exit = 1 }"),
 ];
 
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 12] = [
     "kind",
     "status",
     "reason",
@@ -38,7 +38,6 @@ const FIELDS: [&str; 13] = [
     "lane",
     "inputs",
     "result",
-    "warnings",
     "priority",
     "requested_by_is_script",
     "has_retry",

@@ -21,7 +21,8 @@
 ---@field id string Its id.
 ---@field source_path string The source.
 ---@field title? string Its title.
----@field body string The first message.
+---@field body? string The first message, of one that `t.topic` opened.
+---@field status? string Whether it is open, of one that a fake agent opened.
 
 ---What a fake agent does, in this order: it works, hands in, prints and ends.
 ---@class wb.test.Agent
@@ -29,6 +30,7 @@
 ---@field message? string What it writes in its topic.
 ---@field proposal string|wb.test.Proposal|nil The whole new text that it proposes.
 ---@field view? string The view of its persona that it stores.
+---@field topics wb.test.Topic[]|nil The topics that it opens.
 ---@field summary? string One sentence about the result.
 ---@field exit? integer Its exit status, 0 by default.
 ---@field signal? integer The signal that ends it.
@@ -54,6 +56,7 @@
 ---@field proposal? string The text that it proposed.
 ---@field message? string What it wrote last in its topic.
 ---@field view? string The view that it stored.
+---@field topics wb.test.OpenTopic[] The topics that it opened, oldest first.
 ---@field effects wb.test.Effects What handlers and `retry` did because of it.
 
 ---What the script did because something happened.

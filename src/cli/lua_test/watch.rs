@@ -41,13 +41,10 @@ pub(super) fn watch(desk: &Desk, script: &Utf8Path, args: &TestArgs) -> Result<u
             before.iter().all(|(path, facts)| *path != it.0 || *facts == it.1)
         };
         let was_saved = !before.is_empty() && !seen.iter().all(is_same);
-        while !was_saved {
+        let before_wait = seen.clone();
+        while !was_saved && seen == before_wait {
             std::thread::sleep(EVERY);
-            let now = look(script, args, &files);
-            if now != seen {
-                seen = now;
-                break;
-            }
+            seen = look(script, args, &files);
         }
         loop {
             std::thread::sleep(STILL);

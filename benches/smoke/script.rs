@@ -46,7 +46,8 @@ fn kinds() -> String {
              \x20 timeout = \"10m\", lane = {lane}, produces = \"proposal\",\n\
              \x20 inputs = {{\n    source_path = wb.input.source(),\n\
              \x20   sha = wb.input.blob {{ from = \"source_path\" }},\n\
-             \x20   tone = wb.input.choice {{ choices = {{ \"dry\", \"warm\" }}, default = \"dry\" }},\n  }},\n\
+             \x20   tone = wb.input.choice {{ choices = {{ \"dry\", \"warm\" }}, \
+             default = \"dry\" }},\n  }},\n\
              \x20 prompt = [[\nPath: {{{{source_path}}}} at {{{{sha}}}}\nTone: {{{{tone}}}}\n\
              Use {{{{wb_agent}}}} in {{{{root}}}}.\n]],\n}}\n"
         )

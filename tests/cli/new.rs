@@ -56,7 +56,7 @@ fn every_shape_of_a_kind_passes_check_and_test_at_once() {
     let tested = wiki_browser(path).args(["test", "--json"]).assert().success();
     let tested: Value = serde_json::from_slice(&tested.get_output().stdout).unwrap();
     // Two of the site, three of each kind, and two of the one that is told nothing.
-    assert_eq!(tested["passed"], 2 + 7 * 3 + 2, "{tested:#}");
+    assert_eq!(tested["passed"], 2 + 8 * 3 + 2, "{tested:#}");
     let kinds = checked(path)["config"]["kinds"].clone();
     assert_eq!(kinds["view-as"]["about"], "A \"view\" \\ ]] --");
     let output = wiki_browser(path).args(["render", "count", "end=3"]).unwrap();

@@ -61,7 +61,6 @@ fn a_merge_brings_both_sides() {
 }
 
 /// The words are in a commit that a rebase takes away, stops at, and makes anew on other ground.
-/// Fails with `WB_WITHOUT=busy_baseline`.
 #[test]
 fn a_rebase_that_stops_half_way_loses_no_words() {
     let bench = Bench::new();

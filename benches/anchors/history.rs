@@ -187,8 +187,8 @@ impl History {
 }
 
 /// Returns whether something else in a text is more like the words than where they are said to be.
-/// Then they were moved, with what stands there now in their place: that cannot be told by comparing
-/// rows of words.
+/// Then they were moved, with what stands there now in their place: that cannot be told by
+/// comparing rows of words.
 fn is_elsewhere(new: &str, truth: &Truth, words: &str) -> bool {
     let best = similarity(new.as_bytes(), words.as_bytes());
     best > similarity(&new.as_bytes()[truth.outer.clone()], words.as_bytes()) + LEAD_MAX

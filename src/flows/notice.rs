@@ -385,7 +385,7 @@ async fn place_change(works: &Works, change: &SourceChange, is_busy: bool) -> Re
 async fn is_busy(works: &Works) -> Result<bool> {
     match works.repo.refuse_busy().await {
         Ok(()) => Ok(false),
-        Err(cause) if cause.kind() == ErrorKind::Conflict => Ok(!fault::is_off("busy_baseline")),
+        Err(cause) if cause.kind() == ErrorKind::Conflict => Ok(true),
         Err(cause) => Err(cause),
     }
 }

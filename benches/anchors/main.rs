@@ -119,8 +119,8 @@ fn heading() {
     let theirs = ["right", "wrong", "lost", "false", "cost"];
     let ours = ["right", "wrong", "lost", "false", "border", "cost"];
     println!(
-        "{:38} {:>5} | {:34} | {:41} | {:13} | {}",
-        "class", "cases", "of the Hypothesis client, %", "ours, %", "review, %", "ours, ms"
+        "{:38} {:>5} | {:34} | {:41} | {:13} | ours, ms",
+        "class", "cases", "of the Hypothesis client, %", "ours, %", "review, %"
     );
     println!(
         "{:38} {:>5} | {} | {} | {} | {}",

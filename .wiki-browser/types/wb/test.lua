@@ -132,6 +132,13 @@ function t.jobs() end
 ---@return wb.test.Effects
 function t.fire(event, data) end
 
+---Calls a webhook as if its proof were right; returns what came of it.
+---@param name string The name of a webhook.
+---@param body any What was sent; a table stands for its JSON.
+---@param event string? What the caller says has happened.
+---@return wb.test.Effects
+function t.webhook(name, body, event) end
+
 ---Moves the fake clock; every schedule that comes due meanwhile is served at its time. Returns what they did.
 ---@param duration wb.Duration How far: `90s`, `2h`, `1d`.
 ---@return wb.test.Effects

@@ -116,6 +116,13 @@ fn a_handler_that_fails_is_named_and_the_others_are_told() {
     server.stop();
 }
 
+fn rename(bench: &Bench) {
+    bench.git(&["mv", "notes.md", "docs/notes.md"]);
+    bench.git(&["commit", "-q", "-m", "a better place"]);
+    let is_told = || rows(bench).iter().any(|(_, word, _)| word == "source_renamed");
+    until("a source is renamed", is_told);
+}
+
 /// Everything that leaves an event is done once; what stands in the log is what the code declares,
 /// and what the code declares is what the document says.
 #[test]
@@ -164,10 +171,7 @@ fn events_say_what_their_document_says() {
     bench.git(&["add", "docs"]);
     let is_told = || rows(&bench).iter().any(|(_, word, _)| word == "sources_changed");
     until("many changes are told", is_told);
-    bench.git(&["mv", "notes.md", "docs/notes.md"]);
-    bench.git(&["commit", "-q", "-m", "a better place"]);
-    let is_renamed = || rows(&bench).iter().any(|(_, word, _)| word == "source_renamed");
-    until("a source is renamed", is_renamed);
+    rename(&bench);
     bench.post("/api/config/reload", json!({})).ok();
     let is_fired = || rows(&bench).iter().any(|(_, word, _)| word == "script_failed");
     until("a schedule has fired and failed", is_fired);

@@ -5,7 +5,7 @@ mod tokens;
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, Server, shell};
+use crate::support::{Bench, Server, shell, wait_for};
 
 /// What a row of the table says.
 struct Row<'a> {
@@ -29,11 +29,14 @@ fn assert_row(server: &Server, job: &Value, row: &Row<'_>) {
 
 fn assert_logged(server: &Server, job: &Value) {
     let id = job["id"].as_str().unwrap();
-    let (log, status) = (server.log(), job["status"].as_str().unwrap());
-    let field = format!("job_id={id}");
-    let lines: Vec<&str> = log.lines().filter(|it| it.contains(&field)).collect();
-    let end = lines.iter().rfind(|it| it.contains(&format!("job {id} ended")));
-    let end = end.unwrap_or_else(|| panic!("{log}"));
+    let status = job["status"].as_str().unwrap();
+    let (field, ended) = (format!("job_id={id}"), format!("job {id} ended"));
+    // The row is written before the line.
+    let end = wait_for(&format!("the log has the end of job {id}"), || {
+        let log = server.log();
+        let is_end = |it: &&str| it.contains(&field) && it.contains(&ended);
+        log.lines().rfind(is_end).map(str::to_owned)
+    });
     let kind = format!("kind={}", job["kind"]);
     let source = format!("source_path={}", job["source_path"]);
     let status_field = format!("status=\"{status}\"");

@@ -57,8 +57,12 @@ pub(super) struct InitArgs {
     /// Author of the commits that agents' texts end in [default: Wiki Agent]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Mail address of that author [default: agent@wiki.invalid]
-    #[arg(long, value_name = "ADDRESS")]
+    // Its brackets would be a link in the documentation.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        help = "Mail address of that author [default: agent@wiki.invalid]"
+    )]
     email: Option<String>,
     /// Only tell what would be written
     #[arg(long)]

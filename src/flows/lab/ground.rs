@@ -219,9 +219,11 @@ impl Ground {
     pub(super) async fn effects(&self, since: &Mark) -> Result<Value> {
         let from = since.event;
         let happened = self.site.store.read(move |c| events::after(c, from, EVENTS_MAX)).await?;
+        let is_script = |actor: &str| {
+            actor == "script" || actor.starts_with("schedule:") || actor.starts_with("webhook:")
+        };
         let is_wanted = |it: &&StoredEvent| {
-            it.kind == crate::base::EventKind::JobQueued
-                && (it.actor == "script" || it.actor.starts_with("schedule:"))
+            it.kind == crate::base::EventKind::JobQueued && is_script(&it.actor)
         };
         let mut accepted = Vec::new();
         for event in happened.iter().filter(is_wanted) {

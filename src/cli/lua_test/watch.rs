@@ -1,7 +1,7 @@
 //! Runs the tests again whenever something is saved that they depend on.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -25,7 +25,7 @@ pub(super) fn watch(desk: &Desk, script: &Utf8Path, args: &TestArgs) -> Result<u
     let mut files: Vec<Utf8PathBuf> = Vec::new();
     loop {
         // What is saved while the tests run counts, too.
-        let before = look(script, args, &files);
+        let (begin, before) = (SystemTime::now(), look(script, args, &files));
         match once(desk, script, args) {
             Ok(summary) if summary.script.is_none() => files = summary.files,
             // What a broken script would read is not known: what it read before is watched on.
@@ -37,12 +37,9 @@ pub(super) fn watch(desk: &Desk, script: &Utf8Path, args: &TestArgs) -> Result<u
         files.dedup();
         desk.screen.note(&format!("\nwatching {} files; Ctrl-C ends", files.len()));
         let mut seen = look(script, args, &files);
-        let is_same = |it: &(Utf8PathBuf, Facts)| {
-            before.iter().all(|(path, facts)| *path != it.0 || *facts == it.1)
-        };
-        let was_saved = !before.is_empty() && !seen.iter().all(is_same);
-        let before_wait = seen.clone();
-        while !was_saved && seen == before_wait {
+        let was_saved = !seen.iter().all(|it| is_same(it, &before, begin));
+        let first = seen.clone();
+        while !was_saved && seen == first {
             std::thread::sleep(EVERY);
             seen = look(script, args, &files);
         }
@@ -55,6 +52,20 @@ pub(super) fn watch(desk: &Desk, script: &Utf8Path, args: &TestArgs) -> Result<u
             seen = now;
         }
     }
+}
+
+/// Says whether a file is as it was when a run began. One that was not known to be read then must be
+/// older.
+fn is_same(it: &(Utf8PathBuf, Facts), before: &Look, begin: SystemTime) -> bool {
+    let (path, facts) = it;
+    if let Some((_, known)) = before.iter().find(|(other, _)| other == path) {
+        return known == facts;
+    }
+    let begin = begin.duration_since(UNIX_EPOCH).unwrap_or_default();
+    facts.is_none_or(|(seconds, nanoseconds, ..)| {
+        let since = Duration::from_secs(seconds.unsigned_abs());
+        since + Duration::from_nanos(nanoseconds.unsigned_abs()) < begin
+    })
 }
 
 fn look(script: &Utf8Path, args: &TestArgs, files: &[Utf8PathBuf]) -> Look {

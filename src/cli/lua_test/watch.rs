@@ -1,11 +1,11 @@
 //! Runs the tests again whenever something is saved that they depend on.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::Result;
+use crate::base::{Clock, Millis, Result};
 use crate::cli::commands::Desk;
 use crate::cli::lua_test::{TestArgs, once};
 use crate::cli::screen;
@@ -25,7 +25,7 @@ pub(super) fn watch(desk: &Desk, script: &Utf8Path, args: &TestArgs) -> Result<u
     let mut files: Vec<Utf8PathBuf> = Vec::new();
     loop {
         // What is saved while the tests run counts, too.
-        let (begin, before) = (SystemTime::now(), look(script, args, &files));
+        let (begin, before) = (Clock::system().now(), look(script, args, &files));
         match once(desk, script, args) {
             Ok(summary) if summary.script.is_none() => files = summary.files,
             // What a broken script would read is not known: what it read before is watched on.
@@ -56,15 +56,13 @@ pub(super) fn watch(desk: &Desk, script: &Utf8Path, args: &TestArgs) -> Result<u
 
 /// Says whether a file is as it was when a run began. One that was not known to be read then must be
 /// older.
-fn is_same(it: &(Utf8PathBuf, Facts), before: &Look, begin: SystemTime) -> bool {
+fn is_same(it: &(Utf8PathBuf, Facts), before: &Look, begin: Millis) -> bool {
     let (path, facts) = it;
     if let Some((_, known)) = before.iter().find(|(other, _)| other == path) {
         return known == facts;
     }
-    let begin = begin.duration_since(UNIX_EPOCH).unwrap_or_default();
     facts.is_none_or(|(seconds, nanoseconds, ..)| {
-        let since = Duration::from_secs(seconds.unsigned_abs());
-        since + Duration::from_nanos(nanoseconds.unsigned_abs()) < begin
+        seconds.saturating_mul(1_000) + nanoseconds / 1_000_000 < begin.0
     })
 }
 

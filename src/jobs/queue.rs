@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::{Ids, JobId, Millis, Result, digest_hex, random_token};
+use crate::base::{Ids, JobId, Millis, Result, digest_hex, fault, random_token};
 use crate::jobs::claim;
 use crate::jobs::lane::Capacities;
 use crate::jobs::launch::{self, Ground};
@@ -177,8 +177,13 @@ impl Queue {
         }
         while !stop.is_cancelled() {
             self.stop_cancelled();
+            let since = self.inner.setup.store.clock().now();
             self.start_all(&mut tasks, &stop).await;
-            let pause = self.pause();
+            if fault::is_absent("haste") {
+                // A machine on which much time passes here.
+                tokio::time::sleep(Duration::from_millis(400)).await;
+            }
+            let pause = self.pause(since);
             tokio::select! {
                 () = bell.notified() => {}
                 Some(ended) = tasks.join_next() => self.forget(ended),
@@ -227,9 +232,12 @@ impl Queue {
         Ok(job.map(|job| (job, token, generation)))
     }
 
-    fn pause(&self) -> Duration {
-        let now = self.inner.setup.store.clock().now();
-        match self.inner.setup.store.look(|c| self.current().caps.rules.next_opening(c, now)) {
+    /// Returns how long nothing opens by itself. `since` is a time before the last claim: what came
+    /// due after that claim had looked is claimed at once.
+    fn pause(&self, since: Millis) -> Duration {
+        let late = fault::is_off("due_meanwhile");
+        let since = if late { self.inner.setup.store.clock().now() } else { since };
+        match self.inner.setup.store.look(|c| self.current().caps.rules.next_opening(c, since)) {
             Ok(Some(at)) => {
                 let ms = at.0.saturating_sub(self.inner.setup.store.clock().now().0).max(0);
                 Duration::from_millis(ms.unsigned_abs()).min(FALLBACK)

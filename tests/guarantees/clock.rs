@@ -75,6 +75,21 @@ fn what_waits_for_its_time_starts_when_the_clock_says_so() {
     server.stop();
 }
 
+/// Fails with `WB_WITHOUT=due_meanwhile`: it waits for the look of every half minute then.
+#[test]
+fn g15_what_comes_due_while_the_queue_looks_is_started_at_once() {
+    let bench = Bench::new();
+    bench.word_kind("quick", "timeout = \"20s\"", "true");
+    let server = bench.serve_with(&[("WB_ABSENT", "haste")]);
+    bench.wait_indexed();
+    let at = wiki_browser::base::Clock::system().now().plus(600).rfc3339();
+    let begin = std::time::Instant::now();
+    let job = bench.job("quick", json!({"word": "soon", "not_before": at}));
+    bench.ended(&job);
+    assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
+    server.stop();
+}
+
 #[test]
 fn events_stay_in_order_and_sessions_end() {
     let bench = Bench::new();

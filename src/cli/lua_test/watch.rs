@@ -54,8 +54,7 @@ pub(super) fn watch(desk: &Desk, script: &Utf8Path, args: &TestArgs) -> Result<u
     }
 }
 
-/// Says whether a file is as it was when a run began. One that was not known to be read then must be
-/// older.
+/// Says whether a file is as it was when a run began. One that was not known then must be older.
 fn is_same(it: &(Utf8PathBuf, Facts), before: &Look, begin: Millis) -> bool {
     let (path, facts) = it;
     if let Some((_, known)) = before.iter().find(|(other, _)| other == path) {

@@ -96,9 +96,11 @@ test("a review by keyboard alone", async (t) => {
   await page.keyboard.press("r");
   assert.equal(await dialog.getByLabel("What should be different").inputValue(), "");
   await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
   await page.keyboard.press("x");
   assert.equal(await dialog.getByLabel("Why it should not be taken").inputValue(), "nxa are letters here");
   await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
   await page.keyboard.press("a");
   await page.keyboard.press("Enter");
   await page.locator(".rv-banner-good").waitFor();

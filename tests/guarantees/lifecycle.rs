@@ -123,6 +123,15 @@ fn g17_a_second_server_is_refused_and_touches_nothing() {
     let file = |name: &str| std::fs::read(bench.data.join(name)).unwrap();
     let rows =
         || ([bench.show(&running), bench.show(&waiting)], [file("wiki.db"), file("wiki.db-wal")]);
+    // What a start does by itself is over once nothing was written for a while.
+    bench.wait_indexed();
+    let (mut last, mut quiet) = (Vec::new(), 0);
+    until("the first server rests", || {
+        let now = file("wiki.db-wal");
+        quiet = if now == last { quiet + 1 } else { 0 };
+        last = now;
+        quiet == 30
+    });
     let before = rows();
     let mut second = bench.start(&[]);
     let (status, took) = second.wait();

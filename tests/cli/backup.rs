@@ -275,7 +275,8 @@ fn a_kill_during_a_restore_leaves_the_old_database_or_the_new_one() {
     ];
     for (point, expected) in points {
         let assert = operator(&bench, &["restore", &backup]).env("WB_CRASH_AT", point).assert();
-        assert!(assert.get_output().status.code().is_none(), "{point} is never passed");
+        let output = assert.get_output();
+        assert!(output.status.code().is_none(), "{point} is never passed: {output:?}");
         // The server finishes what was decided, and takes the old one otherwise.
         let server = bench.serve();
         assert_eq!(topics(&bench).len(), expected, "{point}");
@@ -283,6 +284,8 @@ fn a_kill_during_a_restore_leaves_the_old_database_or_the_new_one() {
             global(&bench, "second");
         }
         server.kill();
+        // A program that it was about to start holds its lock for a moment longer.
+        until("nothing of it is left", || bench.alive().is_empty());
         whole(&bench.data.join("wiki.db"));
         // What is called kept is no other name of what is in force.
         let kept = bench.data.join("backups").read_dir_utf8().unwrap().map(Result::unwrap);

@@ -21,8 +21,7 @@
 ---@field id string Its id.
 ---@field source_path string The source.
 ---@field title? string Its title.
----@field body? string The first message, of one that `t.topic` opened.
----@field status? string Whether it is open, of one that a fake agent opened.
+---@field body string The first message.
 
 ---What a fake agent does, in this order: it works, hands in, prints and ends.
 ---@class wb.test.Agent
@@ -56,7 +55,7 @@
 ---@field proposal? string The text that it proposed.
 ---@field message? string What it wrote last in its topic.
 ---@field view? string The view that it stored.
----@field topics wb.test.OpenTopic[] The topics that it opened, oldest first.
+---@field topics wb.OpenedTopic[] The topics that it opened, oldest first.
 ---@field effects wb.test.Effects What handlers and `retry` did because of it.
 
 ---What the script did because something happened.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::base::limit::GIT_LISTING_BYTES_MAX;
 use crate::base::{BlobId, Error, ErrorKind, Millis, Result, SourcePath, TopicId, truncate_chars};
-use crate::documents::git::{Repo, blocking};
+use crate::documents::git::{Repo, blocking, renames};
 
 /// Most commits of one answer.
 const ENTRIES_MAX: usize = crate::base::limit::HISTORY_ENTRIES_MAX;
@@ -190,20 +190,9 @@ impl Repo {
     /// Returns what a Source was called before a commit that brought it under its name. Only what
     /// that commit itself took away is looked at, so a copy is no rename.
     async fn renamed(&self, commit: &BlobId, path: &SourcePath) -> Result<Option<Before>> {
-        let args = [
-            "diff-tree",
-            "-r",
-            "-z",
-            "--find-renames=50%",
-            "-l1000",
-            "--diff-filter=R",
-            "--name-status",
-            "--no-commit-id",
-            "--no-ext-diff",
-            "--no-textconv",
-            commit.as_str(),
-        ];
-        let call = self.git().call(&args).within(TIME_MAX).output_max(GIT_LISTING_BYTES_MAX);
+        let call = self.git().call(&["diff-tree", "--no-commit-id"]);
+        let call = renames::FIND.iter().fold(call, |call, it| call.arg(*it)).arg(commit.as_str());
+        let call = call.within(TIME_MAX).output_max(GIT_LISTING_BYTES_MAX);
         let told = match call.output().await {
             // So many renames at once that nobody followed this one by hand either.
             Err(cause) if cause.kind() == ErrorKind::TooLarge => return Ok(None),

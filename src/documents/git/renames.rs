@@ -12,7 +12,7 @@ const TIME_MAX: Duration = Duration::from_millis(crate::base::limit::HISTORY_MS_
 /// How many commits are looked at one by one.
 const COMMITS_MAX: &str = "--max-count=500";
 /// What a file shares at least with what it was, if it was renamed.
-const FIND: &[&str] = &[
+pub(super) const FIND: &[&str] = &[
     "-r",
     "-z",
     "--find-renames=50%",

@@ -295,8 +295,7 @@ const OPEN_TOPIC: Record = Record {
         given("id", "string", "Its id."),
         given("source_path", "string", "The source."),
         given("title", "string?", "Its title."),
-        given("body", "string?", "The first message, of one that `t.topic` opened."),
-        given("status", "string?", "Whether it is open, of one that a fake agent opened."),
+        given("body", "string", "The first message."),
     ],
     doc: "A topic that was opened; it stands for its id among inputs.",
 };
@@ -354,7 +353,7 @@ const RAN: Record = Record {
         given("proposal", "string?", "The text that it proposed."),
         given("message", "string?", "What it wrote last in its topic."),
         given("view", "string?", "The view that it stored."),
-        given("topics", "wb.test.OpenTopic[]", "The topics that it opened, oldest first."),
+        given("topics", "wb.OpenedTopic[]", "The topics that it opened, oldest first."),
         given("effects", "wb.test.Effects", "What handlers and `retry` did because of it."),
     ],
     doc: "A job that was run. A function that is the agent gets one that has no end yet.",

@@ -13,7 +13,7 @@ use crate::http::markdown::{Block, Highlighter, Links, Rendered, render, with_ma
 const ELEMENTS: &str = "p h1 h2 h3 h4 h5 h6 blockquote div pre ul ol li table thead tbody tr th td \
     em strong del a span code sup img input hr br bdi";
 const ATTRIBUTES: &str = "id class href rel title data-b data-n data-lang data-code src alt \
-    loading decoding start type disabled checked aria-label tabindex role";
+    loading decoding start type disabled checked aria-label tabindex role dir";
 
 fn html(text: &str) -> String {
     render(text, &Links::of_document("docs/a.md")).html.to_string()
@@ -81,6 +81,7 @@ fn contents(html: &str) -> HashMap<String, String> {
                     attributes.iter().find(|it| it.0 == wanted).map(|it| it.1.clone())
                 };
                 check_address(value("href"), value("src"));
+                assert!(value("dir").is_none_or(|it| it == "rtl"), "{html}");
                 if let Some(id) = value("id") {
                     assert!(id.starts_with("md-") && ids.insert(id.clone()), "{id}");
                 }

@@ -131,7 +131,7 @@ pub(super) fn find(olds: &Lines<'_>, news: &Lines<'_>, hunks: &[Change]) -> Vec<
         moves.truncate(MOVES_MAX);
         moves.sort_by_key(|it| it.new.start);
     }
-    moves.into_iter().map(|it| marked(olds, news, it.old, it.new)).collect()
+    moves.into_iter().filter_map(|it| marked(olds, news, it.old, it.new)).collect()
 }
 
 fn holds(outer: &Range<usize>, inner: &Range<usize>) -> bool {
@@ -200,15 +200,22 @@ fn compared(
     words::compare(&part(olds, old), &part(news, new))
 }
 
-/// Compares the words of what moved.
-fn marked(olds: &Lines<'_>, news: &Lines<'_>, old: Range<usize>, new: Range<usize>) -> Move {
+/// Compares the words of what moved, now with its empty line and what moved together with it. Blocks
+/// that were alike alone need not be alike so: other words may stand for each other then.
+fn marked(
+    olds: &Lines<'_>,
+    news: &Lines<'_>,
+    old: Range<usize>,
+    new: Range<usize>,
+) -> Option<Move> {
     let (was, is) = (bytes(olds, &old), bytes(news, &new));
     if olds.text[was.clone()].trim() == news.text[is.clone()].trim() {
-        return Move { old, new, gone: Vec::new(), come: Vec::new() };
+        return Some(Move { old, new, gone: Vec::new(), come: Vec::new() });
     }
     if was.len() + is.len() > JOINED_BYTES_MAX {
-        return Move { old, new, gone: vec![was], come: vec![is] };
+        return Some(Move { old, new, gone: vec![was], come: vec![is] });
     }
     let found = compared(olds, news, &old, &new);
-    Move { old, new, gone: found.gone, come: found.come }
+    let is_alike = found.share_percent() >= ALIKE_PERCENT;
+    is_alike.then_some(Move { old, new, gone: found.gone, come: found.come })
 }

@@ -174,6 +174,13 @@ fn hostile_texts_cost_no_more_than_large_ones() {
 }
 
 #[test]
+fn what_is_shown_as_moved_shares_words_as_it_is_shown() {
+    let old = "\n\nsteel bridge steel bridge \n\r\nb \n\n\n";
+    let new = "b The \n\n\nThe \n\nThe steel bridge \nsteel bridge \n\nThe \n\n";
+    check(old, new);
+}
+
+#[test]
 fn a_rendered_block_has_its_words_marked_and_its_links_shown() {
     let old = "# Plan\n\nWe *build* in May, see [it](a.md).\n\n- one\n- two\n\nSome text.\n";
     let new = "# Plan\n\nWe *build* in June, see [it](b.md).\n\n- one\n- two\n\n**Some text.**\n";

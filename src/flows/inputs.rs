@@ -55,7 +55,8 @@ pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Res
     let mut checked = Checked::default();
     for input in &kind.inputs {
         let given = sent.get(&input.name).filter(|value| !value.is_null());
-        let value = one(works, kind, input, given, &mut checked).await?;
+        let value = one(works, kind, input, given, &mut checked).await;
+        let value = value.map_err(|it| it.of_input(&input.name))?;
         if let Some(value) = value {
             checked.values.insert(input.name.clone(), value);
         }

@@ -119,6 +119,17 @@ pub fn page<T: Template>(template: &T) -> Result<Response> {
     Ok(html(template.render().map_err(unwritten)?))
 }
 
+/// Returns a page that shows why something was refused, with the status of that.
+///
+/// # Errors
+/// As [`page()`].
+pub(super) fn refused<T: Template>(template: &T, cause: &Error) -> Result<Response> {
+    let mut response = page(template)?;
+    *response.status_mut() =
+        StatusCode::from_u16(cause.kind().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    Ok(response)
+}
+
 /// Returns a page, or parts of one, that templates have written.
 pub(super) fn html(text: String) -> Response {
     typed(StatusCode::OK, "text/html; charset=utf-8", text.into_bytes())
@@ -247,6 +258,9 @@ fn envelope(
     let mut body = json!({"error": {
         "code": error.code_str(), "message": error.message(), "hint": error.hint_str(),
     }});
+    if let Some(input) = error.input_str() {
+        body["error"]["input"] = json!(input);
+    }
     if let Some(id) = request_id {
         body["error"]["request_id"] = json!(id);
     }

@@ -5,9 +5,11 @@
 //! `markdown` alone.
 
 pub(super) mod ansi;
+mod begin;
 mod board;
 mod difference;
 mod documents;
+mod fields;
 mod form;
 mod frame;
 mod history;
@@ -61,6 +63,7 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         topics::routes(site),
         proposals::routes(site),
         board::routes(site),
+        begin::routes(site),
         review::routes(site),
         thread::routes(site),
         jobs::routes(site),

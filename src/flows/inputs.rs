@@ -191,7 +191,11 @@ pub fn check_plain(input: &Input, value: &Value) -> Result<()> {
                 if input.min.is_some_and(|it| number < it)
                     || input.max.is_some_and(|it| number > it) =>
             {
-                wrong("within its limits")
+                wrong(&match (input.min, input.max) {
+                    (Some(min), Some(max)) => format!("a number from {min} to {max}"),
+                    (Some(min), None) => format!("a number of at least {min}"),
+                    (_, max) => format!("a number of at most {}", max.unwrap_or(f64::MAX)),
+                })
             }
             Some(_) => Ok(()),
         },

@@ -106,7 +106,7 @@ fn what_is_wrong_stands_beside_its_field_and_nothing_is_lost() {
         ("input.note", "kept <b>"),
     ]);
     assert_eq!(refused.status, 400);
-    assert_eq!(wrong(&refused.html, "days"), "must be within its limits");
+    assert_eq!(wrong(&refused.html, "days"), "must be a number from 1 to 31");
     assert_eq!(refused.html.matches("field-refusal").count(), 1, "{}", refused.html);
     for part in [
         "name=\"input.source_path\" value=\"guide.md\"",

@@ -23,7 +23,8 @@ export function start(root) {
   }
   const review = new Review(root);
   root.addEventListener("click", (event) => review.click(event));
-  root.addEventListener("wb:swapped", () => review.swapped());
+  // Of the parts that were swapped together, the one with the forms: the others know nothing of them.
+  root.addEventListener("wb:swapped", (event) => event.target.id === "p-decide" && review.swapped());
   root.addEventListener("submit", (event) => review.holdBack(event), true);
   const here = () => root.isConnected;
   document.addEventListener("wb:swapping", (event) => here() && review.swapping(event));

@@ -113,7 +113,7 @@ fn blank(input: &Input, offer: &Offer<'_>) -> Field {
     };
     Field {
         name: format!("{PREFIX}{}", input.name),
-        label: input.name.replace('_', " "),
+        label: titled(&input.name),
         about: input.about.clone(),
         sort,
         choices,
@@ -123,6 +123,15 @@ fn blank(input: &Input, offer: &Offer<'_>) -> Field {
         max: input.max,
         refusal: None,
     }
+}
+
+/// Returns the name of an input as the name of a field: `source_path` is *Source path*.
+fn titled(name: &str) -> String {
+    let mut words = name.replace('_', " ");
+    if let Some(first) = words.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    words
 }
 
 fn filled(field: Field, input: &Input, refused: &Refused) -> Field {

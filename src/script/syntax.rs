@@ -47,14 +47,14 @@ fn find(source: &Source, line: u32, near: &str, is_cut_short: bool) -> Option<us
             }
     };
     let found: Vec<usize> = (0..tokens.len()).filter(|it| is_it(&tokens[*it])).collect();
-    let fits = |it: &&usize| (**it > 0 && ends_value(&tokens[**it - 1])) != is_cut_short;
+    let fits = |it: &&usize| (**it > 0 && ends_value(source, &tokens[**it - 1])) != is_cut_short;
     found.iter().find(fits).or(found.first()).copied()
 }
 
-fn ends_value(token: &Token) -> bool {
+fn ends_value(source: &Source, token: &Token) -> bool {
     match &token.word {
         Word::Text(_) | Word::Number => true,
-        Word::Name(name) => !KEYWORDS.contains(&name.as_str()),
+        Word::Name => !KEYWORDS.contains(&source.slice(token.start..token.end)),
         Word::Sign(sign) => matches!(sign, '}' | ')' | ']'),
     }
 }
@@ -85,7 +85,7 @@ fn note(source: &Source, line: u32, message: &str, at: Option<usize>) -> String 
         return "write \\\\ for a backslash, or [[ … ]] for a text that has several".to_owned();
     }
     if sign(before(1), ':')
-        && let Some(name) = before(2).and_then(Token::name)
+        && let Some(name) = before(2).and_then(|it| it.name(source.text()))
     {
         return format!("a field is set with `=`: write {name} = …");
     }
@@ -113,13 +113,13 @@ fn note(source: &Source, line: u32, message: &str, at: Option<usize>) -> String 
     let is_list = message.starts_with("'}' expected");
     let is_statement = |it: &Token| {
         let leads = ["local", "function", "return", "if", "for", "while"];
-        it.name().is_some_and(|name| leads.contains(&name) || sign(after, '.'))
+        it.name(source.text()).is_some_and(|name| leads.contains(&name) || sign(after, '.'))
     };
     if is_list && here.is_some_and(is_statement) {
         return "a `}` is missing before it".to_owned();
     }
     if let (true, Some(here), Some(last)) = (is_list, here, before(1))
-        && ends_value(last)
+        && ends_value(source, last)
         && !matches!(here.word, Word::Sign(')' | ']' | '='))
     {
         return format!("put a comma between `{}` and `{}`", shown(last), shown(here));
@@ -168,7 +168,7 @@ fn unclosed(source: &Source) -> Option<(usize, &'static str)> {
             Word::Sign('}') if closes("}") => drop(open.pop()),
             Word::Sign(')') if closes(")") => drop(open.pop()),
             Word::Sign(']') if closes("]") => drop(open.pop()),
-            Word::Name(name) => match name.as_str() {
+            Word::Name => match source.slice(token.start..token.end) {
                 "function" | "if" | "do" => open.push((index, "end")),
                 "repeat" => open.push((index, "until …")),
                 "end" if closes("end") => drop(open.pop()),

@@ -32,8 +32,8 @@ pub(super) struct ErrorPage<'a> {
     pub(super) request_id: Option<&'a str>,
     /// Where to go from here.
     pub(super) back: &'a str,
-    /// Whether that is the first page.
-    pub(super) is_start: bool,
+    /// What the way there is called.
+    pub(super) way: &'static str,
     /// What was typed into the form that failed.
     pub(super) typed: Option<&'a str>,
 }
@@ -82,7 +82,7 @@ mod tests {
             hint: Some("<img src=x onerror=alert(1)>"),
             request_id: None,
             back: "/\"><script>",
-            is_start: false,
+            way: "Go back",
             typed: Some("</textarea><script>"),
         };
         let html = page.render().unwrap();

@@ -49,8 +49,10 @@ pub(super) struct Failed(pub(super) Arc<Error>, pub(super) Option<Arc<Aside>>);
 /// What the page of a form's error has besides the error.
 #[derive(Debug)]
 pub(super) struct Aside {
-    /// Where the form was.
+    /// Where to go from here: where the form was, or what has taken the place of what is gone.
     pub(super) back: String,
+    /// What the way there is called.
+    pub(super) way: &'static str,
     /// What was typed into it: it must not be lost.
     pub(super) typed: Option<String>,
 }
@@ -246,7 +248,7 @@ fn envelope(
                 hint: page::hint_of(error.code_str(), error.hint_str()),
                 request_id,
                 back: aside.map_or("/", |it| it.back.as_str()),
-                is_start: aside.is_none(),
+                way: aside.map_or("Go to the first page", |it| it.way),
                 typed: aside.and_then(|it| it.typed.as_deref()),
             })
         };

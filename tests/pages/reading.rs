@@ -87,7 +87,7 @@ fn what_is_not_there_is_a_page_with_a_way_back() {
     let form = format!("/topics/{id}/messages");
     let refused = browser.submit(&form, &[("key", "k"), ("body", "not lost")]);
     assert_eq!(refused.status, 404);
-    assert!(refused.html.contains("href=\"/topics\">Go back") && refused.html.contains("not lost"));
+    assert!(refused.html.contains("href=\"/topics\">Look at the other Topics") && refused.html.contains("not lost"));
     assert_eq!(browser.get("/topics?status=strange").status, 400);
     assert_eq!(browser.get("/d?unknown=1").status, 400);
     assert!(browser.page("/search?query=a*").contains("a beginning has two letters"));

@@ -258,7 +258,7 @@ async fn page(
 /// Returns where a form of a Topic leads back to: to the others, if it is not there any more.
 pub(super) fn back(site: &Site, id: &TopicId) -> String {
     let is_there = site.store.look(|c| topic::find(c, id, None)).is_ok();
-    if is_there { at(id) } else { "/topics".to_owned() }
+    if is_there { at(id) } else { form::TOPICS.to_owned() }
 }
 
 /// Cuts the words of a Topic out of the text, with what stands around them.

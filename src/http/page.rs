@@ -62,6 +62,9 @@ impl ErrorPage<'_> {
 pub(super) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<&'a str> {
     match code {
         "no_route" => Some("check the address, or search for what it should have led to"),
+        "source_gone" | "not_a_source" if hint.is_some_and(|it| it.contains("source list")) => {
+            Some("look for it among the documents, or search for what it says")
+        }
         "cross_origin" => Some("open the site itself, and do it there once more"),
         _ => hint,
     }

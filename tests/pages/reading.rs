@@ -87,11 +87,13 @@ fn what_is_not_there_is_a_page_with_a_way_back() {
     let form = format!("/topics/{id}/messages");
     let refused = browser.submit(&form, &[("key", "k"), ("body", "not lost")]);
     assert_eq!(refused.status, 404);
-    assert!(refused.html.contains("href=\"/topics\">Look at the other Topics") && refused.html.contains("not lost"));
+    for part in ["href=\"/topics\">Look at the other Topics", "not lost"] {
+        assert!(refused.html.contains(part), "{part}: {}", refused.html);
+    }
     assert_eq!(browser.get("/topics?status=strange").status, 400);
     assert_eq!(browser.get("/d?unknown=1").status, 400);
     assert!(browser.page("/search?query=a*").contains("a beginning has two letters"));
-    assert!(browser.page("/search?query=absent").contains("Nothing holds “absent”"));
+    assert!(browser.page("/search?query=absent").contains("Nothing holds “<bdi>absent</bdi>”"));
     assert_eq!(browser.get("/d/guide.md?history&after=x").status, 400);
 }
 

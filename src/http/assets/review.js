@@ -243,7 +243,8 @@ class Review {
     news.tabIndex = -1;
     news.setAttribute("aria-label", "A later revision");
     const words = document.createElement("p");
-    words.textContent = `Revision ${after} replaced revision ${before} just now. Look at it before you decide; what you typed is still here.`;
+    const isTyped = [...this.root.querySelectorAll("form textarea")].some((it) => it.value);
+    words.textContent = `Revision ${after} replaced revision ${before} just now. Look at it before you decide${isTyped ? "; what you typed is still here" : ""}.`;
     const between = document.createElement("a");
     between.className = "button";
     between.href = `${location.pathname}?against=${before}`;

@@ -123,8 +123,8 @@ fn is_on_its_side(segment: &[u8]) -> bool {
     turned().is_some_and(|it| (5..=8).contains(&it))
 }
 
-/// The largest of the sizes that it holds (others are of its parts), as it is turned. A mirror leaves
-/// the size as it is.
+/// The largest of the sizes that it holds (others are of its parts), as it is turned. A mirror
+/// leaves the size as it is.
 fn size_of_avif(head: &[u8]) -> Option<Size> {
     let boxes = |name: &'static [u8; 4]| {
         head.windows(4).enumerate().filter(move |(_, it)| it == name).map(|(at, _)| at)
@@ -140,8 +140,8 @@ fn size_of_avif(head: &[u8]) -> Option<Size> {
     Some(if is_turned { (height, width) } else { (width, height) })
 }
 
-/// What names both sides in a fixed unit, or else the sides of what it shows (`viewBox`), of which one
-/// may be named.
+/// What names both sides in a fixed unit, or else the sides of what it shows (`viewBox`), of which
+/// one may be named.
 fn size_of_vector(head: &[u8]) -> Option<Size> {
     let head = head.get(..VECTOR_BYTES_MAX.min(head.len()))?;
     let text = String::from_utf8_lossy(head);

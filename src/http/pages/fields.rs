@@ -1,5 +1,5 @@
-//! The form of a kind: a field for each input that a person gives, what was sent in these fields, and
-//! what was wrong with it.
+//! The form of a kind: a field for each input that a person gives, what was sent in these fields,
+//! and what was wrong with it.
 
 use serde_json::{Map, Value};
 
@@ -71,8 +71,8 @@ pub(super) async fn personas(site: &Site) -> Vec<String> {
     all.into_iter().filter(|it| it.found.is_ok()).map(|it| it.name).collect()
 }
 
-/// Returns the inputs that a person is asked for: not the one that is given by where the form stands
-/// (`own`), and none that the server finds out by itself.
+/// Returns the inputs that a person is asked for: not the one that is given by where the form
+/// stands (`own`), and none that the server finds out by itself.
 fn asked<'k>(kind: &'k Kind, own: Option<&'k Input>) -> impl Iterator<Item = &'k Input> {
     let is_own = move |it: &Input| own.is_some_and(|own| own.name == it.name);
     kind.inputs.iter().filter(move |it| !is_own(it) && !it.ty.is_computed() && it.from.is_none())
@@ -161,8 +161,8 @@ fn said(input: &Input, cause: &Error) -> String {
     }
 }
 
-/// Returns the inputs that the fields of a kind's form stand for. Fields without [`PREFIX`] are left
-/// to the caller.
+/// Returns the inputs that the fields of a kind's form stand for. Fields without [`PREFIX`] are
+/// left to the caller.
 ///
 /// # Errors
 /// `invalid` with code `bad_form` for a field that the form of the kind has not.

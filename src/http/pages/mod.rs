@@ -50,7 +50,7 @@ pub(super) use form::document_at;
 pub(super) use frame::Frame;
 pub(super) use icon::Icon;
 pub(super) use look::Look;
-pub(super) use visible::{Name, Plain, Visible, odd};
+pub(super) use visible::{Name, Plain, Visible, odd, told};
 
 pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
     any_of([

@@ -246,7 +246,7 @@ async fn folders(site: &Site, caller: &Caller) -> BTreeSet<String> {
     folders
 }
 
-/// Returns whose words can be asked for: the reader, who wrote what was found, and who was asked for.
+/// Returns whose words can be asked for: the reader, who wrote what was found, who was asked for.
 fn authors(site: &Site, caller: &Caller, page: &SearchPage) -> Result<BTreeMap<String, String>> {
     let found = page.found.iter().flat_map(|it| &it.items);
     let mut authors: BTreeMap<String, String> =

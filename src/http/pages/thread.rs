@@ -193,7 +193,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     reply::page(&page(&site, seen, &id, None).await?)
 }
 
-/// Shows the Topic again after the form of a kind was refused, with what was typed and what is wrong.
+/// Shows the Topic again after the form of a kind was refused, with what was typed and what is
+/// wrong.
 pub(super) async fn refused(
     site: &Site,
     seen: (Frame, Caller),

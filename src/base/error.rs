@@ -113,7 +113,7 @@ pub struct Error {
     code: Cow<'static, str>,
     message: String,
     hint: Option<String>,
-    input: Option<String>,
+    input: Option<Box<str>>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -190,7 +190,7 @@ impl Error {
     /// Sets the input of a kind that it is about, so that a form can say it beside the field.
     #[must_use]
     pub fn of_input(mut self, name: &str) -> Error {
-        self.input = Some(name.to_owned());
+        self.input = Some(name.into());
         self
     }
 

@@ -17,7 +17,7 @@ use crate::http::pages::holder::{self, Holder};
 use crate::http::pages::starts::topic_input;
 use crate::http::pages::time::span;
 use crate::http::pages::view::{List, SourceRow, Topic, read};
-use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::visible::{Name, Plain, Visible, odd};
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
@@ -188,7 +188,10 @@ async fn chosen(
         Some(_) => {
             let query = SourceQuery { limit: Some(OFFERED_MAX), ..SourceQuery::default() };
             let found: List<SourceRow> = read(flows::sources::list(site, caller, query).await?)?;
-            found.items.into_iter().filter(|it| it.tracked).map(|it| it.path).collect()
+            // What cannot be seen cannot be chosen; it can be typed.
+            let is_plain = |it: &SourceRow| !it.path.chars().any(|it| odd(it).is_some());
+            let tracked = found.items.into_iter().filter(|it| it.tracked && is_plain(it));
+            tracked.map(|it| it.path).collect()
         }
     };
     let refusal = refused.filter(|it| !it.is_of_field(kind, None)).map(Refused::sentence);

@@ -12,7 +12,7 @@ use crate::flows::search::SearchQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::time::At;
 use crate::http::pages::view::read;
-use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::visible::{Name, Plain, Visible, odd};
 use crate::http::pages::{Frame, form, passages, words};
 use crate::http::{Call, get, reply};
 use crate::people::{self, Caller};
@@ -40,8 +40,13 @@ struct SearchPage {
     next: Option<String>,
 }
 
-/// What narrows a search down: what is said of it, and the address of the search without it.
-type Chip = (String, String);
+/// What narrows a search down.
+struct Chip {
+    what: &'static str,
+    name: String,
+    /// The address of the search without it.
+    without: String,
+}
 
 impl SearchPage {
     /// Returns the address of the same search for another sort of things.
@@ -65,15 +70,16 @@ impl SearchPage {
         };
         let mut chips = Vec::new();
         if let Some(path) = &self.path {
-            chips.push((format!("Paths that begin with {path}"), without("path")));
+            let (what, without) = ("Paths that begin with", without("path"));
+            chips.push(Chip { what, name: path.clone(), without });
         }
         if let Some(status) = &self.status {
-            let state = words::topic_state(status).1;
-            chips.push((format!("Topics: {}", state.to_lowercase()), without("status")));
+            let name = words::topic_state(status).1.to_lowercase();
+            chips.push(Chip { what: "Topics:", name, without: without("status") });
         }
         if let Some(author) = &self.author {
-            let name = self.authors.get(author).unwrap_or(author);
-            chips.push((format!("Written by {name}"), without("author")));
+            let name = self.authors.get(author).unwrap_or(author).clone();
+            chips.push(Chip { what: "Written by", name, without: without("author") });
         }
         chips
     }
@@ -237,8 +243,10 @@ async fn folders(site: &Site, caller: &Caller) -> BTreeSet<String> {
     let Ok(paths) = flows::sources::paths(site, caller).await else { return BTreeSet::new() };
     let folder = |it: &SourcePath| Some(format!("{}/", it.as_str().rsplit_once('/')?.0));
     let mut folders = BTreeSet::new();
+    // What cannot be seen cannot be chosen; it can be typed.
+    let is_plain = |it: &String| !it.chars().any(|it| odd(it).is_some());
     for path in paths.iter() {
-        folders.extend(folder(path));
+        folders.extend(folder(path).filter(is_plain));
         if folders.len() > FOLDERS_MAX {
             break;
         }

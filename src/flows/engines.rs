@@ -7,14 +7,14 @@ use crate::script::{Config, Diagnostic};
 /// takes it for an error; the script may be checked on another machine than the server's.
 pub fn check(config: &Config, path: &str) -> Vec<Diagnostic> {
     let warn = |(engine, cause): (&crate::script::Engine, crate::base::Error)| {
-        let file = config.files.iter().find(|file| file.path == engine.at.file);
+        let file = config.files.iter().find(|file| file.path == *engine.at.file);
         let line =
             file.and_then(|it| it.text.lines().nth(engine.at.line.saturating_sub(1) as usize));
         let message =
             cause.message().replace(&format!(" ({}:{})", engine.at.file, engine.at.line), "");
         let hint = cause.hint_str().unwrap_or_default();
         Diagnostic::warning("engine-missing", message)
-            .in_file(engine.at.file.clone(), engine.at.line, line)
+            .in_file(&engine.at.file, engine.at.line, line)
             .at_column(engine.at.column, ENGINE_WORD)
             .note(format!("serve and reload refuse it: {hint}"))
     };

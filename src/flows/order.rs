@@ -123,7 +123,7 @@ mod tests {
             start: None,
             idle: None,
             linger: Default::default(),
-            at: Location { file: "x".into(), line: 1, column: 1 },
+            at: Location { file: camino::Utf8Path::new("x").into(), line: 1, column: 1 },
         }
     }
 

@@ -182,7 +182,7 @@ pub fn check(folder: &Utf8Path) -> Vec<Diagnostic> {
         if let Err(fault) = parse_persona(name, &text) {
             let line = text.lines().nth(fault.line.saturating_sub(1) as usize);
             let finding = Diagnostic::error(BAD, fault.message);
-            findings.push(finding.in_file(path_of(name), fault.line, line).note(fault.hint));
+            findings.push(finding.in_file(&path_of(name), fault.line, line).note(fault.hint));
         }
     }
     findings

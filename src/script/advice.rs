@@ -63,11 +63,10 @@ pub(crate) fn advice(message: &str) -> Option<String> {
         return Some(match (meant, name) {
             (Some(meant), _) => format!("did you mean `{meant}`?"),
             (None, Some(name)) => {
-                let of_event = match EventKind::ALL.into_iter().flat_map(event_data) {
-                    mut all if all.any(|it| it.name == name) => {
-                        format!("; in a handler it may be event.data.{name}")
-                    }
-                    _ => String::new(),
+                let mut data = EventKind::ALL.into_iter().flat_map(event_data);
+                let of_event = match data.any(|it| it.name == name) {
+                    true => format!("; in a handler it may be event.data.{name}"),
+                    false => String::new(),
                 };
                 format!("`{name}` is not there: {}{of_event}", helps.replace('_', name))
             }

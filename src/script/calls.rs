@@ -69,7 +69,8 @@ pub(crate) fn enqueue(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function
                 caller.error(format!("wb.enqueue needs `kind`, the name of a kind: {note}"))
             );
         }
-        let at = Location { file: caller.file.clone(), line: caller.line, column: 1 };
+        let at =
+            Location { file: std::sync::Arc::clone(&caller.file), line: caller.line, column: 1 };
         if !session.want(Effect::Enqueue { request, at }) {
             let message = format!(
                 "a call can ask for {SCRIPT_ENQUEUES_MAX} jobs at most: ask for the rest in a \

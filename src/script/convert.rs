@@ -1,13 +1,11 @@
 //! Turns a table of the script into a plain tree with places.
 
-use std::collections::BTreeMap;
-
 use mlua::{Table, UserData, Value};
 
 use crate::script::config::InputType;
-use crate::script::diagnostic::Diagnostic;
+use crate::script::diagnostic::{Diagnostic, Spot};
 use crate::script::node::{self, Node, Plain};
-use crate::script::position::{FieldPath, Places};
+use crate::script::position::{Places, Written};
 use crate::script::secret::Opaque;
 use crate::script::session::{Caller, Session};
 
@@ -45,6 +43,22 @@ pub(crate) struct InputCall {
 
 impl UserData for InputCall {}
 
+/// A table's list and its fields.
+type Entries = (Vec<(i64, Value)>, Vec<(String, Value)>);
+
+/// What is known of the places around a value.
+#[derive(Clone, Copy)]
+struct Around<'p> {
+    /// The call of the declaration.
+    call: &'p Spot,
+    /// The nearest thing around it that has a place.
+    nearest: Option<&'p Spot>,
+    /// What is written in the constructor of the value, if it has one there.
+    written: Option<&'p Written>,
+    /// How many tables it stands in.
+    depth: usize,
+}
+
 /// One conversion.
 pub(crate) struct Converter<'a> {
     session: &'a Session,
@@ -59,36 +73,21 @@ impl<'a> Converter<'a> {
     }
 
     /// Converts the table of a declaration.
-    pub(crate) fn table(
+    pub(crate) fn declaration(
         &mut self,
         table: &Table,
-        path: &mut FieldPath,
         places: &Places,
     ) -> mlua::Result<node::Table> {
-        // Sorted, since the order in which Lua gives the keys differs from VM to VM, and the
-        // numbers of functions must not.
-        let mut named = BTreeMap::new();
-        let mut listed = BTreeMap::new();
-        for pair in table.pairs::<Value, Value>() {
-            let (key, value) = pair?;
-            self.nodes += 1;
-            if self.nodes > NODES_MAX {
-                let message = format!("a declaration has at most {NODES_MAX} values");
-                self.session.report(Diagnostic::error("too-many", message).at(&places.call));
-                break;
-            }
-            match key {
-                Value::Integer(number) if number >= 1 => drop(listed.insert(number, value)),
-                Value::String(name) => drop(named.insert(name.to_string_lossy(), value)),
-                Value::Integer(number) => drop(named.insert(format!("[{number}]"), value)),
-                other => drop(named.insert(format!("[{}]", other.type_name()), value)),
-            }
-        }
+        let written = Some(&places.fields);
+        self.table(table, &Around { call: &places.call, nearest: None, written, depth: 0 })
+    }
+
+    fn table(&mut self, table: &Table, around: &Around<'_>) -> mlua::Result<node::Table> {
+        let (listed, named) = self.entries(table, around)?;
         let mut converted = node::Table::default();
         for (number, value) in listed {
-            path.push(number.to_string());
-            let node = self.node(&value, path, places)?;
-            path.pop();
+            let name = number.to_string();
+            let node = self.node(&value, &name, around)?;
             let is_next = usize::try_from(number).is_ok_and(|it| it == converted.items.len() + 1);
             match is_next {
                 true => converted.items.push(node),
@@ -96,35 +95,70 @@ impl<'a> Converter<'a> {
             }
         }
         for (name, value) in named {
-            path.push(name.clone());
-            let node = self.node(&value, path, places)?;
-            path.pop();
+            let node = self.node(&value, &name, around)?;
             converted.fields.push((name, node));
         }
         converted.fields.sort_by(|(_, a), (_, b)| a.spot.at.cmp(&b.spot.at));
-        converted.nils = places
-            .below(path)
-            .filter(|(name, _)| converted.fields.iter().all(|(it, _)| it != *name))
-            .map(|(name, spot)| (name.clone(), spot.clone()))
-            .collect();
+        if let Some(written) = around.written {
+            let is_nil = |name: &String| converted.fields.iter().all(|(it, _)| it != name);
+            let nils = written.names().filter(|(name, _)| is_nil(name));
+            converted.nils = nils.map(|(name, spot)| (name.clone(), spot.clone())).collect();
+        }
         Ok(converted)
     }
 
-    fn node(&mut self, value: &Value, path: &mut FieldPath, places: &Places) -> mlua::Result<Node> {
-        let spot = places.of(path).unwrap_or_else(|| {
-            let named = path.last().and_then(|it| self.session.named_spot(&self.caller, it));
-            named.unwrap_or_else(|| places.call.clone().elsewhere())
+    /// Returns the list and the fields of a table, each sorted, since the order in which Lua gives
+    /// the keys differs from VM to VM, and the numbers of functions must not.
+    fn entries(&mut self, table: &Table, around: &Around<'_>) -> mlua::Result<Entries> {
+        let (mut listed, mut named) = (Vec::new(), Vec::new());
+        let mut is_full = false;
+        table
+            .for_each(|key: Value, value: Value| {
+                self.nodes += 1;
+                if self.nodes > NODES_MAX {
+                    is_full = true;
+                    return Err(mlua::Error::runtime("full"));
+                }
+                match key {
+                    Value::Integer(number) if number >= 1 => listed.push((number, value)),
+                    Value::String(name) => named.push((name.to_string_lossy(), value)),
+                    Value::Integer(number) => named.push((format!("[{number}]"), value)),
+                    other => named.push((format!("[{}]", other.type_name()), value)),
+                }
+                Ok(())
+            })
+            .or_else(|cause| if is_full { Ok(()) } else { Err(cause) })?;
+        if is_full {
+            let message = format!("a declaration has at most {NODES_MAX} values");
+            self.session.report(Diagnostic::error("too-many", message).at(around.call));
+        }
+        listed.sort_by_key(|it| it.0);
+        // Names that cannot be told apart as texts are the same field: the last one stays.
+        named.sort_by(|a, b| a.0.cmp(&b.0));
+        named.dedup_by(|next, last| {
+            let is_same = next.0 == last.0;
+            if is_same {
+                std::mem::swap(next, last);
+            }
+            is_same
         });
-        let value = self.plain(value, path, places)?;
+        Ok((listed, named))
+    }
+
+    fn node(&mut self, value: &Value, name: &str, around: &Around<'_>) -> mlua::Result<Node> {
+        let entry = around.written.and_then(|it| it.get(name));
+        let nearest = entry.map(|it| &it.spot).or(around.nearest);
+        let spot = nearest.cloned().unwrap_or_else(|| {
+            let named = self.session.named_spot(&self.caller, name);
+            named.unwrap_or_else(|| around.call.clone().elsewhere())
+        });
+        let written = entry.map(|it| &it.inner);
+        let value =
+            self.plain(value, &Around { nearest, written, depth: around.depth + 1, ..*around })?;
         Ok(Node { spot, value })
     }
 
-    fn plain(
-        &mut self,
-        value: &Value,
-        path: &mut FieldPath,
-        places: &Places,
-    ) -> mlua::Result<Plain> {
+    fn plain(&mut self, value: &Value, around: &Around<'_>) -> mlua::Result<Plain> {
         Ok(match value {
             Value::Boolean(flag) => Plain::Flag(*flag),
             Value::Integer(number) => Plain::Integer(*number),
@@ -137,10 +171,10 @@ impl<'a> Converter<'a> {
                 Err(_) => Plain::Other("a text that is not UTF-8"),
             },
             Value::Table(table) if self.session.is_reported(table) => Plain::Reported,
-            Value::Table(_) if path.len() >= DEPTH_MAX => {
+            Value::Table(_) if around.depth >= DEPTH_MAX => {
                 Plain::Other("a table that is nested too deeply")
             }
-            Value::Table(table) => Plain::Table(self.table(table, path, places)?),
+            Value::Table(table) => Plain::Table(self.table(table, around)?),
             Value::Function(function) => {
                 Plain::Function(self.session.add_function(function.clone(), &self.caller))
             }
@@ -148,7 +182,7 @@ impl<'a> Converter<'a> {
                 if let Ok(handle) = data.borrow::<Handle>() {
                     Plain::Handle(handle.word, handle.name.clone())
                 } else if let Ok(call) = data.borrow::<InputCall>() {
-                    Plain::Input(call.ty, self.input(&call, path, places)?)
+                    Plain::Input(call.ty, self.input(&call, around)?)
                 } else if let Ok(opaque) = data.borrow::<Opaque>() {
                     Plain::Secret(opaque.0.clone())
                 } else {
@@ -159,23 +193,17 @@ impl<'a> Converter<'a> {
         })
     }
 
-    fn input(
-        &mut self,
-        call: &InputCall,
-        path: &mut FieldPath,
-        places: &Places,
-    ) -> mlua::Result<node::Table> {
+    fn input(&mut self, call: &InputCall, around: &Around<'_>) -> mlua::Result<node::Table> {
         let Some(fields) = &call.fields else { return Ok(node::Table::default()) };
-        if path.len() >= DEPTH_MAX {
+        if around.depth >= DEPTH_MAX {
             return Ok(node::Table::default());
         }
-        let is_literal =
-            places.fields.keys().any(|it| it.len() > path.len() && it.starts_with(path));
+        let is_literal = around.written.is_some_and(|it| !it.is_empty());
         if is_literal {
-            return self.table(fields, path, places);
+            return self.table(fields, around);
         }
         // Made elsewhere: its own call knows better where its fields are.
         let places = self.session.places(&call.caller, call.ty.as_str(), None);
-        self.table(fields, &mut Vec::new(), &places)
+        self.declaration(fields, &places)
     }
 }

@@ -212,13 +212,13 @@ fn named(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<F
                 return refuse(&session, &caller, finding.at(&session.line(&caller)));
             }
         };
-        let places = session.places(&caller, word, Some(&name));
+        let spot = session.call_spot(&caller, word, &name);
         if !schema::is_name(&name) {
             let message = format!("`{}` is not a name for a {word}", name.escape_debug());
             let note = "a name is small letters, digits, `-` and `_`, and begins with a letter";
-            session.report(Diagnostic::error("bad-name", message).at(&places.call).note(note));
+            session.report(Diagnostic::error("bad-name", message).at(&spot).note(note));
         }
-        let pending = session.begin(word, name.clone(), places.call);
+        let pending = session.begin(word, name.clone(), spot);
         let session = Rc::clone(&session);
         let finish = lua.create_function(move |lua, body: Value| {
             let caller = Caller::of(lua);
@@ -263,7 +263,7 @@ fn declare(
         Value::Table(table) if session.is_reported(table) => return Ok(()),
         Value::Table(table) => {
             let mut converter = Converter::new(session, caller.clone());
-            converter.table(table, &mut Vec::new(), &places)?
+            converter.declaration(table, &places)?
         }
         other => {
             let title = title(word, name.as_deref());

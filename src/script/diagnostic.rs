@@ -1,8 +1,9 @@
 //! What is wrong with a script: findings with the place, and their text for people and programs.
 
 use std::fmt;
+use std::sync::Arc;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use serde::Serialize;
 use unicode_width::UnicodeWidthChar;
 
@@ -102,7 +103,7 @@ pub(crate) struct Spot {
 impl Spot {
     /// Returns the beginning of a line.
     pub(crate) fn line(file: &Utf8Path, line: u32) -> Spot {
-        let at = Location { file: file.to_owned(), line, column: 1 };
+        let at = Location { file: Arc::from(file), line, column: 1 };
         Spot { at, len: 0, value: None, given: None, is_elsewhere: false }
     }
 
@@ -159,8 +160,8 @@ impl Diagnostic {
 
     /// Sets a line of a file that is no part of the script, and its text.
     #[must_use]
-    pub(crate) fn in_file(mut self, file: Utf8PathBuf, line: u32, text: Option<&str>) -> Self {
-        self.at = Some(Location { file, line, column: 1 });
+    pub(crate) fn in_file(mut self, file: &Utf8Path, line: u32, text: Option<&str>) -> Self {
+        self.at = Some(Location { file: Arc::from(file), line, column: 1 });
         self.line_text = text.map(str::to_owned);
         self
     }
@@ -230,7 +231,7 @@ impl Report {
     pub(crate) fn new(mut findings: Vec<Diagnostic>, files: &[ScriptFile]) -> Report {
         for finding in &mut findings {
             let (Some(at), Some((from, to))) = (&mut finding.at, finding.given) else { continue };
-            let text = files.iter().find(|file| file.path == at.file).map(|file| &*file.text);
+            let text = files.iter().find(|file| *file.path == *at.file).map(|file| &*file.text);
             let Some((before, value)) =
                 text.and_then(|it| Some((it.get(..from)?, it.get(from..to)?)))
             else {
@@ -242,14 +243,14 @@ impl Report {
             at.column = count(line) + 1;
             finding.span_len = count(value.lines().next().unwrap_or_default().trim_end());
         }
-        let rank = |path: &Utf8PathBuf| files.iter().position(|file| file.path == *path);
+        let rank = |path: &Utf8Path| files.iter().position(|file| file.path == path);
         findings.sort_by_key(|finding| {
             let at = finding.at.as_ref();
             (at.map(|at| (rank(&at.file), at.line, at.column)), finding.severity as u8)
         });
         for finding in &mut findings {
             let Some(at) = &finding.at else { continue };
-            let Some(file) = files.iter().find(|file| file.path == at.file) else { continue };
+            let Some(file) = files.iter().find(|file| *file.path == *at.file) else { continue };
             let line = file.text.lines().nth(at.line as usize - 1);
             finding.line_text = line.map(str::to_owned);
             if finding.is_elsewhere {
@@ -391,7 +392,7 @@ mod tests {
     fn a_report_reads_like_the_documentation() {
         let text = "local wb = require \"wb\"\n\n\twb.kind \"x\" { timout = \"5m\" }\n".to_owned();
         let files = [ScriptFile { path: "wiki-browser.lua".into(), text }];
-        let at = Location { file: "wiki-browser.lua".into(), line: 3, column: 16 };
+        let at = Location { file: Utf8Path::new("wiki-browser.lua").into(), line: 3, column: 16 };
         let finding = Diagnostic::error("unknown-field", "kind \"x\" has no field `timout`")
             .at(&Spot { at, len: 6, value: None, given: None, is_elsewhere: false })
             .note(suggestion("timout", ["about", "timeout"]));

@@ -2,13 +2,15 @@
 //!
 //! **Invariant:** linear in the text and total: any bytes give tokens, never an error.
 
-/// What a token is.
+use std::ops::Range;
+
+/// What a token is. What it says stands in the text: a script of 300 kinds has 20,000 tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     /// A name or keyword.
-    Name(String),
-    /// A text; short texts with escapes have none.
-    Text(Option<String>),
+    Name,
+    /// A text, and the bytes between its quotes; short texts with escapes have none.
+    Text(Option<Range<usize>>),
     /// A number.
     Number,
     /// One character of anything else.
@@ -32,17 +34,20 @@ impl Token {
         self.word == Word::Sign(sign)
     }
 
-    /// Returns the name, if it is one.
-    pub(crate) fn name(&self) -> Option<&str> {
-        match &self.word {
-            Word::Name(name) => Some(name),
+    /// Returns the name, if it is one; `text` is that of the file.
+    pub(crate) fn name<'t>(&self, text: &'t str) -> Option<&'t str> {
+        match self.word {
+            Word::Name => text.get(self.start..self.end),
             _ => None,
         }
     }
 
-    /// Returns whether it is a literal text with this value.
-    pub(crate) fn is_text(&self, value: &str) -> bool {
-        matches!(&self.word, Word::Text(Some(text)) if text == value)
+    /// Returns what a literal text says, if it has no escapes.
+    pub(crate) fn literal<'t>(&self, text: &'t str) -> Option<&'t str> {
+        match &self.word {
+            Word::Text(inner) => text.get(inner.clone()?),
+            _ => None,
+        }
     }
 }
 
@@ -66,21 +71,27 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
                 };
                 continue;
             }
-            b'[' if long_bracket(bytes, at).is_some() => {
-                let (from, to, end) = long_bracket(bytes, at).unwrap_or((at, at + 1, at + 1));
-                at = end;
-                Word::Text(text.get(from..to).map(str::to_owned))
-            }
+            b'[' => match long_bracket(bytes, at) {
+                Some((from, to, end)) => {
+                    at = end;
+                    Word::Text(Some(from..to))
+                }
+                None => {
+                    at += 1;
+                    Word::Sign('[')
+                }
+            },
             b'"' | b'\'' => {
                 at = short_end(bytes, at);
-                let inner = text.get(start + 1..at.saturating_sub(1).max(start + 1));
-                Word::Text(inner.filter(|it| !it.contains('\\')).map(str::to_owned))
+                let inner = start + 1..at.saturating_sub(1).max(start + 1);
+                let is_plain = bytes.get(inner.clone()).is_some_and(|it| !it.contains(&b'\\'));
+                Word::Text(is_plain.then_some(inner))
             }
             b'_' | b'a'..=b'z' | b'A'..=b'Z' => {
                 while at < bytes.len() && (bytes[at] == b'_' || bytes[at].is_ascii_alphanumeric()) {
                     at += 1;
                 }
-                Word::Name(text[start..at].to_owned())
+                Word::Name
             }
             b'0'..=b'9' => {
                 while at < bytes.len() && (bytes[at] == b'.' || bytes[at].is_ascii_alphanumeric()) {
@@ -145,19 +156,14 @@ mod tests {
     #[test]
     fn comments_and_texts_are_told_apart() {
         let text = "#!x\n-- a {\n--[==[ ]] { ]==] k = [[a\n{]] 'b\\'}' \"c}\" 1.5e3 }";
-        let words: Vec<Word> = tokens(text).into_iter().map(|token| token.word).collect();
-        assert_eq!(
-            words,
-            [
-                Word::Name("k".into()),
-                Word::Sign('='),
-                Word::Text(Some("a\n{".into())),
-                Word::Text(None),
-                Word::Text(Some("c}".into())),
-                Word::Number,
-                Word::Sign('}'),
-            ]
-        );
+        let found = tokens(text);
+        let (names, words): (Vec<_>, Vec<_>) =
+            found.iter().map(|it| (it.name(text).or(it.literal(text)), &it.word)).unzip();
+        let says = [Some("k"), None, Some("a\n{"), None, Some("c}"), None, None];
+        assert_eq!(names, says);
+        assert_eq!(*words[1], Word::Sign('='));
+        assert_eq!(*words[3], Word::Text(None));
+        assert_eq!((words[5], words[6]), (&Word::Number, &Word::Sign('}')));
     }
 
     #[test]

@@ -224,7 +224,7 @@ pub(crate) fn unreadable(plan: &Plan, cause: &Error) -> Diagnostic {
     match first_bad_byte(&plan.folder, &plan.script) {
         Some((line, column, text)) if cause.code_str() == NOT_UTF8 => {
             Diagnostic::error(NOT_UTF8, cause.message())
-                .in_file(plan.script.clone(), line, Some(&text))
+                .in_file(&plan.script, line, Some(&text))
                 .at_column(column, 1)
                 .note("save the file as UTF-8")
         }

@@ -1,19 +1,25 @@
 //! Places in the script, and functions of it by number.
 
 use std::fmt;
+use std::sync::Arc;
 
-use camino::Utf8PathBuf;
-use serde::Serialize;
+use camino::Utf8Path;
+use serde::{Serialize, Serializer};
 
 /// A place in a file of the script; lines and columns count from one, columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Location {
-    /// Path relative to the script's folder.
-    pub file: Utf8PathBuf,
+    /// Path relative to the script's folder; shared, since a script has thousands of places.
+    #[serde(serialize_with = "path")]
+    pub file: Arc<Utf8Path>,
     /// Line.
     pub line: u32,
     /// Column.
     pub column: u32,
+}
+
+fn path<S: Serializer>(file: &Arc<Utf8Path>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_str(file.as_str())
 }
 
 impl fmt::Display for Location {

@@ -4,24 +4,24 @@
 //! constructor of that call is walked. A table that is built elsewhere has no constructor there:
 //! then the place of the call must do.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use camino::Utf8PathBuf;
+use camino::Utf8Path;
 
 use crate::script::diagnostic::Spot;
 use crate::script::lexer::{Token, Word, tokens};
 use crate::script::place::Location;
 
-/// Names from the declaration's table down to a field; an entry of a list is its number.
-pub(crate) type FieldPath = Vec<String>;
-
 /// Deepest constructor that is walked.
 const DEPTH_MAX: usize = 16;
+/// Most entries of one constructor that are told apart; no declaration may have more.
+const ENTRIES_MAX: usize = 2_000;
 
 /// A text with its tokens.
 pub(crate) struct Source {
-    file: Utf8PathBuf,
+    file: Arc<Utf8Path>,
     text: String,
     tokens: Vec<Token>,
     line_starts: Vec<usize>,
@@ -36,10 +36,24 @@ pub(crate) struct Source {
 pub(crate) struct Places {
     /// The call itself.
     pub(crate) call: Spot,
-    /// Each field that stands in the constructor.
-    pub(crate) fields: BTreeMap<FieldPath, Spot>,
+    /// What stands in the constructor.
+    pub(crate) fields: Written,
     /// Fields that stand there twice: the name, the second place and the first.
     pub(crate) twice: Vec<(String, Spot, Spot)>,
+}
+
+/// What is written in one constructor, in the order of the text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Written(Vec<Entry>);
+
+/// A field, or an entry of the list, which has its number as its key.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    key: String,
+    /// Its place.
+    pub(crate) spot: Spot,
+    /// What is written in the constructor that it is set to.
+    pub(crate) inner: Written,
 }
 
 /// The tokens of a call.
@@ -52,44 +66,51 @@ struct Call {
 impl Places {
     /// Returns the place of a call whose table stands elsewhere.
     pub(crate) fn at(call: Spot) -> Places {
-        Places { call, fields: BTreeMap::new(), twice: Vec::new() }
+        Places { call, fields: Written::default(), twice: Vec::new() }
+    }
+}
+
+impl Written {
+    /// Returns the entry of a name or number.
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+        self.0.iter().find(|it| it.key == key)
     }
 
-    /// Returns the names that are written in a table, with their places; not its list.
-    pub(crate) fn below(&self, path: &[String]) -> impl Iterator<Item = (&String, &Spot)> {
-        self.fields.iter().filter_map(move |(at, spot)| {
-            let (name, before) = at.split_last()?;
-            let is_name = !name.starts_with(|c: char| c.is_ascii_digit());
-            (before == path && is_name).then_some((name, spot))
-        })
+    /// Returns whether nothing is written there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    /// Returns the place of a field, or of the nearest thing around it that has one.
-    pub(crate) fn of(&self, path: &[String]) -> Option<Spot> {
-        let ends = (1..=path.len()).rev();
-        ends.into_iter().find_map(|end| self.fields.get(&path[..end])).cloned()
+    /// Returns the names that are written there, with their places; not the list.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&String, &Spot)> {
+        let is_name = |it: &&Entry| !it.key.starts_with(|c: char| c.is_ascii_digit());
+        self.0.iter().filter(is_name).map(|it| (&it.key, &it.spot))
     }
 }
 
 impl Source {
     /// Reads a text.
-    pub(crate) fn new(file: Utf8PathBuf, text: String) -> Source {
+    pub(crate) fn new(file: Arc<Utf8Path>, text: String) -> Source {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
         let line_starts = std::iter::once(0).chain(breaks).collect();
         let tokens = tokens(&text);
         let (mut heads, mut named) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
         for (index, token) in tokens.iter().enumerate() {
-            let Some(name) = token.name() else { continue };
+            let Some(name) = token.name(&text) else { continue };
             let bracket = tokens.get(index + 1).is_some_and(|it| it.is('('));
-            match tokens.get(index + 1 + usize::from(bracket)).map(|it| &it.word) {
-                Some(Word::Text(Some(text))) => named.entry(text.clone()).or_default().push(index),
-                Some(Word::Sign('{' | '(')) => {
-                    heads.entry(name.to_owned()).or_default().push(index);
-                }
-                _ => {}
+            let Some(next) = tokens.get(index + 1 + usize::from(bracket)) else { continue };
+            if let Some(said) = next.literal(&text) {
+                named.entry(said.to_owned()).or_default().push(index);
+            } else if next.is('{') || next.is('(') {
+                heads.entry(name.to_owned()).or_default().push(index);
             }
         }
         Source { file, text, tokens, line_starts, heads, named }
+    }
+
+    /// Returns the text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Returns the words of the text.
@@ -104,11 +125,29 @@ impl Source {
 
     /// Returns the text of a line.
     pub(crate) fn line_text(&self, line: u32) -> &str {
-        self.text.lines().nth((line as usize).saturating_sub(1)).unwrap_or("")
+        let first = (line as usize).saturating_sub(1);
+        let start = self.line_starts.get(first).copied().unwrap_or(self.text.len());
+        let end = self.line_starts.get(first + 1).copied().unwrap_or(self.text.len());
+        self.slice(start..end).trim_end_matches('\n').trim_end_matches('\r')
     }
 
     /// Returns the places of the declaration that was called at a line.
     pub(crate) fn declaration(&self, word: &str, name: Option<&str>, line: u32) -> Option<Places> {
+        let call = self.nearest_call(word, name, line)?;
+        let mut places = Places::at(self.spot(call.head..call.end));
+        if let Some(open) = call.open {
+            places.fields = self.walk(open, 1, &mut places.twice);
+        }
+        Some(places)
+    }
+
+    /// Returns the place of the call of a declaration at a line, without its fields.
+    pub(crate) fn call(&self, word: &str, name: Option<&str>, line: u32) -> Option<Spot> {
+        let call = self.nearest_call(word, name, line)?;
+        Some(self.spot(call.head..call.end))
+    }
+
+    fn nearest_call(&self, word: &str, name: Option<&str>, line: u32) -> Option<Call> {
         let heads = match name {
             Some(name) => self.named.get(name),
             None => self.heads.get(word),
@@ -119,27 +158,24 @@ impl Source {
             let last = self.line_of(self.tokens[call.open.unwrap_or(call.head)].start);
             if (first..=last).contains(&line) { 0 } else { first.abs_diff(line) }
         };
-        let call = calls.min_by_key(distance)?;
-        let mut places = Places::at(self.spot(call.head..call.end));
-        if let Some(open) = call.open {
-            self.walk(open, &mut Vec::new(), &mut places);
-        }
-        Some(places)
+        calls.min_by_key(distance)
     }
 
     /// Returns the place of a name in a line; for a misspelt global.
     pub(crate) fn name_in_line(&self, name: &str, line: u32) -> Option<Spot> {
-        let is_there =
-            |token: &Token| token.name() == Some(name) && self.line_of(token.start) == line;
-        let index = self.tokens.iter().position(is_there)?;
-        Some(self.spot(index..index + 1))
+        self.token_in_line(line, |token| token.name(&self.text) == Some(name))
     }
 
     /// Returns the place of a literal text in a line.
     pub(crate) fn text_in_line(&self, text: &str, line: u32) -> Option<Spot> {
-        let is_there = |token: &Token| token.is_text(text) && self.line_of(token.start) == line;
-        let index = self.tokens.iter().position(is_there)?;
-        Some(self.spot(index..index + 1))
+        self.token_in_line(line, |token| token.literal(&self.text) == Some(text))
+    }
+
+    fn token_in_line(&self, line: u32, is_it: impl Fn(&Token) -> bool) -> Option<Spot> {
+        let first = self.tokens.partition_point(|it| self.line_of(it.start) < line);
+        let in_line = self.tokens[first..].iter().take_while(|it| self.line_of(it.start) == line);
+        let step = in_line.into_iter().position(is_it)?;
+        Some(self.spot(first + step..first + step + 1))
     }
 
     /// Returns the place of the text of a line.
@@ -163,17 +199,17 @@ impl Source {
         };
         let before = self.text.get(start..bytes.start).map_or(0, |part| part.chars().count());
         let column = u32::try_from(before + 1).unwrap_or(1);
-        let at = Location { file: self.file.clone(), line, column };
+        let at = Location { file: Arc::clone(&self.file), line, column };
         Spot { at, len: count(bytes), value: None, given: None, is_elsewhere: false }
     }
 
     /// Reads a call `word {`, `word "name" {` or `word "name"`, each also with round brackets.
     fn call_at(&self, head: usize, word: &str, name: Option<&str>) -> Option<Call> {
-        let given = self.tokens[head].name()?;
+        let given = self.tokens[head].name(&self.text)?;
         let mut next = head + 1;
         if let Some(name) = name {
             next += usize::from(self.is_sign(next, '('));
-            if !self.tokens.get(next)?.is_text(name) {
+            if self.tokens.get(next)?.literal(&self.text) != Some(name) {
                 return None;
             }
             next += 1;
@@ -194,28 +230,37 @@ impl Source {
 
     /// Goes back from the last part of `wb.input.topic` to the first.
     fn start_of(&self, mut head: usize) -> usize {
-        while head >= 2 && self.is_sign(head - 1, '.') && self.tokens[head - 2].name().is_some() {
+        let is_name = |at: usize| self.tokens[at].word == Word::Name;
+        while head >= 2 && self.is_sign(head - 1, '.') && is_name(head - 2) {
             head -= 2;
         }
         head
     }
 
-    /// Walks a constructor from its bracket; returns the index after the closing one.
-    fn walk(&self, open: usize, path: &mut FieldPath, found: &mut Places) -> usize {
+    /// Walks a constructor from its bracket and returns what is written there. What stands there
+    /// twice is added, with its names from here on.
+    fn walk(&self, open: usize, depth: usize, twice: &mut Vec<(String, Spot, Spot)>) -> Written {
         let mut next = open + 1;
+        let mut found: Vec<Entry> = Vec::new();
+        let mut names: HashMap<&str, usize> = HashMap::new();
         let mut item = 0;
-        while let Some(token) = self.tokens.get(next) {
+        while let Some(token) = self.tokens.get(next)
+            && found.len() < ENTRIES_MAX
+        {
             if token.is('}') {
-                return next + 1;
+                break;
             }
             let (key, key_range, value) = self.key_at(next);
             let end = self.value_end(value);
             let mut given = None;
+            let mut before = None;
             let (key, range) = match key {
                 Some(key) => {
                     let last = self.tokens.get(end.max(value + 1) - 1);
                     given = self.tokens.get(value).zip(last).map(|(a, b)| (a.start, b.end));
-                    (key, key_range)
+                    before = names.get(key).copied();
+                    names.entry(key).or_insert(found.len());
+                    (key.to_owned(), key_range)
                 }
                 None => {
                     item += 1;
@@ -226,39 +271,46 @@ impl Source {
             if end == value + 1 && matches!(self.tokens[value].word, Word::Text(_)) {
                 spot.value = Some((self.tokens[value].start, self.tokens[value].end));
             }
-            path.push(key);
-            if let Some(first) = found.fields.insert(path.clone(), spot.clone()) {
-                found.twice.push((path.join("."), spot, first));
-            }
-            if let Some(inner) = self.inner_constructor(value..end)
-                && path.len() < DEPTH_MAX
+            let mut inner = Written::default();
+            if let Some(open) = self.inner_constructor(value..end)
+                && depth < DEPTH_MAX
             {
-                self.walk(inner, path, found);
+                let known = twice.len();
+                inner = self.walk(open, depth + 1, twice);
+                for (name, ..) in &mut twice[known..] {
+                    *name = format!("{key}.{name}");
+                }
             }
-            path.pop();
+            if let Some(first) = before.and_then(|it| found.get_mut(it)) {
+                twice.push((key, spot.clone(), first.spot.clone()));
+                // What Lua keeps is the last one.
+                (first.spot, first.inner) = (spot, inner);
+            } else {
+                found.push(Entry { key, spot, inner });
+            }
             let parted = self.is_sign(end, ',') || self.is_sign(end, ';');
-            next = if parted { end + 1 } else { end.max(next + 1) };
             if !parted && self.is_sign(end, '}') {
-                return end + 1;
+                break;
             }
+            next = if parted { end + 1 } else { end.max(next + 1) };
         }
-        next
+        Written(found)
     }
 
     /// Reads `name =` or `["name"] =`; returns the key, its tokens and the value's first token.
-    fn key_at(&self, at: usize) -> (Option<String>, Range<usize>, usize) {
+    fn key_at(&self, at: usize) -> (Option<&str>, Range<usize>, usize) {
         let is_equals = |index| self.is_sign(index, '=') && !self.is_sign(index + 1, '=');
-        if let Some(name) = self.tokens[at].name()
+        if let Some(name) = self.tokens[at].name(&self.text)
             && is_equals(at + 1)
         {
-            return (Some(name.to_owned()), at..at + 1, at + 2);
+            return (Some(name), at..at + 1, at + 2);
         }
         if self.is_sign(at, '[')
-            && let Some(Token { word: Word::Text(Some(name)), .. }) = self.tokens.get(at + 1)
+            && let Some(name) = self.tokens.get(at + 1).and_then(|it| it.literal(&self.text))
             && self.is_sign(at + 2, ']')
             && is_equals(at + 3)
         {
-            return (Some(name.clone()), at..at + 3, at + 4);
+            return (Some(name), at..at + 3, at + 4);
         }
         (None, at..at, at)
     }
@@ -271,7 +323,7 @@ impl Source {
                 Word::Sign('}' | ',' | ';') if depth == 0 => return index,
                 Word::Sign('{' | '(' | '[') => depth += 1,
                 Word::Sign('}' | ')' | ']') => depth = depth.saturating_sub(1),
-                Word::Name(name) => match name.as_str() {
+                Word::Name => match self.slice(token.start..token.end) {
                     "function" | "if" | "do" | "repeat" => depth += 1,
                     "end" | "until" => depth = depth.saturating_sub(1),
                     _ => {}
@@ -285,7 +337,7 @@ impl Source {
     /// Returns the bracket of a value `{ … }` or `wb.input.x { … }`.
     fn inner_constructor(&self, value: Range<usize>) -> Option<usize> {
         let mut next = value.start;
-        while self.tokens.get(next)?.name().is_some_and(|name| name != "function") {
+        while self.tokens.get(next)?.name(&self.text).is_some_and(|name| name != "function") {
             next += 1;
             next += usize::from(self.is_sign(next, '.'));
         }
@@ -329,11 +381,21 @@ wb.site{ root = "." }
 wb.site({ rot = "." })
 "#;
 
+    fn file() -> Arc<Utf8Path> {
+        Arc::from(Utf8Path::new("x.lua"))
+    }
+
+    fn entry<'p>(places: &'p Places, path: &[&str]) -> &'p Entry {
+        let (first, rest) = path.split_first().expect("a name");
+        let found = places.fields.get(first);
+        let found = rest.iter().fold(found, |it, name| it.and_then(|it| it.inner.get(name)));
+        found.unwrap_or_else(|| panic!("{path:?} is not there"))
+    }
+
     fn check(word: &str, name: Option<&str>, line: u32, path: &[&str], expected: (u32, u32, u32)) {
-        let source = Source::new(Utf8PathBuf::from("x.lua"), TEXT.to_owned());
+        let source = Source::new(file(), TEXT.to_owned());
         let places = source.declaration(word, name, line).unwrap();
-        let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
-        let spot = places.fields.get(&path).unwrap_or_else(|| panic!("{path:?} is not there"));
+        let spot = &entry(&places, path).spot;
         assert_eq!((spot.at.line, spot.at.column, spot.len), expected, "{path:?}");
     }
 
@@ -353,12 +415,10 @@ wb.site({ rot = "." })
 
     #[test]
     fn a_value_is_known_by_its_place() {
-        let source = Source::new(Utf8PathBuf::from("x.lua"), TEXT.to_owned());
+        let source = Source::new(file(), TEXT.to_owned());
         let places = source.declaration("kind", Some("x"), 3).unwrap();
-        let given = |path: &[&str]| {
-            let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
-            places.fields[&path].given.map(|(from, to)| &TEXT[from..to])
-        };
+        let given =
+            |path: &[&str]| entry(&places, path).spot.given.map(|(from, to)| &TEXT[from..to]);
         assert_eq!(given(&["timout"]), Some("\"5m\""));
         assert_eq!(given(&["inputs", "topic_id", "form"]), Some("\"y\""));
         assert_eq!(given(&["command"]), Some("{ \"one\", two, { three = 3 } }"));
@@ -367,9 +427,9 @@ wb.site({ rot = "." })
 
     #[test]
     fn a_literal_text_is_known_by_its_bytes() {
-        let source = Source::new(Utf8PathBuf::from("x.lua"), TEXT.to_owned());
+        let source = Source::new(file(), TEXT.to_owned());
         let places = source.declaration("kind", Some("x"), 3).unwrap();
-        let (from, to) = places.fields[&vec!["lane".to_owned()]].value.unwrap();
+        let (from, to) = entry(&places, &["lane"]).spot.value.unwrap();
         assert_eq!(&TEXT[from..to], "[[x { ]]");
         assert_eq!(places.call.at.column, 1);
     }
@@ -382,7 +442,7 @@ wb.site({ rot = "." })
                 "é", "\n",
             ];
             let text: String = words.into_iter().map(|it| all[it]).collect();
-            let source = Source::new(Utf8PathBuf::from("x.lua"), text);
+            let source = Source::new(file(), text);
             source.declaration("kind", Some("x"), 1);
             source.declaration("site", None, 1);
             source.whole_line(3);

@@ -255,7 +255,7 @@ fn example(every: &str) -> Schedule {
         jitter: Duration::ZERO,
         missed: Missed::Once,
         enqueue: Wanted::Job(Map::new()),
-        at: Location { file: "x".into(), line: 1, column: 1 },
+        at: Location { file: camino::Utf8Path::new("x").into(), line: 1, column: 1 },
     }
 }
 

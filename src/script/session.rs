@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use mlua::{Function, Lua, Table, Value};
@@ -57,7 +58,8 @@ pub(crate) struct Session {
     lab: RefCell<Option<Table>>,
     draft: RefCell<Draft>,
     findings: RefCell<Findings>,
-    sources: RefCell<BTreeMap<Utf8PathBuf, Rc<Source>>>,
+    /// The files of the script with their words, in the order of their paths.
+    sources: RefCell<BTreeMap<String, Rc<Source>>>,
     pending: RefCell<Vec<Rc<Pending>>>,
     functions: RefCell<Vec<Function>>,
     modules: RefCell<BTreeMap<String, Module>>,
@@ -120,9 +122,13 @@ impl Session {
             text.drain(..'\u{feff}'.len_utf8());
         }
         draft.files.push(ScriptFile { path: path.to_owned(), text: text.clone() });
-        let source = Rc::new(Source::new(path.to_owned(), text.clone()));
-        self.sources.borrow_mut().insert(path.to_owned(), source);
+        let source = Rc::new(Source::new(Arc::from(path), text.clone()));
+        self.sources.borrow_mut().insert(path.as_str().to_owned(), source);
         Ok(text)
+    }
+
+    fn source(&self, file: &Utf8Path) -> Option<Rc<Source>> {
+        self.sources.borrow().get(file.as_str()).cloned()
     }
 
     /// Returns the canonical folder of the script.
@@ -188,14 +194,21 @@ impl Session {
 
     /// Returns the place of a declaration, with its fields.
     pub(crate) fn places(&self, caller: &Caller, word: &str, name: Option<&str>) -> Places {
-        let source = self.sources.borrow().get(&caller.file).cloned();
+        let source = self.source(&caller.file);
         let found = source.and_then(|source| source.declaration(word, name, caller.line));
         found.unwrap_or_else(|| Places::at(self.line(caller)))
     }
 
+    /// Returns the place of the call of a declaration.
+    pub(crate) fn call_spot(&self, caller: &Caller, word: &str, name: &str) -> Spot {
+        let source = self.source(&caller.file);
+        let found = source.and_then(|source| source.call(word, Some(name), caller.line));
+        found.unwrap_or_else(|| self.line(caller))
+    }
+
     /// Returns the place of a name in the caller's line, if it is there.
     pub(crate) fn named_spot(&self, caller: &Caller, name: &str) -> Option<Spot> {
-        let source = self.sources.borrow().get(&caller.file).cloned();
+        let source = self.source(&caller.file);
         source.and_then(|source| source.name_in_line(name, caller.line))
     }
 
@@ -206,7 +219,7 @@ impl Session {
 
     /// Returns the place of a literal text in the caller's line.
     pub(crate) fn text_spot(&self, caller: &Caller, text: &str) -> Spot {
-        let source = self.sources.borrow().get(&caller.file).cloned();
+        let source = self.source(&caller.file);
         let spot = source.and_then(|source| source.text_in_line(text, caller.line));
         spot.unwrap_or_else(|| self.line(caller))
     }
@@ -214,11 +227,8 @@ impl Session {
     /// Returns the finding about a text that the engine could not read, by the engine's message.
     pub(crate) fn syntax(&self, text: &str) -> Diagnostic {
         let (spot, message) = self.split_message(text);
-        let file = spot.as_ref().map(|spot| (spot.at.line, spot.at.file.clone()));
-        let source = file.and_then(|(line, file)| {
-            let sources = self.sources.borrow();
-            sources.get(&file).map(|source| (line, Rc::clone(source)))
-        });
+        let at = spot.as_ref().map(|spot| &spot.at);
+        let source = at.and_then(|at| Some((at.line, self.source(&at.file)?)));
         match source {
             Some((line, source)) => syntax::explain(&source, line, &message),
             None => Diagnostic::error("syntax", message),
@@ -232,7 +242,7 @@ impl Session {
 
     /// Returns the place of the caller's line.
     pub(crate) fn line(&self, caller: &Caller) -> Spot {
-        match self.sources.borrow().get(&caller.file) {
+        match self.source(&caller.file) {
             Some(source) => source.whole_line(caller.line),
             None => Spot::line(&caller.file, caller.line),
         }
@@ -296,8 +306,8 @@ impl Session {
         let file = info.source.as_deref().and_then(|source| source.strip_prefix('@'));
         let line = info.line_defined.and_then(|line| u32::try_from(line).ok());
         let (file, line) = match (file, line) {
-            (Some(file), Some(line)) => (Utf8PathBuf::from(file), line),
-            _ => (caller.file.clone(), caller.line),
+            (Some(file), Some(line)) => (Arc::from(Utf8Path::new(file)), line),
+            _ => (Arc::clone(&caller.file), caller.line),
         };
         let at = Location { file, line, column: 1 };
         let mut draft = self.draft.borrow_mut();
@@ -398,7 +408,7 @@ impl Session {
             false => one_line(text),
         };
         if let Some(said) = self.outside.said() {
-            let at = Location { file: caller.file.clone(), line: caller.line, column: 1 };
+            let at = Location { file: Arc::clone(&caller.file), line: caller.line, column: 1 };
             return said.add(level, at, &text);
         }
         let (file, line) = (caller.file.as_str(), caller.line);
@@ -435,7 +445,7 @@ fn one_line(text: &str) -> String {
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// File relative to the script's folder.
-    pub(crate) file: Utf8PathBuf,
+    pub(crate) file: Arc<Utf8Path>,
     /// Line.
     pub(crate) line: u32,
 }
@@ -446,13 +456,13 @@ impl Caller {
         let frame = |level| {
             lua.inspect_stack(level, |debug| {
                 let source = debug.source().source?;
-                let file = Utf8PathBuf::from(source.strip_prefix('@')?);
+                let file = Arc::from(Utf8Path::new(source.strip_prefix('@')?));
                 let line = u32::try_from(debug.current_line()?).ok()?;
                 Some(Caller { file, line })
             })
         };
         let nearest = (0..FRAMES_MAX).map_while(frame).flatten().next();
-        nearest.unwrap_or(Caller { file: "script".into(), line: 1 })
+        nearest.unwrap_or_else(|| Caller { file: Arc::from(Utf8Path::new("script")), line: 1 })
     }
 
     /// Returns an error that begins with this place.

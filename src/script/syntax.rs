@@ -47,14 +47,14 @@ fn find(source: &Source, line: u32, near: &str, is_cut_short: bool) -> Option<us
             }
     };
     let found: Vec<usize> = (0..tokens.len()).filter(|it| is_it(&tokens[*it])).collect();
-    let fits = |it: &&usize| (**it > 0 && ends_value(&tokens[**it - 1])) != is_cut_short;
+    let fits = |it: &&usize| (**it > 0 && ends_value(source, &tokens[**it - 1])) != is_cut_short;
     found.iter().find(fits).or(found.first()).copied()
 }
 
-fn ends_value(token: &Token) -> bool {
+fn ends_value(source: &Source, token: &Token) -> bool {
     match &token.word {
         Word::Text(_) | Word::Number => true,
-        Word::Name(name) => !KEYWORDS.contains(&name.as_str()),
+        Word::Name => !KEYWORDS.contains(&source.slice(token.start..token.end)),
         Word::Sign(sign) => matches!(sign, '}' | ')' | ']'),
     }
 }
@@ -99,13 +99,13 @@ fn note(source: &Source, line: u32, message: &str, at: Option<usize>) -> String 
     let is_list = message.starts_with("'}' expected");
     let is_statement = |it: &Token| {
         let leads = ["local", "function", "return", "if", "for", "while"];
-        it.name().is_some_and(|name| leads.contains(&name) || sign(after, '.'))
+        it.name(source.text()).is_some_and(|name| leads.contains(&name) || sign(after, '.'))
     };
     if is_list && here.is_some_and(is_statement) {
         return "a `}` is missing before it".to_owned();
     }
     if let (true, Some(here), Some(last)) = (is_list, here, before(1))
-        && ends_value(last)
+        && ends_value(source, last)
         && !matches!(here.word, Word::Sign(')' | ']' | '='))
     {
         return format!("put a comma between `{}` and `{}`", shown(last), shown(here));
@@ -155,12 +155,12 @@ fn foreign(source: &Source, at: Option<usize>) -> Option<String> {
         return Some(lua.to_owned());
     }
     if sign(here, ':')
-        && let Some(Word::Text(Some(name))) = before(1).map(|it| &it.word)
+        && let Some(name) = before(1).and_then(|it| it.literal(source.text()))
     {
         return Some(format!("a field is set with `=`: write {name} = …"));
     }
     if sign(before(1), ':')
-        && let Some(name) = before(2).and_then(Token::name)
+        && let Some(name) = before(2).and_then(|it| it.name(source.text()))
     {
         return Some(format!("a field is set with `=`: write {name} = …"));
     }
@@ -192,7 +192,8 @@ fn unended(source: &Source, at: usize) -> Option<String> {
     let tokens = source.tokens();
     let here = tokens.get(at).filter(|it| [')', '}', ']'].into_iter().any(|sign| it.is(sign)))?;
     let (open, _) = unclosed(source, at).filter(|it| it.1 == "end")?;
-    let is_name = |it: Option<&Token>, name: &str| it.and_then(Token::name) == Some(name);
+    let is_name =
+        |it: Option<&Token>, name: &str| it.and_then(|it| it.name(source.text())) == Some(name);
     let line = |it: usize| source.line_of(tokens[it].start);
     let split = (open + 1..at).find(|it| {
         is_name(tokens.get(*it), "else")
@@ -226,7 +227,7 @@ fn unclosed(source: &Source, until: usize) -> Option<(usize, &'static str)> {
             Word::Sign('}') if closes("}") => drop(open.pop()),
             Word::Sign(')') if closes(")") => drop(open.pop()),
             Word::Sign(']') if closes("]") => drop(open.pop()),
-            Word::Name(name) => match name.as_str() {
+            Word::Name => match source.slice(token.start..token.end) {
                 "function" | "if" | "do" => open.push((index, "end")),
                 "repeat" => open.push((index, "until …")),
                 "end" if closes("end") => drop(open.pop()),

@@ -361,7 +361,7 @@ fn a_script_may_have_several_files_below_its_folder() {
         &format!("local wb = require \"wb\"\n{ENGINE}wb.kind \"k\" {{ abut = 1 }}\nreturn 5\n"),
     );
     let errors = site.errors();
-    assert!(errors.iter().all(|it| it.at.as_ref().unwrap().file == "parts/kinds.lua"));
+    assert!(errors.iter().all(|it| it.at.as_ref().unwrap().file.as_str() == "parts/kinds.lua"));
     assert_eq!(errors.iter().filter(|it| it.code == "unknown-field").count(), 1);
     site.write("parts/kinds.lua", ENGINE.replace("wb.", "require(\"wb\").").as_str());
     let first = site.loaded().config.digest.clone();

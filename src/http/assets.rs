@@ -78,6 +78,12 @@ fn worker(assets: &[Asset]) -> Result<Response> {
     Ok(response)
 }
 
+/// Returns a module and all that it imports: a browser that is told at once need not find them one
+/// after the other.
+pub(super) fn modules(name: &str) -> &'static [&'static str] {
+    MODULES.iter().find(|it| it.0 == name).map_or(&[], |it| it.1)
+}
+
 /// Returns all files, the sheets as one.
 fn assets() -> Vec<Asset> {
     let mut sheet = Vec::new();
@@ -148,6 +154,17 @@ fn asset(assets: &[Asset], call: &Call) -> Result<Response> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_page_needs_is_known_beforehand() {
+        let of_reader = modules("reader");
+        assert!(["reader", "compose", "margin", "swap"].iter().all(|it| of_reader.contains(it)));
+        assert!(!of_reader.contains(&"review") && modules("main").contains(&"live"));
+        for (_, all) in MODULES {
+            let is_file = |it: &&str| FILES.iter().any(|(name, _)| *name == format!("{it}.js"));
+            assert!(all.iter().all(is_file), "{all:?}");
+        }
+    }
 
     #[test]
     fn the_sheets_are_one_and_the_tokens_come_first() {

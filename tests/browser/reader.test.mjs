@@ -391,5 +391,31 @@ test("a large document with many Topics is soon there, and stands still", async 
   assert.ok(ready < 5_000, `${ready} ms even in a debug build on a busy machine`);
   assert.ok((await layoutShift(page)) < 0.02);
   await assertApart(page);
+  // Far away, where nothing was laid out before: words, note and heading stand where they should.
+  await page.keyboard.press("k");
+  await beside(page, "Question 199", "Paragraph number 199 says");
+  await assertApart(page);
+  await page.locator(".contents a", { hasText: /^Part 90$/ }).evaluate((it) => it.click());
+  await page.waitForFunction(() => Math.abs(document.getElementById("md-part-90").getBoundingClientRect().top) < 60);
+  await beside(page, "Question 90", "Paragraph number 90 says");
+  await page.reload();
+  await beside(page, "Question 90", "Paragraph number 90 says");
+  await page.goto("/d/guide.md");
+  await page.goto("/d/large.md#md-part-150");
+  await beside(page, "Question 150", "Paragraph number 150 says");
+  await page.goBack();
+  await page.goBack();
+  await beside(page, "Question 90", "Paragraph number 90 says");
   await page.close();
 });
+
+/** Waits until a note stands at the height of its words, both in the window. */
+async function beside(page, title, words) {
+  await page.waitForFunction(([title, words]) => {
+    const of = (within, text) => [...document.querySelectorAll(within)].find((it) => it.textContent.includes(text));
+    const card = of(".notes-placed .note", title)?.getBoundingClientRect();
+    const block = of("#text p", words)?.getBoundingClientRect();
+    const isSeen = block && block.top >= 0 && block.bottom <= innerHeight;
+    return isSeen && Math.abs(card.top + 8 - block.top) < 24;
+  }, [title, words]);
+}

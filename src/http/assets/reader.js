@@ -12,6 +12,8 @@ const ICONS = {
   up: "M3 10l5-5 5 5", down: "M3 6l5 5 5-5", note: "M3 3h10v8H7l-3 2.5V11H3z", list: "M3 4h10M3 8h10M3 12h6",
 };
 const COPIED_MS = 1_500;
+/** So much of a block tells it from others when the reader comes back. */
+const PLACE_UNITS = 200;
 const WIDE = matchMedia("(min-width: 1001px)");
 
 export function start(root) {
@@ -48,10 +50,16 @@ function copied(link) {
   }).catch(() => {}); // A browser that does not allow it has the link in its address bar.
 }
 
+/** Whether a part of the page is laid out, or will be at the next scrolling. */
+function isNear(box) {
+  return box.bottom > -innerHeight && box.top < 2 * innerHeight;
+}
+
 class Reader {
   notes = [];
   active = "";
   due = 0;
+  moved = 0;
 
   constructor(root) {
     this.root = root;
@@ -70,6 +78,8 @@ class Reader {
     root.addEventListener("wb:swapped", (event) => this.swapped(event));
     document.addEventListener("wb:swapped", (event) => { if (!root.contains(event.target)) this.swapped(event); });
     new ResizeObserver(() => this.later()).observe(this.text);
+    // A part or a note that was laid out has its true height now.
+    root.addEventListener("contentvisibilityautostatechange", () => this.later());
     addEventListener("resize", () => this.later());
     WIDE.addEventListener("change", () => { this.sheet(false); this.later(); });
     document.fonts?.ready.then(() => this.later());
@@ -77,6 +87,10 @@ class Reader {
     this.follow();
     addEventListener("hashchange", () => this.hashed());
     this.hashed();
+    for (const type of ["wheel", "touchmove", "pointerdown", "keydown", "click", "hashchange"]) {
+      addEventListener(type, () => { this.moved++; }, { capture: true, passive: true });
+    }
+    this.comeBack();
     root.dataset.ready = "";
     performance.mark("wb-reader-ready");
   }
@@ -155,7 +169,7 @@ class Reader {
     const least = list ? list.getBoundingClientRect().top - origin : 0;
     const shift = this.text.getBoundingClientRect().top - origin;
     const measured = placed.map(({ card, range }) => {
-      const box = range.getClientRects()[0] ?? range.getBoundingClientRect();
+      const box = this.placeOf(range);
       return { top: Math.max(box.top - origin - 8, shift), height: card.offsetHeight };
     });
     const order = measured.map((_, at) => at).sort((a, b) => measured[a].top - measured[b].top || a - b);
@@ -167,6 +181,13 @@ class Reader {
       bottom = Math.max(bottom, tops[index] + measured[at].height);
     });
     this.aside.style.minHeight = `${Math.ceil(bottom)}px`;
+  }
+
+  /** Where words are. Of a part that the browser has not laid out yet its beginning must do. */
+  placeOf(range) {
+    const part = blockOf(range.startContainer)?.closest(".md-part");
+    const around = part?.getBoundingClientRect();
+    return around && !isNear(around) ? around : range.getClientRects()[0] ?? range.getBoundingClientRect();
   }
 
   mark() {
@@ -195,7 +216,47 @@ class Reader {
     const room = WIDE.matches ? innerHeight : innerHeight * 0.38;
     if (box.top > 80 && box.bottom < room - 40) return;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    scrollBy({ top: box.top - room / 3, behavior: still ? "instant" : "smooth" });
+    const isFar = !isNear(box);
+    scrollBy({ top: box.top - room / 3, behavior: still || isFar ? "instant" : "smooth" });
+    if (isFar) this.settle(() => range.getBoundingClientRect().top - room / 3);
+  }
+
+  /**
+   * What comes into view far away takes its true height, which moves it: `off` says how far. It is
+   * followed until it stands still, or the reader goes elsewhere.
+   */
+  settle(off) {
+    const mine = ++this.moved;
+    let [still, left] = [0, 12];
+    const look = () => {
+      if (mine !== this.moved) return;
+      const by = off();
+      still = Math.abs(by) > 1 ? 0 : still + 1;
+      if (still === 0) scrollBy({ top: by, behavior: "instant" });
+      if (still < 3 && --left > 0) requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+  }
+
+  /** A browser that comes back to a long text knows its place in numbers that are not true yet. */
+  comeBack() {
+    if (!this.text.querySelector(".md-part")) return;
+    const key = () => `wb-place ${globalThis.navigation?.currentEntry?.key ?? location.pathname}`;
+    let place = null;
+    try {
+      place = JSON.parse(sessionStorage.getItem(key()));
+    } catch {
+      return; // A browser that keeps nothing does as it can.
+    }
+    history.scrollRestoration = "manual";
+    addEventListener("pagehide", () => {
+      const { words = "", top = 0 } = this.anchor() ?? {};
+      sessionStorage.setItem(key(), JSON.stringify({ words: words.slice(0, PLACE_UNITS), top }));
+    });
+    const isBack = ["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type);
+    const block = isBack && place?.words &&
+      [...this.text.querySelectorAll("[data-b]")].find((it) => it.textContent.startsWith(place.words));
+    if (block) this.settle(() => block.getBoundingClientRect().top - place.top);
   }
 
   step(by) {
@@ -320,7 +381,9 @@ class Reader {
 
   /** Remembers which block is at the top of the window. */
   anchor() {
-    for (const block of this.text.querySelectorAll("[data-b]")) {
+    const parts = [...this.text.querySelectorAll(".md-part")];
+    const part = parts.find((it) => it.getBoundingClientRect().bottom > 0) ?? this.text;
+    for (const block of part.querySelectorAll("[data-b]")) {
       const box = block.getBoundingClientRect();
       if (box.bottom > 0 && block.textContent) return { words: block.textContent, top: box.top };
     }

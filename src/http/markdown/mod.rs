@@ -11,6 +11,7 @@ mod inline;
 mod kept;
 mod link;
 mod map;
+mod parts;
 mod picture;
 mod plain;
 mod prose;
@@ -32,7 +33,7 @@ pub(in crate::http) use plain::plain;
 pub(in crate::http) use prose::Prose;
 
 /// Changes whenever the same text would be written differently.
-pub(in crate::http) const RENDERER_VERSION: u32 = 2;
+pub(in crate::http) const RENDERER_VERSION: u32 = 3;
 
 /// HTML that this module has written; a template inserts it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -281,6 +281,37 @@ fn deep_and_wide_texts_are_bounded() {
     }
 }
 
+#[test]
+fn a_long_text_is_in_parts_and_a_short_one_is_not() {
+    let section = |at: usize| format!("## Part {at}\n\n{}\n\n- a\n- b\n\n", "word ".repeat(60));
+    let long: String = (0..100).map(section).collect();
+    let rendered = checked(&long);
+    let parts: Vec<&str> = rendered.html.as_str().split("<div class=\"md-part").skip(1).collect();
+    assert!(parts.len() > 5, "{}", parts.len());
+    let (last, others) = parts.split_last().unwrap();
+    // Each but the last closes before a heading, whose own room counts; nothing is lost between.
+    assert!(others.iter().all(|it| it.starts_with(" md-part-close\"><h2")), "{others:?}");
+    assert!(last.starts_with("\"><h2") && last.ends_with("</div>"));
+    let whole = rendered.html.as_str().replace("<div class=\"md-part md-part-close\">", "");
+    let whole = whole.replace("<div class=\"md-part\">", "").replace("</div>", "");
+    let links = Links::of_document("docs/a.md");
+    let short: String =
+        (0..100).map(|at| with_map(&section(at), &links).html.to_string()).collect();
+    let text = |html: &str| {
+        html.split('<')
+            .filter_map(|it| it.split_once('>'))
+            .map(|it| it.1.to_owned())
+            .collect::<String>()
+    };
+    assert_eq!(text(&whole), text(&short));
+    assert!(!short.contains("class=\"md-part"));
+    // Without headings a part ends at any block, and never within one.
+    let list =
+        format!("{}\n\n{}", "- item of a list\n".repeat(3_000), "A paragraph.\n\n".repeat(3_000));
+    let html = checked(&list).html.to_string();
+    assert!(html.starts_with("<div class=\"md-part\"><ul>") && html.contains("</p></div><div"));
+}
+
 /// Pieces of Markdown, well formed and not.
 fn markdown() -> impl Strategy<Value = String> {
     let piece = prop_oneof![

@@ -10,6 +10,7 @@ use pulldown_cmark::{
 use crate::base::limit::HEADINGS_MAX;
 use crate::http::markdown::code::Budget;
 use crate::http::markdown::inline::Image;
+use crate::http::markdown::parts::Parts;
 use crate::http::markdown::prose::{is_right_to_left, push_text};
 use crate::http::markdown::{Block, Heading, Html, Links, Rendered, slug};
 use crate::http::pages::odd;
@@ -37,6 +38,9 @@ pub(super) fn write(text: &str, links: &Links<'_>, is_mapped: bool) -> Rendered 
         | Options::ENABLE_GFM
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     for (event, range) in Parser::new_ext(body, options).into_offset_iter() {
+        if is_mapped && writer.ends.is_empty() && writer.leaf.is_none() {
+            writer.parts.look(&event, writer.html.len());
+        }
         writer.event(event, range.start + shift..range.end + shift);
         if writer.html.len() > HTML_BYTES_MAX {
             writer.cut();
@@ -70,6 +74,7 @@ pub(super) struct Writer<'t> {
     slugs: HashMap<String, usize>,
     pub(super) notes: HashMap<String, usize>,
     budget: Budget,
+    parts: Parts,
 }
 
 /// A block that is being written. Its element's beginning is written when its end is known.
@@ -115,6 +120,7 @@ impl<'t> Writer<'t> {
             slugs: HashMap::new(),
             notes: HashMap::new(),
             budget: Budget::default(),
+            parts: Parts::default(),
         }
     }
 
@@ -135,7 +141,8 @@ impl<'t> Writer<'t> {
     fn finish(mut self) -> Rendered {
         self.end_leaf();
         let blocks = if self.is_mapped { self.blocks } else { Vec::new() };
-        Rendered { html: Html(self.html), headings: self.headings, blocks }
+        let html = self.parts.divide(self.html);
+        Rendered { html: Html(html), headings: self.headings, blocks }
     }
 
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {

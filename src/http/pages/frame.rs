@@ -105,6 +105,11 @@ impl Frame {
         assets::ADDRESS
     }
 
+    /// Returns a module of the pages and all that it imports.
+    pub(in crate::http) fn modules(&self, name: &str) -> &'static [&'static str] {
+        assets::modules(name)
+    }
+
     /// Returns the version of these files, and so of the program behind the pages.
     pub(in crate::http) fn version(&self) -> &'static str {
         assets::VERSION

@@ -135,13 +135,14 @@ impl<'a> Builder<'a> {
 
     fn judge(&mut self, declared: &Declared) -> Checked {
         let fields = schema::declaration(declared.word).map_or(&[][..], |it| it.fields);
-        check(&declared.title(), &declared.spot, &declared.body, fields, &mut self.findings)
+        let (title, findings) = (declared.title(), &mut self.findings);
+        check(format_args!("{title}"), &declared.spot, &declared.body, fields, findings)
     }
 
     fn defaults(&mut self, word: &str) -> Checked {
         let fields = schema::declaration(word).map_or(&[][..], |it| it.fields);
         let nothing = crate::script::node::Table::default();
-        check(word, &self.top(), &nothing, fields, &mut self.findings)
+        check(format_args!("{word}"), &self.top(), &nothing, fields, &mut self.findings)
     }
 
     fn site(&mut self) -> Site {

@@ -1,6 +1,7 @@
 //! Judges the table of a declaration by the schema: every field, one finding each.
 
 use std::collections::BTreeMap;
+use std::fmt::Arguments;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -70,7 +71,26 @@ pub(crate) struct GivenInput {
 pub(crate) struct Checked {
     spot: Spot,
     is_empty: bool,
-    values: BTreeMap<&'static str, (Given, Option<Spot>)>,
+    values: Values,
+}
+
+/// A few dozen fields at most, by their names.
+#[derive(Clone, Debug, Default)]
+struct Values(Vec<(&'static str, Given, Option<Spot>)>);
+
+impl Values {
+    fn get(&self, name: &str) -> Option<(&Given, Option<&Spot>)> {
+        let found = self.0.iter().find(|it| it.0 == name);
+        found.map(|(_, given, spot)| (given, spot.as_ref()))
+    }
+
+    /// Sets a field; one that only stood for a misspelt name is set anew.
+    fn set(&mut self, name: &'static str, given: Given, spot: Option<Spot>) {
+        match self.0.iter_mut().find(|it| it.0 == name) {
+            Some(it) => *it = (name, given, spot),
+            None => self.0.push((name, given, spot)),
+        }
+    }
 }
 
 impl Checked {
@@ -91,7 +111,7 @@ impl Checked {
 
     /// Returns the place of a field, or of the declaration.
     pub(crate) fn spot(&self, name: &str) -> &Spot {
-        self.values.get(name).and_then(|(_, spot)| spot.as_ref()).unwrap_or(&self.spot)
+        self.values.get(name).and_then(|(_, spot)| spot).unwrap_or(&self.spot)
     }
 
     /// Returns the value of a field.
@@ -150,33 +170,35 @@ impl Checked {
 
 /// Judges a table by its fields.
 pub(crate) fn check(
-    title: &str,
+    title: Arguments<'_>,
     spot: &Spot,
     table: &Table,
     fields: &'static [Field],
     findings: &mut Findings,
 ) -> Checked {
-    let mut values = BTreeMap::new();
+    let mut values = Values::default();
     for (name, node) in &table.fields {
         let Some(field) = fields.iter().find(|field| field.name == name) else {
             let message = format!("{title} has no field `{}`", name.escape_debug());
             let note = suggestion(name, fields.iter().map(|field| field.name));
             // One mistake is one finding: a misspelt field is not missing as well.
             if let Some(meant) = nearest(name, fields.iter().map(|field| field.name)) {
-                values.entry(meant).or_insert((Given::Wrong, Some(node.spot.clone())));
+                if values.get(meant).is_none() {
+                    values.set(meant, Given::Wrong, Some(node.spot.clone()));
+                }
             }
             findings.add(Diagnostic::error("unknown-field", message).at(&node.spot).note(note));
             continue;
         };
         let given = fit(title, field, node, findings);
-        values.insert(field.name, (given, Some(node.spot.clone())));
+        values.set(field.name, given, Some(node.spot.clone()));
     }
     for item in &table.items {
         let message = format!("{title} takes fields, not a list");
         let note = "write name = value";
         findings.add(Diagnostic::error("unknown-field", message).at(&item.spot).note(note));
     }
-    for field in fields.iter().filter(|field| !values.contains_key(field.name)) {
+    for field in fields.iter().filter(|field| values.get(field.name).is_none()) {
         if field.is_required {
             let nil = table.nils.iter().find(|(name, _)| name == field.name);
             let finding = match nil {
@@ -194,8 +216,8 @@ pub(crate) fn check(
         }
     }
     for field in fields {
-        if let (Some(text), false) = (field.default, values.contains_key(field.name)) {
-            values.insert(field.name, (default(field.shape, text, spot), None));
+        if let (Some(text), None) = (field.default, values.get(field.name)) {
+            values.set(field.name, default(field.shape, text, spot), None);
         }
     }
     Checked { spot: spot.clone(), is_empty: table.fields.is_empty(), values }
@@ -212,25 +234,25 @@ fn default(shape: Shape, text: &'static str, spot: &Spot) -> Given {
     }
 }
 
-fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Given {
-    let label = format!("`{}` of {title}", field.name);
+fn fit(title: Arguments<'_>, field: &Field, node: &Node, findings: &mut Findings) -> Given {
+    let label = format_args!("`{}` of {title}", field.name);
     match (field.shape, &node.value) {
         (_, Plain::Reported) => Given::Wrong,
         (Shape::Line | Shape::Path | Shape::LineOr(_) | Shape::Reference(_), Plain::Text(text)) => {
-            fit_line(&label, text, &node.spot, findings).map_or(Given::Wrong, Given::Text)
+            fit_line(label, text, &node.spot, findings).map_or(Given::Wrong, Given::Text)
         }
         (Shape::Reference(word), Plain::Handle(of, name)) if word == *of => {
             Given::Text(name.clone())
         }
         (Shape::Count, Plain::Integer(number)) => {
-            fit_count(&label, *number, node, findings).map_or(Given::Wrong, Given::Count)
+            fit_count(label, *number, node, findings).map_or(Given::Wrong, Given::Count)
         }
         (Shape::Number, Plain::Integer(number)) => Given::Number(*number as f64),
         (Shape::Number, Plain::Number(number)) if number.is_finite() => Given::Number(*number),
         (Shape::Flag, Plain::Flag(flag)) => Given::Flag(*flag),
-        (Shape::Duration, Plain::Text(text)) => fit_duration(&label, text, node, findings),
+        (Shape::Duration, Plain::Text(text)) => fit_duration(label, text, node, findings),
         (Shape::Duration, Plain::Integer(number)) => {
-            fit_duration(&label, &number.to_string(), node, findings)
+            fit_duration(label, &number.to_string(), node, findings)
         }
         (Shape::Word(words), Plain::Text(text)) if words.contains(&text.as_str()) => {
             Given::Text(text.clone())
@@ -242,13 +264,13 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
             Given::Wrong
         }
         (Shape::Lines, Plain::Table(table)) if table.fields.is_empty() => {
-            fit_lines(&label, table, findings)
+            fit_lines(label, table, findings)
         }
         (Shape::Texts, Plain::Table(table)) if table.items.is_empty() => {
-            fit_texts(&label, table, findings)
+            fit_texts(label, table, findings)
         }
         (Shape::Counts, Plain::Table(table)) if table.items.is_empty() => {
-            fit_counts(&label, table, findings)
+            fit_counts(label, table, findings)
         }
         (Shape::Secret, Plain::Secret(secret)) => Given::Secret(secret.clone()),
         (Shape::Prompt, Plain::Text(text)) => Given::Template(text.clone()),
@@ -257,13 +279,13 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
             Plain::Function(slot),
         ) => Given::Function(slot.clone()),
         (Shape::Request(_), Plain::Table(table)) if table.items.is_empty() => {
-            request::fit(&label, table, findings)
+            request::fit(label, table, findings)
         }
         (Shape::Inputs, Plain::Table(table)) if table.items.is_empty() => {
             Given::Inputs(fit_inputs(title, table, findings))
         }
         (Shape::Fields(fields), Plain::Table(table)) if table.items.is_empty() => {
-            Given::Fields(check(&label, &node.spot, table, fields, findings))
+            Given::Fields(check(label, &node.spot, table, fields, findings))
         }
         (Shape::Scalar, Plain::Text(text)) => Given::Text(text.clone()),
         (Shape::Scalar, Plain::Flag(flag)) => Given::Flag(*flag),
@@ -271,7 +293,7 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
         (Shape::Scalar, Plain::Number(number)) if number.is_finite() => {
             Given::Text(number.to_string())
         }
-        (Shape::Lines, Plain::Text(text)) => no_list(&label, field, text, node, findings),
+        (Shape::Lines, Plain::Text(text)) => no_list(label, field, text, node, findings),
         (shape, value) => {
             let message = format!("{label} is {}, but must be {}", value.what(), shape.what());
             let finding = Diagnostic::error("wrong-type", message).at(&node.spot);
@@ -282,7 +304,13 @@ fn fit(title: &str, field: &Field, node: &Node, findings: &mut Findings) -> Give
 }
 
 /// A text in place of a list of texts; a command is parted at its blanks.
-fn no_list(label: &str, field: &Field, text: &str, node: &Node, findings: &mut Findings) -> Given {
+fn no_list(
+    label: Arguments<'_>,
+    field: &Field,
+    text: &str,
+    node: &Node,
+    findings: &mut Findings,
+) -> Given {
     let message = format!("{label} is a text, but must be a list of texts");
     let words: Vec<String> = match field.name {
         "command" => text.split_whitespace().map(|it| format!("{it:?}")).collect(),
@@ -298,12 +326,23 @@ fn how_to_write(field: &Field) -> String {
     format!("write {} = {}", field.name, field.example)
 }
 
-fn wrong_type(label: &str, needs: &str, value: &Plain, spot: &Spot, findings: &mut Findings) {
+fn wrong_type(
+    label: Arguments<'_>,
+    needs: &str,
+    value: &Plain,
+    spot: &Spot,
+    findings: &mut Findings,
+) {
     let message = format!("{label} is {}, but must be {needs}", value.what());
     findings.add(Diagnostic::error("wrong-type", message).at(spot));
 }
 
-fn fit_line(label: &str, text: &str, spot: &Spot, findings: &mut Findings) -> Option<String> {
+fn fit_line(
+    label: Arguments<'_>,
+    text: &str,
+    spot: &Spot,
+    findings: &mut Findings,
+) -> Option<String> {
     let wrong = if text.trim().is_empty() {
         "is empty"
     } else if text.chars().any(char::is_control) {
@@ -317,7 +356,12 @@ fn fit_line(label: &str, text: &str, spot: &Spot, findings: &mut Findings) -> Op
     None
 }
 
-fn fit_count(label: &str, number: i64, node: &Node, findings: &mut Findings) -> Option<u32> {
+fn fit_count(
+    label: Arguments<'_>,
+    number: i64,
+    node: &Node,
+    findings: &mut Findings,
+) -> Option<u32> {
     let count = u32::try_from(number).ok().filter(|count| (1..=100_000).contains(count));
     if count.is_none() {
         let message = format!("{label} is {number}, but must be from 1 to 100000");
@@ -327,7 +371,7 @@ fn fit_count(label: &str, number: i64, node: &Node, findings: &mut Findings) -> 
     count
 }
 
-fn fit_duration(label: &str, text: &str, node: &Node, findings: &mut Findings) -> Given {
+fn fit_duration(label: Arguments<'_>, text: &str, node: &Node, findings: &mut Findings) -> Given {
     match parse_duration(text) {
         Ok(duration) => Given::Duration(duration),
         Err(cause) => {
@@ -362,7 +406,7 @@ fn meant_duration(text: &str) -> Option<String> {
     Some(format_duration(Duration::from_millis(whole as u64)))
 }
 
-fn fit_lines(label: &str, table: &Table, findings: &mut Findings) -> Given {
+fn fit_lines(label: Arguments<'_>, table: &Table, findings: &mut Findings) -> Given {
     let mut lines = Vec::new();
     let mut is_wrong = false;
     for item in &table.items {
@@ -373,7 +417,13 @@ fn fit_lines(label: &str, table: &Table, findings: &mut Findings) -> Given {
             },
             Plain::Reported => is_wrong = true,
             other => {
-                wrong_type(&format!("an entry in {label}"), "a text", other, &item.spot, findings);
+                wrong_type(
+                    format_args!("an entry in {label}"),
+                    "a text",
+                    other,
+                    &item.spot,
+                    findings,
+                );
                 is_wrong = true;
             }
         }
@@ -381,7 +431,7 @@ fn fit_lines(label: &str, table: &Table, findings: &mut Findings) -> Given {
     if is_wrong { Given::Wrong } else { Given::Lines(lines) }
 }
 
-fn fit_texts(label: &str, table: &Table, findings: &mut Findings) -> Given {
+fn fit_texts(label: Arguments<'_>, table: &Table, findings: &mut Findings) -> Given {
     let mut texts = BTreeMap::new();
     for (name, node) in &table.fields {
         match &node.value {
@@ -395,35 +445,35 @@ fn fit_texts(label: &str, table: &Table, findings: &mut Findings) -> Given {
             }
             Plain::Reported => {}
             other => {
-                let label = format!("`{}` in {label}", name.escape_debug());
-                wrong_type(&label, "a text", other, &node.spot, findings);
+                let label = format_args!("`{}` in {label}", name.escape_debug());
+                wrong_type(label, "a text", other, &node.spot, findings);
             }
         }
     }
     Given::Texts(texts)
 }
 
-fn fit_counts(label: &str, table: &Table, findings: &mut Findings) -> Given {
+fn fit_counts(label: Arguments<'_>, table: &Table, findings: &mut Findings) -> Given {
     let mut counts = BTreeMap::new();
     for (name, node) in &table.fields {
-        let label = format!("`{}` in {label}", name.escape_debug());
+        let label = format_args!("`{}` in {label}", name.escape_debug());
         match &node.value {
             Plain::Integer(number) => {
-                if let Some(count) = fit_count(&label, *number, node, findings) {
+                if let Some(count) = fit_count(label, *number, node, findings) {
                     counts.insert(name.clone(), (count, node.spot.clone()));
                 }
             }
             Plain::Reported => {}
-            other => wrong_type(&label, &Shape::Count.what(), other, &node.spot, findings),
+            other => wrong_type(label, &Shape::Count.what(), other, &node.spot, findings),
         }
     }
     Given::Counts(counts)
 }
 
-fn fit_inputs(title: &str, table: &Table, findings: &mut Findings) -> Vec<GivenInput> {
+fn fit_inputs(title: Arguments<'_>, table: &Table, findings: &mut Findings) -> Vec<GivenInput> {
     let mut inputs = Vec::new();
     for (name, node) in &table.fields {
-        let label = format!("input \"{}\" of {title}", name.escape_debug());
+        let label = format_args!("input \"{}\" of {title}", name.escape_debug());
         if !is_name(name) {
             let message = format!("`{}` is not a name for an input", name.escape_debug());
             let note = "a name is small letters, digits, `-` and `_`, and begins with a letter";
@@ -432,7 +482,7 @@ fn fit_inputs(title: &str, table: &Table, findings: &mut Findings) -> Vec<GivenI
         match &node.value {
             Plain::Input(ty, fields) => {
                 let schema = crate::script::schema::input_fields(*ty);
-                let fields = check(&label, &node.spot, fields, schema, findings);
+                let fields = check(label, &node.spot, fields, schema, findings);
                 let spot = node.spot.clone();
                 inputs.push(GivenInput { name: name.clone(), ty: *ty, spot, fields });
             }

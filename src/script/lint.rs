@@ -80,12 +80,10 @@ impl Lint<'_> {
 
     /// A cap that does not see what is spent is hardly meant.
     fn caps(&mut self) {
-        let draft = self.draft;
-        let find = |word: &str, name: Option<&str>| {
-            let mut declared = draft.declared.iter();
-            declared.find(|it| it.word == word && it.name.as_deref() == name).map(|it| &it.spot)
-        };
-        for kind in self.kinds.values() {
+        let names = self.draft.declared.iter().map(|it| ((it.word, it.name.as_deref()), &it.spot));
+        let spots: BTreeMap<_, _> = names.rev().collect();
+        let find = |word: &str, name: Option<&str>| spots.get(&(word, name)).copied();
+        for kind in self.kinds.values().filter(|it| it.daily.is_some()) {
             let (Some(engine), Some(spot)) =
                 (self.engines.get(&kind.engine), find("kind", Some(&kind.name)))
             else {

@@ -12,7 +12,7 @@ use crate::script::schedule::{Schedule, Wanted};
 use crate::script::schema::REQUEST_FIELDS;
 
 /// Returns a request as plain data.
-pub(crate) fn fit(label: &str, table: &Table, findings: &mut Findings) -> Given {
+pub(crate) fn fit(label: std::fmt::Arguments<'_>, table: &Table, findings: &mut Findings) -> Given {
     let (mut request, mut spots) = (Map::new(), BTreeMap::new());
     let mut is_wrong = false;
     for (name, node) in &table.fields {

@@ -249,7 +249,8 @@ impl Repo {
     /// `merge_in_progress`.
     pub async fn refuse_unwritable(&self, path: &SourcePath) -> Result<()> {
         if let Some(papers) = self.papers() {
-            return self.paper(papers, path).map(drop);
+            self.paper(papers, path)?;
+            return if papers.is_edited(path) { Err(dirty(path)) } else { Ok(()) };
         }
         self.settled().await?.writable(path).await.map(drop)
     }

@@ -19,6 +19,8 @@ use crate::store::{StoredEvent, Tx};
 
 /// Longest message of a failure that an event holds, in characters.
 const MESSAGE_CHARS_MAX: usize = 1_000;
+/// Longest part of a text that is shown, in characters.
+const SHOWN_CHARS_MAX: usize = 80;
 
 /// What a function has led to, before it is written.
 pub(in crate::flows) enum Wish {
@@ -195,7 +197,13 @@ pub(in crate::flows) fn time(site: &Site, value: &Value) -> Result<Millis> {
             let ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
             Ok(site.store.clock().now().plus(ms))
         }
-        Err(_) => order::parse_time(text),
+        Err(_) => order::parse_time(text).map_err(|cause| {
+            let shown = truncate_chars(text, SHOWN_CHARS_MAX);
+            let message = format!("`{}` is neither a duration nor a time", shown.escape_debug());
+            Error::invalid(message)
+                .code(cause.code_str().to_owned())
+                .hint("write \"10m\", or a time with its zone like 2026-01-02T03:04:05Z")
+        }),
     }
 }
 

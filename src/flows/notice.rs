@@ -134,43 +134,15 @@ impl Watch {
         if due.is_moved {
             self.watch().await?;
         }
-        let before = self.works.store.read(seen::find).await?;
-        let clock = self.works.store.clock();
-        let sighting = self.works.repo.sight(before.as_ref(), &due.hint, clock).await?;
-        let is_same = before.as_ref().is_some_and(|it| {
-            it.head == sighting.seen.head && it.dirty == sighting.seen.dirty && !sighting.is_all_new
-        });
-        if !is_same {
-            self.is_behind |= sighting.is_all_new;
-            let changes = sighting.changes.clone();
-            let renamed = renamed::find(&self.works, before.as_ref(), &sighting).await;
-            let write = move |tx: &Tx<'_>| {
-                tell(tx, before.as_ref(), &sighting)?;
-                renamed::tell(tx, &renamed, &sighting)
-            };
-            self.works.store.write(write).await?;
-            fault::crash_point("change_told");
-            self.pass_on(changes).await;
-        }
+        self.is_behind |= look_once(&self.works, &due.hint, &self.told).await?;
         let is_busy = is_busy(&self.works).await?;
         self.is_behind |= is_busy;
         if self.is_behind && !is_busy {
             let left = self.left_over().await?;
-            self.pass_on(left).await;
+            pass_on(&self.works, left, &self.told).await;
             self.is_behind = false;
         }
         Ok(())
-    }
-
-    async fn pass_on(&self, changes: Vec<SourceChange>) {
-        if changes.is_empty() {
-            return;
-        }
-        debug!("{} sources have changed", changes.len());
-        let changes = Arc::new(changes);
-        for told in &self.told {
-            told(self.works.clone(), Arc::clone(&changes)).await;
-        }
     }
 
     /// Returns the Sources in whose present version a Topic was not placed: a server was killed
@@ -305,6 +277,43 @@ impl Watch {
         // The first two hold much else; all others hold branches only.
         let is_told = matches!(name, "HEAD" | "index" | "packed-refs");
         !name.ends_with(".lock") && (is_told || place >= 2 || folder.ends_with("refs/heads"))
+    }
+}
+
+/// Looks once at what may have changed, writes down what has, and has it told. Returns whether it
+/// cannot be said what that is.
+///
+/// # Errors
+/// As git or the database.
+pub(super) async fn look_once(works: &Works, hint: &Hint, told: &[Told]) -> Result<bool> {
+    let before = works.store.read(seen::find).await?;
+    let sighting = works.repo.sight(before.as_ref(), hint, works.store.clock()).await?;
+    let is_same = before.as_ref().is_some_and(|it| {
+        it.head == sighting.seen.head && it.dirty == sighting.seen.dirty && !sighting.is_all_new
+    });
+    if is_same {
+        return Ok(false);
+    }
+    let (is_all_new, changes) = (sighting.is_all_new, sighting.changes.clone());
+    let renamed = renamed::find(works, before.as_ref(), &sighting).await;
+    let write = move |tx: &Tx<'_>| {
+        tell(tx, before.as_ref(), &sighting)?;
+        renamed::tell(tx, &renamed, &sighting)
+    };
+    works.store.write(write).await?;
+    fault::crash_point("change_told");
+    pass_on(works, changes, told).await;
+    Ok(is_all_new)
+}
+
+async fn pass_on(works: &Works, changes: Vec<SourceChange>, told: &[Told]) {
+    if changes.is_empty() {
+        return;
+    }
+    debug!("{} sources have changed", changes.len());
+    let changes = Arc::new(changes);
+    for told in told {
+        told(works.clone(), Arc::clone(&changes)).await;
     }
 }
 

@@ -145,11 +145,23 @@ pub async fn ask(site: &Site, by: Actor, request: ReloadRequest) -> Result<Reloa
 pub async fn reload(site: &Site, by: &Actor, request: ReloadRequest) -> Result<Reloaded> {
     let _turn = site.script.0.turn.lock().await;
     let old = site.scripts.current();
-    let read = read(site, &old).await;
-    let (loaded, engines) = match read {
-        Ok(read) => read,
-        Err(trouble) => return Ok(refused(site, &old, by, trouble, request.dry_run)),
-    };
+    match read(site, &old).await {
+        Ok(read) => replace(site, by, request, read).await,
+        Err(trouble) => Ok(refused(site, &old, by, trouble, request.dry_run)),
+    }
+}
+
+/// Puts a script that was read in force, or says what would be different.
+///
+/// # Errors
+/// As [`reload`].
+pub(super) async fn replace(
+    site: &Site,
+    by: &Actor,
+    request: ReloadRequest,
+    (loaded, engines): (Loaded, Engines),
+) -> Result<Reloaded> {
+    let old = site.scripts.current();
     let (config, needs_restart) = difference::settled(&old.config, &loaded.config);
     let warnings = (site.script.0.warn)(&loaded);
     let mut difference = Difference::of(&old.config, &config, needs_restart);

@@ -272,18 +272,16 @@ pub(super) fn unwritable(path: &SourcePath, cause: std::io::Error) -> Error {
     error.source(cause)
 }
 
-/// Makes a folder that only this user can enter, where the system keeps what is temporary.
+/// Makes a folder in `place` that only this user can enter.
 ///
 /// # Errors
 /// `unavailable` if it cannot be made.
-pub fn private_folder(prefix: &str) -> Result<camino::Utf8PathBuf> {
+pub fn private_folder(place: &Utf8Path, prefix: &str) -> Result<camino::Utf8PathBuf> {
     let cannot = |cause: Box<dyn std::error::Error + Send + Sync>| {
-        Error::unavailable("cannot make a temporary folder")
+        Error::unavailable(format!("cannot make a folder in {place}"))
             .hint("look at `TMPDIR`, and at the space and the rights there")
             .source(cause)
     };
-    let place = std::env::temp_dir();
-    let place = Utf8Path::from_path(&place).ok_or_else(|| cannot("its path is no text".into()))?;
     let made = nix::unistd::mkdtemp(place.join(format!("{prefix}{}", "X".repeat(6))).as_std_path());
     let made = made.map_err(|cause| cannot(cause.into()))?;
     camino::Utf8PathBuf::from_path_buf(made).map_err(|_| cannot("its path is no text".into()))

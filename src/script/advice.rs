@@ -4,7 +4,7 @@
 
 use crate::base::EventKind;
 use crate::script::diagnostic::nearest;
-use crate::script::schema::{RECORDS, event_data};
+use crate::script::schema::{DECLARATIONS, RECORDS, event_data};
 use crate::script::template::PROMPT_NAMES;
 
 /// What the engine says of a value that is not there, and what helps against it; `_` stands for the
@@ -17,17 +17,32 @@ const NIL: [(&str, &str); 5] = [
     ("get length of a nil value", "write #(_ or {})"),
 ];
 /// What the engine says otherwise, and what helps against it.
-const OTHERS: [(&str, &str); 9] = [
+const OTHERS: [(&str, &str); 17] = [
     ("attempt to compare nil with", "one side is not there: write (x or 0) for it"),
     ("attempt to compare number with nil", "one side is not there: write (x or 0) for it"),
     ("attempt to compare string with nil", "one side is not there: write (x or \"\") for it"),
     ("attempt to compare", "write tonumber(…) or tostring(…), so that both are of one type"),
     ("attempt to concatenate a table value", "write wb.json.encode(…) for it"),
     ("attempt to concatenate a boolean value", "write tostring(…) for it"),
+    ("attempt to add a 'string'", "texts are joined with two dots: a .. b"),
+    ("arithmetic on a string value", "texts are joined with two dots: a .. b"),
+    ("value (field 'secret')", "write wb.secret.env \"NAME\", or wb.secret.file \"PATH\""),
+    ("value (field 'input')", "write wb.input.TYPE(), as in wb.input.line()"),
+    ("value (field 'json')", "write wb.json.encode(…), or wb.json.decode(…)"),
+    ("value (field 'date')", "write wb.date.now(), wb.date.format(…) or wb.date.add(…)"),
+    ("value (field 'log')", "write wb.log.info(…), or warn, error, debug"),
+    (
+        "wb.enqueue can be called inside",
+        "write wb.on(\"EVENT\", function(event) wb.enqueue { … } end), or enqueue = { … } in a \
+         wb.schedule",
+    ),
     ("stack overflow", "look for a function that calls itself without an end"),
     ("of processor time", "look for a loop that does not end"),
     ("MiB of memory", "look for a text or a table that grows without an end"),
 ];
+/// What helps if the functions of this program are not where they were.
+const HIDDEN: &str = "`wb` is another value here: write local wb = require \"wb\" once, and give \
+    nothing else that name";
 /// Functions of texts, lists and numbers that people look for.
 const KNOWN: [&str; 24] = [
     "byte", "char", "find", "format", "gmatch", "gsub", "len", "lower", "match", "rep", "reverse",
@@ -40,10 +55,21 @@ pub(crate) fn advice(message: &str) -> Option<String> {
     let nil = NIL.iter().find(|(says, _)| message.contains(&format!("attempt to {says}")));
     if let Some((says, helps)) = nil {
         let name = name_in(message);
+        let is_word = |it: &str| DECLARATIONS.iter().any(|declared| declared.word == it);
+        if name == Some("wb") || name.is_some_and(is_word) && says.starts_with("call") {
+            return Some(HIDDEN.to_owned());
+        }
         let meant = name.and_then(|it| meant(it, says.starts_with("call")));
         return Some(match (meant, name) {
             (Some(meant), _) => format!("did you mean `{meant}`?"),
-            (None, Some(name)) => format!("`{name}` is not there: {}", helps.replace('_', name)),
+            (None, Some(name)) => {
+                let mut data = EventKind::ALL.into_iter().flat_map(event_data);
+                let of_event = match data.any(|it| it.name == name) {
+                    true => format!("; in a handler it may be event.data.{name}"),
+                    false => String::new(),
+                };
+                format!("`{name}` is not there: {}{of_event}", helps.replace('_', name))
+            }
             (None, None) => helps.replace('_', "it"),
         });
     }
@@ -86,9 +112,13 @@ mod tests {
             ("x.lua:1: attempt to call a nil value (method 'fnd')", "did you mean `find`?"),
             (
                 "x.lua:1: attempt to concatenate a nil value (field 'reason')",
-                "`reason` is not there: write tostring(reason), or (reason or \"\")",
+                "write tostring(reason), or (reason or \"\"); in a handler it may be event.data.reason",
             ),
             ("x.lua:1: attempt to index a nil value (field '?')", "write if it then"),
+            ("x.lua:1: attempt to index a nil value (local 'wb')", "`wb` is another value here"),
+            ("x.lua:1: attempt to call a nil value (field 'kind')", "`wb` is another value here"),
+            ("x.lua:1: attempt to call a table value (field 'secret')", "wb.secret.env \"NAME\""),
+            ("x.lua:1: attempt to add a 'string' with a 'string'", "a .. b"),
             ("x.lua:1: attempt to compare number with nil", "write (x or 0)"),
             ("x.lua:1: used more than 100 ms of processor time", "a loop that does not end"),
         ] {

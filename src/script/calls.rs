@@ -5,12 +5,12 @@
 
 use std::rc::Rc;
 
-use camino::{Utf8Component, Utf8Path};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use mlua::{Function, Lua, MultiValue, Table, Value};
 use serde_json::Value as Json;
 
-use crate::base::is_secret_name;
 use crate::base::limit::SCRIPT_ENQUEUES_MAX;
+use crate::base::{ErrorKind, is_secret_name};
 use crate::script::diagnostic::nearest;
 use crate::script::effect::Effect;
 use crate::script::place::Location;
@@ -19,6 +19,8 @@ use crate::script::value::{Leaving, to_lua};
 
 /// Longest JSON text that is read, in bytes.
 const JSON_BYTES_MAX: usize = 256 * 1024;
+/// Most names of a folder that are compared with that of a file that is not there.
+const NAMES_MAX: usize = 500;
 
 /// `wb.enqueue { kind = "x", … }`.
 pub(crate) fn enqueue(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
@@ -111,9 +113,25 @@ pub(crate) fn file(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
             return Err(caller.error(message));
         }
         let read = session.read_text(path);
-        let text = read.map_err(|cause| caller.error(format!("wb.file: {}", cause.message())))?;
+        let text = read.map_err(|cause| {
+            let meant =
+                beside(session.folder(), path).filter(|_| cause.kind() == ErrorKind::NotFound);
+            let meant = meant.map_or_else(String::new, |it| format!(": did you mean \"{it}\"?"));
+            caller.error(format!("wb.file: {}{meant}", cause.message()))
+        })?;
         lua.create_string(text)
     })
+}
+
+/// Returns the file of the same folder whose name is most like that of one that is not there.
+fn beside(folder: &Utf8Path, path: &Utf8Path) -> Option<Utf8PathBuf> {
+    let parent = path.parent()?;
+    let entries = folder.join(parent).read_dir_utf8().ok()?.take(NAMES_MAX).flatten();
+    let names: Vec<String> = entries.map(|it| it.file_name().to_owned()).collect();
+    let near = nearest(path.file_name()?, names.iter().map(String::as_str))?;
+    let meant = parent.join(near);
+    let may_be_read = !near.starts_with('.') && !is_data(folder, &meant);
+    may_be_read.then_some(meant)
 }
 
 /// Whether a path leads into a site's data, where its tokens, prompts and logs are.

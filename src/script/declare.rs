@@ -200,7 +200,15 @@ fn named(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<F
                     Some(Value::String(name)) => name.to_string_lossy(),
                     _ => "name".to_owned(),
                 };
-                let finding = finding.note(format!("write wb.{word} \"{name}\" {{ … }}"));
+                // `wb:kind "x"` is `wb.kind(wb, "x")`.
+                let with_colon = match (args.front(), args.get(1)) {
+                    (Some(Value::Table(_)), Some(Value::String(name))) => {
+                        Some(format!("write a dot: wb.{word} \"{}\"", name.to_string_lossy()))
+                    }
+                    _ => None,
+                };
+                let note = with_colon.unwrap_or_else(|| format!("write wb.{word} \"{name}\""));
+                let finding = finding.note(format!("{note} {{ … }}"));
                 return refuse(&session, &caller, finding.at(&session.line(&caller)));
             }
         };

@@ -321,7 +321,8 @@ fn fit_count(label: &str, number: i64, node: &Node, findings: &mut Findings) -> 
     let count = u32::try_from(number).ok().filter(|count| (1..=100_000).contains(count));
     if count.is_none() {
         let message = format!("{label} is {number}, but must be from 1 to 100000");
-        findings.add(Diagnostic::error("out-of-range", message).at(&node.spot));
+        let note = format!("write {}", number.clamp(1, 100_000));
+        findings.add(Diagnostic::error("out-of-range", message).at(&node.spot).note(note));
     }
     count
 }

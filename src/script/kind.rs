@@ -268,7 +268,7 @@ impl KindBuilder<'_> {
             |ty, name: &str| inputs.iter().any(|it| it.ty == ty && it.name == name && it.required);
         let mut wrong: Vec<_> = produces
             .and_then(|it| lacks(inputs, it))
-            .map(|it| ("produces", it))
+            .map(|(what, write)| ("produces", what, write))
             .into_iter()
             .collect();
         if produces != Some(Produces::Proposal)
@@ -281,32 +281,33 @@ impl KindBuilder<'_> {
         match self.declared.name.as_deref() {
             Some("incorporate") => {
                 if !named(InputType::Topic, "topic_id") {
-                    wrong.push(("inputs", "this kind needs the input topic_id = wb.input.topic()"));
+                    let needs = "this kind needs the input topic_id = wb.input.topic()";
+                    wrong.push(("inputs", needs, ""));
                 }
                 if any(InputType::Persona) {
-                    wrong.push(("inputs", "this kind cannot have a persona input"));
+                    wrong.push(("inputs", "this kind cannot have a persona input", ""));
                 }
                 if produces != Some(Produces::Proposal) && !self.checked.is_wrong("produces") {
-                    wrong.push(("produces", "this kind must produce a \"proposal\""));
+                    wrong.push(("produces", "this kind must produce a \"proposal\"", ""));
                 }
             }
             Some("perspective") => {
                 if !named(InputType::Persona, "persona_name") {
                     let needs = "this kind needs the input persona_name = wb.input.persona()";
-                    wrong.push(("inputs", needs));
+                    wrong.push(("inputs", needs, ""));
                 }
                 if any(InputType::Topic) {
-                    wrong.push(("inputs", "this kind cannot have a topic input"));
+                    wrong.push(("inputs", "this kind cannot have a topic input", ""));
                 } else if produces == Some(Produces::Proposal) {
-                    wrong.push(("produces", "this kind cannot produce a \"proposal\""));
+                    wrong.push(("produces", "this kind cannot produce a \"proposal\"", ""));
                 }
             }
             _ => {}
         }
-        for (field, what) in wrong {
+        for (field, what, write) in wrong {
             let message = format!("{}: {what}", self.title());
             let spot = self.checked.spot(field).clone();
-            self.error("broken-rule", message, &spot, "");
+            self.error("broken-rule", message, &spot, write);
         }
     }
 
@@ -380,8 +381,8 @@ impl KindBuilder<'_> {
     }
 }
 
-/// Returns which inputs a job would lack for what it must produce.
-fn lacks(inputs: &[Input], produces: Produces) -> Option<&'static str> {
+/// Returns which inputs a job would lack for what it must produce, and what to write.
+fn lacks(inputs: &[Input], produces: Produces) -> Option<(&'static str, &'static str)> {
     let follows = |ty: InputType, from: InputType| {
         let is_origin = |it: &Input, other: &Input| {
             it.from.as_ref() == Some(&other.name) && other.ty == from && other.required
@@ -393,19 +394,27 @@ fn lacks(inputs: &[Input], produces: Produces) -> Option<&'static str> {
     let has_version = follows(InputType::Blob, InputType::Source);
     match produces {
         Produces::Proposal if has_version && (has_topic || topics().count() == 0) => None,
-        Produces::Proposal => Some(
+        Produces::Proposal => Some((
             "a proposal needs a source, the blob of that source, and, if it is about a topic, \
              that topic as inputs, all of them required",
-        ),
+            "write inputs = { topic_id = wb.input.topic(), source_path = wb.input.source { from = \
+             \"topic_id\" }, base_source_sha = wb.input.blob { from = \"source_path\" } }",
+        )),
         Produces::Perspective if has_version && follows(InputType::Hash, InputType::Persona) => {
             None
         }
-        Produces::Perspective => Some(
+        Produces::Perspective => Some((
             "a perspective needs a source, the blob of that source, a persona, and the hash of \
              that persona as inputs, all of them required",
-        ),
+            "write inputs = { source_path = wb.input.source(), source_sha = wb.input.blob { from \
+             = \"source_path\" }, persona_name = wb.input.persona(), persona_sha = \
+             wb.input.hash { from = \"persona_name\" } }",
+        )),
         Produces::Message if has_topic => None,
-        Produces::Message => Some("a message needs a topic input: it is written there"),
+        Produces::Message => Some((
+            "a message needs a topic input: it is written there",
+            "write inputs = { topic_id = wb.input.topic() }",
+        )),
         Produces::Result | Produces::Topic => None,
     }
 }

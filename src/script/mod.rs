@@ -19,6 +19,7 @@ mod input;
 mod kind;
 pub mod lab;
 mod lexer;
+mod line;
 mod lint;
 mod machine;
 mod node;
@@ -95,16 +96,18 @@ pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
     load_from(script, Origin::Disk, &Wear::default(), Outside::default())
 }
 
-/// Loads a script as a test sees it: with made-up variables, and a log of its own.
+/// Loads a script as a test sees it: with made-up variables, a log of its own, and other texts in
+/// some of its files; their paths are relative to the script's folder.
 ///
 /// # Errors
 /// As [`load`].
 pub fn load_for_test(
     script: &Utf8Path,
+    files: BTreeMap<Utf8PathBuf, String>,
     outside: Outside,
     wear: &Wear,
 ) -> std::result::Result<Loaded, Report> {
-    load_from(script, Origin::Disk, wear, outside)
+    load_from(script, Origin::Changed(files), wear, outside)
 }
 
 /// Loads another generation of a script; what its functions cost counts with that of the others.
@@ -146,7 +149,7 @@ fn load_from(
     if !report.errors.is_empty() {
         return Err(report);
     }
-    let vm = started.serve(config.handlers.clone()).map_err(failed)?;
+    let vm = started.serve(config.handlers.clone());
     Ok(Loaded { config: Arc::new(config), vm, warnings: report.warnings })
 }
 

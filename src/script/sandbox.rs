@@ -24,6 +24,20 @@ const BASE: [&str; 17] = [
     "rawget", "rawlen", "select", "string", "table", "tonumber", "tostring", "type",
 ];
 const UTF8: &str = "utf8";
+/// Two functions of Lua count to any number without looking up: here they refuse what has no end.
+/// They are in Lua, so that an error has the line of whoever called.
+const COUNTED: &str = r#"
+local rep, move, tonumber, error = string.rep, table.move, tonumber, error
+function string.rep(text, count, sep)
+  if text == "" and (sep == nil or sep == "") then return "" end
+  return rep(text, count, sep)
+end
+function table.move(from, first, last, ...)
+  local a, b = tonumber(first), tonumber(last)
+  if a and b and b - a >= 1e6 then error("table.move moves 1000000 values at most", 2) end
+  return move(from, first, last, ...)
+end
+"#;
 
 /// Returns a VM with its limits of memory.
 pub(crate) fn new_lua() -> mlua::Result<Lua> {
@@ -44,6 +58,7 @@ pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Tabl
     }
     let string: Table = globals.get("string")?;
     string.raw_set("dump", Value::Nil)?;
+    lua.load(COUNTED).set_name("=string").exec()?;
     session.set_reported(reported(lua)?);
     base.raw_set("print", print(lua, session)?)?;
     let mut names: Vec<String> = Vec::new();
@@ -185,7 +200,8 @@ fn require(lua: &Lua, session: &Rc<Session>, wb: Table, env: &Table) -> mlua::Re
                 let names = session.modules();
                 let near = nearest(&name, names.iter().map(String::as_str));
                 let note = near.map(|it| format!("did you mean \"{it}\"?"));
-                return wrong("missing-module", message, note.unwrap_or_default());
+                let write = || format!("write {path}, or take this line out");
+                return wrong("missing-module", message, note.unwrap_or_else(write));
             }
         };
         session.set_module(&name, Module::Running);

@@ -262,7 +262,9 @@ impl Session {
                 let message = message.trim_start();
                 // The engine names what was nil: `(local 'x')`.
                 let name = message.strip_suffix("')").and_then(|it| it.rsplit_once(" '"));
-                let spot = name.and_then(|(_, name)| source.name_in_line(name, line));
+                // Or one of its functions says what it does not do: `wb.file: there is no …`.
+                let name = name.map(|it| it.1).or_else(|| function_in(message));
+                let spot = name.and_then(|name| source.name_in_line(name, line));
                 let spot = spot.unwrap_or_else(|| source.whole_line(line));
                 return (Some(spot), message.to_owned());
             }
@@ -417,6 +419,13 @@ impl Session {
             _ => tracing::info!(file, line, "script: {text}"),
         }
     }
+}
+
+/// Returns the last name of the function of this program that a message begins with: `wb.file: …`.
+fn function_in(message: &str) -> Option<&str> {
+    let rest = message.strip_prefix("wb.")?;
+    let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '.').unwrap_or(rest.len());
+    rest[..end].rsplit('.').find(|it| !it.is_empty())
 }
 
 fn too_many_files() -> crate::base::Error {

@@ -9,7 +9,7 @@ use crate::script::position::Source;
 pub(crate) fn explain(source: &Source, line: u32, message: &str) -> Diagnostic {
     let near = near(message);
     if near == Some("<eof>")
-        && let Some((open, close)) = unclosed(source)
+        && let Some((open, close)) = unclosed(source, usize::MAX)
     {
         let spot = source.spot(open..open + 1);
         let word = source.slice(source.tokens()[open].start..source.tokens()[open].end);
@@ -84,32 +84,18 @@ fn note(source: &Source, line: u32, message: &str, at: Option<usize>) -> String 
     if message.starts_with("invalid escape") {
         return "write \\\\ for a backslash, or [[ … ]] for a text that has several".to_owned();
     }
-    if sign(before(1), ':')
-        && let Some(name) = before(2).and_then(|it| it.name(source.text()))
+    if let Some(note) = foreign(source, at) {
+        return note;
+    }
+    if let (Some(at), true) = (at, message.starts_with("unexpected symbol"))
+        && let Some(note) = unended(source, at)
     {
-        return format!("a field is set with `=`: write {name} = …");
-    }
-    if sign(here, '!') || sign(before(1), '!') {
-        return "write `~=` for \"is not\", and `not` before a value".to_owned();
-    }
-    for (twice, word) in [('&', "and"), ('|', "or")] {
-        if sign(here, twice) && sign(before(1), twice) {
-            return format!("write `{word}`");
-        }
-    }
-    if sign(here, '/') || sign(here, '#') {
-        return "a comment begins with --".to_owned();
-    }
-    let is_operator = |it: &Token| "+-*/.".chars().any(|sign| it.is(sign));
-    let after = at.and_then(|at| tokens.get(at + 1));
-    if (sign(here, '=') && before(1).is_some_and(is_operator))
-        || (here.is_some_and(is_operator) && sign(after, '='))
-    {
-        return "write x = x + …: there is no `+=`".to_owned();
+        return note;
     }
     if sign(here, '=') && message.starts_with("'then'") {
         return "compare with `==`".to_owned();
     }
+    let after = at.and_then(|at| tokens.get(at + 1));
     let is_list = message.starts_with("'}' expected");
     let is_statement = |it: &Token| {
         let leads = ["local", "function", "return", "if", "for", "while"];
@@ -156,10 +142,83 @@ fn odd(source: &Source, line: u32) -> Option<(Spot, &'static str)> {
     })
 }
 
-/// Returns the last bracket or block that is opened and not closed, and what closes it.
-fn unclosed(source: &Source) -> Option<(usize, &'static str)> {
+/// Says how that is written in Lua which another language would take.
+fn foreign(source: &Source, at: Option<usize>) -> Option<String> {
+    let tokens = source.tokens();
+    let before = |back: usize| at.and_then(|at| at.checked_sub(back)).and_then(|it| tokens.get(it));
+    let here = at.and_then(|at| tokens.get(at));
+    let after = at.and_then(|at| tokens.get(at + 1));
+    let sign = |token: Option<&Token>, sign: char| token.is_some_and(|it| it.is(sign));
+    if at == Some(0) && (sign(here, '{') || sign(here, '[')) {
+        let lua =
+            "this looks like JSON; a script is Lua, and begins with local wb = require \"wb\"";
+        return Some(lua.to_owned());
+    }
+    if sign(here, ':')
+        && let Some(name) = before(1).and_then(|it| it.literal(source.text()))
+    {
+        return Some(format!("a field is set with `=`: write {name} = …"));
+    }
+    if sign(before(1), ':')
+        && let Some(name) = before(2).and_then(|it| it.name(source.text()))
+    {
+        return Some(format!("a field is set with `=`: write {name} = …"));
+    }
+    if sign(here, '!') || sign(before(1), '!') {
+        return Some("write `~=` for \"is not\", and `not` before a value".to_owned());
+    }
+    for (twice, word) in [('&', "and"), ('|', "or")] {
+        if sign(here, twice) && sign(before(1), twice) {
+            return Some(format!("write `{word}`"));
+        }
+    }
+    if sign(here, '/') || sign(here, '#') {
+        return Some("a comment begins with --".to_owned());
+    }
+    if sign(here, '=') && sign(after, '>') {
+        return Some("write function(…) … end".to_owned());
+    }
+    let is_operator = |it: &Token| "+-*/.".chars().any(|sign| it.is(sign));
+    if (sign(here, '=') && before(1).is_some_and(is_operator))
+        || (here.is_some_and(is_operator) && sign(after, '='))
+    {
+        return Some("write x = x + …: there is no `+=`".to_owned());
+    }
+    None
+}
+
+/// Says which block is not closed before a bracket that closes what stands around it.
+fn unended(source: &Source, at: usize) -> Option<String> {
+    let tokens = source.tokens();
+    let here = tokens.get(at).filter(|it| [')', '}', ']'].into_iter().any(|sign| it.is(sign)))?;
+    let (open, _) = unclosed(source, at).filter(|it| it.1 == "end")?;
+    let is_name =
+        |it: Option<&Token>, name: &str| it.and_then(|it| it.name(source.text())) == Some(name);
+    let line = |it: usize| source.line_of(tokens[it].start);
+    let split = (open + 1..at).find(|it| {
+        is_name(tokens.get(*it), "else")
+            && is_name(tokens.get(it + 1), "if")
+            && line(*it) == line(it + 1)
+    });
+    if let Some(split) = split.or_else(|| {
+        let is_after_else = open > 0 && is_name(tokens.get(open - 1), "else");
+        is_after_else.then(|| open - 1)
+    }) {
+        return Some(format!(
+            "write `elseif` in line {}: `else if` begins a second if",
+            line(split)
+        ));
+    }
+    let word = source.slice(tokens[open].start..tokens[open].end);
+    let shown = source.slice(here.start..here.end);
+    Some(format!("write `end` before `{shown}`: `{word}` in line {} is not closed", line(open)))
+}
+
+/// Returns the last bracket or block before a token that is opened and not closed, and what closes
+/// it.
+fn unclosed(source: &Source, until: usize) -> Option<(usize, &'static str)> {
     let mut open: Vec<(usize, &'static str)> = Vec::new();
-    for (index, token) in source.tokens().iter().enumerate() {
+    for (index, token) in source.tokens().iter().take(until).enumerate() {
         let closes = |word: &str| open.last().is_some_and(|it| it.1 == word);
         match &token.word {
             Word::Sign('{') => open.push((index, "}")),

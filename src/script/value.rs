@@ -79,7 +79,7 @@ impl Leaving {
             Value::String(text) => Json::String(self.text(text)?),
             Value::Table(table) => {
                 let len = table.raw_len();
-                let mut items = Vec::new();
+                let mut count = 0;
                 let mut fields = Map::new();
                 for pair in table.pairs::<Value, Value>() {
                     let (key, value) = pair.map_err(|cause| cause_text(&cause))?;
@@ -88,12 +88,13 @@ impl Leaving {
                             let name = self.text(&name)?;
                             fields.insert(name, self.take(&value, depth + 1)?);
                         }
-                        // Lists come in their order; a hole makes the count differ below.
-                        Value::Integer(_) => items.push(self.take(&value, depth + 1)?),
+                        // Lists are read in their order below, each value once; a hole makes the
+                        // count differ.
+                        Value::Integer(_) => count += 1,
                         _ => return Err("a table whose keys are no names".to_owned()),
                     }
                 }
-                match (items.len(), fields.len()) {
+                match (count, fields.len()) {
                     (0, _) => Json::Object(fields),
                     (count, 0) if count == len => self.list(table, len, depth)?,
                     _ => return Err("a table that is both a list and fields".to_owned()),

@@ -25,7 +25,7 @@ fn every_example_of_the_document_passes() {
     }
     let summary = desk.run();
     all_pass(&summary);
-    assert_eq!((files, summary.tests.len()), (3, 11));
+    assert_eq!((files, summary.tests.len()), (4, 19));
 }
 
 #[test]
@@ -67,7 +67,8 @@ fn the_example_of_every_function_passes() {
 fn the_script_of_this_repository_passes_its_tests() {
     let script: Utf8PathBuf = repository().join("wiki-browser.lua");
     let files = find(&script, &[]).unwrap();
-    let summary = Suite { script, files, filter: None }.run(&mut |_| {});
+    let summary =
+        Suite { script, files, filter: None }.run(&Suite::scratch().unwrap(), &mut |_| {});
     all_pass(&summary);
     assert!(summary.tests.len() >= 4, "{}", summary.tests.len());
 }

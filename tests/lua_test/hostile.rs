@@ -1,5 +1,6 @@
 //! A hostile file of tests reaches no file, no process, no secret, and outlives no deadline.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use super::{Desk, all_pass};
@@ -129,4 +130,82 @@ fn a_site_of_a_test_leaves_nothing_behind() {
         .filter(|it| !["tests", "tmp", "wiki-browser.lua"].contains(&it.as_str()))
         .collect();
     assert!(names.is_empty(), "{names:?}");
+}
+
+/// A run of the program that does not end soon, with its temporary folder.
+struct Endless {
+    child: std::process::Child,
+    desk: Desk,
+}
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Endless {
+    /// Starts a run, and waits until there is such a name in its temporary folder.
+    #[allow(clippy::disallowed_methods, reason = "a test starts what does not end by itself")]
+    fn start(args: &[&str], name: &str) -> Endless {
+        let desk = Endless::desk();
+        let place = desk.path().join("tmp");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wiki-browser"));
+        command.current_dir(desk.path()).arg("test").args(args).env("TMPDIR", &place);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let endless = Endless { child, desk };
+        let is_there = || endless.names().iter().any(|it| it.contains(name)).then_some(());
+        crate::support::wait_for("its folder is there", is_there);
+        endless
+    }
+
+    /// Returns what is in the temporary folder.
+    fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for folder in self.desk.path().join("tmp").read_dir_utf8().unwrap().flatten() {
+            let Ok(inner) = folder.path().read_dir_utf8() else { continue };
+            let inner =
+                inner.flatten().map(|it| format!("{}/{}", folder.file_name(), it.file_name()));
+            names.extend(inner.chain([folder.file_name().to_owned()]));
+        }
+        names
+    }
+
+    fn desk() -> Desk {
+        let desk = Desk::with_tests(
+            "t.test(\"short\", function() end)\nt.test(\"long\", function()\n\
+             t.topic { source_path = \"a.md\" }\n\
+             local text = (\"a\"):rep(60)\ntext:find((\".-\"):rep(30) .. \"x\")\nend)",
+        );
+        std::fs::create_dir(desk.path().join("tmp")).unwrap();
+        desk
+    }
+}
+
+#[test]
+fn a_signal_that_ends_a_run_leaves_nothing_behind() {
+    let watch = ["--watch", "--filter", "short"];
+    for (args, name, signal, code) in
+        [(&[][..], "/site-", "INT", 130), (&watch[..], "/owner.lock", "TERM", 143)]
+    {
+        let mut run = Endless::start(args, name);
+        crate::support::shell(&format!("kill -{signal} {}", run.child.id()));
+        let ended = crate::support::wait_for("it ends", || run.child.try_wait().unwrap());
+        assert_eq!(ended.code(), Some(code), "{signal}");
+        assert_eq!(run.names(), Vec::<String>::new(), "{signal}");
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_is_gone_with_the_next_one() {
+    let mut run = Endless::start(&["--watch", "--filter", "short"], "/owner.lock");
+    run.child.kill().unwrap();
+    run.child.wait().unwrap();
+    assert!(!run.names().is_empty());
+    run.desk.tests("a", "t.test(\"x\", function() t.eq(1, 1) end)");
+    let mut command = crate::cli::wiki_browser(run.desk.path().as_std_path());
+    command.arg("test").env("TMPDIR", run.desk.path().join("tmp")).assert().success();
+    assert_eq!(run.names(), Vec::<String>::new());
 }

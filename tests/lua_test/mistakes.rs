@@ -3,7 +3,7 @@
 use super::Desk;
 
 /// Each body stands in a test, unless it has one itself; then what must be told.
-const MISTAKES: [(&str, &str, &str); 22] = [
+const MISTAKES: [(&str, &str, &str); 34] = [
     ("t.render(\"link\", {})", "there is no kind \"link\"", "did you mean `links`?"),
     ("t.run(\"links\", {})", "needs the input `source_path`", "source_path=VALUE, a source"),
     (
@@ -70,6 +70,38 @@ const MISTAKES: [(&str, &str, &str); 22] = [
         "the fake agent has 1 attempts, and `retry` asked for attempt 2",
         "add what it does then",
     ),
+    (
+        "t.run(\"links\", { source_path = \"guide.md\" }, {}, { prority = 3 })",
+        "t.run has no field `prority`",
+        "did you mean `priority`?",
+    ),
+    (
+        "t.enqueue(\"links\", { source_path = \"guide.md\" }, { not_before = 60 })",
+        "`not_before` of t.enqueue is a number",
+        "a duration like `10m`",
+    ),
+    (
+        "t.enqueue(\"links\", { source_path = \"guide.md\" }, { not_before = \"soon\" })",
+        "not_before is not a time",
+        "",
+    ),
+    (
+        "t.approve(t.run(\"links\", { source_path = \"a.md\" }, { result = { checked = 1 } }))",
+        "that job has proposed nothing",
+        "{ proposal = \"the whole new text\" }",
+    ),
+    ("t.approve(\"the guide\")", "", "give what t.run returned"),
+    ("t.approve()", "t.approve takes as `of` a table or a text, not nil", "for example"),
+    (
+        "t.approve({ id = \"x\" }, { subjet = \"x\" })",
+        "t.approve has no field `subjet`",
+        "did you mean `subject`?",
+    ),
+    ("t.reject({ id = \"x\" })", "t.reject takes as `reason` a text, not nil", "for example"),
+    ("t.commit(\"guide.md\", \"text\")", "takes as `files` a table, not a text", "for example"),
+    ("t.commit { [\"guide.md\"] = 5 }", "holds texts by name", "write files ="),
+    ("t.edit(\"src/x.c\", \"text\")", "src/x.c is not a source", ""),
+    ("t.reload { scrip = \"\" }", "t.reload has no field `scrip`", "did you mean `script`?"),
 ];
 
 #[test]

@@ -5,6 +5,7 @@ mod failures;
 mod hostile;
 mod lives;
 mod mistakes;
+mod people;
 mod same;
 mod watch;
 
@@ -65,7 +66,7 @@ impl Desk {
     pub(crate) fn run(&self) -> Summary {
         let script: Utf8PathBuf = self.path().join("wiki-browser.lua");
         let files = find(&script, &[]).unwrap();
-        Suite { script, files, filter: None }.run(&mut |_| {})
+        Suite { script, files, filter: None }.run(&Suite::scratch().unwrap(), &mut |_| {})
     }
 
     /// Runs the program; returns its exit code and what it printed, without the time it took.

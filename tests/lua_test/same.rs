@@ -74,7 +74,7 @@ fn a_job_with_a_fake_agent_ends_as_on_a_server() {
     bench.write("tests/same.lua", &tests);
     let script = bench.top.join("wiki-browser.lua");
     let files = find(&script, &[]).unwrap();
-    let played = Suite { script, files, filter: None }.run(&mut |_| {});
+    let played = Suite { script, files, filter: None }.run(&Suite::scratch().unwrap(), &mut |_| {});
     all_pass(&played);
     let server = bench.serve();
     for ((name, ..), run) in AGENTS.iter().zip(&played.tests) {

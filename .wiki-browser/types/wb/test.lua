@@ -23,6 +23,12 @@
 ---@field title? string Its title.
 ---@field body string The first message.
 
+---How a job is asked for.
+---@class wb.test.Asked
+---@field priority? integer Higher starts earlier; the kind's own without it.
+---@field not_before? string It does not start before: a time, or a duration like `10m`.
+---@field replace_proposals? boolean Whether it may replace an open proposal.
+
 ---What a fake agent does, in this order: it works, hands in, prints and ends.
 ---@class wb.test.Agent
 ---@field result any What it hands in by `finish`.
@@ -53,10 +59,64 @@
 ---@field attempts wb.test.Job[] All attempts, this one last.
 ---@field env table<string, string> What the engine adds to the agent's environment.
 ---@field proposal? string The text that it proposed.
+---@field proposal_id? string The proposal, for `t.approve` and its like.
 ---@field message? string What it wrote last in its topic.
 ---@field view? string The view that it stored.
 ---@field topics wb.OpenedTopic[] The topics that it opened, oldest first.
 ---@field effects wb.test.Effects What handlers and `retry` did because of it.
+
+---What a person writes who approves.
+---@class wb.test.Approval
+---@field subject? string The first line of the commit's message.
+---@field body? string What follows in the commit's message.
+---@field text? string The whole text as the person edits it before.
+
+---What came of a decision.
+---@class wb.test.Decision: wb.test.Effects
+---@field proposal wb.test.Revision The proposal, as it is now.
+---@field commit? wb.test.Commit The commit of an approval.
+
+---A proposal.
+---@class wb.test.Revision
+---@field id string Its id.
+---@field topic_id string The topic that it settles.
+---@field source_path string The source.
+---@field revision_number integer Its number within the topic, from 1.
+---@field status string `open`, `superseded`, `approved`, `rejected`, `stale` or `void`.
+---@field has_conflict boolean Whether it cannot be merged with what its source is now.
+---@field text string The whole text.
+---@field summary? string One sentence about the change.
+---@field job_id? string The job that made it.
+---@field decided_by_name? string Who decided.
+---@field reason? string Why it was decided so.
+---@field commit? string The commit that it became.
+---@field superseded_by? string The revision that took its place.
+
+---What came of a commit of somebody else.
+---@class wb.test.Committed: wb.test.Effects
+---@field commit wb.test.Commit The commit.
+
+---A commit.
+---@class wb.test.Commit
+---@field id string Its id.
+---@field author string Who wrote it: `Name <mail>`.
+---@field committer string Who committed it: `Name <mail>`.
+---@field message string Its whole message, with `Approved-by` and `Topic` at its end.
+---@field paths string[] What it made different.
+
+---What is different when the script is read again.
+---@class wb.test.Reload
+---@field script? string The whole text that stands in the script now.
+---@field files? table<string, string> Texts of files that it reads, by path.
+---@field env? table<string, string> What `wb.env` returns now; nothing else is set.
+---@field secrets? table<string, string|false> Values of secrets now.
+
+---What came of a reload.
+---@class wb.test.Reloaded: wb.test.Effects
+---@field generation integer The number of the script in force now; the first is 1.
+---@field changes string[] What is different, as `kind "x" removed`.
+---@field needs_restart string[] What only a restart would put in force.
+---@field removed_kinds table[] Each with `what`, and `waiting`: how many jobs wait.
 
 ---What the script did because something happened.
 ---@class wb.test.Effects
@@ -113,8 +173,16 @@ function t.render(kind, inputs) end
 ---@param kind string The name of a kind.
 ---@param inputs table<string, any>? Its inputs by name. A source is a path, which is made if it is not there; a topic is what `t.topic` returned.
 ---@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, one table for each attempt, or a function that returns one; nil for one that exits with 0 and leaves nothing.
+---@param asked wb.test.Asked? How it is asked for.
 ---@return wb.test.Job
-function t.run(kind, inputs, agent) end
+function t.run(kind, inputs, agent, asked) end
+
+---Asks for a job as a person would and lets it wait, for `t.next`.
+---@param kind string The name of a kind.
+---@param inputs table<string, any>? Its inputs by name. A source is a path, which is made if it is not there; a topic is what `t.topic` returned.
+---@param asked wb.test.Asked? How it is asked for.
+---@return wb.Job
+function t.enqueue(kind, inputs, asked) end
 
 ---Runs the job that waits and comes next as `t.run` does; moves the clock to its time if all wait for theirs. Returns nil if none waits.
 ---@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, one table for each attempt, or a function that returns one; nil for one that exits with 0 and leaves nothing.
@@ -142,6 +210,46 @@ function t.webhook(name, body, event) end
 ---@param duration wb.Duration How far: `90s`, `2h`, `1d`.
 ---@return wb.test.Effects
 function t.advance(duration) end
+
+---Approves a proposal as a person would, and tells the handlers; returns the commit and what the handlers did.
+---@param of wb.test.Job|wb.test.Revision|string What `t.run` returned, one of `t.proposals()`, or the id of a proposal.
+---@param says wb.test.Approval? What the person writes.
+---@return wb.test.Decision
+function t.approve(of, says) end
+
+---Rejects a proposal as a person would, and tells the handlers.
+---@param of wb.test.Job|wb.test.Revision|string What `t.run` returned, one of `t.proposals()`, or the id of a proposal.
+---@param reason string Why.
+---@return wb.test.Decision
+function t.reject(of, reason) end
+
+---Sends a proposal back as a person would, and runs the job that does it again to its end.
+---@param of wb.test.Job|wb.test.Revision|string What `t.run` returned, one of `t.proposals()`, or the id of a proposal.
+---@param reason string What should be different.
+---@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, one table for each attempt, or a function that returns one; nil for one that exits with 0 and leaves nothing.
+---@return wb.test.Job
+function t.rework(of, reason, agent) end
+
+---Returns what was proposed, the newest first.
+---@return wb.test.Revision[]
+function t.proposals() end
+
+---Has somebody else commit pages, with git and without this program; the server notices it, and the handlers are told.
+---@param files table<string, string|false> Whole new texts by path; false for a page that is deleted.
+---@param message string? What the commit says.
+---@return wb.test.Committed
+function t.commit(files, message) end
+
+---Has somebody change a page in the working tree and not commit it; the server notices it, and the handlers are told.
+---@param path string A page that is there.
+---@param text string Its whole new text.
+---@return wb.test.Effects
+function t.edit(path, text) end
+
+---Reloads the script as the operator would: with another text, or as it is. Fails if it is wrong; then the one before stays in force.
+---@param fields wb.test.Reload? What is different; nil for nothing.
+---@return wb.test.Reloaded
+function t.reload(fields) end
 
 ---Returns the time of the fake clock. It begins on a Monday and moves only when it is moved.
 ---@return string

@@ -1,6 +1,7 @@
 //! `wiki-browser test`: runs the tests of the script with a fake agent and a fake clock.
 
 mod differ;
+mod stop;
 mod told;
 mod watch;
 
@@ -11,7 +12,7 @@ use crate::base::{Error, Result};
 use crate::cli::commands::Desk;
 use crate::cli::lua_test::told::{Teller, json_of};
 use crate::cli::screen::Form;
-use crate::flows::lab::{self, Progress, Suite, Summary};
+use crate::flows::lab::{self, Progress, Scratch, Suite, Summary};
 
 /// `test`.
 #[derive(Args, Debug)]
@@ -63,10 +64,12 @@ pub(in crate::cli) struct TestArgs {
 /// Runs the tests; returns 0 or 1.
 pub(in crate::cli) fn run(desk: &Desk, args: &TestArgs) -> Result<u8> {
     let script = desk.script()?;
+    let scratch = Suite::scratch()?;
+    stop::listen(&scratch)?;
     if args.watch {
-        return watch::watch(desk, &script, args);
+        return watch::watch(desk, &script, args, &scratch);
     }
-    let summary = once(desk, &script, args)?;
+    let summary = once(desk, &script, args, &scratch)?;
     if summary.tests.is_empty() && summary.left_out > 0 {
         let filter = args.filter.as_deref().unwrap_or_default();
         return Err(Error::not_found(format!("no test has \"{filter}\" in its name or file"))
@@ -77,13 +80,13 @@ pub(in crate::cli) fn run(desk: &Desk, args: &TestArgs) -> Result<u8> {
 }
 
 /// Runs the tests once and tells what became of them.
-fn once(desk: &Desk, script: &Utf8Path, args: &TestArgs) -> Result<Summary> {
+fn once(desk: &Desk, script: &Utf8Path, args: &TestArgs, scratch: &Scratch) -> Result<Summary> {
     let files = lab::find(script, &args.files)?;
     let suite = Suite { script: script.to_owned(), files, filter: args.filter.clone() };
     let in_words = *desk.screen.form() == Form::Words;
     let mut teller = Teller::new(&desk.screen, args.log);
     let mut refused = None;
-    let summary = suite.run(&mut |progress: Progress<'_>| {
+    let summary = suite.run(scratch, &mut |progress: Progress<'_>| {
         if in_words && refused.is_none() {
             refused = teller.tell(&progress).err();
         }

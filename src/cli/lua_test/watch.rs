@@ -9,7 +9,7 @@ use crate::base::{Clock, Millis, Result};
 use crate::cli::commands::Desk;
 use crate::cli::lua_test::{TestArgs, once};
 use crate::cli::screen;
-use crate::flows::lab::{find, tests_folder};
+use crate::flows::lab::{Scratch, find, tests_folder};
 
 /// How often the files are looked at.
 const EVERY: Duration = Duration::from_millis(300);
@@ -21,12 +21,17 @@ type Facts = Option<(i64, i64, u64, u64)>;
 type Look = Vec<(Utf8PathBuf, Facts)>;
 
 /// Runs the tests until somebody interrupts it.
-pub(super) fn watch(desk: &Desk, script: &Utf8Path, args: &TestArgs) -> Result<u8> {
+pub(super) fn watch(
+    desk: &Desk,
+    script: &Utf8Path,
+    args: &TestArgs,
+    scratch: &Scratch,
+) -> Result<u8> {
     let mut files: Vec<Utf8PathBuf> = Vec::new();
     loop {
         // What is saved while the tests run counts, too.
         let (begin, before) = (Clock::system().now(), look(script, args, &files));
-        match once(desk, script, args) {
+        match once(desk, script, args, scratch) {
             Ok(summary) if summary.script.is_none() => files = summary.files,
             // What a broken script would read is not known: what it read before is watched on.
             Ok(summary) => files.extend(summary.files),

@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Result};
 use crate::cli::escape::lua as quoted;
-use crate::script::{InputType, is_name};
+use crate::script::{InputType, is_name, suggestion};
 
 /// What a job must leave behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -92,7 +92,7 @@ impl Wanted {
         let words = InputType::ALL.map(InputType::as_str);
         let Some(ty) = InputType::ALL.into_iter().find(|it| it.as_str() == word) else {
             let why = format!("`{}` is not a type of input", word.escape_debug());
-            return wrong(why, format!("one of {}", words.join(", ")));
+            return wrong(why, suggestion(word, words));
         };
         match (ty, arg) {
             (InputType::Choice, None) => {
@@ -366,7 +366,8 @@ mod tests {
         for (text, hint) in [
             ("word", "write NAME=TYPE: word=line"),
             ("My Word=line", "write my-word=line"),
-            ("word=lien", "one of topic, source"),
+            ("word=lien", "did you mean `line`?"),
+            ("word=picture", "expected one of `topic`, `source`"),
             ("tone=choice", "write tone=choice:short/long"),
             ("word=line:x", "write word=line"),
         ] {

@@ -8,6 +8,7 @@
 
 mod adopt;
 mod message;
+mod paper;
 mod place;
 mod recover;
 mod survey;
@@ -179,6 +180,9 @@ impl Approving {
     async fn run(mut self) -> Result<Committed> {
         let repo = self.repo.clone();
         let _turn = repo.turn().await;
+        if let Some(papers) = repo.papers() {
+            return self.on_paper(papers).await;
+        }
         let left = recover::recover_all(&self.repo, &self.store, &self.settle).await?;
         refuse_unfinished(&self.repo, left).await?;
         for _ in 0..=REBUILDS_MAX {

@@ -62,7 +62,7 @@ pub(super) async fn survey(repo: &Repo, change: &Change) -> Result<Survey> {
 }
 
 /// A Source that is gone is no wrong address here: the approval comes too late.
-fn gone_is_conflict(cause: Error) -> Error {
+pub(super) fn gone_is_conflict(cause: Error) -> Error {
     if cause.kind() != crate::base::ErrorKind::NotFound {
         return cause;
     }

@@ -2,7 +2,7 @@
 
 use crate::base::{BlobId, Error, Result};
 use crate::documents::git::failure::damaged;
-use crate::documents::git::{Papers, Repo, blocking};
+use crate::documents::git::{Repo, blocking};
 
 /// Files and folders of the git folder that say that an operation has stopped half-way.
 const BUSY: &[(&str, &str)] = &[
@@ -42,6 +42,9 @@ impl Repo {
     /// # Errors
     /// `conflict` with code `merge_in_progress`.
     pub async fn refuse_busy(&self) -> Result<()> {
+        if self.papers().is_some() {
+            return Ok(());
+        }
         self.refuse_stopped().await?;
         let names: Vec<&str> = BUSY_COMMITS.iter().map(|(name, _)| *name).collect();
         refuse_commits(&self.commits(&names).await?)
@@ -53,8 +56,8 @@ impl Repo {
     /// # Errors
     /// As [`Repo::refuse_busy`] and [`Repo::head`].
     pub async fn head_at_rest(&self) -> Result<Head> {
-        if self.papers().is_some() {
-            return Ok(Papers::head(self));
+        if let Some(papers) = self.papers() {
+            return Ok(papers.head(self));
         }
         self.refuse_stopped().await?;
         let branch = self.branch().await?;

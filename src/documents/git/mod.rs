@@ -36,6 +36,7 @@ use settings::{Settings, StandIn, common_folder};
 pub use entries::Identity;
 pub use head::Head;
 pub use history::{HistoryEntry, HistoryPage, HistoryPlace};
+pub use papers::PaperCommit;
 pub use write::Person;
 
 pub(in crate::documents) use aside::Checkout;

@@ -1,6 +1,7 @@
 //! Sources that are texts in memory, in place of a repository: for tests of a script.
 //!
-//! **Invariant:** nothing is started and no file is read; each text is as if it were committed.
+//! **Invariant:** nothing is started and no file is read. A text is as if it were committed, unless
+//! it was put over one that is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,20 +12,46 @@ use tokio::sync::RwLock;
 use tokio_util::task::TaskTracker;
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
+use crate::base::{BlobId, Clock, Error, ErrorKind, Result, SourcePath};
 use crate::documents::git::settings::StandIn;
-use crate::documents::git::{Git, Head, ObjectFormat, Repo, Shared, entries, globs};
+use crate::documents::git::{Git, Head, ObjectFormat, Person, Repo, Shared, TreeEntry};
+use crate::documents::git::{entries, globs};
+use crate::documents::seen::{Seen, Sighting, SourceChange};
 use crate::documents::snapshot::Looks;
 use crate::documents::source::{Source, SourceState, not_a_source};
 use crate::process::{Children, Root};
 
 /// The program that is named where none must be started.
 const NO_GIT: &str = "/dev/null/git-is-not-started-for-tests";
+/// The branch that is checked out.
+const BRANCH: &str = "refs/heads/main";
+
+/// The versions of a Source before and after.
+type Versions = (Option<BlobId>, Option<BlobId>);
+
+/// A commit of texts in memory.
+#[derive(Clone, Debug)]
+pub struct PaperCommit {
+    /// Its id.
+    pub id: BlobId,
+    /// Who wrote it.
+    pub author: Person,
+    /// Who committed it.
+    pub committer: Person,
+    /// Its whole message.
+    pub message: String,
+    /// What it made different.
+    changed: BTreeMap<SourcePath, Versions>,
+}
 
 /// The texts.
 #[derive(Default)]
 pub(in crate::documents) struct Papers {
     texts: Mutex<BTreeMap<SourcePath, String>>,
+    /// Texts of the working tree that are not committed.
+    edits: Mutex<BTreeMap<SourcePath, String>>,
+    /// The commits after the first one, the oldest first.
+    commits: Mutex<Vec<PaperCommit>>,
     /// Every text that there was, by its version.
     versions: Mutex<BTreeMap<BlobId, String>>,
     /// Whether there is a text at every path but those that are left out.
@@ -32,6 +59,13 @@ pub(in crate::documents) struct Papers {
     left_out: Mutex<BTreeSet<SourcePath>>,
     /// Texts that stand for files beside the script.
     beside: Mutex<BTreeMap<Utf8PathBuf, String>>,
+}
+
+impl PaperCommit {
+    /// Returns the paths of what it made different.
+    pub fn paths(&self) -> Vec<SourcePath> {
+        self.changed.keys().cloned().collect()
+    }
 }
 
 impl Repo {
@@ -64,10 +98,73 @@ impl Repo {
     /// # Errors
     /// `not_found` with code `not_a_source`; `too_large`; `invalid` with code `not_text`.
     pub fn put_text(&self, path: &SourcePath, text: &str) -> Result<BlobId> {
-        self.require_match(path)?;
-        let Some(papers) = &self.shared.papers else {
-            return Err(Error::internal("only a repository of texts takes a text"));
+        let (papers, blob) = self.take_text(path, text)?;
+        lock(&papers.texts).insert(path.clone(), text.to_owned());
+        Ok(blob)
+    }
+
+    /// Puts a text into the working tree, as somebody who does not commit it; for a repository of
+    /// texts only.
+    ///
+    /// # Errors
+    /// As [`Repo::put_text`].
+    pub fn put_edit(&self, path: &SourcePath, text: &str) -> Result<()> {
+        let (papers, _) = self.take_text(path, text)?;
+        let is_same = papers.text(path).as_deref() == Some(text);
+        match is_same {
+            true => lock(&papers.edits).remove(path),
+            false => lock(&papers.edits).insert(path.clone(), text.to_owned()),
         };
+        Ok(())
+    }
+
+    /// Commits texts, and the end of those that are none; for a repository of texts only.
+    ///
+    /// # Errors
+    /// As [`Repo::put_text`]; `not_found` for the end of what is not there.
+    pub fn put_commit(
+        &self,
+        files: &BTreeMap<SourcePath, Option<String>>,
+        (author, committer): (&Person, &Person),
+        message: &str,
+    ) -> Result<PaperCommit> {
+        for (path, text) in files {
+            match text {
+                Some(text) => drop(self.take_text(path, text)?),
+                None => drop(self.papers().map(|it| self.committed(it, path)).transpose()?),
+            }
+        }
+        let papers = self.papers().ok_or_else(not_of_texts)?;
+        let mut changed = BTreeMap::new();
+        for (path, text) in files {
+            let old = papers.text(path).map(|it| self.hash(it.as_bytes()));
+            let new = text.as_ref().map(|it| self.hash(it.as_bytes()));
+            lock(&papers.edits).remove(path);
+            match text {
+                Some(text) => drop(lock(&papers.texts).insert(path.clone(), text.clone())),
+                None => {
+                    lock(&papers.texts).remove(path);
+                    self.leave_out(path);
+                }
+            }
+            changed.insert(path.clone(), (old, new));
+        }
+        let id = papers.next_commit(self);
+        let (author, committer) = (author.clone(), committer.clone());
+        let commit = PaperCommit { id, author, committer, message: message.to_owned(), changed };
+        lock(&papers.commits).push(commit.clone());
+        Ok(commit)
+    }
+
+    /// Returns a commit of a repository of texts.
+    pub fn paper_commit(&self, id: &BlobId) -> Option<PaperCommit> {
+        lock(&self.papers()?.commits).iter().find(|it| it.id == *id).cloned()
+    }
+
+    /// Takes a text that a Source can have.
+    fn take_text(&self, path: &SourcePath, text: &str) -> Result<(&Papers, BlobId)> {
+        self.require_match(path)?;
+        let papers = self.papers().ok_or_else(not_of_texts)?;
         if text.len() > SOURCE_BYTES_MAX {
             let message = format!("{path} would have more than {SOURCE_BYTES_MAX} bytes");
             return Err(Error::new(ErrorKind::TooLarge, message));
@@ -77,8 +174,7 @@ impl Repo {
         }
         let blob = self.hash(text.as_bytes());
         lock(&papers.versions).insert(blob.clone(), text.to_owned());
-        lock(&papers.texts).insert(path.clone(), text.to_owned());
-        Ok(blob)
+        Ok((papers, blob))
     }
 
     /// Puts a text in place of a file beside the script; for a repository of texts only.
@@ -119,6 +215,23 @@ impl Repo {
 
     /// Returns a Source of the texts in memory.
     pub(in crate::documents) fn paper(&self, papers: &Papers, path: &SourcePath) -> Result<Source> {
+        let (head_blob, committed) = self.committed(papers, path)?;
+        let edit = lock(&papers.edits).get(path).cloned();
+        let state = if edit.is_some() { SourceState::Modified } else { SourceState::Clean };
+        let text = edit.unwrap_or(committed);
+        Ok(Source {
+            path: path.clone(),
+            bytes: u64::try_from(text.len()).unwrap_or(u64::MAX),
+            head_blob: Some(head_blob),
+            state,
+            links: 1,
+            blob: self.hash(text.as_bytes()),
+            text,
+        })
+    }
+
+    /// Returns the committed text of a Source, with its version.
+    fn committed(&self, papers: &Papers, path: &SourcePath) -> Result<(BlobId, String)> {
         self.require_match(path)?;
         let text = papers.text(path).ok_or_else(|| {
             not_a_source(path, "the test has none there")
@@ -126,19 +239,12 @@ impl Repo {
         })?;
         let blob = self.hash(text.as_bytes());
         lock(&papers.versions).insert(blob.clone(), text.clone());
-        Ok(Source {
-            path: path.clone(),
-            bytes: u64::try_from(text.len()).unwrap_or(u64::MAX),
-            head_blob: Some(blob.clone()),
-            state: SourceState::Clean,
-            links: 1,
-            text,
-            blob,
-        })
+        Ok((blob, text))
     }
 }
 
 impl Papers {
+    /// Returns the committed text at a path.
     fn text(&self, path: &SourcePath) -> Option<String> {
         let put = lock(&self.texts).get(path).cloned();
         let is_made_up =
@@ -157,10 +263,94 @@ impl Papers {
         lock(&self.texts).contains_key(path)
     }
 
-    /// Returns the branch that is checked out: one with a commit.
-    pub(in crate::documents) fn head(repo: &Repo) -> Head {
-        Head { branch: "refs/heads/main".to_owned(), commit: repo.hash(b"a commit") }
+    /// Returns whether a text lies over the committed one.
+    pub(in crate::documents) fn is_edited(&self, path: &SourcePath) -> bool {
+        lock(&self.edits).contains_key(path)
     }
+
+    /// Returns what the commit that is checked out holds at a path.
+    pub(in crate::documents) fn entry(&self, repo: &Repo, path: &SourcePath) -> Option<TreeEntry> {
+        // What is made up when it is asked for is there unless something is to be new.
+        let blob = repo.committed(self, path).ok()?.0;
+        Some(TreeEntry { blob, mode: "100644".to_owned() })
+    }
+
+    /// Returns the branch that is checked out, with its newest commit.
+    pub(in crate::documents) fn head(&self, repo: &Repo) -> Head {
+        let commit = lock(&self.commits).last().map(|it| it.id.clone());
+        let commit = commit.unwrap_or_else(|| repo.hash(b"a commit"));
+        Head { branch: BRANCH.to_owned(), commit }
+    }
+
+    /// Returns the id of the commit that comes next.
+    pub(in crate::documents) fn next_commit(&self, repo: &Repo) -> BlobId {
+        repo.hash(format!("a commit after {}", lock(&self.commits).len()).as_bytes())
+    }
+
+    /// Looks at the Sources as at those of a repository.
+    pub(in crate::documents) fn sighted(
+        &self,
+        repo: &Repo,
+        before: Option<&Seen>,
+        clock: &Clock,
+    ) -> Sighting {
+        let head = self.head(repo);
+        let edits = lock(&self.edits).clone();
+        let hash = |text: &String| Some(repo.hash(text.as_bytes()));
+        let dirty: BTreeMap<SourcePath, Option<BlobId>> =
+            edits.iter().map(|(path, text)| (path.clone(), hash(text))).collect();
+        let seen = Seen { head: Some(head.commit.clone()), dirty, at: clock.now() };
+        let mut changes = Vec::new();
+        if let Some(before) = before {
+            let moved = self.moved(before.head.as_ref());
+            let looked: BTreeSet<&SourcePath> =
+                before.dirty.keys().chain(seen.dirty.keys()).chain(moved.keys()).collect();
+            let is_changed = |it: &&SourcePath| {
+                moved.contains_key(*it) || before.dirty.get(*it) != seen.dirty.get(*it)
+            };
+            changes.extend(looked.into_iter().filter(is_changed).map(|path| {
+                let head_blob = self.text(path).as_ref().and_then(hash);
+                let (blob, is_clean) = match seen.dirty.get(path) {
+                    Some(work) => (work.clone(), false),
+                    None => (head_blob.clone(), true),
+                };
+                SourceChange { path: path.clone(), blob, head_blob, is_clean }
+            }));
+        }
+        Sighting { seen, branch: Some(head.branch), changes, is_all_new: false }
+    }
+
+    /// Returns what became different with the commits after one.
+    fn moved(&self, from: Option<&BlobId>) -> BTreeMap<SourcePath, Versions> {
+        let commits = lock(&self.commits);
+        let known = commits.iter().position(|it| Some(&it.id) == from).map_or(0, |it| it + 1);
+        let mut moved = BTreeMap::<SourcePath, Versions>::new();
+        for (path, (old, new)) in commits[known..].iter().flat_map(|it| &it.changed) {
+            let versions = moved.entry(path.clone()).or_insert_with(|| (old.clone(), None));
+            versions.1.clone_from(new);
+        }
+        moved.retain(|_, (old, new)| old != new);
+        moved
+    }
+
+    /// Returns what Sources are called that went since a commit, and came with the same text.
+    pub(in crate::documents) fn renames(
+        &self,
+        from: &BlobId,
+        gone: &BTreeSet<SourcePath>,
+    ) -> BTreeMap<SourcePath, SourcePath> {
+        let moved = self.moved(Some(from));
+        let name_of = |old: &Option<BlobId>| {
+            let came = moved.iter().find(|(_, (was, is))| was != is && is == old);
+            came.map(|(path, _)| path.clone())
+        };
+        let old = |path: &SourcePath| moved.get(path)?.0.clone();
+        gone.iter().filter_map(|it| Some((it.clone(), name_of(&Some(old(it)?))?))).collect()
+    }
+}
+
+fn not_of_texts() -> Error {
+    Error::internal("only a repository of texts takes a text")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -40,6 +40,9 @@ impl Repo {
         if gone.is_empty() {
             return Ok(BTreeMap::new());
         }
+        if let Some(papers) = self.papers() {
+            return Ok(papers.renames(from, gone));
+        }
         let call = FIND.iter().fold(self.git().call(&["diff-tree"]), |call, it| call.arg(*it));
         let mut names = self.told_renames(call.arg(from.as_str()).arg(to.as_str())).await?;
         let known: BTreeSet<Vec<u8>> = names.iter().map(|it| it.0.clone()).collect();

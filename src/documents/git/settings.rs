@@ -18,7 +18,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::documents::git::{Git, ObjectFormat, Repo, blocking};
-use crate::process::{private_folder, read_small};
+use crate::process::{Scratch, read_small};
 
 /// Settings that say how working files and the index are to be read and written.
 const LET_THROUGH: &[&str] = &[
@@ -74,7 +74,8 @@ pub(in crate::documents::git) struct StandIn {
     folder: Utf8PathBuf,
     common: Utf8PathBuf,
     format: ObjectFormat,
-    is_temporary: bool,
+    /// What holds the folder if it is to go with this.
+    _scratch: Option<Scratch>,
 }
 
 impl Settings {
@@ -90,8 +91,9 @@ impl StandIn {
         common: Utf8PathBuf,
         format: ObjectFormat,
     ) -> Result<StandIn> {
-        let folder = private_folder("wiki-browser-git-")?;
-        Ok(StandIn { folder, common, format, is_temporary: true })
+        let scratch = Scratch::open("wiki-browser-git-")?;
+        let folder = scratch.path().to_owned();
+        Ok(StandIn { folder, common, format, _scratch: Some(scratch) })
     }
 
     /// Returns a stand-in in a folder that stays; nothing is made of it yet.
@@ -100,12 +102,12 @@ impl StandIn {
         common: Utf8PathBuf,
         format: ObjectFormat,
     ) -> StandIn {
-        StandIn { folder, common, format, is_temporary: false }
+        StandIn { folder, common, format, _scratch: None }
     }
 
     /// Returns the same in a folder that stays.
     pub(in crate::documents::git) fn moved(&self, folder: Utf8PathBuf) -> StandIn {
-        StandIn { folder, common: self.common.clone(), format: self.format, is_temporary: false }
+        StandIn { folder, common: self.common.clone(), format: self.format, _scratch: None }
     }
 
     /// Makes the folder what it must be: it may be new, or somebody cleaned up.
@@ -151,15 +153,6 @@ impl StandIn {
             text.push_str("\trefStorage = reftable\n");
         }
         text
-    }
-}
-
-impl Drop for StandIn {
-    fn drop(&mut self) {
-        if self.is_temporary {
-            // What cannot be removed is a few links in the system's folder for such things.
-            let _ = std::fs::remove_dir_all(&self.folder);
-        }
     }
 }
 

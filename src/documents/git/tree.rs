@@ -58,6 +58,9 @@ impl Repo {
     /// # Errors
     /// `unavailable` with code `repository_damaged` if there is no such commit.
     pub async fn blob_at(&self, commit: &BlobId, path: &SourcePath) -> Result<Option<TreeEntry>> {
+        if let Some(papers) = self.papers() {
+            return Ok(papers.entry(self, path));
+        }
         Ok(self.grove(commit, path).await?.entry())
     }
 

@@ -41,6 +41,9 @@ impl Repo {
         clock: &Clock,
     ) -> Result<Sighting> {
         let _still = self.stillness().await;
+        if let Some(papers) = self.papers() {
+            return Ok(papers.sighted(self, before, clock));
+        }
         let repo = self.settled().await?;
         let hint = match (before, hint) {
             (Some(_), Hint::Paths(paths)) if paths.len() <= PATHS_NAMED_MAX => hint,

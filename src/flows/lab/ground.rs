@@ -16,14 +16,16 @@ use crate::flows::metrics::Meter;
 use crate::flows::{Site, Works, order, prepare, relay, reload, schedules, search};
 use crate::jobs::{self, Engines, Generation, Generations, Job, JobFilter, Queue, Setup, Status};
 use crate::people::{self, Caller, TokenScope, Via};
-use crate::process::{Cgroups, Children, private_folder};
-use crate::script::{self, Config, Loaded, Outside, Said, Secret, Wear};
+use crate::process::{Cgroups, Children, Scratch, private_folder};
+use crate::script::{self, Config, Loaded, Outside, Report, Said, Secret, Wear};
 use crate::store::{MIGRATIONS, Store, StoredEvent, events};
 
 /// Where the site is, as prompts name it: the same on every machine.
 const ROOT: &str = "/wiki";
 /// The agents' client, as prompts name it.
 const WB_AGENT: &str = "/usr/local/bin/wb-agent";
+/// How long a person takes to decide, to commit or to reload, in milliseconds.
+const PERSON_TAKES_MS: i64 = 1_000;
 /// Most events that one step of a test may lead to.
 const EVENTS_MAX: u32 = 10_000;
 
@@ -55,6 +57,8 @@ pub(in crate::flows) struct Wanted {
     pub(in crate::flows) wear: Wear,
     /// Where lines of the log go.
     pub(in crate::flows) said: Said,
+    /// The folder in which its own is made.
+    pub(in crate::flows) folder: Utf8PathBuf,
     /// Where its folder is noted, for whoever has to give up its thread.
     pub(in crate::flows) place: Place,
     now: Option<Millis>,
@@ -64,9 +68,10 @@ pub(in crate::flows) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns a site for a script, as it is if a test says nothing.
-    pub(in crate::flows) fn of(script: &Utf8Path, wear: &Wear) -> Wanted {
-        Wanted { script: script.to_owned(), wear: wear.clone(), ..Wanted::default() }
+    /// Returns a site for a script in a temporary folder, as it is if a test says nothing.
+    pub(in crate::flows) fn of(script: &Utf8Path, wear: &Wear, scratch: &Scratch) -> Wanted {
+        let folder = scratch.path().to_owned();
+        Wanted { script: script.to_owned(), wear: wear.clone(), folder, ..Wanted::default() }
     }
 
     /// Takes over what `t.site` says.
@@ -88,6 +93,44 @@ impl Wanted {
         Ok(())
     }
 
+    /// Takes over what `t.reload` says.
+    pub(super) fn read_again(&mut self, fields: &Value) {
+        let before = self.clone();
+        // Neither a time nor a source is among its fields: reading them cannot fail.
+        let _ = self.read(fields);
+        (self.now, self.sources) = (before.now, before.sources);
+        if fields.get("env").is_none() {
+            self.env = before.env;
+        }
+        if fields.get("secrets").is_none() {
+            self.secrets = before.secrets;
+        }
+    }
+
+    /// Loads the script, with other texts in place of some of its files.
+    pub(super) fn load(
+        &self,
+        files: BTreeMap<Utf8PathBuf, String>,
+    ) -> std::result::Result<Loaded, Report> {
+        let outside = Outside::feigned(self.env.clone(), self.said.clone());
+        script::load_for_test(&self.script, files, outside, &self.wear)
+    }
+
+    /// Returns a script as the site of a test has it, and its engines.
+    pub(super) fn ready(
+        &self,
+        loaded: Loaded,
+        data: Utf8PathBuf,
+        clock: &Clock,
+    ) -> (Loaded, Engines) {
+        let mut config = (*loaded.config).clone();
+        config.site.root = ROOT.into();
+        config.site.data = data;
+        let engines = Engines::played(&config, |it| self.secret(it));
+        let vm = loaded.vm.with_clock(clock.clone());
+        (Loaded { config: Arc::new(config), vm, ..loaded }, engines)
+    }
+
     /// Returns what a secret holds in this test; nothing for one that is missing.
     fn secret(&self, secret: &Secret) -> Option<String> {
         let name = secret.name();
@@ -105,6 +148,8 @@ pub(super) struct Ground {
     /// The person who does what the test does.
     pub(super) caller: Caller,
     pub(super) said: Said,
+    /// How it was made.
+    pub(super) wanted: Wanted,
     /// The last event that handlers were told of, or passed over.
     told: Cell<i64>,
     stop: CancellationToken,
@@ -128,13 +173,11 @@ impl Ground {
     /// # Errors
     /// What is wrong with the script; if the temporary folder cannot be written.
     pub(super) async fn open(wanted: Wanted) -> Result<Ground> {
-        let outside = Outside::feigned(wanted.env.clone(), wanted.said.clone());
-        let loaded = script::load_for_test(&wanted.script, outside, &wanted.wear);
-        let loaded = loaded.map_err(|report| {
+        let loaded = wanted.load(BTreeMap::new()).map_err(|report| {
             let first = report.errors.first().map_or_else(String::new, |it| it.headline());
             Error::invalid(format!("the script is wrong: {first}")).hint("wiki-browser check")
         })?;
-        let folder = Folder(private_folder("wiki-browser-test-")?);
+        let folder = Folder(private_folder(&wanted.folder, "site-")?);
         wanted.place.note(&folder.0);
         let clock = Clock::fixed(wanted.now.unwrap_or(script::lab::START));
         let repo = repository(&folder.0, &loaded.config, &wanted)?;
@@ -146,9 +189,8 @@ impl Ground {
             site.store.write(move |tx| people::ensure_operator(tx, &ids, "tester")).await?;
         let scopes = TokenScope::ALL.to_vec();
         let caller = Caller::Person { person, via: Via::Operator, scopes };
-        let said = wanted.said.clone();
-        let ground =
-            Ground { site, clock, caller, said, told: Cell::new(0), stop, writing, folder };
+        let (said, told) = (wanted.said.clone(), Cell::new(0));
+        let ground = Ground { site, clock, caller, said, wanted, told, stop, writing, folder };
         schedules::serve_due(&ground.site).await?;
         ground.pass_over().await?;
         Ok(ground)
@@ -172,6 +214,11 @@ impl Ground {
     pub(super) async fn pass_over(&self) -> Result<()> {
         self.told.set(self.newest().await?);
         Ok(())
+    }
+
+    /// Lets the time pass that a person needs for something.
+    pub(super) fn take_a_moment(&self) {
+        self.clock.advance(PERSON_TAKES_MS);
     }
 
     /// Does something of which no handler hears.
@@ -319,16 +366,13 @@ fn build(
     std::fs::create_dir(&data).context(ErrorKind::Unavailable, || format!("cannot make {data}"))?;
     let (store, writer) =
         Store::open_for_a_moment(&data.join("wiki.db"), MIGRATIONS, clock.clone())?;
-    let mut config = (*loaded.config).clone();
-    config.site.root = ROOT.into();
-    config.site.data = data;
-    let config = Arc::new(config);
+    let (loaded, engines) = wanted.ready(loaded, data, clock);
+    let config = Arc::clone(&loaded.config);
     let keep: reload::Keep = Arc::new(|_| Ok(()));
     let warn: reload::Warn = Arc::new(|_| Vec::new());
     let script = reload::Script::new(String::new(), keep, warn, (&loaded, clock.now()));
-    let engines = Engines::played(&config, |it| wanted.secret(it));
-    let vm = loaded.vm.with_clock(clock.clone());
-    let scripts = Generations::new(Generation::new(1, Arc::clone(&config), vm, engines));
+    let first = Generation::new(1, Arc::clone(&config), loaded.vm, engines);
+    let scripts = Generations::new(first);
     let (ids, wb_agent) = (Ids::numbered(), Utf8PathBuf::from(WB_AGENT));
     let works = Works {
         store: store.clone(),

@@ -7,8 +7,10 @@
 //! **Invariant:** no process is started, no connection is made, and nothing of the operator's site
 //! is opened but the script, what it reads, and its personas.
 
+mod decide;
 mod ground;
 mod happen;
+mod outside;
 mod play;
 mod suite;
 
@@ -22,6 +24,7 @@ use crate::people::Caller;
 use crate::script::lab::{Agent, Stage, Verb};
 use crate::script::{InputType, Kind, Said, suggestion};
 
+pub use crate::process::Scratch;
 pub use suite::{Progress, Suite, Summary, TestRun, find, tests_folder};
 
 /// The site of one test: it is opened when the test first asks for something.
@@ -62,7 +65,7 @@ impl Stage for Stand {
                 return Ok(Value::Null);
             }
         }
-        let Some(ground) = &self.ground else {
+        let Some(ground) = &mut self.ground else {
             return Err(Error::conflict("no_site", "the site of this test could not be opened"));
         };
         let acted = self.runtime.block_on(act(ground, verb, args, agent));
@@ -92,7 +95,12 @@ fn with_line(ground: &Ground, cause: Error) -> Error {
     }
 }
 
-async fn act(ground: &Ground, verb: Verb, args: &[Value], agent: &mut Agent<'_>) -> Result<Value> {
+async fn act(
+    ground: &mut Ground,
+    verb: Verb,
+    args: &[Value],
+    agent: &mut Agent<'_>,
+) -> Result<Value> {
     let nothing = Value::Null;
     let arg = |place: usize| args.get(place).unwrap_or(&nothing);
     let text = |place: usize| arg(place).as_str().unwrap_or_default();
@@ -113,12 +121,20 @@ async fn act(ground: &Ground, verb: Verb, args: &[Value], agent: &mut Agent<'_>)
         Verb::Topic => ground.silent(new_topic(ground, &ground.caller, arg(0))).await,
         Verb::Message => ground.silent(happen::post_message(ground, arg(0), text(1))).await,
         Verb::Render => rendered(ground, text(0), arg(1)).await.map(Value::String),
-        Verb::Run => play::run(ground, text(0), arg(1), agent).await,
+        Verb::Run => play::run(ground, (text(0), arg(1), arg(3)), agent).await,
+        Verb::Enqueue => play::enqueue(ground, (text(0), arg(1), arg(2))).await,
         Verb::Next => play::next(ground, agent).await,
         Verb::Jobs => ground.waiting().await,
         Verb::Fire => happen::fire(ground, text(0), arg(1)).await,
         Verb::Webhook => happen::webhook(ground, text(0), (arg(2).as_str(), arg(1).clone())).await,
         Verb::Advance => happen::advance(ground, text(0)).await,
+        Verb::Proposals => decide::list(ground).await,
+        Verb::Approve => decide::approve(ground, arg(0), arg(1)).await,
+        Verb::Reject => decide::reject(ground, arg(0), text(1)).await,
+        Verb::Rework => decide::rework(ground, (arg(0), text(1)), agent).await,
+        Verb::Commit => outside::commit(ground, arg(0), arg(1).as_str()).await,
+        Verb::Edit => outside::edit(ground, text(0), text(1)).await,
+        Verb::Reload => outside::reload(ground, arg(0)).await,
     }
 }
 

@@ -23,25 +23,61 @@ const TAKES_MS: i64 = 1_000;
 /// Asks for a job as a person does, and runs it to its end with all its repetitions.
 pub(super) async fn run(
     ground: &Ground,
-    kind: &str,
-    given: &Value,
+    asked: (&str, &Value, &Value),
     agent: &mut Agent<'_>,
 ) -> Result<Value> {
+    let mark = ground.mark();
+    let id = ask(ground, asked).await?;
+    run_this(ground, &id, mark, agent).await
+}
+
+/// Asks for a job as a person does, and lets it wait; returns it.
+pub(super) async fn enqueue(ground: &Ground, asked: (&str, &Value, &Value)) -> Result<Value> {
+    let id = ask(ground, asked).await?;
+    Ok(json!(ground.site.store.read(move |c| jobs::find(c, &id)).await?))
+}
+
+/// Asks for a job of a kind, with inputs and what else a person says.
+async fn ask(ground: &Ground, (kind, given, says): (&str, &Value, &Value)) -> Result<JobId> {
     let kind = known_kind(ground, kind)?;
+    let not_before = says["not_before"].as_str().map(|text| match parse_duration(text) {
+        Ok(wait) => ground.clock.now().plus(ms(wait)).rfc3339(),
+        Err(_) => text.to_owned(),
+    });
     let request = job_flow::JobRequest {
         kind: kind.name.clone(),
-        priority: None,
-        not_before: None,
-        replace_proposals: false,
+        priority: says["priority"].as_i64(),
+        not_before,
+        replace_proposals: says["replace_proposals"] == true,
         inputs: sent(ground, kind, given)?,
     };
-    let mark = ground.mark();
     let id = job_flow::create(&ground.site, &ground.caller, request, None).await?;
     ground.tell().await?;
-    let Some(first) = ground.site.queue.rehearse(Some(&id)).await? else {
-        return Err(waits(ground, &id).await?);
-    };
+    Ok(id)
+}
+
+/// Runs a job that waits to its end with all its repetitions, at its time.
+pub(super) async fn run_this(
+    ground: &Ground,
+    id: &JobId,
+    mark: Mark,
+    agent: &mut Agent<'_>,
+) -> Result<Value> {
+    let first = ready(ground, id).await?;
     to_the_end(ground, first, mark, agent).await
+}
+
+/// Claims a job that waits; the clock moves to its time.
+async fn ready(ground: &Ground, id: &JobId) -> Result<Rehearsal> {
+    let asked = id.clone();
+    let not_before = ground.site.store.read(move |c| jobs::find(c, &asked)).await?.not_before;
+    if let Some(at) = not_before {
+        ground.pass_time(at).await?;
+    }
+    match ground.site.queue.rehearse(Some(id)).await? {
+        Some(next) => Ok(next),
+        None => Err(waits(ground, id).await?),
+    }
 }
 
 /// Runs the job that comes next to its end with all its repetitions; nothing if none waits.
@@ -99,15 +135,7 @@ async fn to_the_end(
             shown["attempts"] = json!(attempts);
             return Ok(shown);
         };
-        let id = next.clone();
-        let not_before = ground.site.store.read(move |c| jobs::find(c, &id)).await?.not_before;
-        if let Some(at) = not_before {
-            ground.pass_time(at).await?;
-        }
-        rehearsal = match ground.site.queue.rehearse(Some(next)).await? {
-            Some(next) => next,
-            None => return Err(waits(ground, next).await?),
-        };
+        rehearsal = ready(ground, next).await?;
     }
 }
 
@@ -132,16 +160,19 @@ async fn attempt(
         rehearsal.env().into_iter().map(|(name, value)| (name, Value::String(value))).collect(),
     );
     let job = rehearsal.job.clone();
-    let kind = known_kind(ground, &job.kind)?;
-    let does = match rehearsal.prompt() {
-        None => Map::new(),
-        Some(_) => match agent(&shown, number) {
-            Ok(Value::Object(does)) => does,
-            Ok(_) => Map::new(),
-            Err(message) => return Err(Error::invalid(message).code(AGENT_FAILED)),
-        },
+    let played = match rehearsal.prompt() {
+        // What is said of an agent that was never started does not count.
+        None => play(ground, None, &rehearsal, &Map::new()).await?,
+        Some(_) => {
+            let does = match agent(&shown, number) {
+                Ok(Value::Object(does)) => does,
+                Ok(_) => Map::new(),
+                Err(message) => return Err(Error::invalid(message).code(AGENT_FAILED)),
+            };
+            let kind = known_kind(ground, &job.kind)?;
+            play(ground, Some(kind), &rehearsal, &does).await?
+        }
     };
-    let played = play(ground, kind, &rehearsal, &does).await?;
     let job = rehearsal.end(played).await?;
     merge(&mut shown, &job);
     left(ground, &job, &mut shown).await?;
@@ -151,16 +182,22 @@ async fn attempt(
 /// Does what the agent does; returns how it ended.
 async fn play(
     ground: &Ground,
-    kind: &Kind,
+    kind: Option<&Kind>,
     rehearsal: &Rehearsal,
     does: &Map<String, Value>,
 ) -> Result<Played> {
-    let (cause, works_ms) = clocks(kind, does)?;
+    let (cause, works_ms) = match kind {
+        Some(kind) => clocks(kind, does)?,
+        None => (ExitCause::SpawnFailed, TAKES_MS),
+    };
     let began = ground.clock.now();
     ground.clock.advance(works_ms);
     let is_cut = cause == ExitCause::WallTimeout && !does.contains_key("timeout");
     let job = &rehearsal.job;
-    if rehearsal.prompt().is_some() && !is_cut && cause != ExitCause::SpawnFailed {
+    if let Some(kind) = kind
+        && !is_cut
+        && cause != ExitCause::SpawnFailed
+    {
         hand_in(ground, kind, rehearsal, does).await?;
     }
     let mut cause = cause;
@@ -202,9 +239,12 @@ async fn play(
     Ok(Played { record, stdout: stdout.to_vec(), stderr: stderr.to_vec() })
 }
 
+fn ms(it: std::time::Duration) -> i64 {
+    i64::try_from(it.as_millis()).unwrap_or(i64::MAX)
+}
+
 /// Returns which end the agent comes to, and how long it works, in milliseconds.
 fn clocks(kind: &Kind, does: &Map<String, Value>) -> Result<(ExitCause, i64)> {
-    let ms = |it: std::time::Duration| i64::try_from(it.as_millis()).unwrap_or(i64::MAX);
     let works = match does.get("takes").and_then(Value::as_str) {
         Some(text) => ms(parse_duration(text)?),
         None => TAKES_MS,
@@ -337,7 +377,9 @@ async fn left(ground: &Ground, job: &Job, shown: &mut Value) -> Result<()> {
     let job = job.clone();
     let found = ground.site.store.read(move |c| {
         let proposal = documents::proposal::by_job(c, &job.id)?;
-        let proposal = proposal.map(|it| documents::proposal::text(c, &it.id)).transpose()?;
+        let proposal = proposal
+            .map(|it| Ok::<_, Error>((documents::proposal::text(c, &it.id)?, it.id)))
+            .transpose()?;
         let by = Actor::Job(job.id.clone());
         let message = match &job.topic_id {
             Some(topic) => documents::message::last_body(c, topic, &by)?,
@@ -349,7 +391,8 @@ async fn left(ground: &Ground, job: &Job, shown: &mut Value) -> Result<()> {
         Ok((proposal, message, view, topics))
     });
     let (proposal, message, view, topics) = found.await?;
-    shown["proposal"] = json!(proposal);
+    let (text, id) = proposal.unzip();
+    (shown["proposal"], shown["proposal_id"]) = (json!(text), json!(id));
     shown["message"] = json!(message);
     shown["view"] = json!(view);
     shown["topics"] = json!(topics);

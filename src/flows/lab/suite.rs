@@ -1,5 +1,6 @@
 //! A run of tests: finds the files, and runs each test with a site of its own.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -7,6 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::flows::lab::ground::Wanted;
 use crate::flows::lab::stage;
+use crate::process::Scratch;
 use crate::script::lab::{self, File, Listed, Named, Ran};
 use crate::script::{self, Outside, Report, Said, Wear};
 
@@ -163,15 +165,23 @@ fn listed(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
 }
 
 impl Suite {
+    /// Makes the temporary folder in which the sites of tests are.
+    ///
+    /// # Errors
+    /// `unavailable` if it cannot be made.
+    pub fn scratch() -> Result<Scratch> {
+        Scratch::open("wiki-browser-test-")
+    }
+
     /// Runs the tests one after the other and tells what becomes of each.
-    pub fn run(&self, tell: &mut dyn FnMut(Progress<'_>)) -> Summary {
+    pub fn run(&self, scratch: &Scratch, tell: &mut dyn FnMut(Progress<'_>)) -> Summary {
         let began = Instant::now();
         let mut summary = Summary::default();
         let wear = Wear::default();
         match self.script_files(&wear) {
             Ok(files) => {
                 summary.files = files;
-                self.run_files(&wear, &mut summary, tell);
+                self.run_files((&wear, scratch), &mut summary, tell);
             }
             Err(report) => summary.script = Some(report),
         }
@@ -185,10 +195,11 @@ impl Suite {
 
     /// Returns the files of the script, if it can be loaded at all.
     fn script_files(&self, wear: &Wear) -> std::result::Result<Vec<Utf8PathBuf>, Report> {
-        let outside = Outside::feigned(std::collections::BTreeMap::new(), Said::default());
-        let loaded = script::load_for_test(&self.script, outside, wear).or_else(|report| {
+        let outside = Outside::feigned(BTreeMap::new(), Said::default());
+        let loaded = script::load_for_test(&self.script, BTreeMap::new(), outside, wear);
+        let loaded = loaded.or_else(|report| {
             // It may need variables, which each test says for itself.
-            script::load_for_test(&self.script, Outside::default(), wear).map_err(|_| report)
+            script::load_again(&self.script, wear).map_err(|_| report)
         })?;
         let config = &loaded.config;
         let files = config.files.iter().map(|it| config.folder.join(&it.path));
@@ -198,7 +209,12 @@ impl Suite {
         Ok(files.chain(skills).chain(personas.map(|it| it.into_path())).collect())
     }
 
-    fn run_files(&self, wear: &Wear, summary: &mut Summary, tell: &mut dyn FnMut(Progress<'_>)) {
+    fn run_files(
+        &self,
+        (wear, scratch): (&Wear, &Scratch),
+        summary: &mut Summary,
+        tell: &mut dyn FnMut(Progress<'_>),
+    ) {
         let mut lost = 0;
         for file in &self.files {
             let listed = match lab::list(file) {
@@ -216,7 +232,7 @@ impl Suite {
                     summary.not_run += 1;
                     continue;
                 }
-                let wanted = Wanted::of(&self.script, wear);
+                let wanted = Wanted::of(&self.script, wear, scratch);
                 let folder = wanted.place.clone();
                 let ran = lab::run(file, &test, place, stage(wanted));
                 if ran.is_lost {

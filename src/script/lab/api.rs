@@ -7,6 +7,7 @@ use mlua::{Function, Lua, MultiValue, Table, Value};
 use serde_json::{Value as Json, json};
 
 use crate::base::Error;
+use crate::script::advice::advice;
 use crate::script::config::ScriptFile;
 use crate::script::declare::seal;
 use crate::script::diagnostic::{Diagnostic, Report};
@@ -124,7 +125,10 @@ impl Lab {
         {
             return failure.clone();
         }
-        self.whole(self.finding("runtime", message))
+        let finding = self.finding("runtime", message);
+        // What the script says itself is left as it is.
+        let note = advice(&finding.message).unwrap_or_default();
+        self.whole(finding.note(note))
     }
 
     /// Returns a finding at the place that a message names.
@@ -195,6 +199,14 @@ impl Lab {
             "jobs" => Verb::Jobs,
             "fire" => Verb::Fire,
             "webhook" => Verb::Webhook,
+            "enqueue" => Verb::Enqueue,
+            "proposals" => Verb::Proposals,
+            "approve" => Verb::Approve,
+            "reject" => Verb::Reject,
+            "rework" => Verb::Rework,
+            "commit" => Verb::Commit,
+            "edit" => Verb::Edit,
+            "reload" => Verb::Reload,
             _ => Verb::Advance,
         };
         self.ask(lua, &caller, (verb, name), args)
@@ -359,14 +371,15 @@ impl Lab {
         args: &[Value],
     ) -> mlua::Result<Value> {
         let agent_at = match verb {
-            Verb::Run => Some(2),
+            Verb::Run | Verb::Rework => Some(2),
             Verb::Next => Some(0),
             _ => None,
         };
         let mut plain = Vec::new();
         for (place, value) in args.iter().enumerate() {
             if Some(place) == agent_at {
-                break;
+                plain.push(Json::Null);
+                continue;
             }
             plain.push(Leaving::new().take(value, 0).map_err(|what| {
                 let message = format!("t.{name} was given {what}");

@@ -4,7 +4,7 @@ use mlua::{Table, Value};
 
 use crate::script::declare::key_text;
 use crate::script::diagnostic::suggestion;
-use crate::script::schema::{DOES, Function, Member, PROPOSES, Record, SITE, TOPIC};
+use crate::script::schema::{DOES, Function, Member, PROPOSES, Record, TEST_RECORDS, TOPIC};
 
 /// What is wrong with what a function was given, and what to type.
 #[derive(Debug)]
@@ -108,21 +108,22 @@ pub(super) fn arguments(of: &Function, given: &[Value], lab: &Table) -> Result<(
         true => {
             Err(Wrong::new(format!("t.{name} takes {} values at most", of.params.len()), usage()))
         }
-        false => records(name, given),
+        false => records(of, given),
     }
 }
 
 /// Judges the tables among the arguments.
-fn records(name: &str, given: &[Value]) -> Result<(), Wrong> {
-    let record = match name {
-        "site" => &SITE,
-        "topic" => &TOPIC,
-        _ => return Ok(()),
-    };
-    match given.first() {
-        Some(Value::Table(table)) => fields(record, table, &format!("t.{name}")),
-        _ => Ok(()),
+fn records(of: &Function, given: &[Value]) -> Result<(), Wrong> {
+    let title = format!("t.{}", of.name);
+    for (param, value) in of.params.iter().zip(given) {
+        let ty = param.ty.strip_suffix('?').unwrap_or(param.ty);
+        let record = TEST_RECORDS.iter().find(|it| it.name == ty);
+        match (record, value) {
+            (Some(record), Value::Table(table)) => fields(record, table, &title)?,
+            _ => wrong_type(param, value, &title)?,
+        }
     }
+    Ok(())
 }
 
 /// Judges what a fake agent does.

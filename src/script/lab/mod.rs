@@ -61,12 +61,28 @@ pub enum Verb {
     Webhook,
     /// Move the clock.
     Advance,
+    /// Ask for a job and let it wait.
+    Enqueue,
+    /// List what was proposed.
+    Proposals,
+    /// Approve a proposal.
+    Approve,
+    /// Reject a proposal.
+    Reject,
+    /// Have a proposal done again.
+    Rework,
+    /// Commit texts, as somebody else does.
+    Commit,
+    /// Change a text and not commit it.
+    Edit,
+    /// Reload the script.
+    Reload,
 }
 
 /// The site that one test works on.
 pub trait Stage {
-    /// Does what a test asks for, with its arguments as plain data; the agent is for [`Verb::Run`]
-    /// and [`Verb::Next`].
+    /// Does what a test asks for, with its arguments as plain data; the agent is for [`Verb::Run`],
+    /// [`Verb::Next`] and [`Verb::Rework`].
     ///
     /// # Errors
     /// What is wrong, with a hint for whoever wrote the test.

@@ -1,12 +1,12 @@
 //! What a file of tests can say: the functions of `wb.test`, what they take and what they return.
 
-use crate::script::schema::{Function, Member, Record, When};
+use crate::script::schema::{Function, Member, When};
 
 const fn any(name: &'static str, doc: &'static str) -> Member {
     Member { name, ty: "any", doc }
 }
 
-const fn given(name: &'static str, ty: &'static str, doc: &'static str) -> Member {
+pub(super) const fn given(name: &'static str, ty: &'static str, doc: &'static str) -> Member {
     Member { name, ty, doc }
 }
 
@@ -24,8 +24,15 @@ const AGENT: Member = given(
      one; nil for one that exits with 0 and leaves nothing.",
 );
 
+const ASKED_FOR: Member = given("asked", "wb.test.Asked?", "How it is asked for.");
+const OF: Member = given(
+    "of",
+    "wb.test.Job|wb.test.Revision|string",
+    "What `t.run` returned, one of `t.proposals()`, or the id of a proposal.",
+);
+
 /// The functions of `wb.test`.
-pub const TEST_FUNCTIONS: [Function; 20] = [
+pub const TEST_FUNCTIONS: [Function; 28] = [
     Function {
         name: "test",
         params: &[
@@ -105,7 +112,7 @@ pub const TEST_FUNCTIONS: [Function; 20] = [
     },
     Function {
         name: "run",
-        params: &[KIND, INPUTS, AGENT],
+        params: &[KIND, INPUTS, AGENT, ASKED_FOR],
         returns: Some("wb.test.Job"),
         when: When::Testing,
         example: "local job = t.run(\"links\", { source_path = \"guide.md\" }, { result = { \
@@ -114,6 +121,16 @@ pub const TEST_FUNCTIONS: [Function; 20] = [
         doc: "Asks for a job as a person would and runs it with a fake agent to its end, with \
             every \
               repetition that `retry` asks for; returns the last one. Then the handlers are told.",
+    },
+    Function {
+        name: "enqueue",
+        params: &[KIND, INPUTS, ASKED_FOR],
+        returns: Some("wb.Job"),
+        when: When::Testing,
+        example: "t.enqueue(\"links\", { source_path = \"a.md\" })\n\
+            t.enqueue(\"links\", { source_path = \"b.md\" }, { priority = 10 })\n\
+            t.has(t.next { result = { checked = 1 } }, { source_path = \"b.md\", priority = 10 })",
+        doc: "Asks for a job as a person would and lets it wait, for `t.next`.",
     },
     Function {
         name: "next",
@@ -173,6 +190,92 @@ pub const TEST_FUNCTIONS: [Function; 20] = [
         example: "local effects = t.advance \"1d\"\nt.has(effects.jobs[1], { kind = \"links\" })",
         doc: "Moves the fake clock; every schedule that comes due meanwhile is served at its time. \
               Returns what they did.",
+    },
+    Function {
+        name: "approve",
+        params: &[OF, given("says", "wb.test.Approval?", "What the person writes.")],
+        returns: Some("wb.test.Decision"),
+        when: When::Testing,
+        example: "local topic = t.topic { source_path = \"guide.md\" }\n\
+            local job = t.run(\"shorten\", { topic_id = topic }, { proposal = \"# Guide\\n\" })\n\
+            local decision = t.approve(job)\n\
+            t.eq(decision.proposal.status, \"approved\")\n\
+            t.contains(decision.commit.message, \"Approved-by: tester\")",
+        doc: "Approves a proposal as a person would, and tells the handlers; returns the commit \
+              and what the handlers did.",
+    },
+    Function {
+        name: "reject",
+        params: &[OF, given("reason", "string", "Why.")],
+        returns: Some("wb.test.Decision"),
+        when: When::Testing,
+        example: "local topic = t.topic { source_path = \"guide.md\" }\n\
+            local job = t.run(\"shorten\", { topic_id = topic }, { proposal = \"# Guide\\n\" })\n\
+            t.eq(t.reject(job, \"Too short.\").proposal.reason, \"Too short.\")",
+        doc: "Rejects a proposal as a person would, and tells the handlers.",
+    },
+    Function {
+        name: "rework",
+        params: &[OF, given("reason", "string", "What should be different."), AGENT],
+        returns: Some("wb.test.Job"),
+        when: When::Testing,
+        example: "local topic = t.topic { source_path = \"guide.md\" }\n\
+            local job = t.run(\"shorten\", { topic_id = topic }, { proposal = \"# Guide\\n\" })\n\
+            local again = t.rework(job, \"Keep the heading.\", { proposal = \"# The guide\\n\" })\n\
+            t.contains(again.prompt, \"Keep the heading.\")\n\
+            t.approve(again)",
+        doc: "Sends a proposal back as a person would, and runs the job that does it again to its \
+              end.",
+    },
+    Function {
+        name: "proposals",
+        params: &[],
+        returns: Some("wb.test.Revision[]"),
+        when: When::Testing,
+        example: "local topic = t.topic { source_path = \"guide.md\" }\n\
+            local job = t.run(\"shorten\", { topic_id = topic }, { proposal = \"# Guide\\n\" })\n\
+            t.has(t.proposals()[1], { id = job.proposal_id, status = \"open\" })",
+        doc: "Returns what was proposed, the newest first.",
+    },
+    Function {
+        name: "commit",
+        params: &[
+            given(
+                "files",
+                "table<string, string|false>",
+                "Whole new texts by path; false for a page that is deleted.",
+            ),
+            given("message", "string?", "What the commit says."),
+        ],
+        returns: Some("wb.test.Committed"),
+        when: When::Testing,
+        example: "local effects = t.commit { [\"guide.md\"] = \"# Another guide\\n\" }\n\
+            t.has(effects.events[1], { kind = \"source_changed\", data = { path = \"guide.md\" \
+            } })",
+        doc: "Has somebody else commit pages, with git and without this program; the server \
+              notices it, and the handlers are told.",
+    },
+    Function {
+        name: "edit",
+        params: &[
+            given("path", "string", "A page that is there."),
+            given("text", "string", "Its whole new text."),
+        ],
+        returns: Some("wb.test.Effects"),
+        when: When::Testing,
+        example: "local effects = t.edit(\"guide.md\", \"# Not committed yet\\n\")\n\
+            t.eq(effects.events[1].data.commit, nil)",
+        doc: "Has somebody change a page in the working tree and not commit it; the server notices \
+              it, and the handlers are told.",
+    },
+    Function {
+        name: "reload",
+        params: &[given("fields", "wb.test.Reload?", "What is different; nil for nothing.")],
+        returns: Some("wb.test.Reloaded"),
+        when: When::Testing,
+        example: "t.has(t.reload(), { generation = 2, changes = {} })",
+        doc: "Reloads the script as the operator would: with another text, or as it is. Fails if \
+              it is wrong; then the one before stays in force.",
     },
     Function {
         name: "now",
@@ -249,137 +352,3 @@ pub const TEST_FUNCTIONS: [Function; 20] = [
         doc: "Fails unless the function ends in an error; returns its message.",
     },
 ];
-
-/// What functions of `wb.test` take and return.
-pub(crate) const TEST_RECORDS: [Record; 8] =
-    [SITE, TOPIC, OPEN_TOPIC, DOES, PROPOSES, RAN, EFFECTS, SAID];
-
-/// What `t.site` takes.
-pub(crate) const SITE: Record = Record {
-    name: "wb.test.Site",
-    base: None,
-    others: None,
-    members: &[
-        given("now", "string?", "What the fake clock shows first (RFC 3339)."),
-        given("sources", "table<string, string>?", "Texts of sources by path."),
-        given("env", "table<string, string>?", "What `wb.env` returns; nothing else is set."),
-        given(
-            "secrets",
-            "table<string, string|false>?",
-            "Values of secrets by variable or path; false for one that is missing. Others have a \
-             made-up value.",
-        ),
-    ],
-    doc: "How a site is where a test begins.",
-};
-
-/// What `t.topic` takes.
-pub(crate) const TOPIC: Record = Record {
-    name: "wb.test.Topic",
-    base: None,
-    others: None,
-    members: &[
-        given("source_path", "string", "The source; it is made if it is not there."),
-        given("quote", "string?", "The words that it is about; nil for the whole source."),
-        given("body", "string?", "The first message."),
-        given("title", "string?", "Its title."),
-    ],
-    doc: "A topic to open.",
-};
-
-const OPEN_TOPIC: Record = Record {
-    name: "wb.test.OpenTopic",
-    base: None,
-    others: None,
-    members: &[
-        given("id", "string", "Its id."),
-        given("source_path", "string", "The source."),
-        given("title", "string?", "Its title."),
-        given("body", "string", "The first message."),
-    ],
-    doc: "A topic that was opened; it stands for its id among inputs.",
-};
-
-/// What a fake agent does.
-pub(crate) const DOES: Record = Record {
-    name: "wb.test.Agent",
-    base: None,
-    others: None,
-    members: &[
-        given("result", "any", "What it hands in by `finish`."),
-        given("message", "string?", "What it writes in its topic."),
-        given("proposal", "string|wb.test.Proposal|nil", "The whole new text that it proposes."),
-        given("view", "string?", "The view of its persona that it stores."),
-        given("topics", "wb.test.Topic[]|nil", "The topics that it opens."),
-        given("summary", "string?", "One sentence about the result."),
-        given("exit", "integer?", "Its exit status, 0 by default."),
-        given("signal", "integer?", "The signal that ends it."),
-        given("stdout", "string?", "What it prints; read as the engine's `reads` says."),
-        given("stderr", "string?", "What it prints on standard error."),
-        given("takes", "wb.Duration?", "How long it works by the fake clock; 1s by default."),
-        given(
-            "timeout",
-            "\"wall\"|\"idle\"|\"start\"|nil",
-            "Which clock of the kind it runs into.",
-        ),
-        given("cancelled", "boolean?", "Whether a person cancels it while it works."),
-        given("unreachable", "string?", "Why it cannot even be started."),
-    ],
-    doc: "What a fake agent does, in this order: it works, hands in, prints and ends.",
-};
-
-/// What a fake agent proposes.
-pub(crate) const PROPOSES: Record = Record {
-    name: "wb.test.Proposal",
-    base: None,
-    others: None,
-    members: &[
-        given("text", "string", "The whole new text."),
-        given("summary", "string?", "One sentence about the change."),
-        given("title", "string?", "The title of the topic that it opens, if it has none."),
-    ],
-    doc: "A proposal of a fake agent.",
-};
-
-const RAN: Record = Record {
-    name: "wb.test.Job",
-    base: Some("wb.Job"),
-    others: None,
-    members: &[
-        given("prompt", "string", "What the agent was told; empty if it did not come to that."),
-        given("attempt", "integer", "Which attempt it was, from 1."),
-        given("attempts", "wb.test.Job[]", "All attempts, this one last."),
-        given("env", "table<string, string>", "What the engine adds to the agent's environment."),
-        given("proposal", "string?", "The text that it proposed."),
-        given("message", "string?", "What it wrote last in its topic."),
-        given("view", "string?", "The view that it stored."),
-        given("topics", "wb.OpenedTopic[]", "The topics that it opened, oldest first."),
-        given("effects", "wb.test.Effects", "What handlers and `retry` did because of it."),
-    ],
-    doc: "A job that was run. A function that is the agent gets one that has no end yet.",
-};
-
-const EFFECTS: Record = Record {
-    name: "wb.test.Effects",
-    base: None,
-    others: None,
-    members: &[
-        given("jobs", "wb.Job[]", "The jobs that were asked for and accepted."),
-        given("log", "wb.test.Line[]", "What the script has logged."),
-        given("failures", "string[]", "What failed or was refused, with file and line."),
-        given("events", "wb.Event[]", "What has happened, in order."),
-    ],
-    doc: "What the script did because something happened.",
-};
-
-const SAID: Record = Record {
-    name: "wb.test.Line",
-    base: None,
-    others: None,
-    members: &[
-        given("level", "string", "`debug`, `info`, `warn` or `error`."),
-        given("text", "string", "What was logged."),
-        given("at", "string", "File and line."),
-    ],
-    doc: "A line of the log.",
-};

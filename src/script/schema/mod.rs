@@ -7,6 +7,7 @@ mod events;
 mod fields;
 mod functions;
 mod lab;
+mod lab_records;
 
 pub(crate) use events::{RECORDS, event_data};
 pub(crate) use fields::{BUILTINS, PROMPT_BY, REQUEST_FIELDS};
@@ -16,7 +17,7 @@ pub(crate) use functions::PROMPT;
 pub(crate) use functions::{BASE, CALLBACKS};
 pub use functions::{FUNCTIONS, Function, When};
 pub use lab::TEST_FUNCTIONS;
-pub(crate) use lab::{DOES, PROPOSES, SITE, TEST_RECORDS, TOPIC};
+pub(crate) use lab_records::{DOES, PROPOSES, TEST_RECORDS, TOPIC};
 
 /// The version of the script's interface.
 pub(crate) const API_VERSION: i64 = 1;

@@ -28,6 +28,10 @@ const AT_LOAD: &[(&str, &str)] = &[
     ("wb.file \"data/operator.token\"", "is in the data of a site"),
     ("wb.file \"data/jobs/1/prompt\"", "is in the data of a site"),
     ("wb.file {}", "takes the path"),
+    ("wb.file \"socket\"", "is not a file"),
+    ("wb.file \"in/y\"", "there is no in/y"),
+    ("wb.file \"data/operator.tokn\"", "is in the data of a site"),
+    ("wb.file \"in/x\\0y\"", "cannot read"),
     ("require \"../x\"", "is not a module"),
     // Processes, the network, other code.
     ("os.execute(\"id\")", "undefined global `os`"),
@@ -39,11 +43,23 @@ const AT_LOAD: &[(&str, &str)] = &[
     ("string.dump(print)", "attempt to call a nil value"),
     ("coroutine.wrap(print)", "undefined global `coroutine`"),
     ("setmetatable({}, { __gc = print })", "undefined global `setmetatable`"),
+    ("(\"\").dump(print)", "attempt to call a nil value"),
+    ("require(\"wb\").require \"os\"", "has no function `require`"),
+    ("_ENV.os.exit()", "undefined global `os`"),
+    // Floods: each counts, and none is kept.
+    ("for i = 1, 1e6 do wb.on(\"job_queued\", function() end) end", "at most 1000 functions"),
+    ("for i = 1, 1e6 do wb.kind(\"k\" .. i) {} end", "at most 1000 declarations"),
+    ("for i = 1, 1e6 do local x = _ENV[\"x\" .. i] end", "only 100 findings"),
+    ("error((\"x\"):rep(5e6))", "xxx"),
     // Secrets.
     ("wb.env \"WB_TOKEN\"", "may hold a secret"),
     ("wb.env \"ANTHROPIC_API_KEY\"", "may hold a secret"),
     ("wb.env \"db_password\"", "may hold a secret"),
     ("wb.env \"SSH_KEY\"", "may hold a secret"),
+    ("wb.env \"DB_PASS\"", "may hold a secret"),
+    ("wb.env \"MYSQL_PWD\"", "may hold a secret"),
+    ("wb.env \"GITHUB_PAT\"", "may hold a secret"),
+    ("wb.env \"database_url\"", "may hold a secret"),
     ("error(\"x\" .. wb.secret.env \"PATH\")", "attempt to concatenate"),
     ("error(wb.json.encode { s = wb.secret.env \"PATH\" })", "a userdata"),
     ("error((wb.secret.env \"PATH\").name)", "attempt to index"),
@@ -102,6 +118,8 @@ fn site() -> Site {
     }
     std::os::unix::fs::symlink("/etc/passwd", site.path().join("link")).unwrap();
     std::os::unix::fs::symlink("in", site.path().join("linked")).unwrap();
+    // As good as a pipe or a device: no plain file, and reading it would wait.
+    std::os::unix::net::UnixListener::bind(site.path().join("socket")).unwrap();
     site
 }
 
@@ -117,6 +135,7 @@ fn g27_a_script_reaches_nothing_while_it_loads() {
         assert!(shown.contains(words), "{attack}: {shown}");
         assert!(shown.contains("wiki-browser.lua:4:"), "{attack}: {shown}");
         assert!(!shown.contains("hunter2") && !shown.contains("root:"), "{attack}: {shown}");
+        assert!(!shown.contains("`in/x`") && shown.len() < 100_000, "{attack}: {shown}");
         assert!(started.elapsed() < Duration::from_secs(3), "{attack}");
     }
 }

@@ -66,7 +66,7 @@ async fn an_error_says_what_to_type() {
     for (index, expected) in [
         "did you mean `data`?",
         "did you mean `find`?",
-        "write tostring(reason), or (reason or \"\")",
+        "(reason or \"\"); in a handler it may be event.data.reason",
         "write (x or 0) for it",
         "this function answers; ask in wb.on(\"job_finished\", …)",
         "`job` is not there: write if job then … end, or (job or {}).name",
@@ -174,6 +174,123 @@ async fn g27_a_memory_bomb_costs_its_call_only() {
     let large = json!("x".repeat(32 << 20));
     assert!(call(&loaded, 4, large).await.is_err());
     assert!(call(&loaded, 4, Value::Null).await.is_ok());
+}
+
+#[tokio::test]
+async fn g27_no_function_of_lua_counts_without_an_end() {
+    let (_site, loaded) = functions(&[
+        "return (''):rep(1e18) .. string.rep('', math.maxinteger, '')",
+        "table.move({}, 1, 1e18, 1)",
+        "table.move({}, '1', '1e18', 1, {})",
+        "table.move({}, math.mininteger, -2, 1)",
+        "table.move({}, -9, math.maxinteger, 1)",
+        "table.move({}, 1, 5, math.maxinteger)",
+        "return table.concat({}, '', 1, math.maxinteger)",
+        "return table.unpack({}, 1, 1e7)",
+        "return select('#', table.unpack({}, 1, 2e5))",
+        "return utf8.len(('x'):rep(100), 1, math.maxinteger)",
+        "return utf8.offset('x', math.maxinteger)",
+        "return string.pack('c2000000000', 'x')",
+        "return ('%999d'):format(1)",
+        "return ('x'):rep(3, ', ') .. ('y'):rep(0) .. ('z'):rep(2)",
+        "return table.move({ 1, 2, 3 }, 2, 3, 1)",
+    ]);
+    let started = Instant::now();
+    for (index, expected) in [
+        Ok(json!("")),
+        Err("wiki-browser.lua:5: table.move moves 1000000 values at most"),
+        Err("wiki-browser.lua:6: table.move moves 1000000 values at most"),
+        Err("wiki-browser.lua:7: table.move moves 1000000 values at most"),
+        Err("too many elements to move"),
+        Err("destination wrap around"),
+        Err("invalid value (nil) at index 1"),
+        Err("too many results to unpack"),
+        Ok(json!(200_000)),
+        Err("out of bounds"),
+        Ok(Value::Null),
+        Err("16 MiB"),
+        Err("invalid conversion"),
+        Ok(json!("x, x, xzz")),
+        Ok(json!([2, 3, 3])),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        match (call(&loaded, index, Value::Null).await, expected) {
+            (Ok(got), Ok(expected)) => assert_eq!(got, expected, "{index}"),
+            (Err(got), Err(expected)) => assert!(got.message().contains(expected), "{got}"),
+            (got, expected) => panic!("{index}: {got:?} and not {expected:?}"),
+        }
+    }
+    assert!(started.elapsed() < Duration::from_secs(3));
+    assert_eq!(loaded.vm.wear().abandoned(), 0);
+}
+
+#[tokio::test]
+async fn g27_a_giant_or_strange_result_is_refused_or_right() {
+    let (_site, loaded) = functions(&[
+        "local t = {} for i = 1, 30 do t = { t, t } end return t",
+        "local t = { 1 } for i = 1, 25 do t = { t } end return t",
+        "local s, t = ('x'):rep(1e6), {} for i = 1, 20 do t[i] = s end return t",
+        "local s, t = ('x'):rep(2e6), { { { {} } } } t[1][1][1][1] = s return t",
+        "local t = {} for i = 1, 2e5 do t[i] = true end return t",
+        "return { [1] = 1, [3] = 3 }",
+        "return { 1, x = 2 }",
+        "return { [1.5] = 1 }",
+        "return { [true] = 1 }",
+        "return { ['\\255'] = 1 }",
+        "return 1/0",
+        "return -(0/0)",
+        "return math.mininteger",
+        "return 'a\\0b'",
+        "return utf8.char(0x7FFFFFFF)",
+        "return select(2, pcall(wb.kind))",
+        "return select(2, pcall(error, wb.secret.env 'X'))",
+        "error(select(2, pcall(wb.kind)))",
+        "error({ { { { {} } } }, ('x'):rep(1e6) })",
+        "return wb",
+        "return { f = string.rep }",
+    ]);
+    let deep = (0..25).fold(json!([1]), |inner, _| json!([inner]));
+    let text = json!([[[["x".repeat(2_000_000)]]]]);
+    for (index, expected) in [
+        Err("too many values"),
+        Ok(deep),
+        Err("too much text"),
+        Ok(text),
+        Err("too many values"),
+        Err("both a list and fields"),
+        Err("both a list and fields"),
+        Err("keys are no names"),
+        Err("keys are no names"),
+        Err("not UTF-8"),
+        Err("not finite"),
+        Err("not finite"),
+        Ok(json!(i64::MIN)),
+        Ok(json!("a\0b")),
+        Err("not UTF-8"),
+        Err(""),
+        Err("a userdata"),
+        Err(""),
+        Err("an error that is no text"),
+        // Its functions stand behind it.
+        Ok(json!({})),
+        Err("a function"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        match (call(&loaded, index, Value::Null).await, expected) {
+            (Ok(got), Ok(expected)) => assert!(got == expected, "{index}"),
+            (Err(got), Err(expected)) => {
+                assert!(got.message().contains(expected), "{index}: {got}");
+                assert!(got.message().starts_with("wiki-browser.lua:"), "{index}: {got}");
+                assert!(got.message().len() < 10_000, "{index}");
+            }
+            (got, expected) => panic!("{index}: {got:?} and not {expected:?}"),
+        }
+    }
+    assert_eq!(loaded.vm.wear().abandoned(), 0);
 }
 
 #[tokio::test]

@@ -45,10 +45,53 @@ fn what_is_no_lua_is_told_with_what_to_type() {
         ("// a comment\n", "4:1", "a comment begins with --"),
         ("if wb = 1 then end\n", "4:7", "compare with `==`"),
         ("local s = \"a\\qb\"\n", "4:11", "for a backslash"),
+        ("wb.site {\n  \"root\": \".\",\n}\n", "5:9", "a field is set with `=`: write root = …"),
+        ("wb.on(\"x\", (event) => {})\n", "4:20", "write function(…) … end"),
+        (
+            "wb.on(\"x\", function(event)\n  if event then print(1)\nend)\n",
+            "6:4",
+            "write `end` before `)`: `function` in line 4 is not closed",
+        ),
+        (
+            "wb.on(\"x\", function(e)\n  if e then print(1) else if e.id then print(2) end\nend)\n",
+            "6:4",
+            "write `elseif` in line 5",
+        ),
         ("wb.site { root = \"a\"\u{a0}}\n", "4:21", "a blank that Lua does not know"),
     ] {
         let expected = format!("{place} syntax");
         told(rest, &[&expected], &[note]);
+    }
+}
+
+#[test]
+fn what_another_language_would_say_is_told_too() {
+    let json = Site::new("{ \"site\": { \"root\": \".\" } }\n").errors();
+    assert_eq!(brief(&json), ["1:1 syntax"]);
+    assert!(json[0].to_string().contains("this looks like JSON"), "{}", json[0]);
+    for (rest, expected, note) in [
+        ("local wb = nil\nwb.kind \"x\" {}\n", "5:1 runtime", "`wb` is another value here"),
+        ("local wb = {}\nwb.kind \"x\" {}\n", "5:4 runtime", "`wb` is another value here"),
+        ("wb:kind \"x\" {}\n", "4:1 no-name", "write a dot: wb.kind \"x\" { … }"),
+        ("local k = wb.secret \"K\"\n", "4:14 runtime", "write wb.secret.env \"NAME\""),
+        ("local p = \"a\" + \"b\"\n", "4:1 runtime", "joined with two dots: a .. b"),
+        ("wb.enqueue { kind = \"x\" }\n", "4:4 runtime", "write wb.on(\"EVENT\", function"),
+        ("local t = wb.file \"skills/s/SKIL.md\"\n", "4:14 runtime", "\"skills/s/SKILL.md\"?"),
+        ("require \"kinds.review\"\n", "4:9 missing-module", "write kinds/review.lua"),
+        ("wb.limits { jobs = 0 }\n", "4:20 out-of-range", "write 1"),
+    ] {
+        told(rest, &[expected], &[note]);
+    }
+}
+
+#[test]
+fn what_a_kind_needs_is_written_out() {
+    for (produces, note) in [
+        ("proposal", "base_source_sha = wb.input.blob { from = \"source_path\" } }"),
+        ("perspective", "persona_sha = wb.input.hash { from = \"persona_name\" } }"),
+        ("message", "write inputs = { topic_id = wb.input.topic() }"),
+    ] {
+        told(&kind(&format!("produces = \"{produces}\"")), &["6:1 broken-rule"], &[note]);
     }
 }
 

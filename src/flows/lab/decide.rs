@@ -1,0 +1,139 @@
+//! What a person does with a proposal: the decisions of the page, by the functions behind it.
+
+use serde_json::{Value, json};
+
+use crate::base::{BlobId, Error, ProposalId, Result, digest_hex};
+use crate::documents::proposal;
+use crate::flows::lab::ground::Ground;
+use crate::flows::lab::{outside, play};
+use crate::flows::proposals::{self, ProposalQuery, RejectRequest};
+use crate::flows::{approve as approving, edit, names, rework as reworking};
+use crate::script::lab::Agent;
+
+/// Approves a proposal, after an edit if there is another text for it; returns what came of it.
+pub(super) async fn approve(ground: &Ground, of: &Value, says: &Value) -> Result<Value> {
+    let mut id = meant(of)?;
+    outside::look(ground).await?;
+    ground.pass_over().await?;
+    let mark = ground.mark();
+    ground.take_a_moment();
+    let (site, caller) = (&ground.site, &ground.caller);
+    let text = |name: &str| says[name].as_str().map(str::to_owned);
+    if let Some(text) = text("text") {
+        let text_digest = find(ground, &id).await?.text_digest;
+        let request = edit::EditRequest { text, text_digest, summary: None };
+        let edited = edit::edit(site, caller, &id, request, None).await;
+        id = edited.map_err(|it| newest(of, it))?.id;
+    }
+    let shown = find(ground, &id).await?;
+    let request = approving::ApproveRequest {
+        text_digest: shown.text_digest,
+        base_source_sha: shown.base_source_sha,
+        subject: text("subject"),
+        body: text("body"),
+    };
+    let approved = approving::approve(site, caller, &id, request, None).await;
+    let approved = json!(approved.map_err(|it| newest(of, it))?);
+    outside::look(ground).await?;
+    let commit: BlobId = approved["commit"].as_str().unwrap_or_default().parse()?;
+    let mut told = decided(ground, &mark, &id).await?;
+    told["commit"] = outside::commit_json(ground, &commit);
+    Ok(told)
+}
+
+/// Rejects a proposal; returns what came of it.
+pub(super) async fn reject(ground: &Ground, of: &Value, reason: &str) -> Result<Value> {
+    let id = meant(of)?;
+    ground.pass_over().await?;
+    let mark = ground.mark();
+    ground.take_a_moment();
+    let request = RejectRequest { reason: reason.to_owned() };
+    let rejected = proposals::reject(&ground.site, &ground.caller, &id, request).await;
+    rejected.map_err(|it| newest(of, it))?;
+    decided(ground, &mark, &id).await
+}
+
+/// Asks for a proposal to be done again, and runs that job to its end.
+pub(super) async fn rework(
+    ground: &Ground,
+    (of, reason): (&Value, &str),
+    agent: &mut Agent<'_>,
+) -> Result<Value> {
+    let id = meant(of)?;
+    let mark = ground.mark();
+    ground.take_a_moment();
+    let request = reworking::ReworkRequest { reason: reason.to_owned() };
+    let asked = reworking::ask(&ground.site, &ground.caller, &id, request, None).await;
+    let asked = asked.map_err(|it| newest(of, it))?;
+    ground.tell().await?;
+    let job = asked["job_id"].as_str().unwrap_or_default().parse()?;
+    play::run_this(ground, &job, mark, agent).await
+}
+
+/// Returns the proposals of the site, the newest first.
+pub(super) async fn list(ground: &Ground) -> Result<Value> {
+    let query = ProposalQuery::default();
+    let mut page = proposals::list(&ground.site, &ground.caller, query).await?;
+    let mut items = page["items"].take();
+    for it in items.as_array_mut().into_iter().flatten() {
+        let id: ProposalId = it["id"].as_str().unwrap_or_default().parse()?;
+        *it = shown(ground, &id).await?;
+    }
+    Ok(items)
+}
+
+/// Returns which proposal is meant by a job, by a proposal or by an id.
+fn meant(of: &Value) -> Result<ProposalId> {
+    if of.get("attempt").is_some() && of["proposal_id"].is_null() {
+        return Err(Error::invalid("that job has proposed nothing")
+            .hint("its fake agent proposes by { proposal = \"the whole new text\" }"));
+    }
+    let given = [&of["proposal_id"], &of["id"], of].into_iter().find_map(Value::as_str);
+    given
+        .unwrap_or_default()
+        .parse()
+        .map_err(|cause: Error| cause.hint("give what t.run returned, or one of t.proposals()"))
+}
+
+/// Says of what a job has proposed once, and what took its place, how to name the newest.
+fn newest(of: &Value, refusal: Error) -> Error {
+    if refusal.code_str() != "superseded" && refusal.code_str() != "stale_base" {
+        return refusal;
+    }
+    let is_of_job = of.get("attempt").is_some();
+    let hint = match refusal.hint_str() {
+        Some(hint) if is_of_job => format!("{hint}\nthe newest one is t.proposals()[1]"),
+        _ => return refusal,
+    };
+    refusal.hint(hint)
+}
+
+async fn find(ground: &Ground, id: &ProposalId) -> Result<crate::documents::Proposal> {
+    let id = id.clone();
+    ground.site.store.read(move |c| proposal::find(c, &id)).await
+}
+
+async fn shown(ground: &Ground, id: &ProposalId) -> Result<Value> {
+    let id = id.clone();
+    let read = ground.site.store.read(move |c| {
+        let found = names::fill_proposal(c, proposal::find(c, &id)?)?;
+        Ok((found, proposal::text(c, &id)?))
+    });
+    let (found, text) = read.await?;
+    let mut shown = json!(found);
+    debug_assert_eq!(found.text_digest, digest_hex(&text), "a proposal is its text");
+    shown["text"] = json!(text);
+    Ok(shown)
+}
+
+/// Tells the handlers of a decision, and returns what they did.
+async fn decided(
+    ground: &Ground,
+    mark: &crate::flows::lab::ground::Mark,
+    id: &ProposalId,
+) -> Result<Value> {
+    ground.tell().await?;
+    let mut told = ground.effects(mark).await?;
+    told["proposal"] = shown(ground, id).await?;
+    Ok(told)
+}

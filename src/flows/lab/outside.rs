@@ -1,0 +1,128 @@
+//! What happens to the site of a test from outside: others change its repository, and the operator
+//! reloads its script.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use serde_json::{Value, json};
+
+use crate::base::{BlobId, Error, Result, SourcePath};
+use crate::documents::git::Person;
+use crate::documents::seen::Hint;
+use crate::flows::lab::ground::Ground;
+use crate::flows::{notice, reload as reloading};
+use crate::script::Report;
+
+/// What a commit of others says unless the test does.
+const MESSAGE: &str = "Change the pages";
+
+/// Looks at the repository as the server does when something has changed in it.
+pub(super) async fn look(ground: &Ground) -> Result<()> {
+    let told = [notice::placing(), notice::following()];
+    // Nothing is ever all new here: no commit of a test goes away.
+    notice::look_once(&ground.site, &Hint::All, &told).await.map(drop)
+}
+
+/// Has somebody else commit texts; returns what came of it.
+pub(super) async fn commit(ground: &Ground, files: &Value, message: Option<&str>) -> Result<Value> {
+    let mut texts = BTreeMap::new();
+    for (path, text) in files.as_object().into_iter().flatten() {
+        texts.insert(path.parse::<SourcePath>()?, text.as_str().map(str::to_owned));
+    }
+    if texts.is_empty() {
+        return Err(Error::invalid("the commit has no page")
+            .hint("write t.commit { [\"guide.md\"] = \"its whole new text\" }; false deletes"));
+    }
+    let by = Person { name: "Somebody".to_owned(), email: "somebody@example.org".to_owned() };
+    let change = || {
+        let message = message.unwrap_or(MESSAGE);
+        ground.site.repo.put_commit(&texts, (&by, &by), message).map(|it| it.id)
+    };
+    let (id, mut told) = changed(ground, change).await?;
+    told["commit"] = commit_json(ground, &id);
+    Ok(told)
+}
+
+/// Has somebody change a page and not commit it; returns what came of it.
+pub(super) async fn edit(ground: &Ground, path: &str, text: &str) -> Result<Value> {
+    let path: SourcePath = path.parse()?;
+    // Only what is there can be changed.
+    ground.site.repo.present(&path).await?;
+    changed(ground, || ground.site.repo.put_edit(&path, text)).await.map(|(_, told)| told)
+}
+
+/// Changes the repository, and has the server notice it.
+async fn changed<T>(ground: &Ground, change: impl FnOnce() -> Result<T>) -> Result<(T, Value)> {
+    // It must be known what there was before.
+    look(ground).await?;
+    ground.pass_over().await?;
+    let mark = ground.mark();
+    ground.take_a_moment();
+    let done = change()?;
+    look(ground).await?;
+    ground.tell().await?;
+    Ok((done, ground.effects(&mark).await?))
+}
+
+/// Returns a commit as a test gets it; nothing for the one before all others.
+pub(super) fn commit_json(ground: &Ground, id: &BlobId) -> Value {
+    let Some(commit) = ground.site.repo.paper_commit(id) else { return Value::Null };
+    let person = |it: &Person| format!("{} <{}>", it.name, it.email);
+    json!({
+        "id": commit.id, "author": person(&commit.author),
+        "committer": person(&commit.committer), "message": commit.message,
+        "paths": commit.paths(),
+    })
+}
+
+/// Reloads the script with other texts, variables or secrets; returns what came of it.
+pub(super) async fn reload(ground: &mut Ground, fields: &Value) -> Result<Value> {
+    let mut wanted = ground.wanted.clone();
+    wanted.read_again(fields);
+    let mut files = BTreeMap::new();
+    for (path, text) in fields["files"].as_object().into_iter().flatten() {
+        files.insert(Utf8PathBuf::from(path), text.as_str().unwrap_or_default().to_owned());
+    }
+    if let (Some(text), Some(name)) = (fields["script"].as_str(), wanted.script.file_name()) {
+        files.insert(Utf8PathBuf::from(name), text.to_owned());
+    }
+    ground.pass_over().await?;
+    let mark = ground.mark();
+    ground.take_a_moment();
+    let loaded = wanted
+        .load(files)
+        .map_err(|report| refused(&report, ground.site.scripts.current().number))?;
+    let data = ground.site.config.site.data.clone();
+    let (loaded, engines) = wanted.ready(loaded, data, &ground.clock);
+    let (by, request) = (ground.caller.actor(), reloading::ReloadRequest::default());
+    let reloaded = reloading::replace(&ground.site, &by, request, (loaded, engines)).await?;
+    ground.wanted = wanted;
+    let current = ground.site.scripts.current();
+    ground.site.works.config = current.config.clone();
+    ground.tell().await?;
+    let mut told = ground.effects(&mark).await?;
+    let difference = reloaded.difference.unwrap_or_default();
+    told["generation"] = json!(reloaded.generation);
+    told["changes"] = json!(difference.names());
+    told["needs_restart"] = json!(difference.needs_restart);
+    told["removed_kinds"] = difference.removed_kinds();
+    Ok(told)
+}
+
+/// Says what is wrong with a script that was to be reloaded.
+fn refused(report: &Report, in_force: u64) -> Error {
+    let first = report.errors.first();
+    let what = first.map_or_else(String::new, |it| it.headline());
+    let message = format!(
+        "the script has {}, and generation {in_force} stays in force: {what}",
+        report.summary()
+    );
+    let told = Error::invalid(message);
+    match first {
+        Some(it) => {
+            let at = it.at.as_ref().map_or_else(String::new, |at| format!("{at}\n"));
+            told.hint(format!("{at}{}", it.note.clone().unwrap_or_default()))
+        }
+        None => told,
+    }
+}

@@ -196,6 +196,7 @@
 ---@field source_path string The Source.
 ---@field from string What it was.
 ---@field to string What it is.
+---@field from_path? string The Source that it was about; nil for this one.
 
 ---What a handler of `topic_reattached` is given.
 ---@class wb.TopicReattachedEvent: wb.Event

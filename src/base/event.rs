@@ -117,7 +117,7 @@ impl EventKind {
             }
             EventKind::TopicCreated => &["topic_id", "source_path", "is_global"],
             EventKind::TopicChanged => &["topic_id", "from", "to"],
-            EventKind::TopicReattached => &["topic_id", "source_path", "from", "to"],
+            EventKind::TopicReattached => &["topic_id", "source_path", "from", "to", "from_path?"],
             EventKind::MessagePosted => &["topic_id", "message_id", "sequence"],
             EventKind::ProposalCreated => {
                 &["proposal_id", "topic_id", "job_id", "revision_number", "source_path"]

@@ -221,6 +221,8 @@ pub const SEARCH_MS_MAX: u64 = 1_000;
 pub const SEARCHES_MAX: usize = 3;
 /// Most results of each sort that a search ranks: the newest ones.
 pub const SEARCH_RANKED_MAX: u32 = 1_000;
+/// Most results of each sort for words that tell nothing apart: the newest ones.
+pub const SEARCH_COMMON_MAX: u32 = 400;
 /// Longest unified diff in an answer, in bytes.
 pub const DIFF_BYTES_MAX: usize = 1024 * 1024;
 /// Most headings of a Source.
@@ -358,6 +360,7 @@ limits! {
     SEARCH_MS_MAX "ms" "search_timeout" "time that a search takes of the database";
     SEARCHES_MAX "searches" "(wait)" "searches at one time";
     SEARCH_RANKED_MAX "results" "(cut)" "results of each sort that a search ranks";
+    SEARCH_COMMON_MAX "results" "(cut)" "results of each sort for words that very many texts hold";
     DIFF_BYTES_MAX "bytes" "(cut)" "a diff in an answer";
     HEADINGS_MAX "headings" "(cut)" "headings of a Source";
     SOURCE_TEXTS_MAX "texts" "too_many_texts" "versions of a Source with Topics, in no commit";

@@ -23,6 +23,7 @@ pub mod perspective;
 pub mod placement;
 pub mod proposal;
 pub mod redline;
+pub mod rename;
 pub mod search;
 pub mod seen;
 pub mod snapshot;
@@ -53,6 +54,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         placement::STATEMENTS,
         proposal::STATEMENTS,
         proposal::lineage::STATEMENTS,
+        rename::STATEMENTS,
         seen::STATEMENTS,
         text::STATEMENTS,
         topic::STATEMENTS,

@@ -11,6 +11,7 @@ use crate::base::{
     Actor, BlobId, Error, ErrorKind, Event, EventKind, JobId, Millis, Result, SourcePath,
     digest_hex,
 };
+use crate::documents::rename;
 use crate::store::Tx;
 
 /// A view without its text.
@@ -77,6 +78,16 @@ const DROP_BEYOND: &str = "
         SELECT job_id FROM perspectives
         WHERE source_path = :source AND persona = :persona AND is_ready = 1
         ORDER BY created_ms DESC, job_id DESC LIMIT -1 OFFSET :kept)";
+const DROP_DOUBLES: &str = "
+    DELETE FROM perspectives WHERE job_id IN (
+        SELECT old.job_id FROM perspectives AS old
+        JOIN perspectives AS there ON there.source_path = :to AND there.persona = old.persona
+            AND there.source_sha = old.source_sha AND there.persona_sha = old.persona_sha
+            AND there.is_ready = 1
+        WHERE old.source_path = :from AND old.is_ready = 1)";
+const RENAME: &str = "
+    UPDATE perspectives SET source_path = :to WHERE source_path = :from AND is_ready = 1";
+const RENAME_ONE: &str = "UPDATE perspectives SET source_path = :to WHERE job_id = :job";
 const OLD: &str = "
     SELECT job_id, source_path, persona, source_sha, persona_sha, bytes, created_ms
     FROM perspectives WHERE created_ms < :before AND is_ready = 1 ORDER BY created_ms";
@@ -94,6 +105,9 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("perspective::make_ready", MAKE_READY),
     ("perspective::drop_of_job", DROP_OF_JOB),
     ("perspective::drop_beyond", DROP_BEYOND),
+    ("perspective::drop_doubles", DROP_DOUBLES),
+    ("perspective::rename", RENAME),
+    ("perspective::rename_one", RENAME_ONE),
     ("perspective::old", OLD),
     ("perspective::drop", DROP),
 ];
@@ -167,7 +181,12 @@ pub fn settle_job(tx: &Tx<'_>, job: &JobId, succeeded: bool) -> Result<()> {
     }
     let found =
         tx.prepare_cached(OF_JOB)?.query_row(named_params! {":job": job}, from_row).optional()?;
-    let Some(view) = found else { return Ok(()) };
+    let Some(mut view) = found else { return Ok(()) };
+    // The Source was renamed after the job had handed it in.
+    if let Some(name) = rename::name_since(tx.connection(), &view.source_path, view.created_at)? {
+        tx.prepare_cached(RENAME_ONE)?.execute(named_params! {":job": job, ":to": name})?;
+        view.source_path = name;
+    }
     tx.prepare_cached(DROP_SAME)?.execute(named_params! {
         ":source": view.source_path, ":persona": view.persona, ":source_sha": view.source_sha,
         ":persona_sha": view.persona_sha, ":job": job,
@@ -186,6 +205,17 @@ pub fn settle_job(tx: &Tx<'_>, job: &JobId, succeeded: bool) -> Result<()> {
     let subject = format!("source:{}", view.source_path);
     let actor = Actor::Job(job.clone());
     tx.emit(Event::new(EventKind::PerspectiveCreated, subject, actor, data))
+}
+
+/// Takes the views of a Source that was renamed along to its new name; returns how many they are.
+/// Where there is one of the same versions, that one stays.
+///
+/// # Errors
+/// As any write.
+pub fn rename_source(tx: &Tx<'_>, from: &SourcePath, to: &SourcePath) -> Result<usize> {
+    let params = named_params! {":from": from, ":to": to};
+    tx.prepare_cached(DROP_DOUBLES)?.execute(params)?;
+    Ok(tx.prepare_cached(RENAME)?.execute(params)?)
 }
 
 /// Returns the view of these versions.
@@ -329,6 +359,32 @@ mod tests {
         assert_eq!(store(&of, "# One\n"), Ok(()));
         assert_eq!(store(&of, "# One\n"), Ok(()));
         assert_eq!(store(&of, "# Two\n"), Err("already_stored".to_owned()));
+    }
+
+    #[test]
+    fn views_of_a_renamed_source_go_with_it() {
+        let mut fixture = Fixture::new();
+        let of = versions('a', 'b');
+        let there = Versions { source_path: source("b.md"), ..of.clone() };
+        let kept = made(&mut fixture, &there, "# There\n", true);
+        made(&mut fixture, &of, "# The same\n", true);
+        let other = made(&mut fixture, &versions('c', 'b'), "# Another\n", true);
+        // Handed in before the rename, and counted after it.
+        let (late, of_late) = (job(&mut fixture), versions('d', 'b'));
+        fixture.write(|tx, _| put(tx, &late, &of_late, "# Late\n")).unwrap();
+        let (from, to) = (source("a.md"), source("b.md"));
+        let renamed = fixture.write(|tx, _| {
+            rename::put(tx, &from, &to)?;
+            rename_source(tx, &from, &to)
+        });
+        assert_eq!(renamed.unwrap(), 1);
+        fixture.write(|tx, _| settle_job(tx, &late, true)).unwrap();
+        let found = |digit: char| {
+            let of = Versions { source_path: to.clone(), ..versions(digit, 'b') };
+            find(&fixture.connection, &of).unwrap().map(|it| it.job_id)
+        };
+        assert_eq!([found('a'), found('c'), found('d')], [Some(kept), Some(other), Some(late)]);
+        assert!(personas_of(&fixture.connection, &from).unwrap().is_empty());
     }
 
     #[test]

@@ -87,6 +87,31 @@ pub struct TopicOrigin {
     pub span: Range<usize>,
 }
 
+/// A placement that was written in the moment of a proposal was written by it: one transaction has
+/// one time.
+macro_rules! merely {
+    () => {
+        "EXISTS (SELECT 1 FROM incorporation_proposals AS merely
+                 WHERE merely.proposed_sha = placements.blob
+                       AND merely.created_ms = placements.decided_ms)"
+    };
+}
+
+/// A statement about placements that count: one in a text that is merely proposed counts for
+/// nothing else, until that is approved.
+macro_rules! counting {
+    ($head:literal, $tail:literal) => {
+        concat!(
+            $head,
+            " AND (NOT ",
+            merely!(),
+            " OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
+                         WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved')) ",
+            $tail
+        )
+    };
+}
+
 const PUT: &str = "
     INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
                             decided_ms)
@@ -98,10 +123,8 @@ const PUT: &str = "
 // What a person decided stands, and what an agent said of a text that is approved. A version that
 // was merely in the working tree or merely proposed and is committed now becomes a baseline; the
 // other way round nothing is taken back.
-//
-// A placement that was written in the moment of a proposal was written by it (one transaction has
-// one time), and counts for nothing else: here and in all that is read below.
-const PUT_SEEN: &str = "
+const PUT_SEEN: &str = concat!(
+    "
     INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
                             decided_ms, is_working)
     VALUES (:topic, :blob, :state, :start, :end, :confidence, :method, :by, :now, :working)
@@ -110,12 +133,13 @@ const PUT_SEEN: &str = "
         confidence = excluded.confidence, method = excluded.method,
         decided_by = excluded.decided_by, decided_ms = excluded.decided_ms,
         is_working = CASE
-            WHEN EXISTS (SELECT 1 FROM incorporation_proposals AS merely
-                         WHERE merely.proposed_sha = placements.blob
-                               AND merely.created_ms = placements.decided_ms)
+            WHEN ",
+    merely!(),
+    "
             THEN excluded.is_working
             ELSE MIN(placements.is_working, excluded.is_working) END
-    WHERE placements.decided_by = 'system' OR placements.method = 'agent'";
+    WHERE placements.decided_by = 'system' OR placements.method = 'agent'"
+);
 // An earlier placement in the same text stands: it may be that of an approved proposal.
 const PUT_PROPOSED: &str = "
     INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
@@ -125,33 +149,30 @@ const PUT_PROPOSED: &str = "
 const PUT_COMMITTED: &str = "
     UPDATE placements SET is_working = 0, decided_ms = :now
     WHERE topic_id = :topic AND blob = :blob";
-const FIND_KEPT: &str = "
+const FIND_KEPT: &str = counting!(
+    "
     SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic AND blob = :blob
         AND (decided_by <> 'system' OR NOT EXISTS (
             SELECT 1 FROM placements AS said WHERE said.topic_id = placements.topic_id
-                AND said.method = 'reattached' AND said.decided_ms > placements.decided_ms))
-        AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
-                         WHERE merely.proposed_sha = placements.blob
-                               AND merely.created_ms = placements.decided_ms)
-             OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
-                        WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))";
+                AND said.method = 'reattached' AND said.decided_ms > placements.decided_ms))",
+    ""
+);
 const FIND: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic AND blob = :blob";
-const LATEST: &str = "
+const LATEST: &str = counting!(
+    "
     SELECT blob, state, start, end, confidence, method, decided_by, is_working
-    FROM placements WHERE topic_id = :topic
-        AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
-                         WHERE merely.proposed_sha = placements.blob
-                               AND merely.created_ms = placements.decided_ms)
-             OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
-                        WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))
-    ORDER BY decided_ms DESC, blob LIMIT 1";
+    FROM placements WHERE topic_id = :topic",
+    "
+    ORDER BY decided_ms DESC, blob LIMIT 1"
+);
 const HISTORY: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic ORDER BY decided_ms DESC, blob LIMIT 200";
-const BASELINES: &str = "
+const BASELINES: &str = counting!(
+    "
     SELECT topics.id AS topic_id, anchors.quote, anchors.prefix, anchors.suffix,
            COALESCE(latest.blob, anchors.origin_blob) AS blob,
            COALESCE(latest.start, anchors.origin_start) AS start,
@@ -162,26 +183,20 @@ const BASELINES: &str = "
     LEFT JOIN placements AS latest ON latest.topic_id = topics.id AND latest.blob = (
         SELECT blob FROM placements
         WHERE placements.topic_id = topics.id AND start IS NOT NULL AND is_working = 0
-              AND state IN ('exact', 'shifted', 'edited', 'moved', 'rewritten')
-              AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
-                               WHERE merely.proposed_sha = placements.blob
-                                     AND merely.created_ms = placements.decided_ms)
-                   OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
-                              WHERE kept.proposed_sha = placements.blob
-                                    AND kept.status = 'approved'))
+              AND state IN ('exact', 'shifted', 'edited', 'moved', 'rewritten')",
+    "
         ORDER BY decided_ms DESC, blob LIMIT 1)
     WHERE topics.source_path = :source AND topics.status = 'open'
-    ORDER BY topics.id";
-const CERTAIN: &str = "
+    ORDER BY topics.id"
+);
+const CERTAIN: &str = counting!(
+    "
     SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic AND start IS NOT NULL AND is_working = 0
-        AND state IN ('exact', 'shifted', 'edited', 'moved')
-        AND (NOT EXISTS (SELECT 1 FROM incorporation_proposals AS merely
-                         WHERE merely.proposed_sha = placements.blob
-                               AND merely.created_ms = placements.decided_ms)
-             OR EXISTS (SELECT 1 FROM incorporation_proposals AS kept
-                        WHERE kept.proposed_sha = placements.blob AND kept.status = 'approved'))
-    ORDER BY decided_ms DESC, blob LIMIT 1";
+        AND state IN ('exact', 'shifted', 'edited', 'moved')",
+    "
+    ORDER BY decided_ms DESC, blob LIMIT 1"
+);
 const SOURCES: &str = "
     SELECT DISTINCT topics.source_path FROM topics
     JOIN anchors ON anchors.topic_id = topics.id

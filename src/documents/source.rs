@@ -420,6 +420,9 @@ fn text_of(path: &SourcePath, bytes: Vec<u8>) -> Result<String> {
             .code("not_text")
             .hint("take it out of `sources`, or make it UTF-8")
     };
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err(refuse("is UTF-16"));
+    }
     if bytes.contains(&0) {
         return Err(refuse("holds a NUL byte"));
     }

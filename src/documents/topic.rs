@@ -124,6 +124,8 @@ const CHANGE_STATUS: &str = "
     WHERE id = :id AND status = :from";
 const HAS_ANY: &str = "SELECT EXISTS (SELECT 1 FROM topics WHERE source_path = :source)";
 const OF_SOURCE: &str = "SELECT id FROM topics WHERE source_path = :source ORDER BY id";
+const MOVE: &str = "
+    UPDATE topics SET source_path = :to WHERE id = :id AND status = 'open' AND source_path = :from";
 const RENAME: &str = "UPDATE topics SET source_path = :to WHERE source_path = :from";
 
 /// The statements of this file, for the schema test.
@@ -140,6 +142,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("topic::change_status", CHANGE_STATUS),
     ("topic::has_any", HAS_ANY),
     ("topic::of_source", OF_SOURCE),
+    ("topic::move", MOVE),
     ("topic::rename", RENAME),
 ];
 
@@ -160,13 +163,7 @@ pub fn create(tx: &Tx<'_>, ids: &Ids, new: NewTopic) -> Result<Topic> {
     if new.is_global == new.anchor.is_some() {
         return Err(Error::invalid("a topic is either global or has a selection"));
     }
-    let open: i64 = tx
-        .prepare_cached(COUNT_OPEN)?
-        .query_row(named_params! {":source": new.source_path}, |row| row.get(0))?;
-    if open >= OPEN_TOPICS_MAX {
-        let message = format!("{} has {OPEN_TOPICS_MAX} open topics", new.source_path);
-        return Err(Error::conflict("too_many_topics", message).hint("close some of them"));
-    }
+    refuse_full(tx, &new.source_path)?;
     let id: TopicId = ids.mint();
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":id": id, ":source": new.source_path, ":global": new.is_global, ":title": title,
@@ -186,6 +183,14 @@ pub fn create(tx: &Tx<'_>, ids: &Ids, new: NewTopic) -> Result<Topic> {
         json!({"topic_id": id, "source_path": new.source_path, "is_global": new.is_global}),
     ))?;
     find(tx.connection(), &id, new.anchor.as_ref().map(|it| &it.blob))
+}
+
+fn refuse_full(tx: &Tx<'_>, source: &SourcePath) -> Result<()> {
+    if count_open_of(tx.connection(), source)? >= OPEN_TOPICS_MAX {
+        let message = format!("{source} has {OPEN_TOPICS_MAX} open topics");
+        return Err(Error::conflict("too_many_topics", message).hint("close some of them"));
+    }
+    Ok(())
 }
 
 /// Returns a Topic, with its placement in a version if one is asked for.
@@ -323,6 +328,23 @@ pub fn rename_source(tx: &Tx<'_>, from: &SourcePath, to: &SourcePath) -> Result<
         search::rename_topic(tx, topic, to)?;
     }
     Ok(topics.len())
+}
+
+/// Takes an open Topic to another Source, on which a person puts it.
+///
+/// # Errors
+/// `conflict` with codes `too_many_topics`, and `topic_moved` if it is not an open one of the first
+/// Source any more.
+pub fn move_to(tx: &Tx<'_>, id: &TopicId, from: &SourcePath, to: &SourcePath) -> Result<()> {
+    refuse_full(tx, to)?;
+    let params = named_params! {":id": id, ":from": from, ":to": to};
+    if tx.prepare_cached(MOVE)?.execute(params)? == 0 {
+        let message = format!("topic {id} is not an open one of {from} any more");
+        return Err(Error::conflict("topic_moved", message).hint("look at it again"));
+    }
+    search::rename_topic(tx, id, to)?;
+    text::prune(tx, from)?;
+    Ok(())
 }
 
 fn ids_of(

@@ -17,7 +17,7 @@ use crate::documents::{Proposal, ProposalStatus, Topic, TopicStatus};
 use crate::flows::incorporate::{
     AgentAnchor, Inserted, ProposalRequest, judge_others, refuse_text, require_own_base, reworked,
 };
-use crate::flows::{Site, judge};
+use crate::flows::{Site, judge, renamed};
 use crate::jobs::{self, Grant, Job, NewJob, Status, Verb};
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
@@ -63,9 +63,11 @@ pub async fn propose(
         .store
         .read(move |c| Ok((jobs::find(c, &asked)?, lineage::rework_of_job(c, &asked)?)))
         .await?;
-    let path = request.source_path.clone();
-    job.require_source(&path, Verb::Propose)?;
-    require_own_base(site, &job, &path, &request.base_source_sha)?;
+    let granted = request.source_path.clone();
+    job.require_source(&granted, Verb::Propose)?;
+    let (begun, asked) = (job.clone(), granted.clone());
+    let path = site.store.read(move |c| renamed::since_start(c, &begun, &asked)).await?;
+    require_own_base(site, &job, &path, &request.base_source_sha).await?;
     refuse_text(&request.text)?;
     refuse_title(request.title.as_deref())?;
     let base = site.repo.read_blob(&request.base_source_sha, SOURCE_BYTES_MAX).await?;
@@ -73,7 +75,7 @@ pub async fn propose(
         .map_err(|_| Error::invalid("the base is not UTF-8").code("not_text"))?;
     let proposed = site.repo.hash_text(&request.text).await?;
     // The Topic is opened below; all that are open now are others.
-    let (opened, none) = (opening(site, &job, &request), site.ids.mint::<TopicId>());
+    let (opened, none) = (opening(site, &job, &request, &path), site.ids.mint::<TopicId>());
     let sent = ProposalRequest {
         base_source_sha: request.base_source_sha,
         text: request.text,
@@ -89,7 +91,7 @@ pub async fn propose(
         .store
         .write(move |tx| {
             let job = jobs::fence(tx, &token)?;
-            job.require_source(&path, Verb::Propose)?;
+            job.require_source(&granted, Verb::Propose)?;
             if let Some(key) = &key
                 && let Some(kept) = idempotency::find(tx.connection(), key)?
             {
@@ -128,13 +130,13 @@ fn refuse_title(title: Option<&str>) -> Result<()> {
 }
 
 /// Returns the Topic that the proposal opens: its first message is what the agent says about it.
-fn opening(site: &Site, job: &Job, request: &FoundRequest) -> NewTopic {
+fn opening(site: &Site, job: &Job, request: &FoundRequest, path: &SourcePath) -> NewTopic {
     let kind = site.config.kinds.get(&job.kind);
     let about = kind.map_or(job.kind.as_str(), |it| it.about.as_str());
     let what = if request.base_source_sha.is_absent() { "A new document" } else { "A new text" };
     let said = request.summary.clone().filter(|it| !it.trim().is_empty());
     NewTopic {
-        source_path: request.source_path.clone(),
+        source_path: path.clone(),
         is_global: true,
         title: request.title.clone(),
         body: said.unwrap_or_else(|| truncate_chars(&format!("{what}: {about}"), 400)),

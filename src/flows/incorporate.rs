@@ -11,7 +11,7 @@ use crate::documents::proposal::lineage::{self, How, Origin, Rework};
 use crate::documents::proposal::{self, NewProposal};
 use crate::documents::{Fate, Proposal, topic};
 use crate::flows::judge::{self, Claim, Judge, Judged};
-use crate::flows::{Site, several};
+use crate::flows::{Site, renamed, several};
 use crate::jobs::{self, Job, Verb};
 use crate::people::Caller;
 use crate::script::{Input, InputType};
@@ -81,7 +81,7 @@ pub async fn propose(
         })
         .await?;
     job.require_topic(topic_id, Verb::Propose)?;
-    require_own_base(site, &job, &subject.source_path, &request.base_source_sha)?;
+    require_own_base(site, &job, &subject.source_path, &request.base_source_sha).await?;
     refuse_text(&request.text)?;
     let path = subject.source_path.clone();
     let base = site.repo.read_blob(&request.base_source_sha, SOURCE_BYTES_MAX).await?;
@@ -145,21 +145,27 @@ pub(super) fn reworked(it: Rework) -> Origin {
     Origin { how: How::Reworked, from_id, made_by, made_by_name: None }
 }
 
-/// A job proposes for the version of this Source that it was given, and for no other.
-pub(super) fn require_own_base(
+/// A job proposes for the version of this Source that it was given, and for no other; also if the
+/// Source was renamed since.
+pub(super) async fn require_own_base(
     site: &Site,
     job: &Job,
     path: &SourcePath,
     base: &BlobId,
 ) -> Result<()> {
     let kind = site.config.kinds.get(&job.kind);
-    let is_of_subject = |blob: &&Input| {
-        let source = blob.from.as_ref().and_then(|it| job.input_text(it));
-        blob.ty == InputType::Blob && source.as_deref() == Some(path.as_str())
+    let is_base = |blob: &&Input| {
+        let is_given = || job.input_text(&blob.name).as_deref() == Some(base.as_str());
+        blob.ty == InputType::Blob && is_given()
     };
-    let mut own = kind.into_iter().flat_map(|it| &it.inputs).filter(is_of_subject);
-    if own.any(|it| job.input_text(&it.name).as_deref() == Some(base.as_str())) {
-        return Ok(());
+    for blob in kind.into_iter().flat_map(|it| &it.inputs).filter(is_base) {
+        let source = blob.from.as_ref().and_then(|it| job.input_text(it)?.parse().ok());
+        let Some(source): Option<SourcePath> = source else { continue };
+        let begun = job.clone();
+        let name = site.store.read(move |c| renamed::since_start(c, &begun, &source)).await?;
+        if name == *path {
+            return Ok(());
+        }
     }
     let message = format!("{base} is not the base of job {}", job.id);
     Err(Error::conflict("wrong_base", message)

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::base::limit::{LINE_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
 use crate::documents::{self, Repo, TopicStatus};
-use crate::flows::{Works, personas, several};
+use crate::flows::{Works, personas, renamed, several};
 use crate::jobs::{Grant, Verb};
 use crate::people::Persona;
 use crate::script::{Input, InputType, Kind, Produces, nearest};
@@ -223,7 +223,9 @@ async fn typed(works: &Works, input: &Input, value: Value, checked: &mut Checked
         }
         InputType::Source => {
             let path: SourcePath = text.parse()?;
-            source_version(&works.repo, input, &path).await?;
+            if let Err(cause) = source_version(&works.repo, input, &path).await {
+                return Err(renamed::explain(works, &path, cause).await);
+            }
             checked.cast.1.push(path.clone());
             checked.source_path.get_or_insert(path);
         }

@@ -48,7 +48,7 @@ mod reconcile;
 pub mod recover;
 pub mod relay;
 pub mod reload;
-mod renamed;
+pub mod renamed;
 pub mod render;
 pub mod restore;
 pub mod retention;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::base::limit::PRIORITY_MAX;
 use crate::base::{Actor, Error, ErrorKind, Millis, Result};
-use crate::flows::{Site, asked, found, inputs};
+use crate::flows::{Site, asked, found, inputs, renamed};
 use crate::jobs::{self, Job, NewJob};
 use crate::people::{Person, Role};
 use crate::script::{Kind, OnBusy};
@@ -67,12 +67,13 @@ pub(in crate::flows) async fn like(
     old: &Job,
     by: Actor,
 ) -> Result<NewJob> {
-    let sent: Map<String, Value> = old
+    let mut sent: Map<String, Value> = old
         .inputs
         .iter()
         .filter(|(name, _)| kind.input(name).is_none_or(|it| !it.ty.is_computed()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
+    renamed::follow(site, kind, &mut sent).await?;
     let checked = inputs::check(site, kind, &sent).await?;
     let mut new = asked::new_job(site, kind, checked, by).await?;
     new.on_busy = OnBusy::Queue;

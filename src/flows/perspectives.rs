@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::base::{BlobId, Error, JobId, Millis, Result, SourcePath};
 use crate::documents::perspective::{self, Perspective, Versions};
 use crate::flows::personas::{self, Found};
-use crate::flows::{Site, asked, inputs, kept_answer};
+use crate::flows::{Site, asked, inputs, kept_answer, renamed};
 use crate::jobs::{self, Job, Verb};
 use crate::people::Caller;
 use crate::script::{Input, InputType, Kind, Produces};
@@ -68,6 +68,8 @@ pub async fn put(site: &Site, caller: &Caller, request: PutRequest) -> Result<Va
             let job = jobs::find(tx.connection(), &job.id)?;
             require_own(&works, &job, InputType::Blob, of.source_path.as_str(), &of.source_sha)?;
             require_own(&works, &job, InputType::Hash, &of.persona, &of.persona_sha)?;
+            let source_path = renamed::since_start(tx.connection(), &job, &of.source_path)?;
+            let of = Versions { source_path, ..of.clone() };
             perspective::put(tx, &job.id, &of, &request.text)
         })
         .await?;
@@ -125,7 +127,7 @@ struct Present {
 
 impl Present {
     async fn of(site: &Site, path: &SourcePath) -> Result<Present> {
-        let (blob, _) = site.repo.present(path).await?;
+        let (blob, _) = renamed::present(site, path).await?;
         Ok(Present { path: path.clone(), blob })
     }
 

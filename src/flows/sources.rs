@@ -11,7 +11,7 @@ use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::attempt::{self, Cause};
 use crate::documents::git::{HistoryEntry, HistoryPlace};
 use crate::documents::{SourceState, headings, topic};
-use crate::flows::{Site, holder, names, page_limit, topics};
+use crate::flows::{Site, holder, names, page_limit, renamed, topics};
 use crate::jobs::{self, Verb};
 use crate::people::{self, Caller};
 
@@ -79,7 +79,7 @@ pub async fn paths(site: &Site, caller: &Caller) -> Result<Arc<[SourcePath]>> {
 /// `not_found` with codes `source_gone` and `not_a_source`; a job sees the Source it was granted.
 pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Value> {
     require_read(site, caller, path).await?;
-    let source = site.repo.source(path).await?;
+    let source = renamed::source(site, path).await?;
     let asked = path.clone();
     let mut open = site
         .store
@@ -106,7 +106,7 @@ pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
 /// As [`show`].
 pub async fn text(site: &Site, caller: &Caller, path: &SourcePath) -> Result<(BlobId, String)> {
     require_read(site, caller, path).await?;
-    site.repo.present(path).await
+    renamed::present(site, path).await
 }
 
 /// Returns the bytes of a file that git tracks: an image that documents show.
@@ -177,7 +177,7 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
     let page = site.repo.history_page(&path, after.as_ref(), limit).await?;
     if page.items.is_empty() {
         // Either it is new, or there never was such a Source.
-        site.repo.source(&path).await?;
+        renamed::source(site, &path).await?;
     }
     let next = page.next.map(|it| it.to_string());
     let found = page.items;

@@ -11,8 +11,8 @@ use crate::documents::{
     self, Message, ProposalStatus, Selection, Topic, TopicStatus, message, text,
 };
 use crate::flows::{
-    Site, called_off, jobs as job_flow, kept_answer, names, opened, page_limit, place, rework,
-    sources,
+    Site, called_off, jobs as job_flow, kept_answer, names, opened, page_limit, place, renamed,
+    rework, sources,
 };
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
@@ -58,7 +58,7 @@ pub async fn create(
         let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
         return site.store.read(move |c| names::fill_topic(c, topic::find(c, &id, None)?)).await;
     }
-    let source = site.repo.source(&request.source_path).await?;
+    let source = renamed::source(site, &request.source_path).await?;
     let anchor = match (&request.selection, request.global) {
         (Some(selection), false) => {
             Some(documents::resolve(&source.text, &source.blob, selection)?)

@@ -76,6 +76,14 @@ impl Grant {
         &self.subject
     }
 
+    /// Returns the same grant for a Source that is called otherwise.
+    pub(super) fn renamed(self, from: &SourcePath, to: &SourcePath) -> Grant {
+        match self.subject.strip_prefix("source:") {
+            Some(path) if path == from.as_str() => Grant::source(to, &self.verbs),
+            _ => self,
+        }
+    }
+
     /// Returns a grant to read a persona.
     pub fn persona(name: &str) -> Grant {
         Grant { subject: format!("persona:{name}"), verbs: vec![Verb::Read] }

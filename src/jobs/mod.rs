@@ -25,6 +25,7 @@ mod outcome;
 mod queue;
 mod recovery;
 mod rehearsal;
+mod renamed;
 mod retained;
 mod sentence;
 mod settle;
@@ -49,6 +50,7 @@ pub use lane::{Capacities, refresh_all};
 pub use measured::{QueueCounts, Spent, queue_counts, spent};
 pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
 pub use rehearsal::{Played, Rehearsal};
+pub use renamed::rename_source;
 pub use retained::{Files, fence_all, files, give_up_files, queued};
 pub use sentence::sentence;
 pub use settle::{keep_result, keep_topic, request_cancel};
@@ -84,6 +86,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         hold::STATEMENTS,
         waiting::STATEMENTS,
         measured::STATEMENTS,
+        renamed::STATEMENTS,
         retained::STATEMENTS,
         board::STATEMENTS,
     ]

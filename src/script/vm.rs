@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::base::{Clock, Context, Error, ErrorKind, EventKind, Result, fault};
 use crate::script::budget::Budget;
-use crate::script::config::{Handler, ScriptFile};
+use crate::script::config::Handler;
 use crate::script::effect::{Answer, Effect, Rights, Told};
 use crate::script::line::{Call, Line, Look, Refused, Turn};
 use crate::script::machine::{self, Plan};
@@ -203,11 +203,8 @@ impl Started {
     /// Makes the handle for the calls.
     pub(crate) fn serve(self, handlers: Vec<Handler>) -> Vm {
         let Started { draft, mut owner } = self;
-        let stored = |files: &[ScriptFile]| {
-            let pairs = files.iter().map(|file| (file.path.clone(), file.text.clone()));
-            Origin::Stored(pairs.collect::<BTreeMap<_, _>>())
-        };
-        owner.plan.origin = stored(&draft.files);
+        let files = draft.files.iter().map(|file| (file.path.clone(), file.text.clone()));
+        owner.plan.origin = Origin::Stored(files.collect::<BTreeMap<_, _>>());
         owner.slots = draft.slots;
         let (wear, line) = (owner.wear.clone(), Arc::clone(&owner.line));
         let (handlers, clock) = (Arc::new(handlers), Clock::system());

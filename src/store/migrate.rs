@@ -68,6 +68,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "opened_topics",
         sql: include_str!("../../migrations/016_opened_topics.sql"),
     },
+    Migration {
+        version: 17,
+        name: "renames",
+        sql: include_str!("../../migrations/017_renames.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

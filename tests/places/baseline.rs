@@ -293,3 +293,28 @@ fn at(topic: &Topic, blob: &str) -> String {
     let of = format!("topic_id = '{}' AND blob = '{blob}'", topic.id);
     format!("SELECT json_object('s', state) FROM placements WHERE {of}")
 }
+
+/// A rebase checks out a commit for a moment. Fails with `WB_WITHOUT=busy`.
+#[test]
+fn what_a_rebase_stops_at_is_no_baseline() {
+    let bench = Bench::new();
+    let first = bench.read("guide.md");
+    commit(&bench, "# Guide\n\nNothing that was there before.\n");
+    commit(&bench, &format!("On top.\n\n{first}"));
+    let server = bench.serve();
+    ready(&bench);
+    let topic = bench.topic("guide.md", "The second line.", "x");
+    let stop_first = "sequence.editor=sed -i '1s/^pick/edit/'";
+    bench.git(&["-c", stop_first, "rebase", "-q", "-i", "HEAD~2"]);
+    assert_eq!((bench.read("guide.md").contains("second"), bench.status().as_str()), (false, ""));
+    told(&bench, "guide.md");
+    let place = kept(&bench, &topic);
+    assert_eq!((&place["state"], &place["working"]), (&json!("orphaned"), &json!(1)), "{place}");
+    bench.git(&["-c", "core.editor=true", "rebase", "--continue"]);
+    let place = based(&bench, &topic);
+    assert_eq!(words(&bench, &topic, &place), "The second line.");
+    // The same text in a commit that nothing is in the middle of is a baseline.
+    bench.git(&["checkout", "-q", "--detach", "HEAD~1"]);
+    assert_eq!(based(&bench, &topic)["state"], "orphaned");
+    server.stop();
+}

@@ -1,7 +1,9 @@
 //! Where Topics are: in commits of others, in texts that are not committed, after a person said so.
 
 mod baseline;
+mod elsewhere;
 mod export;
+mod followed;
 mod histories;
 mod notice;
 mod reattach;

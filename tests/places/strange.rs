@@ -30,6 +30,13 @@ fn texts() -> Vec<(&'static str, String, &'static str)> {
         ("emoji.md", "# 👩‍👩‍👧‍👦\n\nA 🏳️‍🌈 flag, 👍🏽 and 🦀.\n".into(), "🏳️‍🌈 flag, 👍🏽"),
         ("rtl.md", "# שלום\n\nמילה \u{202e}abc\u{202c} אחרת.\n".into(), "\u{202e}abc\u{202c}"),
         ("zero.md", "# A\n\nze\u{200b}ro\u{feff}width.\n".into(), "ze\u{200b}ro\u{feff}width"),
+        ("thai.md", "# หัวข้อ\n\nภาษาไทยไม่มีช่องว่างระหว่างคำน้ำ\n".into(), "ช่องว่างระหว่าง"),
+        ("deva.md", "# शीर्षक\n\nयह हिन्दी में क्षेत्र का एक वाक्य है।\n".into(), "क्षेत्र का"),
+        (
+            "jamo.md",
+            "# \u{1112}\u{1161}\u{11ab}\n\n\u{1107}\u{116e}\u{11ab}\u{1112}\u{1162}.\n".into(),
+            "\u{116e}\u{11ab}\u{1112}",
+        ),
         ("headings.md", format!("{headings}The very end.\n"), "The very end"),
         ("quotes.md", format!("{}deep down\n", many(">", 10_000)), "deep down"),
         ("lists.md", format!("{}deep down\n", many("- ", 10_000)), "deep down"),
@@ -101,11 +108,12 @@ fn a_file_that_is_no_text_is_refused_with_the_reason() {
     let topic = bench.topic("guide.md", "The first line.", "x");
     let good = bench.read("guide.md");
     let large = vec![b'x'; 50 * 1024 * 1024];
-    let rows: [(&[u8], (u16, &str)); 6] = [
+    let rows: [(&[u8], (u16, &str)); 7] = [
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", (400, "not_text")),
         (b"# caf\xe9\n", (400, "not_text")),
         (b"# \xc3\x28 \xed\xa0\x80\n", (400, "not_text")),
         (b"\xff\xfe#\0 \0A\0", (400, "not_text")),
+        (b"\xfe\xff\0#\0 \0A", (400, "not_text")),
         (b"# A\n\0\n", (400, "not_text")),
         (&large, (413, "too_large")),
     ];

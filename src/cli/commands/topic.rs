@@ -102,10 +102,14 @@ pub(in crate::cli) struct CreateArgs {
 /// `topic reattach`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:
-  wiki-browser topic reattach 7f3a --quote 'the new words' --reason 'the paragraph was rewritten'")]
+  wiki-browser topic reattach 7f3a --quote 'the new words' --reason 'the paragraph was rewritten'
+  wiki-browser topic reattach 7f3a --source docs/other.md --quote 'the words there'")]
 pub(in crate::cli) struct ReattachArgs {
     /// Id of the topic
     id: String,
+    /// Another source in which the words stand: the topic goes there
+    #[arg(long, value_name = "PATH")]
+    source: Option<String>,
     /// Words of the present text, exactly as they stand there
     #[arg(long, value_name = "TEXT", required_unless_present = "bytes")]
     quote: Option<String>,
@@ -291,13 +295,18 @@ fn reattach(desk: &Desk, args: &ReattachArgs) -> Result<()> {
         (selection["start"], selection["end"]) = (json!(start), json!(end));
     }
     let mut body = json!({"selection": selection});
+    if let Some(source) = &args.source {
+        let path: SourcePath = source.parse()?;
+        body["source_path"] = json!(path.as_str());
+    }
     if let Some(reason) = &args.reason {
         body["reason"] = json!(reason);
     }
     let answer = client.post(&format!("/api/topics/{id}/anchor"), &body)?;
     desk.screen.answer(&answer, |screen, topic| {
         let quote = escape::line(&truncate_chars(text(&topic["anchor"], "quote"), 80));
-        screen.put(&format!("topic {id} is on: {quote}"))
+        let source = escape::line(text(topic, "source_path"));
+        screen.put(&format!("topic {id} is on words of {source}: {quote}"))
     })
 }
 

@@ -11,6 +11,9 @@ use crate::documents::git::{Call, Repo};
 const TIME_MAX: Duration = Duration::from_millis(crate::base::limit::HISTORY_MS_MAX);
 /// How many commits are looked at one by one.
 const COMMITS_MAX: &str = "--max-count=500";
+/// How many files on each side are compared, where nothing hangs on those that are gone: how long
+/// git looks grows with the product of both.
+const FEW: &str = "-l200";
 /// What a file shares at least with what it was, if it was renamed.
 pub(super) const FIND: &[&str] = &[
     "-r",
@@ -25,9 +28,9 @@ pub(super) const FIND: &[&str] = &[
 
 impl Repo {
     /// Returns what some Sources of one commit that another has not are called there. First the two
-    /// commits are compared; a Source that has changed too much between them is followed through
-    /// the commits of the second one, each of which may have changed little. A name that no glob
-    /// names, or that the second commit has not, is none.
+    /// commits are compared. One of those that are `followed` and have changed too much between
+    /// them is looked for in the commits of the second one, each of which may have changed little.
+    /// A name that no glob names, or that the second commit has not, is none.
     ///
     /// # Errors
     /// `unavailable` if git cannot say, or not soon.
@@ -36,6 +39,7 @@ impl Repo {
         from: &BlobId,
         to: &BlobId,
         gone: &BTreeSet<SourcePath>,
+        followed: &BTreeSet<SourcePath>,
     ) -> Result<BTreeMap<SourcePath, SourcePath>> {
         if gone.is_empty() {
             return Ok(BTreeMap::new());
@@ -44,9 +48,10 @@ impl Repo {
             return Ok(papers.renames(from, gone));
         }
         let call = FIND.iter().fold(self.git().call(&["diff-tree"]), |call, it| call.arg(*it));
+        let call = if followed.is_empty() { call.arg(FEW) } else { call };
         let mut names = self.told_renames(call.arg(from.as_str()).arg(to.as_str())).await?;
         let known: BTreeSet<Vec<u8>> = names.iter().map(|it| it.0.clone()).collect();
-        if gone.iter().any(|it| !known.contains(self.git_path(it).as_bytes())) {
+        if followed.iter().any(|it| !known.contains(self.git_path(it).as_bytes())) {
             let walk = ["log", "--reverse", "--first-parent", "-m", "--format=", COMMITS_MAX];
             let call = FIND.iter().fold(self.git().call(&walk), |call, it| call.arg(*it));
             let steps = self.told_renames(call.arg(format!("{from}..{to}"))).await?;

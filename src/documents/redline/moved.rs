@@ -200,8 +200,8 @@ fn compared(
     words::compare(&part(olds, old), &part(news, new))
 }
 
-/// Compares the words of what moved, now with its empty line and what moved together with it. Blocks
-/// that were alike alone need not be alike so: other words may stand for each other then.
+/// Compares the words of what moved, now with its empty line and what moved together with it.
+/// Blocks that were alike alone need not be alike so: other words may stand for each other then.
 fn marked(
     olds: &Lines<'_>,
     news: &Lines<'_>,

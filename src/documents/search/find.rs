@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
-use crate::base::limit::SEARCH_RANKED_MAX;
+use crate::base::limit::{SEARCH_COMMON_MAX, SEARCH_RANKED_MAX};
 use crate::base::{Actor, MessageId, Millis, Result, SourcePath, TopicId};
 use crate::documents::search::ask::Ask;
 use crate::documents::search::spread::{self, Place};
@@ -174,7 +174,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 ];
 
 /// Finds what is asked for, best first. For a question that very much answers, the newest of each
-/// sort are ranked and the rest is not told.
+/// sort are ranked and the rest is not told; fewer of them if only common words are asked for.
 ///
 /// # Errors
 /// As any read; `index_damaged`.
@@ -204,7 +204,9 @@ fn find_sort(
     let query = format!("({}){marks}", ask.expression());
     let from = filter.path.as_deref().unwrap_or_default();
     let to = format!("{from}{PAST_EVERY_PATH}");
-    let limit = SEARCH_RANKED_MAX + 1;
+    let telling = rank::telling(connection, ask, sort)?;
+    let most = if telling.is_empty() { SEARCH_COMMON_MAX } else { SEARCH_RANKED_MAX };
+    let limit = most + 1;
     let (sql, weight) = match sort {
         Sort::Source => (SOURCES, SOURCE_WEIGHT),
         Sort::Topic => (TOPICS, 1.0),
@@ -223,10 +225,11 @@ fn find_sort(
     })?;
     let mut rows: Vec<Row> = rows.collect::<rusqlite::Result<_>>()?;
     found.is_cut |= rows.len() >= limit as usize;
-    rows.truncate(SEARCH_RANKED_MAX as usize);
+    rows.truncate(most as usize);
     // They are in the order of their numbers, the newest first.
     if let Some(oldest) = rows.last() {
-        let scores = rank::scores(connection, ask, &marks, (sort, oldest.candidate.id))?;
+        let scores =
+            rank::scores(connection, (ask, &telling), &marks, (sort, oldest.candidate.id))?;
         for row in &mut rows {
             row.candidate.score = weight * scores.of(row.candidate.id);
         }

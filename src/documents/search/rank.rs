@@ -2,14 +2,15 @@
 //!
 //! bm25 walks through all rows of each word that it weighs, however few were found. So a word that
 //! very many rows hold weighs nothing: it tells nothing apart. Where only such words are asked for,
-//! what has them in its title or path comes first, then what is newer.
+//! what has them in its title or path comes first, then what is newer; and fewer rows are looked
+//! for, because a phrase of such words is found only by reading where they stand in every row.
 
 use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::base::Result;
-use crate::base::limit::SEARCH_RANKED_MAX;
+use crate::base::limit::SEARCH_COMMON_MAX;
 use crate::documents::search::ask::Ask;
 use crate::documents::search::find::Sort;
 
@@ -74,30 +75,44 @@ impl Scores {
     }
 }
 
-/// Weighs the rows that hold what is wanted, from some number on; `marks` are those of the filter.
+/// Returns those of the words that are wanted which tell rows of a sort apart.
+///
+/// # Errors
+/// As any read; `index_damaged`.
+pub(super) fn telling(connection: &Connection, ask: &Ask, sort: Sort) -> Result<Vec<String>> {
+    let is_common = match sort {
+        Sort::Source => IS_COMMON_IN_SOURCES,
+        Sort::Topic => IS_COMMON_IN_TOPICS,
+        Sort::Message => IS_COMMON_IN_MESSAGES,
+    };
+    let mut telling = Vec::new();
+    for word in ask.words() {
+        let params = named_params! {":query": word, ":rows": COMMON_ROWS};
+        let found: Option<i64> =
+            connection.prepare_cached(is_common)?.query_row(params, |row| row.get(0)).optional()?;
+        if found.is_none() {
+            telling.push(word);
+        }
+    }
+    Ok(telling)
+}
+
+/// Weighs the rows that hold what is wanted, from some number on, by the words that tell them
+/// apart; `marks` are those of the filter.
 ///
 /// # Errors
 /// As any read; `index_damaged`.
 pub(super) fn scores(
     connection: &Connection,
-    ask: &Ask,
+    (ask, telling): (&Ask, &[String]),
     marks: &str,
     (sort, oldest): (Sort, i64),
 ) -> Result<Scores> {
-    let (is_common, rank, by_title) = match sort {
-        Sort::Source => (IS_COMMON_IN_SOURCES, RANK_SOURCES, Some(SOURCES_BY_PATH)),
-        Sort::Topic => (IS_COMMON_IN_TOPICS, RANK_TOPICS, Some(TOPICS_BY_TITLE)),
-        Sort::Message => (IS_COMMON_IN_MESSAGES, RANK_MESSAGES, None),
+    let (rank, by_title) = match sort {
+        Sort::Source => (RANK_SOURCES, Some(SOURCES_BY_PATH)),
+        Sort::Topic => (RANK_TOPICS, Some(TOPICS_BY_TITLE)),
+        Sort::Message => (RANK_MESSAGES, None),
     };
-    let (words, mut telling) = (ask.words(), Vec::new());
-    for word in &words {
-        let params = named_params! {":query": word, ":rows": COMMON_ROWS};
-        let found: Option<i64> =
-            connection.prepare_cached(is_common)?.query_row(params, |row| row.get(0)).optional()?;
-        if found.is_none() {
-            telling.push(word.as_str());
-        }
-    }
     if !telling.is_empty() {
         let params = named_params! {":query": telling.join(" AND "), ":oldest": oldest};
         let mut statement = connection.prepare_cached(rank)?;
@@ -107,7 +122,7 @@ pub(super) fn scores(
     let Some(by_title) = by_title else { return Ok(Scores::Common(HashSet::new())) };
     // By marks: a common word stands in nearly every text, and in few titles.
     let query = format!("({}){marks}", ask.in_title());
-    let params = named_params! {":query": query, ":oldest": oldest, ":limit": SEARCH_RANKED_MAX};
+    let params = named_params! {":query": query, ":oldest": oldest, ":limit": SEARCH_COMMON_MAX};
     let mut statement = connection.prepare_cached(by_title)?;
     let rows = statement.query_map(params, |row| row.get(0))?;
     Ok(Scores::Common(rows.collect::<rusqlite::Result<_>>()?))
@@ -117,6 +132,7 @@ pub(super) fn scores(
 mod tests {
     use super::*;
     use crate::base::Clock;
+    use crate::documents::search::find::{Filter, find};
     use crate::documents::search::mark;
     use crate::store::{MIGRATIONS, migrate};
 
@@ -126,6 +142,9 @@ mod tests {
         migrate(&connection, MIGRATIONS, &Clock::system()).unwrap();
         let put = "INSERT INTO search_topic_words (rowid, title, body, marks) VALUES (?, ?, ?, ?)";
         let mut put = connection.prepare(put).unwrap();
+        let row =
+            "INSERT INTO search_topics (id, topic_id, path, author) VALUES (?1, ?1, 'a', 'b')";
+        let mut put_row = connection.prepare(row).unwrap();
         for id in 1..=i64::from(COMMON_ROWS) + 9 {
             let (title, body) = match id {
                 7 => ("common", "common words"),
@@ -134,10 +153,12 @@ mod tests {
                 _ => ("a title", "common words"),
             };
             put.execute((id, title, body, mark::of_title(title))).unwrap();
+            put_row.execute([id]).unwrap();
         }
         let of = |asked: &str, ids: [i64; 2]| {
             let ask = Ask::parse(asked).unwrap();
-            let scores = scores(&connection, &ask, "", (Sort::Topic, 1)).unwrap();
+            let telling = telling(&connection, &ask, Sort::Topic).unwrap();
+            let scores = scores(&connection, (&ask, &telling), "", (Sort::Topic, 1)).unwrap();
             ids.map(|id| scores.of(id))
         };
         let [titled, plain] = of("common", [7, 8]);
@@ -147,6 +168,14 @@ mod tests {
         let [in_title, in_body] = of("common seldom", [11, 9]);
         assert!(in_title < in_body && in_body < COMMON_IN_TITLE, "{in_title} {in_body}");
         assert_eq!(of("common seldom", [9, 9]), of("seldom", [9, 9]));
+        let found = |asked: &str| {
+            let filter = Filter { sort: Some(Sort::Topic), ..Filter::default() };
+            let found = find(&connection, &Ask::parse(asked).unwrap(), &filter).unwrap();
+            (found.items.len(), found.is_cut)
+        };
+        // Of what tells nothing apart the newest are enough, and it is said that there are more.
+        assert_eq!(found("\"common words\""), (SEARCH_COMMON_MAX as usize, true));
+        assert_eq!(found("common seldom"), (2, false));
         // What does not have it is not found by the question, and comes last if it were.
         assert_eq!(of("common seldom", [8, 12]), [COMMON, COMMON]);
     }

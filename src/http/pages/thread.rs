@@ -155,6 +155,8 @@ struct NewMessage {
 struct NewPlace {
     quote: String,
     #[serde(default)]
+    source_path: String,
+    #[serde(default)]
     prefix: String,
     #[serde(default)]
     suffix: String,
@@ -299,6 +301,7 @@ async fn reattach(site: Site, mut call: Call) -> Result<Response> {
     let sent: NewPlace = call.form(2 * TOPIC_BODY_BYTES_MAX).await?;
     let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
     let quote = form::text(&sent.quote).trim_matches('\n').to_owned();
+    let source_path = form::optional(&sent.source_path).map(|it| it.parse()).transpose()?;
     let request = |quote: String| ReattachRequest {
         selection: Selection::Words {
             blob: None,
@@ -306,6 +309,7 @@ async fn reattach(site: Site, mut call: Call) -> Result<Response> {
             prefix: form::text(&sent.prefix),
             suffix: form::text(&sent.suffix),
         },
+        source_path: source_path.clone(),
         reason: None,
     };
     let done = flows::reattach::reattach(&site, &caller, &id, request(quote.clone())).await;

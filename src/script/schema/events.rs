@@ -48,7 +48,8 @@ const TOPIC_CREATED: &[Member] = &[
     Member { name: "is_global", ty: "boolean", doc: "Whether it is about the whole." },
 ];
 const TOPIC_CHANGED: &[Member] = &[TOPIC, FROM, TO];
-const TOPIC_REATTACHED: &[Member] = &[TOPIC, PATH, FROM, TO];
+const TOPIC_REATTACHED: &[Member] =
+    &[TOPIC, PATH, FROM, TO, maybe("from_path", "The Source that it was about; nil for this one.")];
 const MESSAGE_POSTED: &[Member] =
     &[TOPIC, text("message_id", "The message."), number("sequence", "Its place in the Topic.")];
 const PROPOSAL_CREATED: &[Member] = &[

@@ -113,6 +113,7 @@ pub struct Error {
     code: Cow<'static, str>,
     message: String,
     hint: Option<String>,
+    input: Option<Box<str>>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -124,6 +125,7 @@ impl Error {
             code: Cow::Borrowed(kind.word()),
             message: message.into(),
             hint: None,
+            input: None,
             source: None,
         }
     }
@@ -185,6 +187,13 @@ impl Error {
         self
     }
 
+    /// Sets the input of a kind that it is about, so that a form can say it beside the field.
+    #[must_use]
+    pub fn of_input(mut self, name: &str) -> Error {
+        self.input = Some(name.into());
+        self
+    }
+
     /// Sets the error that caused this one.
     #[must_use]
     pub fn source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
@@ -210,6 +219,11 @@ impl Error {
     /// Returns the hint.
     pub fn hint_str(&self) -> Option<&str> {
         self.hint.as_deref()
+    }
+
+    /// Returns the name of the input that it is about.
+    pub fn input_str(&self) -> Option<&str> {
+        self.input.as_deref()
     }
 
     /// Returns the message and all causes, joined by `: `; for the log and the command line.

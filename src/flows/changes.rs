@@ -211,7 +211,12 @@ pub(super) async fn explain(works: &Works, path: Option<&SourcePath>, refusal: E
         Some(hint) => format!("{}; or: {hint}", offer(job)),
         None => offer(job),
     };
-    Error::new(refusal.kind(), message).code(code).hint(hint).source(refusal)
+    let explained = Error::new(refusal.kind(), message).code(code).hint(hint);
+    let explained = match refusal.input_str() {
+        Some(input) => explained.of_input(input),
+        None => explained,
+    };
+    explained.source(refusal)
 }
 
 fn offer(job: &JobId) -> String {

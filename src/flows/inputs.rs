@@ -55,7 +55,8 @@ pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Res
     let mut checked = Checked::default();
     for input in &kind.inputs {
         let given = sent.get(&input.name).filter(|value| !value.is_null());
-        let value = one(works, kind, input, given, &mut checked).await?;
+        let value = one(works, kind, input, given, &mut checked).await;
+        let value = value.map_err(|it| it.of_input(&input.name))?;
         if let Some(value) = value {
             checked.values.insert(input.name.clone(), value);
         }
@@ -190,7 +191,11 @@ pub fn check_plain(input: &Input, value: &Value) -> Result<()> {
                 if input.min.is_some_and(|it| number < it)
                     || input.max.is_some_and(|it| number > it) =>
             {
-                wrong("within its limits")
+                wrong(&match (input.min, input.max) {
+                    (Some(min), Some(max)) => format!("a number from {min} to {max}"),
+                    (Some(min), None) => format!("a number of at least {min}"),
+                    (_, max) => format!("a number of at most {}", max.unwrap_or(f64::MAX)),
+                })
             }
             Some(_) => Ok(()),
         },

@@ -86,6 +86,7 @@ pub async fn create(
     if kind.produces == Some(Produces::Proposal) {
         for (input, path) in prepare::sources(kind, &checked.values) {
             if let Err(refusal) = asked::refuse_unready(site, input, &path).await {
+                let refusal = refusal.of_input(&input.name);
                 return Err(changes::explain(site, Some(&path), refusal).await);
             }
         }

@@ -32,8 +32,8 @@ pub(super) struct ErrorPage<'a> {
     pub(super) request_id: Option<&'a str>,
     /// Where to go from here.
     pub(super) back: &'a str,
-    /// Whether that is the first page.
-    pub(super) is_start: bool,
+    /// What the way there is called.
+    pub(super) way: &'static str,
     /// What was typed into the form that failed.
     pub(super) typed: Option<&'a str>,
 }
@@ -62,6 +62,9 @@ impl ErrorPage<'_> {
 pub(super) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<&'a str> {
     match code {
         "no_route" => Some("check the address, or search for what it should have led to"),
+        "source_gone" | "not_a_source" if hint.is_some_and(|it| it.contains("source list")) => {
+            Some("look for it among the documents, or search for what it says")
+        }
         "cross_origin" => Some("open the site itself, and do it there once more"),
         _ => hint,
     }
@@ -82,7 +85,7 @@ mod tests {
             hint: Some("<img src=x onerror=alert(1)>"),
             request_id: None,
             back: "/\"><script>",
-            is_start: false,
+            way: "Go back",
             typed: Some("</textarea><script>"),
         };
         let html = page.render().unwrap();

@@ -49,8 +49,10 @@ pub(super) struct Failed(pub(super) Arc<Error>, pub(super) Option<Arc<Aside>>);
 /// What the page of a form's error has besides the error.
 #[derive(Debug)]
 pub(super) struct Aside {
-    /// Where the form was.
+    /// Where to go from here: where the form was, or what has taken the place of what is gone.
     pub(super) back: String,
+    /// What the way there is called.
+    pub(super) way: &'static str,
     /// What was typed into it: it must not be lost.
     pub(super) typed: Option<String>,
 }
@@ -117,6 +119,17 @@ pub fn ok<T: Serialize>(value: &T) -> Result<Response> {
 /// `internal` if the template fails.
 pub fn page<T: Template>(template: &T) -> Result<Response> {
     Ok(html(template.render().map_err(unwritten)?))
+}
+
+/// Returns a page that shows why something was refused, with the status of that.
+///
+/// # Errors
+/// As [`page()`].
+pub(super) fn refused<T: Template>(template: &T, cause: &Error) -> Result<Response> {
+    let mut response = page(template)?;
+    *response.status_mut() =
+        StatusCode::from_u16(cause.kind().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    Ok(response)
 }
 
 /// Returns a page, or parts of one, that templates have written.
@@ -235,7 +248,7 @@ fn envelope(
                 hint: page::hint_of(error.code_str(), error.hint_str()),
                 request_id,
                 back: aside.map_or("/", |it| it.back.as_str()),
-                is_start: aside.is_none(),
+                way: aside.map_or("Go to the first page", |it| it.way),
                 typed: aside.and_then(|it| it.typed.as_deref()),
             })
         };
@@ -247,6 +260,9 @@ fn envelope(
     let mut body = json!({"error": {
         "code": error.code_str(), "message": error.message(), "hint": error.hint_str(),
     }});
+    if let Some(input) = error.input_str() {
+        body["error"]["input"] = json!(input);
+    }
     if let Some(id) = request_id {
         body["error"]["request_id"] = json!(id);
     }

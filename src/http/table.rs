@@ -166,6 +166,8 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/proposals/{id}/edit", Who::Decide),
     on(Verb::Get, "/proposals/{id}/edit", Who::Read),
     on(Verb::Get, "/jobs", Who::Read),
+    on(Verb::Post, "/jobs", Who::Write),
+    on(Verb::Get, "/jobs/new", Who::Read),
     on(Verb::Get, "/jobs/{id}", Who::Read),
     on(Verb::Get, "/jobs/{id}/prompt", Who::Read),
     on(Verb::Get, "/jobs/{id}/log", Who::Read),

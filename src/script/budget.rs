@@ -17,6 +17,9 @@ use crate::base::fault;
 pub(crate) const MEMORY_BYTES_MAX: usize = crate::base::limit::SCRIPT_MEMORY_BYTES_MAX;
 /// Instructions between two looks at the clock; about 20 µs.
 const STRIDE: u32 = 1_000;
+/// A call that takes no longer does not ask for its processor time, which costs as much as a short
+/// call. One that does is taken to have used all of it until then.
+const UNASKED: Duration = Duration::from_millis(5);
 
 /// Time that one call may use.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +83,8 @@ pub(crate) struct Meter {
 struct State {
     budget: Budget,
     started: Instant,
-    cpu_before: Option<Duration>,
+    /// Processor time of the thread when the call began; known once it was asked for.
+    cpu_before: Cell<Option<Option<Duration>>>,
     look_at: Cell<Instant>,
     is_abandoned: Arc<AtomicBool>,
     credit: Credit,
@@ -108,8 +112,8 @@ impl Meter {
         let state = Rc::new(State {
             budget,
             started,
-            cpu_before: thread_cpu(),
-            look_at: Cell::new(started + budget.cpu),
+            cpu_before: Cell::new(None),
+            look_at: Cell::new(started + UNASKED.min(budget.cpu)),
             is_abandoned: Arc::clone(is_abandoned),
             credit,
             tripped_at: RefCell::new(None),
@@ -154,10 +158,14 @@ impl State {
             return false;
         }
         let wall = now.duration_since(self.started).saturating_sub(self.credit.0.wall.get());
-        let cpu = match (self.cpu_before, thread_cpu()) {
-            (Some(before), Some(after)) => {
-                after.saturating_sub(before).saturating_sub(self.credit.0.cpu.get())
-            }
+        let after = thread_cpu().map(|it| it.saturating_sub(self.credit.0.cpu.get()));
+        let before = self.cpu_before.get().unwrap_or_else(|| {
+            let assumed = after.map(|it| it.saturating_sub(wall.min(UNASKED)));
+            self.cpu_before.set(Some(assumed));
+            assumed
+        });
+        let cpu = match (before, after) {
+            (Some(before), Some(after)) => after.saturating_sub(before),
             _ => wall,
         };
         if cpu >= self.budget.cpu || wall >= self.budget.wall {

@@ -4,8 +4,8 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use mlua::{Function, Lua, MultiValue, Table, Value};
@@ -16,6 +16,7 @@ use crate::script::advice::advice;
 use crate::script::budget::{Budget, MEMORY_BYTES_MAX, Meter};
 use crate::script::diagnostic::Diagnostic;
 use crate::script::effect::{Answer, Rights};
+use crate::script::line::Turn;
 use crate::script::node::Draft;
 use crate::script::outside::Outside;
 use crate::script::place::Slot;
@@ -26,6 +27,8 @@ use crate::script::value::{Leaving, cause_text, render, to_lua};
 
 /// What is to be done about a function that fails; the message says where and why.
 pub const MEND: &str = "mend the function in the script, then reload";
+/// How long a call may take until its thread is given up.
+pub(crate) const CALL_PATIENCE: Duration = Budget::CALL.wall.saturating_add(Budget::PATIENCE);
 /// Longest message of a failed call, in characters.
 const MESSAGE_CHARS_MAX: usize = 2_000;
 
@@ -42,26 +45,10 @@ pub(crate) struct Plan {
     pub(crate) outside: Outside,
 }
 
-/// One call into the VM.
-pub(crate) struct Task {
-    /// The function.
-    pub(crate) slot: Slot,
-    /// Its argument.
-    pub(crate) arg: Json,
-    /// What it may do.
-    pub(crate) rights: Rights,
-    /// Where the answer goes.
-    pub(crate) reply: Sender<Result<Answer>>,
-}
-
-/// Runs a VM until nobody can call it any more, or it was given up.
-pub(crate) fn run(
-    plan: &Plan,
-    is_abandoned: &Arc<AtomicBool>,
-    loaded: &Sender<Draft>,
-    tasks: &Receiver<Task>,
-) {
-    let (machine, draft) = match Machine::load(plan, is_abandoned) {
+/// Runs a VM until nobody can call it any more, or it was given up. `loaded` is given what the
+/// script has left, and says whether it goes on.
+pub(crate) fn run(plan: &Plan, turn: &Turn, loaded: impl FnOnce(Draft) -> bool) {
+    let (machine, draft) = match Machine::load(plan, &turn.is_abandoned) {
         Ok(pair) => pair,
         Err(cause) => {
             let message = format!("the script engine cannot start: {}", cause_text(&cause));
@@ -69,16 +56,9 @@ pub(crate) fn run(
             (None, Draft { findings, ..Draft::default() })
         }
     };
-    // A receiver that is gone has given this thread up; then there is nothing to do here.
-    if loaded.send(draft).is_err() {
-        return;
-    }
-    let Some(machine) = machine else { return };
-    while let Ok(task) = tasks.recv() {
-        let answer = machine.call(&task.slot, &task.arg, task.rights);
-        if is_abandoned.load(Ordering::Relaxed) || task.reply.send(answer).is_err() {
-            return;
-        }
+    let (true, Some(machine)) = (loaded(draft), machine) else { return };
+    while let Some((slot, arg, rights)) = turn.next(CALL_PATIENCE) {
+        turn.answer(machine.call(&slot, &arg, rights));
     }
 }
 

@@ -19,6 +19,7 @@ mod input;
 mod kind;
 pub mod lab;
 mod lexer;
+mod line;
 mod lint;
 mod machine;
 mod node;
@@ -148,7 +149,7 @@ fn load_from(
     if !report.errors.is_empty() {
         return Err(report);
     }
-    let vm = started.serve(config.handlers.clone()).map_err(failed)?;
+    let vm = started.serve(config.handlers.clone());
     Ok(Loaded { config: Arc::new(config), vm, warnings: report.warnings })
 }
 

@@ -1,15 +1,14 @@
-//! The handle to the VM of one generation, and the thread that watches over it.
+//! The handle to the VM of one generation.
 //!
 //! A C function of Lua cannot be interrupted. So a call that does not answer costs its thread: it
-//! is given up, and a fresh VM of the same text takes the next call.
+//! is given up, and a fresh VM of the same text takes the next call. Whoever waits for an answer
+//! watches over the call that runs: a thread for that would cost each call two more switches.
 //!
-//! **Invariant:** calls run one at a time, and each one's time counts from its own start: whoever
-//! waits behind a call that is stuck is answered by the next VM.
+//! **Invariant:** whoever waits behind a call that is stuck is answered by the next VM.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,32 +19,26 @@ use crate::base::{Clock, Context, Error, ErrorKind, EventKind, Result, fault};
 use crate::script::budget::Budget;
 use crate::script::config::{Handler, ScriptFile};
 use crate::script::effect::{Answer, Effect, Rights, Told};
-use crate::script::machine::{self, Plan, Task};
+use crate::script::line::{Call, Line, Look, Refused, Turn};
+use crate::script::machine::{self, Plan};
 use crate::script::node::Draft;
 use crate::script::place::{Location, Slot};
 use crate::script::require::Origin;
 use crate::script::wear::{ABANDONED_MAX, Wear};
 
-/// Most calls that wait.
-const WAITING_MAX: usize = 1_000;
+/// How long loading may take until its thread is given up.
+const LOAD_PATIENCE: Duration = Budget::LOAD.wall.saturating_add(Budget::PATIENCE);
 /// How long an event waits if too many calls wait already.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// A handle to the VM of one generation. It ends with its last handle.
 #[derive(Clone, Debug)]
 pub struct Vm {
-    calls: SyncSender<Call>,
+    line: Arc<Line>,
+    owner: Arc<Owner>,
     wear: Wear,
     handlers: Arc<Vec<Handler>>,
     clock: Clock,
-}
-
-#[derive(Debug)]
-struct Call {
-    slot: Slot,
-    arg: Value,
-    rights: Rights,
-    reply: oneshot::Sender<Result<Answer>>,
 }
 
 impl Vm {
@@ -78,15 +71,23 @@ impl Vm {
             return Err(stuck());
         }
         let start = Instant::now();
-        let (reply, answer) = oneshot::channel();
+        let (reply, mut answer) = oneshot::channel();
         let call = Call { slot: slot.clone(), arg, rights, reply };
-        self.calls.try_send(call).map_err(|cause| match cause {
-            TrySendError::Full(_) => {
-                Error::new(ErrorKind::Busy, "too many calls wait for the script")
-            }
-            TrySendError::Disconnected(_) => stuck(),
+        self.line.push(call).map_err(|cause| match cause {
+            Refused::Full => Error::new(ErrorKind::Busy, "too many calls wait for the script"),
+            Refused::Closed => stuck(),
         })?;
-        let answer = answer.await.unwrap_or_else(|_| Err(stuck()));
+        let mut pause = machine::CALL_PATIENCE;
+        let answer = loop {
+            match tokio::time::timeout(pause, &mut answer).await {
+                Ok(answer) => break answer.unwrap_or_else(|_| Err(stuck())),
+                Err(_) if fault::is_off("script_watchdog") => {}
+                Err(_) => match self.line.look(LOAD_PATIENCE) {
+                    Look::Fine(rest) => pause = rest,
+                    Look::GivenUp(slot, turn) => self.owner.replace(slot, turn),
+                },
+            }
+        };
         self.wear.note(name, start.elapsed(), answer.is_err());
         answer
     }
@@ -134,59 +135,34 @@ fn stuck() -> Error {
         .hint("mend the script, then restart the server")
 }
 
-/// A VM thread.
-struct Worker {
-    tasks: mpsc::Sender<Task>,
-    is_abandoned: Arc<AtomicBool>,
+/// Starts a thread that evaluates the script and then answers calls while it is its turn.
+/// `loaded` is given what the script has left, and says whether the thread goes on.
+fn start(
+    plan: Plan,
+    turn: Turn,
+    loaded: impl FnOnce(Draft) -> bool + Send + 'static,
+) -> Result<()> {
+    thread::Builder::new()
+        .name("wb-script-vm".to_owned())
+        .spawn(move || machine::run(&plan, &turn, loaded))
+        .map(drop)
+        .context(ErrorKind::Unavailable, || "cannot start a thread".to_owned())
 }
 
-impl Drop for Worker {
+/// Ends the line with its last handle.
+#[derive(Debug)]
+struct Owner {
+    line: Arc<Line>,
+    /// What the next VM is built from, and what it must have.
+    plan: Plan,
+    slots: Vec<Location>,
+    wear: Wear,
+}
+
+impl Drop for Owner {
     fn drop(&mut self) {
         // Harmless for a thread that ends by itself; one that runs on is stopped by its next hook.
-        self.is_abandoned.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Worker {
-    /// Starts a thread and waits until the script is evaluated.
-    fn start(plan: &Plan, wear: &Wear) -> Result<(Worker, Draft)> {
-        let (tasks, task_end) = mpsc::channel();
-        let (loaded, draft) = mpsc::channel();
-        let is_abandoned = Arc::new(AtomicBool::new(false));
-        let worker = Worker { tasks, is_abandoned: Arc::clone(&is_abandoned) };
-        let plan = plan.clone();
-        thread::Builder::new()
-            .name("wb-script-vm".to_owned())
-            .spawn(move || machine::run(&plan, &is_abandoned, &loaded, &task_end))
-            .context(ErrorKind::Unavailable, || "cannot start a thread".to_owned())?;
-        match draft.recv_timeout(Budget::LOAD.wall + Budget::PATIENCE) {
-            Ok(draft) => Ok((worker, draft)),
-            Err(RecvTimeoutError::Timeout) => {
-                wear.abandon();
-                Err(Error::unavailable("the script does not end while it loads")
-                    .code("script_stuck")
-                    .hint("look for a text pattern that takes very long"))
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(Error::internal("the script engine has failed"))
-            }
-        }
-    }
-
-    /// Returns the answer of one call, or `None` if the thread has to be given up.
-    fn call(
-        &self,
-        slot: Slot,
-        arg: Value,
-        rights: Rights,
-        patience: Duration,
-    ) -> Option<Result<Answer>> {
-        let (reply, answer) = mpsc::channel();
-        self.tasks.send(Task { slot, arg, rights, reply }).ok()?;
-        if fault::is_off("script_watchdog") {
-            return answer.recv().ok();
-        }
-        answer.recv_timeout(patience).ok()
+        self.line.close();
     }
 }
 
@@ -194,9 +170,7 @@ impl Worker {
 pub(crate) struct Started {
     /// What it has left.
     pub(crate) draft: Draft,
-    plan: Plan,
-    worker: Worker,
-    wear: Wear,
+    owner: Owner,
 }
 
 /// Evaluates a script on a thread of its own.
@@ -208,100 +182,73 @@ pub(crate) fn evaluate(plan: Plan, wear: Wear) -> Result<Started> {
     if wear.is_out() {
         return Err(stuck());
     }
-    let (worker, draft) = Worker::start(&plan, &wear)?;
-    Ok(Started { draft, plan, worker, wear })
+    let line = Arc::new(Line::default());
+    let owner = Owner { line: Arc::clone(&line), plan: plan.clone(), slots: Vec::new(), wear };
+    let (loaded, draft) = mpsc::channel();
+    // A receiver that is gone has given this thread up; then there is nothing to do here.
+    start(plan, line.first(), move |draft| loaded.send(draft).is_ok())?;
+    match draft.recv_timeout(LOAD_PATIENCE) {
+        Ok(draft) => Ok(Started { draft, owner }),
+        Err(RecvTimeoutError::Timeout) => {
+            owner.wear.abandon();
+            Err(Error::unavailable("the script does not end while it loads")
+                .code("script_stuck")
+                .hint("look for a text pattern that takes very long"))
+        }
+        Err(RecvTimeoutError::Disconnected) => Err(Error::internal("the script engine has failed")),
+    }
 }
 
 impl Started {
-    /// Makes the handle for the calls, and starts the thread that watches over them.
-    ///
-    /// # Errors
-    /// If the thread cannot start.
-    pub(crate) fn serve(self, handlers: Vec<Handler>) -> Result<Vm> {
-        let (calls, call_end) = mpsc::sync_channel(WAITING_MAX);
+    /// Makes the handle for the calls.
+    pub(crate) fn serve(self, handlers: Vec<Handler>) -> Vm {
+        let Started { draft, mut owner } = self;
         let stored = |files: &[ScriptFile]| {
             let pairs = files.iter().map(|file| (file.path.clone(), file.text.clone()));
             Origin::Stored(pairs.collect::<BTreeMap<_, _>>())
         };
-        let plan = Plan { origin: stored(&self.draft.files), ..self.plan };
-        let watch = Watch {
-            plan,
-            slots: self.draft.slots,
-            patience: Budget::CALL.wall + Budget::PATIENCE,
-            wear: self.wear.clone(),
-        };
-        let worker = self.worker;
-        thread::Builder::new()
-            .name("wb-script".to_owned())
-            .spawn(move || watch.run(worker, &call_end))
-            .context(ErrorKind::Unavailable, || "cannot start a thread".to_owned())?;
+        owner.plan.origin = stored(&draft.files);
+        owner.slots = draft.slots;
+        let (wear, line) = (owner.wear.clone(), Arc::clone(&owner.line));
         let (handlers, clock) = (Arc::new(handlers), Clock::system());
-        Ok(Vm { calls, wear: self.wear, handlers, clock })
+        Vm { line, owner: Arc::new(owner), wear, handlers, clock }
     }
 }
 
-/// The thread that hands calls to the VM and gives it up when it does not answer.
-struct Watch {
-    plan: Plan,
-    slots: Vec<Location>,
-    patience: Duration,
-    wear: Wear,
-}
-
-impl Watch {
-    fn run(self, first: Worker, calls: &Receiver<Call>) {
-        let mut worker = Some(first);
-        while let Ok(call) = calls.recv() {
-            let Call { slot, arg, rights, reply } = call;
-            if reply.is_closed() {
-                continue;
-            }
-            let Some(current) = &worker else {
-                // Whoever asked may be gone; there is nobody else to tell.
-                let _ = reply.send(Err(stuck()));
-                continue;
-            };
-            let at = slot.at.clone();
-            let answer = current.call(slot, arg, rights, self.patience);
-            let answer = answer.unwrap_or_else(|| {
-                worker = self.replace(&at);
-                Err(Error::invalid(format!("{at}: the function does not end"))
-                    .code("script_failed")
-                    .hint("look for a text pattern that takes very long"))
-            });
-            // As above.
-            let _ = reply.send(answer);
-        }
-    }
-
-    /// Gives the thread up; returns a fresh one unless that has happened too often.
-    fn replace(&self, at: &Location) -> Option<Worker> {
+impl Owner {
+    /// Goes on after a thread was given up: with a fresh one, unless that has happened too often.
+    fn replace(&self, stuck: Option<Slot>, turn: Turn) {
         let abandoned = self.wear.abandon();
-        tracing::error!(
-            file = at.file.as_str(),
-            line = at.line,
-            "the function at {at} does not end; its thread is given up \
-             ({abandoned} of {ABANDONED_MAX})"
-        );
-        let fresh = if self.wear.is_out() { None } else { self.fresh() };
-        if fresh.is_none() {
-            self.wear.put_out();
-            tracing::error!("the functions of the script are switched off until a restart");
+        match stuck.map(|it| it.at) {
+            Some(at) => tracing::error!(
+                file = at.file.as_str(),
+                line = at.line,
+                "the function at {at} does not end; its thread is given up \
+                 ({abandoned} of {ABANDONED_MAX})"
+            ),
+            None => tracing::error!("the script does not end while it is loaded again"),
         }
-        fresh
-    }
-
-    fn fresh(&self) -> Option<Worker> {
-        match Worker::start(&self.plan, &self.wear) {
-            Ok((worker, draft)) if draft.is_whole && draft.slots == self.slots => Some(worker),
-            Ok(_) => {
+        if self.wear.is_out() {
+            return put_out(&self.wear, &turn);
+        }
+        let (own, wear, slots) = (turn.clone(), self.wear.clone(), self.slots.clone());
+        let judge = move |draft: Draft| {
+            let is_same = draft.is_whole && draft.slots == slots;
+            if !is_same {
                 tracing::error!("the same text of the script now has other functions");
-                None
+                put_out(&wear, &own);
             }
-            Err(cause) => {
-                tracing::error!("the script cannot be loaded again: {}", cause.chain());
-                None
-            }
+            is_same
+        };
+        if let Err(cause) = start(self.plan.clone(), turn.clone(), judge) {
+            tracing::error!("the script cannot be loaded again: {}", cause.chain());
+            put_out(&self.wear, &turn);
         }
     }
+}
+
+fn put_out(wear: &Wear, turn: &Turn) {
+    wear.put_out();
+    turn.close();
+    tracing::error!("the functions of the script are switched off until a restart");
 }

@@ -137,8 +137,9 @@ async function searches(t, site) {
     all.push(["no document", `/d/${asked.slice(0, 900).replace(/%.?$/, "")}.md`, marks.slice(0, 1), ".message"]);
     all.push(["a query", `/search?query=${asked}`, marks, "input[name=query]"]);
     all.push(["a part of a path", `/d?query=${asked.slice(0, 180)}`, marks.slice(0, 1), "input[name=query]"]);
-    all.push(["filters", `/search?query=zq*&path=${asked}`, marks, "main .quiet"]);
+    all.push(["filters", `/search?query=zq*&path=${asked}`, marks, ".chips"]);
     all.push(["a document of the board", `/jobs?source_path=${asked}`, [], ""]);
+    all.push(["a document of a new job", `/jobs/new?source_path=${asked}`, marks, ".facts"]);
   }
   for (const { text } of titles.slice(0, 4)) {
     const asked = encodeURIComponent(text);

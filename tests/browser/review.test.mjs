@@ -1,6 +1,8 @@
 // The review: two people at once, a base that moves under it, by keyboard alone, without scripts.
 
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 import { PHONE, findings, isLive, serve, until, visitor } from "./harness.mjs";
 
@@ -72,7 +74,7 @@ test("a base that moves is seen while the page is open", async (t) => {
   const tab = await (await visitor(t, two.site)).openLive(`/proposals/${first}`);
   two.site.write("plan.md", PLAN.replace("Paragraph 12 stays", "Paragraph 12 is new"));
   two.site.commit("by hand");
-  await tab.locator(".rv-banner-waiting").getByText("a later revision").click();
+  await tab.locator(".rv-news").getByText("Revision 2 replaced revision 1").waitFor();
   await tab.getByText("Merged with what the document has become since").waitFor();
 });
 
@@ -209,4 +211,75 @@ test("axe finds nothing serious on a review, as it reads, edited, in conflict an
     await page.close();
   }
   assert.deepEqual(found, []);
+});
+
+test("a later revision takes the place of the text at once, and is looked at before it is decided about", async (t) => {
+  // Its text follows what the document was asked to become in the thread last.
+  const NEXT = `sed -e "s/in May/in $(cat "$OUT/month" 2>/dev/null || echo June)/" "$root/$path" | propose --summary "Another month"`;
+  const { site, topic } = await begin(t, NEXT);
+  const month = (name) => fs.writeFileSync(path.join(site.out, "month"), name);
+  const first = await site.proposal("rewrite", topic);
+  const ada = await (await visitor(t, site)).openLive(`/proposals/${first}`);
+  const digest = () => ada.locator("#approve input[name=text_digest]").inputValue();
+  const before = await digest();
+  // Words in two forms, one of them with the cursor in it; the page is scrolled.
+  await ada.locator("#reject textarea").fill("Half a reason to");
+  await ada.locator("#rework textarea").fill("Half a wish");
+  await ada.locator("#reject textarea").focus();
+  await ada.locator("#reject textarea").evaluate((it) => it.setSelectionRange(2, 6));
+  await ada.evaluate(() => { globalThis.isSamePage = true; });
+  month("July");
+  const bob = await (await visitor(t, site)).openLive(`/proposals/${first}`);
+  await bob.locator("[data-open=rework]").click();
+  await bob.getByLabel("What should be different").last().fill("July, please");
+  await bob.getByRole("button", { name: "Ask for a rewrite" }).click();
+  await bob.waitForURL(/\/jobs\//);
+  const news = ada.locator(".rv-news");
+  await news.getByText("Revision 2 replaced revision 1 just now").waitFor();
+  // Text, address and digest are those of the second one, without a reload; the words are still there.
+  assert.equal(await ada.evaluate(() => globalThis.isSamePage), true);
+  await ada.locator(".rl-changed ins", { hasText: "July" }).waitFor();
+  assert.equal(await ada.locator(".rl-changed ins", { hasText: "June" }).count(), 0);
+  assert.ok(!ada.url().endsWith(first) && (await digest()) !== before);
+  assert.match(await ada.locator("#approve").getAttribute("action"), new RegExp(new URL(ada.url()).pathname));
+  assert.equal(await ada.locator("#reject textarea").inputValue(), "Half a reason to");
+  assert.equal(await ada.locator("#rework textarea").inputValue(), "Half a wish");
+  assert.deepEqual(await ada.evaluate(() => {
+    const it = document.activeElement;
+    return [it.closest("form")?.id, it.selectionStart, it.selectionEnd];
+  }), ["reject", 2, 6]);
+  // Whoever presses now meant the other text: by the bar, by a key, and by the form itself.
+  await ada.locator("[data-open=approve]").click();
+  assert.equal(await ada.getByRole("dialog").count(), 0);
+  assert.ok(await news.evaluate((it) => it === document.activeElement));
+  await ada.keyboard.press("a");
+  assert.equal(await ada.getByRole("dialog").count(), 0);
+  await ada.locator("#approve button[type=submit]").click();
+  await ada.locator(".rv-news.is-asked").waitFor();
+  assert.equal(site.git("rev-list", "--count", "HEAD"), "1");
+  // What changed between both, in place.
+  await news.getByRole("link", { name: "What changed between them" }).click();
+  await ada.getByRole("heading", { name: "The change since revision 1" }).waitFor();
+  await ada.locator(".rl-changed del", { hasText: "June" }).waitFor();
+  assert.equal(await ada.locator("#rework textarea").inputValue(), "Half a wish");
+  // Once more, while the question is open: the dialog says so, and sends nothing.
+  await ada.locator("[data-open=reject]").click();
+  const dialog = ada.getByRole("dialog");
+  await dialog.waitFor();
+  month("August");
+  const second = new URL(ada.url()).pathname.split("/").at(-1);
+  await site.post(`/api/proposals/${second}/rework`, { reason: "August" });
+  await dialog.getByText("Revision 3 replaced revision 2 just now").waitFor();
+  assert.equal(await dialog.getByLabel("Why it should not be taken").inputValue(), "Half a reason to");
+  await dialog.getByRole("button", { name: "Reject", exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
+  await news.getByRole("button", { name: "Look at revision 3" }).click();
+  await news.waitFor({ state: "detached" });
+  assert.equal(await ada.evaluate(() => document.activeElement.dataset.change), "1");
+  await ada.keyboard.press("a");
+  await ada.keyboard.press("Enter");
+  await ada.locator(".rv-banner-good").waitFor();
+  assert.match(site.read("plan.md"), /in August/);
+  // The word that was not sent can still be copied.
+  await ada.getByLabel("What you typed (reject). It was not sent.").waitFor();
 });

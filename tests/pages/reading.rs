@@ -28,7 +28,7 @@ fn every_page_is_for_people_who_are_signed_in() {
         ("/".to_owned(), "Say it better"),
         ("/d".to_owned(), "1 open Topic"),
         ("/d?query=GUIDE".to_owned(), "guide.md"),
-        ("/search".to_owned(), "beginnings as in wor*"),
+        ("/search".to_owned(), "words that begin so"),
         ("/d?limit=1".to_owned(), "/d?after=docs%2Fdeep.md&#38;limit=1"),
         ("/d/guide.md?text=1".to_owned(), "<mark>The first line</mark>"),
         ("/d/guide.md".to_owned(), "data-state=\"exact\" data-from=\"9:0\" data-to=\"9:14\""),
@@ -83,10 +83,17 @@ fn what_is_not_there_is_a_page_with_a_way_back() {
         assert!(seen.html.contains("There is nothing here"), "{path}");
         assert!(seen.html.contains("<a class=\"button\" href=\"/\">"), "{path}");
     }
+    // The form of a Topic that is gone leads to the others, with what was typed.
+    let form = format!("/topics/{id}/messages");
+    let refused = browser.submit(&form, &[("key", "k"), ("body", "not lost")]);
+    assert_eq!(refused.status, 404);
+    for part in ["href=\"/topics\">Look at the other Topics", "not lost"] {
+        assert!(refused.html.contains(part), "{part}: {}", refused.html);
+    }
     assert_eq!(browser.get("/topics?status=strange").status, 400);
     assert_eq!(browser.get("/d?unknown=1").status, 400);
     assert!(browser.page("/search?query=a*").contains("a beginning has two letters"));
-    assert!(browser.page("/search?query=absent").contains("Nothing was found"));
+    assert!(browser.page("/search?query=absent").contains("Nothing holds “<bdi>absent</bdi>”"));
     assert_eq!(browser.get("/d/guide.md?history&after=x").status, 400);
 }
 
@@ -113,4 +120,28 @@ fn the_page_of_a_job_refreshes_itself_while_it_runs() {
     assert_eq!(bench.show(again)["retry_of"], json!(job));
     bench.post(&format!("/api/agent/jobs/{again}/cancel"), json!({})).ok();
     bench.ended(again);
+}
+
+#[test]
+fn a_failure_is_as_plain_to_see_beside_a_job_at_work() {
+    let bench = Bench::new();
+    let red = "printf 'first\\n\\033[31mno model\\033[0m\\n' >&2; exit 3";
+    bench.topic_kind("breaks", "timeout = \"20s\"", red);
+    bench.topic_kind("slow", "timeout = \"60s\"", "beat a");
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    let topic = bench.topic("guide.md", "The first line", "Wait");
+    let failed = bench.ended(&bench.job_on("breaks", &topic));
+    let slow = bench.job_on("slow", &topic);
+    let html = browser.page(&format!("/topics/{}", topic.id));
+    let failed = failed["id"].as_str().unwrap();
+    let (_, card) = html.split_once(&format!("id=\"job-{failed}\"")).expect("it is shown whole");
+    let card = card.split_once("id=\"job-").map_or(card, |it| it.0);
+    assert!(card.contains("no model") && card.contains("Try again"), "{card}");
+    assert!(!card.contains("033") && card.contains("t-ink1"), "colours are classes: {card}");
+    assert!(html.contains(&format!("id=\"job-{slow}\"")));
+    // Its last words stand in lists too.
+    for list in ["/", "/jobs"] {
+        assert!(browser.page(list).contains("no model"), "{list}");
+    }
 }

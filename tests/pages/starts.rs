@@ -67,6 +67,9 @@ fn every_sort_of_input_is_asked_for_and_sent() {
     let refused = browser.try_fill(&path, &form, &wrong);
     assert!(refused.status == 400 && refused.html.contains("words"), "{}", refused.html);
     assert!(refused.html.contains("warm"), "{}", refused.html);
+    let beside = "id=\"wrong-translate-input.words\">must be a number<";
+    assert!(refused.html.contains(beside), "{}", refused.html);
+    assert!(refused.html.contains("id=\"t-messages\""), "it is the page of the Topic");
     let foreign = [("input.language", "fr"), ("input.source_path", "notes.md")];
     assert_eq!(browser.try_fill(&path, &form, &foreign).status, 400);
 }

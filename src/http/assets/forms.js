@@ -17,6 +17,7 @@ async function send(form, submitter) {
   form.ariaBusy = "true";
   const buttons = [...form.querySelectorAll("button:not([disabled])")];
   for (const button of buttons) button.disabled = true;
+  let again = null;
   let problem = "This site cannot be reached at the moment. What you typed is still here.";
   try {
     const action = submitter?.getAttribute("formaction") ?? form.getAttribute("action");
@@ -24,14 +25,33 @@ async function send(form, submitter) {
     if (submitter?.name) fields.append(submitter.name, submitter.value);
     const answer = await fetch(action, { method: "POST", body: new URLSearchParams(fields) });
     const page = swap.parse(await answer.text());
-    problem = answer.ok ? null : refusalOf(page);
-    if (!problem) show(form, page, answer.url);
+    again = answer.ok ? null : formAgain(form, page);
+    problem = answer.ok || again ? null : refusalOf(page);
+    if (answer.ok) show(form, page, answer.url);
   } catch {
     // Said below.
   }
   form.ariaBusy = null;
   for (const button of buttons) button.disabled = false;
+  if (again) showAgain(form, again);
   if (problem) refuse(form, problem);
+}
+
+/** Returns the page that a form is refused with, if it says beside the fields what is wrong. */
+function formAgain(form, page) {
+  const same = form.id ? page.getElementById(form.id) : null;
+  return same?.querySelector(".field-refusal, .form-refusal") ? page : null;
+}
+
+/** The same form with what is wrong in it; what was typed stays, also what the server cannot know. */
+function showAgain(form, page) {
+  swap.elements(page, [form.id]);
+  const wrong = form.querySelector("[aria-invalid=true]");
+  for (let it = wrong?.closest("details"); it; it = it.parentElement.closest("details")) it.open = true;
+  wrong?.focus();
+  // What is an alert is read out by itself.
+  const why = wrong && document.getElementById(wrong.getAttribute("aria-describedby"));
+  if (why) say(why.textContent);
 }
 
 /** The page that a form leads to takes the place of this one. */
@@ -45,7 +65,7 @@ function show(form, page, url) {
     return;
   }
   if (isElsewhere || to.search !== location.search) history.pushState(null, "", url);
-  shown = to.pathname + to.search;
+  arrived();
   document.title = page.title;
   swap.elements(page, ["main"]);
   say(form.dataset.done ?? "Done");
@@ -56,8 +76,14 @@ function show(form, page, url) {
   main.focus({ preventScroll: true });
 }
 
-// Back to a page that a form has led away from. A jump within a page is none of this.
+// Back to a page that a form or a module has led away from. A jump within a page is none of this.
 let shown = location.pathname + location.search;
+
+/** What is shown belongs to the present address: for who has changed both. */
+export function arrived() {
+  shown = location.pathname + location.search;
+}
+
 addEventListener("popstate", () => {
   if (location.pathname + location.search !== shown) location.reload();
 });

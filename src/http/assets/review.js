@@ -1,9 +1,19 @@
 // The review of a proposal: from change to change, how it is shown, and the decision in a dialog.
 
+//
+// A later revision takes the place of the one that is shown as a whole, text and decision in one
+// step: the digest that is sent is always that of the text on the page. Nothing is decided about it
+// before somebody has looked: whoever was about to press a button meant the text before.
+
+import { arrived } from "./forms.js";
 import { bind } from "./keys.js";
+import { refreshAll } from "./live.js";
 import { say } from "./say.js";
 import { wrapped } from "./steps.js";
+import * as swap from "./swap.js";
 
+/** Revisions that may follow one another while they are asked for. */
+const HOPS_MAX = 5;
 const NAMES = { approve: "Approve", rework: "Ask for a rework", reject: "Reject" };
 
 export function start(root) {
@@ -13,24 +23,52 @@ export function start(root) {
   }
   const review = new Review(root);
   root.addEventListener("click", (event) => review.click(event));
-  root.addEventListener("wb:swapped", () => review.swapped());
+  // Of the parts that were swapped together, the one with the forms: the others know nothing of them.
+  root.addEventListener("wb:swapped", (event) => event.target.id === "p-decide" && review.swapped());
+  root.addEventListener("submit", (event) => review.holdBack(event), true);
   const here = () => root.isConnected;
+  document.addEventListener("wb:swapping", (event) => here() && review.swapping(event));
   bind("n", "Next change", () => review.step(1), { when: here });
   bind("p", "Previous change", () => review.step(-1), { when: here });
   for (const [key, name] of [["a", "approve"], ["r", "rework"], ["x", "reject"]]) {
     const when = () => here() && review.form(name) !== null;
     bind(key, `${NAMES[name]} (asks first)`, () => review.open(name), { when });
   }
-  review.follow(location.hash);
-  addEventListener("hashchange", () => here() && review.follow(location.hash));
+  review.mark();
+  addEventListener("resize", () => here() && review.mark());
+  review.unfold(location.hash);
+  addEventListener("hashchange", () => here() && review.unfold(location.hash));
+}
+
+/** Returns where the revision is that has replaced the one of a page. */
+function laterOf(page) {
+  return page.querySelector("#p-bar [data-later]")?.getAttribute("href") ?? null;
+}
+
+/** Says something within a form. */
+function remark(form, text) {
+  let note = form.querySelector(".form-refusal");
+  if (!note) {
+    note = document.createElement("p");
+    note.className = "form-refusal";
+    note.dataset.keep = "";
+    note.role = "alert";
+    form.append(note);
+  }
+  note.textContent = text;
 }
 
 class Review {
   constructor(root) {
     this.root = root;
     this.at = 0;
-    this.isOld = root.querySelector("#p-bar a.button-main[href^='/proposals/']") !== null;
+    // Who has come to look at an earlier revision stays there.
+    this.isOld = laterOf(root) !== null;
     this.dialog = null;
+    /** The number of a revision that has come and that nobody has looked at. */
+    this.unseen = null;
+    this.isAsking = false;
+    this.isPutting = false;
   }
 
   form(name) {
@@ -44,6 +82,7 @@ class Review {
     if (step) this.step(Number(step));
     else if (open && this.form(open)) this.open(open);
     else if (view && this.root.dataset.mode !== "rendered") this.show(view, link);
+    else if (this.isSame(link)) this.visit(link.href);
     else return;
     event.preventDefault();
   }
@@ -64,16 +103,191 @@ class Review {
     say(words);
   }
 
+  /** Where nobody has chosen a view, what fits is shown: says which. */
+  mark() {
+    if (this.root.dataset.mode !== "auto") return;
+    const split = this.root.querySelector(".rl-kept > .rl-old");
+    const view = split && getComputedStyle(split).display === "none" ? "unified" : "split";
+    for (const it of this.root.querySelectorAll(".rv-views a")) {
+      if (it.dataset.view === view) it.setAttribute("aria-current", "true");
+      else it.removeAttribute("aria-current");
+    }
+  }
+
   /** Shows the same rows side by side or one below the other. */
   show(view, link) {
     this.root.dataset.mode = view;
     for (const it of this.root.querySelectorAll(".rv-views a")) it.removeAttribute("aria-current");
     link.setAttribute("aria-current", "true");
     history.replaceState(null, "", link.href);
+    arrived();
+  }
+
+  /** Whether a link leads to this very proposal, shown or compared in another way. */
+  isSame(link) {
+    return link.origin === location.origin && link.pathname === location.pathname
+      && link.search !== location.search && !link.hash;
+  }
+
+  /** Shows the proposal in another way: what was typed into the forms stays. */
+  async visit(address) {
+    const page = await this.fetched(address);
+    if (!page) {
+      location.assign(address);
+      return;
+    }
+    history.pushState(null, "", address);
+    this.put(page);
+    if (this.unseen) this.look();
+    else this.root.querySelector("#change")?.scrollIntoView();
+  }
+
+  async fetched(address) {
+    try {
+      const answer = await fetch(address, { cache: "no-store" });
+      return answer.ok ? swap.parse(await answer.text()) : null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** Puts a whole page in the place of this one, in one step. */
+  put(page) {
+    arrived();
+    document.title = page.title;
+    this.rescue(page);
+    this.isPutting = true;
+    swap.elements(page, ["main"]);
+    this.isPutting = false;
+    this.at = 0;
+    this.mark();
+    this.swapped();
+  }
+
+  /** A part of the page is to be swapped: does it say that this text is no longer the one? */
+  swapping(event) {
+    if (this.isPutting || this.isOld || !event.detail.page.getElementById("review")) return;
+    const later = laterOf(event.detail.page);
+    if (!later && !this.isAsking) {
+      this.rescue(event.detail.page);
+      return;
+    }
+    event.preventDefault();
+    if (!this.isAsking) this.replace(later);
+  }
+
+  /** What was typed into a form that goes away stays, to be copied. */
+  rescue(page) {
+    for (const form of this.root.querySelectorAll(".rv-forms form[data-decision]")) {
+      const name = form.dataset.decision;
+      const typed = [...form.querySelectorAll("textarea")].map((it) => it.value).join("\n\n").trim();
+      if (!typed || page.querySelector(`form[data-decision="${name}"]`)) continue;
+      const kept = document.createElement("label");
+      kept.className = "field rv-kept";
+      kept.dataset.keep = "";
+      kept.dataset.of = name;
+      const title = document.createElement("span");
+      title.className = "field-name";
+      title.textContent = `What you typed (${NAMES[name].toLowerCase()}). It was not sent.`;
+      const area = document.createElement("textarea");
+      area.readOnly = true;
+      area.rows = 4;
+      area.value = typed;
+      kept.append(title, area);
+      this.root.querySelector("#p-bar").before(kept);
+    }
+  }
+
+  /** A form is back that was away for a while, and so are the words in it. */
+  restore() {
+    for (const kept of this.root.querySelectorAll(".rv-kept")) {
+      const area = this.form(kept.dataset.of)?.querySelector("textarea");
+      if (!area || area.value) continue;
+      area.value = kept.querySelector("textarea").value;
+      kept.remove();
+    }
+  }
+
+  /** Puts the later revision in the place of this one. */
+  async replace(later) {
+    this.isAsking = true;
+    const before = this.root.dataset.revision;
+    const view = new URLSearchParams(location.search).get("view");
+    let page = null;
+    let address = null;
+    for (let hops = 0; later && hops < HOPS_MAX; hops += 1) {
+      address = view ? `${later}?view=${encodeURIComponent(view)}` : later;
+      page = await this.fetched(address);
+      later = page && laterOf(page);
+    }
+    this.isAsking = false;
+    if (page) {
+      history.replaceState(null, "", address);
+      this.put(page);
+      this.tell(before, this.root.dataset.revision);
+    } else {
+      // It cannot be had: this page then says that its text was replaced, and where to go.
+      this.isOld = true;
+    }
+    // What has happened meanwhile was about either of them.
+    refreshAll();
+  }
+
+  /** Says above the bar which revision has come; nothing moves for it. */
+  tell(before, after) {
+    this.unseen = after;
+    this.root.querySelector(".rv-news")?.remove();
+    const news = document.createElement("section");
+    news.className = "rv-news";
+    news.dataset.keep = "";
+    news.tabIndex = -1;
+    news.setAttribute("aria-label", "A later revision");
+    const words = document.createElement("p");
+    const isTyped = [...this.root.querySelectorAll("form textarea")].some((it) => it.value);
+    words.textContent = `Revision ${after} replaced revision ${before} just now. Look at it before you decide${isTyped ? "; what you typed is still here" : ""}.`;
+    const between = document.createElement("a");
+    between.className = "button";
+    between.href = `${location.pathname}?against=${before}`;
+    between.textContent = "What changed between them";
+    const look = document.createElement("button");
+    look.type = "button";
+    look.className = "button button-main";
+    look.textContent = `Look at revision ${after}`;
+    look.addEventListener("click", () => this.look());
+    news.append(words, between, look);
+    this.root.append(news);
+    const held = this.dialog?.querySelector("form");
+    if (held) remark(held, words.textContent);
+    else say(words.textContent);
+  }
+
+  /** Somebody looks at what has come: from here on it can be decided about. */
+  look() {
+    this.unseen = null;
+    for (const it of this.root.querySelectorAll(".rv-news, .rv-forms .form-refusal")) it.remove();
+    const diff = this.root.querySelector(".rv-diff");
+    this.at = 0;
+    this.step(1);
+    if (!this.root.querySelector(".is-current")) diff?.focus();
+  }
+
+  /** Whether a decision would be about a text that has only just come; then that is said. */
+  isEarly() {
+    if (!this.unseen) return false;
+    this.dialog?.close();
+    const news = this.root.querySelector(".rv-news");
+    news?.classList.add("is-asked");
+    news?.focus();
+    say(`Revision ${this.unseen} has only just come. Look at it first.`);
+    return true;
+  }
+
+  holdBack(event) {
+    if (event.target.matches("form[data-decision]") && this.isEarly()) event.preventDefault();
   }
 
   /** Unfolds what a link leads into. */
-  follow(hash) {
+  unfold(hash) {
     // Names of lines and changes are plain; an address may hold anything.
     const target = /^#[\w-]+$/.test(hash) ? document.getElementById(hash.slice(1)) : null;
     const fold = target?.closest("details.rl-more");
@@ -86,9 +300,10 @@ class Review {
   /** Asks in a dialog; the form is the one that stands on the page. */
   open(name) {
     const form = this.form(name);
-    if (!form || this.dialog?.isConnected) return;
+    if (!form || this.dialog?.isConnected || this.isEarly()) return;
     const dialog = document.createElement("dialog");
     dialog.className = "rv-dialog";
+    dialog.dataset.keep = "";
     dialog.setAttribute("aria-label", NAMES[name]);
     const home = document.createElement("span");
     home.dataset.keep = "";
@@ -105,7 +320,7 @@ class Review {
       else if (!this.root.querySelector(`.rv-forms form[data-decision="${name}"]`)) form.remove();
       dialog.remove();
       this.dialog = null;
-      this.root.querySelector(`[data-open="${name}"]`)?.focus();
+      this.root.querySelector(this.unseen ? ".rv-news" : `[data-open="${name}"]`)?.focus();
     });
     this.dialog = dialog;
     this.name = name;
@@ -114,35 +329,23 @@ class Review {
     (form.querySelector("textarea, input[type=text]") ?? form.querySelector("button"))?.focus();
   }
 
-  /** Somebody else has decided, or the text has another base: what is open here may be out of date. */
+  /** Somebody else has decided, or another text is shown: what is open here may be out of date. */
   swapped() {
-    const later = this.root.querySelector("#p-bar a.button-main[href^='/proposals/']");
-    if (later && !this.isOld) say("There is a newer revision; this text is no longer what is decided about.");
-    this.isOld = Boolean(later);
+    this.restore();
     if (!this.dialog?.isConnected) return;
     const dialog = this.dialog;
     const fresh = this.root.querySelector(`#p-decide form[data-decision="${this.name}"]`);
     const held = dialog.querySelector("form");
     if (!held) return;
     if (fresh) {
-      // The same question again: the server's fields are taken, what was typed stays.
-      for (const it of fresh.querySelectorAll("input[type=hidden]")) {
-        const own = held.querySelector(`input[name="${it.name}"]`);
-        if (own) own.value = it.value;
-      }
+      // The same question again: what the server says of it is taken, what was typed stays.
+      swap.like(held, fresh);
       fresh.remove();
       return;
     }
     const head = this.root.querySelector("#p-head");
     const state = (head?.querySelector(".rv-banner .state") ?? head?.querySelector(".state"))?.textContent ?? "It has been decided";
-    let note = held.querySelector(".form-refusal");
-    if (!note) {
-      note = document.createElement("p");
-      note.className = "form-refusal";
-      note.role = "alert";
-      held.append(note);
-    }
-    note.textContent = `${state} meanwhile. What you typed is still here.`;
+    remark(held, `${state} meanwhile. What you typed is still here.`);
     for (const it of held.querySelectorAll("button")) it.disabled = true;
   }
 }

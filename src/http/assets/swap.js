@@ -36,8 +36,13 @@ export function fragment(text, ids) {
   elements(parse(text), ids);
 }
 
-/** The same with a page that is parsed already. An element that is not in it becomes empty. */
+/**
+ * The same with a page that is parsed already. An element that is not in it becomes empty. A module
+ * that sees more in it than a swap takes over by preventing `wb:swapping`.
+ */
 export function elements(page, ids) {
+  const asking = new CustomEvent("wb:swapping", { cancelable: true, detail: { page, ids } });
+  if (!document.dispatchEvent(asking)) return;
   const olds = ids.map((id) => document.getElementById(id)).filter(Boolean);
   const outer = olds.filter((it) => !olds.some((other) => other !== it && other.contains(it)));
   const changed = outer.filter((it) => {
@@ -57,6 +62,11 @@ export function elements(page, ids) {
       old.dispatchEvent(new CustomEvent("wb:swapped", { bubbles: true, detail: { ids: [old.id] } }));
     }
   }
+}
+
+/** Makes one element like another, which may be in the page too. */
+export function like(old, fresh) {
+  holdingOn(() => morph(old, fresh));
 }
 
 /** Changes the page without taking the focus and the selection away. */

@@ -123,27 +123,75 @@ fn is_on_its_side(segment: &[u8]) -> bool {
     turned().is_some_and(|it| (5..=8).contains(&it))
 }
 
-/// The largest of the sizes that it holds: others are of its parts.
+/// The largest of the sizes that it holds (others are of its parts), as it is turned. A mirror
+/// leaves the size as it is.
 fn size_of_avif(head: &[u8]) -> Option<Size> {
-    let sizes = head.windows(4).enumerate().filter(|(_, it)| *it == b"ispe");
-    let size = |(at, _)| Some((big32(head, at + 8)?, big32(head, at + 12)?));
-    sizes.filter_map(size).max_by_key(|(width, height)| u64::from(*width) * u64::from(*height))
+    let boxes = |name: &'static [u8; 4]| {
+        head.windows(4).enumerate().filter(move |(_, it)| it == name).map(|(at, _)| at)
+    };
+    let size = |at| Some((big32(head, at + 8)?, big32(head, at + 12)?));
+    let all = boxes(b"ispe").filter_map(size);
+    let (width, height) =
+        all.max_by_key(|(width, height)| u64::from(*width) * u64::from(*height))?;
+    // A box of nine bytes: its length, its name, and how many quarters it is turned.
+    let is_turn = |at: &usize| at.checked_sub(4).and_then(|it| big32(head, it)) == Some(9);
+    let turns = boxes(b"irot").filter(is_turn).filter_map(|at| head.get(at + 4));
+    let is_turned = turns.into_iter().any(|it| it & 1 == 1);
+    Some(if is_turned { (height, width) } else { (width, height) })
 }
 
-/// Only what names both sides in pixels.
+/// What names both sides in a fixed unit, or else the sides of what it shows (`viewBox`), of which
+/// one may be named.
 fn size_of_vector(head: &[u8]) -> Option<Size> {
     let head = head.get(..VECTOR_BYTES_MAX.min(head.len()))?;
     let text = String::from_utf8_lossy(head);
     let (_, element) = text.split_once("<svg")?;
     let element = element.split_once('>').map_or(element, |(it, _)| it);
-    let side = |name: &str| {
-        let (_, value) = element.split_once(name)?;
-        let value = value.strip_prefix(['"', '\''])?.split(['"', '\'']).next()?.trim();
-        let number: f64 = value.strip_suffix("px").unwrap_or(value).parse().ok()?;
-        // A number beyond the range is the end of the range, and not believed.
-        Some(number.round() as u32)
+    let shown = attribute(element, "viewBox").and_then(|value| {
+        let numbers = value.split([' ', ',', '\n', '\t']).filter(|it| !it.is_empty());
+        let numbers: Option<Vec<f64>> = numbers.map(|it| it.parse().ok()).collect();
+        let [_, _, width, height] = numbers?[..] else { return None };
+        (width > 0.0 && height > 0.0).then_some((width, height))
+    });
+    let side = |name| attribute(element, name).and_then(length);
+    let (width, height) = match (side("width"), side("height"), shown) {
+        (Some(width), Some(height), _) => (width, height),
+        (Some(width), None, Some(shown)) => (width, width * shown.1 / shown.0),
+        (None, Some(height), Some(shown)) => (height * shown.0 / shown.1, height),
+        (None, None, Some(shown)) => shown,
+        _ => return None,
     };
-    Some((side(" width=")?, side(" height=")?))
+    // A number beyond the range is the end of the range, and not believed.
+    Some((width.round() as u32, height.round() as u32))
+}
+
+/// Returns the value of an attribute of an element.
+fn attribute<'e>(element: &'e str, name: &str) -> Option<&'e str> {
+    let mut found = element.match_indices(name).map(|(at, _)| element.split_at(at));
+    found.find_map(|(before, from)| {
+        let is_whole = before.ends_with(|it: char| it.is_ascii_whitespace());
+        let value = from[name.len()..].trim_start().strip_prefix('=').filter(|_| is_whole)?;
+        let value = value.trim_start();
+        let quote = value.chars().next().filter(|it| matches!(it, '"' | '\''))?;
+        value[1..].split(quote).next()
+    })
+}
+
+/// Returns a length of a vector image in pixels; a share of something else is none.
+fn length(value: &str) -> Option<f64> {
+    const UNITS: [(&str, f64); 7] = [
+        ("px", 1.0),
+        ("pt", 96.0 / 72.0),
+        ("pc", 16.0),
+        ("mm", 96.0 / 25.4),
+        ("cm", 96.0 / 2.54),
+        ("in", 96.0),
+        ("", 1.0),
+    ];
+    let value = value.trim();
+    let (number, pixels) =
+        UNITS.iter().find_map(|(unit, pixels)| Some((value.strip_suffix(unit)?, pixels)))?;
+    Some(number.trim_end().parse::<f64>().ok()? * pixels)
 }
 
 fn part<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -181,6 +229,12 @@ mod tests {
         bytes
     }
 
+    /// A picture of 640 x 480 that is turned by some quarters.
+    fn turned(quarters: u8) -> Vec<u8> {
+        let head = b"\0\0\0\x1cftypavif\0\0\0\x14ispe\0\0\0\0\0\0\x02\x80\0\0\x01\xe0";
+        [&head[..], &b"\0\0\0\x09imir\x01\0\0\0\x09irot"[..], &[quarters]].concat()
+    }
+
     #[test]
     fn a_size_is_read_from_the_first_bytes() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x02\x80\0\0\x01\xe0".to_vec();
@@ -194,7 +248,19 @@ mod tests {
             (webp(b"VP8L\0\0\0\0\x2f\x7f\xc2\x77\0"), (640, 480)),
             (webp(b"VP8X\0\0\0\0\0\0\0\0\x7f\x02\0\xdf\x01\0\0"), (640, 480)),
             (b"\0\0\0\x1cftypavif ispe\0\0\0\0\0\0\x02\x80\0\0\x01\xe0".to_vec(), (640, 480)),
+            (turned(0), (640, 480)),
+            (turned(2), (640, 480)),
+            (turned(1), (480, 640)),
+            (turned(3), (480, 640)),
             (b"<?xml?><svg width='640' viewBox='0 0 1 1' height='479.6px'>".to_vec(), (640, 480)),
+            (b"<svg stroke-width='2' viewBox=\"0 0 640 480\">".to_vec(), (640, 480)),
+            (
+                b"<svg\n\twidth = '100%' height='100%' viewBox='-5,-5, 640,480'>".to_vec(),
+                (640, 480),
+            ),
+            (b"<svg viewBox='0 0 64 48' width='640'>".to_vec(), (640, 480)),
+            (b"<svg height='5in' viewBox='0 0 4 3'>".to_vec(), (640, 480)),
+            (b"<svg width='480pt' height='360 pt'>".to_vec(), (640, 480)),
         ] {
             assert_eq!(size_of(&bytes), Some(size), "{}", bytes.escape_ascii());
             for end in 0..bytes.len().saturating_sub(3) {
@@ -204,6 +270,10 @@ mod tests {
         for bytes in [
             &b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\0\0\0\x01\xe0"[..],
             b"<svg width='100%' height='5'>",
+            b"<svg viewBox='0 0 0 5'>",
+            b"<svg viewBox='0 0 5'>",
+            b"<svg viewBox='0 0 5 x' width='5'>",
+            b"<svg width=5 height=5>",
             b"<svg width='9e9' height='5'>",
             b"<svg width='-3' height='5'>",
             b"\xff\xd8\xff\xda\0\x04",

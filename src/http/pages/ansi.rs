@@ -228,6 +228,12 @@ fn nearest(rgb: [u16; 3]) -> u8 {
     if most > 200 { colour + 8 } else { colour }
 }
 
+/// Returns the last line of an agent's output that says anything.
+pub(in crate::http) fn last_line(text: &str) -> Option<Row> {
+    let line = text.trim_end().rsplit(['\n', '\r']).find(|it| !it.trim().is_empty())?;
+    rows(line, Style::default(), false).0.into_iter().next()
+}
+
 /// Returns text as rows, and the style at its end. `style` is the one at its beginning.
 ///
 /// A sequence that the end of the text cuts is shown as what it is.

@@ -5,6 +5,9 @@ use warp::reply::Response;
 use crate::base::{Error, Result, TopicId};
 use crate::http::reply::{self, Aside};
 
+/// Where a form of a Topic leads that is not there any more.
+pub(super) const TOPICS: &str = "/topics";
+
 /// Returns text of a form's field as it was meant: browsers send every line break as `\r\n`.
 pub(super) fn text(field: &str) -> String {
     field.replace("\r\n", "\n").replace('\r', "\n")
@@ -29,7 +32,10 @@ pub(super) fn answer<T>(
 ) -> Result<Response> {
     match outcome {
         Ok(made) => reply::see_other(&to(made)),
-        Err(error) => Ok(reply::failed_form(error, Aside { back, typed })),
+        Err(error) => {
+            let way = if back == TOPICS { "Look at the other Topics" } else { "Go back" };
+            Ok(reply::failed_form(error, Aside { back, way, typed }))
+        }
     }
 }
 

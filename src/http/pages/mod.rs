@@ -5,9 +5,11 @@
 //! `markdown` alone.
 
 pub(super) mod ansi;
+mod begin;
 mod board;
 mod difference;
 mod documents;
+mod fields;
 mod form;
 mod frame;
 mod history;
@@ -48,7 +50,7 @@ pub(super) use form::document_at;
 pub(super) use frame::Frame;
 pub(super) use icon::Icon;
 pub(super) use look::Look;
-pub(super) use visible::{Name, Plain, Visible, odd};
+pub(super) use visible::{Name, Plain, Visible, odd, told};
 
 pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
     any_of([
@@ -61,6 +63,7 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         topics::routes(site),
         proposals::routes(site),
         board::routes(site),
+        begin::routes(site),
         review::routes(site),
         thread::routes(site),
         jobs::routes(site),

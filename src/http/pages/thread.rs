@@ -6,10 +6,12 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Millis, Result, SourcePath, TopicId};
-use crate::documents::{Selection, TopicStatus, placement};
+use crate::documents::{Selection, TopicStatus, placement, topic};
 use crate::flows::reattach::ReattachRequest;
 use crate::flows::topics::{MessageRequest, ReasonRequest, TopicQuery};
 use crate::flows::{self, Site};
+use crate::http::pages::ansi::{self, Row, Style};
+use crate::http::pages::fields::Refused;
 use crate::http::pages::holder::{self, Holder};
 use crate::http::pages::passages::{self, line_of};
 use crate::http::pages::starts::{self, Start};
@@ -18,6 +20,7 @@ use crate::http::pages::view::{Job, List, Message, Placement, Topic, TopicView, 
 use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, post, reply};
+use crate::people::Caller;
 
 /// A message, a quote and its surroundings as a form: every byte may be escaped by three.
 const TOPIC_BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
@@ -29,6 +32,8 @@ const AROUND_CHARS_MAX: usize = 320;
 const WORDS_CHARS_MAX: usize = 4_000;
 /// Earlier places that are shown.
 const PLACES_SHOWN: usize = 10;
+/// Lines of what a job printed that are shown when it has failed.
+const TAIL_LINES: usize = 12;
 /// Jobs that are shown beside those that have not ended.
 const ENDED_SHOWN: usize = 4;
 
@@ -59,7 +64,7 @@ impl TopicPage {
 
     /// Returns whether there are jobs that are over, beside the latest one.
     fn has_earlier(&self) -> bool {
-        self.more_jobs > 0 || self.jobs.iter().skip(1).any(|it| !it.job.is_active())
+        self.more_jobs > 0 || self.jobs.iter().any(|it| !it.is_card)
     }
 
     /// Returns whether the words that stand there are others than those that were marked.
@@ -98,23 +103,43 @@ struct Worked {
     sentence: String,
     elapsed_ms: Option<i64>,
     /// The end of what it printed when it failed.
-    tail: Option<String>,
+    tail: Vec<Row>,
+    /// Whether it is shown whole, and not as one of the earlier ones.
+    is_card: bool,
 }
 
 impl Worked {
     fn of(job: Job, now: Millis) -> Worked {
-        let is_bad = matches!(job.status.as_str(), "failed" | "timed_out");
-        let tail = job.error_tail.as_ref().filter(|it| is_bad && !it.trim().is_empty());
+        let tail = job.error_tail.as_deref().filter(|_| job.has_failed()).unwrap_or_default();
+        let tail = words::ending(tail, TAIL_LINES);
         Worked {
             sentence: words::job_sentence(&job, now),
             elapsed_ms: words::elapsed_ms(&job, now),
-            tail: tail.map(|it| words::ending(it, 12)),
+            tail: ansi::rows(&tail, Style::default(), false).0,
+            is_card: false,
             job,
         }
     }
 
+    /// Shows whole what is at work, and what has ended last: beside one that is at work only if it
+    /// has failed and that one does not repeat it.
+    fn choose(jobs: &mut [Worked]) {
+        let is_busy = jobs.iter().any(|it| it.job.is_active());
+        let repeated: Vec<String> = jobs
+            .iter()
+            .filter(|it| it.job.is_active())
+            .filter_map(|it| it.job.retry_of.clone())
+            .collect();
+        if let Some(last) = jobs.iter_mut().find(|it| !it.job.is_active()) {
+            last.is_card = !is_busy || last.has_failed() && !repeated.contains(&last.job.id);
+        }
+        for job in jobs.iter_mut().filter(|it| it.job.is_active()) {
+            job.is_card = true;
+        }
+    }
+
     fn has_failed(&self) -> bool {
-        matches!(self.job.status.as_str(), "failed" | "timed_out")
+        self.job.has_failed()
     }
 }
 
@@ -163,9 +188,29 @@ pub(super) fn at(id: &TopicId) -> String {
 }
 
 async fn show(site: Site, call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/topics")?;
+    let seen = Frame::of(&site, &call, "/topics")?;
     let id: TopicId = call.param("id")?;
-    let mut view: TopicView = read(flows::topics::show(&site, &caller, &id).await?)?;
+    reply::page(&page(&site, seen, &id, None).await?)
+}
+
+/// Shows the Topic again after the form of a kind was refused, with what was typed and what is
+/// wrong.
+pub(super) async fn refused(
+    site: &Site,
+    seen: (Frame, Caller),
+    id: &TopicId,
+    refused: Refused,
+) -> Result<Response> {
+    reply::refused(&page(site, seen, id, Some(&refused)).await?, &refused.cause)
+}
+
+async fn page(
+    site: &Site,
+    (frame, caller): (Frame, Caller),
+    id: &TopicId,
+    refused: Option<&Refused>,
+) -> Result<TopicPage> {
+    let mut view: TopicView = read(flows::topics::show(site, &caller, id).await?)?;
     let path: SourcePath = view.topic.source_path.parse()?;
     // A document that is gone, or that cannot be shown, leaves the quote.
     let text = site.repo.present(&path).await.map_or_else(|_| String::new(), |(_, text)| text);
@@ -177,25 +222,28 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let more_jobs = found.len().saturating_sub(shown);
     let mut jobs: Vec<Job> = found;
     jobs.sort_by_key(|it| !it.is_active());
-    let jobs = jobs.into_iter().take(shown).map(|it| Worked::of(it, frame.now())).collect();
+    let jobs = jobs.into_iter().take(shown).map(|it| Worked::of(it, frame.now()));
+    let mut jobs: Vec<Worked> = jobs.collect();
+    Worked::choose(&mut jobs);
     let messages = std::mem::take(&mut view.messages);
     let messages =
         messages.into_iter().map(|it| Said::of(it, path.as_str(), anchored.as_deref())).collect();
-    let holder = holder::of(&site, &caller, &path).await?;
+    let holder = holder::of(site, &caller, &path).await?;
     let query = TopicQuery {
         source_path: Some(path),
         status: Some(TopicStatus::Open.to_string()),
         limit: Some(OTHERS_SHOWN),
         ..TopicQuery::default()
     };
-    let others: List<Topic> = read(flows::topics::list(&site, &caller, query).await?)?;
+    let others: List<Topic> = read(flows::topics::list(site, &caller, query).await?)?;
     let others: Vec<Topic> = others.items.into_iter().filter(|it| it.id != view.topic.id).collect();
+    let asked = id.clone();
     let mut places: Vec<Placement> =
-        read(site.store.read(move |c| placement::history(c, &id)).await?)?;
+        read(site.store.read(move |c| placement::history(c, &asked)).await?)?;
     places.reverse();
     places.truncate(PLACES_SHOWN);
-    reply::page(&TopicPage {
-        kinds: starts::starts(&site, &others).await,
+    Ok(TopicPage {
+        kinds: starts::starts(site, &others, refused).await,
         holder,
         messages,
         frame,
@@ -206,6 +254,12 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         more_jobs,
         others,
     })
+}
+
+/// Returns where a form of a Topic leads back to: to the others, if it is not there any more.
+pub(super) fn back(site: &Site, id: &TopicId) -> String {
+    let is_there = site.store.look(|c| topic::find(c, id, None)).is_ok();
+    if is_there { at(id) } else { form::TOPICS.to_owned() }
 }
 
 /// Cuts the words of a Topic out of the text, with what stands around them.
@@ -238,7 +292,7 @@ async fn message(site: Site, mut call: Call) -> Result<Response> {
     let request = MessageRequest { body: body.clone() };
     let made = flows::topics::post_message(&site, &caller, &id, request, Some(key)).await;
     let to = |it: crate::documents::Message| format!("{}#message-{}", at(&id), it.sequence);
-    form::answer(made, to, at(&id), Some(body))
+    form::answer(made, to, back(&site, &id), Some(body))
 }
 
 async fn reattach(site: Site, mut call: Call) -> Result<Response> {
@@ -263,7 +317,7 @@ async fn reattach(site: Site, mut call: Call) -> Result<Response> {
         }
         done => done,
     };
-    form::answer(done, |_| at(&id), at(&id), Some(quote))
+    form::answer(done, |_| at(&id), back(&site, &id), Some(quote))
 }
 
 async fn set_status(site: Site, mut call: Call, to: TopicStatus) -> Result<Response> {
@@ -275,7 +329,7 @@ async fn set_status(site: Site, mut call: Call, to: TopicStatus) -> Result<Respo
         TopicStatus::Open => flows::topics::reopen(&site, &caller, &id, request).await,
         _ => flows::topics::discard(&site, &caller, &id, request).await.map(|it| it.topic),
     };
-    form::answer(done, |_| at(&id), at(&id), reason)
+    form::answer(done, |_| at(&id), back(&site, &id), reason)
 }
 
 #[cfg(test)]

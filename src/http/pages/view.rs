@@ -353,6 +353,11 @@ impl Job {
         };
     }
 
+    /// Returns whether it ended badly by itself.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.status.as_str(), "failed" | "timed_out")
+    }
+
     /// Returns whether it has not ended.
     pub(super) fn is_active(&self) -> bool {
         matches!(self.status.as_str(), "queued" | "running")

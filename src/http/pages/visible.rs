@@ -21,6 +21,14 @@ pub(in crate::http) struct Name<'t>(pub(in crate::http) &'t str);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) struct Plain<'t>(pub(in crate::http) &'t str);
 
+/// Returns the class of a message that begins with a word of ours: its first letter is shown as a
+/// capital. That of a name or a path stays as it is.
+pub(in crate::http) fn told(message: &str) -> &'static str {
+    let first = message.split(' ').next().unwrap_or_default();
+    let is_word = !first.is_empty() && first.bytes().all(|it| it.is_ascii_lowercase());
+    if is_word { "is-told" } else { "" }
+}
+
 impl HtmlSafe for Visible {}
 impl HtmlSafe for Name<'_> {}
 impl HtmlSafe for Plain<'_> {}
@@ -103,6 +111,18 @@ pub(in crate::http) fn odd(character: char) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_file_gets_no_capital() {
+        for (message, class) in [
+            ("there is nothing at /x", "is-told"),
+            ("guide.md is not there", ""),
+            ("7 is no number", ""),
+            ("", ""),
+        ] {
+            assert_eq!(told(message), class, "{message}");
+        }
+    }
 
     #[test]
     fn what_cannot_be_seen_is_labelled() {

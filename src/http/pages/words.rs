@@ -184,9 +184,27 @@ fn waiting_sentence(job: &Job) -> String {
     }
 }
 
+/// A sentence of our own, in which what stands between backticks is something to type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sentence(pub(super) &'static str);
+
+impl HtmlSafe for Sentence {}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, part) in self.0.split('`').enumerate() {
+            match place % 2 {
+                0 => f.write_str(part)?,
+                _ => write!(f, "<code>{part}</code>")?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Returns what the operator or the reader does next about a job that did not succeed.
-pub(super) fn job_hint(job: &Job) -> Option<&'static str> {
-    Some(match job.reason.as_deref()? {
+pub(super) fn job_hint(job: &Job) -> Option<Sentence> {
+    let sentence = match job.reason.as_deref()? {
         "spawn_failed" => "`wiki-browser doctor` looks whether the agents' programs are there.",
         "exit_status" | "signal" => "The end of its standard error says why.",
         "no_result" => "Look at what it said below; it may have had a reason.",
@@ -200,7 +218,8 @@ pub(super) fn job_hint(job: &Job) -> Option<&'static str> {
         "rate_limited" => "Run it again when the provider takes more.",
         "internal" => "The server's log has the causes.",
         _ => return None,
-    })
+    };
+    Some(Sentence(sentence))
 }
 
 /// Returns a number with its digits in groups of three.
@@ -251,6 +270,13 @@ pub(super) fn beginning(text: &str, chars_max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_to_be_typed_is_code() {
+        let sentence = Sentence("`wiki-browser doctor` looks; then `reload`");
+        let html = "<code>wiki-browser doctor</code> looks; then <code>reload</code>";
+        assert_eq!(sentence.to_string(), html);
+    }
 
     #[test]
     fn digits_stand_in_groups() {

@@ -1,0 +1,113 @@
+// A job without a Topic, and the search with what narrows it down: with and without a script.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { findings, layoutShift, serve, visitor } from "./harness.mjs";
+
+const KIND = `wb.kind "digest" {
+  about = "Sums up what has happened", engine = "quiet", timeout = "20s",
+  inputs = {
+    source_path = wb.input.source(),
+    days = wb.input.number { about = "How many days back" },
+    note = wb.input.text { required = false },
+    loud = wb.input.flag { default = true },
+  },
+  prompt = [[{{source_path}} {{days}} {{note}} {{loud}}]],
+}
+`;
+
+const begin = (t) => serve(t, { files: { "docs/bridge.md": "# Bridge\n\nThe bridge is of steel.\n" } }, (it) => {
+  it.engine("quiet", "cat >/dev/null");
+  it.lua += KIND;
+});
+
+test("a job is started from its kind's form; what is wrong stands at its field", async (t) => {
+  const site = await begin(t);
+  for (const script of [true, false]) {
+    const page = await (await visitor(t, site, { script, allow: [/status of 404/] })).open("/d/docs/bridge.md");
+    await page.getByRole("link", { name: "Start a job on this document" }).click();
+    await page.getByRole("link", { name: "digest" }).click();
+    assert.equal(await page.getByLabel("source path").inputValue(), "docs/bridge.md");
+    await page.getByLabel("source path").fill("docs/brdge.md");
+    await page.getByLabel("days").fill("7");
+    await page.getByLabel("note").fill("not <b>lost</b>");
+    await page.getByLabel("loud").uncheck();
+    await page.getByRole("button", { name: "Start “digest”" }).click();
+    const wrong = page.locator(".field-refusal");
+    await wrong.getByText("docs/brdge.md").waitFor();
+    const field = page.getByLabel("source path");
+    assert.equal(await field.getAttribute("aria-invalid"), "true");
+    assert.equal(await field.getAttribute("aria-describedby"), await wrong.getAttribute("id"));
+    assert.ok(await field.evaluate((it) => it === document.activeElement), "it has the focus");
+    assert.equal(await page.getByLabel("days").inputValue(), "7");
+    assert.equal(await page.getByLabel("note").inputValue(), "not <b>lost</b>");
+    assert.equal(await page.getByLabel("loud").isChecked(), false);
+    if (script) assert.deepEqual(await findings(page), []);
+    await field.fill("docs/bridge.md");
+    await page.getByRole("button", { name: "Start “digest”" }).click();
+    await page.waitForURL(/\/jobs\/[0-9a-f-]{36}$/);
+    const job = await site.get(`/api/agent/jobs/${new URL(page.url()).pathname.split("/").at(-1)}`);
+    assert.deepEqual([job.inputs.days, job.inputs.loud, job.inputs.source_path], [7, false, "docs/bridge.md"]);
+  }
+});
+
+test("a search is narrowed down, says by what, and is widened again", async (t) => {
+  const site = await begin(t);
+  await site.topic("docs/bridge.md", "of steel", "Why is the bridge of steel?");
+  await site.topic("notes.md", "", "A bridge in the notes");
+  for (const script of [true, false]) {
+    const page = await (await visitor(t, site, { script })).open("/search");
+    assert.ok(await page.getByLabel("What to look for").evaluate((it) => it === document.activeElement));
+    await page.keyboard.type("bridge");
+    await page.keyboard.press("Enter");
+    const rows = page.locator(".rows .row");
+    await rows.nth(2).waitFor();
+    assert.equal(await rows.count(), 3, "a document and two Topics");
+    await page.getByText("Narrow it down").click();
+    await page.getByLabel("Folder, or how paths begin").fill("docs/");
+    await page.getByLabel("State of the Topic").selectOption({ label: "Open" });
+    await page.getByLabel("Folder, or how paths begin").press("Enter");
+    await page.locator(".chips").getByText("Paths that begin with docs/").waitFor();
+    assert.equal(await rows.count(), 1);
+    assert.equal(await page.getByLabel("State of the Topic").inputValue(), "open");
+    if (script) {
+      assert.deepEqual(await findings(page), []);
+      assert.equal(await layoutShift(page), 0);
+    }
+    await page.getByRole("link", { name: "Topics: open : remove" }).click();
+    await page.locator(".chips .chip").first().waitFor();
+    assert.equal(await page.locator(".chips .chip").count(), 1);
+    assert.equal(await rows.count(), 2);
+    // What cannot be found says why, and leads on.
+    await page.goto("/search?query=bridge&kind=source&status=open");
+    await page.getByText("Documents have no state and no author").waitFor();
+    await page.getByRole("link", { name: "Look among Topics and messages too" }).click();
+    assert.equal(await rows.count(), 2);
+    await page.goto("/search?query=ferry&path=docs/");
+    await page.getByText("Nothing holds “ferry” in what was searched.").waitFor();
+    await page.goto("/search?query=&path=docs/");
+    await page.getByText("say what to look for").waitFor();
+  }
+});
+
+test("on paper stands what can be read, light, with exact times, and not what can be pressed", async (t) => {
+  const site = await begin(t);
+  const topic = await site.topic("docs/bridge.md", "of steel", "Why is the bridge of steel?");
+  const page = await (await visitor(t, site, { theme: "dark" })).openLive("/d/docs/bridge.md");
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  await page.setViewportSize({ width: 680, height: 960 });
+  const note = page.locator(`#topic-${topic}`);
+  assert.ok(await note.getByText("Why is the bridge of steel?").isVisible());
+  assert.ok(await note.locator("blockquote").isVisible());
+  assert.match(await note.locator("time").evaluate((it) => getComputedStyle(it, "::after").content), /UTC/);
+  const ink = () => page.evaluate(() => getComputedStyle(document.querySelector("h1, h2")).color);
+  const light = await ink();
+  await page.emulateMedia({ media: "print", colorScheme: "light" });
+  assert.equal(await ink(), light, "the same in both themes");
+  for (const at of ["/d/docs/bridge.md", `/topics/${topic}`, "/jobs"]) {
+    await page.goto(at);
+    for (const it of ["button", "form", "a.button", ".bar"]) {
+      assert.equal(await page.locator(`${it}:visible`).count(), 0, `${it} on ${at}`);
+    }
+  }
+});

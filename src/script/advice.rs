@@ -112,7 +112,7 @@ mod tests {
             ("x.lua:1: attempt to call a nil value (method 'fnd')", "did you mean `find`?"),
             (
                 "x.lua:1: attempt to concatenate a nil value (field 'reason')",
-                "write tostring(reason), or (reason or \"\"); in a handler it may be event.data.reason",
+                "(reason or \"\"); in a handler it may be event.data.reason",
             ),
             ("x.lua:1: attempt to index a nil value (field '?')", "write if it then"),
             ("x.lua:1: attempt to index a nil value (local 'wb')", "`wb` is another value here"),

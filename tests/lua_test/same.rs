@@ -92,3 +92,93 @@ fn a_job_with_a_fake_agent_ends_as_on_a_server() {
     }
     server.stop();
 }
+
+/// Handlers that write down what they are told, but for ids.
+const TELLS: &str = r#"
+for _, name in ipairs { "proposal_created", "proposal_decided", "proposal_conflicted",
+  "source_changed", "topic_changed" } do
+  wb.on(name, function(event)
+    local data = event.data
+    wb.log.warn("EV %s", wb.json.encode { name, data.status or "", data.path or data.source_path
+      or "", data.revision_number or 0, data.to or "", data.blob or "", data.commit ~= nil })
+  end)
+end
+"#;
+
+/// What a person and somebody with an editor do, in a test.
+const PLAYED: &str = r##"
+local t = require "wb.test"
+t.test("x", function()
+  local text = "# Guide\n\nThe first line.\n\nThe second line.\n"
+  t.source("guide.md", text)
+  local best = text:gsub("first", "best")
+  local function propose(quote, proposal)
+    local topic = t.topic { source_path = "guide.md", quote = quote, body = "Say it better." }
+    return t.run("better", { topic_id = topic }, { proposal = proposal })
+  end
+  local commit = t.approve(propose("The first line.", best)).commit
+  local message = commit.message:gsub("tester", "ada")
+  print("COMMIT " .. require("wb").json.encode { commit.author .. "\n" .. message })
+  propose("The best line.", (best:gsub("best", "finest")))
+  t.commit { ["guide.md"] = best:gsub("second line", "second line by hand") }
+  t.reject(t.proposals()[1], "No.")
+end)
+"##;
+
+/// Returns what handlers have written down, in its order.
+fn told<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<Value> {
+    let told = lines.into_iter().filter_map(|line| {
+        let (_, rest) = line.split_once("EV ")?;
+        serde_json::Deserializer::from_str(rest).into_iter::<Value>().next()?.ok()
+    });
+    told.collect()
+}
+
+/// Returns a commit's message without the ids of its Topics.
+fn without_ids(message: &str) -> String {
+    let line = |it: &str| if it.starts_with("Topic: ") { "Topic: …" } else { it }.to_owned();
+    message.trim().lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_people_do_leads_to_what_it_leads_to_on_a_server() {
+    let bench = Bench::new();
+    let agent = "sed -e 's/The best line/The finest line/' -e 's/The first line/The best line/' \
+        \"$root/$path\" | propose";
+    bench.topic_kind("better", "timeout = \"20s\", produces = \"proposal\"", agent);
+    bench.lua(TELLS);
+    bench.write_script();
+    std::fs::create_dir(bench.top.join("tests")).unwrap();
+    bench.write("tests/same.lua", PLAYED);
+    let script = bench.top.join("wiki-browser.lua");
+    let files = find(&script, &[]).unwrap();
+    let suite = Suite { script, files, filter: None };
+    let played = suite.run(&Suite::scratch().unwrap(), &mut |_| {});
+    all_pass(&played);
+    let said = &played.tests[0].ran.said;
+    let expected = told(said.iter().map(|it| it.text.as_str()));
+    let commit = said.iter().find_map(|it| it.text.strip_prefix("COMMIT ")).unwrap();
+    let commit: Vec<String> = serde_json::from_str(commit).unwrap();
+
+    let server = bench.serve();
+    let one = bench.topic("guide.md", "The first line.", "Say it better.");
+    bench.send(&bench.approval(&bench.proposal("better", &one))).ok();
+    let real = bench.git(&["log", "-1", "--format=%an <%ae>%n%B"]);
+    assert_eq!(without_ids(&commit[0]), without_ids(&real));
+    let two = bench.topic("guide.md", "The best line.", "Say it better.");
+    bench.proposal("better", &two);
+    let text = bench.read("guide.md").replace("second line", "second line by hand");
+    bench.write("guide.md", text);
+    bench.git(&["commit", "-qam", "by hand"]);
+    let merged = crate::support::wait_for("it is merged", || {
+        let open = bench.get("/api/proposals?status=open").ok();
+        let it = &open["items"][0];
+        (it["revision_number"] == 2).then(|| it["id"].as_str().unwrap().to_owned())
+    });
+    bench.post(&format!("/api/proposals/{merged}/reject"), json!({"reason": "No."})).ok();
+    let real = || told(server.log().lines());
+    crate::support::until("the handlers are told", || real().len() >= expected.len());
+    let real = told(server.log().lines());
+    assert_eq!(real, expected, "{real:#?}\nin a test: {expected:#?}");
+    server.stop();
+}

@@ -50,7 +50,7 @@ const AT_LOAD: &[(&str, &str)] = &[
     ("for i = 1, 1e6 do wb.on(\"job_queued\", function() end) end", "at most 1000 functions"),
     ("for i = 1, 1e6 do wb.kind(\"k\" .. i) {} end", "at most 1000 declarations"),
     ("for i = 1, 1e6 do local x = _ENV[\"x\" .. i] end", "only 100 findings"),
-    ("error((\"x\"):rep(5e6))", "xxx"),
+    ("error((\"x\"):rep(5e5))", "xxx"),
     // Secrets.
     ("wb.env \"WB_TOKEN\"", "may hold a secret"),
     ("wb.env \"ANTHROPIC_API_KEY\"", "may hold a secret"),

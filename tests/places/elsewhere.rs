@@ -33,7 +33,7 @@ fn a_topic_follows_its_section_to_another_source() {
     let topic = bench.topic("guide.md", "The second line.", "Which aardvark?");
     let other = bench.topic("guide.md", "second", "by the form");
     move_section(&bench);
-    assert_eq!(shown(&bench, &topic)["state"], "orphaned");
+    assert_eq!(kept(&bench, &topic)["state"], "orphaned");
     let args = ["topic", "reattach", &topic.id, "--source", "docs/rest.md"];
     let said = bench.json(&[&args[..], &["--quote", "The second line."]].concat());
     assert_eq!(said["source_path"], "docs/rest.md");

@@ -15,9 +15,10 @@ use crate::support::{Answer, Bench, Call, Topic};
 /// Fields of the kind of these tests.
 const FIELDS: &str = "timeout = \"20s\", lane = \"source_path\", produces = \"proposal\"";
 /// What every agent begins with: the prompt ends in words for a model, which are no assignments.
-const BEGIN: &str = "cat > \"$OUT/prompt\"
-eval \"$(grep -E '^[a-z_]+=' \"$OUT/prompt\")\"
-earlier=$(sed -n 's/^Earlier proposal: *//p' \"$OUT/prompt\")
+const BEGIN: &str = "cat > \"$OUT/prompt.$$\"
+eval \"$(grep -E '^[a-z_]+=' \"$OUT/prompt.$$\")\"
+earlier=$(sed -n 's/^Earlier proposal: *//p' \"$OUT/prompt.$$\")
+mv \"$OUT/prompt.$$\" \"$OUT/prompt\"
 propose() { \"$wb_agent\" insert-proposal --topic-id \"$topic\" --base-sha \"$base\" \"$@\"; }
 \"$wb_agent\" get-topic --id \"$topic\" > \"$OUT/topic.json\"
 ";

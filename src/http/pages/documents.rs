@@ -6,7 +6,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
-use crate::base::{BlobId, ErrorKind, Result, SourcePath, fault};
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, fault};
 use crate::flows::sources::{HistoryQuery, SourceQuery};
 use crate::flows::{self, Site};
 use crate::http::markdown::Renderer;
@@ -18,6 +18,7 @@ use crate::http::pages::view::{CommitRow, List, SourceRow, SourceView, Topic, re
 use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, history, pictures, words};
 use crate::http::rendered::is_markdown;
+use crate::http::reply::Aside;
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
@@ -122,7 +123,10 @@ async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
     if history.is_some() {
         return history::show(&site, (frame, caller), path, after).await;
     }
-    let source: SourceView = read(flows::sources::show(&site, &caller, &path).await?)?;
+    let source: SourceView = match flows::sources::show(&site, &caller, &path).await {
+        Ok(shown) => read(shown)?,
+        Err(cause) => return gone(&site, &path, cause).await,
+    };
     let commits = commits(&site, &caller, &path).await?;
     let tabs = perspectives::tabs(&site, &caller, &path).await;
     let tree = tree::beside(&site, &caller, &frame, &path).await;
@@ -152,6 +156,18 @@ async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
     };
     page.fill(from.unwrap_or(1).max(1));
     reply::page(&page)
+}
+
+/// Answers for a document that is not there: if it was renamed, with the way to its new name.
+async fn gone(site: &Site, path: &SourcePath, cause: Error) -> Result<Response> {
+    let now = match cause.kind() {
+        ErrorKind::NotFound => flows::renamed::where_now(site, path).await?,
+        _ => None,
+    };
+    let Some(now) = now else { return Err(cause) };
+    let way = "Read it under its new name";
+    let aside = Aside { back: form::document_at(now.as_str()), way, typed: None };
+    Ok(reply::failed_form(cause, aside))
 }
 
 async fn commits(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<CommitRow>> {

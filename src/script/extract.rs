@@ -182,10 +182,10 @@ pub(crate) fn check(
             let message = format!("{title} has no field `{}`", name.escape_debug());
             let note = suggestion(name, fields.iter().map(|field| field.name));
             // One mistake is one finding: a misspelt field is not missing as well.
-            if let Some(meant) = nearest(name, fields.iter().map(|field| field.name)) {
-                if values.get(meant).is_none() {
-                    values.set(meant, Given::Wrong, Some(node.spot.clone()));
-                }
+            if let Some(meant) = nearest(name, fields.iter().map(|field| field.name))
+                && values.get(meant).is_none()
+            {
+                values.set(meant, Given::Wrong, Some(node.spot.clone()));
             }
             findings.add(Diagnostic::error("unknown-field", message).at(&node.spot).note(note));
             continue;

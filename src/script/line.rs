@@ -155,8 +155,7 @@ impl Line {
 }
 
 impl Turn {
-    /// Waits for a call; nothing comes any more once the turn is over. `patience` is how long it may
-    /// take.
+    /// Waits for a call, which may take `patience`; none comes any more once the turn is over.
     pub(crate) fn next(&self, patience: Duration) -> Option<(Slot, Value, Rights)> {
         let mut state = self.line.state();
         loop {

@@ -41,29 +41,29 @@ fn g26_a_running_job_keeps_its_script_and_the_old_one_is_gone_after_it() {
     let bench = Bench::new();
     kind(&bench, "the first script");
     let server = bench.serve();
-    assert_eq!(threads(&server), 2);
+    assert_eq!(threads(&server), 1);
     let running = bench.job("waits", json!({"word": "old"}));
     bench.wait_left("ready.old");
     bench.edit(|lua| lua.replace("the first script", "the second script"));
     bench.write_script();
     let done = reload(&bench, false);
     assert_eq!((&done["ok"], &done["generation"]), (&json!(true), &json!(2)), "{done:#}");
-    assert_eq!(threads(&server), 4);
+    assert_eq!(threads(&server), 2);
     let next = bench.job("waits", json!({"word": "new"}));
     bench.wait_left("ready.new");
     // Thrice more: a generation that no job holds is gone at once.
     for _ in 0..3 {
         assert_eq!(reload(&bench, false)["ok"], true);
     }
-    until("two generations are left beside the newest", || threads(&server) == 6);
+    until("two generations are left beside the newest", || threads(&server) == 3);
     let_go(&bench, "old");
     let old = bench.ended(&running);
     assert!(old["error_tail"].as_str().unwrap().ends_with("the first script"), "{old:#}");
-    until("the first is gone", || threads(&server) == 4);
+    until("the first is gone", || threads(&server) == 2);
     let_go(&bench, "new");
     let new = bench.ended(&next);
     assert!(new["error_tail"].as_str().unwrap().ends_with("the second script"), "{new:#}");
-    until("one generation is left", || threads(&server) == 2);
+    until("one generation is left", || threads(&server) == 1);
     let config = bench.get("/api/config").ok();
     assert_eq!(config["script"]["generation"], 5, "{config:#}");
     assert_eq!(config["digest"], done["digest"]);
@@ -117,7 +117,7 @@ fn g26_a_broken_script_never_replaces_a_working_one() {
     let (code, out, _) = bench.cli(&["reload"]);
     assert_eq!((code, out.contains("generation 2 is in force")), (0, true), "{out}");
     assert_eq!(bench.get("/api/config").ok()["script"]["trouble"], json!(null));
-    until("one generation is left", || threads(&server) == 2);
+    until("one generation is left", || threads(&server) == 1);
     // A persona is judged as well; it keeps a reload from happening, but no server from starting.
     std::fs::create_dir_all(bench.top.join("agents")).unwrap();
     bench.write("agents/odd.md", "---\nnam: x\n---\n");

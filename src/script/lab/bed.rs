@@ -107,11 +107,10 @@ impl Bed {
         }
         if !is_wrong && self.lab.count() == 0 {
             let message = format!("{} has no test", file.path);
-            let finding =
-                Diagnostic::error("no-test", message).in_file(&file.path, 1, None).note(
-                    "write t.test(\"what holds\", function() … end), after \
+            let finding = Diagnostic::error("no-test", message).in_file(&file.path, 1, None).note(
+                "write t.test(\"what holds\", function() … end), after \
                      local t = require \"wb.test\"",
-                );
+            );
             session.report(finding);
         }
         Ok(())

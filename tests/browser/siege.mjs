@@ -92,6 +92,8 @@ export function shown(page, address, selector = "") {
     const swap = await import(`${folder}swap.js`);
     const answer = await fetch(address);
     const made = swap.parse(await answer.text());
+    // As the form does: what follows events asks for its parts at the address of the page.
+    history.replaceState(null, "", address);
     document.title = made.title;
     swap.elements(made, ["main"]);
     const parts = selector ? [...document.querySelectorAll(selector)] : [];
@@ -174,6 +176,8 @@ function inspect() {
     if (parent.matches("title, textarea, option")) continue;
     if (parent.matches("bdi.odd") && /^U\+[0-9A-F]{4,6}$/.test(parent.dataset.code)) {
       const { code } = parent.dataset;
+      // What the browser has not laid out yet has no style to ask for.
+      if (!parent.checkVisibility({ contentVisibilityAuto: true })) continue;
       const isSeen = labels.has(code) || getComputedStyle(parent, "::before").content === `"${code}"`;
       if (!isSeen) wrong.add(`an unseen label: ${code}`);
       labels.add(code);

@@ -83,13 +83,17 @@ async function refresh() {
   const ids = [...due];
   due.clear();
   let isDone = false;
+  const address = () => location.pathname + location.search;
+  const asked = address();
   try {
-    const answer = await fetch(location.pathname + location.search, {
+    const answer = await fetch(asked, {
       headers: { "wb-fragment": ids.join(",") }, cache: "no-store",
     });
     if (answer.status === 401) tell("ended");
     noteVersion(answer.headers.get("wb-version"));
-    if (answer.ok) swap.fragment(await answer.text(), ids);
+    const text = answer.ok ? await answer.text() : "";
+    // A form may have put another page here meanwhile: the parts of this one are not its.
+    if (answer.ok && asked === address()) swap.fragment(text, ids);
     isDone = answer.status < 500;
   } catch {
     // The stream tells that the server is gone; the parts are asked for when it is back.

@@ -221,6 +221,7 @@ export function pages(ids) {
     superseded: `/proposals/${ids.proposals.superseded}`, edit: `/proposals/${ids.proposals.open}/edit`,
     jobs: "/jobs", failed: `/jobs/${ids.jobs.failed}`, running: `/jobs/${ids.jobs.running}`,
     prompt: `/jobs/${ids.jobs.running}/prompt`, search: "/search", found: "/search?query=mud",
+    narrowed: "/search?query=mud&kind=topic&status=open", kinds: "/jobs/new", begin: "/jobs/new?kind=incorporate",
     nothing: "/search?query=zeppelin", settings: "/settings", missing: "/no/such/page",
   };
 }

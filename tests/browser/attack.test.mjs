@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blocks, controls, lines, paragraphs } from "./corpus.mjs";
-import { serve, until } from "./harness.mjs";
+import { isLive, serve, until } from "./harness.mjs";
 import { hostileSite, live, luaText, marksOf, names, pathOf, paths, summaries, titles } from "./hostile.mjs";
 import { again, assertSafe, assertThere, besieged, said, shown } from "./siege.mjs";
 
@@ -229,7 +229,7 @@ async function used(t, site, ids) {
   await safe("output that follows");
   // What others do while it is open, and what is sent from it.
   await page.goto(`/topics/${ids.voices}`);
-  await page.waitForFunction(() => document.documentElement.dataset.connection === "live");
+  await isLive(page);
   await site.post(`/api/topics/${ids.voices}/messages`, { body: `zqlaterqz\n\n${paragraphs(lines, blocks)}` });
   await page.getByText("zqlaterqz").waitFor();
   await assertThere(page, ALL, "a message that comes", `#message-${names.length + 2}`);

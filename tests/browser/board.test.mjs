@@ -83,6 +83,7 @@ printf '\033]52;c;aGk=\n\033[2J\033[?1049hafter\n\342\200\256backwards\n' >&2; s
   const page = await ada.openLive(`/jobs/${job}`);
   for (const way of ["as the server wrote it", "as the script wrote it"]) {
     await rows(page).getByText("backwards").waitFor();
+    const written = await page.locator(".tail-part").first().elementHandle();
     const seen = await page.evaluate(() => ({
       text: document.querySelector(".tail").textContent,
       colour: document.querySelector(".tail .t-ink1")?.textContent,
@@ -97,7 +98,7 @@ printf '\033]52;c;aGk=\n\033[2J\033[?1049hafter\n\342\200\256backwards\n' >&2; s
     assert.ok(!seen.text.includes("javascript") && !seen.text.includes("\u001b"), way);
     assert.ok(!seen.title.includes("title\u0007"), way);
     await page.getByRole("button", { name: "To the start" }).click();
-    await page.locator(".tail .t-ink1").waitFor();
+    await page.waitForFunction((it) => !it.isConnected, written);
   }
 });
 

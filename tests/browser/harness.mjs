@@ -112,7 +112,7 @@ class Visitor {
     return page;
   }
 
-  /** Opens a page and waits until it hears of changes. */
+  /** Opens a page and waits until it hears of changes and of what is pressed. */
   async openLive(address) {
     const page = await this.open(address);
     await isLive(page);
@@ -120,9 +120,12 @@ class Visitor {
   }
 }
 
-/** Waits until a page hears of changes. */
+/** Waits until a page hears of changes and its modules listen to what is pressed. */
 export async function isLive(page) {
-  await page.waitForFunction(() => document.documentElement.dataset.connection === "live");
+  await page.waitForFunction(() => {
+    const { connection, modules } = document.documentElement.dataset;
+    return connection === "live" && modules === "started";
+  });
 }
 
 /** Returns how far the layout of a page has moved by itself since it was opened. */

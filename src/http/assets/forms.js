@@ -94,7 +94,8 @@ function refusalOf(page) {
   return parts.filter(Boolean).join(" — ") || page.querySelector("h1")?.textContent || "It was refused.";
 }
 
-function refuse(form, problem) {
+/** Says within a form what stands against sending it. */
+export function refuse(form, problem) {
   let place = form.querySelector(".form-refusal");
   if (!place) {
     place = document.createElement("p");

@@ -15,6 +15,8 @@ const MODULES = {
 };
 
 const started = new WeakMap();
+/** Modules that are on their way: `data-modules` of the page says whether there are any. */
+let awaited = 0;
 
 /** Starts the modules of all elements that have not been started yet. */
 function startAll() {
@@ -24,9 +26,24 @@ function startAll() {
     for (const name of element.dataset.module.split(" ")) {
       if (names.has(name) || !Object.hasOwn(MODULES, name)) continue;
       names.add(name);
-      MODULES[name]().then((module) => module.start(element));
+      begin(name, element);
     }
   }
+  tell();
+}
+
+async function begin(name, element) {
+  awaited += 1;
+  try {
+    (await MODULES[name]()).start(element);
+  } finally {
+    awaited -= 1;
+    tell();
+  }
+}
+
+function tell() {
+  document.documentElement.dataset.modules = awaited ? "starting" : "started";
 }
 
 document.addEventListener("wb:swapped", startAll);

@@ -5,7 +5,7 @@
 // step: the digest that is sent is always that of the text on the page. Nothing is decided about it
 // before somebody has looked: whoever was about to press a button meant the text before.
 
-import { arrived } from "./forms.js";
+import { arrived, refuse } from "./forms.js";
 import { bind } from "./keys.js";
 import { refreshAll } from "./live.js";
 import { say } from "./say.js";
@@ -43,19 +43,6 @@ export function start(root) {
 /** Returns where the revision is that has replaced the one of a page. */
 function laterOf(page) {
   return page.querySelector("#p-bar [data-later]")?.getAttribute("href") ?? null;
-}
-
-/** Says something within a form. */
-function remark(form, text) {
-  let note = form.querySelector(".form-refusal");
-  if (!note) {
-    note = document.createElement("p");
-    note.className = "form-refusal";
-    note.dataset.keep = "";
-    note.role = "alert";
-    form.append(note);
-  }
-  note.textContent = text;
 }
 
 class Review {
@@ -257,7 +244,7 @@ class Review {
     news.append(words, between, look);
     this.root.append(news);
     const held = this.dialog?.querySelector("form");
-    if (held) remark(held, words.textContent);
+    if (held) refuse(held, words.textContent);
     else say(words.textContent);
   }
 
@@ -299,8 +286,10 @@ class Review {
 
   /** Asks in a dialog; the form is the one that stands on the page. */
   open(name) {
+    // A browser tells of the end of a dialog a little after it: a key may come before.
+    if (this.dialog && !(this.dialog.open && this.dialog.isConnected)) this.closed();
     const form = this.form(name);
-    if (!form || this.dialog?.isConnected || this.isEarly()) return;
+    if (!form || this.dialog || this.isEarly()) return;
     const dialog = document.createElement("dialog");
     dialog.className = "rv-dialog";
     dialog.dataset.keep = "";
@@ -314,19 +303,21 @@ class Review {
     close.textContent = "Not now";
     close.addEventListener("click", () => dialog.close());
     dialog.append(form, close);
-    dialog.addEventListener("close", () => {
-      // What was typed goes back to where the form was; if that is gone, so is what it decided.
-      if (home.isConnected) home.replaceWith(form);
-      else if (!this.root.querySelector(`.rv-forms form[data-decision="${name}"]`)) form.remove();
-      dialog.remove();
-      this.dialog = null;
-      this.root.querySelector(this.unseen ? ".rv-news" : `[data-open="${name}"]`)?.focus();
-    });
-    this.dialog = dialog;
-    this.name = name;
+    Object.assign(this, { dialog, name, held: form, home });
+    dialog.addEventListener("close", () => this.dialog === dialog && this.closed());
     this.root.append(dialog);
     dialog.showModal();
     (form.querySelector("textarea, input[type=text]") ?? form.querySelector("button"))?.focus();
+  }
+
+  /** What was typed goes back to where the form was; if that is gone, so is what it decided. */
+  closed() {
+    const { dialog, name, held: form, home } = this;
+    this.dialog = null;
+    if (home.isConnected) home.replaceWith(form);
+    else if (this.root.querySelector(`.rv-forms form[data-decision="${name}"]`) === null) form.remove();
+    dialog.remove();
+    this.root.querySelector(this.unseen ? ".rv-news" : `[data-open="${name}"]`)?.focus();
   }
 
   /** Somebody else has decided, or another text is shown: what is open here may be out of date. */
@@ -345,7 +336,7 @@ class Review {
     }
     const head = this.root.querySelector("#p-head");
     const state = (head?.querySelector(".rv-banner .state") ?? head?.querySelector(".state"))?.textContent ?? "It has been decided";
-    remark(held, `${state} meanwhile. What you typed is still here.`);
+    refuse(held, `${state} meanwhile. What you typed is still here.`);
     for (const it of held.querySelectorAll("button")) it.disabled = true;
   }
 }

@@ -240,7 +240,8 @@ export class Tail {
     // A line that is still being printed is all that may be left.
     this.isAtEnd = found.next_offset >= found.total || found.open.length > 0;
     for (let at = 0; at < found.rows.length; at += ROWS_A_FRAME) {
-      await new Promise(requestAnimationFrame);
+      // The first of them at once: whoever jumps sees the old rows until there are new ones.
+      if (at > 0) await new Promise(requestAnimationFrame);
       if (turn !== this.turn) return;
       part.element.append(...found.rows.slice(at, at + ROWS_A_FRAME).map(rowOf));
       this.#trim();

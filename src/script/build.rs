@@ -14,8 +14,9 @@ use crate::script::config::{
 use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected};
 use crate::script::extract::{Checked, Given, check};
-use crate::script::kind::KindBuilder;
-use crate::script::lint::{self, Lint};
+use crate::script::kinds::Kinds;
+use crate::script::lead::{Lead, Target};
+use crate::script::lint::Lint;
 use crate::script::machine::Plan;
 use crate::script::node::{Declared, Draft};
 use crate::script::request;
@@ -35,6 +36,7 @@ pub(crate) struct Builder<'a> {
     script: &'a Utf8Path,
     origin: &'a Origin,
     findings: Findings,
+    leads: Vec<Lead>,
     /// Every declared name, also of declarations that are wrong otherwise.
     names: BTreeMap<&'static str, BTreeSet<String>>,
 }
@@ -53,11 +55,11 @@ impl<'a> Builder<'a> {
             findings.add(finding.clone());
         }
         let Plan { folder, script, origin, .. } = plan;
-        Builder { draft, folder, script, origin, findings, names }
+        Builder { draft, folder, script, origin, findings, leads: Vec::new(), names }
     }
 
     /// Judges everything; the config is right only if no finding is an error.
-    pub(crate) fn build(mut self) -> (Config, Vec<Diagnostic>) {
+    pub(crate) fn build(mut self) -> (Config, Vec<Lead>, Vec<Diagnostic>) {
         self.check_names();
         let site = self.site();
         let identity = self.identity();
@@ -91,7 +93,7 @@ impl<'a> Builder<'a> {
             schedules,
             webhooks,
         };
-        (config, self.findings.take())
+        (config, self.leads, self.findings.take())
     }
 
     fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
@@ -134,9 +136,7 @@ impl<'a> Builder<'a> {
     }
 
     fn judge(&mut self, declared: &Declared) -> Checked {
-        let fields = schema::declaration(declared.word).map_or(&[][..], |it| it.fields);
-        let (title, findings) = (declared.title(), &mut self.findings);
-        check(format_args!("{title}"), &declared.spot, &declared.body, fields, findings)
+        declared.judge(&mut self.findings)
     }
 
     fn defaults(&mut self, word: &str) -> Checked {
@@ -153,6 +153,7 @@ impl<'a> Builder<'a> {
         let path = |name| site.text(name).map(|it| resolve(self.folder, Utf8Path::new(it)));
         let (root, data) = (path("root").unwrap_or_default(), path("data").unwrap_or_default());
         let wb_agent = path("wb_agent");
+        self.site_leads(&site, &root, wb_agent.as_deref());
         let listen = self.listen(&site);
         for (glob, spot) in site.lines("sources") {
             if let Err(cause) = globset::Glob::new(glob) {
@@ -182,6 +183,21 @@ impl<'a> Builder<'a> {
             wb_agent,
             public_hosts: lines("public_hosts"),
             name: site.text("name").map(str::to_owned),
+        }
+    }
+
+    /// What is written leads somewhere; a default that leads nowhere is no mistake of the script.
+    fn site_leads(&mut self, site: &Checked, root: &Utf8Path, wb_agent: Option<&Utf8Path>) {
+        if site.has("root") {
+            self.leads.push(Lead::new(Target::Root(root.to_owned()), site.spot("root")));
+        }
+        if site.has("sources") {
+            let globs = site.lines("sources").iter();
+            let globs = globs.map(|(it, spot)| Lead::new(Target::Sources(it.clone()), spot));
+            self.leads.extend(globs);
+        }
+        if let Some(path) = wb_agent {
+            self.leads.push(Lead::new(Target::WbAgent(path.to_owned()), site.spot("wb_agent")));
         }
     }
 
@@ -320,11 +336,11 @@ impl<'a> Builder<'a> {
         };
         let reads = checked.text("reads");
         let reads = reads.and_then(|word| Reads::ALL.into_iter().find(|it| it.as_str() == word));
-        let env = self.env(&title, checked);
+        let env = self.env(name, title, checked);
         Some(EngineBody::Process { command, prompt, reads, env })
     }
 
-    fn env(&mut self, title: &str, checked: &Checked) -> BTreeMap<String, EnvValue> {
+    fn env(&mut self, engine: &str, title: &str, checked: &Checked) -> BTreeMap<String, EnvValue> {
         let mut env = BTreeMap::new();
         let Some(Given::Texts(texts)) = checked.given("env") else { return env };
         for (name, (value, spot)) in texts {
@@ -340,6 +356,10 @@ impl<'a> Builder<'a> {
                 let message = format!("`{name}` in `env` of {title} holds a zero byte");
                 self.error("bad-text", message, spot, "");
             }
+            if let EnvValue::Secret(secret) = value {
+                let to = Target::OfEngine(engine.to_owned(), secret.clone());
+                self.leads.push(Lead::new(to, spot));
+            }
             env.insert(name.clone(), value.clone());
         }
         env
@@ -350,25 +370,16 @@ impl<'a> Builder<'a> {
         engines: &BTreeMap<String, Engine>,
         limits: &Limits,
     ) -> BTreeMap<String, Kind> {
+        let judge = Kinds {
+            draft: self.draft,
+            folder: self.folder,
+            origin: self.origin,
+            engines,
+            engine_names: self.names.get("engine"),
+            limits,
+        };
         let mut kinds = BTreeMap::new();
-        for declared in self.draft.declared.iter().filter(|it| it.word == "kind") {
-            let errors = self.findings.errors();
-            let checked = self.judge(declared);
-            let builder = KindBuilder {
-                declared,
-                checked: &checked,
-                draft: self.draft,
-                folder: self.folder,
-                origin: self.origin,
-                engines,
-                engine_names: self.names.get("engine"),
-                findings: &mut self.findings,
-            };
-            let kind = builder.build();
-            if self.findings.errors() == errors {
-                let engine = engines.get(&kind.engine);
-                lint::kind((&kind, &checked, engine), limits, self.draft, &mut self.findings);
-            }
+        for kind in judge.all(&mut self.findings) {
             kinds.entry(kind.name.clone()).or_insert(kind);
         }
         kinds
@@ -391,6 +402,8 @@ impl<'a> Builder<'a> {
         for declared in self.draft.declared.iter().filter(|it| it.word == "webhook") {
             let checked = self.judge(declared);
             if let Some(built) = webhook::build(declared, &checked) {
+                let to = Target::OfWebhook(built.name.clone(), built.secret.clone());
+                self.leads.push(Lead::new(to, checked.spot("secret")));
                 webhooks.entry(built.name.clone()).or_insert(built);
             }
         }

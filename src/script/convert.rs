@@ -5,9 +5,10 @@ use mlua::{Table, UserData, Value};
 use crate::script::config::InputType;
 use crate::script::diagnostic::{Diagnostic, Spot};
 use crate::script::node::{self, Node, Plain};
-use crate::script::position::{Places, Written};
+use crate::script::position::Places;
 use crate::script::secret::Opaque;
 use crate::script::session::{Caller, Session};
+use crate::script::written::Written;
 
 /// Most values of one declaration.
 const NODES_MAX: usize = 2_000;
@@ -45,6 +46,21 @@ impl UserData for InputCall {}
 
 /// A table's list and its fields.
 type Entries = (Vec<(i64, Value)>, Vec<(String, Value)>);
+
+/// What a value of a table is known by.
+#[derive(Clone, Copy)]
+enum Key<'n> {
+    /// Its number in the list.
+    Item(i64),
+    /// Its name.
+    Name(&'n str),
+}
+
+/// Returns a text of the script, whatever its bytes are.
+fn owned(text: &mlua::LuaString) -> String {
+    let bytes = text.as_bytes();
+    std::str::from_utf8(&bytes).map_or_else(|_| text.to_string_lossy(), str::to_owned)
+}
 
 /// What is known of the places around a value.
 #[derive(Clone, Copy)]
@@ -86,8 +102,7 @@ impl<'a> Converter<'a> {
         let (listed, named) = self.entries(table, around)?;
         let mut converted = node::Table::default();
         for (number, value) in listed {
-            let name = number.to_string();
-            let node = self.node(&value, &name, around)?;
+            let node = self.node(&value, Key::Item(number), around)?;
             let is_next = usize::try_from(number).is_ok_and(|it| it == converted.items.len() + 1);
             match is_next {
                 true => converted.items.push(node),
@@ -95,14 +110,14 @@ impl<'a> Converter<'a> {
             }
         }
         for (name, value) in named {
-            let node = self.node(&value, &name, around)?;
+            let node = self.node(&value, Key::Name(&name), around)?;
             converted.fields.push((name, node));
         }
-        converted.fields.sort_by(|(_, a), (_, b)| a.spot.at.cmp(&b.spot.at));
+        converted.fields.sort_by(|(_, a), (_, b)| a.spot.at.order(&b.spot.at));
         if let Some(written) = around.written {
-            let is_nil = |name: &String| converted.fields.iter().all(|(it, _)| it != name);
+            let is_nil = |name: &str| converted.fields.iter().all(|(it, _)| it != name);
             let nils = written.names().filter(|(name, _)| is_nil(name));
-            converted.nils = nils.map(|(name, spot)| (name.clone(), spot.clone())).collect();
+            converted.nils = nils.map(|(name, spot)| (name.to_owned(), spot.clone())).collect();
         }
         Ok(converted)
     }
@@ -121,7 +136,7 @@ impl<'a> Converter<'a> {
                 }
                 match key {
                     Value::Integer(number) if number >= 1 => listed.push((number, value)),
-                    Value::String(name) => named.push((name.to_string_lossy(), value)),
+                    Value::String(name) => named.push((owned(&name), value)),
                     Value::Integer(number) => named.push((format!("[{number}]"), value)),
                     other => named.push((format!("[{}]", other.type_name()), value)),
                 }
@@ -145,11 +160,17 @@ impl<'a> Converter<'a> {
         Ok((listed, named))
     }
 
-    fn node(&mut self, value: &Value, name: &str, around: &Around<'_>) -> mlua::Result<Node> {
-        let entry = around.written.and_then(|it| it.get(name));
+    fn node(&mut self, value: &Value, key: Key<'_>, around: &Around<'_>) -> mlua::Result<Node> {
+        let entry = around.written.and_then(|it| match key {
+            Key::Item(number) => it.item(number),
+            Key::Name(name) => it.get(name),
+        });
         let nearest = entry.map(|it| &it.spot).or(around.nearest);
         let spot = nearest.cloned().unwrap_or_else(|| {
-            let named = self.session.named_spot(&self.caller, name);
+            let named = match key {
+                Key::Item(_) => None,
+                Key::Name(name) => self.session.named_spot(&self.caller, name),
+            };
             named.unwrap_or_else(|| around.call.clone().elsewhere())
         });
         let written = entry.map(|it| &it.inner);

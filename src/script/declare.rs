@@ -189,7 +189,7 @@ fn check_time(session: &Session, caller: &Caller, word: &str) -> mlua::Result<()
 fn named(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<Function> {
     let session = Rc::clone(session);
     lua.create_function(move |lua, args: MultiValue| {
-        let caller = Caller::of(lua);
+        let caller = Caller::among(lua, &session);
         check_time(&session, &caller, word)?;
         let name = match (args.len(), args.front()) {
             (1, Some(Value::String(name))) => name.to_string_lossy(),
@@ -221,7 +221,7 @@ fn named(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<F
         let pending = session.begin(word, name.clone(), spot);
         let session = Rc::clone(&session);
         let finish = lua.create_function(move |lua, body: Value| {
-            let caller = Caller::of(lua);
+            let caller = Caller::among(lua, &session);
             check_time(&session, &caller, word)?;
             session.complete(&pending);
             declare(&session, &caller, word, Some(name.clone()), &body)?;
@@ -235,7 +235,7 @@ fn named(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<F
 fn single(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<Function> {
     let session = Rc::clone(session);
     lua.create_function(move |lua, args: MultiValue| {
-        let caller = Caller::of(lua);
+        let caller = Caller::among(lua, &session);
         check_time(&session, &caller, word)?;
         if args.len() != 1 {
             return wrong_count(&session, &caller, word, &format!("wb.{word} {{ … }}"));
@@ -278,7 +278,7 @@ fn declare(
         let note = format!("first set at {}", first.at);
         session.report(Diagnostic::error("duplicate-field", message).at(second).note(note));
     }
-    session.declare(Declared { word, name, spot: places.call, body });
+    session.declare(Declared::new(word, name, places.call, body));
     Ok(())
 }
 
@@ -287,7 +287,7 @@ fn input_table(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> {
     for ty in InputType::ALL {
         let session = Rc::clone(session);
         let function = lua.create_function(move |lua, mut args: MultiValue| {
-            let caller = Caller::of(lua);
+            let caller = Caller::among(lua, &session);
             check_time(&session, &caller, "input")?;
             if args.len() > 1 {
                 let word = format!("input.{}", ty.as_str());

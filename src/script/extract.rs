@@ -84,6 +84,11 @@ impl Values {
         found.map(|(_, given, spot)| (given, spot.as_ref()))
     }
 
+    /// Returns whether a field of the schema, whose names are used here, is set.
+    fn has(&self, field: &'static Field) -> bool {
+        self.0.iter().any(|it| std::ptr::eq(it.0, field.name))
+    }
+
     /// Sets a field; one that only stood for a misspelt name is set anew.
     fn set(&mut self, name: &'static str, given: Given, spot: Option<Spot>) {
         match self.0.iter_mut().find(|it| it.0 == name) {
@@ -198,7 +203,7 @@ pub(crate) fn check(
         let note = "write name = value";
         findings.add(Diagnostic::error("unknown-field", message).at(&item.spot).note(note));
     }
-    for field in fields.iter().filter(|field| values.get(field.name).is_none()) {
+    for field in fields.iter().filter(|field| !values.has(field)) {
         if field.is_required {
             let nil = table.nils.iter().find(|(name, _)| name == field.name);
             let finding = match nil {
@@ -216,7 +221,7 @@ pub(crate) fn check(
         }
     }
     for field in fields {
-        if let (Some(text), None) = (field.default, values.get(field.name)) {
+        if let Some(text) = field.default.filter(|_| !values.has(field)) {
             values.set(field.name, default(field.shape, text, spot), None);
         }
     }
@@ -417,13 +422,8 @@ fn fit_lines(label: Arguments<'_>, table: &Table, findings: &mut Findings) -> Gi
             },
             Plain::Reported => is_wrong = true,
             other => {
-                wrong_type(
-                    format_args!("an entry in {label}"),
-                    "a text",
-                    other,
-                    &item.spot,
-                    findings,
-                );
+                let entry = format_args!("an entry in {label}");
+                wrong_type(entry, "a text", other, &item.spot, findings);
                 is_wrong = true;
             }
         }

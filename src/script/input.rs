@@ -11,7 +11,7 @@ use crate::script::extract::{Given, GivenInput};
 pub(crate) fn build(
     given: &GivenInput,
     all: &[GivenInput],
-    names: &BTreeSet<String>,
+    names: &[&str],
     title: &str,
     findings: &mut Findings,
 ) -> Input {
@@ -69,7 +69,7 @@ fn check_from(
     given: &GivenInput,
     from: Option<&str>,
     all: &[GivenInput],
-    names: &BTreeSet<String>,
+    names: &[&str],
     title: &str,
     findings: &mut Findings,
 ) {
@@ -96,14 +96,14 @@ fn check_from(
             let note = format!("it can follow from a {}", needs.as_str());
             Diagnostic::error("bad-from", message).note(note)
         }
-        None if names.contains(from) => return,
+        None if names.contains(&from) => return,
         None => {
             let message = format!(
                 "input \"{}\" of {title} follows from no input: `{}`",
                 given.name,
                 from.escape_debug()
             );
-            let others = names.iter().map(String::as_str).filter(|it| *it != given.name);
+            let others = names.iter().copied().filter(|it| *it != given.name);
             let note = suggestion(from, others.collect::<Vec<_>>());
             Diagnostic::error("unknown-input", message).note(note)
         }

@@ -48,7 +48,7 @@ pub(crate) struct KindBuilder<'a> {
     pub(crate) findings: &'a mut Findings,
 }
 
-impl KindBuilder<'_> {
+impl<'a> KindBuilder<'a> {
     /// Judges everything; the kind is right only if no finding is an error.
     pub(crate) fn build(mut self) -> Kind {
         let checked = self.checked;
@@ -90,7 +90,7 @@ impl KindBuilder<'_> {
             on_busy,
             max_running: checked.count("max_running"),
             priority: self.priority(),
-            daily: daily::build(&self.declared.title(), "daily", checked, self.findings),
+            daily: daily::build(self.declared.title(), "daily", checked, self.findings),
             produces,
             sees_site: self.checked.text("sees") == Some("site"),
             verify: self.function("verify"),
@@ -121,7 +121,7 @@ impl KindBuilder<'_> {
         }
     }
 
-    fn title(&self) -> String {
+    fn title(&self) -> &'a str {
         self.declared.title()
     }
 
@@ -208,19 +208,22 @@ impl KindBuilder<'_> {
             }
         }
         for one in given {
-            inputs.push(input::build(one, given, &known, &self.declared.title(), self.findings));
+            inputs.push(input::build(one, given, &known, self.declared.title(), self.findings));
         }
-        input::sort(inputs, given, &self.declared.title(), self.findings)
+        input::sort(inputs, given, self.declared.title(), self.findings)
     }
 
-    /// Every name in `inputs`, also of those that are wrong.
-    fn input_names(&self) -> BTreeSet<String> {
+    /// Every name in `inputs`, also of those that are wrong, sorted.
+    fn input_names(&self) -> Vec<&'a str> {
         let tables = self.declared.body.fields.iter().filter(|(name, _)| name == "inputs");
         let tables = tables.filter_map(|(_, node)| match &node.value {
             Plain::Table(table) => Some(table),
             _ => None,
         });
-        tables.flat_map(|table| table.fields.iter().map(|(name, _)| name.clone())).collect()
+        let names = tables.flat_map(|table| table.fields.iter().map(|(name, _)| name.as_str()));
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        names
     }
 
     fn function(&self, name: &str) -> Option<Slot> {
@@ -247,11 +250,10 @@ impl KindBuilder<'_> {
                 self.error("bad-lane", message, spot, "choose an input of one line");
             }
             Some(_) => return Some(Lane::Input(name.to_owned())),
-            None if self.checked.is_wrong("inputs") || self.input_names().contains(name) => {}
+            None if self.checked.is_wrong("inputs") || self.input_names().contains(&name) => {}
             None => {
                 let message = format!("the lane of {title} is no input: `{}`", name.escape_debug());
-                let names: Vec<String> = self.input_names().into_iter().collect();
-                let note = suggestion(name, names.iter().map(String::as_str));
+                let note = suggestion(name, self.input_names());
                 self.error("unknown-input", message, spot, &note);
             }
         }
@@ -338,8 +340,8 @@ impl KindBuilder<'_> {
         if self.checked.is_wrong("inputs") {
             return;
         }
-        let names: Vec<String> = self.input_names().into_iter().collect();
-        let known = || names.iter().map(String::as_str).chain(PROMPT_NAMES);
+        let names = self.input_names();
+        let known = || names.iter().copied().chain(PROMPT_NAMES);
         let mut seen = BTreeSet::new();
         for (at, piece) in pieces(template) {
             match piece {
@@ -373,7 +375,7 @@ impl KindBuilder<'_> {
             let (from, to) = field.value?;
             let text = self.draft.text_of(&field.at.file)?;
             let step = text.get(from..to)?.find(template)?;
-            let source = Source::new(field.at.file.clone(), text.to_owned());
+            let source = Source::new(field.at.file.clone(), text);
             let start = from + step + at;
             Some(source.bytes(start..start + len))
         };

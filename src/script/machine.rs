@@ -78,7 +78,12 @@ impl Machine {
         let pcall: Function = lua.globals().get("pcall")?;
         let is_abandoned = Arc::clone(is_abandoned);
         let machine = Machine { lua, session, pcall, is_abandoned };
-        let is_whole = machine.evaluate(plan, env)?;
+        // Hardly anything that a script makes while it loads is garbage. At the limit of its memory
+        // the engine collects all the same.
+        machine.lua.gc_stop();
+        let evaluated = machine.evaluate(plan, env);
+        machine.lua.gc_restart();
+        let is_whole = evaluated?;
         let draft = machine.session.finish(is_whole);
         Ok((Some(machine), draft))
     }

@@ -17,7 +17,9 @@ mod effect;
 mod extract;
 mod input;
 mod kind;
+mod kinds;
 pub mod lab;
+mod lead;
 mod lexer;
 mod line;
 mod lint;
@@ -42,6 +44,7 @@ mod value;
 mod vm;
 mod wear;
 mod webhook;
+mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,6 +59,7 @@ pub use daily::Daily;
 pub(crate) use diagnostic::suggestion;
 pub use diagnostic::{Diagnostic, Report, Severity, nearest};
 pub use effect::{Effect, Told};
+pub use lead::{Lead, Target};
 pub use machine::MEND;
 pub use outside::{Outside, Said, SaidLine};
 pub use place::{Location, Slot};
@@ -86,6 +90,8 @@ pub struct Loaded {
     pub vm: Vm,
     /// What is hardly meant.
     pub warnings: Vec<Diagnostic>,
+    /// What it names outside of itself, in the order of the declarations.
+    pub leads: Vec<Lead>,
 }
 
 /// Loads a script; blocks for at most a few seconds.
@@ -144,13 +150,13 @@ fn load_from(
         Report::of(finding.note(cause.hint_str().unwrap_or_default()))
     };
     let started = vm::evaluate(plan.clone(), wear.clone()).map_err(failed)?;
-    let (config, findings) = Builder::new(&started.draft, &plan).build();
+    let (config, leads, findings) = Builder::new(&started.draft, &plan).build();
     let report = Report::new(findings, &started.draft.files);
     if !report.errors.is_empty() {
         return Err(report);
     }
     let vm = started.serve(config.handlers.clone());
-    Ok(Loaded { config: Arc::new(config), vm, warnings: report.warnings })
+    Ok(Loaded { config: Arc::new(config), vm, warnings: report.warnings, leads })
 }
 
 /// Returns the canonical folder of a script and its file name.

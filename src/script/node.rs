@@ -89,12 +89,20 @@ pub(crate) struct Declared {
     pub(crate) spot: Spot,
     /// What was declared.
     pub(crate) body: Table,
+    /// `kind "incorporate"` or `site`; every judgement of a field names it.
+    title: String,
 }
 
 impl Declared {
+    /// Returns a declaration.
+    pub(crate) fn new(word: &'static str, name: Option<String>, spot: Spot, body: Table) -> Self {
+        let title = title(word, name.as_deref());
+        Declared { word, name, spot, body, title }
+    }
+
     /// Returns `kind "incorporate"` or `site`.
-    pub(crate) fn title(&self) -> String {
-        title(self.word, self.name.as_deref())
+    pub(crate) fn title(&self) -> &str {
+        &self.title
     }
 }
 

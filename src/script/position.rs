@@ -4,8 +4,9 @@
 //! constructor of that call is walked. A table that is built elsewhere has no constructor there:
 //! then the place of the call must do.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use camino::Utf8Path;
@@ -13,6 +14,7 @@ use camino::Utf8Path;
 use crate::script::diagnostic::Spot;
 use crate::script::lexer::{Token, Word, tokens};
 use crate::script::place::Location;
+use crate::script::written::{Entry, Key, Written};
 
 /// Deepest constructor that is walked.
 const DEPTH_MAX: usize = 16;
@@ -22,13 +24,35 @@ const ENTRIES_MAX: usize = 2_000;
 /// A text with its tokens.
 pub(crate) struct Source {
     file: Arc<Utf8Path>,
-    text: String,
+    text: Rc<str>,
     tokens: Vec<Token>,
     line_starts: Vec<usize>,
     /// Names that may begin a call, by themselves and by the literal text that follows them: a
     /// script of 300 declarations asks 600 times.
-    heads: HashMap<String, Vec<usize>>,
-    named: HashMap<String, Vec<usize>>,
+    heads: Index,
+    named: Index,
+}
+
+/// Tokens by a number that a text always has; others may have it too, so what is found is looked at.
+#[derive(Default)]
+struct Index(Vec<(u64, usize)>);
+
+impl Index {
+    fn add(&mut self, text: &str, token: usize) {
+        self.0.push((number(text), token));
+    }
+
+    fn get(&self, text: &str) -> impl Iterator<Item = usize> {
+        let number = number(text);
+        let first = self.0.partition_point(|it| it.0 < number);
+        self.0[first..].iter().take_while(move |it| it.0 == number).map(|it| it.1)
+    }
+}
+
+/// FNV-1a.
+fn number(text: &str) -> u64 {
+    let step = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// The places of a declaration's fields.
@@ -40,20 +64,6 @@ pub(crate) struct Places {
     pub(crate) fields: Written,
     /// Fields that stand there twice: the name, the second place and the first.
     pub(crate) twice: Vec<(String, Spot, Spot)>,
-}
-
-/// What is written in one constructor, in the order of the text.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Written(Vec<Entry>);
-
-/// A field, or an entry of the list, which has its number as its key.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    key: String,
-    /// Its place.
-    pub(crate) spot: Spot,
-    /// What is written in the constructor that it is set to.
-    pub(crate) inner: Written,
 }
 
 /// The tokens of a call.
@@ -70,42 +80,31 @@ impl Places {
     }
 }
 
-impl Written {
-    /// Returns the entry of a name or number.
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
-        self.0.iter().find(|it| it.key == key)
-    }
-
-    /// Returns whether nothing is written there.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns the names that are written there, with their places; not the list.
-    pub(crate) fn names(&self) -> impl Iterator<Item = (&String, &Spot)> {
-        let is_name = |it: &&Entry| !it.key.starts_with(|c: char| c.is_ascii_digit());
-        self.0.iter().filter(is_name).map(|it| (&it.key, &it.spot))
-    }
-}
-
 impl Source {
     /// Reads a text.
-    pub(crate) fn new(file: Arc<Utf8Path>, text: String) -> Source {
+    pub(crate) fn new(file: Arc<Utf8Path>, text: &str) -> Source {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
         let line_starts = std::iter::once(0).chain(breaks).collect();
-        let tokens = tokens(&text);
-        let (mut heads, mut named) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
+        let tokens = tokens(text);
+        let (mut heads, mut named) = (Index::default(), Index::default());
         for (index, token) in tokens.iter().enumerate() {
-            let Some(name) = token.name(&text) else { continue };
+            let Some(name) = token.name(text) else { continue };
             let bracket = tokens.get(index + 1).is_some_and(|it| it.is('('));
             let Some(next) = tokens.get(index + 1 + usize::from(bracket)) else { continue };
-            if let Some(said) = next.literal(&text) {
-                named.entry(said.to_owned()).or_default().push(index);
+            if let Some(said) = next.literal(text) {
+                named.add(said, index);
             } else if next.is('{') || next.is('(') {
-                heads.entry(name.to_owned()).or_default().push(index);
+                heads.add(name, index);
             }
         }
-        Source { file, text, tokens, line_starts, heads, named }
+        heads.0.sort_unstable();
+        named.0.sort_unstable();
+        Source { file, text: Rc::from(text), tokens, line_starts, heads, named }
+    }
+
+    /// Returns its path.
+    pub(crate) fn file(&self) -> Arc<Utf8Path> {
+        Arc::clone(&self.file)
     }
 
     /// Returns the text.
@@ -148,11 +147,8 @@ impl Source {
     }
 
     fn nearest_call(&self, word: &str, name: Option<&str>, line: u32) -> Option<Call> {
-        let heads = match name {
-            Some(name) => self.named.get(name),
-            None => self.heads.get(word),
-        };
-        let calls = heads?.iter().filter_map(|index| self.call_at(*index, word, name));
+        let (index, text) = name.map_or((&self.heads, word), |name| (&self.named, name));
+        let calls = index.get(text).filter_map(|token| self.call_at(token, word, name));
         let distance = |call: &Call| {
             let first = self.line_of(self.tokens[call.head].start);
             let last = self.line_of(self.tokens[call.open.unwrap_or(call.head)].start);
@@ -242,7 +238,7 @@ impl Source {
     fn walk(&self, open: usize, depth: usize, twice: &mut Vec<(String, Spot, Spot)>) -> Written {
         let mut next = open + 1;
         let mut found: Vec<Entry> = Vec::new();
-        let mut names: HashMap<&str, usize> = HashMap::new();
+        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
         let mut item = 0;
         while let Some(token) = self.tokens.get(next)
             && found.len() < ENTRIES_MAX
@@ -255,16 +251,17 @@ impl Source {
             let mut given = None;
             let mut before = None;
             let (key, range) = match key {
-                Some(key) => {
+                Some((from, to)) => {
+                    let name = self.slice(from..to);
                     let last = self.tokens.get(end.max(value + 1) - 1);
                     given = self.tokens.get(value).zip(last).map(|(a, b)| (a.start, b.end));
-                    before = names.get(key).copied();
-                    names.entry(key).or_insert(found.len());
-                    (key.to_owned(), key_range)
+                    before = names.get(name).copied();
+                    names.entry(name).or_insert(found.len());
+                    (Key::Name(from, to), key_range)
                 }
                 None => {
                     item += 1;
-                    (item.to_string(), next..end)
+                    (Key::Item(item), next..end)
                 }
             };
             let mut spot = Spot { given, ..self.spot(range) };
@@ -278,11 +275,11 @@ impl Source {
                 let known = twice.len();
                 inner = self.walk(open, depth + 1, twice);
                 for (name, ..) in &mut twice[known..] {
-                    *name = format!("{key}.{name}");
+                    *name = format!("{}.{name}", self.shown(key));
                 }
             }
             if let Some(first) = before.and_then(|it| found.get_mut(it)) {
-                twice.push((key, spot.clone(), first.spot.clone()));
+                twice.push((self.shown(key), spot.clone(), first.spot.clone()));
                 // What Lua keeps is the last one.
                 (first.spot, first.inner) = (spot, inner);
             } else {
@@ -294,23 +291,30 @@ impl Source {
             }
             next = if parted { end + 1 } else { end.max(next + 1) };
         }
-        Written(found)
+        Written::new(&self.text, found)
     }
 
-    /// Reads `name =` or `["name"] =`; returns the key, its tokens and the value's first token.
-    fn key_at(&self, at: usize) -> (Option<&str>, Range<usize>, usize) {
+    fn shown(&self, key: Key) -> String {
+        match key {
+            Key::Name(from, to) => self.slice(from..to).to_owned(),
+            Key::Item(number) => number.to_string(),
+        }
+    }
+
+    /// Reads `name =` or `["name"] =`; returns the bytes of the name, its tokens and the value's
+    /// first token.
+    fn key_at(&self, at: usize) -> (Option<(usize, usize)>, Range<usize>, usize) {
         let is_equals = |index| self.is_sign(index, '=') && !self.is_sign(index + 1, '=');
-        if let Some(name) = self.tokens[at].name(&self.text)
-            && is_equals(at + 1)
-        {
-            return (Some(name), at..at + 1, at + 2);
+        if self.tokens[at].word == Word::Name && is_equals(at + 1) {
+            let name = &self.tokens[at];
+            return (Some((name.start, name.end)), at..at + 1, at + 2);
         }
         if self.is_sign(at, '[')
-            && let Some(name) = self.tokens.get(at + 1).and_then(|it| it.literal(&self.text))
+            && let Some(Word::Text(Some((from, to)))) = self.tokens.get(at + 1).map(|it| &it.word)
             && self.is_sign(at + 2, ']')
             && is_equals(at + 3)
         {
-            return (Some(name), at..at + 3, at + 4);
+            return (Some((*from as usize, *to as usize)), at..at + 3, at + 4);
         }
         (None, at..at, at)
     }
@@ -387,13 +391,17 @@ wb.site({ rot = "." })
 
     fn entry<'p>(places: &'p Places, path: &[&str]) -> &'p Entry {
         let (first, rest) = path.split_first().expect("a name");
-        let found = places.fields.get(first);
-        let found = rest.iter().fold(found, |it, name| it.and_then(|it| it.inner.get(name)));
+        let of = |it: &'p Written, key: &str| match key.parse() {
+            Ok(number) => it.item(number),
+            Err(_) => it.get(key),
+        };
+        let found = of(&places.fields, first);
+        let found = rest.iter().fold(found, |it, key| it.and_then(|it| of(&it.inner, key)));
         found.unwrap_or_else(|| panic!("{path:?} is not there"))
     }
 
     fn check(word: &str, name: Option<&str>, line: u32, path: &[&str], expected: (u32, u32, u32)) {
-        let source = Source::new(file(), TEXT.to_owned());
+        let source = Source::new(file(), TEXT);
         let places = source.declaration(word, name, line).unwrap();
         let spot = &entry(&places, path).spot;
         assert_eq!((spot.at.line, spot.at.column, spot.len), expected, "{path:?}");
@@ -415,7 +423,7 @@ wb.site({ rot = "." })
 
     #[test]
     fn a_value_is_known_by_its_place() {
-        let source = Source::new(file(), TEXT.to_owned());
+        let source = Source::new(file(), TEXT);
         let places = source.declaration("kind", Some("x"), 3).unwrap();
         let given =
             |path: &[&str]| entry(&places, path).spot.given.map(|(from, to)| &TEXT[from..to]);
@@ -427,7 +435,7 @@ wb.site({ rot = "." })
 
     #[test]
     fn a_literal_text_is_known_by_its_bytes() {
-        let source = Source::new(file(), TEXT.to_owned());
+        let source = Source::new(file(), TEXT);
         let places = source.declaration("kind", Some("x"), 3).unwrap();
         let (from, to) = entry(&places, &["lane"]).spot.value.unwrap();
         assert_eq!(&TEXT[from..to], "[[x { ]]");
@@ -442,7 +450,7 @@ wb.site({ rot = "." })
                 "é", "\n",
             ];
             let text: String = words.into_iter().map(|it| all[it]).collect();
-            let source = Source::new(file(), text);
+            let source = Source::new(file(), &text);
             source.declaration("kind", Some("x"), 1);
             source.declaration("site", None, 1);
             source.whole_line(3);

@@ -212,7 +212,7 @@ pub(crate) fn build(declared: &Declared, checked: &Checked, findings: &mut Findi
             Timing::Every(0)
         }
     };
-    let timing = with_days(timing, &title, checked, findings);
+    let timing = with_days(timing, title, checked, findings);
     let enqueue = match checked.given("enqueue") {
         Some(Given::Function(slot)) => Wanted::Function(slot.clone()),
         Some(Given::Request(request, _)) => Wanted::Job(request.clone()),

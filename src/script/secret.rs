@@ -63,9 +63,12 @@ impl Secret {
     /// `unavailable` with code `secret_missing`, which names the secret and never its value.
     pub fn read(&self, folder: &Utf8Path, env: &[(String, String)]) -> Result<String> {
         let missing = |why: String| {
-            Error::unavailable(format!("{self}: {why}"))
-                .code("secret_missing")
-                .hint("set it for the server, then reload")
+            let hint = match self {
+                // A running server keeps the environment that it was started with.
+                Secret::Env(_) => "set it where the server is started, and start it again",
+                Secret::File(_) => "write it there, as a file that the server's user can read",
+            };
+            Error::unavailable(format!("{self}: {why}")).code("secret_missing").hint(hint)
         };
         let value = match self {
             Secret::Env(name) => env

@@ -122,7 +122,7 @@ impl Session {
             text.drain(..'\u{feff}'.len_utf8());
         }
         draft.files.push(ScriptFile { path: path.to_owned(), text: text.clone() });
-        let source = Rc::new(Source::new(Arc::from(path), text.clone()));
+        let source = Rc::new(Source::new(Arc::from(path), &text));
         self.sources.borrow_mut().insert(path.as_str().to_owned(), source);
         Ok(text)
     }
@@ -453,15 +453,29 @@ pub(crate) struct Caller {
 impl Caller {
     /// Finds the nearest frame that has a line.
     pub(crate) fn of(lua: &Lua) -> Caller {
+        Caller::in_file(lua, |path| Arc::from(Utf8Path::new(path)))
+    }
+
+    /// Finds it for a function that a script calls once for each thing that it declares.
+    pub(crate) fn among(lua: &Lua, session: &Session) -> Caller {
+        let sources = session.sources.borrow();
+        Caller::in_file(lua, |path| match sources.get(path) {
+            Some(source) => source.file(),
+            None => Arc::from(Utf8Path::new(path)),
+        })
+    }
+
+    fn in_file(lua: &Lua, file: impl Fn(&str) -> Arc<Utf8Path>) -> Caller {
         let frame = |level| {
             lua.inspect_stack(level, |debug| {
                 let source = debug.source().source?;
-                let file = Arc::from(Utf8Path::new(source.strip_prefix('@')?));
+                let path = source.strip_prefix('@')?;
                 let line = u32::try_from(debug.current_line()?).ok()?;
-                Some(Caller { file, line })
+                Some(Caller { file: file(path), line })
             })
         };
-        let nearest = (0..FRAMES_MAX).map_while(frame).flatten().next();
+        // The innermost frame is the function of ours.
+        let nearest = (1..FRAMES_MAX).map_while(frame).flatten().next();
         nearest.unwrap_or_else(|| Caller { file: Arc::from(Utf8Path::new("script")), line: 1 })
     }
 

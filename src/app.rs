@@ -138,9 +138,7 @@ struct Ground {
 
 async fn ground(loaded: &Loaded) -> Result<Ground> {
     let config = &loaded.config;
-    let env: Vec<(String, String)> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
+    let env = flows::beyond::environment();
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let wb_agent = resolve_wb_agent(config)?;
     let engines = Engines::resolve(config, path, &wb_agent)?;
@@ -321,13 +319,15 @@ async fn take_lock(data: &Utf8Path) -> Result<FileLock> {
             return Ok(lock);
         }
         if tokio::time::Instant::now() >= give_up {
-            let who =
-                data::running_server(data).map_or_else(String::new, |it| format!(" (pid {it})"));
+            let (who, stop) = match data::running_server(data) {
+                Some(pid) => (format!(" (pid {pid})"), format!("stop it first (kill {pid})")),
+                None => (String::new(), "stop it first".to_owned()),
+            };
             return Err(Error::conflict(
                 "already_running",
                 format!("another server{who} has the data folder {data}"),
             )
-            .hint("stop it first, or use another `data` folder in the script"));
+            .hint(format!("{stop}, or use another `data` folder in the script")));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -13,7 +13,7 @@ use crate::app::data;
 use crate::app::signals::{Asked, Stops};
 use crate::base::{Actor, Clock};
 use crate::flows::reload::{self, ReloadRequest, Script};
-use crate::flows::{Site, webhooks};
+use crate::flows::Site;
 use crate::process;
 use crate::script::{self, Loaded};
 
@@ -121,7 +121,6 @@ async fn look(site: &Site) -> Look {
 fn warnings(loaded: &Loaded) -> Vec<String> {
     let mut warnings: Vec<String> =
         loaded.warnings.iter().map(script::Diagnostic::headline).collect();
-    warnings.extend(webhooks::without_secret(&loaded.config));
     if process::is_root() {
         let config = &loaded.config;
         let used = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));

@@ -1,9 +1,9 @@
 //! The one judgement of a script, for `check`, a start and a reload: what it says, the personas
-//! beside it, and whether the programs of its engines are on this machine.
+//! beside it, and whether what it leads to is on this machine: programs, secrets, folders.
 
 use camino::Utf8Path;
 
-use crate::flows::{engines, personas};
+use crate::flows::{beyond, engines, personas};
 use crate::script::{self, Diagnostic, Loaded, Report, Severity, Wear};
 
 /// What a script is judged for.
@@ -43,6 +43,12 @@ pub fn check(
             loaded.warnings.extend(wrong.into_iter().map(|it| set(it, Severity::Warning)));
         }
         Purpose::Check | Purpose::Reload => errors.extend(wrong),
+    }
+    for it in beyond::check(&loaded, &beyond::environment(), purpose) {
+        match it.severity {
+            Severity::Error => errors.push(it),
+            Severity::Warning => loaded.warnings.push(it),
+        }
     }
     match errors.is_empty() {
         true => Ok(loaded),

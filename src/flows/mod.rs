@@ -9,6 +9,7 @@ pub mod also_open;
 pub mod approve;
 mod asked;
 pub mod backup;
+pub mod beyond;
 pub mod board;
 mod called_off;
 pub mod changes;

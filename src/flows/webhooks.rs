@@ -10,9 +10,9 @@ use tracing::{debug, info};
 
 use crate::base::{Actor, Error, ErrorKind, JobId, Result, digest_hex, fault, truncate_chars};
 use crate::flows::effects::{self, Failure, Origin};
-use crate::flows::{Site, kept_answer};
+use crate::flows::{Site, beyond, kept_answer};
 use crate::jobs::NewJob;
-use crate::script::{Config, Effect, Location, Webhook};
+use crate::script::{Effect, Location, Webhook};
 use crate::store::{Tx, idempotency};
 
 /// Longest name of an event, in characters.
@@ -122,7 +122,8 @@ fn prove<'a>(site: &'a Site, call: &Incoming) -> Result<&'a Webhook> {
             .code("no_webhook")
             .hint("the script declares it: wb.webhook \"NAME\" { … }"));
     };
-    let secret = secret(&site.config, webhook).map_err(|cause| {
+    let secret = webhook.secret.read(&site.config.folder, &beyond::environment());
+    let secret = secret.map_err(|cause| {
         // Which secret it is is nothing for a caller; the start and each reload have said it.
         debug!("webhook {}: {}", webhook.name, cause.message());
         Error::unavailable(format!("webhook {} has no secret", webhook.name))
@@ -133,22 +134,6 @@ fn prove<'a>(site: &'a Site, call: &Incoming) -> Result<&'a Webhook> {
         true => Ok(webhook),
         false => Err(unproven()),
     }
-}
-
-fn secret(config: &Config, webhook: &Webhook) -> Result<String> {
-    let text = |it: std::ffi::OsString| it.into_string().ok();
-    let env: Vec<(String, String)> =
-        std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect();
-    webhook.secret.read(&config.folder, &env)
-}
-
-/// Returns what the operator should know of webhooks that can take no call: one line for each.
-pub fn without_secret(config: &Config) -> Vec<String> {
-    let wrong = |it: &Webhook| {
-        let cause = secret(config, it).err()?;
-        Some(format!("webhook \"{}\" ({}) takes no call: {}", it.name, it.at, cause.message()))
-    };
-    config.webhooks.values().filter_map(wrong).collect()
 }
 
 /// Asks the function, and accepts what it wants in one transaction; an error has its place.

@@ -2,6 +2,7 @@
 
 mod agent;
 mod backup;
+mod beyond;
 pub(crate) mod desk;
 mod doctor;
 mod follow;

@@ -351,6 +351,12 @@ async fn refuse_foreign(git: &Git, root: &Utf8Path) -> Result<ObjectFormat> {
     }
 }
 
+/// Returns whether a glob, read as those of Sources are, matches one of these paths below the root;
+/// what is no glob matches nothing.
+pub fn matches_any(glob: &str, paths: &[Utf8PathBuf]) -> bool {
+    globs(&[glob.to_owned()]).is_ok_and(|set| paths.iter().any(|it| set.is_match(it)))
+}
+
 fn globs(sources: &[String]) -> Result<GlobSet> {
     let mut set = GlobSetBuilder::new();
     for source in sources {

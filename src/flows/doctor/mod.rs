@@ -63,6 +63,7 @@ pub async fn examine(patient: &Patient<'_>, around: &Surroundings) -> Vec<Findin
         Patient::Site(loaded) => {
             found.push(site::repository(loaded, &around.path).await);
             found.extend(engines::engines(loaded, around).await);
+            found.extend(site::secrets(loaded));
             let data = &loaded.config.site.data;
             found.push(site::data(data));
             found.extend(site::files(data));

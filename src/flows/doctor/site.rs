@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Clock, Finding, Millis, Result};
 use crate::documents::Repo;
-use crate::flows::backup;
+use crate::flows::{backup, beyond};
 use crate::process::{self, Children, FileLock};
 use crate::script::Loaded;
 use crate::store::events;
@@ -50,7 +50,19 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
         Ok(sources) => match overlooked(&repo).await {
             Err(cause) => bad(cause),
             Ok(Some(finding)) => finding,
-            Ok(None) => Finding::ok(WHAT, format!("{} has {} sources", site.root, sources.len())),
+            Ok(None) => {
+                let paths: Vec<Utf8PathBuf> =
+                    sources.iter().map(|it| it.path.as_str().into()).collect();
+                let says = format!("{} has {} sources", site.root, sources.len());
+                match beyond::unmatched(loaded, &paths).first() {
+                    None => Finding::ok(WHAT, says),
+                    Some((lead, glob)) => Finding::warn(
+                        WHAT,
+                        format!("{says}, none by `{glob}` ({})", lead.at),
+                        beyond::meant(glob, &paths),
+                    ),
+                }
+            }
         },
     }
 }
@@ -80,6 +92,21 @@ async fn overlooked(repo: &Repo) -> Result<Option<Finding>> {
 
 fn others(count: usize) -> String {
     if count > 1 { format!(" and {} more", count - 1) } else { String::new() }
+}
+
+/// Says which secrets this shell has not; the server may be started with others.
+pub(super) fn secrets(loaded: &Loaded) -> Vec<Finding> {
+    const WHAT: &str = "secret";
+    let missing = beyond::missing_secrets(loaded, &beyond::environment());
+    let tell = |it: &beyond::Missing<'_>| {
+        Finding::warn(WHAT, format!("{} ({})", it.says, it.lead.at), it.advice.as_str())
+    };
+    let mut found: Vec<Finding> = missing.iter().map(tell).collect();
+    let count = beyond::named_secrets(loaded).len();
+    if found.is_empty() && count > 0 {
+        found.push(Finding::ok(WHAT, format!("all {count} that the script names can be read")));
+    }
+    found
 }
 
 pub(super) fn data(data: &Utf8Path) -> Finding {

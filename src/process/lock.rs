@@ -30,7 +30,11 @@ impl FileLock {
             // The standard library sets close-on-exec itself. A fifo put there must not block us.
             .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
             .open(path)
-            .context(ErrorKind::Unavailable, || format!("cannot open the lock {path}"))?;
+            .context(ErrorKind::Unavailable, || format!("cannot open the lock {path}"))
+            .map_err(|cause| {
+                let folder = path.parent().unwrap_or(path);
+                cause.hint(format!("this user must be able to write there: ls -ld '{folder}'"))
+            })?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(held) => Ok(Some(FileLock { _held: held })),
             Err((_, Errno::EWOULDBLOCK)) => Ok(None),

@@ -37,6 +37,10 @@ fn a_job_is_followed_across_a_kill_of_the_server() {
     assert_eq!(json_follow.wait(), Some(1), "{}", json_follow.err());
     let job: Value = serde_json::from_str(&json_follow.out()).unwrap();
     assert_eq!(job["error_tail"], "server restarted while job in flight");
+    // What to type next is told with the job.
+    let (_, shown, _) = bench.cli(&["job", "show", &id]);
+    assert!(shown.contains("\nnext        nothing is wrong with the job itself"), "{shown}");
+    assert!(shown.contains("\nask again   wiki-browser job create "), "{shown}");
     server.stop();
 }
 

@@ -33,7 +33,7 @@ fn a_second_server_says_who_has_the_site() {
     let server = bench.serve();
     let (_, said) = fails(&bench, 5);
     assert!(said.contains(&format!("another server (pid {}) has", server.pid())), "{said}");
-    assert!(said.contains("hint: stop it first"), "{said}");
+    assert!(said.contains(&format!("hint: stop it first (kill {})", server.pid())), "{said}");
     // The first one is not disturbed.
     assert_eq!(bench.json(&["status"])["ready"]["status"], "ready");
     server.stop();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::TEXT_INPUT_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
-use crate::cli::commands::changes;
+use crate::cli::commands::{changes, outcome};
 use crate::cli::commands::follow::{self, Follow};
 use crate::cli::commands::{Desk, Page, line, number, text};
 use crate::cli::input;
@@ -252,12 +252,7 @@ fn describe(desk: &Desk, job: &Value) -> Result<()> {
     if !job["result"].is_null() {
         desk.detail("result", &escape::line(&scalar(&job["result"])))?;
     }
-    for it in job["opened_topics"].as_array().into_iter().flatten() {
-        desk.detail("opened", &escape::line(&format!("{} {}", text(it, "id"), text(it, "title"))))?;
-    }
-    for warning in job["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        desk.detail("warning", &escape::line(warning))?;
-    }
+    outcome::describe(desk, job)?;
     changes::describe(desk, job)?;
     for (name, value) in job["inputs"].as_object().into_iter().flatten() {
         desk.detail("input", &escape::line(&format!("{name}={}", scalar(value))))?;

@@ -6,6 +6,7 @@ pub(super) mod completions;
 mod doctor;
 mod follow;
 pub(super) mod job;
+mod outcome;
 pub(super) mod person;
 pub(super) mod perspective;
 pub(super) mod proposal;

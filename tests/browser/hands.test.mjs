@@ -72,14 +72,13 @@ test("words that a mouse is dragged over become a Topic, and a picture that is c
   await page.mouse.click((words.left + words.right) / 2, words.middle);
   await page.locator(`#topic-${dragged.id}.is-active`).waitFor();
   assert.equal(await page.locator(".reader-pop").isVisible(), false);
-  // The caret leaves the words, which is told late, and the button beside the picture stays: looked
-  // at after the page has heard of it and done what it then waits to do.
-  await page.evaluate((settle) => {
-    const heard = (done) => document.addEventListener("selectionchange", () => setTimeout(done, settle));
-    window.told = new Promise(heard);
-  }, SETTLE_MS);
+  // That the caret has left the words may be told late; the button beside the picture stays. It is
+  // told here, and looked at after the page has done what it then waits to do.
   await page.locator("#text img").click();
-  await page.evaluate(() => window.told);
+  await page.evaluate((settle) => new Promise((done) => {
+    document.dispatchEvent(new Event("selectionchange"));
+    setTimeout(done, settle);
+  }), SETTLE_MS);
   await page.locator(".reader-pop button").click();
   const picture = await open(site, page, "Of the picture");
   assert.equal(picture.anchor.quote, "![A picture of the bank](bank.png)");

@@ -33,7 +33,8 @@ pub(crate) struct Source {
     named: Index,
 }
 
-/// Tokens by a number that a text always has; others may have it too, so what is found is looked at.
+/// Tokens by a number that a text always has; others may have it too, so what is found is looked
+/// at.
 #[derive(Default)]
 struct Index(Vec<(u64, usize)>);
 

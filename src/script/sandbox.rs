@@ -24,20 +24,10 @@ const BASE: [&str; 17] = [
     "rawget", "rawlen", "select", "string", "table", "tonumber", "tostring", "type",
 ];
 const UTF8: &str = "utf8";
-/// Three functions of Lua do any amount of work without looking up: here they refuse what has no
-/// end. They are in Lua, so that an error has the line of whoever called.
-///
-/// A plain search compares the whole text that is sought at each place: the bound is a third of a
-/// second at most. What a pattern costs cannot be told from outside; that is for the watchdog.
+/// Two functions of Lua count to any number without looking up: here they refuse what has no end.
+/// They are in Lua, so that an error has the line of whoever called.
 const COUNTED: &str = r#"
-local rep, move, find = string.rep, table.move, string.find
-local tonumber, error, type = tonumber, error, type
-function string.find(text, what, ...)
-  if type(text) == "string" and type(what) == "string" and #text * #what > 4e9 then
-    error("string.find looks through too much: take a part of the text with text:sub(1, 1000000)", 2)
-  end
-  return find(text, what, ...)
-end
+local rep, move, tonumber, error = string.rep, table.move, tonumber, error
 function string.rep(text, count, sep)
   if text == "" and (sep == nil or sep == "") then return "" end
   return rep(text, count, sep)

@@ -224,6 +224,10 @@ fn check_author(what: &str, text: &str) -> Result<()> {
 
 /// Refuses a folder that is not in a work tree of git.
 fn check_work_tree(folder: &Utf8Path) -> Result<()> {
+    if folder.is_file() {
+        return Err(Error::invalid(format!("{folder} is a file"))
+            .hint("name a folder, which may be a new one: wiki-browser init wiki"));
+    }
     if folder.components().any(|part| part.as_str() == ".git") {
         return Err(Error::invalid(format!("{folder} belongs to git itself")));
     }

@@ -194,10 +194,6 @@ async fn g27_no_function_of_lua_counts_without_an_end() {
         "return ('%999d'):format(1)",
         "return ('x'):rep(3, ', ') .. ('y'):rep(0) .. ('z'):rep(2)",
         "return table.move({ 1, 2, 3 }, 2, 3, 1)",
-        "return (('a'):rep(6e6)):find(('a'):rep(3e6) .. 'b', 1, true)",
-        "return string.find(('a'):rep(6e6), ('a'):rep(3e6) .. 'b')",
-        "return { (('a'):rep(6e6) .. 'b'):find('ab', 1, true) }",
-        "return string.find('x')",
     ]);
     let started = Instant::now();
     for (index, expected) in [
@@ -216,10 +212,6 @@ async fn g27_no_function_of_lua_counts_without_an_end() {
         Err("invalid conversion"),
         Ok(json!("x, x, xzz")),
         Ok(json!([2, 3, 3])),
-        Err("wiki-browser.lua:19: string.find looks through too much"),
-        Err("wiki-browser.lua:20: string.find looks through too much"),
-        Ok(json!([6_000_000, 6_000_001])),
-        Err("wiki-browser.lua:22: bad argument #2"),
     ]
     .into_iter()
     .enumerate()
@@ -323,11 +315,12 @@ async fn g27_a_pattern_costs_its_thread_and_then_the_functions() {
     assert!(loaded.vm.stuck());
 }
 
-/// One call of Lua that compares megabytes at each place: its thread goes, and nobody waits for it.
+/// A plain search that compares megabytes at each place is one step of Lua, as a pattern is: its
+/// thread is given up, and nobody waits for it.
 #[tokio::test]
-async fn g27_a_search_through_megabytes_is_left_to_itself() {
+async fn g27_a_plain_search_through_megabytes_is_given_up_too() {
     let (_site, loaded) = functions(&[
-        "return (('a'):rep(8e4)):match(('a'):rep(4e4) .. 'b')",
+        "return (('a'):rep(7e5)):find(('a'):rep(3.5e5) .. 'b', 1, true)",
         "for it in (('a'):rep(8e4)):gmatch(('a'):rep(4e4) .. 'b') do return it end",
         "return arg",
     ]);

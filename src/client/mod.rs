@@ -133,6 +133,15 @@ impl Client {
         self.send(exchange::Request::get(path_and_query))
     }
 
+    /// Asks for a resource once: for whoever looks again anyway, and says itself that the server is
+    /// away.
+    ///
+    /// # Errors
+    /// As [`Client::get`], without a wait for a server that was there.
+    pub fn look(&self, path_and_query: &str) -> Result<Value> {
+        self.runtime.block_on(self.send_once(&exchange::Request::get(path_and_query)))
+    }
+
     /// Posts a body and returns the JSON of the answer.
     ///
     /// # Errors

@@ -55,14 +55,17 @@ test("everything around the pages is done by keyboard alone", async (t) => {
   await page.waitForURL(`${site.origin}/d/well/clean.md`);
   // Who types fast is not led by what was found for fewer letters.
   await page.goto("/");
-  await page.route("**/api/sources?*", async (route) => {
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    await route.continue();
-  });
+  let answer;
+  const held = new Promise((resolve) => { answer = resolve; });
   await press("Control+k");
   await page.locator(".palette-row", { hasText: "guide.md" }).waitFor();
+  await page.route("**/api/sources?*", async (route) => {
+    await held;
+    await route.continue();
+  });
   await page.keyboard.type("clean");
   await press("Enter");
+  answer();
   await page.waitForURL(`${site.origin}/d/well/clean.md`);
   await page.unroute("**/api/sources?*");
   // Letters are letters where somebody writes.

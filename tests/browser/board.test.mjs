@@ -131,9 +131,9 @@ test("a hundred thousand lines and a line without end do not freeze the page", a
     };
     if (job === lines) {
       await turn(20_000, async () => (await numbers(page)).at(-1) > 6_000);
-      await page.waitForTimeout(200);
+      await until("the first lines are put away", async () => (await numbers(page))[0] > 1);
       const low = await numbers(page);
-      assert.ok(low.at(-1) > 6_000 && low[0] > 1 && isGapless(low), `${low[0]} to ${low.at(-1)}`);
+      assert.ok(low.at(-1) > 6_000 && isGapless(low), `${low[0]} to ${low.at(-1)}`);
       await turn(-20_000, async () => (await numbers(page))[0] === 1);
       const high = await numbers(page);
       assert.ok(high[0] === 1 && isGapless(high), `${high[0]} to ${high.at(-1)}`);

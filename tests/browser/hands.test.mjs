@@ -8,6 +8,8 @@ import path from "node:path";
 import { test } from "node:test";
 import { PHONE, serve, until, visitor } from "./harness.mjs";
 
+/** A little longer than the page waits after a change of what is selected. */
+const SETTLE_MS = 200;
 const POINT = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==", "base64");
 const BANK = `# Bank
@@ -70,9 +72,13 @@ test("words that a mouse is dragged over become a Topic, and a picture that is c
   await page.mouse.click((words.left + words.right) / 2, words.middle);
   await page.locator(`#topic-${dragged.id}.is-active`).waitFor();
   assert.equal(await page.locator(".reader-pop").isVisible(), false);
-  // The caret leaves the words, which is told late, and the button beside the picture stays.
+  // That the caret has left the words may be told late; the button beside the picture stays. It is
+  // told here, and looked at after the page has done what it then waits to do.
   await page.locator("#text img").click();
-  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 400)));
+  await page.evaluate((settle) => new Promise((done) => {
+    document.dispatchEvent(new Event("selectionchange"));
+    setTimeout(done, settle);
+  }), SETTLE_MS);
   await page.locator(".reader-pop button").click();
   const picture = await open(site, page, "Of the picture");
   assert.equal(picture.anchor.quote, "![A picture of the bank](bank.png)");

@@ -1,6 +1,9 @@
 //! `wiki-browser job follow` and `events`: what is seen while it happens, and across a restart.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
+use wiki_browser::client::RESTART_WAIT_MAX;
 
 use super::desk::{Running, refused};
 use crate::support::{Bench, wait_for};
@@ -61,7 +64,10 @@ fn a_job_that_outlives_a_kill_of_the_server_is_followed_to_its_own_end() {
     left.signal("INT");
     assert_ne!(left.wait(), Some(0));
     server.kill();
+    let since = Instant::now();
     follow.wait_err("the server is away; waiting for it");
+    // At once, and not when a request would have given up.
+    assert!(since.elapsed() < RESTART_WAIT_MAX, "{:?}", since.elapsed());
     let server = bench.serve();
     assert_eq!(follow.wait(), Some(1), "{}", follow.err());
     let said = follow.err();

@@ -107,7 +107,7 @@ fn is_absence(cause: &Error) -> bool {
 impl Watch<'_> {
     /// Looks at the job and prints what is new; returns it if it has ended.
     fn look(&mut self) -> Result<Option<Value>> {
-        let job = self.client.get(&format!("/api/agent/jobs/{}", self.follow.id))?;
+        let job = self.client.look(&format!("/api/agent/jobs/{}", self.follow.id))?;
         let was_away = self.absence.is_on();
         if was_away {
             self.clear();
@@ -210,7 +210,7 @@ impl Watch<'_> {
         let mut pieces = Vec::new();
         for (stream, offset) in &mut self.offsets {
             for _ in 0..LOG_PIECES_MAX {
-                let page = self.client.get(&log_route(&self.follow.id, stream, *offset));
+                let page = self.client.look(&log_route(&self.follow.id, stream, *offset));
                 let page = match page {
                     Ok(page) => page,
                     // A job that has not started has no output yet.

@@ -109,6 +109,8 @@ test("a review by keyboard alone", async (t) => {
   await page.keyboard.press("a");
   await page.keyboard.press("Enter");
   await page.locator(".rv-banner-good").waitFor();
+  await dialog.waitFor({ state: "detached" });
+  assert.equal(await page.locator(".rv-count").count(), 1, "they are counted once");
   assert.match(site.read("plan.md"), /in June/);
 });
 

@@ -3,6 +3,8 @@
 
 import { bind } from "./keys.js";
 import * as live from "./live.js";
+// Not loaded when it is asked for: the letters that somebody types at once are for it.
+import { open as find } from "./palette.js";
 import { say } from "./say.js";
 import { worker } from "./swap.js";
 
@@ -74,7 +76,6 @@ document.addEventListener("visibilitychange", tick);
 for (const link of document.querySelectorAll("a[data-key-go]")) {
   bind(`g ${link.dataset.keyGo}`, `Go to ${link.textContent.trim()}`, () => link.click());
 }
-const find = () => import("./palette.js").then((it) => it.open());
 if (document.documentElement.dataset.cursor) {
   bind("/", "Search and go to anything", find);
   bind("Ctrl+k", "Search and go to anything, also while writing", find);

@@ -21,6 +21,7 @@ pub mod message;
 pub mod opened;
 pub mod perspective;
 pub mod placement;
+pub mod plain;
 pub mod proposal;
 pub mod redline;
 pub mod rename;

@@ -11,6 +11,7 @@ use crate::base::{
 };
 use crate::documents::anchor::{self, Anchor, NewAnchor, Placed};
 use crate::documents::placement::{self, Placement};
+use crate::documents::plain::Plain;
 use crate::documents::word::{check_line, check_text, word_enum};
 use crate::documents::{attempt, message, search, text};
 use crate::store::Tx;
@@ -361,13 +362,16 @@ fn missing(id: &TopicId) -> Error {
     Error::not_found(format!("no topic {id}")).hint("wiki-browser topic list names them")
 }
 
-/// Returns the first line that is not blank and not the fence of a code block, cut. A message that
-/// is a suggestion and nothing else would otherwise be called "```suggestion".
+/// Returns the words of the first line that is not blank and not the fence of a code block, cut. A
+/// message that is a suggestion and nothing else would otherwise be called "```suggestion".
 fn first_line(body: &str) -> String {
     let is_fence = |it: &&str| it.starts_with("```") || it.starts_with("~~~");
     let mut lines = body.lines().map(str::trim).filter(|it| !it.is_empty());
-    let line = lines.find(|it| !is_fence(it)).unwrap_or("Suggestion");
-    truncate_chars(line.replace('\t', " ").trim(), TITLE_CHARS_MAX)
+    let line = lines.find(|it| !is_fence(it)).unwrap_or("Suggestion").replace('\t', " ");
+    let words = Plain::of(&line).text;
+    // What is nothing but marks is better than nothing.
+    let title = if words.trim().is_empty() { line.trim() } else { words.trim() };
+    truncate_chars(title, TITLE_CHARS_MAX)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Topic> {

@@ -14,7 +14,9 @@ pub(in crate::flows) fn priority(kind: &Kind, person: &Person, asked: Option<i64
     let Some(asked) = asked else { return Ok(kind.priority) };
     if !(-PRIORITY_MAX..=PRIORITY_MAX).contains(&asked) {
         let message = format!("a priority is between -{PRIORITY_MAX} and {PRIORITY_MAX}");
-        return Err(Error::invalid(message).hint("higher is earlier; without one the kind says"));
+        return Err(Error::invalid(message)
+            .hint("higher is earlier; without one the kind says")
+            .of_input("priority"));
     }
     if asked > kind.priority && person.role != Role::Admin {
         let message = format!(
@@ -23,7 +25,8 @@ pub(in crate::flows) fn priority(kind: &Kind, person: &Person, asked: Option<i64
         );
         return Err(Error::new(ErrorKind::Forbidden, message)
             .code("priority_not_allowed")
-            .hint("only an admin may put a job before others; ask without a priority"));
+            .hint("only an admin may put a job before others; ask without a priority")
+            .of_input("priority"));
     }
     Ok(asked)
 }
@@ -34,6 +37,7 @@ pub(in crate::flows) fn parse_time(text: &str) -> Result<Millis> {
         Error::invalid("not_before is not a time like 2026-01-02T03:04:05Z")
             .code("bad_time")
             .hint("write date, time and zone; Z stands for UTC")
+            .of_input("not_before")
     })?;
     Ok(Millis(at.as_millisecond()))
 }

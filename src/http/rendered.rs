@@ -43,12 +43,6 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
     ])
 }
 
-/// Returns whether a path names a Markdown text.
-pub(super) fn is_markdown(path: &str) -> bool {
-    let ending = path.rsplit_once('.').map_or("", |(_, it)| it);
-    ["md", "markdown", "mdown", "mkd"].iter().any(|it| ending.eq_ignore_ascii_case(it))
-}
-
 async fn rendered((site, renderer): Desk, call: Call) -> Result<Response> {
     let ByPath { path } = call.query()?;
     let (blob, text) = flows::sources::text(&site, &call.caller()?, &path).await?;
@@ -121,6 +115,5 @@ mod tests {
         assert_eq!(bytes("11:0", "5:9"), None, "within a character");
         assert_eq!(bytes("99:0", "99:1"), None);
         assert!("1".parse::<Point>().is_err() && "1:-2".parse::<Point>().is_err());
-        assert!(is_markdown("a/b.MD") && !is_markdown("md") && !is_markdown("a.txt"));
     }
 }

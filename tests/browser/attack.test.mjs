@@ -40,7 +40,8 @@ function places(ids) {
     ["a conflict", `/proposals/${ids.conflict}`, { ".rv-conflict": LINES.slice(0, 3), ".rv-diff": ALL }],
     ["the fate of others", `/proposals/${ids.emptied}`, { "#p-fate .note-title": LINES.filter((it) => !titles[0].marks.includes(it)), "#p-fate blockquote": ["zqjslinkqz"], ".rv-diff": ALL }],
     ["output", `/jobs/${ids.rewrites[0]}?stream=stdout`, { ".tail": [...OUTPUT, "zqnullqz"], ".job-aside": LINES.filter((it) => paragraphs(lines).slice(0, 1_900).includes(it)), "h1": paths[0].marks }],
-    ["output on standard error", `/jobs/${ids.broken}`, { ".log-box .tail": [...OUTPUT, "zqnullqz"], "#job-outcome .tail": ["zqnullqz"], "#changes": ["zqbranchqz", ...paths.flatMap((it) => it.marks)] }],
+    ["output on standard error", `/jobs/${ids.broken}`, { ".log-box .tail": [...OUTPUT, "zqnullqz"], "#changes": ["zqbranchqz", ...paths.flatMap((it) => it.marks)] }],
+    ["the end of standard error", `/jobs/${ids.broken}?stream=stdout`, { "#job-outcome .tail": ["zqnullqz"] }],
     ["what an agent said and did", `/jobs/${ids.talk}`, { ".said": OUTPUT, ".said-line": LINES.slice(0, 1), "#job-usage": ["zqtitleqz"], "#job-outcome .md": half(0).slice(0, 9), "#job-outcome pre": OUTPUT }],
     ["a prompt", `/jobs/${ids.rewrites[0]}/prompt`, { ".log-prompt": [...LINES, ...paths[0].marks] }],
     ["a view", "/d/guide.md?view=reader-0", { "article.md": ALL, ".facts": titles[0].marks }],
@@ -246,9 +247,10 @@ async function used(t, site, ids) {
   await assertThere(page, ["zqpreviewqz"], "a preview", ".rv-diff");
   await assertThere(page, ALL, "what is edited", "textarea[name=text]");
   await safe("a preview");
-  // A form that is refused gives back what was typed.
-  await refused(page, ids);
-  await safe("what was typed");
+  // A form that is refused gives back what was typed. (Leaving what is edited would ask first.)
+  const other = await page.context().newPage();
+  await refused(other, ids);
+  await assertSafe(other, "what was typed");
   await page.close();
 }
 

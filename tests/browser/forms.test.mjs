@@ -51,6 +51,60 @@ test("a job is started from its kind's form; what is wrong stands at its field",
   }
 });
 
+test("a job waits for the time that is meant where its person is, and in the place that was asked for", async (t) => {
+  const site = await begin(t);
+  const zones = [[true, "Asia/Dubai", "2099-03-04T01:06:00.000Z"], [false, "UTC", "2099-03-04T05:06:00.000Z"]];
+  for (const [script, zone, meant] of zones) {
+    const options = { script, zone: "Asia/Dubai", allow: [/status of 400/] };
+    const page = await (await visitor(t, site, options)).open("/jobs/new?kind=digest&source_path=docs/bridge.md");
+    const when = page.locator("details.turn");
+    const [notBefore, priority] = [page.getByLabel("Not before"), page.getByLabel("Priority")];
+    await page.getByLabel("days").fill("7");
+    assert.ok(!(await notBefore.isVisible()), "folded away until it is asked for");
+    await when.locator("summary").click();
+    await when.getByText(`a time in ${zone}`).waitFor();
+    await notBefore.fill("2099-03-04T05:06");
+    await priority.fill("500");
+    if (script) {
+      // What a browser refuses is not folded away.
+      await when.locator("summary").click();
+      await page.getByRole("button", { name: "Start “digest”" }).click();
+      await priority.waitFor();
+      assert.deepEqual(await findings(page), []);
+    }
+    await page.locator("#new-job").evaluate((it) => { it.noValidate = true; });
+    await page.getByRole("button", { name: "Start “digest”" }).click();
+    await page.locator("#wrong-turn-priority", { hasText: "between -100 and 100" }).waitFor();
+    assert.ok(await priority.evaluate((it) => it === document.activeElement), "it has the focus");
+    assert.equal(await priority.inputValue(), "500");
+    assert.equal(await notBefore.inputValue(), "2099-03-04T05:06");
+    assert.equal(await page.getByLabel("days").inputValue(), "7");
+    assert.equal(await page.locator(".form-refusal").count(), 0, "it is said once");
+    await when.getByText(`a time in ${zone}`).waitFor();
+    await priority.fill("-5");
+    await page.getByRole("button", { name: "Start “digest”" }).click();
+    await page.waitForURL(/\/jobs\/[0-9a-f-]{36}$/);
+    const job = await site.get(`/api/agent/jobs/${new URL(page.url()).pathname.split("/").at(-1)}`);
+    assert.deepEqual([job.status, job.priority, job.not_before], ["queued", -5, meant]);
+  }
+});
+
+test("a job is begun from the palette by who may, about the document that is read", async (t) => {
+  const site = await begin(t);
+  await site.post("/api/persons", { name: "vi", role: "viewer" });
+  for (const [person, rows] of [[undefined, 1], ["vi", 0]]) {
+    const page = await (await visitor(t, site, { person })).openLive("/d/docs/bridge.md");
+    await page.keyboard.press("Control+k");
+    await page.locator(".palette input").fill("dig");
+    await page.locator(".palette-row").getByText("Search everywhere for “dig”").waitFor();
+    assert.equal(await page.locator(".palette-row").getByText("New job: digest").count(), rows);
+    if (!rows) continue;
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "digest" }).waitFor();
+    assert.equal(await page.getByLabel("source path").inputValue(), "docs/bridge.md");
+  }
+});
+
 test("a search is narrowed down, says by what, and is widened again", async (t) => {
   const site = await begin(t);
   await site.topic("docs/bridge.md", "of steel", "Why is the bridge of steel?");

@@ -50,6 +50,7 @@ export async function visitor(_t, site, options = {}) {
     baseURL: site.origin, colorScheme: theme, viewport, javaScriptEnabled: script,
     hasTouch: options.touch ?? false, isMobile: options.touch ?? false,
     reducedMotion: options.reduced === false ? "no-preference" : "reduce",
+    timezoneId: options.zone,
     serviceWorkers: options.worker === false ? "block" : "allow",
   });
   const complaints = [];

@@ -50,6 +50,9 @@ test("a change is asked for, made, reviewed and approved, and who else looks see
   await page.getByRole("button", { name: "Approve and commit" }).click();
   await page.locator(".rv-banner-good").waitFor();
   assert.equal(site.git("log", "-1", "--format=%s"), "June it is");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "Read the document" }).click({ trial: true });
+  assert.ok(await page.locator("h1").evaluate((it) => it === document.activeElement), "the focus is where it is said");
   await other.locator("#p-head .rv-banner-good").waitFor();
   await other.locator("dialog .form-refusal").getByText("meanwhile").waitFor();
   assert.ok(await other.getByRole("button", { name: "Approve and commit" }).isDisabled());
@@ -106,6 +109,8 @@ test("a review by keyboard alone", async (t) => {
   await page.keyboard.press("a");
   await page.keyboard.press("Enter");
   await page.locator(".rv-banner-good").waitFor();
+  await dialog.waitFor({ state: "detached" });
+  assert.equal(await page.locator(".rv-count").count(), 1, "they are counted once");
   assert.match(site.read("plan.md"), /in June/);
 });
 
@@ -204,7 +209,9 @@ test("axe finds nothing serious on a review, as it reads, edited, in conflict an
   const pages = [await look("light"), await look("dark")];
   site.write("plan.md", PLAN.replace("in May", "in April"));
   site.commit("by hand");
-  for (const page of pages) {
+  for (const before of pages) {
+    // Leaving a text that was not kept would ask first.
+    const page = await before.context().newPage();
     await page.goto(`/proposals/${id}`);
     await page.locator(".rv-conflict").first().waitFor();
     found.push(...(await findings(page)).map((it) => `in conflict: ${it}`));

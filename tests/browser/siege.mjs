@@ -202,7 +202,7 @@ function inspect() {
       if (node.nodeType !== Node.TEXT_NODE || !/[\u0590-\u05ff]/.test(node.data)) continue;
       const isInside = node.previousSibling?.nodeName === "MARK" || node.previousSibling?.nodeName === "BDI";
       if (!isInside && !/^\s*[“(]?(… )?(zq|\/|hostile\/|old\/)/.test(node.data)) wrong.add(`words before a name: ${JSON.stringify(node.data.slice(0, 60))}`);
-      if (/\(3\)(?!$|\s*$|\s*z|\/|\.md|…|”)/.test(node.data)) wrong.add(`words behind a name: ${JSON.stringify(node.data.slice(-60))}`);
+      if (/\(3\)(?!$|\s*$|\s*z|\/|\.md|\s*…|”)/.test(node.data)) wrong.add(`words behind a name: ${JSON.stringify(node.data.slice(-60))}`);
       const { display, unicodeBidi } = getComputedStyle(element);
       if (display.startsWith("inline") && !/isolate|plaintext/.test(unicodeBidi)) wrong.add(`not apart: ${brief(element)}`);
     }

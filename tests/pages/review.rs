@@ -122,3 +122,42 @@ fn line_ends_survive_the_form_or_it_is_not_offered() {
     let seen = browser.get(&(path_of(&bench.proposal("rewrite", &topic)) + "/edit"));
     assert!(seen.status == 409 && seen.html.contains("proposal edit"), "{}", seen.html);
 }
+
+#[test]
+fn a_text_is_brought_over_between_revisions_of_one_topic_alone() {
+    let bench = Bench::new();
+    bench.write("crlf.md", "The first line.\r\n\r\nkept\r\n\r\nlast\r\n");
+    bench.git(&["config", "core.autocrlf", "false"]);
+    bench.git(&["add", "crlf.md"]);
+    bench.git(&["commit", "-qm", "more"]);
+    let server = site(&bench);
+    let browser = Browser::signed_in(&bench, &server);
+    let topic = bench.topic("crlf.md", "The first line.", "Better words");
+    let (first, other) = (bench.proposal("rewrite", &topic), {
+        let topic = bench.topic("guide.md", "The first line.", "Better words");
+        path_of(&bench.proposal("rewrite", &topic))
+    });
+    let id = first["proposal"]["id"].as_str().unwrap();
+    let form = path_of(&first) + "/edit";
+    let edited = browser.fill(&form, &form, &[("text", "Other.\r\n\r\nkept\r\n\r\nlast\r\n")]);
+    let old = first["text"].as_str().unwrap();
+    let mine = old.replace("last", "<b>last of all</b>");
+    let over = format!("{edited}/edit?from={id}");
+    let later = format!("{edited}/edit");
+    let sent = |over: &str, text: &str| {
+        let fields = [("key", "a-key-of-mine"), ("text_digest", "old"), ("text", text)];
+        browser.submit(over, &fields)
+    };
+    let seen = sent(&over, &mine);
+    assert_eq!(seen.status, 200, "{}", seen.html);
+    assert!(seen.html.contains("Brought over") && seen.html.contains("data-unsaved"));
+    let both = "Other.\r\n\r\nkept\r\n\r\n&#60;b&#62;last of all&#60;/b&#62;\r\n</textarea>";
+    assert!(seen.html.contains(both), "{}", seen.html);
+    // Nothing was kept by that, and a text of another Topic is none of this one.
+    assert_eq!(bench.get(&format!("/api{edited}")).ok()["revisions"].as_array().unwrap().len(), 2);
+    let seen = sent(&format!("{other}/edit?from={id}"), &mine);
+    assert!(seen.status == 400 && seen.html.contains("no revision of this one"), "{}", seen.html);
+    assert!(seen.html.contains("&#60;b&#62;last of all"), "what was typed stays: {}", seen.html);
+    assert!(!browser.page(&later).contains("data-unsaved"));
+    server.stop();
+}

@@ -23,7 +23,7 @@ fn documents_topics_and_messages_are_found_by_their_words() {
     assert_eq!(all, ["source docs/deep.md", "topic Which animal"], "the quote is in its Topic");
     let source = &found(&bench, "quick JUMPS", &[])[0];
     assert_eq!(source["line"], 5);
-    assert_eq!(shown(&source["snippet"]), "# Deep Far below. The [quick] brown fox [jumps] over.");
+    assert_eq!(shown(&source["snippet"]), "Deep Far below. The [quick] brown fox [jumps] over.");
     assert_eq!(shown(&source["title_pieces"]), "docs/deep.md");
     let message = &found(&bench, "wombat", &[])[0];
     assert_eq!(shown(&message["snippet"]), "Not a zebra: a [wombat].");

@@ -43,6 +43,28 @@ fn a_request_notices_that_the_repository_has_changed() {
 }
 
 #[test]
+fn an_index_of_git_that_is_written_again_leaves_nothing_to_be_taken_in() {
+    let bench = Bench::new();
+    let server = bench.serve_with(&[("WB_ABSENT", "noticing")]);
+    ready(&bench);
+    for _ in 0..5 {
+        bench.git(&["update-index", "--force-write-index"]);
+        let told = bench.get(&super::address("second", &[])).ok();
+        assert_eq!(
+            (&told["items"].as_array().unwrap().len(), told["index"]["state"].as_str()),
+            (&1, Some("ready")),
+            "{told}"
+        );
+    }
+    // What is seen to be another text is taken in.
+    bench.write("guide.md", "# Guide\n\nThe second giraffe.\n");
+    assert_eq!(names(&bench, "second", &[]), ["source guide.md"]);
+    until("it is taken in", || names(&bench, "giraffe", &[]) == ["source guide.md"]);
+    ready(&bench);
+    server.stop();
+}
+
+#[test]
 fn what_is_no_text_is_found_by_its_path_alone() {
     let bench = Bench::new();
     bench.write("binary.md", b"words\0in it");

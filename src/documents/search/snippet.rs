@@ -1,11 +1,15 @@
 //! Some words of a text around what was found in it, with the hits told apart.
 //!
+//! Of Markdown it is what a reader sees. Where only something was found that is not seen, such as
+//! an address, the text is shown as it is written: otherwise nobody knew why it was found.
+//!
 //! **Invariant:** a snippet is plain text in pieces; whoever shows it escapes them and marks hits.
 
 use std::ops::Range;
 
 use serde::Serialize;
 
+use crate::documents::plain::Plain;
 use crate::documents::search::ask::{Ask, Term};
 use crate::documents::search::fold::Words;
 
@@ -15,6 +19,11 @@ const CHARS: usize = 240;
 const CHARS_BEFORE: usize = 60;
 /// Most hits of a text that are looked at.
 const HITS_MAX: usize = 2_000;
+/// Longest text whose Markdown is read as a whole, in bytes; of a longer one it is read around the
+/// first hit.
+const WHOLE_BYTES_MAX: usize = 64 * 1024;
+/// How much of a longer text is read before and behind it, in bytes.
+const AROUND_BYTES: usize = 4 * 1024;
 
 /// A piece of a snippet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -38,6 +47,8 @@ pub struct Snippet {
 struct Hit {
     term: usize,
     range: Range<usize>,
+    /// Its first byte in the text as it is written.
+    at: usize,
 }
 
 /// A phrase of which the first words were found.
@@ -48,13 +59,43 @@ struct Begun {
 }
 
 /// Returns the part of a text that holds most of what is asked for, or its beginning.
-pub fn snippet(text: &str, ask: &Ask) -> Snippet {
+pub fn snippet(text: &str, is_markdown: bool, ask: &Ask) -> Snippet {
     let hits = find(text, &ask.wanted);
-    let best = best_window(text, &hits);
+    if !is_markdown {
+        return of_hits(text, &hits);
+    }
+    let read = around(text, &hits);
+    let plain = Plain::of(&text[read.clone()]);
+    let seen = |hit: &Hit| {
+        let bytes = hit.range.start.checked_sub(read.start)?..hit.range.end - read.start;
+        Some(Hit { range: plain.place_of(&bytes)?, ..*hit })
+    };
+    let seen: Vec<Hit> = hits.iter().filter_map(seen).collect();
+    match seen.is_empty() && !hits.is_empty() {
+        true => of_hits(text, &hits),
+        false => of_hits(&plain.text, &seen),
+    }
+}
+
+/// Returns the part of a text whose Markdown is read.
+fn around(text: &str, hits: &[Hit]) -> Range<usize> {
+    if text.len() <= WHOLE_BYTES_MAX {
+        return 0..text.len();
+    }
+    let at = hits.get(best_window(text, hits).start).map_or(0, |it| it.at);
+    let from = text.floor_char_boundary(at.saturating_sub(AROUND_BYTES));
+    let to = text.floor_char_boundary(at + AROUND_BYTES);
+    // A block is read from its beginning, if it is not too long.
+    let block = text[from..at].find("\n\n").filter(|_| from > 0);
+    block.map_or(from, |it| from + it)..to
+}
+
+fn of_hits(text: &str, hits: &[Hit]) -> Snippet {
+    let best = best_window(text, hits);
     let Some(first) = hits.get(best.start) else {
         return Snippet { pieces: cut(text, 0, &[]), at: None };
     };
-    let at = first.range.start;
+    let (at, written_at) = (first.range.start, first.at);
     let before = text[..at].char_indices().rev().take(CHARS_BEFORE);
     let start = before.last().map_or(at, |(start, _)| start);
     // Not in the middle of a word, if there is a space to begin behind.
@@ -62,7 +103,7 @@ pub fn snippet(text: &str, ask: &Ask) -> Snippet {
         Some(space) if start > 0 => start + space,
         _ => start,
     };
-    Snippet { pieces: cut(text, start, &hits[best.start..]), at: Some(at) }
+    Snippet { pieces: cut(text, start, &hits[best.start..]), at: Some(written_at) }
 }
 
 /// Returns a text of one line with its hits told apart, whole.
@@ -85,7 +126,7 @@ fn find(text: &str, terms: &[Term]) -> Vec<Hit> {
             }
             it.next += 1;
             if it.next == term.words.len() {
-                hits.push(Hit { term: it.term, range: it.start..range.end });
+                hits.push(Hit { term: it.term, range: it.start..range.end, at: it.start });
             } else {
                 going_on.push(it);
             }
@@ -199,7 +240,15 @@ mod tests {
 
     /// Returns a snippet with its hits in brackets.
     fn shown(text: &str, asked: &str) -> String {
-        let found = snippet(text, &Ask::parse(asked).unwrap());
+        in_brackets(&snippet(text, false, &Ask::parse(asked).unwrap()))
+    }
+
+    /// The same of Markdown.
+    fn read(text: &str, asked: &str) -> String {
+        in_brackets(&snippet(text, true, &Ask::parse(asked).unwrap()))
+    }
+
+    fn in_brackets(found: &Snippet) -> String {
         let piece = |it: &Piece| if it.hit { format!("[{}]", it.text) } else { it.text.clone() };
         found.pieces.iter().map(piece).collect()
     }
@@ -220,7 +269,7 @@ mod tests {
         let seen = shown(&far, "red green");
         assert!(seen.starts_with("… word") && seen.contains("[green] and [red]"), "{seen}");
         assert!(seen.ends_with("tail …") && seen.chars().count() < 320, "{seen}");
-        let at = snippet(&far, &Ask::parse("red green").unwrap()).at.unwrap();
+        let at = snippet(&far, false, &Ask::parse("red green").unwrap()).at.unwrap();
         assert!(far[at..].starts_with("green and red"));
     }
 
@@ -229,13 +278,44 @@ mod tests {
         assert_eq!(shown("a\u{1}<b>\u{2}hit\u{0}\u{1b}[2J", "hit"), "a<b>[hit][2J");
     }
 
+    #[test]
+    fn markdown_is_shown_as_it_is_read() {
+        let text = "# On *bridges*\n\n| what | [how **long**](http://long.example/steel) |\n\
+                    |---|--:|\n| the `steel` one | 12&nbsp;m |\n\n- [x] **done** by ~~us~~\n";
+        let seen = "On bridges what how [long] the [steel] one 12 m done by us";
+        assert_eq!(read(text, "long steel"), seen);
+        assert_eq!(read("a**b**", "b"), "a[b]");
+        assert_eq!(read("x **one** [two](y)", "\"one two\""), "x [one two]");
+        // What is found and not seen is shown as it is written.
+        assert_eq!(read("x [two](http://example.org)", "example"), "x [two](http://[example].org)");
+        assert_eq!(read("x **y** z", "else"), "x y z");
+        assert_eq!(read("<b onclick=x>y</b>", "y"), "<b onclick=x>[y]</b>");
+        // Where it stands is where it is written.
+        let at = snippet(text, true, &Ask::parse("steel").unwrap()).at.unwrap();
+        assert!(text[at..].starts_with("steel` one"), "not the address");
+    }
+
+    #[test]
+    fn of_a_long_text_what_is_around_is_read() {
+        let block = "Some **bold** words [here](there.md).\n\n".repeat(4_000);
+        let text = format!("{block}The *zenith* of **it**.\n\n{block}");
+        let seen = read(&text, "zenith");
+        assert!(seen.contains("bold words here. The [zenith] of it. Some bold"), "{seen}");
+        assert!(!seen.contains(['*', '(']), "{seen}");
+        let at = snippet(&text, true, &Ask::parse("zenith").unwrap()).at.unwrap();
+        assert_eq!(at, block.len() + "The *".len());
+        assert!(read(&text, "else").starts_with("Some bold words here. Some bold"));
+        read(&"é*日".repeat(40_000), "else");
+    }
+
     proptest::proptest! {
         #[test]
         fn a_snippet_is_short_and_has_no_controls(
-            text in "(?s).{0,400}", asked in "[a-zé日 ]{1,9}",
+            text in "(?s).{0,400}|[ab*_`|>#\\[\\]()<&;\n -]{0,80}", asked in "[a-zé日 ]{1,9}",
+            is_markdown: bool,
         ) {
             let Ok(ask) = Ask::parse(&asked) else { return Ok(()) };
-            let found = snippet(&text, &ask);
+            let found = snippet(&text, is_markdown, &ask);
             let all: String = found.pieces.iter().map(|it| it.text.as_str()).collect();
             proptest::prop_assert!(all.chars().count() <= CHARS + 4);
             proptest::prop_assert!(!all.chars().any(char::is_control));

@@ -90,6 +90,12 @@ fn a_title_is_the_first_line_that_says_something() {
     };
     assert_eq!(title("text", Some(" Given ")), "Given");
     assert_eq!(title("\n\n  first\tone \nsecond", None), "first one");
+    assert_eq!(
+        title("# Say **when** in [a *year*](http://x.y) <b>\nmore", None),
+        "Say when in a year <b>"
+    );
+    assert_eq!(title("---\nmore", None), "---");
+    assert_eq!(title("[a]: http://x.y", None), "[a]: http://x.y");
     assert_eq!(title(&"語".repeat(200), None), "語".repeat(TITLE_CHARS_MAX) + "…");
 }
 

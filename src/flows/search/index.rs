@@ -57,7 +57,8 @@ struct Changed {
 /// How far the index is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// `building` while something is left, `ready`, or `failed` until it is tried again.
+    /// `building` while something is known to be left, or nothing was looked at since the start;
+    /// `ready`, or `failed` until it is tried again.
     pub state: &'static str,
     /// How much is left; of Sources nothing is known before the repository was looked at.
     pub left: Left,
@@ -88,20 +89,20 @@ impl Index {
             changed.is_all = true;
         }
         drop(changed);
-        self.call();
+        self.fall_behind();
     }
 
-    /// Takes note that any Source may have changed: after a pull, or when changes were missed.
+    /// Takes note that more Sources have changed than are told one by one: after a pull.
     pub fn repository_changed(&self) {
         self.changed().is_all = true;
-        self.call();
+        self.fall_behind();
     }
 
     /// Takes note of an error of a search: a damaged index is made anew.
     pub(super) fn failed(&self, cause: &Error) {
         if cause.code_str() == search::DAMAGED {
             self.changed().is_damaged = true;
-            self.call();
+            self.fall_behind();
         }
     }
 
@@ -115,6 +116,8 @@ impl Index {
     }
 
     /// Takes note if git has written another index since this was asked last: one look at a file.
+    /// Git often does so without any document being another (`git add`, `git status`): until the
+    /// repository was compared, nothing is known to be left.
     pub(super) fn look(&self, works: &Works) {
         let now = works.repo.index_identity();
         let mut changed = self.changed();
@@ -122,12 +125,18 @@ impl Index {
             changed.seen = now;
             changed.is_all = true;
             drop(changed);
-            self.call();
+            self.0.bell.notify_one();
         }
     }
 
+    /// Takes note that changes may have been missed.
+    fn missed(&self) {
+        self.changed().is_all = true;
+        self.0.bell.notify_one();
+    }
+
     /// Says that something is left, and wakes who does it.
-    fn call(&self) {
+    fn fall_behind(&self) {
         self.progress_lock().state = "building";
         self.0.bell.notify_one();
     }
@@ -165,7 +174,7 @@ pub async fn serve(works: Works, stop: CancellationToken) {
     let damaged = works.store.bell(search::BELL);
     let index = works.search.clone();
     index.look(&works);
-    index.repository_changed();
+    index.missed();
     let mut work = Work { works, queue: VecDeque::new(), left: Left::default() };
     loop {
         tokio::select! {
@@ -189,7 +198,7 @@ pub async fn serve(works: Works, stop: CancellationToken) {
                             index.repository_changed();
                         }
                         Ok(_) => {}
-                        Err(RecvError::Lagged(_)) => index.repository_changed(),
+                        Err(RecvError::Lagged(_)) => index.missed(),
                         Err(RecvError::Closed) => return,
                     },
                     () = tokio::time::sleep(LOOK_EVERY) => {
@@ -412,4 +421,30 @@ fn is_no_source(cause: &Error) -> bool {
 /// Returns whether what is there has no words: it is binary, too large, a link, or not readable.
 fn is_no_text(cause: &Error) -> bool {
     matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::TooLarge | ErrorKind::Forbidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_to_be_left_is_said() {
+        let index = Index::default();
+        assert_eq!(index.progress().state, "building", "nothing was looked at");
+        index.set_ready();
+        assert_eq!(index.progress().state, "ready");
+        index.missed();
+        assert_eq!(index.progress().state, "ready", "nothing is known to be left");
+        index.set_ready();
+        assert!(index.take_changed().0, "but it is looked at");
+        index.sources_changed(["a.md".parse().unwrap()]);
+        assert_eq!(index.progress().state, "building");
+        index.set_ready();
+        assert_eq!(index.progress().state, "building", "something came meanwhile");
+        index.take_changed();
+        index.set_ready();
+        assert_eq!(index.progress().state, "ready");
+        index.repository_changed();
+        assert_eq!(index.progress().state, "building");
+    }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::limit::{SEARCH_MS_MAX, SOURCE_PATH_BYTES_MAX};
 use crate::base::{Actor, Context, Error, ErrorKind, Millis, Result, SourcePath};
 use crate::documents::TopicStatus;
+use crate::documents::plain::is_markdown;
 use crate::documents::search::{
     self, Ask, Candidate, Filter, FoundMessage, FoundPart, FoundTopic, Piece, Sort, marked, snippet,
 };
@@ -185,8 +186,8 @@ fn row(c: &Connection, ask: &Ask, candidate: Candidate) -> Result<Option<Row>> {
 }
 
 fn of_topic(ask: &Ask, name: String, topic: FoundTopic) -> Hit {
-    let body = snippet(&topic.body, ask);
-    let quote = snippet(&topic.quote, ask);
+    let body = snippet(&topic.body, true, ask);
+    let quote = snippet(&topic.quote, is_markdown(topic.path.as_str()), ask);
     let shown = if body.at.is_none() && quote.at.is_some() { quote } else { body };
     Hit {
         kind: Sort::Topic.as_str(),
@@ -219,7 +220,7 @@ fn of_message(ask: &Ask, name: String, message: FoundMessage) -> Hit {
         author_name: Some(name),
         at: Some(message.at),
         line: None,
-        snippet: snippet(&message.body, ask).pieces,
+        snippet: snippet(&message.body, true, ask).pieces,
     }
 }
 
@@ -292,7 +293,7 @@ fn show(hit: &mut Hit, ask: &Ask, part: &FoundPart, text: &str) {
         Some(text) => (text, part.line),
         None => (text.get(..part.bytes).unwrap_or_default(), 1),
     };
-    let found = snippet(text, ask);
+    let found = snippet(text, is_markdown(part.path.as_str()), ask);
     hit.line = found.at.map(|at| line + text[..at].bytes().filter(|it| *it == b'\n').count());
     hit.snippet = found.pieces;
 }

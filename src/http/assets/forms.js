@@ -35,6 +35,7 @@ async function send(form, submitter) {
   for (const button of buttons) button.disabled = false;
   if (again) showAgain(form, again);
   if (problem) refuse(form, problem);
+  if (again || problem) form.dispatchEvent(new CustomEvent("wb:refused", { bubbles: true }));
 }
 
 /** Returns the page that a form is refused with, if it says beside the fields what is wrong. */
@@ -67,6 +68,8 @@ function show(form, page, url) {
   if (isElsewhere || to.search !== location.search) history.pushState(null, "", url);
   arrived();
   document.title = page.title;
+  // What was asked in a dialog is answered.
+  form.closest("dialog")?.close();
   swap.elements(page, ["main"]);
   say(form.dataset.done ?? "Done");
   if (!isElsewhere) return;

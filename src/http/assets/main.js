@@ -12,6 +12,7 @@ const MODULES = {
   topic: () => import("./topic.js"),
   reader: () => import("./reader.js"),
   tree: () => import("./tree.js"),
+  turn: () => import("./turn.js"),
 };
 
 const started = new WeakMap();

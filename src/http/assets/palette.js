@@ -1,9 +1,14 @@
 // Ctrl-K: go to any page, document or Topic by a few letters.
 
 import { plain } from "./plain.js";
+import { beginsWith } from "./steps.js";
 
 const DEBOUNCE_MS = 120;
 const ROWS = 8;
+/** Characters of a row before what was found in it. */
+const BEFORE = 24;
+/** Most kinds of jobs that are offered at once. */
+const KINDS = 5;
 
 let dialog = null;
 let field;
@@ -15,12 +20,15 @@ let timer = 0;
 let asked = 0;
 /** What the rows that are shown were found for. */
 let shownFor = null;
+/** The kinds of jobs that the script in force declares. */
+let kinds = null;
 
 /** Opens it, with nothing typed. */
 export function open() {
   dialog ??= make();
   if (dialog.open) return;
   field.value = "";
+  kinds = null;
   dialog.showModal();
   look();
 }
@@ -74,12 +82,14 @@ async function look() {
   const query = field.value.trim();
   const turn = ++asked;
   const found = [...pages(query)];
-  const [documents, hits] = await Promise.all([
+  const [jobs, documents, hits] = await Promise.all([
+    newJobs(query),
     ask("/api/sources", { query, limit: ROWS }),
     query.length > 1 ? ask("/api/search", { query: beginning(query), limit: ROWS }) : [],
   ]);
   if (turn !== asked) return;
   shownFor = query;
+  found.push(...jobs);
   for (const { path, open_topics: open } of documents) {
     found.push({ name: path, at: documentAt(path), sort: open ? `${open} open` : "Document" });
   }
@@ -110,10 +120,32 @@ function* pages(query) {
   }
 }
 
-async function ask(path, query) {
+/** Returns what can be started without a Topic, by the first letters of any of its words. */
+async function newJobs(query) {
+  const wanted = query.toLowerCase();
+  if (!wanted || !document.querySelector("[data-may-start]")) return [];
+  kinds ??= ask("/api/config", {}, "kinds");
+  const has = (kind, type) => kind.inputs.some((it) => it.type === type && !it.from && (it.required || type !== "topic"));
+  const path = documentHere();
+  return (await kinds)
+    .filter((kind) => !has(kind, "topic") && beginsWith(`new job ${kind.name}`, wanted))
+    .slice(0, KINDS)
+    .map((kind) => {
+      const about = path && has(kind, "source") ? { source_path: path } : {};
+      return { name: `New job: ${kind.name}`, at: `/jobs/new?${new URLSearchParams({ kind: kind.name, ...about })}`, sort: "Start" };
+    });
+}
+
+/** The document that is read, if this is its page. */
+function documentHere() {
+  if (!location.pathname.startsWith("/d/")) return null;
+  return location.pathname.slice(3).split("/").map(decodeURIComponent).join("/");
+}
+
+async function ask(path, query, part = "items") {
   try {
     const answer = await fetch(`${path}?${new URLSearchParams(query)}`);
-    return answer.ok ? (await answer.json()).items : [];
+    return answer.ok ? (await answer.json())[part] : [];
   } catch {
     return [];
   }
@@ -139,7 +171,7 @@ function show(found) {
     link.append(name, element("span", "palette-sort", it.sort));
     if (it.pieces?.length) {
       const snippet = element("span", "palette-snippet");
-      for (const { text, hit } of it.pieces) snippet.append(hit ? element("mark", "", plain(text)) : plain(text));
+      for (const { text, hit } of near(it.pieces)) snippet.append(hit ? element("mark", "", plain(text)) : plain(text));
       link.append(snippet);
     }
     row.append(link);
@@ -149,6 +181,14 @@ function show(found) {
   list.replaceChildren(...rows);
   status.textContent = rows.length ? "" : "Nothing was found.";
   choose(0);
+}
+
+/** A row has one line: what was found stands near its beginning. */
+function near(pieces) {
+  const [first, ...rest] = pieces.filter((it) => it.text !== "… ");
+  if (!first || first.hit || !rest.length || first.text.length <= BEFORE) return pieces;
+  const text = first.text.slice(-BEFORE);
+  return [{ text: `… ${text.slice(text.indexOf(" ") + 1)}`, hit: false }, ...rest];
 }
 
 function choose(place) {

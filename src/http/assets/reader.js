@@ -118,6 +118,7 @@ class Reader {
     this.mark();
     this.layout();
     const placed = this.placed().length;
+    for (const it of this.steps) it.hidden = this.notes.length === 0;
     this.count.textContent = `${this.notes.length} ${this.notes.length === 1 ? "Topic" : "Topics"}`;
     this.steps.forEach((it) => { it.disabled = placed === 0; });
     this.barElement.hidden = this.isLines || (this.notes.length === 0 && !this.mayWrite);

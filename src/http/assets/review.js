@@ -26,6 +26,7 @@ export function start(root) {
   // Of the parts that were swapped together, the one with the forms: the others know nothing of them.
   root.addEventListener("wb:swapped", (event) => event.target.id === "p-decide" && review.swapped());
   root.addEventListener("submit", (event) => review.holdBack(event), true);
+  root.addEventListener("wb:refused", () => review.swapped());
   const here = () => root.isConnected;
   document.addEventListener("wb:swapping", (event) => here() && review.swapping(event));
   bind("n", "Next change", () => review.step(1), { when: here });
@@ -317,7 +318,17 @@ class Review {
     if (home.isConnected) home.replaceWith(form);
     else if (this.root.querySelector(`.rv-forms form[data-decision="${name}"]`) === null) form.remove();
     dialog.remove();
-    this.root.querySelector(this.unseen ? ".rv-news" : `[data-open="${name}"]`)?.focus();
+    const next = this.root.querySelector(this.unseen ? ".rv-news" : `[data-open="${name}"]`);
+    if (next) next.focus();
+    else this.land();
+  }
+
+  /** It is decided: whoever has done it is led to the head, which says so. */
+  land() {
+    const title = this.root.querySelector("h1");
+    if (!title) return;
+    title.tabIndex = -1;
+    title.focus();
   }
 
   /** Somebody else has decided, or another text is shown: what is open here may be out of date. */
@@ -327,7 +338,8 @@ class Review {
     const dialog = this.dialog;
     const fresh = this.root.querySelector(`#p-decide form[data-decision="${this.name}"]`);
     const held = dialog.querySelector("form");
-    if (!held) return;
+    // What is being sent has its answer soon: until then nobody else has decided.
+    if (!held || held.ariaBusy === "true") return;
     if (fresh) {
       // The same question again: what the server says of it is taken, what was typed stays.
       swap.like(held, fresh);
@@ -341,13 +353,20 @@ class Review {
   }
 }
 
-/** Leaving an edited text asks first. */
+/** Leaving an edited text asks first; what becomes of its proposal meanwhile is read out. */
 function guard(form) {
   const area = form.querySelector("textarea");
   const first = area.defaultValue;
   let isSent = false;
   form.addEventListener("submit", () => { isSent = true; });
+  // Who comes back to a page that the browser has kept goes on typing in it.
+  addEventListener("pageshow", () => { isSent = false; });
   addEventListener("beforeunload", (event) => {
-    if (!isSent && form.isConnected && area.value !== first) event.preventDefault();
+    const isTyped = "unsaved" in form.dataset || area.value !== first;
+    if (!isSent && form.isConnected && isTyped) event.preventDefault();
+  });
+  form.addEventListener("wb:swapped", (event) => {
+    const news = event.target.id === "e-state" ? event.target.textContent.trim() : "";
+    if (news) say(news.replace(/\s+/g, " "));
   });
 }

@@ -1,4 +1,4 @@
-// Small sums of the review and the thread, without a page.
+// Small sums of the pages' modules, without a page.
 
 /** Returns the next place from 1 to `count`, beginning again at either end; 0 is none yet. */
 export function wrapped(at, by, count) {
@@ -13,4 +13,20 @@ export function span(ms) {
   const [min, h] = [Math.floor(s / 60), Math.floor(s / 3600)];
   if (h > 0) return min % 60 ? `${h} h ${min % 60} min` : `${h} h`;
   return s % 60 ? `${min} min ${s % 60} s` : `${min} min`;
+}
+
+/** Returns the offset of a zone as RFC 3339 writes it; what is given is minutes as a browser has them. */
+export function offsetOf(minutes) {
+  const two = (it) => String(it).padStart(2, "0");
+  const ahead = Math.abs(minutes);
+  return `${minutes > 0 ? "-" : "+"}${two(Math.floor(ahead / 60))}:${two(ahead % 60)}`;
+}
+
+/** Whether a text, or what follows a mark or a space in it, begins with some letters. */
+export function beginsWith(text, letters) {
+  const lower = text.toLowerCase();
+  for (let at = lower.indexOf(letters); at >= 0; at = lower.indexOf(letters, at + 1)) {
+    if (at === 0 || !/[\p{L}\p{N}]/u.test(lower[at - 1])) return true;
+  }
+  return false;
 }

@@ -1,37 +1,11 @@
 //! A text of Markdown as one line of a list: its words without their marks.
 
-use pulldown_cmark::{Event, Options, Parser, TagEnd};
+use crate::documents::plain::Plain;
 
 /// Returns the first words of a text, with a mark where it was cut. Nothing of it is escaped.
 pub(in crate::http) fn plain(text: &str, chars_max: usize) -> String {
-    let options =
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut words = String::new();
     // What is not shown is not looked at: a character has at most four bytes.
-    for event in Parser::new_ext(text, options) {
-        match event {
-            Event::Text(it)
-            | Event::Code(it)
-            | Event::Html(it)
-            | Event::InlineHtml(it)
-            | Event::InlineMath(it)
-            | Event::DisplayMath(it)
-            | Event::FootnoteReference(it) => words.push_str(&it),
-            Event::End(
-                TagEnd::Emphasis
-                | TagEnd::Strong
-                | TagEnd::Strikethrough
-                | TagEnd::Link
-                | TagEnd::Image,
-            )
-            | Event::Start(_)
-            | Event::TaskListMarker(_) => {}
-            Event::End(_) | Event::SoftBreak | Event::HardBreak | Event::Rule => words.push(' '),
-        }
-        if words.len() > 4 * chars_max {
-            break;
-        }
-    }
+    let words = Plain::beginning(text, 4 * chars_max).text;
     let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(chars_max) {
         None => line,

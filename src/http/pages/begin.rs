@@ -16,6 +16,7 @@ use crate::http::pages::fields::{self, Field, Offer, PREFIX, Refused};
 use crate::http::pages::holder::{self, Holder};
 use crate::http::pages::starts::topic_input;
 use crate::http::pages::time::span;
+use crate::http::pages::turn::{self, Turn};
 use crate::http::pages::view::{List, SourceRow, Topic, read};
 use crate::http::pages::visible::{Name, Plain, Visible, odd};
 use crate::http::pages::{Frame, form, words};
@@ -97,6 +98,7 @@ struct Chosen {
     fields: Vec<Field>,
     /// Paths that its form offers for a document.
     sources: Vec<String>,
+    turn: Turn,
     /// The job that has to end before another one of the document is started.
     holder: Option<Holder>,
     /// Why the form was refused, where no field says it.
@@ -194,12 +196,14 @@ async fn chosen(
             tracked.map(|it| it.path).collect()
         }
     };
-    let refusal = refused.filter(|it| !it.is_of_field(kind, None)).map(Refused::sentence);
+    let is_said = |it: &Refused| it.is_of_field(kind, None) || turn::is_meant(it);
+    let refusal = refused.filter(|it| !is_said(it)).map(Refused::sentence);
     Ok(Chosen {
         row: KindRow::of(kind),
         needs_topic: !is_free(kind),
         fields,
         sources,
+        turn: Turn::of(kind, caller.person()?, refused),
         holder: holder_of(site, caller, kind, source_path).await?,
         refusal,
     })
@@ -230,18 +234,24 @@ async fn start(site: Site, mut call: Call) -> Result<Response> {
     let field = |name: &str| sent.iter().find(|it| it.0 == name).map(|it| it.1.clone());
     let key = call.key_of_form(field("key").unwrap_or_default(), digest)?;
     let kind = flows::inputs::kind(&site, &field("kind").unwrap_or_default())?;
-    if sent.iter().any(|(it, _)| it != "key" && it != "kind" && !it.starts_with(PREFIX)) {
+    let is_known = |it: &str| it == "key" || it == "kind" || turn::NAMES.contains(&it);
+    if sent.iter().any(|(it, _)| !is_known(it) && !it.starts_with(PREFIX)) {
         return Err(fields::no_field(kind));
     }
-    let request = JobRequest {
-        kind: kind.name.clone(),
-        priority: None,
-        not_before: None,
-        replace_proposals: false,
-        inputs: fields::values(kind, None, &sent)?,
-    };
+    let inputs = fields::values(kind, None, &sent)?;
     let (frame, caller) = Frame::of(&site, &call, "/jobs")?;
-    match flows::jobs::create(&site, &caller, request, Some(key)).await {
+    let asked = turn::asked(&sent).map(|(priority, not_before)| JobRequest {
+        kind: kind.name.clone(),
+        priority,
+        not_before,
+        replace_proposals: false,
+        inputs,
+    });
+    let made = match asked {
+        Ok(request) => flows::jobs::create(&site, &caller, request, Some(key)).await,
+        Err(cause) => Err(cause),
+    };
+    match made {
         Ok(job) => reply::see_other(&format!("/jobs/{job}")),
         Err(cause) => {
             let asked = Asked { kind: Some(kind.name.clone()), source_path: None };

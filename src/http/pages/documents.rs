@@ -7,6 +7,7 @@ use warp::reply::Response;
 
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, fault};
+use crate::documents::plain::is_markdown;
 use crate::flows::sources::{HistoryQuery, SourceQuery};
 use crate::flows::{self, Site};
 use crate::http::markdown::Renderer;
@@ -17,7 +18,6 @@ use crate::http::pages::tree::{self, Tree};
 use crate::http::pages::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
 use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, history, pictures, words};
-use crate::http::rendered::is_markdown;
 use crate::http::reply::Aside;
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;

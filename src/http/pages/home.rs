@@ -34,6 +34,8 @@ struct HomePage {
     proposals: Vec<ProposalRow>,
     has_more_proposals: bool,
     active: Vec<JobRow>,
+    /// Whether a job has ever been asked for.
+    has_worked: bool,
     failed: Vec<JobRow>,
     topics: Vec<Topic>,
     documents: Documents,
@@ -54,8 +56,7 @@ struct Documents {
 impl HomePage {
     /// Whether nothing has ever been asked for here.
     fn is_new(&self) -> bool {
-        let is_quiet = self.proposals.is_empty() && self.active.is_empty();
-        is_quiet && self.topics.is_empty() && self.failed.is_empty()
+        !self.has_worked && self.proposals.is_empty() && self.topics.is_empty()
     }
 }
 
@@ -88,6 +89,7 @@ async fn home(site: Site, call: Call) -> Result<Response> {
         proposals: proposals::rows(&site, open.items).await?,
         has_more_proposals,
         active: jobs::rows(active, now),
+        has_worked: !newest.items.is_empty(),
         failed: jobs::rows(failed(newest.items, now), now),
         topics: topics.items,
         documents,

@@ -74,7 +74,7 @@ struct JobPage {
     inputs: Vec<(String, String)>,
     /// What it says of what it did.
     last_words: Option<Html>,
-    /// The end of its standard error, or what stands for it.
+    /// The end of its standard error, or what stands for it; nothing if `log` ends with it.
     why: Vec<Row>,
     log: Shown,
     said: Option<Said>,
@@ -94,6 +94,14 @@ struct Shown {
 }
 
 impl Shown {
+    /// Returns whether it shows these last rows of standard error itself. The first of them may
+    /// have been cut.
+    fn has_end(&self, rows: &[Row]) -> bool {
+        let shown: Vec<&Row> = self.rows.iter().chain(&self.open).collect();
+        let whole: Vec<&Row> = rows.iter().skip(usize::from(rows.len() > 1)).collect();
+        self.stream == "stderr" && shown.len() >= rows.len() && shown.ends_with(&whole)
+    }
+
     fn size(&self) -> String {
         format!("{} bytes", words::grouped(i64::try_from(self.total).unwrap_or(i64::MAX)))
     }
@@ -218,6 +226,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         (name.clone(), text)
     });
     let spoke = job.printed_at.or(job.started_at).filter(|_| job.status == "running");
+    let log = tail(&site, &caller, &id, asked.stream.as_deref()).await?;
+    let why = ansi::rows(job.error_tail.as_deref().unwrap_or_default(), Style::default(), false).0;
     reply::page(&JobPage {
         sentence: words::job_sentence(&job, now),
         elapsed_ms: words::elapsed_ms(&job, now),
@@ -226,8 +236,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         last_words: job.summary.as_deref().map(|it| {
             suggestion::written("last", it, job.source_path.as_deref().unwrap_or_default())
         }),
-        why: ansi::rows(job.error_tail.as_deref().unwrap_or_default(), Style::default(), false).0,
-        log: tail(&site, &caller, &id, asked.stream.as_deref()).await?,
+        why: if log.has_end(&why) { Vec::new() } else { why },
+        log,
         said: said::of(&site, &caller, &id, &job).await?,
         job,
         frame,

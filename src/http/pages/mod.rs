@@ -9,6 +9,7 @@ mod begin;
 mod board;
 mod difference;
 mod documents;
+mod edit;
 mod fields;
 mod form;
 mod frame;
@@ -35,6 +36,7 @@ mod time;
 mod topics;
 mod tree;
 mod trouble;
+mod turn;
 mod view;
 mod visible;
 mod words;
@@ -65,6 +67,7 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         board::routes(site),
         begin::routes(site),
         review::routes(site),
+        edit::routes(site),
         thread::routes(site),
         jobs::routes(site),
     ])

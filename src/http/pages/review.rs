@@ -11,7 +11,6 @@ use crate::base::{BlobId, Error, JobId, ProposalId, Result, TopicId};
 use crate::documents::commit::{Trailers, commit_message};
 use crate::documents::proposal;
 use crate::flows::approve::ApproveRequest;
-use crate::flows::edit::EditRequest;
 use crate::flows::proposals::{ProposalAgainst, RejectRequest};
 use crate::flows::rework::ReworkRequest;
 use crate::flows::{self, Site};
@@ -29,8 +28,6 @@ use crate::people::Caller;
 
 /// A decision with a reason or a commit's subject.
 const DECISION_BODY_BYTES_MAX: usize = crate::base::limit::DECISION_BODY_BYTES_MAX;
-/// An edited text as a form.
-const EDIT_BODY_BYTES_MAX: usize = crate::base::limit::PROPOSAL_BODY_BYTES_MAX;
 /// Characters of a passage in the list of fates.
 const PASSAGE_CHARS_MAX: usize = 240;
 /// Messages of the thread that are shown from its end, beside its first.
@@ -124,34 +121,12 @@ struct Rework {
     reason: String,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Edit {
-    key: String,
-    text_digest: String,
-    text: String,
-    /// Whether the change is only to be looked at.
-    preview: Option<String>,
-}
-
-#[derive(Template)]
-#[template(path = "edit.html")]
-struct EditPage {
-    frame: Frame,
-    view: ProposalView,
-    text: String,
-    /// What the text would change, if that was asked for.
-    preview: Option<Difference>,
-}
-
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/proposals/{id}", site, show),
         post("/proposals/{id}/approve", site, approve),
         post("/proposals/{id}/reject", site, reject),
         post("/proposals/{id}/rework", site, rework),
-        get("/proposals/{id}/edit", site, edit_form),
-        post("/proposals/{id}/edit", site, edit),
     ])
 }
 
@@ -176,10 +151,7 @@ impl ProposalPage {
 
     /// Returns what the parts of the page that follow events follow.
     fn live(&self) -> String {
-        let it = &self.view.proposal;
-        let source = form::source_subject(&it.source_path);
-        let job = it.job_id.as_ref().map(|it| format!(" job:{it}")).unwrap_or_default();
-        format!("proposal:{} topic:{} {source}{job}", it.id, self.view.topic.id)
+        live(&self.view)
     }
 
     fn messages_between(&self) -> String {
@@ -223,6 +195,14 @@ impl ProposalPage {
             .filter(|it| it.revision_number < number)
             .max_by_key(|it| it.revision_number)
     }
+}
+
+/// Returns what is about a proposal: for parts of its pages that follow events.
+pub(super) fn live(view: &ProposalView) -> String {
+    let it = &view.proposal;
+    let source = form::source_subject(&it.source_path);
+    let job = it.job_id.as_ref().map(|it| format!(" job:{it}")).unwrap_or_default();
+    format!("proposal:{} topic:{} {source}{job}", it.id, view.topic.id)
 }
 
 async fn show(site: Site, call: Call) -> Result<Response> {
@@ -361,86 +341,4 @@ async fn rework(site: Site, mut call: Call) -> Result<Response> {
     let asked = flows::rework::ask(&site, &caller, &id, request, Some(key)).await;
     let to = |it: Value| format!("/jobs/{}", it["job_id"].as_str().unwrap_or_default());
     form::answer(asked, to, format!("/proposals/{id}"), Some(reason))
-}
-
-async fn edit_form(site: Site, call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/proposals")?;
-    let id: ProposalId = call.param("id")?;
-    let shown = flows::proposals::show(&site, &caller, &id, ProposalAgainst::default()).await?;
-    let view: ProposalView = read(shown)?;
-    LineEnds::of(&view.text)?;
-    reply::page(&EditPage { frame, text: view.text.clone(), view, preview: None })
-}
-
-async fn edit(site: Site, mut call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/proposals")?;
-    let (sent, digest): (Edit, _) = call.form_with_digest(EDIT_BODY_BYTES_MAX).await?;
-    let key = call.key_of_form(sent.key, digest)?;
-    let id: ProposalId = call.param("id")?;
-    let typed = form::text(&sent.text);
-    let back = format!("/proposals/{id}");
-    let shown = async {
-        let shown = flows::proposals::show(&site, &caller, &id, ProposalAgainst::default()).await?;
-        let view: ProposalView = read(shown)?;
-        let text = LineEnds::of(&view.text)?.put(&typed);
-        Ok::<_, Error>((view, text))
-    };
-    let (view, text) = match shown.await {
-        Ok(shown) => shown,
-        Err(cause) => {
-            return form::answer(Err(cause), |()| back.clone(), back.clone(), Some(typed));
-        }
-    };
-    if sent.preview.is_some() {
-        let preview = Some(Difference::of(&view.base_text, &text, 0));
-        return reply::page(&EditPage { frame, view, text, preview });
-    }
-    let request = EditRequest { text, text_digest: sent.text_digest, summary: None };
-    let edited = flows::edit::edit(&site, &caller, &id, request, Some(key)).await;
-    let to = |it: crate::documents::Proposal| format!("/proposals/{}", it.id);
-    form::answer(edited, to, back, Some(typed))
-}
-
-/// The line ends of a text. A browser sends every one as `\r\n`, whatever it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LineEnds {
-    Lf,
-    CrLf,
-}
-
-impl LineEnds {
-    /// Refuses a text that a browser would not give back as it was.
-    fn of(text: &str) -> Result<LineEnds> {
-        let (all, pairs) = (text.matches('\n').count(), text.matches("\r\n").count());
-        match (text.matches('\r').count() == pairs, pairs) {
-            (true, 0) => Ok(LineEnds::Lf),
-            (true, pairs) if pairs == all => Ok(LineEnds::CrLf),
-            _ => Err(Error::conflict("mixed_line_ends", "the text has line ends of several sorts")
-                .hint("edit it on the command line: wiki-browser proposal edit ID < FILE")),
-        }
-    }
-
-    fn put(self, text: &str) -> String {
-        match self {
-            LineEnds::Lf => text.to_owned(),
-            LineEnds::CrLf => text.replace('\n', "\r\n"),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_edited_text_keeps_its_line_ends() {
-        for (text, ends) in [("a\nb", LineEnds::Lf), ("", LineEnds::Lf), ("a\r\n", LineEnds::CrLf)]
-        {
-            assert_eq!(LineEnds::of(text).unwrap(), ends);
-            assert_eq!(ends.put(&form::text(text)), text);
-        }
-        for mixed in ["a\nb\r\n", "a\rb\n", "a\r\nb\r", "\r"] {
-            assert_eq!(LineEnds::of(mixed).unwrap_err().code_str(), "mixed_line_ends");
-        }
-    }
 }

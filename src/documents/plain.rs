@@ -1,0 +1,186 @@
+//! A text of Markdown as a reader sees it: its words without their marks, and where they stand.
+//!
+//! **Invariant:** nothing is added but spaces: whoever shows the text escapes it.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+/// The words of a text.
+#[derive(Debug, Default)]
+pub struct Plain {
+    /// What is seen; a space stands between two blocks, two cells and two lines.
+    pub text: String,
+    runs: Vec<Run>,
+}
+
+/// Words that stand side by side in the Markdown and in what is seen.
+#[derive(Debug)]
+struct Run {
+    /// Its first byte in what is seen.
+    at: usize,
+    /// Its length there.
+    bytes: usize,
+    /// Where it stands in the Markdown; of another length if it is written in another way there.
+    from: Range<usize>,
+}
+
+/// Returns whether a document is read as Markdown, by its name.
+pub fn is_markdown(path: &str) -> bool {
+    let ending = path.rsplit_once('.').map_or("", |it| it.1);
+    ["md", "markdown", "mdown", "mkd"].iter().any(|it| ending.eq_ignore_ascii_case(it))
+}
+
+impl Plain {
+    /// Returns what is seen of a text.
+    pub fn of(text: &str) -> Plain {
+        Plain::beginning(text, usize::MAX)
+    }
+
+    /// Returns what is seen of a text up to the first words beyond a number of bytes.
+    pub fn beginning(text: &str, bytes_max: usize) -> Plain {
+        // A byte order mark would turn the first heading into a paragraph.
+        let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let shift = text.len() - body.len();
+        let options = Options::ENABLE_TABLES
+            | Options::ENABLE_FOOTNOTES
+            | Options::ENABLE_STRIKETHROUGH
+            | Options::ENABLE_TASKLISTS
+            | Options::ENABLE_GFM
+            | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+        let mut plain = Plain::default();
+        for (event, range) in Parser::new_ext(body, options).into_offset_iter() {
+            plain.take(event, range.start + shift..range.end + shift);
+            if plain.text.len() > bytes_max {
+                break;
+            }
+        }
+        plain
+    }
+
+    fn take(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Text(it)
+            | Event::Html(it)
+            | Event::InlineHtml(it)
+            | Event::InlineMath(it)
+            | Event::DisplayMath(it) => self.push(&it, range),
+            Event::Code(it) => {
+                // Its marks are part of the range.
+                let marks = (range.len() - it.len().min(range.len())) / 2;
+                self.push(&it, range.start + marks..range.end - marks);
+            }
+            Event::End(
+                TagEnd::Emphasis
+                | TagEnd::Strong
+                | TagEnd::Strikethrough
+                | TagEnd::Link
+                | TagEnd::Image,
+            )
+            | Event::Start(Tag::Emphasis | Tag::Strong | Tag::Strikethrough)
+            | Event::Start(Tag::Link { .. } | Tag::Image { .. })
+            | Event::FootnoteReference(_)
+            | Event::TaskListMarker(_) => {}
+            _ => self.part(),
+        }
+    }
+
+    fn push(&mut self, shown: &str, from: Range<usize>) {
+        if !shown.is_empty() {
+            self.runs.push(Run { at: self.text.len(), bytes: shown.len(), from });
+            self.text.push_str(shown);
+        }
+    }
+
+    fn part(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with(char::is_whitespace) {
+            self.text.push(' ');
+        }
+    }
+
+    /// Returns where bytes of the Markdown are seen; nothing if none of them is.
+    pub fn place_of(&self, bytes: &Range<usize>) -> Option<Range<usize>> {
+        let first = self.runs.partition_point(|it| it.from.end <= bytes.start);
+        let runs = self.runs[first..].iter().take_while(|it| it.from.start < bytes.end);
+        let places = runs.map(|it| it.place_of(bytes));
+        places.reduce(|all, it| all.start..it.end)
+    }
+}
+
+impl Run {
+    fn place_of(&self, bytes: &Range<usize>) -> Range<usize> {
+        let all = self.at..self.at + self.bytes;
+        if self.bytes != self.from.len() {
+            return all;
+        }
+        let start = all.start + bytes.start.saturating_sub(self.from.start);
+        start..all.end - self.from.end.saturating_sub(bytes.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks what is seen of a text, and that each word is found where it is written.
+    fn check(text: &str, seen: &str, words: &[&str]) {
+        let plain = Plain::of(text);
+        assert_eq!(plain.text.trim_end(), seen);
+        for word in words {
+            let at = text.find(word).unwrap();
+            let place = plain.place_of(&(at..at + word.len())).unwrap();
+            assert_eq!(&plain.text[place], *word, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn words_stay_and_marks_go() {
+        check("# Better *words*\n\n- [x] a `co*de`", "Better words a co*de", &["words", "o*d"]);
+        check("**bo**ld [link](x.md \"t\") ![alt](y.png)", "bold link alt", &["ld", "lin", "alt"]);
+        check("| a | b |\n|---|--:|\n| c*d* | e\\|f |\n", "a b cd e|f", &["a", "f"]);
+        check("x\ny ~~z~~\\\nw&amp;v \\*u", "x y z w&v *u", &["z", "v", "*u"]);
+        check("> q\n> r\n\n1. s[^n]\n\n[^n]: t\n", "q r s t", &["q", "r", "s"]);
+        check("```rust\nlet x = 1;\n```\n\n    four\n", "let x = 1;\nfour", &["x = 1", "our"]);
+        check("<b>x</b> <!-- y -->\n", "<b>x</b> <!-- y -->", &["<b>x</b>"]);
+        check("\u{feff}# é *日本*語\r\n\r\nü", "é 日本語 ü", &["é", "本", "ü"]);
+        check("---\ntitle: T\n---\n\n# H", "title: T\nH", &["T", "H"]);
+        check("[a]: http://x.y\n\n``a`b`` [a]", "a`b a", &["a`b"]);
+        check("", "", &[]);
+    }
+
+    #[test]
+    fn what_is_not_seen_has_no_place() {
+        let text = "a [b](http://c.d \"e\") **f**";
+        let plain = Plain::of(text);
+        for hidden in ["http", "c.d", "e\"", "**"] {
+            let at = text.find(hidden).unwrap();
+            assert_eq!(plain.place_of(&(at..at + hidden.len())), None, "{hidden}");
+        }
+        // What goes over marks is found from its first word to its last.
+        assert_eq!(plain.place_of(&(0..text.len())), Some(0..plain.text.trim_end().len()));
+        let entity = Plain::of("x &auml; y");
+        assert_eq!(entity.place_of(&(3..5)), Some(2..4), "a whole letter");
+        assert_eq!(Plain::beginning(&"ü ".repeat(9_000), 4).text.len() / 3, 8_999);
+        assert_eq!(Plain::beginning(&"ü\n\n".repeat(9_000), 4).text, "ü ü");
+    }
+
+    #[test]
+    fn a_document_is_read_as_markdown_by_its_name() {
+        assert!(is_markdown("a/b.MD") && !is_markdown("md") && !is_markdown("a.txt"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_place_is_one_of_the_text(
+            text in "[a&;é日 *_`~|>#\\[\\]()<\\\\:\n\r\t^!-]{0,60}",
+            from in 0_usize..60, bytes in 1_usize..9,
+        ) {
+            let plain = Plain::of(&text);
+            let from = text.floor_char_boundary(from);
+            let to = text.floor_char_boundary(from + bytes);
+            if let Some(place) = plain.place_of(&(from..to)) {
+                proptest::prop_assert!(plain.text.get(place.clone()).is_some(), "{place:?}");
+            }
+        }
+    }
+}

@@ -12,8 +12,8 @@ use tracing::{info, warn};
 use crate::app::data;
 use crate::app::signals::{Asked, Stops};
 use crate::base::{Actor, Clock};
-use crate::flows::reload::{self, ReloadRequest, Script};
 use crate::flows::Site;
+use crate::flows::reload::{self, ReloadRequest, Script};
 use crate::process;
 use crate::script::{self, Loaded};
 

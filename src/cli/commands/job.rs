@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::TEXT_INPUT_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
-use crate::cli::commands::{changes, outcome};
 use crate::cli::commands::follow::{self, Follow};
 use crate::cli::commands::{Desk, Page, line, number, text};
+use crate::cli::commands::{changes, outcome};
 use crate::cli::input;
 use crate::cli::short_id::{Noun, items, shorten};
 use crate::cli::table::Table;

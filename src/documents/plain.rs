@@ -21,8 +21,10 @@ struct Run {
     at: usize,
     /// Its length there.
     bytes: usize,
-    /// Where it stands in the Markdown; of another length if it is written in another way there.
+    /// Where it stands in the Markdown.
     from: Range<usize>,
+    /// Whether it is written there byte for byte.
+    is_literal: bool,
 }
 
 /// Returns whether a document is read as Markdown, by its name.
@@ -50,7 +52,7 @@ impl Plain {
             | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
         let mut plain = Plain::default();
         for (event, range) in Parser::new_ext(body, options).into_offset_iter() {
-            plain.take(event, range.start + shift..range.end + shift);
+            plain.take(text, event, range.start + shift..range.end + shift);
             if plain.text.len() > bytes_max {
                 break;
             }
@@ -58,17 +60,18 @@ impl Plain {
         plain
     }
 
-    fn take(&mut self, event: Event<'_>, range: Range<usize>) {
+    fn take(&mut self, text: &str, event: Event<'_>, range: Range<usize>) {
         match event {
             Event::Text(it)
             | Event::Html(it)
             | Event::InlineHtml(it)
             | Event::InlineMath(it)
-            | Event::DisplayMath(it) => self.push(&it, range),
+            | Event::DisplayMath(it) => self.push(text, &it, range),
             Event::Code(it) => {
-                // Its marks are part of the range.
-                let marks = (range.len() - it.len().min(range.len())) / 2;
-                self.push(&it, range.start + marks..range.end - marks);
+                // Its marks are part of the range, and those of a quote that it goes on in.
+                let begins = text.get(range.clone()).and_then(|code| code.find(&*it));
+                let inner = begins.map(|at| range.start + at..range.start + at + it.len());
+                self.push(text, &it, inner.unwrap_or(range));
             }
             Event::End(
                 TagEnd::Emphasis
@@ -85,9 +88,10 @@ impl Plain {
         }
     }
 
-    fn push(&mut self, shown: &str, from: Range<usize>) {
+    fn push(&mut self, text: &str, shown: &str, from: Range<usize>) {
         if !shown.is_empty() {
-            self.runs.push(Run { at: self.text.len(), bytes: shown.len(), from });
+            let is_literal = text.get(from.clone()) == Some(shown);
+            self.runs.push(Run { at: self.text.len(), bytes: shown.len(), from, is_literal });
             self.text.push_str(shown);
         }
     }
@@ -103,18 +107,19 @@ impl Plain {
         let first = self.runs.partition_point(|it| it.from.end <= bytes.start);
         let runs = self.runs[first..].iter().take_while(|it| it.from.start < bytes.end);
         let places = runs.map(|it| it.place_of(bytes));
-        places.reduce(|all, it| all.start..it.end)
+        places.reduce(|all, it| all.start.min(it.start)..all.end.max(it.end))
     }
 }
 
 impl Run {
     fn place_of(&self, bytes: &Range<usize>) -> Range<usize> {
         let all = self.at..self.at + self.bytes;
-        if self.bytes != self.from.len() {
+        if !self.is_literal {
             return all;
         }
-        let start = all.start + bytes.start.saturating_sub(self.from.start);
-        start..all.end - self.from.end.saturating_sub(bytes.end)
+        let start = all.start + bytes.start.clamp(self.from.start, self.from.end) - self.from.start;
+        let end = all.start + bytes.end.clamp(self.from.start, self.from.end) - self.from.start;
+        start..end
     }
 }
 
@@ -160,6 +165,9 @@ mod tests {
         assert_eq!(plain.place_of(&(0..text.len())), Some(0..plain.text.trim_end().len()));
         let entity = Plain::of("x &auml; y");
         assert_eq!(entity.place_of(&(3..5)), Some(2..4), "a whole letter");
+        // What goes on behind the mark of a quote is written in another way: it is found as a whole.
+        let quoted = Plain::of("> é`[日\r\t>`");
+        assert_eq!(quoted.place_of(&(6..10)).map(|it| &quoted.text[it]), Some("[日 "));
         assert_eq!(Plain::beginning(&"ü ".repeat(9_000), 4).text.len() / 3, 8_999);
         assert_eq!(Plain::beginning(&"ü\n\n".repeat(9_000), 4).text, "ü ü");
     }

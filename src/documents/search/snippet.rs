@@ -325,4 +325,17 @@ mod tests {
             }
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_snippet_of_any_markdown_is_of_one_line(
+            text in "[ab&;é日 *_`~|>#\\[\\]()<\\\\:\n\r\t^!-]{0,90}",
+        ) {
+            for asked in ["a", "ab*", "\"a b\"", "é日"] {
+                let found = snippet(&text, true, &Ask::parse(asked).unwrap());
+                let is_whole = |it: &Piece| !it.text.is_empty() && !it.text.contains(char::is_control);
+                proptest::prop_assert!(found.pieces.iter().all(is_whole), "{:?}", found.pieces);
+            }
+        }
+    }
 }

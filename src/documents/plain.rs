@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(plain.place_of(&(0..text.len())), Some(0..plain.text.trim_end().len()));
         let entity = Plain::of("x &auml; y");
         assert_eq!(entity.place_of(&(3..5)), Some(2..4), "a whole letter");
-        // What goes on behind the mark of a quote is written in another way: it is found as a whole.
+        // What goes on behind the mark of a quote is written in another way: it is found whole.
         let quoted = Plain::of("> é`[日\r\t>`");
         assert_eq!(quoted.place_of(&(6..10)).map(|it| &quoted.text[it]), Some("[日 "));
         assert_eq!(Plain::beginning(&"ü ".repeat(9_000), 4).text.len() / 3, 8_999);

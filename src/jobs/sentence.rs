@@ -92,6 +92,10 @@ fn ended_by(signal: Option<i32>) -> String {
 /// Returns why an agent could not be started, by the system's own words for it.
 fn unreachable_agent(job: &Job, program: &str) -> String {
     let tail = job.error_tail.as_deref().unwrap_or_default();
+    if tail.starts_with("secret ") {
+        let words = tail.lines().next().unwrap_or_default();
+        return format!("Agent was not started: {words}. See `wiki-browser check`.");
+    }
     let says = |words: &str| tail.contains(words);
     let why = if says("Permission denied") {
         format!("{program} may not be executed: check its permissions.")

@@ -43,7 +43,7 @@ fn a_job_is_followed_across_a_kill_of_the_server() {
     // What to type next is told with the job.
     let (_, shown, _) = bench.cli(&["job", "show", &id]);
     assert!(shown.contains("\nnext        nothing is wrong with the job itself"), "{shown}");
-    assert!(shown.contains("\nask again   wiki-browser job create "), "{shown}");
+    assert!(shown.contains(&format!("\nagain       wiki-browser job retry {id}\n")), "{shown}");
     server.stop();
 }
 

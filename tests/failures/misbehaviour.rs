@@ -257,6 +257,10 @@ fn what_each_misbehaviour_comes_to() {
     server.stop();
 }
 
+/// Secrets that are not there: where they would be (and the engine's name), their name, why.
+const LACKING: [(&str, &str, &str); 2] =
+    [("env", "NOT_SET_ANYWHERE", "the server has no such variable"), ("file", "not/there", "")];
+
 /// Programs that were there when the server started, and cannot be started now.
 #[test]
 fn what_cannot_be_started_says_why() {
@@ -313,6 +317,32 @@ fn what_cannot_be_started_says_why() {
     assert_eq!(job["reason"], "prompt_failed");
     assert_eq!(job["message"], "The prompt could not be made. See log.");
     assert!(job["error_tail"].as_str().unwrap().contains("an argument takes 131071"), "{job:#}");
+    server.stop();
+}
+
+/// An engine's secret that is not there is named, and nothing is started without it.
+#[test]
+fn what_lacks_a_secret_says_which() {
+    let bench = Bench::new();
+    for (name, secret, _) in &LACKING {
+        bench.lua(&format!(
+            "wb.engine \"{name}\" {{ type = \"process\", command = {{ \"/bin/true\" }},\n\
+             prompt = \"stdin\", env = {{ TOKEN = wb.secret.{name} \"{secret}\" }} }}\n\
+             wb.kind \"{name}\" {{ about = \"A test\", engine = \"{name}\", timeout = \"5s\",\n\
+             prompt = \"x\", inputs = {{}} }}\n"
+        ));
+    }
+    let server = bench.serve();
+    for (name, secret, why) in &LACKING {
+        let job = bench.ended(&bench.job(name, json!({})));
+        assert_eq!((&job["status"], &job["reason"]), (&json!("failed"), &json!("spawn_failed")));
+        let message = job["message"].as_str().unwrap();
+        let begin = format!("Agent was not started: secret {name}:{secret}: {why}");
+        assert!(message.starts_with(&begin), "{message}");
+        assert!(message.ends_with(". See `wiki-browser check`."), "{message}");
+        let (_, shown, _) = bench.cli(&["job", "show", job["id"].as_str().unwrap()]);
+        assert!(shown.contains("\nnext        find what is missing with: wiki-browser doctor\n"));
+    }
     server.stop();
 }
 

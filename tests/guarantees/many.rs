@@ -51,9 +51,9 @@ fn run(bench: &Bench, count: usize) {
     }
 }
 
-/// Runs `warm` jobs and then some windows of jobs; in the window in the middle, by growth, the memory
-/// may grow by so many KiB. What a job keeps shows in every window; a thread, or a reader of the
-/// database with its cache, that a busy moment called for shows in one.
+/// Runs `warm` jobs and then some windows of jobs; in the window in the middle, by growth, the
+/// memory may grow by so many KiB. What a job keeps shows in every window; a thread, or a reader of
+/// the database with its cache, that a busy moment called for shows in one.
 fn check(warm: usize, (windows, jobs): (usize, usize), growth_kib_max: u64) {
     let bench = Bench::new();
     bench.raw_engine("true", "exit 0");

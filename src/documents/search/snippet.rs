@@ -333,7 +333,8 @@ mod tests {
         ) {
             for asked in ["a", "ab*", "\"a b\"", "é日"] {
                 let found = snippet(&text, true, &Ask::parse(asked).unwrap());
-                let is_whole = |it: &Piece| !it.text.is_empty() && !it.text.contains(char::is_control);
+                let is_line = |it: &Piece| !it.text.contains(char::is_control);
+                let is_whole = |it: &Piece| !it.text.is_empty() && is_line(it);
                 proptest::prop_assert!(found.pieces.iter().all(is_whole), "{:?}", found.pieces);
             }
         }

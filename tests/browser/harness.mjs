@@ -82,14 +82,25 @@ export async function visitor(_t, site, options = {}) {
     });
   });
   context.setDefaultTimeout(10_000);
+  context.on("page", closeWhenLoaded);
   const one = new Visitor(site, context, complaints);
   // Before the server ends: a tab that is left would complain that nobody answers.
   site.leaving.push(async () => {
+    for (const page of context.pages()) await page.close();
     await context.close();
     assert.deepEqual(complaints, []);
   });
   if (signedIn) await one.signIn(options.person);
   return one;
+}
+
+/** A Chromium that is to close a page at its first byte, after a form, may never say that it has. */
+function closeWhenLoaded(page) {
+  const close = page.close.bind(page);
+  page.close = async () => {
+    await page.waitForLoadState();
+    await close();
+  };
 }
 
 class Visitor {

@@ -304,7 +304,7 @@ test("without scripts a document is read, its Topics listed, and one is opened",
   await page.fill("#new textarea[name=quote]", "Rain feeds it");
   await page.fill("#new textarea[name=body]", "By a form");
   await page.click("#new button[type=submit]");
-  assert.match(page.url(), /\/topics\//);
+  await page.waitForURL(/\/topics\//);
   await page.close();
 });
 

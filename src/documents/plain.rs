@@ -27,6 +27,16 @@ struct Run {
     is_literal: bool,
 }
 
+/// Returns the Markdown that pages are written in: what a reader sees goes by it everywhere.
+pub fn dialect() -> Options {
+    Options::ENABLE_TABLES
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_GFM
+        | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
+}
+
 /// Returns whether a document is read as Markdown, by its name.
 pub fn is_markdown(path: &str) -> bool {
     let ending = path.rsplit_once('.').map_or("", |it| it.1);
@@ -44,14 +54,8 @@ impl Plain {
         // A byte order mark would turn the first heading into a paragraph.
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
         let shift = text.len() - body.len();
-        let options = Options::ENABLE_TABLES
-            | Options::ENABLE_FOOTNOTES
-            | Options::ENABLE_STRIKETHROUGH
-            | Options::ENABLE_TASKLISTS
-            | Options::ENABLE_GFM
-            | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
         let mut plain = Plain::default();
-        for (event, range) in Parser::new_ext(body, options).into_offset_iter() {
+        for (event, range) in Parser::new_ext(body, dialect()).into_offset_iter() {
             plain.take(text, event, range.start + shift..range.end + shift);
             if plain.text.len() > bytes_max {
                 break;

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use pulldown_cmark::{
-    Alignment, BlockQuoteKind, CodeBlockKind, Event, Options, Parser, Tag, TagEnd,
-};
+use pulldown_cmark::{Alignment, BlockQuoteKind, CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 use crate::base::limit::HEADINGS_MAX;
+use crate::documents::plain::dialect;
 use crate::http::markdown::code::Budget;
 use crate::http::markdown::inline::Image;
 use crate::http::markdown::parts::Parts;
@@ -31,13 +30,7 @@ pub(super) fn write(text: &str, links: &Links<'_>, is_mapped: bool) -> Rendered 
     let mut writer = Writer::new(text, *links, is_mapped);
     writer.html.reserve(body.len() * 2);
     let shift = text.len() - body.len();
-    let options = Options::ENABLE_TABLES
-        | Options::ENABLE_FOOTNOTES
-        | Options::ENABLE_STRIKETHROUGH
-        | Options::ENABLE_TASKLISTS
-        | Options::ENABLE_GFM
-        | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    for (event, range) in Parser::new_ext(body, options).into_offset_iter() {
+    for (event, range) in Parser::new_ext(body, dialect()).into_offset_iter() {
         if is_mapped && writer.ends.is_empty() && writer.leaf.is_none() {
             writer.parts.look(&event, writer.html.len());
         }

@@ -35,7 +35,8 @@ pub(super) fn of_topic(tx: &Tx<'_>, site: &Site, id: &TopicId, by: &Actor) -> Re
 }
 
 fn answers(site: &Site, job: &Job, topic: &TopicId) -> bool {
-    let kind = site.config.kinds.get(&job.kind);
+    let config = site.config_of(&job.id);
+    let kind = config.kinds.get(&job.kind);
     let produces = kind.and_then(|it| it.produces);
     matches!(produces, Some(Produces::Proposal | Produces::Message))
         && job.require_topic(topic, Verb::Message).is_ok()

@@ -131,7 +131,8 @@ fn refuse_title(title: Option<&str>) -> Result<()> {
 
 /// Returns the Topic that the proposal opens: its first message is what the agent says about it.
 fn opening(site: &Site, job: &Job, request: &FoundRequest, path: &SourcePath) -> NewTopic {
-    let kind = site.config.kinds.get(&job.kind);
+    let config = site.config_of(&job.id);
+    let kind = config.kinds.get(&job.kind);
     let about = kind.map_or(job.kind.as_str(), |it| it.about.as_str());
     let what = if request.base_source_sha.is_absent() { "A new document" } else { "A new text" };
     let said = request.summary.clone().filter(|it| !it.trim().is_empty());

@@ -153,7 +153,8 @@ pub(super) async fn require_own_base(
     path: &SourcePath,
     base: &BlobId,
 ) -> Result<()> {
-    let kind = site.config.kinds.get(&job.kind);
+    let config = site.config_of(&job.id);
+    let kind = config.kinds.get(&job.kind);
     let is_base = |blob: &&Input| {
         let is_given = || job.input_text(&blob.name).as_deref() == Some(base.as_str());
         blob.ty == InputType::Blob && is_given()

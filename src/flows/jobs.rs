@@ -234,8 +234,9 @@ pub(super) fn view_with(
         }
         _ => None,
     };
-    let kind = works.config.kinds.get(&job.kind);
-    let engine = kind.and_then(|it| works.config.engines.get(&it.engine));
+    let config = works.config_of(&job.id);
+    let kind = config.kinds.get(&job.kind);
+    let engine = kind.and_then(|it| config.engines.get(&it.engine));
     let program = match engine.map(|it| &it.body) {
         Some(EngineBody::Process { command, .. }) => {
             command.first().map_or("agent", String::as_str)

@@ -72,7 +72,7 @@ use camino::Utf8PathBuf;
 use serde_json::Value;
 
 use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
-use crate::base::{Error, Ids, Result};
+use crate::base::{Error, Ids, JobId, Result, fault};
 use crate::documents::Repo;
 use crate::jobs::{Generation, Generations, Queue};
 use crate::script::{Config, Vm};
@@ -127,6 +127,12 @@ impl Works {
     pub fn at(&self, generation: Arc<Generation>) -> Works {
         let config = Arc::clone(&generation.config);
         Works { config, held: Some(generation), ..self.clone() }
+    }
+
+    /// Returns the script that a job runs under; the one in force for one that does not run.
+    pub fn config_of(&self, job: &JobId) -> Arc<Config> {
+        let held = self.scripts.of(job).filter(|_| !fault::is_off("pinned_kind"));
+        held.map_or_else(|| Arc::clone(&self.config), |it| Arc::clone(&it.config))
     }
 
     /// Returns the functions of the script that it declares.

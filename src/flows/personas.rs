@@ -258,7 +258,8 @@ async fn for_job(site: &Site, job: &Job, query: &PersonaQuery) -> Result<Value> 
 
 /// Returns the versions that a job was given of a Source (`Blob`) or a persona (`Hash`).
 pub(super) fn own_versions(works: &Works, job: &Job, ty: InputType, of: &str) -> Vec<String> {
-    let kind = works.config.kinds.get(&job.kind);
+    let config = works.config_of(&job.id);
+    let kind = config.kinds.get(&job.kind);
     let is_of = |name: &String| job.input_text(name).as_deref() == Some(of);
     let inputs = kind.into_iter().flat_map(|it| &it.inputs);
     inputs

@@ -37,6 +37,7 @@ pub(super) async fn execute(
     cancel: CancellationToken,
     stop: CancellationToken,
 ) {
+    let generation = inner.setup.generations.pin(&job.id, generation);
     fault::crash_point("after_claim");
     let source = job.source_path.as_ref().map(|it| it.as_str().to_owned()).unwrap_or_default();
     info!(job_id = %job.id, kind = job.kind, source_path = source, "job {} started", job.id);

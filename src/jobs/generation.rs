@@ -1,10 +1,14 @@
 //! Generations of the script: the one in force, and those that running jobs still hold.
 //!
-//! **Invariant:** a job keeps the generation that it was claimed under to its end. One that nobody
-//! holds is gone, with the thread of its functions.
+//! **Invariant:** a job keeps the generation that it was claimed under to its end, and what its
+//! agent asks for meanwhile is judged by it. One that nobody holds is gone, with the thread of its
+//! functions.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
+use crate::base::JobId;
 use crate::jobs::Engines;
 use crate::jobs::claim::Caps;
 use crate::jobs::lane::Capacities;
@@ -37,23 +41,65 @@ impl Generation {
     }
 }
 
-/// A handle to the generation in force; clones share it.
+/// A handle to the generation in force, and to those that running jobs hold; clones share it.
 #[derive(Clone, Debug)]
-pub struct Generations(Arc<RwLock<Arc<Generation>>>);
+pub struct Generations(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    current: RwLock<Arc<Generation>>,
+    pins: Mutex<HashMap<JobId, Weak<Generation>>>,
+}
 
 impl Generations {
     /// Returns a handle to a first generation.
     pub fn new(first: Generation) -> Generations {
-        Generations(Arc::new(RwLock::new(Arc::new(first))))
+        let (current, pins) = (RwLock::new(Arc::new(first)), Mutex::default());
+        Generations(Arc::new(Shared { current, pins }))
     }
 
     /// Returns the generation in force. Whoever keeps it keeps its functions alive.
     pub fn current(&self) -> Arc<Generation> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Puts another generation in force, whole and at once.
     pub fn replace(&self, next: Generation) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+    }
+
+    /// Returns the generation that a job runs under; nothing if it does not run.
+    pub fn of(&self, job: &JobId) -> Option<Arc<Generation>> {
+        self.pins().get(job)?.upgrade()
+    }
+
+    /// Holds a generation for a job that runs under it.
+    pub(super) fn pin(&self, job: &JobId, generation: Arc<Generation>) -> Pin {
+        self.pins().insert(job.clone(), Arc::downgrade(&generation));
+        Pin { generations: self.clone(), job: job.clone(), generation }
+    }
+
+    fn pins(&self) -> MutexGuard<'_, HashMap<JobId, Weak<Generation>>> {
+        self.0.pins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a job runs under, until it is dropped.
+pub(super) struct Pin {
+    generations: Generations,
+    job: JobId,
+    generation: Arc<Generation>,
+}
+
+impl Deref for Pin {
+    type Target = Arc<Generation>;
+    fn deref(&self) -> &Arc<Generation> {
+        &self.generation
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.generations.pins().remove(&self.job);
     }
 }

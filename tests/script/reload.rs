@@ -73,6 +73,30 @@ fn g26_a_running_job_keeps_its_script_and_the_old_one_is_gone_after_it() {
     assert_eq!(told[0]["generation"], 2);
 }
 
+/// Its base, its clocks and what it may hand in are those of the script that it began with.
+#[test]
+fn g26_what_a_running_job_hands_in_is_judged_by_its_own_script() {
+    let bench = Bench::new();
+    let agent = "echo ready > \"$OUT/ready.better\"
+while [ ! -e \"$OUT/go.better\" ]; do sleep 0.05; done
+sed -e 's/The first line/The best line/' \"$root/$path\" | propose";
+    bench.topic_kind("better", "timeout = \"40s\", produces = \"proposal\"", agent);
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
+    let job = bench.job_on("better", &topic);
+    bench.wait_left("ready.better");
+    bench.edit(|lua| lua.replace("wb.kind \"better\"", "wb.kind \"other\""));
+    bench.write_script();
+    assert_eq!(reload(&bench, false)["ok"], true);
+    assert_eq!(bench.show(&job)["timeout_ms"], 40_000);
+    let_go(&bench, "better");
+    let ended = bench.ended(&job);
+    assert_eq!(ended["status"], "succeeded", "{ended:#}");
+    let proposal = bench.get(&format!("/api/proposals/{}", ended["proposal_id"].as_str().unwrap()));
+    assert_eq!(bench.send(&bench.approval(&proposal.ok())).status, 200);
+    server.stop();
+}
+
 #[test]
 fn g26_a_broken_script_never_replaces_a_working_one() {
     let bench = Bench::new();

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use crate::base::{Actor, Error, JobId, Result, digest_hex, random_token};
 use crate::jobs::execution::{self, Ready};
+use crate::jobs::generation::Pin;
 use crate::jobs::settle::{self, Outcome};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Generation, Job, Queue, Reason, Status, claim, job_dir, table};
 use crate::process::{ExitRecord, GuardEnd, Stream, put_output};
+use crate::script::Kind;
 
 /// A claimed job that waits for what its agent does.
 pub struct Rehearsal {
@@ -19,7 +21,7 @@ pub struct Rehearsal {
     /// The digest of its token.
     pub token_hash: String,
     queue: Queue,
-    generation: Arc<Generation>,
+    generation: Pin,
     ready: std::result::Result<Ready, Outcome>,
 }
 
@@ -46,6 +48,7 @@ impl Queue {
         };
         let Some((job, token, generation)) = claimed else { return Ok(None) };
         let token_hash = digest_hex(&token);
+        let generation = self.inner.setup.generations.pin(&job.id, generation);
         let ready = execution::prepare(&self.inner, &generation, &job, token).await;
         let id = job.id.clone();
         let job = self.inner.setup.store.read(move |c| table::find(c, &id)).await?;
@@ -98,6 +101,12 @@ impl Rehearsal {
         let spec = &self.ready.as_ref().ok()?.spec;
         let prompt = spec.prompt.as_deref().unwrap_or_default();
         Some(String::from_utf8_lossy(prompt).into_owned())
+    }
+
+    /// Returns the kind that the job runs as; nothing if it fails before it starts.
+    pub fn kind(&self) -> Option<&Kind> {
+        self.ready.as_ref().ok()?;
+        self.generation.config.kinds.get(&self.job.kind)
     }
 
     /// Returns what the engine adds to the environment of its agent.

@@ -4,6 +4,7 @@ mod documents;
 mod failures;
 mod hostile;
 mod lives;
+mod meanwhile;
 mod mistakes;
 mod people;
 mod same;

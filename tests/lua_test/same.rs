@@ -182,3 +182,114 @@ fn what_people_do_leads_to_what_it_leads_to_on_a_server() {
     assert_eq!(real, expected, "{real:#?}\nin a test: {expected:#?}");
     server.stop();
 }
+
+/// A real agent that ends when it is told to.
+const WAITS: &str = "echo x > \"$OUT/ready.$word\"
+while [ ! -e \"$OUT/go\" ]; do sleep 0.02; done
+echo '{\"n\": 1}' > \"$OUT/$job\"; \"$wb_agent\" finish --result \"$OUT/$job\"";
+
+/// The same that proposes.
+const BETTER: &str = "echo x > \"$OUT/ready.better\"
+while [ ! -e \"$OUT/go\" ]; do sleep 0.02; done
+sed -e 's/The first line/The best line/' \"$root/$path\" | propose";
+
+/// A reload while two jobs run and two wait, in a test.
+const RELOADED: &str = r##"
+local t = require "wb.test"
+local wb = require "wb"
+local script = wb.file "wiki-browser.lua"
+t.test("x", function()
+  local text = "# Guide\n\nThe first line.\n\nThe second line.\n"
+  t.source("guide.md", text)
+  local topic = t.topic { source_path = "guide.md", quote = "The first line." }
+  local tell = function(name, job)
+    print(name .. " " .. wb.json.encode { kind = job.kind, status = job.status,
+      reason = job.reason, error_tail = job.error_tail, lane = job.lane, result = job.result,
+      proposal = job.proposal })
+  end
+  local waits
+  local better = t.run("better", { topic_id = topic }, function()
+    waits = t.run("waits", { word = "a" }, function(job)
+      if job.attempt == 1 then
+        t.enqueue("waits", { word = "b" })
+        t.enqueue("better", { topic_id = topic })
+        local other = script:gsub("the first script", "the second script")
+        other = other:gsub('wb.kind "better"', 'wb.kind "other"')
+        local reloaded = t.reload { script = other }
+        print("RELOADED " .. wb.json.encode { reloaded.changes, reloaded.removed_kinds,
+          reloaded.generation })
+      end
+      return { result = { n = 1 } }
+    end)
+    return { proposal = (text:gsub("The first line", "The best line")) }
+  end)
+  tell("BETTER", better)
+  tell("A1", waits.attempts[1])
+  tell("A2", waits)
+  local b = t.next { result = { n = 1 } }
+  tell("B1", b.attempts[1])
+  tell("B2", b)
+  tell("GONE", t.next())
+end)
+"##;
+
+#[test]
+fn a_reload_while_jobs_run_leads_to_what_it_leads_to_on_a_server() {
+    let bench = Bench::new();
+    bench.limits("jobs = 2, grace = \"1s\"");
+    let fields = "timeout = \"40s\", produces = \"result\", retry = function(job) return \
+        job.attempt < 2 end, verify = function() return \"the first script\" end";
+    bench.word_kind("waits", fields, WAITS);
+    bench.topic_kind("better", "timeout = \"40s\", produces = \"proposal\"", BETTER);
+    bench.write_script();
+    std::fs::create_dir(bench.top.join("tests")).unwrap();
+    bench.write("tests/same.lua", RELOADED);
+    let script = bench.top.join("wiki-browser.lua");
+    let files = find(&script, &[]).unwrap();
+    let suite = Suite { script, files, filter: None };
+    let played = suite.run(&Suite::scratch().unwrap(), &mut |_| {});
+    all_pass(&played);
+    let said = &played.tests[0].ran.said;
+    let fake = |name: &str| -> Value {
+        let line = said.iter().find_map(|it| it.text.strip_prefix(&format!("{name} ")));
+        serde_json::from_str(line.unwrap_or_else(|| panic!("{name}"))).unwrap()
+    };
+
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
+    let better = bench.job_on("better", &topic);
+    let a = bench.job("waits", json!({"word": "a"}));
+    bench.wait_left("ready.better");
+    bench.wait_left("ready.a");
+    let b = bench.job("waits", json!({"word": "b"}));
+    let gone = bench.job_on("better", &topic);
+    bench.edit(|lua| {
+        let lua = lua.replace("the first script", "the second script");
+        lua.replace("wb.kind \"better\"", "wb.kind \"other\"")
+    });
+    bench.write_script();
+    let reloaded = bench.post("/api/config/reload", json!({})).ok();
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let again = |id: &str| {
+        let asked = || bench.show(id)["retried_as"][0].as_str().map(str::to_owned);
+        crate::support::wait_for("it is repeated", asked)
+    };
+    let (a2, b2) = (again(&a), again(&b));
+    for (name, id) in
+        [("BETTER", better), ("A1", a), ("A2", a2), ("B1", b), ("B2", b2), ("GONE", gone)]
+    {
+        let mut job = bench.ended(&id);
+        if let Some(id) = job["proposal_id"].as_str() {
+            job["proposal"] = bench.get(&format!("/api/proposals/{id}")).ok()["text"].clone();
+        }
+        let mut fake = fake(name);
+        for (field, value) in fake.as_object_mut().unwrap() {
+            assert_eq!(*value, job[field], "{name}: {field}\n{job:#}");
+        }
+        assert!(fake["status"].is_string());
+    }
+    let told = crate::script::events(&bench, "config_reloaded").remove(0);
+    assert_eq!(fake("RELOADED"), json!([told["changes"], told["removed_kinds"], 2]));
+    assert_eq!(reloaded["generation"], 2);
+    server.stop();
+}

@@ -41,7 +41,7 @@
 ---@field signal? integer The signal that ends it.
 ---@field stdout? string What it prints; read as the engine's `reads` says.
 ---@field stderr? string What it prints on standard error.
----@field takes? wb.Duration How long it works by the fake clock; 1s by default.
+---@field takes? wb.Duration How long it works in all by the fake clock; 1s by default.
 ---@field timeout "wall"|"idle"|"start"|nil Which clock of the kind it runs into.
 ---@field cancelled? boolean Whether a person cancels it while it works.
 ---@field unreachable? string Why it cannot even be started.
@@ -63,7 +63,7 @@
 ---@field message? string What it wrote last in its topic.
 ---@field view? string The view that it stored.
 ---@field topics wb.OpenedTopic[] The topics that it opened, oldest first.
----@field effects wb.test.Effects What handlers and `retry` did because of it.
+---@field effects wb.test.Effects What handlers and `retry` did from its beginning to its end.
 
 ---What a person writes who approves.
 ---@class wb.test.Approval
@@ -172,7 +172,7 @@ function t.render(kind, inputs) end
 ---Asks for a job as a person would and runs it with a fake agent to its end, with every repetition that `retry` asks for; returns the last one. Then the handlers are told.
 ---@param kind string The name of a kind.
 ---@param inputs table<string, any>? Its inputs by name. A source is a path, which is made if it is not there; a topic is what `t.topic` returned.
----@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, one table for each attempt, or a function that returns one; nil for one that exits with 0 and leaves nothing.
+---@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, one table for each attempt, or a function that returns one, and what else it does happens while the agent works; nil for one that exits with 0 and leaves nothing.
 ---@param asked wb.test.Asked? How it is asked for.
 ---@return wb.test.Job
 function t.run(kind, inputs, agent, asked) end
@@ -185,7 +185,7 @@ function t.run(kind, inputs, agent, asked) end
 function t.enqueue(kind, inputs, asked) end
 
 ---Runs the job that waits and comes next as `t.run` does; moves the clock to its time if all wait for theirs. Returns nil if none waits.
----@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, one table for each attempt, or a function that returns one; nil for one that exits with 0 and leaves nothing.
+---@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, one table for each attempt, or a function that returns one, and what else it does happens while the agent works; nil for one that exits with 0 and leaves nothing.
 ---@return wb.test.Job?
 function t.next(agent) end
 
@@ -226,7 +226,7 @@ function t.reject(of, reason) end
 ---Sends a proposal back as a person would, and runs the job that does it again to its end.
 ---@param of wb.test.Job|wb.test.Revision|string What `t.run` returned, one of `t.proposals()`, or the id of a proposal.
 ---@param reason string What should be different.
----@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, one table for each attempt, or a function that returns one; nil for one that exits with 0 and leaves nothing.
+---@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, one table for each attempt, or a function that returns one, and what else it does happens while the agent works; nil for one that exits with 0 and leaves nothing.
 ---@return wb.test.Job
 function t.rework(of, reason, agent) end
 
@@ -246,7 +246,7 @@ function t.commit(files, message) end
 ---@return wb.test.Effects
 function t.edit(path, text) end
 
----Reloads the script as the operator would: with another text, or as it is. Fails if it is wrong; then the one before stays in force.
+---Reloads the script as the operator would: with another text, or as it is. Fails if it is wrong; then the one before stays in force. Called by the function of a fake agent it happens while the agent works: its job ends under the script that it began with.
 ---@param fields wb.test.Reload? What is different; nil for nothing.
 ---@return wb.test.Reloaded
 function t.reload(fields) end

@@ -8,7 +8,7 @@ use crate::flows::lab::ground::Ground;
 use crate::flows::lab::{outside, play};
 use crate::flows::proposals::{self, ProposalQuery, RejectRequest};
 use crate::flows::{approve as approving, edit, names, rework as reworking};
-use crate::script::lab::Agent;
+use crate::script::lab::Step;
 
 /// Approves a proposal, after an edit if there is another text for it; returns what came of it.
 pub(super) async fn approve(ground: &Ground, of: &Value, says: &Value) -> Result<Value> {
@@ -54,11 +54,7 @@ pub(super) async fn reject(ground: &Ground, of: &Value, reason: &str) -> Result<
 }
 
 /// Asks for a proposal to be done again, and runs that job to its end.
-pub(super) async fn rework(
-    ground: &Ground,
-    (of, reason): (&Value, &str),
-    agent: &mut Agent<'_>,
-) -> Result<Value> {
+pub(super) async fn rework(ground: &mut Ground, (of, reason): (&Value, &str)) -> Result<Step> {
     let id = meant(of)?;
     let mark = ground.mark();
     ground.take_a_moment();
@@ -67,7 +63,7 @@ pub(super) async fn rework(
     let asked = asked.map_err(|it| newest(of, it))?;
     ground.tell().await?;
     let job = asked["job_id"].as_str().unwrap_or_default().parse()?;
-    play::run_this(ground, &job, mark, agent).await
+    play::run_this(ground, &job, mark).await
 }
 
 /// Returns the proposals of the site, the newest first.

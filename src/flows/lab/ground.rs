@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::base::{Clock, Context, Error, ErrorKind, Ids, Millis, Result, SourcePath};
 use crate::documents::{Repo, Selection};
+use crate::flows::lab::play::Play;
 use crate::flows::metrics::Meter;
 use crate::flows::{Site, Works, order, prepare, relay, reload, schedules, search};
 use crate::jobs::{self, Engines, Generation, Generations, Job, JobFilter, Queue, Setup, Status};
@@ -150,6 +151,8 @@ pub(super) struct Ground {
     pub(super) said: Said,
     /// How it was made.
     pub(super) wanted: Wanted,
+    /// The jobs that wait for what their agents do, the one that began last at the end.
+    pub(super) plays: Vec<Play>,
     /// The last event that handlers were told of, or passed over.
     told: Cell<i64>,
     stop: CancellationToken,
@@ -190,7 +193,9 @@ impl Ground {
         let scopes = TokenScope::ALL.to_vec();
         let caller = Caller::Person { person, via: Via::Operator, scopes };
         let (said, told) = (wanted.said.clone(), Cell::new(0));
-        let ground = Ground { site, clock, caller, said, wanted, told, stop, writing, folder };
+        let plays = Vec::new();
+        let ground =
+            Ground { site, clock, caller, said, wanted, plays, told, stop, writing, folder };
         schedules::serve_due(&ground.site).await?;
         ground.pass_over().await?;
         Ok(ground)
@@ -245,8 +250,28 @@ impl Ground {
         Ok(())
     }
 
+    /// Refuses a time at which a job that runs now would have been ended by its clock.
+    pub(super) fn refuse_beyond(&self, to: Millis) -> Result<()> {
+        let ends = |it: &&Play| it.ends_at().is_some_and(|at| at < to);
+        match self.plays.iter().find(ends) {
+            None => Ok(()),
+            Some(play) => {
+                let message = format!(
+                    "the job of kind \"{}\" that runs meanwhile would be over by then: it may not \
+                     run longer",
+                    play.kind()
+                );
+                Err(Error::conflict("beyond_job", message).hint(
+                    "let less time pass inside of its agent; { timeout = \"wall\" } is an agent \
+                     that does not end",
+                ))
+            }
+        }
+    }
+
     /// Moves the clock to a time; what comes due meanwhile is served at its own.
     pub(super) async fn pass_time(&self, to: Millis) -> Result<()> {
+        self.refuse_beyond(to)?;
         loop {
             let due = schedules::serve_due(&self.site).await?;
             self.tell().await?;

@@ -21,7 +21,7 @@ use crate::base::{Error, Millis, Result, SourcePath};
 use crate::flows::lab::ground::{Ground, Wanted};
 use crate::flows::{inputs, personas, prepare, render, topics};
 use crate::people::Caller;
-use crate::script::lab::{Agent, Stage, Verb};
+use crate::script::lab::{Stage, Step, Verb};
 use crate::script::{InputType, Kind, Said, suggestion};
 
 pub use crate::process::Scratch;
@@ -55,26 +55,40 @@ impl Drop for Stand {
 }
 
 impl Stage for Stand {
-    fn act(&mut self, verb: Verb, args: &[Value], agent: &mut Agent<'_>) -> Result<Value> {
+    fn act(&mut self, verb: Verb, args: &[Value]) -> Result<Step> {
         if let Some(mut wanted) = self.wanted.take() {
             if verb == Verb::Site {
                 wanted.read(args.first().unwrap_or(&Value::Null))?;
             }
             self.ground = Some(self.runtime.block_on(Ground::open(wanted))?);
             if verb == Verb::Site {
-                return Ok(Value::Null);
+                return Ok(Step::Done(Value::Null));
             }
         }
-        let Some(ground) = &mut self.ground else {
-            return Err(Error::conflict("no_site", "the site of this test could not be opened"));
-        };
-        let acted = self.runtime.block_on(act(ground, verb, args, agent));
+        let Some(ground) = &mut self.ground else { return Err(no_site()) };
+        let acted = self.runtime.block_on(act(ground, verb, args));
         acted.map_err(|cause| with_line(ground, cause))
+    }
+
+    fn played(&mut self, does: &Value) -> Result<Step> {
+        let Some(ground) = &mut self.ground else { return Err(no_site()) };
+        let played = self.runtime.block_on(play::go_on(ground, does));
+        played.map_err(|cause| with_line(ground, cause))
+    }
+
+    fn forsake(&mut self) {
+        if let Some(ground) = &mut self.ground {
+            ground.plays.pop();
+        }
     }
 
     fn now(&self) -> Millis {
         self.ground.as_ref().map_or(crate::script::lab::START, |it| it.clock.now())
     }
+}
+
+fn no_site() -> Error {
+    Error::conflict("no_site", "the site of this test could not be opened")
 }
 
 /// Shows the line of the script that a function of it failed in.
@@ -95,16 +109,14 @@ fn with_line(ground: &Ground, cause: Error) -> Error {
     }
 }
 
-async fn act(
-    ground: &mut Ground,
-    verb: Verb,
-    args: &[Value],
-    agent: &mut Agent<'_>,
-) -> Result<Value> {
+async fn act(ground: &mut Ground, verb: Verb, args: &[Value]) -> Result<Step> {
     let nothing = Value::Null;
     let arg = |place: usize| args.get(place).unwrap_or(&nothing);
     let text = |place: usize| arg(place).as_str().unwrap_or_default();
-    match verb {
+    let done = match verb {
+        Verb::Run => return play::run(ground, (text(0), arg(1), arg(3))).await,
+        Verb::Next => return play::next(ground).await,
+        Verb::Rework => return decide::rework(ground, (arg(0), text(1))).await,
         Verb::Site => Err(Error::conflict("site_is_open", "t.site comes too late")
             .hint("write it first in its test: the script is loaded by what it says")),
         Verb::Source => {
@@ -121,9 +133,7 @@ async fn act(
         Verb::Topic => ground.silent(new_topic(ground, &ground.caller, arg(0))).await,
         Verb::Message => ground.silent(happen::post_message(ground, arg(0), text(1))).await,
         Verb::Render => rendered(ground, text(0), arg(1)).await.map(Value::String),
-        Verb::Run => play::run(ground, (text(0), arg(1), arg(3)), agent).await,
         Verb::Enqueue => play::enqueue(ground, (text(0), arg(1), arg(2))).await,
-        Verb::Next => play::next(ground, agent).await,
         Verb::Jobs => ground.waiting().await,
         Verb::Fire => happen::fire(ground, text(0), arg(1)).await,
         Verb::Webhook => happen::webhook(ground, text(0), (arg(2).as_str(), arg(1).clone())).await,
@@ -131,11 +141,11 @@ async fn act(
         Verb::Proposals => decide::list(ground).await,
         Verb::Approve => decide::approve(ground, arg(0), arg(1)).await,
         Verb::Reject => decide::reject(ground, arg(0), text(1)).await,
-        Verb::Rework => decide::rework(ground, (arg(0), text(1)), agent).await,
         Verb::Commit => outside::commit(ground, arg(0), arg(1).as_str()).await,
         Verb::Edit => outside::edit(ground, text(0), text(1)).await,
         Verb::Reload => outside::reload(ground, arg(0)).await,
-    }
+    };
+    done.map(Step::Done)
 }
 
 /// Makes the prompt of a job that is not asked for.

@@ -2,11 +2,15 @@
 //!
 //! What an agent hands in goes through the same doors as over HTTP, with the job's own token; how
 //! it ends is told to the queue as its guard would have recorded it.
+//!
+//! Whenever a job waits for what its agent does, the site is free for what else happens: another
+//! commit, a reload, another job.
 
+use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 
 use crate::base::limit::{OPENED_TOPICS_MAX, parse_duration};
-use crate::base::{Actor, Error, JobId, Result};
+use crate::base::{Actor, Error, JobId, Millis, Result};
 use crate::documents;
 use crate::flows::lab::ground::{Ground, Mark};
 use crate::flows::lab::{known_kind, new_topic, sent};
@@ -14,21 +18,47 @@ use crate::flows::{found, incorporate, jobs as job_flow, perspectives, topics};
 use crate::jobs::{self, Job, Outlook, Played, Rehearsal};
 use crate::people::Caller;
 use crate::process::{ExitCause, ExitRecord, StreamRecord};
-use crate::script::lab::{AGENT_FAILED, Agent};
+use crate::script::lab::Step;
 use crate::script::{InputType, Kind};
 
 /// How long an agent works that says nothing about it, in milliseconds.
 const TAKES_MS: i64 = 1_000;
 
+/// A job that waits for what its agent does.
+pub(super) struct Play {
+    rehearsal: Rehearsal,
+    /// It as the test sees it.
+    shown: Value,
+    /// When its agent began.
+    began: Millis,
+    life: Life,
+}
+
+impl Play {
+    /// Returns the name of its kind.
+    pub(super) fn kind(&self) -> &str {
+        &self.rehearsal.job.kind
+    }
+
+    /// Returns when its clock ends it; nothing if its agent was never started.
+    pub(super) fn ends_at(&self) -> Option<Millis> {
+        self.rehearsal.kind().map(|it| self.began.plus(ms(it.timeout)))
+    }
+}
+
+/// What is known of a job and its repetitions.
+struct Life {
+    /// Where it was asked for.
+    mark: Mark,
+    /// The attempts that have ended.
+    attempts: Vec<Value>,
+}
+
 /// Asks for a job as a person does, and runs it to its end with all its repetitions.
-pub(super) async fn run(
-    ground: &Ground,
-    asked: (&str, &Value, &Value),
-    agent: &mut Agent<'_>,
-) -> Result<Value> {
+pub(super) async fn run(ground: &mut Ground, asked: (&str, &Value, &Value)) -> Result<Step> {
     let mark = ground.mark();
     let id = ask(ground, asked).await?;
-    run_this(ground, &id, mark, agent).await
+    run_this(ground, &id, mark).await
 }
 
 /// Asks for a job as a person does, and lets it wait; returns it.
@@ -57,38 +87,46 @@ async fn ask(ground: &Ground, (kind, given, says): (&str, &Value, &Value)) -> Re
 }
 
 /// Runs a job that waits to its end with all its repetitions, at its time.
-pub(super) async fn run_this(
-    ground: &Ground,
-    id: &JobId,
-    mark: Mark,
-    agent: &mut Agent<'_>,
-) -> Result<Value> {
+pub(super) async fn run_this(ground: &mut Ground, id: &JobId, mark: Mark) -> Result<Step> {
     let first = ready(ground, id).await?;
-    to_the_end(ground, first, mark, agent).await
+    begin(ground, first, Life { mark, attempts: Vec::new() }).await
 }
 
 /// Claims a job that waits; the clock moves to its time.
 async fn ready(ground: &Ground, id: &JobId) -> Result<Rehearsal> {
     let asked = id.clone();
-    let not_before = ground.site.store.read(move |c| jobs::find(c, &asked)).await?.not_before;
-    if let Some(at) = not_before {
+    let job = ground.site.store.read(move |c| jobs::find(c, &asked)).await?;
+    if let Some(at) = job.not_before {
         ground.pass_time(at).await?;
     }
-    match ground.site.queue.rehearse(Some(id)).await? {
+    let rehearsed = match is_full(ground, &job.kind) {
+        true => None,
+        false => ground.site.queue.rehearse(Some(id)).await?,
+    };
+    match rehearsed {
         Some(next) => Ok(next),
         None => Err(waits(ground, id).await?),
     }
 }
 
+/// Returns whether as many jobs work already as may at once.
+fn is_full(ground: &Ground, kind: &str) -> bool {
+    let config = &ground.site.config;
+    let is_over = |count: usize, most: u32| u32::try_from(count).is_ok_and(|it| it >= most);
+    let of_kind = ground.plays.iter().filter(|it| it.kind() == kind).count();
+    let most = config.kinds.get(kind).and_then(|it| it.max_running);
+    is_over(ground.plays.len(), config.limits.jobs) || most.is_some_and(|it| is_over(of_kind, it))
+}
+
 /// Runs the job that comes next to its end with all its repetitions; nothing if none waits.
-pub(super) async fn next(ground: &Ground, agent: &mut Agent<'_>) -> Result<Value> {
+pub(super) async fn next(ground: &mut Ground) -> Result<Step> {
     let mark = ground.mark();
     loop {
         if let Some(first) = ground.site.queue.rehearse(None).await? {
-            return to_the_end(ground, first, mark, agent).await;
+            return begin(ground, first, Life { mark, attempts: Vec::new() }).await;
         }
         let queued = ground.queued().await?;
-        let Some(oldest) = queued.last() else { return Ok(Value::Null) };
+        let Some(oldest) = queued.last() else { return Ok(Step::Done(Value::Null)) };
         let now = ground.clock.now();
         let later = queued.iter().filter_map(|it| it.not_before).filter(|it| *it > now).min();
         match later {
@@ -111,31 +149,74 @@ async fn waits(ground: &Ground, id: &JobId) -> Result<Error> {
         .hint("run what is before it with t.next, or let time pass with t.advance"))
 }
 
-async fn to_the_end(
-    ground: &Ground,
-    first: Rehearsal,
-    mark: Mark,
-    agent: &mut Agent<'_>,
-) -> Result<Value> {
-    let (mut attempts, mut rehearsal): (Vec<Value>, _) = (Vec::new(), first);
+/// Begins an attempt: its agent is asked for, unless the job fails before it starts.
+async fn begin(ground: &mut Ground, first: Rehearsal, life: Life) -> Result<Step> {
+    let (mut rehearsal, mut life) = (first, life);
     loop {
-        let (job, mut shown) = attempt(ground, rehearsal, attempts.len() + 1, agent).await?;
+        let number = life.attempts.len() + 1;
+        let mut shown = json!(rehearsal.job);
+        shown["attempt"] = json!(number);
+        shown["prompt"] = json!(rehearsal.prompt().unwrap_or_default());
+        let env = rehearsal.env().into_iter().map(|(name, value)| (name, Value::String(value)));
+        shown["env"] = Value::Object(env.collect());
+        // That it has started is heard while it runs.
         ground.tell().await?;
-        // A handler may have added a warning to it.
-        let (id, again) = (job.id.clone(), job.id.clone());
-        let (job, next) = ground
-            .site
-            .store
-            .read(move |c| Ok((jobs::find(c, &id)?, jobs::retries(c, &again)?)))
-            .await?;
-        merge(&mut shown, &job);
-        attempts.push(shown.clone());
-        let Some(next) = next.first() else {
-            shown["effects"] = ground.effects(&mark).await?;
-            shown["attempts"] = json!(attempts);
-            return Ok(shown);
+        let works = rehearsal.kind().is_some();
+        let play = Play { rehearsal, shown, began: ground.clock.now(), life };
+        if works {
+            let step = Step::Agent(play.shown.clone(), number);
+            ground.plays.push(play);
+            return Ok(step);
+        }
+        // What is said of an agent that was never started does not count.
+        (rehearsal, life) = match end(ground, play, &Map::new()).await? {
+            Ended::Last(shown) => return Ok(Step::Done(shown)),
+            Ended::Again(next, life) => (*next, life),
         };
-        rehearsal = ready(ground, next).await?;
+    }
+}
+
+/// Goes on with the job that began last of those that wait for their agents.
+pub(super) async fn go_on(ground: &mut Ground, does: &Value) -> Result<Step> {
+    let Some(play) = ground.plays.pop() else {
+        return Err(Error::internal("no job waits for an agent"));
+    };
+    let nothing = Map::new();
+    match end(ground, play, does.as_object().unwrap_or(&nothing)).await? {
+        Ended::Last(shown) => Ok(Step::Done(shown)),
+        Ended::Again(next, life) => begin(ground, *next, life).await,
+    }
+}
+
+/// What comes after an attempt.
+enum Ended {
+    /// Nothing: this is the job.
+    Last(Value),
+    /// It is repeated.
+    Again(Box<Rehearsal>, Life),
+}
+
+/// Ends an attempt by what its agent does.
+async fn end(ground: &Ground, play: Play, does: &Map<String, Value>) -> Result<Ended> {
+    let Play { rehearsal, mut shown, began, mut life } = play;
+    let played = played(ground, &rehearsal, began, does).await?;
+    let job = rehearsal.end(played).await?;
+    merge(&mut shown, &job);
+    left(ground, &job, &mut shown).await?;
+    ground.tell().await?;
+    // A handler may have added a warning to it.
+    let (id, again) = (job.id.clone(), job.id.clone());
+    let read = move |c: &Connection| Ok((jobs::find(c, &id)?, jobs::retries(c, &again)?));
+    let (job, next) = ground.site.store.read(read).await?;
+    merge(&mut shown, &job);
+    life.attempts.push(shown.clone());
+    match next.first() {
+        Some(next) => Ok(Ended::Again(Box::new(ready(ground, next).await?), life)),
+        None => {
+            shown["effects"] = ground.effects(&life.mark).await?;
+            shown["attempts"] = json!(life.attempts);
+            Ok(Ended::Last(shown))
+        }
     }
 }
 
@@ -146,63 +227,33 @@ fn merge(shown: &mut Value, job: &Job) {
     }
 }
 
-/// Runs one attempt; returns the settled job, and it as the test sees it.
-async fn attempt(
-    ground: &Ground,
-    rehearsal: Rehearsal,
-    number: usize,
-    agent: &mut Agent<'_>,
-) -> Result<(Job, Value)> {
-    let mut shown = json!(rehearsal.job);
-    shown["attempt"] = json!(number);
-    shown["prompt"] = json!(rehearsal.prompt().unwrap_or_default());
-    shown["env"] = Value::Object(
-        rehearsal.env().into_iter().map(|(name, value)| (name, Value::String(value))).collect(),
-    );
-    let job = rehearsal.job.clone();
-    let played = match rehearsal.prompt() {
-        // What is said of an agent that was never started does not count.
-        None => play(ground, None, &rehearsal, &Map::new()).await?,
-        Some(_) => {
-            let does = match agent(&shown, number) {
-                Ok(Value::Object(does)) => does,
-                Ok(_) => Map::new(),
-                Err(message) => return Err(Error::invalid(message).code(AGENT_FAILED)),
-            };
-            let kind = known_kind(ground, &job.kind)?;
-            play(ground, Some(kind), &rehearsal, &does).await?
-        }
-    };
-    let job = rehearsal.end(played).await?;
-    merge(&mut shown, &job);
-    left(ground, &job, &mut shown).await?;
-    Ok((job, shown))
-}
-
 /// Does what the agent does; returns how it ended.
-async fn play(
+async fn played(
     ground: &Ground,
-    kind: Option<&Kind>,
     rehearsal: &Rehearsal,
+    began: Millis,
     does: &Map<String, Value>,
 ) -> Result<Played> {
-    let (cause, works_ms) = match kind {
-        Some(kind) => clocks(kind, does)?,
+    let (site, id) = (&ground.site, rehearsal.job.id.clone());
+    let spent_ms = ground.clock.now().0 - began.0;
+    let is_called_off = site.store.look(|c| jobs::find_brief(c, &id))?.cancelled_by.is_some();
+    let (mut cause, works_ms) = match rehearsal.kind() {
+        _ if is_called_off => (ExitCause::Stopped, 0),
+        Some(kind) => clocks(kind, does, spent_ms)?,
         None => (ExitCause::SpawnFailed, TAKES_MS),
     };
-    let began = ground.clock.now();
+    ground.refuse_beyond(ground.clock.now().plus(works_ms))?;
     ground.clock.advance(works_ms);
     let is_cut = cause == ExitCause::WallTimeout && !does.contains_key("timeout");
-    let job = &rehearsal.job;
-    if let Some(kind) = kind
+    if let Some(kind) = rehearsal.kind()
         && !is_cut
+        && !is_called_off
         && cause != ExitCause::SpawnFailed
     {
         hand_in(ground, kind, rehearsal, does).await?;
     }
-    let mut cause = cause;
-    if does.get("cancelled") == Some(&Value::Bool(true)) {
-        job_flow::cancel(&ground.site, &ground.caller, &job.id).await?;
+    if does.get("cancelled") == Some(&Value::Bool(true)) && !is_called_off {
+        job_flow::cancel(site, &ground.caller, &id).await?;
         cause = ExitCause::Stopped;
     }
     let text = |name: &str| does.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -243,27 +294,33 @@ fn ms(it: std::time::Duration) -> i64 {
     i64::try_from(it.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Returns which end the agent comes to, and how long it works, in milliseconds.
-fn clocks(kind: &Kind, does: &Map<String, Value>) -> Result<(ExitCause, i64)> {
-    let works = match does.get("takes").and_then(Value::as_str) {
+/// Returns which end the agent comes to, and how much longer it works, in milliseconds: for what
+/// happened meanwhile it has needed some time already.
+fn clocks(kind: &Kind, does: &Map<String, Value>, spent_ms: i64) -> Result<(ExitCause, i64)> {
+    let takes = match does.get("takes").and_then(Value::as_str) {
         Some(text) => ms(parse_duration(text)?),
         None => TAKES_MS,
     };
-    let without = |name: &str| {
-        let message = format!("kind \"{}\" has no clock `{name}`", kind.name);
-        Error::invalid(message)
-            .hint(format!("write timeout = \"wall\", or {name} = \"…\" in the kind"))
+    let clock = |name: &str, it: Option<std::time::Duration>| {
+        it.map(ms).ok_or_else(|| {
+            let message = format!("kind \"{}\" has no clock `{name}`", kind.name);
+            Error::invalid(message)
+                .hint(format!("write timeout = \"wall\", or {name} = \"…\" in the kind"))
+        })
     };
     if does.contains_key("unreachable") {
         return Ok((ExitCause::SpawnFailed, 0));
     }
-    match does.get("timeout").and_then(Value::as_str) {
-        Some("wall") => Ok((ExitCause::WallTimeout, ms(kind.timeout))),
-        Some("idle") => Ok((ExitCause::IdleTimeout, ms(kind.idle.ok_or_else(|| without("idle"))?))),
-        Some(_) => Ok((ExitCause::StartTimeout, ms(kind.start.ok_or_else(|| without("start"))?))),
-        None if works > ms(kind.timeout) => Ok((ExitCause::WallTimeout, ms(kind.timeout))),
-        None => Ok((ExitCause::Exit, works)),
-    }
+    let wall = ms(kind.timeout);
+    let (cause, at) = match does.get("timeout").and_then(Value::as_str) {
+        Some("wall") => (ExitCause::WallTimeout, wall),
+        // As if it had said something just now.
+        Some("idle") => (ExitCause::IdleTimeout, spent_ms + clock("idle", kind.idle)?),
+        Some(_) => (ExitCause::StartTimeout, clock("start", kind.start)?),
+        None => (ExitCause::Exit, takes.max(spent_ms)),
+    };
+    let (cause, at) = if at > wall { (ExitCause::WallTimeout, wall) } else { (cause, at) };
+    Ok((cause, (at - spent_ms).max(0)))
 }
 
 /// Hands in what the agent made, with the token of its job.

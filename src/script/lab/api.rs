@@ -15,7 +15,7 @@ use crate::script::lab::bed::rights;
 use crate::script::lab::check::{self, Wrong};
 use crate::script::lab::compare::{has, same, written, written_like};
 use crate::script::lab::thread::Watched;
-use crate::script::lab::{AGENT_FAILED, Difference, Failure, Make, Named, Stage, Verb};
+use crate::script::lab::{Difference, Failure, Make, Named, Stage, Step, Verb};
 use crate::script::outside::Said;
 use crate::script::place::Location;
 use crate::script::schema::{Function as Described, TEST_FUNCTIONS};
@@ -327,11 +327,7 @@ impl Lab {
         name: &str,
         act: impl FnOnce(&mut dyn Stage) -> crate::base::Result<T>,
     ) -> mlua::Result<T> {
-        let Ok(mut stage) = self.stage.try_borrow_mut() else {
-            let message = format!("t.{name} is called inside of a fake agent");
-            let note = "an agent only returns what it does: put the call before or after t.run";
-            return Err(self.raise(caller, ("inside", name), &message, note, None));
-        };
+        let mut stage = self.stage.borrow_mut();
         self.watched.enter();
         let acted = (|| {
             if stage.is_none() {
@@ -354,10 +350,6 @@ impl Lab {
 
     /// Turns what the site says no to into a failure of the test.
     fn refused(&self, caller: &Caller, name: &str, cause: &Error) -> mlua::Error {
-        if cause.code_str() == AGENT_FAILED {
-            // An error of the test's own function stays the one that it is.
-            return mlua::Error::RuntimeError(cause.message().to_owned());
-        }
         let note = cause.hint_str().unwrap_or_default();
         self.raise(caller, ("refused", name), cause.message(), note, None)
     }
@@ -387,15 +379,26 @@ impl Lab {
             })?);
         }
         let agent = agent_at.and_then(|it| args.get(it).cloned()).unwrap_or(Value::Nil);
-        let asked = self.with_stage(caller, name, |stage| {
-            stage.act(verb, &plain, &mut |job, attempt| {
-                self.watched.leave();
-                let done = self.play(lua, caller, (name, &agent), job, attempt);
-                self.watched.enter();
-                done.map_err(|cause| cause_text(&cause))
-            })
-        });
-        to_lua(lua, &asked?, 0)
+        let mut step = self.with_stage(caller, name, |stage| stage.act(verb, &plain))?;
+        loop {
+            let (job, attempt) = match step {
+                Step::Done(answer) => return to_lua(lua, &answer, 0),
+                Step::Agent(job, attempt) => (job, attempt),
+            };
+            // The site is free meanwhile: what the function asks for happens while its agent works.
+            let does = self.play(lua, caller, (name, &agent), &job, attempt);
+            step = match does {
+                Ok(does) => self.with_stage(caller, name, |stage| stage.played(&does))?,
+                Err(cause) => {
+                    self.with_stage(caller, name, |stage| {
+                        stage.forsake();
+                        Ok(())
+                    })?;
+                    // An error of the test's own function stays the one that it is.
+                    return Err(mlua::Error::RuntimeError(cause_text(&cause)));
+                }
+            };
+        }
     }
 
     /// Returns what the fake agent does in one attempt.

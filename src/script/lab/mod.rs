@@ -27,13 +27,6 @@ pub use thread::{list, run};
 /// What the fake clock shows where a test begins: Monday, 2026-01-05T09:00:00Z.
 pub const START: Millis = Millis(1_767_603_600_000);
 
-/// The code of an error of the test's own function that is a fake agent; it has its message.
-pub const AGENT_FAILED: &str = "agent_failed";
-
-/// What a fake agent does: it is given the job and the number of the attempt, from 1. An error is
-/// that of the test.
-pub type Agent<'a> = dyn FnMut(&Value, usize) -> std::result::Result<Value, String> + 'a;
-
 /// What a test asks of its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
@@ -79,14 +72,34 @@ pub enum Verb {
     Reload,
 }
 
+/// How far the site has come with what a test asked for.
+#[derive(Debug)]
+pub enum Step {
+    /// It is done; this is the answer.
+    Done(Value),
+    /// A job runs and waits for what its agent does: the job, and the number of the attempt, from
+    /// 1. Until [`Stage::played`] says it, the test can ask for other things: they happen while the
+    /// agent works.
+    Agent(Value, usize),
+}
+
 /// The site that one test works on.
 pub trait Stage {
-    /// Does what a test asks for, with its arguments as plain data; the agent is for [`Verb::Run`],
-    /// [`Verb::Next`] and [`Verb::Rework`].
+    /// Does what a test asks for, with its arguments as plain data.
     ///
     /// # Errors
     /// What is wrong, with a hint for whoever wrote the test.
-    fn act(&mut self, verb: Verb, args: &[Value], agent: &mut Agent<'_>) -> Result<Value>;
+    fn act(&mut self, verb: Verb, args: &[Value]) -> Result<Step>;
+
+    /// Goes on with the job that waits for its agent, of several with the one that began last, by
+    /// what the agent does.
+    ///
+    /// # Errors
+    /// As [`Stage::act`].
+    fn played(&mut self, does: &Value) -> Result<Step>;
+
+    /// Goes on without that job: the test's own function failed that says what its agent does.
+    fn forsake(&mut self);
 
     /// Returns what the fake clock shows.
     fn now(&self) -> Millis;

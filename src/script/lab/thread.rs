@@ -13,6 +13,9 @@ use crate::script::outside::Said;
 
 /// How long the site may take for one thing that a test asks of it.
 const SITE_PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes of a thread's stack: functions of a test that call themselves through those of its site
+/// run into the limit of the script engine before they run out of it.
+const STACK_BYTES: usize = 16 * 1024 * 1024;
 /// How often a thread is looked at that says nothing.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -122,7 +125,8 @@ fn on_thread(work: impl FnOnce(Watched) -> Event + Send + 'static, budget: Budge
     let (events, told) = mpsc::channel();
     let is_abandoned = Arc::new(AtomicBool::new(false));
     let given_up = Arc::clone(&is_abandoned);
-    let started = std::thread::Builder::new().name("wb-test".to_owned()).spawn(move || {
+    let thread = std::thread::Builder::new().name("wb-test".to_owned()).stack_size(STACK_BYTES);
+    let started = thread.spawn(move || {
         let last = events.clone();
         // As in `Watched::tell`.
         let _ = last.send(Event::Began(own_task()));

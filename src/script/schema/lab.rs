@@ -21,7 +21,8 @@ const AGENT: Member = given(
     "agent",
     "wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent?",
     "What the fake agent does: a table, one table for each attempt, or a function that returns \
-     one; nil for one that exits with 0 and leaves nothing.",
+     one, and what else it does happens while the agent works; nil for one that exits with 0 and \
+     leaves nothing.",
 );
 
 const ASKED_FOR: Member = given("asked", "wb.test.Asked?", "How it is asked for.");
@@ -275,7 +276,9 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         when: When::Testing,
         example: "t.has(t.reload(), { generation = 2, changes = {} })",
         doc: "Reloads the script as the operator would: with another text, or as it is. Fails if \
-              it is wrong; then the one before stays in force.",
+              it is wrong; then the one before stays in force. Called by the function of a fake \
+              agent it happens while the agent works: its job ends under the script that it began \
+              with.",
     },
     Function {
         name: "now",

@@ -71,7 +71,11 @@ pub(crate) const DOES: Record = Record {
         given("signal", "integer?", "The signal that ends it."),
         given("stdout", "string?", "What it prints; read as the engine's `reads` says."),
         given("stderr", "string?", "What it prints on standard error."),
-        given("takes", "wb.Duration?", "How long it works by the fake clock; 1s by default."),
+        given(
+            "takes",
+            "wb.Duration?",
+            "How long it works in all by the fake clock; 1s by default.",
+        ),
         given(
             "timeout",
             "\"wall\"|\"idle\"|\"start\"|nil",
@@ -110,7 +114,11 @@ const RAN: Record = Record {
         given("message", "string?", "What it wrote last in its topic."),
         given("view", "string?", "The view that it stored."),
         given("topics", "wb.OpenedTopic[]", "The topics that it opened, oldest first."),
-        given("effects", "wb.test.Effects", "What handlers and `retry` did because of it."),
+        given(
+            "effects",
+            "wb.test.Effects",
+            "What handlers and `retry` did from its beginning to its end.",
+        ),
     ],
     doc: "A job that was run. A function that is the agent gets one that has no end yet.",
 };

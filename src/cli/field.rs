@@ -2,7 +2,18 @@
 
 use serde_json::Value;
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, truncate_chars};
+use crate::script::nearest;
+
+/// What there is at a place that has no such field.
+pub(super) enum There<'a> {
+    /// These fields.
+    Fields(Vec<&'a str>),
+    /// A list; how long it is, if that is known.
+    List(Option<usize>),
+    /// A single value.
+    Value,
+}
 
 /// Returns the value at `a.b.0.c` as a script wants it: text bare, everything else as JSON.
 ///
@@ -18,15 +29,17 @@ pub(super) fn pick(value: &Value, path: &str) -> Result<String> {
             _ => None,
         };
         let Some(next) = next else {
-            let place =
-                if walked.is_empty() { "the answer".to_owned() } else { format!("`{walked}`") };
-            let error = Error::invalid(format!("{place} has no field `{part}`")).code("no_field");
-            return Err(error.hint(names(here)));
+            return Err(unknown(
+                &walked,
+                part,
+                &match here {
+                    Value::Object(map) => There::Fields(map.keys().map(String::as_str).collect()),
+                    Value::Array(items) => There::List(Some(items.len())),
+                    _ => There::Value,
+                },
+            ));
         };
-        if !walked.is_empty() {
-            walked.push('.');
-        }
-        walked.push_str(part);
+        walk(&mut walked, part);
         here = next;
     }
     Ok(match here {
@@ -35,16 +48,41 @@ pub(super) fn pick(value: &Value, path: &str) -> Result<String> {
     })
 }
 
-fn names(value: &Value) -> String {
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            let names: Vec<&str> = map.keys().map(String::as_str).collect();
-            format!("it has: {}", names.join(", "))
-        }
-        Value::Array(items) if items.is_empty() => "it is an empty list".to_owned(),
-        Value::Array(items) => format!("it is a list: use 0 to {}", items.len() - 1),
-        _ => "it is a single value".to_owned(),
+/// Adds a name to the path of where one is.
+pub(super) fn walk(walked: &mut String, part: &str) {
+    if !walked.is_empty() {
+        walked.push('.');
     }
+    walked.push_str(part);
+}
+
+/// Returns the refusal of a name that is not at a place, with those that are.
+pub(super) fn unknown(walked: &str, part: &str, there: &There<'_>) -> Error {
+    let place = if walked.is_empty() { "the answer".to_owned() } else { format!("`{walked}`") };
+    let part = truncate_chars(part, 60);
+    let hint = match there {
+        There::Fields(names) if names.is_empty() => "it is empty".to_owned(),
+        There::Fields(names) => match meant(&part, names) {
+            Some(name) => format!("did you mean `{name}`? it has: {}", names.join(", ")),
+            None => format!("it has: {}", names.join(", ")),
+        },
+        There::List(Some(0)) => "it is an empty list".to_owned(),
+        There::List(Some(1)) => "it is a list with one item: use 0".to_owned(),
+        There::List(Some(count)) => format!("it is a list: use 0 to {}", count - 1),
+        There::List(None) => "it is a list: use a number, from 0".to_owned(),
+        There::Value => "it is a single value".to_owned(),
+    };
+    let message = format!("{place} has no field `{}`", part.escape_debug());
+    Error::invalid(message).code("no_field").hint(hint)
+}
+
+/// Returns the name that was probably meant: one written almost so, or `job_id` for `id`.
+fn meant<'a>(part: &str, names: &[&'a str]) -> Option<&'a str> {
+    let is_end = |whole: &str, end: &str| {
+        whole.strip_suffix(end).is_some_and(|it| it.len() > 1 && it.ends_with('_'))
+    };
+    let related = names.iter().find(|it| is_end(it, part) || is_end(part, it)).copied();
+    nearest(part, names.iter().copied()).or(related.filter(|_| !part.is_empty()))
 }
 
 #[cfg(test)]
@@ -64,5 +102,18 @@ mod tests {
         assert_eq!(error.message(), "`proposal` has no field `x`");
         assert_eq!(error.hint_str(), Some("it has: id, n, none"));
         assert!(pick(&value, "fate.1").is_err() && pick(&value, "").is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_not_there_is_answered_with_the_one_that_was_meant() {
+        for (given, names, name) in [
+            ("id", &["job_id", "also_open"][..], Some("job_id")),
+            ("job_id", &["id", "kind"], Some("id")),
+            ("stauts", &["id", "status"], Some("status")),
+            ("x", &["id", "status"], None),
+            ("", &["job_id"], None),
+        ] {
+            assert_eq!(meant(given, names), name, "{given}");
+        }
     }
 }

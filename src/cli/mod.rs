@@ -1,6 +1,7 @@
 //! The command lines of both binaries; the only user of clap.
 
 pub mod agent;
+mod answer;
 mod args;
 mod ask;
 mod commands;

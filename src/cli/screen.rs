@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use serde_json::{Value, json};
 
 use crate::base::{Context, Error, ErrorKind, Result};
+use crate::cli::answer::Shape;
 use crate::cli::table::Table;
 use crate::cli::{escape, field};
 
@@ -57,6 +58,8 @@ pub(super) enum Style {
 #[derive(Debug)]
 pub(super) struct Screen {
     form: Form,
+    /// What the answer holds, if it is that of a command that does something.
+    shape: Option<Shape>,
     color: bool,
     width: Option<usize>,
 }
@@ -75,7 +78,19 @@ impl Screen {
             Color::Never => false,
             Color::Auto => terminal && !plain,
         };
-        Screen { form, color, width }
+        Screen { form, shape: None, color, width }
+    }
+
+    /// Returns a screen for answers of a shape.
+    ///
+    /// # Errors
+    /// `invalid` with code `no_field` if one value of them is to be printed, and they have none
+    /// such.
+    pub(super) fn shaped(self, shape: Option<Shape>) -> Result<Screen> {
+        if let (Some(shape), Form::Field(path)) = (&shape, &self.form) {
+            shape.require(path)?;
+        }
+        Ok(Screen { shape, ..self })
     }
 
     /// How answers are printed.
@@ -99,6 +114,8 @@ impl Screen {
         value: &Value,
         words: impl FnOnce(&Screen, &Value) -> Result<()>,
     ) -> Result<()> {
+        let stranger = self.shape.as_ref().and_then(|it| it.stranger(value));
+        debug_assert_eq!(stranger, None, "a field of the answer is not in src/cli/answer.rs");
         match &self.form {
             Form::Words => words(self, value),
             Form::Json => {

@@ -5,6 +5,7 @@ mod backup;
 mod beyond;
 pub(crate) mod desk;
 mod doctor;
+mod field;
 mod follow;
 mod init;
 mod job;

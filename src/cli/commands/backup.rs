@@ -46,7 +46,7 @@ pub(in crate::cli) struct BackupArgs {
     keep: Option<u32>,
     /// List the copies that there are instead
     #[arg(long, conflicts_with_all = ["file", "to", "keep"])]
-    list: bool,
+    pub(in crate::cli) list: bool,
 }
 
 /// `restore`.

@@ -141,7 +141,7 @@ pub(in crate::cli) struct CreateArgs {
     not_before: Option<String>,
     /// Watch the job until it ends; exits 0 if it succeeded, 1 otherwise
     #[arg(long)]
-    wait: bool,
+    pub(in crate::cli) wait: bool,
     /// Also print the agent's output, on standard error
     #[arg(long, requires = "wait")]
     log: bool,

@@ -29,6 +29,7 @@ use clap::Parser;
 use serde_json::Value;
 
 use crate::base::{Clock, Error, Finding, Millis, Result};
+use crate::cli::answer::Shape;
 use crate::cli::args::{Cli, Command, Common, LogFormatWord, ServeArgs, ServeFlags};
 use crate::cli::screen::{self, Form, Screen, Style};
 use crate::cli::short_id::{self, Noun};
@@ -87,14 +88,15 @@ pub fn main(args: impl IntoIterator<Item = OsString>, seams: Seams) -> ExitCode 
         (None, false) => Form::Words,
     };
     let json = common.json;
-    let screen = Screen::new(form, common.color);
-    let desk = Desk { screen, seams, common, clock: Clock::system() };
-    let done = match command {
-        Command::Serve(flags) => match desk.serve_args(&flags) {
+    let screen = Screen::new(form, common.color).shaped(Shape::of(&command));
+    let desk = screen.map(|screen| Desk { screen, seams, common, clock: Clock::system() });
+    let done = match (desk, command) {
+        (Err(error), _) => Err(error),
+        (Ok(desk), Command::Serve(flags)) => match desk.serve_args(&flags) {
             Ok(args) => return (seams.serve)(args),
             Err(error) => Err(error),
         },
-        other => run(&desk, other),
+        (Ok(desk), other) => run(&desk, other),
     };
     match done {
         Ok(code) => ExitCode::from(code),

@@ -66,7 +66,7 @@ pub(in crate::cli) struct RequestArgs {
     kind: Option<String>,
     /// Watch the job until it ends; exits 0 if it succeeded, 1 otherwise
     #[arg(long)]
-    wait: bool,
+    pub(in crate::cli) wait: bool,
 }
 
 /// Runs a command on personas.

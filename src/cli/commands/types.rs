@@ -33,7 +33,7 @@ Examples:
 pub(in crate::cli) struct TypesArgs {
     /// Write nothing; exit 1 if the files are missing or not those of this version
     #[arg(long)]
-    check: bool,
+    pub(in crate::cli) check: bool,
 }
 
 /// Writes or checks the files beside the script; returns 0 or 1.

@@ -1,0 +1,318 @@
+//! What the answer of each command holds that does something: a wrong `--field` is refused before
+//! it is done, and not when it cannot be taken back any more.
+//!
+//! A command that only looks is not here: its answer itself says what it has.
+//!
+//! **Invariant:** no answer has a field that stands not here; every debug build looks.
+
+use serde_json::Value;
+
+use crate::base::Result;
+use crate::cli::args::Command;
+use crate::cli::commands::job::JobCommand;
+use crate::cli::commands::person::PersonCommand;
+use crate::cli::commands::perspective::PerspectiveCommand;
+use crate::cli::commands::proposal::ProposalCommand;
+use crate::cli::commands::token::TokenCommand;
+use crate::cli::commands::topic::TopicCommand;
+use crate::cli::commands::usage::EngineCommand;
+use crate::cli::field::{self, There};
+use crate::cli::new::NewCommand;
+
+/// What answers have in common, by name. A name stands for a value; `{…}` after it for what a
+/// record holds, `[…]` for what each item of a list does, `*` for anything.
+const RECORDS: [(&str, &str); 7] = [
+    (
+        "job",
+        "id kind source_path topic_id persona_name status reason started_at ending_at completed_at \
+         exit_code signal error_tail created_at usage* cost_usd lane retry_of requested_by \
+         priority not_before retry_at inputs* summary result* warnings[] cancelled_by session_ref \
+         config_digest message waiting{code message until job_id job_kind job_started_at} \
+         requested_by_name cancelled_by_name engine timeout_ms start_ms idle_ms produces reads \
+         printed_at retried_as[] proposal_id opened_topics[id source_path title status] changes*",
+    ),
+    (
+        "topic",
+        "id source_path is_global title status created_by created_by_name created_at closed_at \
+         message_count anchor{quote prefix suffix heading_path[] block_kind origin*} \
+         placement{blob state start end confidence method decided_by}",
+    ),
+    (
+        "proposal",
+        "id topic_id topic_ids[] revision_number job_id proposed_by source_path base_source_sha \
+         proposed_sha text_digest bytes summary status decided_by decided_by_name decided_at \
+         reason commit origin{how from_id made_by made_by_name} superseded_by has_conflict \
+         created_at",
+    ),
+    ("person", "id name display_name email role created_at disabled_at"),
+    ("link", "url expires_at"),
+    (
+        "view",
+        "source_path persona about state changed[] source_sha persona_sha job_id created_at bytes \
+         making",
+    ),
+    (
+        "report",
+        "from kept[] epoch jobs_running jobs_cancelled[] tokens_ended persons_disabled \
+         persons_lowered admin_kept approvals[proposal_id topic_id commit claimed_by settled] \
+         git_problem rows_lost* tables* damage[] not_saved backups[path at bytes daily] dry_run",
+    ),
+];
+
+/// What there is at a place of an answer.
+#[derive(Debug)]
+pub(super) enum Shape {
+    Value,
+    Anything,
+    List(Box<Shape>),
+    Record(Vec<(&'static str, Shape)>),
+}
+
+impl Shape {
+    /// Returns what the answer of a command holds; nothing for one that only looks.
+    pub(super) fn of(command: &Command) -> Option<Shape> {
+        let text = match command {
+            Command::Init(_) => "folder written[] dry_run next[]",
+            Command::New(NewCommand::Kind(_)) => "kind written[] next[] dry_run",
+            Command::New(NewCommand::Persona(_)) => "persona written[] dry_run",
+            Command::Types(args) if !args.check => "folder written[] settings",
+            Command::Job(command) => of_job(command)?,
+            Command::Topic(command) => of_topic(command)?,
+            Command::Proposal(command) => of_proposal(command)?,
+            // With --wait it is that of the job, unless there is none because the view is fresh.
+            Command::Perspective(PerspectiveCommand::Request(args)) if args.wait => {
+                "job_id is_new perspective{@view} @job"
+            }
+            Command::Perspective(PerspectiveCommand::Request(_)) => {
+                "job_id is_new perspective{@view}"
+            }
+            Command::Engine(EngineCommand::Release { .. }) => {
+                "engine hold{engine since until is_said job_id}"
+            }
+            Command::Reload(_) => {
+                "ok dry_run generation digest \
+                 difference{changes[what how waiting] needs_restart[] files[]} \
+                 trouble{at summary errors*} warnings[]"
+            }
+            Command::Person(command) => match command {
+                PersonCommand::Add { .. } => "@person link{@link}",
+                PersonCommand::Disable { .. }
+                | PersonCommand::Enable { .. }
+                | PersonCommand::Role { .. } => "@person",
+                PersonCommand::Link { .. } => "@link",
+                PersonCommand::List => return None,
+            },
+            Command::Token(command) => match command {
+                TokenCommand::Create(_) => "id name person scopes[] expires_at token",
+                TokenCommand::Revoke { .. } => "id name",
+                TokenCommand::List { .. } => return None,
+            },
+            Command::Backup(args) if !args.list => "path bytes version took_ms removed[]",
+            Command::Restore(_) | Command::Recover(_) => "@report",
+            Command::Cleanup(_) => {
+                "jobs{removed[job_id bytes why] removed_count removed_bytes kept_count kept_bytes \
+                 problems[]} events answers logins perspectives search dry_run"
+            }
+            Command::Login => "@link",
+            Command::Events { .. } => "id at kind subject actor data*",
+            Command::Serve(_)
+            | Command::Check(_)
+            | Command::Test(_)
+            | Command::Types(_)
+            | Command::Doctor
+            | Command::Render(_)
+            | Command::Source(_)
+            | Command::Persona(_)
+            | Command::Perspective(_)
+            | Command::Search(_)
+            | Command::Usage(_)
+            | Command::Engine(EngineCommand::List)
+            | Command::Schedule(_)
+            | Command::Backup(_)
+            | Command::Completions(_)
+            | Command::Status => return None,
+        };
+        Some(Shape::read(text))
+    }
+
+    fn read(text: &'static str) -> Shape {
+        Shape::Record(fields(&mut &*text))
+    }
+
+    /// Refuses a path that leads to nothing in any answer.
+    ///
+    /// # Errors
+    /// `invalid` with code `no_field`, as for an answer that is there.
+    pub(super) fn require(&self, path: &str) -> Result<()> {
+        let (mut here, mut walked) = (self, String::new());
+        for part in path.split('.') {
+            let next = match here {
+                Shape::Anything => return Ok(()),
+                Shape::Record(fields) => fields.iter().find(|it| it.0 == part).map(|it| &it.1),
+                Shape::List(item) => part.parse::<usize>().is_ok().then_some(&**item),
+                Shape::Value => None,
+            };
+            here = next.ok_or_else(|| field::unknown(&walked, part, &here.there()))?;
+            field::walk(&mut walked, part);
+        }
+        Ok(())
+    }
+
+    fn there(&self) -> There<'_> {
+        match self {
+            Shape::Record(fields) => There::Fields(fields.iter().map(|it| it.0).collect()),
+            Shape::List(_) => There::List(None),
+            Shape::Value | Shape::Anything => There::Value,
+        }
+    }
+
+    /// Returns a field of an answer that is not in its shape.
+    pub(super) fn stranger(&self, answer: &Value) -> Option<String> {
+        match (self, answer) {
+            (Shape::Record(fields), Value::Object(map)) => {
+                map.iter().find_map(|(name, value)| match fields.iter().find(|it| it.0 == name) {
+                    Some((_, shape)) => shape.stranger(value).map(|it| format!("{name}.{it}")),
+                    None => Some(name.clone()),
+                })
+            }
+            (Shape::List(item), Value::Array(items)) => {
+                items.iter().find_map(|it| item.stranger(it)).map(|it| format!("0.{it}"))
+            }
+            (Shape::Value, Value::Object(map)) => map.keys().next().cloned(),
+            (Shape::Value, Value::Array(_)) => Some("0".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+fn of_job(command: &JobCommand) -> Option<&'static str> {
+    Some(match command {
+        JobCommand::Create(args) if !args.wait => {
+            "job_id also_open{topics[id title] topic_count proposals[id topic_id topic_title] \
+             proposal_count}"
+        }
+        JobCommand::Retry { wait: false, .. } => "job_id",
+        JobCommand::Create(_)
+        | JobCommand::Retry { .. }
+        | JobCommand::Follow { .. }
+        | JobCommand::Cancel { .. } => "@job",
+        JobCommand::Restore { .. } => "items[name to outcome why] restorable restored held_at",
+        JobCommand::Keep { .. } => "kept held_at",
+        JobCommand::List(_)
+        | JobCommand::Show { .. }
+        | JobCommand::Log { .. }
+        | JobCommand::Prompt { .. } => return None,
+    })
+}
+
+fn of_topic(command: &TopicCommand) -> Option<&'static str> {
+    Some(match command {
+        TopicCommand::Create(_) | TopicCommand::Reattach(_) => "@topic",
+        TopicCommand::Message { .. } => {
+            "id topic_id sequence author author_name body proposal_id created_at"
+        }
+        TopicCommand::Discard(_) | TopicCommand::Reopen(_) => "@topic cancelled_jobs[]",
+        TopicCommand::List { .. } | TopicCommand::Show { .. } | TopicCommand::Export { .. } => {
+            return None;
+        }
+    })
+}
+
+fn of_proposal(command: &ProposalCommand) -> Option<&'static str> {
+    Some(match command {
+        ProposalCommand::Approve(_) => {
+            "commit branch already_committed proposal{@proposal} still_open[@topic] \
+             followed[proposal_id outcome revision_id] cancelled_jobs[]"
+        }
+        ProposalCommand::Reject { .. } => "@proposal cancelled_job_id",
+        ProposalCommand::Rework { .. } => "job_id proposal_id topic_id message_id sequence",
+        ProposalCommand::Edit { .. } => "@proposal",
+        ProposalCommand::List { .. }
+        | ProposalCommand::Show { .. }
+        | ProposalCommand::Diff { .. } => return None,
+    })
+}
+
+/// Reads the fields of a record, up to its end.
+fn fields(rest: &mut &'static str) -> Vec<(&'static str, Shape)> {
+    let mut found: Vec<(&'static str, Shape)> = Vec::new();
+    loop {
+        *rest = rest.trim_start();
+        let is_named = rest.starts_with('@');
+        let text = rest.trim_start_matches('@');
+        let end = text.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(text.len());
+        let (name, after) = text.split_at(end);
+        *rest = after;
+        if name.is_empty() {
+            return found;
+        }
+        if is_named {
+            let record = RECORDS.iter().find(|it| it.0 == name);
+            found.extend(record.into_iter().flat_map(|it| fields(&mut &*it.1)));
+            continue;
+        }
+        let shape = match after.as_bytes().first() {
+            Some(b'*') => Shape::Anything,
+            Some(b'{' | b'[') => {
+                *rest = &after[1..];
+                let inner = fields(rest);
+                match (after.starts_with('{'), inner.is_empty()) {
+                    (true, _) => Shape::Record(inner),
+                    (false, true) => Shape::List(Box::new(Shape::Value)),
+                    (false, false) => Shape::List(Box::new(Shape::Record(inner))),
+                }
+            }
+            _ => Shape::Value,
+        };
+        if !matches!(shape, Shape::Value) {
+            *rest = rest.get(1..).unwrap_or_default();
+        }
+        found.push((name, shape));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_path_is_judged_before_there_is_an_answer() {
+        let shape = Shape::read("job_id open{topics[id title] count} free* words[] @link");
+        for path in
+            ["job_id", "open", "open.topics", "open.topics.3.id", "free.a.b", "words.0", "url"]
+        {
+            assert!(shape.require(path).is_ok(), "{path}");
+        }
+        for (path, message, hint) in [
+            ("id", "the answer has no field `id`", "did you mean `job_id`?"),
+            ("open.topic", "`open` has no field `topic`", "did you mean `topics`?"),
+            ("open.topics.id", "`open.topics` has no field `id`", "use a number, from 0"),
+            ("open.topics.0.tile", "`open.topics.0` has no field `tile`", "mean `title`?"),
+            ("job_id.x", "`job_id` has no field `x`", "it is a single value"),
+            ("words.0.x", "`words.0` has no field `x`", "it is a single value"),
+            ("", "the answer has no field ``", "it has: job_id, open, free, words, url"),
+        ] {
+            let error = shape.require(path).unwrap_err();
+            assert_eq!(error.message(), message);
+            assert!(error.hint_str().unwrap().contains(hint), "{path}: {:?}", error.hint_str());
+        }
+    }
+
+    #[test]
+    fn an_answer_with_more_than_its_shape_is_found() {
+        let shape = Shape::read("id open{topics[id]} free* words[]");
+        let fits =
+            json!({"id": 1, "open": {"topics": [{"id": 2}]}, "free": [{"x": 1}], "words": ["a"]});
+        assert_eq!(shape.stranger(&fits), None);
+        assert_eq!(shape.stranger(&json!({"id": null, "open": null, "words": null})), None);
+        for (answer, path) in [
+            (json!({"x": 1}), "x"),
+            (json!({"id": {"x": 1}}), "id.x"),
+            (json!({"open": {"topics": [{"id": 2}, {"y": 2}]}}), "open.topics.0.y"),
+            (json!({"words": [["a"]]}), "words.0.0"),
+        ] {
+            assert_eq!(shape.stranger(&answer).as_deref(), Some(path));
+        }
+    }
+}

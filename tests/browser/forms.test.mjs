@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findings, layoutShift, serve, visitor } from "./harness.mjs";
+import { findings, layoutShift, serve, until, visitor } from "./harness.mjs";
 
 const KIND = `wb.kind "digest" {
   about = "Sums up what has happened", engine = "quiet", timeout = "20s",
@@ -16,7 +16,9 @@ const KIND = `wb.kind "digest" {
 }
 `;
 
-const begin = (t) => serve(t, { files: { "docs/bridge.md": "# Bridge\n\nThe bridge is of steel.\n" } }, (it) => {
+const FILES = { files: { "docs/bridge.md": "# Bridge\n\nThe bridge is of steel.\n" } };
+
+const begin = (t) => serve(t, FILES, (it) => {
   it.engine("quiet", "cat >/dev/null");
   it.lua += KIND;
 });
@@ -74,7 +76,7 @@ test("a job waits for the time that is meant where its person is, and in the pla
     }
     await page.locator("#new-job").evaluate((it) => { it.noValidate = true; });
     await page.getByRole("button", { name: "Start “digest”" }).click();
-    await page.locator("#wrong-turn-priority", { hasText: "between -100 and 100" }).waitFor();
+    await page.locator("#wrong-digest-turn-priority", { hasText: "between -100 and 100" }).waitFor();
     assert.ok(await priority.evaluate((it) => it === document.activeElement), "it has the focus");
     assert.equal(await priority.inputValue(), "500");
     assert.equal(await notBefore.inputValue(), "2099-03-04T05:06");
@@ -87,6 +89,37 @@ test("a job waits for the time that is meant where its person is, and in the pla
     const job = await site.get(`/api/agent/jobs/${new URL(page.url()).pathname.split("/").at(-1)}`);
     assert.deepEqual([job.status, job.priority, job.not_before], ["queued", -5, meant]);
   }
+});
+
+test("a job on a Topic waits for the time that is meant, also while its page changes", async (t) => {
+  const site = await serve(t, FILES, (it) => it.topicKind("shorten", "true"));
+  const id = await site.topic("docs/bridge.md", "of steel", "Why is the bridge of steel?");
+  const options = { zone: "Asia/Dubai", allow: [/status of 400/] };
+  const page = await (await visitor(t, site, options)).openLive(`/topics/${id}`);
+  const form = page.locator("#start-shorten");
+  const [notBefore, priority] = [form.getByLabel("Not before"), form.getByLabel("Priority")];
+  const send = form.getByRole("button", { name: "Start “shorten”" });
+  assert.ok(!(await notBefore.isVisible()), "folded away until it is asked for");
+  await form.locator("details.turn summary").click();
+  await notBefore.fill("2099-03-04T05:06");
+  // What is typed, and in which zone, stays when the part of the page is fetched anew.
+  const other = await site.job("shorten", { topic_id: id, not_before: "2099-01-01T00:00:00Z" });
+  await page.locator(`#job-${other}`).waitFor();
+  assert.equal(await notBefore.inputValue(), "2099-03-04T05:06");
+  await form.getByText("a time in Asia/Dubai").waitFor();
+  assert.match(await form.locator("[name=zone]").inputValue(), /\[Asia\/Dubai\]$/);
+  assert.deepEqual(await findings(page), []);
+  await site.post(`/api/agent/jobs/${other}/cancel`, {});
+  await until("nothing holds the document", () => send.isEnabled());
+  await form.evaluate((it) => { it.noValidate = true; });
+  await priority.fill("500");
+  await send.click();
+  await page.locator("#wrong-shorten-turn-priority", { hasText: "between -100 and 100" }).waitFor();
+  await priority.fill("-5");
+  await send.click();
+  const made = async () => (await site.get(`/api/agent/jobs?topic_id=${id}`)).items.find((it) => it.priority === -5);
+  await until("the job is there", made);
+  assert.equal((await made()).not_before, "2099-03-04T01:06:00.000Z");
 });
 
 test("a job is begun from the palette by who may, about the document that is read", async (t) => {

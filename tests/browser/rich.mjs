@@ -219,9 +219,11 @@ export function pages(ids) {
     proposals: "/proposals", proposal: `/proposals/${ids.proposals.open}`,
     approved: `/proposals/${ids.proposals.approved}`, rejected: `/proposals/${ids.proposals.rejected}`,
     superseded: `/proposals/${ids.proposals.superseded}`, edit: `/proposals/${ids.proposals.open}/edit`,
+    carry: `/proposals/${ids.proposals.superseded}/edit`,
     jobs: "/jobs", failed: `/jobs/${ids.jobs.failed}`, running: `/jobs/${ids.jobs.running}`,
     prompt: `/jobs/${ids.jobs.running}/prompt`, search: "/search", found: "/search?query=mud",
     narrowed: "/search?query=mud&kind=topic&status=open", kinds: "/jobs/new", begin: "/jobs/new?kind=incorporate",
+    turn: "/jobs/new?kind=perspective", start: `/topics/${ids.topic}`,
     nothing: "/search?query=zeppelin", settings: "/settings", missing: "/no/such/page",
   };
 }

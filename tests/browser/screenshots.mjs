@@ -68,6 +68,16 @@ try {
     },
     shortcuts: (page) => page.keyboard.press("?"),
     menu: (page) => page.locator(".menu summary").click(),
+    turn: (page) => page.locator("details.turn summary").click(),
+    start: async (page) => {
+      await page.locator("#start-incorporate details.turn summary").click();
+      await page.locator("#start-incorporate").scrollIntoViewIfNeeded();
+    },
+    carry: async (page) => {
+      await page.locator("textarea[name=text]").press("Control+End");
+      await page.locator("textarea[name=text]").pressSequentially("One line more.");
+      await page.getByText("Bring your changes over").first().scrollIntoViewIfNeeded();
+    },
     lost: async (page) => {
       await page.waitForFunction(() => document.documentElement.dataset.connection === "live");
       await page.evaluate(() => document.dispatchEvent(new CustomEvent("wb:connection", { detail: "lost" })));

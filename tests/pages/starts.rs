@@ -73,3 +73,44 @@ fn every_sort_of_input_is_asked_for_and_sent() {
     let foreign = [("input.language", "fr"), ("input.source_path", "notes.md")];
     assert_eq!(browser.try_fill(&path, &form, &foreign).status, 400);
 }
+
+#[test]
+fn a_job_on_a_topic_is_given_its_time_and_its_place() {
+    let bench = Bench::new();
+    bench.engine("translate", "true");
+    bench.lua(KIND);
+    bench.lua(&KIND.replace("\"translate\" {", "\"again\" {"));
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    let topic = bench.topic("guide.md", "The first line.", "In German?");
+    let path = format!("/topics/{}", topic.id);
+    let form = format!("{path}/jobs");
+    assert!(!browser.page(&path).contains("<details class=\"turn\" open>"), "folded away");
+    let entered = |priority| {
+        [("input.language", "fr"), ("not_before", "2099-03-04T05:06"), ("priority", priority)]
+    };
+    let refused = browser.try_fill(&path, &form, &entered("500"));
+    assert_eq!(refused.status, 400, "{}", refused.html);
+    let html = refused.html;
+    // The first of the two.
+    let [said, others] = ["again", "translate"].map(|kind| {
+        let form = html.split(&format!("id=\"start-{kind}\"")).nth(1).unwrap();
+        form.split("</form>").next().unwrap().to_owned()
+    });
+    for part in [
+        "<details class=\"turn\" open>",
+        "id=\"wrong-again-turn-priority\">",
+        "aria-describedby=\"wrong-again-turn-priority\"",
+        "value=\"2099-03-04T05:06\"",
+        "value=\"500\"",
+        "a time in <span id=\"zone-again\" data-zone data-keep>UTC</span>",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(others.contains("<details class=\"turn\">") && !others.contains("500"), "{others}");
+    let asked = browser.fill(&path, &form, &entered("-5"));
+    let job = bench.show(asked.split_once("#job-").unwrap().1);
+    assert_eq!(job["kind"], "again");
+    assert_eq!((&job["status"], &job["priority"]), (&json!("queued"), &json!(-5)));
+    assert_eq!(job["not_before"], "2099-03-04T05:06:00.000Z");
+}

@@ -240,14 +240,14 @@ async fn start(site: Site, mut call: Call) -> Result<Response> {
     }
     let inputs = fields::values(kind, None, &sent)?;
     let (frame, caller) = Frame::of(&site, &call, "/jobs")?;
-    let asked = turn::asked(&sent).map(|(priority, not_before)| JobRequest {
+    let request = JobRequest {
         kind: kind.name.clone(),
-        priority,
-        not_before,
+        priority: None,
+        not_before: None,
         replace_proposals: false,
         inputs,
-    });
-    let made = match asked {
+    };
+    let made = match turn::in_turn(request, &sent) {
         Ok(request) => flows::jobs::create(&site, &caller, request, Some(key)).await,
         Err(cause) => Err(cause),
     };

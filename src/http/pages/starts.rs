@@ -7,9 +7,11 @@ use crate::base::{Error, Result, TopicId};
 use crate::flows::jobs::JobRequest;
 use crate::flows::{self, Site};
 use crate::http::pages::fields::{self, Field, Offer, PREFIX, Refused};
+use crate::http::pages::turn::{self, Turn};
 use crate::http::pages::view::Topic;
 use crate::http::pages::{Frame, form, thread};
 use crate::http::{Call, reply};
+use crate::people::Person;
 use crate::script::{Input, InputType, Kind, Lane, Produces};
 
 /// A form with the text of an input.
@@ -23,6 +25,7 @@ pub(super) struct Start {
     pub(super) is_several: bool,
     /// What a person gives it beside the Topic.
     pub(super) fields: Vec<Field>,
+    pub(super) turn: Turn,
     /// Whether its jobs need the document for themselves.
     pub(super) takes_source: bool,
 }
@@ -34,8 +37,13 @@ impl Start {
     }
 }
 
-/// Returns the kinds that a Topic can be given to, each with its form.
-pub(super) async fn starts(site: &Site, others: &[Topic], refused: Option<&Refused>) -> Vec<Start> {
+/// Returns the kinds that a Topic can be given to, each with its form for a person.
+pub(super) async fn starts(
+    site: &Site,
+    person: &Person,
+    others: &[Topic],
+    refused: Option<&Refused>,
+) -> Vec<Start> {
     let personas = fields::personas(site).await;
     let offer = Offer { topics: others, personas: &personas };
     let taking = site.config.kinds.values().filter_map(|it| Some((it, topic_input(it)?)));
@@ -44,6 +52,7 @@ pub(super) async fn starts(site: &Site, others: &[Topic], refused: Option<&Refus
         about: kind.about.clone(),
         is_several: takes_several(kind),
         fields: fields::of(kind, Some(own), &offer, refused),
+        turn: Turn::of(kind, person, refused),
         takes_source: takes_source(kind, own),
     };
     taking.map(start).collect()
@@ -73,12 +82,16 @@ pub(super) async fn start(site: Site, mut call: Call) -> Result<Response> {
     let (frame, caller) = Frame::of(&site, &call, "/topics")?;
     let (kind, request) = request(&site, &id, &sent)?;
     let at = thread::at(&id);
-    let cause = match flows::jobs::create(&site, &caller, request, Some(key)).await {
+    let made = match turn::in_turn(request, &sent) {
+        Ok(request) => flows::jobs::create(&site, &caller, request, Some(key)).await,
+        Err(cause) => Err(cause),
+    };
+    let cause = match made {
         Ok(job) => return reply::see_other(&format!("{at}#job-{job}")),
         Err(cause) => cause,
     };
     let refused = Refused { kind: kind.name.clone(), cause, sent };
-    if refused.is_of_field(kind, topic_input(kind)) {
+    if refused.is_of_field(kind, topic_input(kind)) || turn::is_meant(&refused) {
         return thread::refused(&site, (frame, caller), &id, refused).await;
     }
     let back = thread::back(&site, &id);
@@ -105,7 +118,7 @@ fn request<'s>(
             "key" | "kind" => {}
             "topic_ids" => further.extend(value.split_whitespace().map(str::to_owned)),
             "replace_proposals" => replace_proposals = true,
-            other if other.starts_with(PREFIX) => {}
+            other if other.starts_with(PREFIX) || turn::NAMES.contains(&other) => {}
             _ => return Err(fields::no_field(kind)),
         }
     }

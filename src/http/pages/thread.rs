@@ -245,7 +245,7 @@ async fn page(
     places.reverse();
     places.truncate(PLACES_SHOWN);
     Ok(TopicPage {
-        kinds: starts::starts(site, &others, refused).await,
+        kinds: starts::starts(site, caller.person()?, &others, refused).await,
         holder,
         messages,
         frame,

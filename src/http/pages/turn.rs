@@ -1,8 +1,9 @@
-//! When a job's turn comes, as fields of its form: the time before which it does not start, and its
-//! place among those that wait.
+//! When a job's turn comes, as fields of its form (`templates/turn.html`): the time before which it
+//! does not start, and its place among those that wait.
 
 use crate::base::limit::PRIORITY_MAX;
 use crate::base::{Error, Result};
+use crate::flows::jobs::JobRequest;
 use crate::http::pages::fields::Refused;
 use crate::people::{Person, Role};
 use crate::script::Kind;
@@ -74,11 +75,16 @@ pub(super) fn is_meant(refused: &Refused) -> bool {
     refused.cause.input_str().is_some_and(|it| NAMES.contains(&it))
 }
 
-/// Returns the priority and the time that the fields stand for.
+/// Returns a request with the priority and the time that the fields stand for.
 ///
 /// # Errors
 /// `invalid`, of the field that does not say what it should.
-pub(super) fn asked(sent: &[(String, String)]) -> Result<(Option<i64>, Option<String>)> {
+pub(super) fn in_turn(request: JobRequest, sent: &[(String, String)]) -> Result<JobRequest> {
+    let (priority, not_before) = asked(sent)?;
+    Ok(JobRequest { priority, not_before, ..request })
+}
+
+fn asked(sent: &[(String, String)]) -> Result<(Option<i64>, Option<String>)> {
     let priority = match field(sent, "priority") {
         "" => None,
         typed => Some(typed.parse::<i64>().map_err(|_| {

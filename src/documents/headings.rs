@@ -2,10 +2,11 @@
 //!
 //! **Invariant:** the front matter is no heading; a hostile text costs no more than a large one.
 
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use serde::Serialize;
 
 use crate::base::truncate_chars;
+use crate::documents::plain::dialect;
 use crate::documents::word::word_enum;
 
 /// Most headings that are kept of one text.
@@ -72,13 +73,10 @@ impl Outline {
         // A byte order mark would turn the first heading into a paragraph.
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
         let shift = text.len() - body.len();
-        let options = Options::ENABLE_TABLES
-            | Options::ENABLE_FOOTNOTES
-            | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
         let mut outline = Outline::default();
         let mut open: Vec<u32> = Vec::new();
         let mut heading: Option<Heading> = None;
-        for (event, range) in Parser::new_ext(body, options).into_offset_iter() {
+        for (event, range) in Parser::new_ext(body, dialect()).into_offset_iter() {
             match event {
                 Event::Start(tag) => {
                     if let Tag::Heading { level, .. } = tag {
@@ -238,6 +236,14 @@ mod tests {
         for heading in headings(text) {
             assert!(text[heading.start..].starts_with(['#', 'S']));
         }
+    }
+
+    #[test]
+    fn headings_are_those_that_the_page_shows() {
+        let text = "# A ~~b~~ c\n\n> [!NOTE]\n> ---\n> [!TIP]\n> ## In it\n> - [x] done\n";
+        let found: Vec<_> = headings(text).into_iter().map(|it| it.text).collect();
+        assert_eq!(found, ["A b c", "In it"]);
+        assert_eq!((kind(text, "[!NOTE]"), kind(text, "done")), ("quote", "list_item"));
     }
 
     #[test]

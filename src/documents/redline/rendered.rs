@@ -6,9 +6,10 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
 
 use crate::documents::diff::changes_of;
+use crate::documents::plain::{alert_title, dialect};
 use crate::documents::redline::words::{self, Part};
 use crate::documents::redline::{Lines, Piece, Row, RowSort, compare};
 
@@ -292,13 +293,8 @@ impl Block {
 
 /// Takes a text apart into its blocks.
 fn blocks(text: &str) -> Vec<Block> {
-    let options = Options::ENABLE_TABLES
-        | Options::ENABLE_STRIKETHROUGH
-        | Options::ENABLE_TASKLISTS
-        | Options::ENABLE_FOOTNOTES
-        | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     let mut reading = Reading::default();
-    for event in Parser::new_ext(text, options) {
+    for event in Parser::new_ext(text, dialect()) {
         reading.event(event);
     }
     reading.close();
@@ -343,9 +339,13 @@ impl Reading {
         match tag {
             Tag::Paragraph => self.begin(BlockSort::Paragraph),
             Tag::Heading { level, .. } => self.begin(BlockSort::Heading(level_of(level))),
-            Tag::BlockQuote(_) => {
+            Tag::BlockQuote(kind) => {
                 self.close();
                 self.quotes += 1;
+                if let Some(kind) = kind {
+                    self.styled(alert_title(kind), |it| it.is_strong = true);
+                    self.close();
+                }
             }
             Tag::CodeBlock(kind) => {
                 self.begin(BlockSort::Code);

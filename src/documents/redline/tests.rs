@@ -202,6 +202,27 @@ fn a_rendered_block_has_its_words_marked_and_its_links_shown() {
     assert!(rendered(&"x".repeat(2 * 1024 * 1024), "").is_none());
 }
 
+#[test]
+fn an_alert_says_what_it_is_and_what_it_was() {
+    let text = "> [!NOTE]\n> Mind the *step*.\n";
+    let made = rendered(text, &text.replace("NOTE", "WARNING")).unwrap();
+    let words = |row: &RenderedRow, mark: Mark| -> String {
+        let spans = row.spans.iter().filter(|it| it.mark == mark);
+        spans.map(|it| it.text.as_str()).collect()
+    };
+    let [title, body] = &made.rows[..] else { panic!("{:?}", made.rows) };
+    assert_eq!((title.sort, title.block), (RowSort::Changed, BlockSort::Quote));
+    assert_eq!(
+        (words(title, Mark::Gone), words(title, Mark::Come)),
+        ("Note".into(), "Warning".into())
+    );
+    assert_eq!((body.sort, body.block), (RowSort::Kept, BlockSort::Quote));
+    assert_eq!(words(body, Mark::Same), "Mind the step.");
+    // Words that are no alert are the document's own.
+    let plain = rendered("> [!OTHER]\n> x\n", "> [!OTHER]\n> x\n").unwrap();
+    assert_eq!(words(&plain.rows[0], Mark::Same), "[!OTHER] x");
+}
+
 proptest! {
     #[test]
     fn the_rows_are_both_texts(
@@ -234,8 +255,8 @@ proptest! {
 
     #[test]
     fn a_rendered_difference_has_the_words_of_both(
-        old in "((# |- |> |1\\. )?([a-c*_`]{1,3}|\\[x\\]\\(y\\)|<b>| |\n){0,8}\n\n){0,5}",
-        new in "((# |- |> |1\\. )?([a-c*_`]{1,3}|\\[x\\]\\(y\\)|<b>| |\n){0,8}\n\n){0,5}",
+        old in "((# |- |> |> \\[!(NOTE|TIP)\\]\n> |1\\. )?([a-c*_`]{1,3}|\\[x\\]\\(y\\)|<b>| |\n){0,8}\n\n){0,5}",
+        new in "((# |- |> |> \\[!(NOTE|TIP)\\]\n> |1\\. )?([a-c*_`]{1,3}|\\[x\\]\\(y\\)|<b>| |\n){0,8}\n\n){0,5}",
     ) {
         let made = rendered(&old, &new).unwrap();
         let of = |text: &str| -> String {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use pulldown_cmark::{Alignment, BlockQuoteKind, CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 use crate::base::limit::HEADINGS_MAX;
-use crate::documents::plain::dialect;
+use crate::documents::plain::{alert_title, dialect};
 use crate::http::markdown::code::Budget;
 use crate::http::markdown::inline::Image;
 use crate::http::markdown::parts::Parts;
@@ -175,7 +175,7 @@ impl<'t> Writer<'t> {
                 self.heading_text = Some(String::new());
             }
             Tag::BlockQuote(None) => self.open_turned("<blockquote", range, "</blockquote>"),
-            Tag::BlockQuote(Some(kind)) => self.open(alert(kind), "</div>"),
+            Tag::BlockQuote(Some(kind)) => self.open(&alert(kind), "</div>"),
             Tag::CodeBlock(kind) => self.begin_code(kind, range),
             Tag::HtmlBlock => {
                 self.begin_leaf("div", " class=\"md-html\"".to_owned(), range);
@@ -453,22 +453,8 @@ pub(super) fn push_attribute(html: &mut String, text: &str) {
 }
 
 /// Returns the beginning of an alert. Its title is no text of the document.
-fn alert(kind: BlockQuoteKind) -> &'static str {
-    match kind {
-        BlockQuoteKind::Note => {
-            "<div class=\"md-alert md-alert-note\"><p class=\"md-alert-title\">Note</p>"
-        }
-        BlockQuoteKind::Tip => {
-            "<div class=\"md-alert md-alert-tip\"><p class=\"md-alert-title\">Tip</p>"
-        }
-        BlockQuoteKind::Important => {
-            "<div class=\"md-alert md-alert-important\"><p class=\"md-alert-title\">Important</p>"
-        }
-        BlockQuoteKind::Warning => {
-            "<div class=\"md-alert md-alert-warning\"><p class=\"md-alert-title\">Warning</p>"
-        }
-        BlockQuoteKind::Caution => {
-            "<div class=\"md-alert md-alert-caution\"><p class=\"md-alert-title\">Caution</p>"
-        }
-    }
+fn alert(kind: BlockQuoteKind) -> String {
+    let title = alert_title(kind);
+    let class = title.to_ascii_lowercase();
+    format!("<div class=\"md-alert md-alert-{class}\"><p class=\"md-alert-title\">{title}</p>")
 }

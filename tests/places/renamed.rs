@@ -82,6 +82,45 @@ fn all_topics_of_a_renamed_source_go_with_it() {
     server.stop();
 }
 
+/// So many are gone and new that git does not compare all with all: it is looked for those on which
+/// something hangs. One that is more like another one that is gone has not become of them.
+#[test]
+fn a_source_is_found_again_among_hundreds_that_are_renamed_and_changed() {
+    let bench = bench();
+    let page = |of: &str, from: usize| -> String {
+        (from..from + 30).map(|it| format!("Line {it} of the page {of}, as it was.\n\n")).collect()
+    };
+    for at in 0..205 {
+        bench.write(&format!("docs/old{at}.md"), page(&at.to_string(), 0));
+    }
+    // Of the first one two thirds of the second one are copied.
+    bench.write("docs/copied.md", page("twin", 0));
+    bench.write("docs/twin.md", page("twin", 10));
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "many pages"]);
+    let server = bench.serve();
+    ready(&bench);
+    let topic = bench.topic("docs/old7.md", "Line 5 of the page 7, as it was.", "x");
+    let copied = bench.topic("docs/copied.md", "Line 3 of the page twin, as it was.", "x");
+    std::fs::create_dir(bench.top.join("new")).unwrap();
+    for at in 0..205 {
+        let text = page(&at.to_string(), 0).replace("Line 9 ", "The line 9 ");
+        bench.write(&format!("new/page{}.md", (at * 7) % 205), text);
+    }
+    bench.write("new/other.md", page("twin", 10).replace("Line 12 ", "The line 12 "));
+    bench.git(&["rm", "-q", "-r", "docs"]);
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "all of it elsewhere"]);
+    until("its topic goes with it", || shown_path(&bench, &topic) == "new/page49.md");
+    let topic = Topic { id: topic.id, path: "new/page49.md".to_owned() };
+    until("it is placed there", || kept(&bench, &topic)["working"] == 0);
+    let place = shown(&bench, &topic);
+    assert_eq!(words(&bench, &topic, &place), "Line 5 of the page 7, as it was.");
+    assert_eq!(shown_path(&bench, &copied), "docs/copied.md");
+    assert_eq!(renamed(&bench).len(), 1);
+    server.stop();
+}
+
 fn shown_path(bench: &Bench, topic: &Topic) -> String {
     let shown = bench.get(&format!("/api/topics/{}", topic.id)).ok();
     shown["topic"]["source_path"].as_str().unwrap().to_owned()

@@ -11,9 +11,13 @@ use crate::documents::git::{Call, Repo};
 const TIME_MAX: Duration = Duration::from_millis(crate::base::limit::HISTORY_MS_MAX);
 /// How many commits are looked at one by one.
 const COMMITS_MAX: &str = "--max-count=500";
-/// How many files on each side are compared, where nothing hangs on those that are gone: how long
-/// git looks grows with the product of both.
-const FEW: &str = "-l200";
+/// How many files on each side are compared all with all: how long git looks grows with the product
+/// of both, and with how long they are.
+const FEW: usize = 200;
+/// How often it is looked what else a file has become, if another one has become that.
+const ROUNDS: usize = 4;
+/// Longest list of names that git is given, in bytes.
+const NAMES_BYTES_MAX: usize = 512 * 1024;
 /// What a file shares at least with what it was, if it was renamed.
 pub(super) const FIND: &[&str] = &[
     "-r",
@@ -26,11 +30,16 @@ pub(super) const FIND: &[&str] = &[
     "--no-textconv",
 ];
 
+/// An old name with its new one.
+type Rename = (Vec<u8>, Vec<u8>);
+
 impl Repo {
     /// Returns what some Sources of one commit that another has not are called there. First the two
-    /// commits are compared. One of those that are `followed` and have changed too much between
-    /// them is looked for in the commits of the second one, each of which may have changed little.
-    /// A name that no glob names, or that the second commit has not, is none.
+    /// commits are compared: what is the same by its content, and what is alike if few are gone and
+    /// new; among many it is looked only for those that are `followed`. One of those that has
+    /// changed too much between them is looked for in the commits of the second one, each of which
+    /// may have changed little. A name that no glob names, or that the second commit has not, is
+    /// none.
     ///
     /// # Errors
     /// `unavailable` if git cannot say, or not soon.
@@ -47,13 +56,21 @@ impl Repo {
         if let Some(papers) = self.papers() {
             return Ok(papers.renames(from, gone));
         }
-        let call = FIND.iter().fold(self.git().call(&["diff-tree"]), |call, it| call.arg(*it));
-        let call = if followed.is_empty() { call.arg(FEW) } else { call };
+        let call = self.finding(&["diff-tree"]).arg(format!("-l{FEW}"));
         let mut names = self.told_renames(call.arg(from.as_str()).arg(to.as_str())).await?;
-        let known: BTreeSet<Vec<u8>> = names.iter().map(|it| it.0.clone()).collect();
-        if followed.iter().any(|it| !known.contains(self.git_path(it).as_bytes())) {
+        let lost = |names: &[Rename]| -> Vec<Vec<u8>> {
+            let all = followed.iter().map(|it| self.git_path(it).into_bytes());
+            all.filter(|it| !names.iter().any(|(old, _)| old == it)).collect()
+        };
+        let rest = lost(&names);
+        if !rest.is_empty() {
+            let among_many = self.among_many((from, to), rest, &names).await?;
+            names.extend(among_many);
+        }
+        if !lost(&names).is_empty() && self.has_steps(from, to).await? {
+            let known: BTreeSet<Vec<u8>> = names.iter().map(|it| it.0.clone()).collect();
             let walk = ["log", "--reverse", "--first-parent", "-m", "--format=", COMMITS_MAX];
-            let call = FIND.iter().fold(self.git().call(&walk), |call, it| call.arg(*it));
+            let call = self.finding(&walk);
             let steps = self.told_renames(call.arg(format!("{from}..{to}"))).await?;
             names.extend(steps.into_iter().filter(|it| !known.contains(&it.0)));
         }
@@ -71,19 +88,89 @@ impl Repo {
         Ok(found)
     }
 
-    async fn told_renames(&self, call: Call<'_>) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    /// Returns what some files have become among so many that git does not compare all with all:
+    /// nothing if they are few. As if it did, a file that is more like another one that is gone has
+    /// become of that one.
+    async fn among_many(
+        &self,
+        (from, to): (&BlobId, &BlobId),
+        mut rest: Vec<Vec<u8>>,
+        known: &[Rename],
+    ) -> Result<Vec<Rename>> {
+        let list = ["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=AD", "--name-status"];
+        let call = self.git().call(&list).arg(from.as_str()).arg(to.as_str());
+        let told = call.within(TIME_MAX).output_max(GIT_LISTING_BYTES_MAX).output().await?;
+        let (mut gone, mut new) = (Vec::new(), Vec::new());
+        let mut fields = told.split(|it| *it == 0);
+        while let (Some(status), Some(name)) = (fields.next(), fields.next()) {
+            let is_known = known.iter().any(|(old, new)| old == name || new == name);
+            match status {
+                _ if is_known => {}
+                b"A" => new.push(name.to_vec()),
+                _ => gone.push(name.to_vec()),
+            }
+        }
+        let mut found = Vec::new();
+        if gone.len() * new.len() <= FEW * FEW {
+            return Ok(found);
+        }
+        let alike = async |old: &[Vec<u8>], new: &[Vec<u8>]| -> Result<Vec<Rename>> {
+            let Some(names) = names_within(old, new) else { return Ok(Vec::new()) };
+            let call = self.finding(&["diff-tree"]).arg(from.as_str()).arg(to.as_str()).arg("--");
+            self.told_renames(names.into_iter().fold(call, |call, it| call.arg(it))).await
+        };
+        for _ in 0..ROUNDS {
+            let wanted = alike(&rest, &new).await?;
+            let wanted: Vec<Rename> =
+                wanted.into_iter().filter(|it| rest.contains(&it.0)).collect();
+            if wanted.is_empty() {
+                break;
+            }
+            let taken: Vec<Vec<u8>> = wanted.iter().map(|it| it.1.clone()).collect();
+            let best = alike(&gone, &taken).await?;
+            new.retain(|it| !taken.contains(it));
+            let own: Vec<Rename> = wanted.into_iter().filter(|it| best.contains(it)).collect();
+            rest.retain(|it| !own.iter().any(|(old, _)| old == it));
+            gone.retain(|it| !own.iter().any(|(old, _)| old == it));
+            found.extend(own);
+        }
+        Ok(found)
+    }
+
+    /// Returns whether there is more between two commits than one step, which was looked at.
+    async fn has_steps(&self, from: &BlobId, to: &BlobId) -> Result<bool> {
+        let parents = ["rev-list", "--parents", "--max-count=1"];
+        let told = self.git().call(&parents).arg(to.as_str()).output().await?;
+        let told = String::from_utf8_lossy(&told);
+        Ok(told.split_whitespace().nth(1) != Some(from.as_str()))
+    }
+
+    fn finding(&self, command: &[&str]) -> Call<'_> {
+        FIND.iter().fold(self.git().call(command), |call, it| call.arg(*it))
+    }
+
+    async fn told_renames(&self, call: Call<'_>) -> Result<Vec<Rename>> {
         let told = call.within(TIME_MAX).output_max(GIT_LISTING_BYTES_MAX).output().await?;
         Ok(parse(&told))
     }
 }
 
+/// Returns names as arguments; nothing if they are too many. Those that are no text are left out:
+/// they are no Sources.
+fn names_within(some: &[Vec<u8>], others: &[Vec<u8>]) -> Option<Vec<String>> {
+    let text = |it: &Vec<u8>| String::from_utf8(it.clone()).ok();
+    let names: Vec<String> = some.iter().chain(others).filter_map(text).collect();
+    let bytes: usize = names.iter().map(|it| it.len() + 1).sum();
+    (bytes <= NAMES_BYTES_MAX).then_some(names)
+}
+
 /// Follows a name through renames in the order of their commits.
-fn last_name<'n>(renames: &'n [(Vec<u8>, Vec<u8>)], name: &'n [u8]) -> &'n [u8] {
+fn last_name<'n>(renames: &'n [Rename], name: &'n [u8]) -> &'n [u8] {
     renames.iter().fold(name, |name, (old, new)| if old == name { new } else { name })
 }
 
 /// Parses `RNUMBER\0OLD\0NEW\0`; between two commits git puts more separators.
-fn parse(told: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn parse(told: &[u8]) -> Vec<Rename> {
     let mut renames = Vec::new();
     let mut fields = told.split(|it| *it == 0);
     while let Some(field) = fields.next() {

@@ -223,6 +223,10 @@ fn an_alert_says_what_it_is_and_what_it_was() {
     assert_eq!(words(&plain.rows[0], Mark::Same), "[!OTHER] x");
 }
 
+/// Texts with blocks of many sorts.
+const MARKDOWN: &str = "((# |- |> |> \\[!(NOTE|TIP)\\]\n> |1\\. )?\
+    ([a-c*_`]{1,3}|\\[x\\]\\(y\\)|<b>| |\n){0,8}\n\n){0,5}";
+
 proptest! {
     #[test]
     fn the_rows_are_both_texts(
@@ -255,8 +259,8 @@ proptest! {
 
     #[test]
     fn a_rendered_difference_has_the_words_of_both(
-        old in "((# |- |> |> \\[!(NOTE|TIP)\\]\n> |1\\. )?([a-c*_`]{1,3}|\\[x\\]\\(y\\)|<b>| |\n){0,8}\n\n){0,5}",
-        new in "((# |- |> |> \\[!(NOTE|TIP)\\]\n> |1\\. )?([a-c*_`]{1,3}|\\[x\\]\\(y\\)|<b>| |\n){0,8}\n\n){0,5}",
+        old in MARKDOWN,
+        new in MARKDOWN,
     ) {
         let made = rendered(&old, &new).unwrap();
         let of = |text: &str| -> String {

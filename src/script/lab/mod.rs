@@ -77,9 +77,9 @@ pub enum Verb {
 pub enum Step {
     /// It is done; this is the answer.
     Done(Value),
-    /// A job runs and waits for what its agent does: the job, and the number of the attempt, from
-    /// 1. Until [`Stage::played`] says it, the test can ask for other things: they happen while the
-    /// agent works.
+    /// A job runs and waits for what its agent does: the job, and the number of the attempt, the
+    /// first of which is 1. Until [`Stage::played`] says it, the test can ask for other things:
+    /// they happen while the agent works.
     Agent(Value, usize),
 }
 

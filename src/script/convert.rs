@@ -128,6 +128,9 @@ impl<'a> Converter<'a> {
                 let bytes = text.as_bytes();
                 match std::str::from_utf8(&bytes) {
                     _ if bytes.len() > TEXT_BYTES_MAX => Plain::Other("a text of more than 1 MiB"),
+                    _ if !self.session.has_room(bytes.len()) => {
+                        Plain::Other("a text beyond the 16 MiB that a script may declare")
+                    }
                     Ok(text) => Plain::Text(text.to_owned()),
                     Err(_) => Plain::Other("a text that is not UTF-8"),
                 }

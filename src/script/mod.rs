@@ -9,6 +9,7 @@ mod budget;
 mod build;
 mod calls;
 mod config;
+mod constructor;
 mod convert;
 mod daily;
 mod dates;

@@ -4,7 +4,6 @@
 //! constructor of that call is walked. A table that is built elsewhere has no constructor there:
 //! then the place of the call must do.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -13,12 +12,7 @@ use camino::Utf8Path;
 use crate::script::lexer::{Token, Word, tokens};
 use crate::script::place::Location;
 use crate::script::spot::{Bytes, Given, Spot};
-use crate::script::written::{Entry, Key, Written};
-
-/// Deepest constructor that is walked.
-const DEPTH_MAX: usize = 16;
-/// Most entries of one constructor that are told apart; no declaration may have more.
-const ENTRIES_MAX: usize = 2_000;
+use crate::script::written::Written;
 
 /// A text with its tokens, which are read when somebody first asks for them.
 pub(crate) struct Source {
@@ -71,7 +65,7 @@ pub(crate) struct Places {
 }
 
 /// A name, its second place and its first.
-type Twice = (String, Spot, Spot);
+pub(crate) type Twice = (String, Spot, Spot);
 
 /// The tokens of a call.
 struct Call {
@@ -271,125 +265,7 @@ impl Source {
         head
     }
 
-    /// Walks a constructor from its bracket and returns what is written there. What stands there
-    /// twice is added, with its names from here on.
-    fn walk(self: &Arc<Source>, open: usize, depth: usize, twice: &mut Vec<Twice>) -> Written {
-        let tokens = self.tokens();
-        let mut next = open + 1;
-        let mut found: Vec<Entry> = Vec::new();
-        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut item = 0;
-        while let Some(token) = tokens.get(next)
-            && found.len() < ENTRIES_MAX
-        {
-            if token.is('}') {
-                break;
-            }
-            let (name, key_range, value) = self.key_at(next);
-            let end = self.value_end(value);
-            let is_literal = end == value + 1 && matches!(tokens[value].word, Word::Text(_));
-            let given = self.extent(value..end).map(|it| Given {
-                value: it,
-                is_named: name.is_some(),
-                is_literal,
-            });
-            let (key, range) = match name {
-                Some(name) => (Key::Name(name), key_range),
-                None => {
-                    item += 1;
-                    (Key::Item(item), next..end)
-                }
-            };
-            let mut inner = Written::default();
-            if let Some(open) = self.inner_constructor(value..end)
-                && depth < DEPTH_MAX
-            {
-                let known = twice.len();
-                inner = self.walk(open, depth + 1, twice);
-                for (name, ..) in &mut twice[known..] {
-                    *name = format!("{}.{name}", self.shown(key));
-                }
-            }
-            let bytes = self.extent(range).unwrap_or_default();
-            let entry = Entry { key, bytes, given: given.unwrap_or_default(), inner };
-            let before = name.and_then(|name| {
-                let first = *names.entry(self.slice(name.range())).or_insert(found.len());
-                (first < found.len()).then_some(first)
-            });
-            match before.and_then(|it| found.get_mut(it)) {
-                Some(first) => {
-                    let spot = |it: &Entry| Spot::of(self, it.bytes, it.given);
-                    twice.push((self.shown(key), spot(&entry), spot(first)));
-                    // What Lua keeps is the last one.
-                    *first = entry;
-                }
-                None => found.push(entry),
-            }
-            let parted = self.is_sign(end, ',') || self.is_sign(end, ';');
-            if !parted && self.is_sign(end, '}') {
-                break;
-            }
-            next = if parted { end + 1 } else { end.max(next + 1) };
-        }
-        Written::new(self, found)
-    }
-
-    fn shown(&self, key: Key) -> String {
-        match key {
-            Key::Name(name) => self.slice(name.range()).to_owned(),
-            Key::Item(number) => number.to_string(),
-        }
-    }
-
-    /// Reads `name =` or `["name"] =`; returns the bytes of the name, its tokens and the value's
-    /// first token.
-    fn key_at(&self, at: usize) -> (Option<Bytes>, Range<usize>, usize) {
-        let tokens = self.tokens();
-        let is_equals = |index| self.is_sign(index, '=') && !self.is_sign(index + 1, '=');
-        if tokens[at].word == Word::Name && is_equals(at + 1) {
-            return (Some(tokens[at].bytes), at..at + 1, at + 2);
-        }
-        if self.is_sign(at, '[')
-            && let Some(name) = tokens.get(at + 1).and_then(Token::inner)
-            && self.is_sign(at + 2, ']')
-            && is_equals(at + 3)
-        {
-            return (Some(name), at..at + 3, at + 4);
-        }
-        (None, at..at, at)
-    }
-
-    /// Returns the index of the `,`, `;` or `}` after a value.
-    fn value_end(&self, start: usize) -> usize {
-        let mut depth = 0usize;
-        for (index, token) in self.tokens().iter().enumerate().skip(start) {
-            match &token.word {
-                Word::Sign('}' | ',' | ';') if depth == 0 => return index,
-                Word::Sign('{' | '(' | '[') => depth += 1,
-                Word::Sign('}' | ')' | ']') => depth = depth.saturating_sub(1),
-                Word::Name => match self.slice(token.range()) {
-                    "function" | "if" | "do" | "repeat" => depth += 1,
-                    "end" | "until" => depth = depth.saturating_sub(1),
-                    _ => {}
-                },
-                _ => {}
-            }
-        }
-        self.tokens().len()
-    }
-
-    /// Returns the bracket of a value `{ … }` or `wb.input.x { … }`.
-    fn inner_constructor(&self, value: Range<usize>) -> Option<usize> {
-        let mut next = value.start;
-        while self.tokens().get(next)?.name(&self.text).is_some_and(|name| name != "function") {
-            next += 1;
-            next += usize::from(self.is_sign(next, '.'));
-        }
-        next += usize::from(next > value.start && self.is_sign(next, '('));
-        (next < value.end && self.is_sign(next, '{')).then_some(next)
-    }
-
-    fn is_sign(&self, index: usize, sign: char) -> bool {
+    pub(crate) fn is_sign(&self, index: usize, sign: char) -> bool {
         self.tokens().get(index).is_some_and(|token| token.is(sign))
     }
 
@@ -402,7 +278,7 @@ impl Source {
     }
 
     /// Returns the bytes of some tokens, of one at least.
-    fn extent(&self, range: Range<usize>) -> Option<Bytes> {
+    pub(crate) fn extent(&self, range: Range<usize>) -> Option<Bytes> {
         let last = range.end.max(range.start + 1) - 1;
         let (first, last) = (self.tokens().get(range.start)?, self.tokens().get(last)?);
         Some(Bytes { from: first.bytes.from, to: last.bytes.to })
@@ -418,6 +294,7 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::written::Entry;
 
     const TEXT: &str = r#"
 -- wb.kind "x" { timout = 1 }

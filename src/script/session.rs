@@ -13,6 +13,7 @@ use mlua::{Function, Lua, Table, Value};
 use crate::base::limit::{SCRIPT_ENQUEUES_MAX, SCRIPT_TEXT_BYTES_MAX};
 use crate::base::{EventKind, truncate_chars};
 use crate::script::bare::{BareDeclared, News};
+use crate::script::budget::MEMORY_BYTES_MAX;
 use crate::script::config::ScriptFile;
 use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::effect::{Effect, Rights};
@@ -69,6 +70,7 @@ pub(crate) struct Session {
     /// What was declared and not told yet.
     declared: RefCell<Vec<BareDeclared>>,
     declared_count: Cell<usize>,
+    declared_bytes: Cell<usize>,
     pending: RefCell<Vec<Rc<Pending>>>,
     functions: RefCell<Vec<Function>>,
     modules: RefCell<BTreeMap<String, Module>>,
@@ -96,6 +98,7 @@ impl Session {
             told: RefCell::default(),
             declared: RefCell::default(),
             declared_count: Cell::new(0),
+            declared_bytes: Cell::new(0),
             pending: RefCell::default(),
             functions: RefCell::default(),
             modules: RefCell::default(),
@@ -263,6 +266,17 @@ impl Session {
         if self.declared.borrow().len() >= TOLD_AT_ONCE {
             self.tell_declared();
         }
+    }
+
+    /// Returns whether the declarations may hold that many more bytes of text, and counts them: the
+    /// engine has a text once that is named in a thousand places.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let all = self.declared_bytes.get() + bytes;
+        let has_room = all <= MEMORY_BYTES_MAX;
+        if has_room {
+            self.declared_bytes.set(all);
+        }
+        has_room
     }
 
     fn tell_declared(&self) {

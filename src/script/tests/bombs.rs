@@ -387,6 +387,25 @@ fn loading_is_bounded_too() {
 }
 
 #[test]
+fn a_text_that_is_named_in_many_fields_does_not_fill_the_memory() {
+    let head = "local long = string.rep(\"x\", 1024 * 1024)\nlocal env = {}\n";
+    let engine = |count: u32| {
+        format!(
+            "{head}for n = 1, {count} do env[\"V\" .. n] = long end\n\
+             wb.engine \"e\" {{ type = \"process\", command = {{ \"cat\" }}, prompt = \"stdin\",\n\
+             env = env }}\n"
+        )
+    };
+    Site::with_head(&engine(12)).loaded();
+    let errors = Site::with_head(&engine(1_000)).errors();
+    assert!(!errors.is_empty());
+    for error in errors.iter().filter(|it| it.code != "more") {
+        let why = "a text beyond the 16 MiB that a script may declare";
+        assert!(error.message.contains(why), "{error}");
+    }
+}
+
+#[test]
 fn a_script_has_no_way_out() {
     for name in [
         "os",

@@ -66,7 +66,12 @@ fn an_editor_finds_nothing_in_the_example_and_every_deliberate_mistake() {
     let wrong = path.join("tests/test-mistakes.lua");
     fs::copy(root.join("tests/data/test-mistakes.lua"), wrong).unwrap();
     wiki_browser(path).arg("types").assert().success();
-    for file in ["wiki-browser.lua", "tests/perspective.lua"] {
+    for (name, produces) in [("new-answer", "message"), ("new-page", "proposal")] {
+        let kind = ["new", "kind", name, "--produces", produces, "--engine", "claude"];
+        wiki_browser(path).args(kind).assert().success();
+    }
+    let new = ["tests/new-answer.lua", "tests/new-page.lua"];
+    for file in ["wiki-browser.lua", "tests/perspective.lua"].into_iter().chain(new) {
         let (fine, output) = named(path, file);
         assert!(fine.is_empty(), "{fine:?} {}", String::from_utf8_lossy(&output.stderr));
     }

@@ -12,7 +12,7 @@ use crate::script::config::{
     ScriptFile, Site,
 };
 use crate::script::daily;
-use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected};
+use crate::script::diagnostic::{Diagnostic, Findings, expected};
 use crate::script::extract::{Checked, Given, check};
 use crate::script::kinds::Kinds;
 use crate::script::lead::{Lead, Target};
@@ -24,6 +24,7 @@ use crate::script::require::Origin;
 use crate::script::schedule::{self, Schedule};
 use crate::script::schema::{self, API_VERSION, BUILTINS, PROMPT_BY};
 use crate::script::secret::EnvValue;
+use crate::script::spot::Spot;
 use crate::script::webhook::{self, Webhook};
 
 /// What to type for a script without an author.
@@ -107,7 +108,7 @@ impl<'a> Builder<'a> {
             let key = (declared.word, declared.name.as_ref());
             if let Some(before) = first.get(&key) {
                 let message = format!("{} is declared twice", declared.title());
-                let note = format!("first declared at {}", before.at);
+                let note = format!("first declared at {}", before.at());
                 let finding = Diagnostic::error("duplicate", message).at(&declared.spot);
                 self.findings.add(finding.note(note));
             } else {
@@ -130,12 +131,12 @@ impl<'a> Builder<'a> {
         Spot::line(self.script, 1)
     }
 
-    fn single(&mut self, word: &str) -> Option<Checked> {
+    fn single(&mut self, word: &str) -> Option<&'a Checked> {
         let declared = self.draft.declared.iter().find(|it| it.word == word)?;
         Some(self.judge(declared))
     }
 
-    fn judge(&mut self, declared: &Declared) -> Checked {
+    fn judge(&mut self, declared: &'a Declared) -> &'a Checked {
         declared.judge(&mut self.findings)
     }
 
@@ -146,9 +147,13 @@ impl<'a> Builder<'a> {
     }
 
     fn site(&mut self) -> Site {
+        let defaults;
         let site = match self.single("site") {
             Some(site) => site,
-            None => self.defaults("site"),
+            None => {
+                defaults = self.defaults("site");
+                &defaults
+            }
         };
         let path = |name| site.text(name).map(|it| resolve(self.folder, Utf8Path::new(it)));
         let (root, data) = (path("root").unwrap_or_default(), path("data").unwrap_or_default());
@@ -260,9 +265,13 @@ impl<'a> Builder<'a> {
     }
 
     fn limits(&mut self) -> (Limits, BTreeMap<String, Spot>) {
+        let defaults;
         let limits = match self.single("limits") {
             Some(limits) => limits,
-            None => self.defaults("limits"),
+            None => {
+                defaults = self.defaults("limits");
+                &defaults
+            }
         };
         let (mut lanes, mut spots) = (BTreeMap::new(), BTreeMap::new());
         if let Some(Given::Counts(counts)) = limits.given("lanes") {
@@ -285,7 +294,7 @@ impl<'a> Builder<'a> {
             let Some(name) = declared.name.clone() else { continue };
             if let Some(body) = self.engine_body(declared, &name, &checked) {
                 let is_held_by_limits = checked.text("on_rate_limit") != Some("go_on");
-                let at = declared.spot.at.clone();
+                let at = declared.spot.at();
                 let engine = Engine { name: name.clone(), body, is_held_by_limits, at };
                 engines.entry(name).or_insert(engine);
             }

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use crate::base::limit::format_duration;
 use crate::script::config::{Engine, Reads};
-use crate::script::diagnostic::{Diagnostic, Findings, Spot};
+use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::extract::{Checked, Given};
+use crate::script::spot::Spot;
 
 /// Largest cap; more is hardly meant, and sums of it stay exact.
 const MEASURE_MAX: f64 = 1e12;

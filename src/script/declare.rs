@@ -5,12 +5,13 @@ use std::rc::Rc;
 use mlua::{Function, Lua, MultiValue, Table, Value};
 
 use crate::base::EventKind;
+use crate::script::bare::BareDeclared;
 use crate::script::calls;
 use crate::script::config::InputType;
 use crate::script::convert::{Converter, Handle, InputCall};
 use crate::script::dates;
 use crate::script::diagnostic::{Diagnostic, nearest, suggestion};
-use crate::script::node::{Declared, title};
+use crate::script::node::title;
 use crate::script::schema::{self, API_VERSION};
 use crate::script::secret;
 use crate::script::session::{Caller, Session};
@@ -212,19 +213,19 @@ fn named(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<F
                 return refuse(&session, &caller, finding.at(&session.line(&caller)));
             }
         };
-        let spot = session.call_spot(&caller, word, &name);
         if !schema::is_name(&name) {
+            let spot = session.sources().call_spot(&caller, word, Some(&name));
             let message = format!("`{}` is not a name for a {word}", name.escape_debug());
             let note = "a name is small letters, digits, `-` and `_`, and begins with a letter";
             session.report(Diagnostic::error("bad-name", message).at(&spot).note(note));
         }
-        let pending = session.begin(word, name.clone(), spot);
+        let pending = session.begin(word, name.clone(), caller);
         let session = Rc::clone(&session);
         let finish = lua.create_function(move |lua, body: Value| {
             let caller = Caller::among(lua, &session);
             check_time(&session, &caller, word)?;
             session.complete(&pending);
-            declare(&session, &caller, word, Some(name.clone()), &body)?;
+            declare(&session, caller, word, Some(name.clone()), &body)?;
             lua.create_userdata(Handle { word, name: name.clone() }).map(Value::UserData)
         })?;
         Ok(Value::Function(finish))
@@ -240,7 +241,7 @@ fn single(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<
         if args.len() != 1 {
             return wrong_count(&session, &caller, word, &format!("wb.{word} {{ … }}"));
         }
-        declare(&session, &caller, word, None, args.front().unwrap_or(&Value::Nil))
+        declare(&session, caller, word, None, args.front().unwrap_or(&Value::Nil))
     })
 }
 
@@ -253,32 +254,24 @@ fn wrong_count(session: &Session, caller: &Caller, word: &str, how: &str) -> mlu
 
 fn declare(
     session: &Session,
-    caller: &Caller,
+    caller: Caller,
     word: &'static str,
     name: Option<String>,
     body: &Value,
 ) -> mlua::Result<()> {
-    let places = session.places(caller, word, name.as_deref());
-    let body = match body {
+    let table = match body {
         Value::Table(table) if session.is_reported(table) => return Ok(()),
-        Value::Table(table) => {
-            let mut converter = Converter::new(session, caller.clone());
-            converter.declaration(table, &places)?
-        }
+        Value::Table(table) => table,
         other => {
             let title = title(word, name.as_deref());
             let message = format!("{title} takes a table, not a {}", other.type_name());
-            session.report(Diagnostic::error("wrong-type", message).at(&places.call));
+            let call = session.sources().call_spot(&caller, word, name.as_deref());
+            session.report(Diagnostic::error("wrong-type", message).at(&call));
             return Ok(());
         }
     };
-    for (field, second, first) in &places.twice {
-        let title = title(word, name.as_deref());
-        let message = format!("{title} sets `{}` twice", field.escape_debug());
-        let note = format!("first set at {}", first.at);
-        session.report(Diagnostic::error("duplicate-field", message).at(second).note(note));
-    }
-    session.declare(Declared::new(word, name, places.call, body));
+    let body = Converter::new(session, &caller, (word, name.as_deref())).table(table, 0)?;
+    session.declare(BareDeclared { word, name, caller, body });
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthChar;
 use crate::base::truncate_chars;
 use crate::script::config::ScriptFile;
 use crate::script::place::Location;
+use crate::script::spot::Spot;
 
 /// Most findings of one report.
 const FINDINGS_MAX: usize = 100;
@@ -85,35 +86,6 @@ pub struct Diagnostic {
     pub(crate) given: Option<(usize, usize)>,
 }
 
-/// A place with its extent: what a finding underlines.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
-    /// File, line and column.
-    pub(crate) at: Location,
-    /// Number of characters; zero shows no carets.
-    pub(crate) len: u32,
-    /// Bytes of the file that hold the value, if it is one literal text.
-    pub(crate) value: Option<(usize, usize)>,
-    /// Bytes of the file that hold the value of a field that has a name. Where that is is found out
-    /// for a report only: a script has thousands of fields.
-    pub(crate) given: Option<(usize, usize)>,
-    /// Whether it is the nearest place that is known, of a table that is made elsewhere.
-    pub(crate) is_elsewhere: bool,
-}
-
-impl Spot {
-    /// Returns the beginning of a line.
-    pub(crate) fn line(file: &Utf8Path, line: u32) -> Spot {
-        let at = Location { file: Arc::from(file), line, column: 1 };
-        Spot { at, len: 0, value: None, given: None, is_elsewhere: false }
-    }
-
-    /// Marks the place of a call as the nearest one to a field that stands elsewhere.
-    pub(crate) fn elsewhere(self) -> Spot {
-        Spot { is_elsewhere: true, ..self }
-    }
-}
-
 impl Diagnostic {
     /// Returns an error at a place.
     pub(crate) fn error(code: &'static str, message: impl Into<String>) -> Diagnostic {
@@ -146,16 +118,16 @@ impl Diagnostic {
     /// Sets the place: of a field its value, if the finding is about that.
     #[must_use]
     pub(crate) fn at(self, spot: &Spot) -> Diagnostic {
-        let given = spot.given.filter(|_| OF_VALUES.contains(&self.code));
+        let given = spot.value().filter(|_| OF_VALUES.contains(&self.code));
         Diagnostic { given, ..self.at_name(spot) }
     }
 
     /// Sets the place: of a field its name.
     #[must_use]
     pub(crate) fn at_name(mut self, spot: &Spot) -> Diagnostic {
-        self.at = Some(spot.at.clone());
-        self.span_len = spot.len;
-        self.is_elsewhere = spot.is_elsewhere;
+        self.at = Some(spot.at());
+        self.span_len = spot.len();
+        self.is_elsewhere = spot.is_elsewhere();
         self
     }
 
@@ -205,6 +177,11 @@ impl Findings {
             }
             _ => finding,
         });
+    }
+
+    /// Returns the findings in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.list.iter()
     }
 
     /// Returns how many errors there are.
@@ -436,14 +413,15 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::position::Source;
 
     #[test]
     fn a_report_reads_like_the_documentation() {
         let text = "local wb = require \"wb\"\n\n\twb.kind \"x\" { timout = \"5m\" }\n".to_owned();
+        let source = Arc::new(Source::new(Utf8Path::new("wiki-browser.lua").into(), &*text));
         let files = [ScriptFile { path: "wiki-browser.lua".into(), text }];
-        let at = Location { file: Utf8Path::new("wiki-browser.lua").into(), line: 3, column: 16 };
         let finding = Diagnostic::error("unknown-field", "kind \"x\" has no field `timout`")
-            .at(&Spot { at, len: 6, value: None, given: None, is_elsewhere: false })
+            .at(&source.name_in_line("timout", 3).unwrap())
             .note(suggestion("timout", ["about", "timeout"]));
         let line = "wiki-browser.lua:3: kind \"x\" has no field `timout`";
         assert_eq!(finding.headline(), line);

@@ -8,12 +8,13 @@ use serde_json::{Map, Value};
 
 use crate::base::limit::{format_duration, parse_duration};
 use crate::script::config::InputType;
-use crate::script::diagnostic::{Diagnostic, Findings, Spot, expected, nearest, suggestion};
+use crate::script::diagnostic::{Diagnostic, Findings, expected, nearest, suggestion};
 use crate::script::node::{Node, Plain, Table};
 use crate::script::place::Slot;
 use crate::script::request;
 use crate::script::schema::{Field, Shape, is_name};
 use crate::script::secret::{EnvValue, Secret};
+use crate::script::spot::Spot;
 
 /// Longest line of a declaration, in characters.
 const LINE_CHARS_MAX: usize = 1_000;

@@ -11,13 +11,13 @@ use crate::script::config::{
     Engine, EngineBody, Input, InputType, Kind, Lane, OnBusy, Produces, Prompt, Reads, Skill,
 };
 use crate::script::daily;
-use crate::script::diagnostic::{Diagnostic, Findings, Spot, nearest, suggestion};
+use crate::script::diagnostic::{Diagnostic, Findings, nearest, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::input;
-use crate::script::node::{Declared, Draft, Plain};
+use crate::script::node::{Declared, Plain};
 use crate::script::place::Slot;
-use crate::script::position::Source;
 use crate::script::require::Origin;
+use crate::script::spot::Spot;
 use crate::script::template::{PROMPT_NAMES, Piece, pieces};
 
 /// What a request for a job can say beside the inputs.
@@ -38,8 +38,6 @@ pub(crate) struct KindBuilder<'a> {
     pub(crate) declared: &'a Declared,
     /// Its fields.
     pub(crate) checked: &'a Checked,
-    /// All files.
-    pub(crate) draft: &'a Draft,
     /// The script's folder.
     pub(crate) folder: &'a Utf8Path,
     /// Where its files are read.
@@ -103,7 +101,7 @@ impl<'a> KindBuilder<'a> {
             start: checked.duration("start").or(by_reads(30)),
             idle: checked.duration("idle").or(by_reads(120)),
             linger: checked.duration("linger").unwrap_or_default(),
-            at: self.declared.spot.at.clone(),
+            at: self.declared.spot.at(),
         }
     }
 
@@ -376,10 +374,9 @@ impl<'a> KindBuilder<'a> {
     fn spot_in(&self, template: &str, at: usize, len: usize) -> Spot {
         let field = self.checked.spot("prompt");
         let exact = || {
-            let (from, to) = field.value?;
-            let text = self.draft.text_of(&field.at.file)?;
-            let step = text.get(from..to)?.find(template)?;
-            let source = Source::new(field.at.file.clone(), text);
+            let (from, to) = field.literal()?;
+            let source = field.source()?;
+            let step = source.text().get(from..to)?.find(template)?;
             let start = from + step + at;
             Some(source.bytes(start..start + len))
         };

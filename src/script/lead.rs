@@ -3,9 +3,10 @@
 
 use camino::Utf8PathBuf;
 
-use crate::script::diagnostic::{Diagnostic, Spot};
+use crate::script::diagnostic::Diagnostic;
 use crate::script::place::Location;
 use crate::script::secret::Secret;
+use crate::script::spot::Spot;
 
 /// One name of something outside of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub enum Target {
 impl Lead {
     /// Returns a lead that stands at a place.
     pub(crate) fn new(to: Target, spot: &Spot) -> Lead {
-        Lead { to, at: spot.at.clone(), len: spot.len }
+        Lead { to, at: spot.at(), len: spot.len() }
     }
 
     /// Sets the place of a finding about it; `line` is the text of its line.

@@ -8,10 +8,11 @@ use crate::script::config::{
     Engine, Input, InputType, Kind, Lane, Limits, Produces, Prompt, Reads,
 };
 use crate::script::daily;
-use crate::script::diagnostic::{Diagnostic, Findings, Spot, suggestion};
+use crate::script::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::node::Draft;
 use crate::script::reads;
+use crate::script::spot::Spot;
 use crate::script::template::{Piece, pieces};
 
 /// The whole site.
@@ -63,7 +64,7 @@ impl Lint<'_> {
         let (draft, has_errors) = (self.draft, self.findings.errors() > 0);
         for engine in self.engines.values() {
             let mut declared = draft.declared.iter().filter(|it| it.word == "engine");
-            let spot = declared.find(|it| it.spot.at == engine.at).map(|it| it.spot.clone());
+            let spot = declared.find(|it| it.spot.at() == engine.at).map(|it| it.spot.clone());
             let spot = spot.unwrap_or_else(|| Spot::line(&engine.at.file, engine.at.line));
             let is_used = self.kinds.values().any(|kind| kind.engine == engine.name);
             if draft.is_whole && !has_errors && !is_used && !engine.is_builtin() {

@@ -5,6 +5,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -13,6 +14,7 @@ use serde_json::Value as Json;
 
 use crate::base::{Error, Result, truncate_chars};
 use crate::script::advice::advice;
+use crate::script::bare::News;
 use crate::script::budget::{Budget, MEMORY_BYTES_MAX, Meter};
 use crate::script::diagnostic::Diagnostic;
 use crate::script::effect::{Answer, Rights};
@@ -45,10 +47,15 @@ pub(crate) struct Plan {
     pub(crate) outside: Outside,
 }
 
-/// Runs a VM until nobody can call it any more, or it was given up. `loaded` is given what the
-/// script has left, and says whether it goes on.
-pub(crate) fn run(plan: &Plan, turn: &Turn, loaded: impl FnOnce(Draft) -> bool) {
-    let (machine, draft) = match Machine::load(plan, &turn.is_abandoned) {
+/// Runs a VM until nobody can call it any more, or it was given up. `told` hears what the script
+/// declares; `loaded` is given what else it has left, and says whether it goes on.
+pub(crate) fn run(
+    plan: &Plan,
+    turn: &Turn,
+    told: Option<Sender<News>>,
+    loaded: impl FnOnce(Draft) -> bool,
+) {
+    let (machine, draft) = match Machine::load(plan, told, &turn.is_abandoned) {
         Ok(pair) => pair,
         Err(cause) => {
             let message = format!("the script engine cannot start: {}", cause_text(&cause));
@@ -71,9 +78,16 @@ struct Machine {
 
 impl Machine {
     /// Evaluates the script under its limits. Whatever it does, what it declared is kept.
-    fn load(plan: &Plan, is_abandoned: &Arc<AtomicBool>) -> mlua::Result<(Option<Machine>, Draft)> {
+    fn load(
+        plan: &Plan,
+        told: Option<Sender<News>>,
+        is_abandoned: &Arc<AtomicBool>,
+    ) -> mlua::Result<(Option<Machine>, Draft)> {
         let lua = new_lua()?;
         let session = Rc::new(Session::new(plan));
+        if let Some(told) = told {
+            session.set_told(told);
+        }
         let env = environment(&lua, &session)?;
         let pcall: Function = lua.globals().get("pcall")?;
         let is_abandoned = Arc::clone(is_abandoned);
@@ -102,7 +116,7 @@ impl Machine {
         let main = match compile(&self.lua, &plan.script, &text, env) {
             Ok(main) => main,
             Err(cause) => {
-                self.session.report(self.session.syntax(&cause_text(&cause)));
+                self.session.report(self.session.sources().syntax(&cause_text(&cause)));
                 return Ok(false);
             }
         };
@@ -122,7 +136,7 @@ impl Machine {
     }
 
     fn report(&self, code: &'static str, text: &str, note: &str) {
-        let (spot, message) = self.session.split_message(text);
+        let (spot, message) = self.session.sources().split_message(text);
         let finding = Diagnostic::error(code, message).note(note);
         self.session.report(match spot {
             Some(spot) => finding.at(&spot),
@@ -139,7 +153,7 @@ impl Machine {
         let called = self.bounded_call(slot, arg);
         let effects = self.session.end_call();
         let answer = called.map(|value| Answer { value, effects }).map_err(|message| {
-            let message = match self.session.split_message(&message).0 {
+            let message = match self.session.sources().split_message(&message).0 {
                 Some(_) => message,
                 None => format!("{}: {message}", slot.at),
             };

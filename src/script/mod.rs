@@ -4,6 +4,7 @@
 //! plain data, a function is a number, and a script cannot stop the program or its other calls.
 
 mod advice;
+mod bare;
 mod budget;
 mod build;
 mod calls;
@@ -27,6 +28,7 @@ mod machine;
 mod node;
 mod outside;
 mod place;
+mod placing;
 mod position;
 mod reads;
 mod request;
@@ -36,6 +38,8 @@ mod schedule;
 mod schema;
 mod secret;
 mod session;
+mod sources;
+mod spot;
 mod stubs;
 mod syntax;
 mod template;

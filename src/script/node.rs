@@ -5,9 +5,12 @@ use camino::Utf8Path;
 
 use crate::base::EventKind;
 use crate::script::config::{InputType, ScriptFile};
-use crate::script::diagnostic::{Diagnostic, Spot};
+use crate::script::diagnostic::{Diagnostic, Findings};
+use crate::script::extract::{Checked, check};
 use crate::script::place::{Location, Slot};
+use crate::script::schema::declaration;
 use crate::script::secret::Secret;
+use crate::script::spot::Spot;
 
 /// A value with its place.
 #[derive(Clone, Debug)]
@@ -79,7 +82,7 @@ impl Plain {
 }
 
 /// One declaration.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Declared {
     /// `site`, `engine`, ….
     pub(crate) word: &'static str,
@@ -91,18 +94,29 @@ pub(crate) struct Declared {
     pub(crate) body: Table,
     /// `kind "incorporate"` or `site`; every judgement of a field names it.
     title: String,
+    checked: Checked,
+    found: Findings,
 }
 
 impl Declared {
-    /// Returns a declaration.
+    /// Returns a declaration, judged by the fields of its word.
     pub(crate) fn new(word: &'static str, name: Option<String>, spot: Spot, body: Table) -> Self {
         let title = title(word, name.as_deref());
-        Declared { word, name, spot, body, title }
+        let fields = declaration(word).map_or(&[][..], |it| it.fields);
+        let mut found = Findings::default();
+        let checked = check(format_args!("{title}"), &spot, &body, fields, &mut found);
+        Declared { word, name, spot, body, title, checked, found }
     }
 
     /// Returns `kind "incorporate"` or `site`.
     pub(crate) fn title(&self) -> &str {
         &self.title
+    }
+
+    /// Returns its fields, and adds what is wrong with them.
+    pub(crate) fn judge(&self, findings: &mut Findings) -> &Checked {
+        self.found.iter().for_each(|it| findings.add(it.clone()));
+        &self.checked
     }
 }
 

@@ -1,6 +1,5 @@
 //! Places in the script, and functions of it by number.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,16 +16,6 @@ pub struct Location {
     pub line: u32,
     /// Column.
     pub column: u32,
-}
-
-impl Location {
-    /// Compares places as they are ordered; nearly all are in one file, whose path is not compared.
-    pub(crate) fn order(&self, other: &Location) -> Ordering {
-        match Arc::ptr_eq(&self.file, &other.file) {
-            true => (self.line, self.column).cmp(&(other.line, other.column)),
-            false => self.cmp(other),
-        }
-    }
 }
 
 fn path<S: Serializer>(file: &Arc<Utf8Path>, to: S) -> std::result::Result<S::Ok, S::Error> {

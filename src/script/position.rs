@@ -6,14 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use camino::Utf8Path;
 
-use crate::script::diagnostic::Spot;
 use crate::script::lexer::{Token, Word, tokens};
 use crate::script::place::Location;
+use crate::script::spot::{Bytes, Given, Spot};
 use crate::script::written::{Entry, Key, Written};
 
 /// Deepest constructor that is walked.
@@ -21,10 +20,15 @@ const DEPTH_MAX: usize = 16;
 /// Most entries of one constructor that are told apart; no declaration may have more.
 const ENTRIES_MAX: usize = 2_000;
 
-/// A text with its tokens.
+/// A text with its tokens, which are read when somebody first asks for them.
 pub(crate) struct Source {
     file: Arc<Utf8Path>,
-    text: Rc<str>,
+    text: Arc<str>,
+    words: OnceLock<Words>,
+}
+
+/// The tokens of a text, and how they are found.
+struct Words {
     tokens: Vec<Token>,
     line_starts: Vec<usize>,
     /// Names that may begin a call, by themselves and by the literal text that follows them: a
@@ -57,15 +61,17 @@ fn number(text: &str) -> u64 {
 }
 
 /// The places of a declaration's fields.
-#[derive(Clone, Debug)]
 pub(crate) struct Places {
     /// The call itself.
     pub(crate) call: Spot,
     /// What stands in the constructor.
     pub(crate) fields: Written,
     /// Fields that stand there twice: the name, the second place and the first.
-    pub(crate) twice: Vec<(String, Spot, Spot)>,
+    pub(crate) twice: Vec<Twice>,
 }
+
+/// A name, its second place and its first.
+type Twice = (String, Spot, Spot);
 
 /// The tokens of a call.
 struct Call {
@@ -81,9 +87,8 @@ impl Places {
     }
 }
 
-impl Source {
-    /// Reads a text.
-    pub(crate) fn new(file: Arc<Utf8Path>, text: &str) -> Source {
+impl Words {
+    fn of(text: &str) -> Words {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
         let line_starts = std::iter::once(0).chain(breaks).collect();
         let tokens = tokens(text);
@@ -100,7 +105,23 @@ impl Source {
         }
         heads.0.sort_unstable();
         named.0.sort_unstable();
-        Source { file, text: Rc::from(text), tokens, line_starts, heads, named }
+        Words { tokens, line_starts, heads, named }
+    }
+}
+
+impl Source {
+    /// Returns a text of which nothing was read yet.
+    pub(crate) fn new(file: Arc<Utf8Path>, text: impl Into<Arc<str>>) -> Source {
+        Source { file, text: text.into(), words: OnceLock::new() }
+    }
+
+    /// Reads the tokens, if nobody has done so; whoever needs them meanwhile waits.
+    pub(crate) fn read_words(&self) {
+        self.words();
+    }
+
+    fn words(&self) -> &Words {
+        self.words.get_or_init(|| Words::of(&self.text))
     }
 
     /// Returns its path.
@@ -115,7 +136,7 @@ impl Source {
 
     /// Returns the words of the text.
     pub(crate) fn tokens(&self) -> &[Token] {
-        &self.tokens
+        &self.words().tokens
     }
 
     /// Returns what stands at some bytes.
@@ -126,13 +147,18 @@ impl Source {
     /// Returns the text of a line.
     pub(crate) fn line_text(&self, line: u32) -> &str {
         let first = (line as usize).saturating_sub(1);
-        let start = self.line_starts.get(first).copied().unwrap_or(self.text.len());
-        let end = self.line_starts.get(first + 1).copied().unwrap_or(self.text.len());
+        let start = self.words().line_starts.get(first).copied().unwrap_or(self.text.len());
+        let end = self.words().line_starts.get(first + 1).copied().unwrap_or(self.text.len());
         self.slice(start..end).trim_end_matches('\n').trim_end_matches('\r')
     }
 
     /// Returns the places of the declaration that was called at a line.
-    pub(crate) fn declaration(&self, word: &str, name: Option<&str>, line: u32) -> Option<Places> {
+    pub(crate) fn declaration(
+        self: &Arc<Source>,
+        word: &str,
+        name: Option<&str>,
+        line: u32,
+    ) -> Option<Places> {
         let call = self.nearest_call(word, name, line)?;
         let mut places = Places::at(self.spot(call.head..call.end));
         if let Some(open) = call.open {
@@ -142,71 +168,81 @@ impl Source {
     }
 
     /// Returns the place of the call of a declaration at a line, without its fields.
-    pub(crate) fn call(&self, word: &str, name: Option<&str>, line: u32) -> Option<Spot> {
+    pub(crate) fn call(
+        self: &Arc<Source>,
+        word: &str,
+        name: Option<&str>,
+        line: u32,
+    ) -> Option<Spot> {
         let call = self.nearest_call(word, name, line)?;
         Some(self.spot(call.head..call.end))
     }
 
     fn nearest_call(&self, word: &str, name: Option<&str>, line: u32) -> Option<Call> {
-        let (index, text) = name.map_or((&self.heads, word), |name| (&self.named, name));
+        let (index, text) =
+            name.map_or((&self.words().heads, word), |name| (&self.words().named, name));
         let calls = index.get(text).filter_map(|token| self.call_at(token, word, name));
         let distance = |call: &Call| {
-            let first = self.line_of(self.tokens[call.head].start);
-            let last = self.line_of(self.tokens[call.open.unwrap_or(call.head)].start);
+            let first = self.line_of(self.tokens()[call.head].start);
+            let last = self.line_of(self.tokens()[call.open.unwrap_or(call.head)].start);
             if (first..=last).contains(&line) { 0 } else { first.abs_diff(line) }
         };
         calls.min_by_key(distance)
     }
 
     /// Returns the place of a name in a line; for a misspelt global.
-    pub(crate) fn name_in_line(&self, name: &str, line: u32) -> Option<Spot> {
+    pub(crate) fn name_in_line(self: &Arc<Source>, name: &str, line: u32) -> Option<Spot> {
         self.token_in_line(line, |token| token.name(&self.text) == Some(name))
     }
 
     /// Returns the place of a literal text in a line.
-    pub(crate) fn text_in_line(&self, text: &str, line: u32) -> Option<Spot> {
+    pub(crate) fn text_in_line(self: &Arc<Source>, text: &str, line: u32) -> Option<Spot> {
         self.token_in_line(line, |token| token.literal(&self.text) == Some(text))
     }
 
-    fn token_in_line(&self, line: u32, is_it: impl Fn(&Token) -> bool) -> Option<Spot> {
-        let first = self.tokens.partition_point(|it| self.line_of(it.start) < line);
-        let in_line = self.tokens[first..].iter().take_while(|it| self.line_of(it.start) == line);
+    fn token_in_line(
+        self: &Arc<Source>,
+        line: u32,
+        is_it: impl Fn(&Token) -> bool,
+    ) -> Option<Spot> {
+        let first = self.tokens().partition_point(|it| self.line_of(it.start) < line);
+        let in_line = self.tokens()[first..].iter().take_while(|it| self.line_of(it.start) == line);
         let step = in_line.into_iter().position(is_it)?;
         Some(self.spot(first + step..first + step + 1))
     }
 
     /// Returns the place of the text of a line.
-    pub(crate) fn whole_line(&self, line: u32) -> Spot {
-        let text = self.line_text(line);
-        let blank = text.chars().take_while(|c| c.is_whitespace()).count();
-        let mut spot = Spot::line(&self.file, line.max(1));
-        spot.at.column = u32::try_from(blank + 1).unwrap_or(1);
-        spot.len = u32::try_from(text.trim().chars().count()).unwrap_or(0);
-        spot
+    pub(crate) fn whole_line(self: &Arc<Source>, line: u32) -> Spot {
+        let first = (line.max(1) as usize) - 1;
+        let Some(start) = self.words().line_starts.get(first).copied() else {
+            return Spot::line(&self.file, line.max(1));
+        };
+        let text = self.line_text(line.max(1));
+        let from = start + (text.len() - text.trim_start().len());
+        self.bytes(from..from + text.trim().len())
     }
 
     /// Returns the place of some bytes.
-    pub(crate) fn bytes(&self, bytes: Range<usize>) -> Spot {
-        let line = self.line_of(bytes.start);
-        let start = self.line_starts[line as usize - 1];
-        let count = |range: Range<usize>| {
-            let part = self.text.get(range).unwrap_or("");
-            u32::try_from(part.split('\n').next().unwrap_or("").trim_end().chars().count())
-                .unwrap_or(0)
-        };
-        let before = self.text.get(start..bytes.start).map_or(0, |part| part.chars().count());
+    pub(crate) fn bytes(self: &Arc<Source>, bytes: Range<usize>) -> Spot {
+        Spot::of(self, Bytes::new(bytes.start, bytes.end), Given::default())
+    }
+
+    /// Returns the place of a byte.
+    pub(crate) fn location(&self, byte: usize) -> Location {
+        let line = self.line_of(byte);
+        let start = self.words().line_starts.get(line as usize - 1).copied().unwrap_or(0);
+        let before = self.text.get(start..byte).map_or(0, |part| part.chars().count());
         let column = u32::try_from(before + 1).unwrap_or(1);
-        let at = Location { file: Arc::clone(&self.file), line, column };
-        Spot { at, len: count(bytes), value: None, given: None, is_elsewhere: false }
+        Location { file: Arc::clone(&self.file), line, column }
     }
 
     /// Reads a call `word {`, `word "name" {` or `word "name"`, each also with round brackets.
     fn call_at(&self, head: usize, word: &str, name: Option<&str>) -> Option<Call> {
-        let given = self.tokens[head].name(&self.text)?;
+        let given = self.tokens()[head].name(&self.text)?;
         let mut next = head + 1;
         if let Some(name) = name {
             next += usize::from(self.is_sign(next, '('));
-            if self.tokens.get(next)?.literal(&self.text) != Some(name) {
+            if self.tokens().get(next)?.literal(&self.text) != Some(name) {
                 return None;
             }
             next += 1;
@@ -227,7 +263,7 @@ impl Source {
 
     /// Goes back from the last part of `wb.input.topic` to the first.
     fn start_of(&self, mut head: usize) -> usize {
-        let is_name = |at: usize| self.tokens[at].word == Word::Name;
+        let is_name = |at: usize| self.tokens()[at].word == Word::Name;
         while head >= 2 && self.is_sign(head - 1, '.') && is_name(head - 2) {
             head -= 2;
         }
@@ -236,39 +272,33 @@ impl Source {
 
     /// Walks a constructor from its bracket and returns what is written there. What stands there
     /// twice is added, with its names from here on.
-    fn walk(&self, open: usize, depth: usize, twice: &mut Vec<(String, Spot, Spot)>) -> Written {
+    fn walk(self: &Arc<Source>, open: usize, depth: usize, twice: &mut Vec<Twice>) -> Written {
+        let tokens = self.tokens();
         let mut next = open + 1;
         let mut found: Vec<Entry> = Vec::new();
         let mut names: BTreeMap<&str, usize> = BTreeMap::new();
         let mut item = 0;
-        while let Some(token) = self.tokens.get(next)
+        while let Some(token) = tokens.get(next)
             && found.len() < ENTRIES_MAX
         {
             if token.is('}') {
                 break;
             }
-            let (key, key_range, value) = self.key_at(next);
+            let (name, key_range, value) = self.key_at(next);
             let end = self.value_end(value);
-            let mut given = None;
-            let mut before = None;
-            let (key, range) = match key {
-                Some((from, to)) => {
-                    let name = self.slice(from..to);
-                    let last = self.tokens.get(end.max(value + 1) - 1);
-                    given = self.tokens.get(value).zip(last).map(|(a, b)| (a.start, b.end));
-                    before = names.get(name).copied();
-                    names.entry(name).or_insert(found.len());
-                    (Key::Name(from, to), key_range)
-                }
+            let is_literal = end == value + 1 && matches!(tokens[value].word, Word::Text(_));
+            let given = self.extent(value..end).map(|it| Given {
+                value: it,
+                is_named: name.is_some(),
+                is_literal,
+            });
+            let (key, range) = match name {
+                Some(name) => (Key::Name(name), key_range),
                 None => {
                     item += 1;
                     (Key::Item(item), next..end)
                 }
             };
-            let mut spot = Spot { given, ..self.spot(range) };
-            if end == value + 1 && matches!(self.tokens[value].word, Word::Text(_)) {
-                spot.value = Some((self.tokens[value].start, self.tokens[value].end));
-            }
             let mut inner = Written::default();
             if let Some(open) = self.inner_constructor(value..end)
                 && depth < DEPTH_MAX
@@ -279,12 +309,21 @@ impl Source {
                     *name = format!("{}.{name}", self.shown(key));
                 }
             }
-            if let Some(first) = before.and_then(|it| found.get_mut(it)) {
-                twice.push((self.shown(key), spot.clone(), first.spot.clone()));
-                // What Lua keeps is the last one.
-                (first.spot, first.inner) = (spot, inner);
-            } else {
-                found.push(Entry { key, spot, inner });
+            let bytes = self.extent(range).unwrap_or_default();
+            let entry = Entry { key, bytes, given: given.unwrap_or_default(), inner };
+            let before = name.and_then(|name| {
+                let (from, to) = name.pair();
+                let first = *names.entry(self.slice(from..to)).or_insert(found.len());
+                (first < found.len()).then_some(first)
+            });
+            match before.and_then(|it| found.get_mut(it)) {
+                Some(first) => {
+                    let spot = |it: &Entry| Spot::of(self, it.bytes, it.given);
+                    twice.push((self.shown(key), spot(&entry), spot(first)));
+                    // What Lua keeps is the last one.
+                    *first = entry;
+                }
+                None => found.push(entry),
             }
             let parted = self.is_sign(end, ',') || self.is_sign(end, ';');
             if !parted && self.is_sign(end, '}') {
@@ -292,30 +331,31 @@ impl Source {
             }
             next = if parted { end + 1 } else { end.max(next + 1) };
         }
-        Written::new(&self.text, found)
+        Written::new(self, found)
     }
 
     fn shown(&self, key: Key) -> String {
         match key {
-            Key::Name(from, to) => self.slice(from..to).to_owned(),
+            Key::Name(name) => self.slice(name.pair().0..name.pair().1).to_owned(),
             Key::Item(number) => number.to_string(),
         }
     }
 
     /// Reads `name =` or `["name"] =`; returns the bytes of the name, its tokens and the value's
     /// first token.
-    fn key_at(&self, at: usize) -> (Option<(usize, usize)>, Range<usize>, usize) {
+    fn key_at(&self, at: usize) -> (Option<Bytes>, Range<usize>, usize) {
+        let tokens = self.tokens();
         let is_equals = |index| self.is_sign(index, '=') && !self.is_sign(index + 1, '=');
-        if self.tokens[at].word == Word::Name && is_equals(at + 1) {
-            let name = &self.tokens[at];
-            return (Some((name.start, name.end)), at..at + 1, at + 2);
+        if tokens[at].word == Word::Name && is_equals(at + 1) {
+            let name = Bytes::new(tokens[at].start, tokens[at].end);
+            return (Some(name), at..at + 1, at + 2);
         }
         if self.is_sign(at, '[')
-            && let Some(Word::Text(Some((from, to)))) = self.tokens.get(at + 1).map(|it| &it.word)
+            && let Some(Word::Text(Some((from, to)))) = tokens.get(at + 1).map(|it| &it.word)
             && self.is_sign(at + 2, ']')
             && is_equals(at + 3)
         {
-            return (Some((*from as usize, *to as usize)), at..at + 3, at + 4);
+            return (Some(Bytes { from: *from, to: *to }), at..at + 3, at + 4);
         }
         (None, at..at, at)
     }
@@ -323,7 +363,7 @@ impl Source {
     /// Returns the index of the `,`, `;` or `}` after a value.
     fn value_end(&self, start: usize) -> usize {
         let mut depth = 0usize;
-        for (index, token) in self.tokens.iter().enumerate().skip(start) {
+        for (index, token) in self.tokens().iter().enumerate().skip(start) {
             match &token.word {
                 Word::Sign('}' | ',' | ';') if depth == 0 => return index,
                 Word::Sign('{' | '(' | '[') => depth += 1,
@@ -336,13 +376,13 @@ impl Source {
                 _ => {}
             }
         }
-        self.tokens.len()
+        self.tokens().len()
     }
 
     /// Returns the bracket of a value `{ … }` or `wb.input.x { … }`.
     fn inner_constructor(&self, value: Range<usize>) -> Option<usize> {
         let mut next = value.start;
-        while self.tokens.get(next)?.name(&self.text).is_some_and(|name| name != "function") {
+        while self.tokens().get(next)?.name(&self.text).is_some_and(|name| name != "function") {
             next += 1;
             next += usize::from(self.is_sign(next, '.'));
         }
@@ -351,21 +391,28 @@ impl Source {
     }
 
     fn is_sign(&self, index: usize, sign: char) -> bool {
-        self.tokens.get(index).is_some_and(|token| token.is(sign))
+        self.tokens().get(index).is_some_and(|token| token.is(sign))
     }
 
     /// Returns the place of some tokens.
-    pub(crate) fn spot(&self, range: Range<usize>) -> Spot {
-        let last = range.end.max(range.start + 1) - 1;
-        match (self.tokens.get(range.start), self.tokens.get(last)) {
-            (Some(first), Some(last)) => self.bytes(first.start..last.end),
-            _ => Spot::line(&self.file, 1),
+    pub(crate) fn spot(self: &Arc<Source>, range: Range<usize>) -> Spot {
+        match self.extent(range) {
+            Some(bytes) => Spot::of(self, bytes, Given::default()),
+            None => Spot::line(&self.file, 1),
         }
+    }
+
+    /// Returns the bytes of some tokens, of one at least.
+    fn extent(&self, range: Range<usize>) -> Option<Bytes> {
+        let last = range.end.max(range.start + 1) - 1;
+        let (first, last) = (self.tokens().get(range.start)?, self.tokens().get(last)?);
+        Some(Bytes::new(first.start, last.end))
     }
 
     /// Returns the line of a byte.
     pub(crate) fn line_of(&self, byte: usize) -> u32 {
-        u32::try_from(self.line_starts.partition_point(|start| *start <= byte)).unwrap_or(u32::MAX)
+        u32::try_from(self.words().line_starts.partition_point(|start| *start <= byte))
+            .unwrap_or(u32::MAX)
     }
 }
 
@@ -402,10 +449,10 @@ wb.site({ rot = "." })
     }
 
     fn check(word: &str, name: Option<&str>, line: u32, path: &[&str], expected: (u32, u32, u32)) {
-        let source = Source::new(file(), TEXT);
+        let source = Arc::new(Source::new(file(), TEXT));
         let places = source.declaration(word, name, line).unwrap();
-        let spot = &entry(&places, path).spot;
-        assert_eq!((spot.at.line, spot.at.column, spot.len), expected, "{path:?}");
+        let spot = places.fields.spot(entry(&places, path)).unwrap();
+        assert_eq!((spot.at().line, spot.at().column, spot.len()), expected, "{path:?}");
     }
 
     #[test]
@@ -424,10 +471,12 @@ wb.site({ rot = "." })
 
     #[test]
     fn a_value_is_known_by_its_place() {
-        let source = Source::new(file(), TEXT);
+        let source = Arc::new(Source::new(file(), TEXT));
         let places = source.declaration("kind", Some("x"), 3).unwrap();
-        let given =
-            |path: &[&str]| entry(&places, path).spot.given.map(|(from, to)| &TEXT[from..to]);
+        let given = |path: &[&str]| {
+            let value = places.fields.spot(entry(&places, path)).unwrap().value();
+            value.map(|(from, to)| &TEXT[from..to])
+        };
         assert_eq!(given(&["timout"]), Some("\"5m\""));
         assert_eq!(given(&["inputs", "topic_id", "form"]), Some("\"y\""));
         assert_eq!(given(&["command"]), Some("{ \"one\", two, { three = 3 } }"));
@@ -436,11 +485,12 @@ wb.site({ rot = "." })
 
     #[test]
     fn a_literal_text_is_known_by_its_bytes() {
-        let source = Source::new(file(), TEXT);
+        let source = Arc::new(Source::new(file(), TEXT));
         let places = source.declaration("kind", Some("x"), 3).unwrap();
-        let (from, to) = entry(&places, &["lane"]).spot.value.unwrap();
+        let spot = places.fields.spot(entry(&places, &["lane"])).unwrap();
+        let (from, to) = spot.literal().unwrap();
         assert_eq!(&TEXT[from..to], "[[x { ]]");
-        assert_eq!(places.call.at.column, 1);
+        assert_eq!(places.call.at().column, 1);
     }
 
     proptest::proptest! {
@@ -451,7 +501,7 @@ wb.site({ rot = "." })
                 "é", "\n",
             ];
             let text: String = words.into_iter().map(|it| all[it]).collect();
-            let source = Source::new(file(), &text);
+            let source = Arc::new(Source::new(file(), text));
             source.declaration("kind", Some("x"), 1);
             source.declaration("site", None, 1);
             source.whole_line(3);

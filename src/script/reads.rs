@@ -88,7 +88,7 @@ pub(crate) fn look(draft: &Draft, kinds: &BTreeMap<String, Kind>, findings: &mut
         if misses.is_empty() {
             continue;
         }
-        let source = Source::new(Arc::from(Utf8PathBuf::from(path)), file.text);
+        let source = Arc::new(Source::new(Arc::from(Utf8PathBuf::from(path)), file.text));
         for miss in misses {
             let spot = source.bytes(miss.bytes.0..miss.bytes.1);
             let finding = Diagnostic::warning("unknown-read", miss.message).at(&spot);

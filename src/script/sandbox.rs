@@ -209,7 +209,7 @@ fn require(lua: &Lua, session: &Rc<Session>, wb: Table, env: &Table) -> mlua::Re
             Ok(function) => function,
             Err(cause) => {
                 // The rest is looked at too: all that is wrong is told at once.
-                session.report(session.syntax(&cause_text(&cause)));
+                session.report(session.sources().syntax(&cause_text(&cause)));
                 session.set_module(&name, Module::Done(session.reported()));
                 return Ok(session.reported());
             }

@@ -245,7 +245,7 @@ pub(crate) fn build(declared: &Declared, checked: &Checked, findings: &mut Findi
         jitter: checked.duration("jitter").unwrap_or_default(),
         missed: if checked.text("missed") == Some("skip") { Missed::Skip } else { Missed::Once },
         enqueue,
-        at: declared.spot.at.clone(),
+        at: declared.spot.at(),
     }
 }
 

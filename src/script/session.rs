@@ -4,25 +4,30 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use mlua::debug::Debug;
 use mlua::{Function, Lua, Table, Value};
 
 use crate::base::limit::{SCRIPT_ENQUEUES_MAX, SCRIPT_TEXT_BYTES_MAX};
 use crate::base::{EventKind, truncate_chars};
+use crate::script::bare::{BareDeclared, News};
 use crate::script::config::ScriptFile;
-use crate::script::diagnostic::{Diagnostic, Findings, Spot};
+use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::effect::{Effect, Rights};
 use crate::script::machine::Plan;
-use crate::script::node::{Declared, Draft};
+use crate::script::node::Draft;
 use crate::script::outside::Outside;
 use crate::script::place::{Location, Slot};
-use crate::script::position::{Places, Source};
 use crate::script::require::{FILES_MAX, Origin, modules};
-use crate::script::syntax;
+use crate::script::sources::Sources;
+use crate::script::spot::Spot;
 
 /// Most declarations of one script.
 const DECLARED_MAX: usize = crate::base::limit::SCRIPT_DECLARED_MAX;
+/// How many declarations are told of at once: waking somebody takes as long as one of them.
+const TOLD_AT_ONCE: usize = 16;
 /// Most functions of one script.
 const SLOTS_MAX: usize = 1_000;
 /// Most log lines of one call.
@@ -36,7 +41,7 @@ const FRAMES_MAX: usize = 16;
 pub(crate) struct Pending {
     word: &'static str,
     name: String,
-    spot: Spot,
+    caller: Caller,
     is_done: Cell<bool>,
 }
 
@@ -58,8 +63,12 @@ pub(crate) struct Session {
     lab: RefCell<Option<Table>>,
     draft: RefCell<Draft>,
     findings: RefCell<Findings>,
-    /// The files of the script with their words, in the order of their paths.
-    sources: RefCell<BTreeMap<String, Rc<Source>>>,
+    sources: Sources,
+    /// Whoever waits for the script, while it loads; nobody waits for one that is loaded again.
+    told: RefCell<Option<Sender<News>>>,
+    /// What was declared and not told yet.
+    declared: RefCell<Vec<BareDeclared>>,
+    declared_count: Cell<usize>,
     pending: RefCell<Vec<Rc<Pending>>>,
     functions: RefCell<Vec<Function>>,
     modules: RefCell<BTreeMap<String, Module>>,
@@ -83,7 +92,10 @@ impl Session {
             lab: RefCell::default(),
             draft: RefCell::default(),
             findings: RefCell::default(),
-            sources: RefCell::default(),
+            sources: Sources::default(),
+            told: RefCell::default(),
+            declared: RefCell::default(),
+            declared_count: Cell::new(0),
             pending: RefCell::default(),
             functions: RefCell::default(),
             modules: RefCell::default(),
@@ -122,13 +134,26 @@ impl Session {
             text.drain(..'\u{feff}'.len_utf8());
         }
         draft.files.push(ScriptFile { path: path.to_owned(), text: text.clone() });
-        let source = Rc::new(Source::new(Arc::from(path), &text));
-        self.sources.borrow_mut().insert(path.as_str().to_owned(), source);
+        let source = self.sources.add(path, &text);
+        self.tell(News::Read(source));
         Ok(text)
     }
 
-    fn source(&self, file: &Utf8Path) -> Option<Rc<Source>> {
-        self.sources.borrow().get(file.as_str()).cloned()
+    /// Says to somebody what is declared from here on.
+    pub(crate) fn set_told(&self, told: Sender<News>) {
+        *self.told.borrow_mut() = Some(told);
+    }
+
+    fn tell(&self, news: News) {
+        if let Some(told) = &*self.told.borrow() {
+            // Who does not wait any more has given this thread up: its next hook ends it.
+            let _ = told.send(news);
+        }
+    }
+
+    /// Returns the files with their words.
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.sources
     }
 
     /// Returns the canonical folder of the script.
@@ -192,47 +217,14 @@ impl Session {
         reported.as_ref().is_some_and(|it| it.to_pointer() == table.to_pointer())
     }
 
-    /// Returns the place of a declaration, with its fields.
-    pub(crate) fn places(&self, caller: &Caller, word: &str, name: Option<&str>) -> Places {
-        let source = self.source(&caller.file);
-        let found = source.and_then(|source| source.declaration(word, name, caller.line));
-        found.unwrap_or_else(|| Places::at(self.line(caller)))
-    }
-
-    /// Returns the place of the call of a declaration.
-    pub(crate) fn call_spot(&self, caller: &Caller, word: &str, name: &str) -> Spot {
-        let source = self.source(&caller.file);
-        let found = source.and_then(|source| source.call(word, Some(name), caller.line));
-        found.unwrap_or_else(|| self.line(caller))
-    }
-
-    /// Returns the place of a name in the caller's line, if it is there.
-    pub(crate) fn named_spot(&self, caller: &Caller, name: &str) -> Option<Spot> {
-        let source = self.source(&caller.file);
-        source.and_then(|source| source.name_in_line(name, caller.line))
-    }
-
     /// Returns the place of a name in the caller's line, or that of the line.
     pub(crate) fn name_spot(&self, caller: &Caller, name: &str) -> Spot {
-        self.named_spot(caller, name).unwrap_or_else(|| self.line(caller))
+        self.sources.named_spot(caller, name).unwrap_or_else(|| self.line(caller))
     }
 
     /// Returns the place of a literal text in the caller's line.
     pub(crate) fn text_spot(&self, caller: &Caller, text: &str) -> Spot {
-        let source = self.source(&caller.file);
-        let spot = source.and_then(|source| source.text_in_line(text, caller.line));
-        spot.unwrap_or_else(|| self.line(caller))
-    }
-
-    /// Returns the finding about a text that the engine could not read, by the engine's message.
-    pub(crate) fn syntax(&self, text: &str) -> Diagnostic {
-        let (spot, message) = self.split_message(text);
-        let at = spot.as_ref().map(|spot| &spot.at);
-        let source = at.and_then(|at| Some((at.line, self.source(&at.file)?)));
-        match source {
-            Some((line, source)) => syntax::explain(&source, line, &message),
-            None => Diagnostic::error("syntax", message),
-        }
+        self.sources.text_spot(caller, text)
     }
 
     /// Returns the names of the files that can be required.
@@ -242,39 +234,12 @@ impl Session {
 
     /// Returns the place of the caller's line.
     pub(crate) fn line(&self, caller: &Caller) -> Spot {
-        match self.source(&caller.file) {
-            Some(source) => source.whole_line(caller.line),
-            None => Spot::line(&caller.file, caller.line),
-        }
-    }
-
-    /// Turns `file:line: message` into a place and the message.
-    pub(crate) fn split_message(&self, text: &str) -> (Option<Spot>, String) {
-        for (path, source) in self.sources.borrow().iter() {
-            let Some(rest) = text.strip_prefix(path.as_str()).and_then(|it| it.strip_prefix(':'))
-            else {
-                continue;
-            };
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            if let (Ok(line), Some(message)) =
-                (rest[..digits].parse(), rest[digits..].strip_prefix(':'))
-            {
-                let message = message.trim_start();
-                // The engine names what was nil: `(local 'x')`.
-                let name = message.strip_suffix("')").and_then(|it| it.rsplit_once(" '"));
-                // Or one of its functions says what it does not do: `wb.file: there is no …`.
-                let name = name.map(|it| it.1).or_else(|| function_in(message));
-                let spot = name.and_then(|name| source.name_in_line(name, line));
-                let spot = spot.unwrap_or_else(|| source.whole_line(line));
-                return (Some(spot), message.to_owned());
-            }
-        }
-        (None, text.to_owned())
+        self.sources.line(caller)
     }
 
     /// Notes the first half of a declaration.
-    pub(crate) fn begin(&self, word: &'static str, name: String, spot: Spot) -> Rc<Pending> {
-        let pending = Rc::new(Pending { word, name, spot, is_done: Cell::new(false) });
+    pub(crate) fn begin(&self, word: &'static str, name: String, caller: Caller) -> Rc<Pending> {
+        let pending = Rc::new(Pending { word, name, caller, is_done: Cell::new(false) });
         self.pending.borrow_mut().push(Rc::clone(&pending));
         pending
     }
@@ -285,14 +250,24 @@ impl Session {
     }
 
     /// Adds a declaration.
-    pub(crate) fn declare(&self, declared: Declared) {
-        let mut draft = self.draft.borrow_mut();
-        if draft.declared.len() >= DECLARED_MAX {
+    pub(crate) fn declare(&self, declared: BareDeclared) {
+        if self.declared_count.get() >= DECLARED_MAX {
+            let BareDeclared { caller, word, name, .. } = &declared;
+            let spot = self.sources.call_spot(caller, word, name.as_deref());
             let message = format!("a script has at most {DECLARED_MAX} declarations");
-            self.report(Diagnostic::error("too-many", message).at(&declared.spot));
+            self.report(Diagnostic::error("too-many", message).at(&spot));
             return;
         }
-        draft.declared.push(declared);
+        self.declared_count.update(|it| it + 1);
+        self.declared.borrow_mut().push(declared);
+        if self.declared.borrow().len() >= TOLD_AT_ONCE {
+            self.tell_declared();
+        }
+    }
+
+    fn tell_declared(&self) {
+        let declared = std::mem::take(&mut *self.declared.borrow_mut());
+        self.tell(News::Declared(declared));
     }
 
     /// Adds a handler of an event.
@@ -340,13 +315,17 @@ impl Session {
     /// Ends loading and returns all that was declared.
     pub(crate) fn finish(&self, is_whole: bool) -> Draft {
         self.is_loading.set(false);
+        self.tell_declared();
+        *self.told.borrow_mut() = None;
         for pending in self.pending.borrow().iter().filter(|it| !it.is_done.get()) {
             // After an error that ended the evaluation the table may simply not have been reached.
             if is_whole {
                 let title = format!("{} \"{}\"", pending.word, pending.name);
                 let finding = Diagnostic::error("half-finished", format!("{title} has no table"));
                 let note = format!("write wb.{} \"{}\" {{ … }}", pending.word, pending.name);
-                self.report(finding.at(&pending.spot).note(note));
+                let call =
+                    self.sources.call_spot(&pending.caller, pending.word, Some(&pending.name));
+                self.report(finding.at(&call).note(note));
             }
         }
         let mut draft = std::mem::take(&mut *self.draft.borrow_mut());
@@ -421,13 +400,6 @@ impl Session {
     }
 }
 
-/// Returns the last name of the function of this program that a message begins with: `wb.file: …`.
-fn function_in(message: &str) -> Option<&str> {
-    let rest = message.strip_prefix("wb.")?;
-    let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '.').unwrap_or(rest.len());
-    rest[..end].rsplit('.').find(|it| !it.is_empty())
-}
-
 fn too_many_files() -> crate::base::Error {
     crate::base::Error::invalid(format!("a script has at most {FILES_MAX} files"))
 }
@@ -456,24 +428,30 @@ impl Caller {
         Caller::in_file(lua, |path| Arc::from(Utf8Path::new(path)))
     }
 
-    /// Finds it for a function that a script calls once for each thing that it declares.
+    /// Finds it for a function that a script calls once for each thing that it declares. In a
+    /// script of one file only the line is asked for: the engine makes the name of a file anew for
+    /// whoever asks.
     pub(crate) fn among(lua: &Lua, session: &Session) -> Caller {
-        let sources = session.sources.borrow();
-        Caller::in_file(lua, |path| match sources.get(path) {
-            Some(source) => source.file(),
-            None => Arc::from(Utf8Path::new(path)),
+        let Some(only) = session.sources.only() else {
+            return Caller::in_file(lua, |path| session.sources.file(path));
+        };
+        Caller::nearest(lua, |debug| {
+            let line = u32::try_from(debug.current_line()?).ok()?;
+            Some(Caller { file: Arc::clone(&only), line })
         })
     }
 
     fn in_file(lua: &Lua, file: impl Fn(&str) -> Arc<Utf8Path>) -> Caller {
-        let frame = |level| {
-            lua.inspect_stack(level, |debug| {
-                let source = debug.source().source?;
-                let path = source.strip_prefix('@')?;
-                let line = u32::try_from(debug.current_line()?).ok()?;
-                Some(Caller { file: file(path), line })
-            })
-        };
+        Caller::nearest(lua, |debug| {
+            let source = debug.source().source?;
+            let path = source.strip_prefix('@')?;
+            let line = u32::try_from(debug.current_line()?).ok()?;
+            Some(Caller { file: file(path), line })
+        })
+    }
+
+    fn nearest(lua: &Lua, caller: impl Fn(&Debug<'_>) -> Option<Caller>) -> Caller {
+        let frame = |level| lua.inspect_stack(level, &caller);
         // The innermost frame is the function of ours.
         let nearest = (1..FRAMES_MAX).map_while(frame).flatten().next();
         nearest.unwrap_or_else(|| Caller { file: Arc::from(Utf8Path::new("script")), line: 1 })

@@ -1,12 +1,15 @@
 //! Says what to type when a text is no Lua: the engine's own words name a line and a token.
 
-use crate::script::diagnostic::{Diagnostic, Spot};
+use std::sync::Arc;
+
+use crate::script::diagnostic::Diagnostic;
 use crate::script::lexer::{Token, Word};
 use crate::script::position::Source;
+use crate::script::spot::Spot;
 
 /// Returns the finding about a text that the engine could not read. `message` is the engine's,
 /// without file and line.
-pub(crate) fn explain(source: &Source, line: u32, message: &str) -> Diagnostic {
+pub(crate) fn explain(source: &Arc<Source>, line: u32, message: &str) -> Diagnostic {
     let near = near(message);
     if near == Some("<eof>")
         && let Some((open, close)) = unclosed(source, usize::MAX)
@@ -34,7 +37,7 @@ fn near(message: &str) -> Option<&str> {
 
 /// Finds that token in its line. Of several it is the first one where a value is complete, since
 /// the engine stops at what cannot come there; where it misses a value, the first one without it.
-fn find(source: &Source, line: u32, near: &str, is_cut_short: bool) -> Option<usize> {
+fn find(source: &Arc<Source>, line: u32, near: &str, is_cut_short: bool) -> Option<usize> {
     let tokens = source.tokens();
     let is_it = |token: &Token| {
         let text = source.slice(token.start..token.end);
@@ -51,7 +54,7 @@ fn find(source: &Source, line: u32, near: &str, is_cut_short: bool) -> Option<us
     found.iter().find(fits).or(found.first()).copied()
 }
 
-fn ends_value(source: &Source, token: &Token) -> bool {
+fn ends_value(source: &Arc<Source>, token: &Token) -> bool {
     match &token.word {
         Word::Text(_) | Word::Number => true,
         Word::Name => !KEYWORDS.contains(&source.slice(token.start..token.end)),
@@ -66,7 +69,7 @@ const KEYWORDS: [&str; 18] = [
 ];
 
 /// Returns what to type.
-fn note(source: &Source, line: u32, message: &str, at: Option<usize>) -> String {
+fn note(source: &Arc<Source>, line: u32, message: &str, at: Option<usize>) -> String {
     let tokens = source.tokens();
     let before = |back: usize| at.and_then(|at| at.checked_sub(back)).and_then(|it| tokens.get(it));
     let shown = |token: &Token| source.slice(token.start..token.end).to_owned();
@@ -122,7 +125,7 @@ fn note(source: &Source, line: u32, message: &str, at: Option<usize>) -> String 
 }
 
 /// Returns a character that looks like another one, and what to write for it.
-fn odd(source: &Source, line: u32) -> Option<(Spot, &'static str)> {
+fn odd(source: &Arc<Source>, line: u32) -> Option<(Spot, &'static str)> {
     let note = |c: char| match c {
         '“' | '”' | '„' | '«' | '»' => Some("write the plain quote \""),
         '‘' | '’' => Some("write the plain quote '"),
@@ -143,7 +146,7 @@ fn odd(source: &Source, line: u32) -> Option<(Spot, &'static str)> {
 }
 
 /// Says how that is written in Lua which another language would take.
-fn foreign(source: &Source, at: Option<usize>) -> Option<String> {
+fn foreign(source: &Arc<Source>, at: Option<usize>) -> Option<String> {
     let tokens = source.tokens();
     let before = |back: usize| at.and_then(|at| at.checked_sub(back)).and_then(|it| tokens.get(it));
     let here = at.and_then(|at| tokens.get(at));
@@ -188,7 +191,7 @@ fn foreign(source: &Source, at: Option<usize>) -> Option<String> {
 }
 
 /// Says which block is not closed before a bracket that closes what stands around it.
-fn unended(source: &Source, at: usize) -> Option<String> {
+fn unended(source: &Arc<Source>, at: usize) -> Option<String> {
     let tokens = source.tokens();
     let here = tokens.get(at).filter(|it| [')', '}', ']'].into_iter().any(|sign| it.is(sign)))?;
     let (open, _) = unclosed(source, at).filter(|it| it.1 == "end")?;
@@ -216,7 +219,7 @@ fn unended(source: &Source, at: usize) -> Option<String> {
 
 /// Returns the last bracket or block before a token that is opened and not closed, and what closes
 /// it.
-fn unclosed(source: &Source, until: usize) -> Option<(usize, &'static str)> {
+fn unclosed(source: &Arc<Source>, until: usize) -> Option<(usize, &'static str)> {
     let mut open: Vec<(usize, &'static str)> = Vec::new();
     for (index, token) in source.tokens().iter().take(until).enumerate() {
         let closes = |word: &str| open.last().is_some_and(|it| it.1 == word);

@@ -35,7 +35,9 @@ pub(crate) fn pieces(template: &str) -> impl Iterator<Item = (usize, Piece<'_>)>
         let rest = template.get(at..).filter(|rest| !rest.is_empty())?;
         let start = at;
         let Some(inner) = rest.strip_prefix("{{") else {
-            let len = rest.find("{{").unwrap_or(rest.len());
+            let opens = rest.match_indices('{').map(|it| it.0);
+            let mut opens = opens.filter(|at| rest.as_bytes().get(at + 1) == Some(&b'{'));
+            let len = opens.next().unwrap_or(rest.len());
             at += len;
             return Some((start, Piece::Text(&rest[..len])));
         };

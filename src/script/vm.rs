@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::base::{Clock, Context, Error, ErrorKind, EventKind, Result, fault};
+use crate::script::bare::News;
 use crate::script::budget::Budget;
 use crate::script::config::Handler;
 use crate::script::effect::{Answer, Effect, Rights, Told};
@@ -23,6 +24,7 @@ use crate::script::line::{Call, Line, Look, Refused, Turn};
 use crate::script::machine::{self, Plan};
 use crate::script::node::Draft;
 use crate::script::place::{Location, Slot};
+use crate::script::placing::Placing;
 use crate::script::require::Origin;
 use crate::script::wear::{ABANDONED_MAX, Wear};
 
@@ -136,15 +138,17 @@ fn stuck() -> Error {
 }
 
 /// Starts a thread that evaluates the script and then answers calls while it is its turn.
-/// `loaded` is given what the script has left, and says whether the thread goes on.
+/// `told` hears what it declares; `loaded` is given what else it has left, and says whether the
+/// thread goes on.
 fn start(
     plan: Plan,
     turn: Turn,
+    told: Option<Sender<News>>,
     loaded: impl FnOnce(Draft) -> bool + Send + 'static,
 ) -> Result<()> {
     thread::Builder::new()
         .name("wb-script-vm".to_owned())
-        .spawn(move || machine::run(&plan, &turn, loaded))
+        .spawn(move || machine::run(&plan, &turn, told, loaded))
         .map(drop)
         .context(ErrorKind::Unavailable, || "cannot start a thread".to_owned())
 }
@@ -173,7 +177,8 @@ pub(crate) struct Started {
     owner: Owner,
 }
 
-/// Evaluates a script on a thread of its own.
+/// Evaluates a script on a thread of its own. Meanwhile this one reads the same text, gives what is
+/// declared its places, and judges it.
 ///
 /// # Errors
 /// If the thread cannot start, or the script does not end; `script_stuck` if too many threads were
@@ -184,10 +189,12 @@ pub(crate) fn evaluate(plan: Plan, wear: Wear) -> Result<Started> {
     }
     let line = Arc::new(Line::default());
     let owner = Owner { line: Arc::clone(&line), plan: plan.clone(), slots: Vec::new(), wear };
-    let (loaded, draft) = mpsc::channel();
+    let (told, news) = mpsc::channel();
+    let last = told.clone();
     // A receiver that is gone has given this thread up; then there is nothing to do here.
-    start(plan, line.first(), move |draft| loaded.send(draft).is_ok())?;
-    match draft.recv_timeout(LOAD_PATIENCE) {
+    let loaded = move |draft| last.send(News::Loaded(draft)).is_ok();
+    start(plan, line.first(), Some(told), loaded)?;
+    match hear(&news) {
         Ok(draft) => Ok(Started { draft, owner }),
         Err(RecvTimeoutError::Timeout) => {
             owner.wear.abandon();
@@ -196,6 +203,25 @@ pub(crate) fn evaluate(plan: Plan, wear: Wear) -> Result<Started> {
                 .hint("look for a text pattern that takes very long"))
         }
         Err(RecvTimeoutError::Disconnected) => Err(Error::internal("the script engine has failed")),
+    }
+}
+
+/// Hears the thread of a script until it has loaded.
+fn hear(news: &Receiver<News>) -> std::result::Result<Draft, RecvTimeoutError> {
+    let until = Instant::now() + LOAD_PATIENCE;
+    let (mut placing, mut declared) = (Placing::default(), Vec::new());
+    loop {
+        match news.recv_timeout(until.saturating_duration_since(Instant::now()))? {
+            News::Read(source) => placing.read(source),
+            News::Declared(bare) => {
+                declared.extend(bare.into_iter().map(|it| placing.declared(it)))
+            }
+            News::Loaded(mut draft) => {
+                draft.declared = declared;
+                draft.findings.extend(placing.findings);
+                return Ok(draft);
+            }
+        }
     }
 }
 
@@ -237,7 +263,7 @@ impl Owner {
             }
             is_same
         };
-        if let Err(cause) = start(self.plan.clone(), turn.clone(), judge) {
+        if let Err(cause) = start(self.plan.clone(), turn.clone(), None, judge) {
             tracing::error!("the script cannot be loaded again: {}", cause.chain());
             put_out(&self.wear, &turn);
         }

@@ -31,6 +31,6 @@ pub(crate) fn build(declared: &Declared, checked: &Checked) -> Option<Webhook> {
         about: checked.text("about").map(str::to_owned),
         secret: secret.clone(),
         enqueue: enqueue.clone(),
-        at: declared.spot.at.clone(),
+        at: declared.spot.at(),
     })
 }

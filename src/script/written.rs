@@ -1,13 +1,14 @@
 //! What is written in the table constructor of a declaration: its names and its list, with places.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
-use crate::script::diagnostic::Spot;
+use crate::script::position::Source;
+use crate::script::spot::{Bytes, Given, Spot};
 
 /// What is written in one constructor, in the order of the text.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Written {
-    text: Option<Rc<str>>,
+    source: Option<Arc<Source>>,
     entries: Vec<Entry>,
 }
 
@@ -15,26 +16,28 @@ pub(crate) struct Written {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     /// The bytes of its name.
-    Name(usize, usize),
+    Name(Bytes),
     /// Its number in the list.
     Item(i64),
 }
 
 /// A field, or an entry of the list.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Entry {
     /// What it is known by.
     pub(crate) key: Key,
-    /// Its place.
-    pub(crate) spot: Spot,
+    /// Its bytes.
+    pub(crate) bytes: Bytes,
+    /// Its value.
+    pub(crate) given: Given,
     /// What is written in the constructor that it is set to.
     pub(crate) inner: Written,
 }
 
 impl Written {
     /// Returns what is written in a constructor of a text.
-    pub(crate) fn new(text: &Rc<str>, entries: Vec<Entry>) -> Written {
-        Written { text: Some(Rc::clone(text)), entries }
+    pub(crate) fn new(source: &Arc<Source>, entries: Vec<Entry>) -> Written {
+        Written { source: Some(Arc::clone(source)), entries }
     }
 
     /// Returns the entry of a name.
@@ -47,9 +50,16 @@ impl Written {
         self.entries.iter().find(|it| it.key == Key::Item(number))
     }
 
+    /// Returns the place of one of its entries.
+    pub(crate) fn spot(&self, entry: &Entry) -> Option<Spot> {
+        Some(Spot::of(self.source.as_ref()?, entry.bytes, entry.given))
+    }
+
     fn name_of(&self, entry: &Entry) -> Option<&str> {
-        match (entry.key, &self.text) {
-            (Key::Name(from, to), Some(text)) => text.get(from..to),
+        match (entry.key, &self.source) {
+            (Key::Name(Bytes { from, to }), Some(source)) => {
+                source.text().get(from as usize..to as usize)
+            }
             _ => None,
         }
     }
@@ -59,8 +69,8 @@ impl Written {
         self.entries.is_empty()
     }
 
-    /// Returns the names that are written there, with their places; not the list.
-    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Spot)> {
-        self.entries.iter().filter_map(|it| Some((self.name_of(it)?, &it.spot)))
+    /// Returns the names that are written there, with their entries; not the list.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().filter_map(|it| Some((self.name_of(it)?, it)))
     }
 }

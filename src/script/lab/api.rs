@@ -17,7 +17,6 @@ use crate::script::lab::compare::{has, same, written, written_like};
 use crate::script::lab::thread::Watched;
 use crate::script::lab::{AGENT_FAILED, Difference, Failure, Make, Named, Stage, Verb};
 use crate::script::outside::Said;
-use crate::script::place::Location;
 use crate::script::schema::{Function as Described, TEST_FUNCTIONS};
 use crate::script::session::{Caller, Session};
 use crate::script::value::{Leaving, cause_text, to_lua};
@@ -133,7 +132,7 @@ impl Lab {
 
     /// Returns a finding at the place that a message names.
     pub(super) fn finding(&self, code: &'static str, message: &str) -> Diagnostic {
-        let (spot, message) = self.session.split_message(message);
+        let (spot, message) = self.session.sources().split_message(message);
         let finding = Diagnostic::error(code, message);
         match spot {
             Some(spot) => finding.at(&spot),
@@ -235,7 +234,7 @@ impl Lab {
             return wrong("a file has at most 1000 tests", "make another file");
         }
         let spot = self.session.name_spot(caller, "test");
-        let at = Location { column: spot.at.column, ..spot.at };
+        let at = spot.at();
         tests.push((Named { name, at }, body));
         Ok(Value::Nil)
     }

@@ -81,7 +81,7 @@ impl Bed {
             session.set_module(name, Module::Running);
         }
         let main = compile(&lua, &plan.script, &text, env).map_err(|cause| {
-            let finding = session.syntax(&cause_text(&cause));
+            let finding = session.sources().syntax(&cause_text(&cause));
             Unready::Wrong(Report::new(vec![finding], &lab.files()))
         })?;
         Ok((Bed { lua, lab, pcall }, main))

@@ -94,7 +94,7 @@ const AT_LOAD: &[(&str, &str)] = &[
     ("require \"folder\"", "is not a file"),
     ("require \"leads-out\"", "is a link"),
     ("require \"linked.y\"", "is reached through a link"),
-    ("require \"huge\"", "is larger than 256 KiB"),
+    ("require \"huge\"", "is larger than 1024 KiB"),
     ("require \"/etc/passwd\"", "is not a module"),
     ("require \"in.\"", "is not a module"),
     ("require \"wb.test\"", "is for files of tests"),

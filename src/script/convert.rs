@@ -1,6 +1,6 @@
 //! Takes the table of a declaration out of the VM, as plain values.
 
-use mlua::{Table, UserData, Value};
+use mlua::{Function, Table, UserData, Value};
 
 use crate::script::bare::{Bare, BareTable};
 use crate::script::config::InputType;
@@ -43,9 +43,6 @@ pub(crate) struct InputCall {
 
 impl UserData for InputCall {}
 
-/// A table's list and its fields.
-type Entries = (Vec<(i64, Value)>, Vec<(String, Value)>);
-
 /// Returns a text of the script, whatever its bytes are.
 fn owned(text: &mlua::LuaString) -> String {
     let bytes = text.as_bytes();
@@ -59,6 +56,8 @@ pub(crate) struct Converter<'a> {
     word: &'static str,
     name: Option<&'a str>,
     nodes: usize,
+    /// Functions in the order in which Lua gave them.
+    functions: Vec<Function>,
 }
 
 impl<'a> Converter<'a> {
@@ -68,29 +67,22 @@ impl<'a> Converter<'a> {
         caller: &'a Caller,
         (word, name): (&'static str, Option<&'a str>),
     ) -> Converter<'a> {
-        Converter { session, caller, word, name, nodes: 0 }
+        Converter { session, caller, word, name, nodes: 0, functions: Vec::new() }
     }
 
-    /// Converts the table of the declaration; `depth` is the number of tables around it.
-    pub(crate) fn table(&mut self, table: &Table, depth: usize) -> mlua::Result<BareTable> {
-        let (listed, named) = self.entries(table)?;
-        let mut bare = BareTable {
-            items: Vec::with_capacity(listed.len()),
-            fields: Vec::with_capacity(named.len()),
-        };
-        for (number, value) in listed {
-            bare.items.push((number, self.value(&value, depth + 1)?));
-        }
-        for (name, value) in named {
-            bare.fields.push((name, self.value(&value, depth + 1)?));
+    /// Converts the table of the declaration.
+    pub(crate) fn declaration(mut self, table: &Table) -> mlua::Result<BareTable> {
+        let mut bare = self.table(table, 0)?;
+        if !self.functions.is_empty() {
+            self.number(&mut bare);
         }
         Ok(bare)
     }
 
-    /// Returns the list and the fields of a table, each sorted, since the order in which Lua gives
-    /// the keys differs from VM to VM, and the numbers of functions must not.
-    fn entries(&mut self, table: &Table) -> mlua::Result<Entries> {
-        let (mut listed, mut named) = (Vec::new(), Vec::new());
+    /// Converts a table; `depth` is the number of tables around it. Its list and its fields are
+    /// sorted, since the order in which Lua gives the keys differs from VM to VM.
+    fn table(&mut self, table: &Table, depth: usize) -> mlua::Result<BareTable> {
+        let mut bare = BareTable::default();
         let mut is_full = false;
         table
             .for_each(|key: Value, value: Value| {
@@ -99,11 +91,12 @@ impl<'a> Converter<'a> {
                     is_full = true;
                     return Err(mlua::Error::runtime("full"));
                 }
+                let value = self.value(value, depth + 1)?;
                 match key {
-                    Value::Integer(number) if number >= 1 => listed.push((number, value)),
-                    Value::String(name) => named.push((owned(&name), value)),
-                    Value::Integer(number) => named.push((format!("[{number}]"), value)),
-                    other => named.push((format!("[{}]", other.type_name()), value)),
+                    Value::Integer(number) if number >= 1 => bare.items.push((number, value)),
+                    Value::String(name) => bare.fields.push((owned(&name), value)),
+                    Value::Integer(number) => bare.fields.push((format!("[{number}]"), value)),
+                    other => bare.fields.push((format!("[{}]", other.type_name()), value)),
                 }
                 Ok(())
             })
@@ -113,24 +106,24 @@ impl<'a> Converter<'a> {
             let call = self.session.sources().call_spot(self.caller, self.word, self.name);
             self.session.report(Diagnostic::error("too-many", message).at(&call));
         }
-        listed.sort_by_key(|it| it.0);
+        bare.items.sort_by_key(|it| it.0);
         // Names that cannot be told apart as texts are the same field: the last one stays.
-        named.sort_by(|a, b| a.0.cmp(&b.0));
-        named.dedup_by(|next, last| {
+        bare.fields.sort_by(|a, b| a.0.cmp(&b.0));
+        bare.fields.dedup_by(|next, last| {
             let is_same = next.0 == last.0;
             if is_same {
                 std::mem::swap(next, last);
             }
             is_same
         });
-        Ok((listed, named))
+        Ok(bare)
     }
 
-    fn value(&mut self, value: &Value, depth: usize) -> mlua::Result<Bare> {
+    fn value(&mut self, value: Value, depth: usize) -> mlua::Result<Bare> {
         Ok(Bare::Leaf(match value {
-            Value::Boolean(flag) => Plain::Flag(*flag),
-            Value::Integer(number) => Plain::Integer(*number),
-            Value::Number(number) => Plain::Number(*number),
+            Value::Boolean(flag) => Plain::Flag(flag),
+            Value::Integer(number) => Plain::Integer(number),
+            Value::Number(number) => Plain::Number(number),
             Value::String(text) => {
                 let bytes = text.as_bytes();
                 match std::str::from_utf8(&bytes) {
@@ -139,13 +132,14 @@ impl<'a> Converter<'a> {
                     Err(_) => Plain::Other("a text that is not UTF-8"),
                 }
             }
-            Value::Table(table) if self.session.is_reported(table) => Plain::Reported,
+            Value::Table(table) if self.session.is_reported(&table) => Plain::Reported,
             Value::Table(_) if depth >= DEPTH_MAX => {
                 Plain::Other("a table that is nested too deeply")
             }
-            Value::Table(table) => return Ok(Bare::Table(self.table(table, depth)?)),
+            Value::Table(table) => return Ok(Bare::Table(self.table(&table, depth)?)),
             Value::Function(function) => {
-                Plain::Function(self.session.add_function(function.clone(), self.caller))
+                self.functions.push(function);
+                return Ok(Bare::Function(self.functions.len() - 1));
             }
             Value::UserData(data) => {
                 if let Ok(call) = data.borrow::<InputCall>() {
@@ -162,5 +156,20 @@ impl<'a> Converter<'a> {
             }
             _ => Plain::Other("something that is no value"),
         }))
+    }
+
+    /// Gives the functions their numbers, which must be the same in every VM.
+    fn number(&self, table: &mut BareTable) {
+        let items = table.items.iter_mut().map(|it| &mut it.1);
+        for value in items.chain(table.fields.iter_mut().map(|it| &mut it.1)) {
+            match value {
+                Bare::Function(at) => {
+                    let slot = self.session.add_function(self.functions[*at].clone(), self.caller);
+                    *value = Bare::Leaf(Plain::Function(slot));
+                }
+                Bare::Table(inner) | Bare::Input(_, Some(inner), _) => self.number(inner),
+                Bare::Leaf(_) | Bare::Input(_, None, _) => {}
+            }
+        }
     }
 }

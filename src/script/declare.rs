@@ -270,7 +270,7 @@ fn declare(
             return Ok(());
         }
     };
-    let body = Converter::new(session, &caller, (word, name.as_deref())).table(table, 0)?;
+    let body = Converter::new(session, &caller, (word, name.as_deref())).declaration(table)?;
     session.declare(BareDeclared { word, name, caller, body });
     Ok(())
 }

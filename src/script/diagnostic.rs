@@ -1,6 +1,7 @@
 //! What is wrong with a script: findings with the place, and their text for people and programs.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use camino::Utf8Path;
@@ -83,7 +84,7 @@ pub struct Diagnostic {
     pub(crate) is_elsewhere: bool,
     /// Bytes of the file that it is about, where the place is that of a field and this its value.
     #[serde(skip)]
-    pub(crate) given: Option<(usize, usize)>,
+    pub(crate) given: Option<Range<usize>>,
 }
 
 impl Diagnostic {
@@ -208,10 +209,10 @@ impl Report {
     /// Sorts findings by place, the script itself first, and adds the lines that they are about.
     pub(crate) fn new(mut findings: Vec<Diagnostic>, files: &[ScriptFile]) -> Report {
         for finding in &mut findings {
-            let (Some(at), Some((from, to))) = (&mut finding.at, finding.given) else { continue };
+            let (Some(at), Some(given)) = (&mut finding.at, &finding.given) else { continue };
             let text = files.iter().find(|file| *file.path == *at.file).map(|file| &*file.text);
             let Some((before, value)) =
-                text.and_then(|it| Some((it.get(..from)?, it.get(from..to)?)))
+                text.and_then(|it| Some((it.get(..given.start)?, it.get(given.clone())?)))
             else {
                 continue;
             };

@@ -374,10 +374,10 @@ impl<'a> KindBuilder<'a> {
     fn spot_in(&self, template: &str, at: usize, len: usize) -> Spot {
         let field = self.checked.spot("prompt");
         let exact = || {
-            let (from, to) = field.literal()?;
+            let literal = field.literal()?;
             let source = field.source()?;
-            let step = source.text().get(from..to)?.find(template)?;
-            let start = from + step + at;
+            let step = source.text().get(literal.clone())?.find(template)?;
+            let start = literal.start + step + at;
             Some(source.bytes(start..start + len))
         };
         exact().unwrap_or_else(|| field.clone())

@@ -183,8 +183,8 @@ impl Source {
             name.map_or((&self.words().heads, word), |name| (&self.words().named, name));
         let calls = index.get(text).filter_map(|token| self.call_at(token, word, name));
         let distance = |call: &Call| {
-            let first = self.line_of(self.tokens()[call.head].start);
-            let last = self.line_of(self.tokens()[call.open.unwrap_or(call.head)].start);
+            let first = self.line_of(self.tokens()[call.head].start());
+            let last = self.line_of(self.tokens()[call.open.unwrap_or(call.head)].start());
             if (first..=last).contains(&line) { 0 } else { first.abs_diff(line) }
         };
         calls.min_by_key(distance)
@@ -205,8 +205,9 @@ impl Source {
         line: u32,
         is_it: impl Fn(&Token) -> bool,
     ) -> Option<Spot> {
-        let first = self.tokens().partition_point(|it| self.line_of(it.start) < line);
-        let in_line = self.tokens()[first..].iter().take_while(|it| self.line_of(it.start) == line);
+        let first = self.tokens().partition_point(|it| self.line_of(it.start()) < line);
+        let in_line =
+            self.tokens()[first..].iter().take_while(|it| self.line_of(it.start()) == line);
         let step = in_line.into_iter().position(is_it)?;
         Some(self.spot(first + step..first + step + 1))
     }
@@ -312,8 +313,7 @@ impl Source {
             let bytes = self.extent(range).unwrap_or_default();
             let entry = Entry { key, bytes, given: given.unwrap_or_default(), inner };
             let before = name.and_then(|name| {
-                let (from, to) = name.pair();
-                let first = *names.entry(self.slice(from..to)).or_insert(found.len());
+                let first = *names.entry(self.slice(name.range())).or_insert(found.len());
                 (first < found.len()).then_some(first)
             });
             match before.and_then(|it| found.get_mut(it)) {
@@ -336,7 +336,7 @@ impl Source {
 
     fn shown(&self, key: Key) -> String {
         match key {
-            Key::Name(name) => self.slice(name.pair().0..name.pair().1).to_owned(),
+            Key::Name(name) => self.slice(name.range()).to_owned(),
             Key::Item(number) => number.to_string(),
         }
     }
@@ -347,15 +347,14 @@ impl Source {
         let tokens = self.tokens();
         let is_equals = |index| self.is_sign(index, '=') && !self.is_sign(index + 1, '=');
         if tokens[at].word == Word::Name && is_equals(at + 1) {
-            let name = Bytes::new(tokens[at].start, tokens[at].end);
-            return (Some(name), at..at + 1, at + 2);
+            return (Some(tokens[at].bytes), at..at + 1, at + 2);
         }
         if self.is_sign(at, '[')
-            && let Some(Word::Text(Some((from, to)))) = tokens.get(at + 1).map(|it| &it.word)
+            && let Some(name) = tokens.get(at + 1).and_then(Token::inner)
             && self.is_sign(at + 2, ']')
             && is_equals(at + 3)
         {
-            return (Some(Bytes { from: *from, to: *to }), at..at + 3, at + 4);
+            return (Some(name), at..at + 3, at + 4);
         }
         (None, at..at, at)
     }
@@ -368,7 +367,7 @@ impl Source {
                 Word::Sign('}' | ',' | ';') if depth == 0 => return index,
                 Word::Sign('{' | '(' | '[') => depth += 1,
                 Word::Sign('}' | ')' | ']') => depth = depth.saturating_sub(1),
-                Word::Name => match self.slice(token.start..token.end) {
+                Word::Name => match self.slice(token.range()) {
                     "function" | "if" | "do" | "repeat" => depth += 1,
                     "end" | "until" => depth = depth.saturating_sub(1),
                     _ => {}
@@ -406,7 +405,7 @@ impl Source {
     fn extent(&self, range: Range<usize>) -> Option<Bytes> {
         let last = range.end.max(range.start + 1) - 1;
         let (first, last) = (self.tokens().get(range.start)?, self.tokens().get(last)?);
-        Some(Bytes::new(first.start, last.end))
+        Some(Bytes { from: first.bytes.from, to: last.bytes.to })
     }
 
     /// Returns the line of a byte.
@@ -475,7 +474,7 @@ wb.site({ rot = "." })
         let places = source.declaration("kind", Some("x"), 3).unwrap();
         let given = |path: &[&str]| {
             let value = places.fields.spot(entry(&places, path)).unwrap().value();
-            value.map(|(from, to)| &TEXT[from..to])
+            value.map(|it| &TEXT[it])
         };
         assert_eq!(given(&["timout"]), Some("\"5m\""));
         assert_eq!(given(&["inputs", "topic_id", "form"]), Some("\"y\""));
@@ -488,8 +487,7 @@ wb.site({ rot = "." })
         let source = Arc::new(Source::new(file(), TEXT));
         let places = source.declaration("kind", Some("x"), 3).unwrap();
         let spot = places.fields.spot(entry(&places, &["lane"])).unwrap();
-        let (from, to) = spot.literal().unwrap();
-        assert_eq!(&TEXT[from..to], "[[x { ]]");
+        assert_eq!(&TEXT[spot.literal().unwrap()], "[[x { ]]");
         assert_eq!(places.call.at().column, 1);
     }
 

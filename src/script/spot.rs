@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use camino::Utf8Path;
@@ -53,9 +54,9 @@ impl Bytes {
         Bytes { from: short(from), to: short(to) }
     }
 
-    /// Returns the first and the one after the last.
-    pub(crate) fn pair(self) -> (usize, usize) {
-        (self.from as usize, self.to as usize)
+    /// Returns them as a range.
+    pub(crate) fn range(self) -> Range<usize> {
+        self.from as usize..self.to as usize
     }
 }
 
@@ -101,7 +102,7 @@ impl Spot {
     pub(crate) fn len(&self) -> u32 {
         match &self.place {
             Place::Bytes(source, bytes, _) => {
-                let part = source.slice(bytes.from as usize..bytes.to as usize);
+                let part = source.slice(bytes.range());
                 let shown = part.split('\n').next().unwrap_or("").trim_end();
                 u32::try_from(shown.chars().count()).unwrap_or(0)
             }
@@ -110,13 +111,13 @@ impl Spot {
     }
 
     /// Returns the bytes of the file that hold the value, if it is one literal text.
-    pub(crate) fn literal(&self) -> Option<(usize, usize)> {
-        self.given().filter(|it| it.is_literal).map(|it| it.value.pair())
+    pub(crate) fn literal(&self) -> Option<Range<usize>> {
+        self.given().filter(|it| it.is_literal).map(|it| it.value.range())
     }
 
     /// Returns the bytes of the file that hold the value of a field that has a name.
-    pub(crate) fn value(&self) -> Option<(usize, usize)> {
-        self.given().filter(|it| it.is_named).map(|it| it.value.pair())
+    pub(crate) fn value(&self) -> Option<Range<usize>> {
+        self.given().filter(|it| it.is_named).map(|it| it.value.range())
     }
 
     fn given(&self) -> Option<Given> {

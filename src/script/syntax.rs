@@ -15,7 +15,7 @@ pub(crate) fn explain(source: &Arc<Source>, line: u32, message: &str) -> Diagnos
         && let Some((open, close)) = unclosed(source, usize::MAX)
     {
         let spot = source.spot(open..open + 1);
-        let word = source.slice(source.tokens()[open].start..source.tokens()[open].end);
+        let word = source.slice(source.tokens()[open].range());
         let message = format!("the file ends, but `{word}` is not closed");
         return Diagnostic::error("syntax", message).at(&spot).note(format!("write `{close}`"));
     }
@@ -40,12 +40,12 @@ fn near(message: &str) -> Option<&str> {
 fn find(source: &Arc<Source>, line: u32, near: &str, is_cut_short: bool) -> Option<usize> {
     let tokens = source.tokens();
     let is_it = |token: &Token| {
-        let text = source.slice(token.start..token.end);
-        source.line_of(token.start) == line
+        let text = source.slice(token.range());
+        source.line_of(token.start()) == line
             && match token.word {
                 Word::Text(_) => text.starts_with(near),
                 // A sign of two characters, such as `//`, is two words here.
-                Word::Sign(_) => source.slice(token.start..token.start + near.len()) == near,
+                Word::Sign(_) => source.slice(token.start()..token.start() + near.len()) == near,
                 _ => text == near,
             }
     };
@@ -57,7 +57,7 @@ fn find(source: &Arc<Source>, line: u32, near: &str, is_cut_short: bool) -> Opti
 fn ends_value(source: &Arc<Source>, token: &Token) -> bool {
     match &token.word {
         Word::Text(_) | Word::Number => true,
-        Word::Name => !KEYWORDS.contains(&source.slice(token.start..token.end)),
+        Word::Name => !KEYWORDS.contains(&source.slice(token.range())),
         Word::Sign(sign) => matches!(sign, '}' | ')' | ']'),
     }
 }
@@ -72,7 +72,7 @@ const KEYWORDS: [&str; 18] = [
 fn note(source: &Arc<Source>, line: u32, message: &str, at: Option<usize>) -> String {
     let tokens = source.tokens();
     let before = |back: usize| at.and_then(|at| at.checked_sub(back)).and_then(|it| tokens.get(it));
-    let shown = |token: &Token| source.slice(token.start..token.end).to_owned();
+    let shown = |token: &Token| source.slice(token.range()).to_owned();
     let here = at.and_then(|at| tokens.get(at));
     let sign = |token: Option<&Token>, sign: char| token.is_some_and(|it| it.is(sign));
     if let Some((_, note)) = odd(source, line) {
@@ -138,8 +138,8 @@ fn odd(source: &Arc<Source>, line: u32) -> Option<(Spot, &'static str)> {
     };
     let mut tokens = source.tokens().iter();
     tokens.find_map(|token| match token.word {
-        Word::Sign(sign) if source.line_of(token.start) == line => {
-            Some((source.bytes(token.start..token.end), note(sign)?))
+        Word::Sign(sign) if source.line_of(token.start()) == line => {
+            Some((source.bytes(token.range()), note(sign)?))
         }
         _ => None,
     })
@@ -197,7 +197,7 @@ fn unended(source: &Arc<Source>, at: usize) -> Option<String> {
     let (open, _) = unclosed(source, at).filter(|it| it.1 == "end")?;
     let is_name =
         |it: Option<&Token>, name: &str| it.and_then(|it| it.name(source.text())) == Some(name);
-    let line = |it: usize| source.line_of(tokens[it].start);
+    let line = |it: usize| source.line_of(tokens[it].start());
     let split = (open + 1..at).find(|it| {
         is_name(tokens.get(*it), "else")
             && is_name(tokens.get(it + 1), "if")
@@ -212,8 +212,8 @@ fn unended(source: &Arc<Source>, at: usize) -> Option<String> {
             line(split)
         ));
     }
-    let word = source.slice(tokens[open].start..tokens[open].end);
-    let shown = source.slice(here.start..here.end);
+    let word = source.slice(tokens[open].range());
+    let shown = source.slice(here.range());
     Some(format!("write `end` before `{shown}`: `{word}` in line {} is not closed", line(open)))
 }
 
@@ -230,7 +230,7 @@ fn unclosed(source: &Arc<Source>, until: usize) -> Option<(usize, &'static str)>
             Word::Sign('}') if closes("}") => drop(open.pop()),
             Word::Sign(')') if closes(")") => drop(open.pop()),
             Word::Sign(']') if closes("]") => drop(open.pop()),
-            Word::Name => match source.slice(token.start..token.end) {
+            Word::Name => match source.slice(token.range()) {
                 "function" | "if" | "do" => open.push((index, "end")),
                 "repeat" => open.push((index, "until …")),
                 "end" if closes("end") => drop(open.pop()),

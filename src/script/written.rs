@@ -57,9 +57,7 @@ impl Written {
 
     fn name_of(&self, entry: &Entry) -> Option<&str> {
         match (entry.key, &self.source) {
-            (Key::Name(Bytes { from, to }), Some(source)) => {
-                source.text().get(from as usize..to as usize)
-            }
+            (Key::Name(name), Some(source)) => source.text().get(name.range()),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 //! **Invariant:** a hint, not a proof: a function that is not plainly written is left alone.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -61,7 +62,7 @@ fn of_record(name: &str) -> Option<Vec<&'static Member>> {
 
 /// A read of a name that is not there.
 struct Miss {
-    bytes: (usize, usize),
+    bytes: Range<usize>,
     message: String,
     note: String,
 }
@@ -90,7 +91,7 @@ pub(crate) fn look(draft: &Draft, kinds: &BTreeMap<String, Kind>, findings: &mut
         }
         let source = Arc::new(Source::new(Arc::from(Utf8PathBuf::from(path)), file.text));
         for miss in misses {
-            let spot = source.bytes(miss.bytes.0..miss.bytes.1);
+            let spot = source.bytes(miss.bytes);
             let finding = Diagnostic::warning("unknown-read", miss.message).at(&spot);
             findings.add(finding.note(miss.note));
         }
@@ -147,8 +148,8 @@ impl<'a> File<'a> {
             *self.line_starts.get(index)?,
             self.line_starts.get(index + 1).copied().unwrap_or(self.text.len()),
         );
-        let begin = self.tokens.partition_point(|it| it.start < from);
-        let here = (begin..self.tokens.len()).take_while(|it| self.tokens[*it].start < to);
+        let begin = self.tokens.partition_point(|it| it.start() < from);
+        let here = (begin..self.tokens.len()).take_while(|it| self.tokens[*it].start() < to);
         let all: Vec<usize> = here.filter(|it| self.name(*it) == Some("function")).collect();
         let one = match all.as_slice() {
             [one] => *one,
@@ -257,7 +258,7 @@ impl<'a> File<'a> {
 
     fn found(&self, at: usize, message: String, note: String) -> Miss {
         let token = &self.tokens[at];
-        Miss { bytes: (token.start, token.end), message, note }
+        Miss { bytes: token.range(), message, note }
     }
 }
 

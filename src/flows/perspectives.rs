@@ -402,7 +402,7 @@ fn kind_for<'a>(site: &'a Site, asked: Option<&str>) -> Result<&'a Kind> {
     let refuse = |message: String| {
         let names: Vec<&str> = kinds.iter().map(|it| it.name.as_str()).collect();
         let hint = match names.is_empty() {
-            true => "declare a kind with produces = \"perspective\" in the script".to_owned(),
+            true => "wiki-browser new kind perspective --produces perspective adds one".to_owned(),
             false => format!("one of: {}", names.join(", ")),
         };
         Err(Error::invalid(message).code("no_perspective_kind").hint(hint))

@@ -62,8 +62,10 @@ async fn refusal(
         |why: &str| Some(truncate_chars(&format!("{}: {why}", slot.at), REFUSAL_CHARS_MAX));
     Ok(match answer {
         Value::Null | Value::Bool(true) => None,
-        Value::Bool(false) => refusal("the check of the script refused the result"),
-        Value::String(why) => refusal(&why),
+        Value::String(why) if !why.trim().is_empty() => refusal(&why),
+        Value::Bool(false) | Value::String(_) => {
+            refusal("the check of the script refused the result")
+        }
         _ => refusal(
             "`verify` returned neither a reason nor true or false: return true, or a text that \
              says what is wrong",

@@ -98,12 +98,16 @@ pub(super) fn guard_spec(
     match by {
         Some(PromptBy::Stdin) => stdin = LaunchStdin::File,
         Some(PromptBy::Argument) => {
-            if prompt.len() > ARGUMENT_BYTES_MAX || prompt.contains('\0') {
-                return Err(Error::invalid(format!(
-                    "the prompt has {} bytes, an argument takes {ARGUMENT_BYTES_MAX}",
-                    prompt.len()
-                ))
-                .hint("use prompt = \"stdin\" for this engine"));
+            let wrong = match prompt.contains('\0') {
+                true => Some("the prompt has a zero byte, which no argument takes".to_owned()),
+                false => (prompt.len() > ARGUMENT_BYTES_MAX).then(|| {
+                    let bytes = prompt.len();
+                    format!("the prompt has {bytes} bytes, an argument takes {ARGUMENT_BYTES_MAX}")
+                }),
+            };
+            if let Some(wrong) = wrong {
+                let hint = "use prompt = \"stdin\" for this engine";
+                return Err(Error::invalid(wrong).hint(hint));
             }
             argv.push(prompt.clone());
         }

@@ -15,11 +15,20 @@ use crate::base::fault;
 
 /// Most memory of one VM, in bytes.
 pub(crate) const MEMORY_BYTES_MAX: usize = crate::base::limit::SCRIPT_MEMORY_BYTES_MAX;
-/// Instructions between two looks at the clock; about 20 µs.
-const STRIDE: u32 = 1_000;
+/// Instructions between two looks at the clock; about 5 µs.
+const STRIDE: u32 = 250;
+/// Instructions until the first look. Each pause grows from there, so that a loop of long calls is
+/// found out early, and a short call is not looked at.
+const FIRST_STRIDE: u32 = 16;
+/// Instructions that take longer are calls of long functions in C: then there is a look after each
+/// one, until they are short again.
+const SLOW: Duration = Duration::from_millis(1);
 /// A call that takes no longer does not ask for its processor time, which costs as much as a short
 /// call. One that does is taken to have used all of it until then.
 const UNASKED: Duration = Duration::from_millis(5);
+
+/// Frames that are looked at for the one of the script.
+const FRAMES_MAX: usize = 8;
 
 /// Time that one call may use.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +95,8 @@ struct State {
     /// Processor time of the thread when the call began; known once it was asked for.
     cpu_before: Cell<Option<Option<Duration>>>,
     look_at: Cell<Instant>,
+    looked_at: Cell<Instant>,
+    stride: Cell<u32>,
     is_abandoned: Arc<AtomicBool>,
     credit: Credit,
     tripped_at: RefCell<Option<String>>,
@@ -114,29 +125,13 @@ impl Meter {
             started,
             cpu_before: Cell::new(None),
             look_at: Cell::new(started + UNASKED.min(budget.cpu)),
+            looked_at: Cell::new(started),
+            stride: Cell::new(FIRST_STRIDE),
             is_abandoned: Arc::clone(is_abandoned),
             credit,
             tripped_at: RefCell::new(None),
         });
-        let watched = Rc::clone(&state);
-        let stride = HookTriggers::new().every_nth_instruction(STRIDE);
-        lua.set_global_hook(stride, move |lua, debug| {
-            if !watched.is_over() {
-                return Ok(VmState::Continue);
-            }
-            let source = debug.source();
-            let place = match (source.short_src, debug.current_line()) {
-                (Some(file), Some(line)) => format!("{file}:{line}: "),
-                _ => String::new(),
-            };
-            let budget = watched.budget;
-            *watched.tripped_at.borrow_mut() = Some(place);
-            if !fault::is_off("script_rearm") {
-                let each = HookTriggers::new().every_nth_instruction(1);
-                lua.set_global_hook(each, move |_, _| Err(over(budget)))?;
-            }
-            Err(over(budget))
-        })?;
+        arm(lua, &state, FIRST_STRIDE)?;
         Ok(Meter { lua: lua.clone(), state })
     }
 
@@ -148,12 +143,55 @@ impl Meter {
     }
 }
 
+/// Has the clock looked at after so many instructions.
+fn arm(lua: &Lua, state: &Rc<State>, stride: u32) -> mlua::Result<()> {
+    state.stride.set(stride);
+    let watched = Rc::clone(state);
+    let triggers = HookTriggers::new().every_nth_instruction(stride);
+    lua.set_global_hook(triggers, move |lua, _| {
+        let now = Instant::now();
+        if !watched.is_over(now) {
+            let next = watched.next_stride(now);
+            if next != watched.stride.get() {
+                arm(lua, &watched, next)?;
+            }
+            return Ok(VmState::Continue);
+        }
+        let budget = watched.budget;
+        *watched.tripped_at.borrow_mut() = Some(place(lua));
+        if !fault::is_off("script_rearm") {
+            let each = HookTriggers::new().every_nth_instruction(1);
+            lua.set_global_hook(each, move |_, _| Err(over(budget)))?;
+        }
+        Err(over(budget))
+    })
+}
+
+/// Returns `FILE:LINE: ` of the script, of which a function of ours may have been called.
+fn place(lua: &Lua) -> String {
+    let frame = |level| {
+        lua.inspect_stack(level, |debug| {
+            let source = debug.source().source?;
+            let path = source.strip_prefix('@')?;
+            Some(format!("{path}:{}: ", debug.current_line()?))
+        })
+    };
+    (0..FRAMES_MAX).map_while(frame).flatten().next().unwrap_or_default()
+}
+
 impl State {
-    fn is_over(&self) -> bool {
+    /// Returns how many instructions there are until the next look.
+    fn next_stride(&self, now: Instant) -> u32 {
+        match now.duration_since(self.looked_at.replace(now)) > SLOW {
+            true => 1,
+            false => (self.stride.get() * 4).min(STRIDE),
+        }
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
         if self.is_abandoned.load(Ordering::Relaxed) {
             return true;
         }
-        let now = Instant::now();
         if now < self.look_at.get() {
             return false;
         }

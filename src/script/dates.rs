@@ -60,10 +60,7 @@ fn format(lua: &Lua) -> mlua::Result<Function> {
                 let name = name.to_string_lossy();
                 zone_of(&name).ok_or_else(|| {
                     let shown = name.escape_debug();
-                    caller.error(format!(
-                        "there is no time zone `{shown}`: write \"Europe/Berlin\", \"UTC\" or \
-                         \"local\""
-                    ))
+                    caller.error(format!("there is no time zone `{shown}`: {}", zone_note(&name)))
                 })?
             }
             _ => return Err(caller.error("wb.date.format takes a zone like \"Europe/Berlin\"")),
@@ -127,9 +124,30 @@ pub(crate) fn zone_of(name: &str) -> Option<TimeZone> {
     }
 }
 
+/// Returns what to type for a zone that there is not: a city stands behind its continent.
+pub(crate) fn zone_note(name: &str) -> String {
+    let meant = name.trim().replace(' ', "_").to_ascii_lowercase();
+    let city = |zone: &str| zone.rsplit('/').next().is_some_and(|it| it == meant);
+    let mut zones = jiff::tz::db().available();
+    let found = zones.find(|it| !meant.is_empty() && city(&it.as_str().to_ascii_lowercase()));
+    match found {
+        Some(zone) => format!("write \"{zone}\""),
+        None => "write \"Europe/Berlin\", \"UTC\" or \"local\"".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_city_is_found_behind_its_continent() {
+        assert_eq!(zone_note("New York"), "write \"America/New_York\"");
+        assert_eq!(zone_note("berlin"), "write \"Europe/Berlin\"");
+        for unknown in ["", "Mars/Base", "+02:00"] {
+            assert!(zone_note(unknown).contains("\"UTC\""), "{unknown}");
+        }
+    }
 
     #[test]
     fn a_pattern_cannot_ask_for_a_width() {

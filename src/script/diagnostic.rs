@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use serde::Serialize;
+use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
 use crate::base::truncate_chars;
@@ -272,22 +273,70 @@ impl fmt::Display for Report {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at.as_ref().map(|it| (it.file.as_str(), it.line, it.column));
+        let shown = Shown {
+            severity: self.severity,
+            code: self.code,
+            message: &self.message,
+            at,
+            line_text: self.line_text.as_deref(),
+            span_len: self.span_len,
+            note: self.note.as_deref(),
+        };
+        shown.fmt(f)
+    }
+}
+
+/// A finding as people see it, with its line and what is meant underlined.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    severity: Severity,
+    code: &'a str,
+    message: &'a str,
+    at: Option<(&'a str, u32, u32)>,
+    line_text: Option<&'a str>,
+    span_len: u32,
+    note: Option<&'a str>,
+}
+
+impl<'a> Shown<'a> {
+    /// Reads an error that a server has told as JSON.
+    pub fn error(json: &'a Value) -> Shown<'a> {
+        let text = |value: &'a Value| value.as_str();
+        let number =
+            |value: &Value| value.as_u64().and_then(|it| u32::try_from(it).ok()).unwrap_or(0);
+        let at = &json["at"];
+        let place = text(&at["file"]);
+        Shown {
+            severity: Severity::Error,
+            code: text(&json["code"]).unwrap_or_default(),
+            message: text(&json["message"]).unwrap_or_default(),
+            at: place.map(|it| (it, number(&at["line"]), number(&at["column"]).max(1))),
+            line_text: text(&json["line_text"]),
+            span_len: number(&json["span_len"]),
+            note: text(&json["note"]),
+        }
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        write!(f, "{word}[{}]: {}", self.code, plain(&self.message))?;
-        let note = self.note.as_deref().map(plain);
-        let Some(at) = &self.at else {
+        write!(f, "{word}[{}]: {}", plain(self.code), plain(self.message))?;
+        let note = self.note.map(plain);
+        let Some((file, at, column)) = self.at else {
             return note.map_or(Ok(()), |note| write!(f, "\n  = {note}"));
         };
-        let number = at.line.to_string();
+        let number = at.to_string();
         let margin = " ".repeat(number.len());
-        write!(f, "\n{margin}--> {}:{}:{}", plain(at.file.as_str()), at.line, at.column)?;
-        let Some(line) = &self.line_text else {
+        write!(f, "\n{margin}--> {}:{at}:{column}", plain(file))?;
+        let Some(line) = self.line_text else {
             return note.map_or(Ok(()), |note| write!(f, "\n{margin} = {note}"));
         };
-        let (shown, indent, carets) = window(line, at.column as usize - 1, self.span_len as usize);
+        let (shown, indent, carets) = window(line, column as usize - 1, self.span_len as usize);
         write!(f, "\n{margin} |\n{number} | {shown}")?;
         let under = match (carets, note) {
             (0, None) => return Ok(()),

@@ -23,6 +23,10 @@ use crate::script::template::{PROMPT_NAMES, Piece, pieces};
 /// What a request for a job can say beside the inputs.
 const REQUEST_NAMES: [&str; 3] = ["priority", "not_before", "replace_proposals"];
 
+/// What to type for a kind that tells its agent nothing.
+const PROMPT_NOTE: &str =
+    "write prompt = [[Use the {{skill}} skill. …]], with {{NAME}} for an input";
+
 /// Most folders that are looked at for a skill that was meant.
 const SKILLS_MAX: usize = 500;
 /// Largest SKILL.md that is read, in bytes.
@@ -322,8 +326,8 @@ impl<'a> KindBuilder<'a> {
             None if is_builtin => {}
             None => {
                 let message = format!("{} has no `prompt`", self.title());
-                let note = "it needs a text or a function";
-                self.error("missing-field", message, &self.declared.spot, note);
+                let note = format!("it needs a text or a function: {PROMPT_NOTE}");
+                self.error("missing-field", message, &self.declared.spot, &note);
             }
         }
         Prompt::Template(String::new())
@@ -333,7 +337,7 @@ impl<'a> KindBuilder<'a> {
         let title = self.title();
         if template.trim().is_empty() {
             let message = format!("`prompt` of {title} is empty");
-            self.error("bad-text", message, self.checked.spot("prompt"), "");
+            self.error("bad-text", message, self.checked.spot("prompt"), PROMPT_NOTE);
         }
         if self.checked.is_wrong("inputs") {
             return;

@@ -11,6 +11,7 @@ use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::node::Draft;
+use crate::script::reads;
 use crate::script::spot::Spot;
 use crate::script::template::{Piece, pieces};
 
@@ -34,6 +35,7 @@ impl Lint<'_> {
         self.lanes(lanes);
         self.engines();
         self.caps();
+        reads::look(self.draft, self.kinds, self.findings);
     }
 
     fn warn(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {

@@ -31,6 +31,7 @@ mod outside;
 mod place;
 mod placing;
 mod position;
+mod reads;
 mod request;
 mod require;
 mod sandbox;
@@ -62,7 +63,7 @@ pub use config::{
 };
 pub use daily::Daily;
 pub(crate) use diagnostic::suggestion;
-pub use diagnostic::{Diagnostic, Report, Severity, nearest};
+pub use diagnostic::{Diagnostic, Report, Severity, Shown, nearest};
 pub use effect::{Effect, Told};
 pub use lead::{Lead, Target};
 pub use machine::MEND;

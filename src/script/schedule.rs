@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::base::limit::format_duration;
 use crate::base::{Millis, digest_hex};
-use crate::script::dates::zone_of;
+use crate::script::dates::{zone_note, zone_of};
 use crate::script::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::node::Declared;
@@ -159,6 +159,26 @@ fn next_at(time: &str, days: &[String], zone: &TimeZone, after: Millis) -> Optio
     None
 }
 
+/// Returns a time of day that may have been meant: `08:00` for `8:00`, `8am` or `8`.
+fn time_meant(text: &str) -> String {
+    let text = text.trim().to_ascii_lowercase();
+    let (digits, shift) = match (text.strip_suffix("am"), text.strip_suffix("pm")) {
+        (Some(digits), _) => (digits, Some(0)),
+        (_, Some(digits)) => (digits, Some(12)),
+        _ => (text.as_str(), None),
+    };
+    let (hour, minute) = digits.trim().split_once([':', '.', 'h']).unwrap_or((digits.trim(), "0"));
+    let minute = if minute.is_empty() { "0" } else { minute };
+    let parts: (Result<u8, _>, Result<u8, _>) = (hour.parse(), minute.parse());
+    match (parts, shift) {
+        ((Ok(hour), Ok(minute @ 0..60)), None) if hour < 24 => format!("{hour:02}:{minute:02}"),
+        ((Ok(hour @ 1..=12), Ok(minute @ 0..60)), Some(shift)) => {
+            format!("{:02}:{minute:02}", hour % 12 + shift)
+        }
+        _ => "07:30".to_owned(),
+    }
+}
+
 fn parse_time(text: &str) -> Option<Time> {
     let (hour, minute) = text.split_once(':')?;
     let is_two = |it: &str| it.len() == 2 && it.bytes().all(|byte| byte.is_ascii_digit());
@@ -187,7 +207,7 @@ pub(crate) fn build(declared: &Declared, checked: &Checked, findings: &mut Findi
             }
             if every < EVERY_MIN {
                 let message = format!("`every` of {title} is shorter than a second");
-                error("out-of-range", message, "every", "");
+                error("out-of-range", message, "every", "write every = \"1m\", or more");
             }
             Timing::Every(u64::try_from(every.as_millis()).unwrap_or(u64::MAX))
         }
@@ -195,12 +215,12 @@ pub(crate) fn build(declared: &Declared, checked: &Checked, findings: &mut Findi
             if parse_time(time).is_none() {
                 let message =
                     format!("`at` of {title} is `{}`, no time of day", time.escape_debug());
-                error("bad-time", message, "at", "write \"07:30\"");
+                error("bad-time", message, "at", &format!("write \"{}\"", time_meant(time)));
             }
             let zone = checked.text("zone").unwrap_or("local");
             if zone_of(zone).is_none() {
                 let message = format!("there is no time zone `{}`", zone.escape_debug());
-                error("bad-zone", message, "zone", "write \"Europe/Berlin\", \"UTC\" or \"local\"");
+                error("bad-zone", message, "zone", &zone_note(zone));
             }
             Timing::At { time: time.to_owned(), days: Vec::new(), zone: zone.to_owned() }
         }
@@ -262,6 +282,24 @@ fn example(every: &str) -> Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_that_is_written_otherwise_is_told_as_it_must_be() {
+        for (text, meant) in [
+            ("8:00", "08:00"),
+            ("8", "08:00"),
+            ("8 AM", "08:00"),
+            ("12am", "00:00"),
+            ("7.30pm", "19:30"),
+            ("8h", "08:00"),
+            ("25:00", "07:30"),
+            ("7:99", "07:30"),
+            ("noon", "07:30"),
+            ("", "07:30"),
+        ] {
+            assert_eq!(time_meant(text), meant, "{text}");
+        }
+    }
 
     fn at(text: &str) -> Millis {
         Millis(text.parse::<Timestamp>().unwrap().as_millisecond())

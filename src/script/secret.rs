@@ -6,7 +6,7 @@
 use std::fmt;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use mlua::{Lua, Table, UserData, Value};
+use mlua::{Lua, MetaMethod, MultiValue, Table, UserData, UserDataMethods, Value};
 use serde::{Serialize, Serializer};
 
 use crate::base::{Error, Result};
@@ -109,7 +109,19 @@ pub enum EnvValue {
 /// What a script holds of a secret: it cannot be read, joined or printed.
 pub(crate) struct Opaque(pub(crate) Secret);
 
-impl UserData for Opaque {}
+impl UserData for Opaque {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        // What is made of it would be no secret and no value: an engine given that would start.
+        let whole = |lua: &Lua, _: MultiValue| -> mlua::Result<String> {
+            let message = "a secret cannot be read, joined or printed: hand it over whole, as in \
+                env = { API_KEY = wb.secret.env \"API_KEY\" }";
+            Err(Caller::of(lua).error(message))
+        };
+        for name in [MetaMethod::ToString, MetaMethod::Concat, MetaMethod::Len] {
+            methods.add_meta_function(name, whole);
+        }
+    }
+}
 
 /// Returns `{ env, file }`.
 pub(crate) fn table(lua: &Lua) -> mlua::Result<Table> {

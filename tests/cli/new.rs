@@ -34,7 +34,10 @@ fn every_shape_of_a_kind_passes_check_and_test_at_once() {
         ("translate", &["--produces", "proposal", "--inputs", "language=choice:de/fr,hint=text?"]),
         ("page", &["--produces", "proposal", "--inputs", "source_path=source:new,word=line"]),
         ("view-as", &["--produces", "perspective", "--about", "A \"view\" \\ ]] --"]),
+        ("german", &["--produces", "proposal", "--inputs", "from=source,to=source:new"]),
+        ("both", &["--produces", "proposal", "--inputs", "topic_id=topic,style=source"]),
         ("links", &["--produces", "result"]),
+        ("stale", &["--produces", "result", "--inputs", "none"]),
         ("marks", &["--produces", "topic"]),
         ("count", &["--produces", "result", "--inputs", "end=number,deep=flag?"]),
         ("apply-2", &["--engine", "suggestions"]),
@@ -56,7 +59,7 @@ fn every_shape_of_a_kind_passes_check_and_test_at_once() {
     let tested = wiki_browser(path).args(["test", "--json"]).assert().success();
     let tested: Value = serde_json::from_slice(&tested.get_output().stdout).unwrap();
     // Two of the site, three of each kind, and two of the one that is told nothing.
-    assert_eq!(tested["passed"], 2 + 8 * 3 + 2, "{tested:#}");
+    assert_eq!(tested["passed"], 2 + 11 * 3 + 2, "{tested:#}");
     let kinds = checked(path)["config"]["kinds"].clone();
     assert_eq!(kinds["view-as"]["about"], "A \"view\" \\ ]] --");
     let output = wiki_browser(path).args(["render", "count", "end=3"]).unwrap();
@@ -64,6 +67,13 @@ fn every_shape_of_a_kind_passes_check_and_test_at_once() {
     assert!(prompt.contains("Use the count skill."), "{prompt}");
     let skill = fs::read_to_string(path.join("skills/answer/SKILL.md")).unwrap();
     assert!(skill.contains("post-message --topic-id='<Topic ID>'"), "{skill}");
+    let skill = fs::read_to_string(path.join("skills/german/SKILL.md")).unwrap();
+    for said in ["source** if it is there: the file `<Repo root>/<To>`", "also** the file `<Repo r"]
+    {
+        assert!(skill.contains(said), "{said}: {skill}");
+    }
+    assert!(skill.contains("insert-proposal --source-path='<To>'"), "{skill}");
+    assert_eq!(kinds["stale"]["sees_site"], true);
 }
 
 #[test]
@@ -171,9 +181,15 @@ fn a_terminal_is_asked_for_what_is_not_given() {
     let engine =
         "wb.engine \"cat\" { type = \"process\", command = { \"cat\" }, prompt = \"stdin\" }\n";
     fs::write(path.join("wiki-browser.lua"), text + engine).unwrap();
-    let screen = typed(path, "new kind look", "result\n\n");
+    let screen =
+        typed(path, "new kind look", "result\n\nwords=lin\nsource_path=source,words=line\n");
     assert!(screen.contains("What does a job of \"look\" leave behind?"), "{screen}");
-    assert_eq!(checked(path)["config"]["kinds"]["look"]["produces"], "result");
+    assert!(screen.contains("did you mean `line`?"), "{screen}");
+    let look = &checked(path)["config"]["kinds"]["look"];
+    assert_eq!(
+        (&look["produces"], &look["inputs"][1]["name"]),
+        (&"result".into(), &"words".into())
+    );
     let other = repository();
     let screen = typed(other.path(), "init", "\u{4}");
     assert!(screen.contains("nothing was written"), "{screen}");

@@ -31,6 +31,16 @@ fn what_is_written_is_up_to_date_until_it_is_changed() {
     assert_eq!(fs::read_to_string(path.join(".luarc.json")).unwrap(), "{}");
 }
 
+/// Tests as `new kind` writes them: what a job has left may be nothing.
+const FINE: &str = "local t = require \"wb.test\"\n
+t.test(\"x\", function()
+  local topic = t.topic { source_path = \"guide.md\", body = \"Why?\" }
+  local job = t.run(\"answer\", { topic_id = topic }, { message = \"An answer.\" })
+  t.contains(job.message, \"answer\")
+  t.matches(job.proposal, \"^#\")
+end)
+";
+
 /// The lines that the checker names, each with its code.
 fn named(folder: &Path, file: &str) -> (Vec<(usize, String)>, Output) {
     let tool = concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/bin/emmylua_check");
@@ -66,7 +76,8 @@ fn an_editor_finds_nothing_in_the_example_and_every_deliberate_mistake() {
     let wrong = path.join("tests/test-mistakes.lua");
     fs::copy(root.join("tests/data/test-mistakes.lua"), wrong).unwrap();
     wiki_browser(path).arg("types").assert().success();
-    for file in ["wiki-browser.lua", "tests/perspective.lua"] {
+    fs::write(path.join("tests/fine.lua"), FINE).unwrap();
+    for file in ["wiki-browser.lua", "tests/perspective.lua", "tests/fine.lua"] {
         let (fine, output) = named(path, file);
         assert!(fine.is_empty(), "{fine:?} {}", String::from_utf8_lossy(&output.stderr));
     }

@@ -299,7 +299,9 @@ fn what_cannot_be_started_says_why() {
         "wb.engine \"argument\" { type = \"process\", command = { \"/bin/true\" },\n\
          prompt = \"argument\" }\n\
          wb.kind \"argument\" { about = \"A test\", engine = \"argument\", timeout = \"5s\",\n\
-         prompt = \"{{text}}\", inputs = { text = wb.input.text() } }\n",
+         prompt = \"{{text}}\", inputs = { text = wb.input.text() } }\n\
+         wb.kind \"zero\" { about = \"A test\", engine = \"argument\", timeout = \"5s\",\n\
+         prompt = function() return \"a\\0b\" end, inputs = {} }\n",
     );
     let server = bench.serve();
     for (name, change, why) in &cases {
@@ -317,6 +319,8 @@ fn what_cannot_be_started_says_why() {
     assert_eq!(job["reason"], "prompt_failed");
     assert_eq!(job["message"], "The prompt could not be made. See log.");
     assert!(job["error_tail"].as_str().unwrap().contains("an argument takes 131071"), "{job:#}");
+    let job = bench.ended(&bench.job("zero", json!({})));
+    assert!(job["error_tail"].as_str().unwrap().contains("has a zero byte"), "{job:#}");
     server.stop();
 }
 

@@ -9,6 +9,7 @@ const VERIFY: &str = "verify = function(job)
     if job.produced.value.say == \"boom\" then error(\"broken check\") end
     if job.produced.value.say == \"no\" then return \"it says no\" end
     if job.produced.value.say == \"odd\" then return { 1 } end
+    if job.produced.value.say == \"mute\" then return \" \" end
     return job.produced.value.say ~= \"false\"
 end";
 
@@ -25,6 +26,7 @@ fn g07_a_check_can_refuse_a_result_and_never_replace_it() {
         ("yes", "succeeded", None, ""),
         ("no", "failed", Some("verify_failed"), "it says no"),
         ("false", "failed", Some("verify_failed"), "refused the result"),
+        ("mute", "failed", Some("verify_failed"), "refused the result"),
         ("boom", "failed", Some("verify_failed"), "broken check"),
         ("odd", "failed", Some("verify_failed"), "neither a reason nor true or false"),
         // Nothing was left: the check is not even asked, and says nothing for it.

@@ -275,3 +275,19 @@ fn a_script_that_is_watched_is_reloaded_when_it_is_saved() {
     });
     server.stop();
 }
+
+#[test]
+fn a_script_that_is_wrong_is_shown_as_check_shows_it() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let script = bench.read("wiki-browser.lua") + "wb.kind \"x\" {\n\ttiemout = \"日本\" }\n";
+    bench.write("wiki-browser.lua", &script);
+    let (code, told, _) = bench.cli(&["reload"]);
+    let (_, checked, _) = bench.cli(&["check"]);
+    assert_eq!(code, 1, "{told}");
+    let mut blocks = checked.trim_end().split("\n\n").filter(|it| it.starts_with("error["));
+    assert!(blocks.clone().count() > 2 && blocks.all(|it| told.contains(it)), "{told}\n{checked}");
+    assert!(told.contains("   ^^^^^^^ did you mean `timeout`?"), "{told}");
+    assert!(told.trim_end().ends_with("generation 1 stays in force"), "{told}");
+    server.stop();
+}

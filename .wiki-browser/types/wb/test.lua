@@ -266,12 +266,12 @@ function t.eq(got, want) end
 function t.has(got, part) end
 
 ---Fails unless the text has that part, or the list such an element.
----@param whole string|table A text, or a list.
+---@param whole string|table|nil A text, or a list.
 ---@param part any What must be in it, as it stands: no pattern.
 function t.contains(whole, part) end
 
 ---Fails unless the pattern is found in the text.
----@param text string A text.
+---@param text string|nil A text.
 ---@param pattern string A pattern, as `string.find` takes it.
 function t.matches(text, pattern) end
 

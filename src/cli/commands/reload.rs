@@ -9,6 +9,7 @@ use crate::cli::escape;
 use crate::cli::screen::Style;
 use crate::cli::short_id::items;
 use crate::cli::table::Table;
+use crate::script::Shown;
 
 /// `reload`.
 #[derive(Args, Debug)]
@@ -46,18 +47,8 @@ pub(super) fn run(desk: &Desk, args: &ReloadArgs) -> Result<u8> {
 fn wrong(desk: &Desk, answer: &Value) -> Result<()> {
     let trouble = &answer["trouble"];
     for error in trouble["errors"].as_array().into_iter().flatten() {
-        let place = match (text(&error["at"], "file"), error["at"]["line"].as_u64()) {
-            ("", _) | (_, None) => String::new(),
-            (file, Some(at)) => {
-                format!("{}:{at}:{}: ", escape::line(file), error["at"]["column"])
-            }
-        };
-        let note = match line(error, "note") {
-            note if note.is_empty() => note,
-            note => format!(" ({note})"),
-        };
-        let word = desk.screen.paint(Style::Red, &format!("error[{}]", line(error, "code")));
-        desk.screen.put(&format!("{place}{word}: {}{note}", line(error, "message")))?;
+        // It makes harmless what it quotes, as for `check`.
+        desk.screen.put(&format!("{}\n", Shown::error(error)))?;
     }
     let number = &answer["generation"];
     desk.screen.put(&format!("{}: generation {number} stays in force", line(trouble, "summary")))

@@ -4,14 +4,16 @@ use crate::cli::escape::lua as quoted;
 use crate::cli::new::shape::{Block, Produce, key};
 use crate::script::{Config, InputType, Kind, Produces};
 
+/// The source of the tests.
+const PAGE: &str = "# Guide\n\nSome words.\n";
 /// The persona of the tests.
 const READER: &str = "---\nname: reader\nabout: A reader\n---\nYou read.\n";
 
 /// Returns the tests of a kind; `sources` are the globs of the site.
 pub(super) fn of_kind(block: &Block, sources: &[String]) -> String {
     let name = quoted(&block.name);
-    let path = sample_path(sources);
-    let (setup, inputs, sign) = given(block, &path);
+    let path = sample_path(sources, "guide");
+    let (setup, inputs, sign) = given(block, &path, &sample_path(sources, "page"));
     let topics = format!(
         "topics = {{ {{ source_path = {}, body = \"This is not clear.\" }} }}",
         quoted(&path)
@@ -49,7 +51,8 @@ pub(super) fn of_kind(block: &Block, sources: &[String]) -> String {
 }
 
 /// Returns the lines before a job, the table of its inputs, and what its prompt must contain.
-fn given(block: &Block, path: &str) -> (String, String, String) {
+/// `free` is the path of a page that need not exist.
+fn given(block: &Block, path: &str, free: &str) -> (String, String, String) {
     let has_topic = block.input(InputType::Topic).is_some();
     let (mut setup, mut sign) = (String::new(), String::new());
     let mut inputs = Vec::new();
@@ -64,7 +67,14 @@ fn given(block: &Block, path: &str) -> (String, String, String) {
                 "topic".to_owned()
             }
             InputType::Source if has_topic && input.follows() => continue,
-            InputType::Source => quoted(path),
+            InputType::Source if input.is_new() => quoted(free),
+            InputType::Source => {
+                let line = format!("  t.source({}, {})\n", quoted(path), lua_text(PAGE));
+                if !has_topic && !setup.contains(&line) {
+                    setup.push_str(&line);
+                }
+                quoted(path)
+            }
             InputType::Persona => {
                 setup.push_str(&format!("  t.persona(\"reader\", {})\n", lua_text(READER)));
                 "\"reader\"".to_owned()
@@ -103,7 +113,7 @@ pub(super) fn of_persona(name: &str, globs: &[String], config: &Config) -> Optio
     if others {
         return None;
     }
-    let path = sample_path(if globs.is_empty() { &config.site.sources } else { globs });
+    let path = sample_path(if globs.is_empty() { &config.site.sources } else { globs }, "guide");
     let (kind, own) = (quoted(&kind.name), quoted(name));
     Some(format!(
         "-- Tests of persona {name}, with a fake agent: `wiki-browser test` runs them.\n\
@@ -127,14 +137,15 @@ fn lua_text(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
-/// Returns a path that the first glob means.
-fn sample_path(globs: &[String]) -> String {
+/// Returns a path that the first glob means, with a word where it leaves the name open.
+fn sample_path(globs: &[String], word: &str) -> String {
+    let file = format!("{word}.md");
     let plain = |glob: &String| {
-        let path = glob.replace("**/", "").replace("**", "guide.md").replace('*', "guide");
+        let path = glob.replace("**/", "").replace("**", &file).replace('*', word);
         let is_plain = !path.contains(['?', '[', '{', '!', '\\']) && !path.is_empty();
         is_plain.then_some(path)
     };
-    globs.iter().find_map(plain).unwrap_or_else(|| "guide.md".to_owned())
+    globs.iter().find_map(plain).unwrap_or(file)
 }
 
 #[cfg(test)]
@@ -151,7 +162,7 @@ mod tests {
             ("a/**", "a/guide.md"),
             ("*.{md,txt}", "guide.md"),
         ] {
-            assert_eq!(sample_path(&[glob.to_owned()]), path, "{glob}");
+            assert_eq!(sample_path(&[glob.to_owned()], "guide"), path, "{glob}");
         }
     }
 }

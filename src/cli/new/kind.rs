@@ -69,14 +69,14 @@ fn next(block: &Block) -> Vec<String> {
             _ => format!("{}=…", it.name),
         })
         .collect();
-    let inputs = inputs.join(" ");
+    let inputs: String = inputs.iter().map(|it| format!(" {it}")).collect();
     let mut next = Vec::new();
     if !block.is_builtin {
         next.push(format!("edit skills/{name}/SKILL.md: say at its top what the agent does"));
     }
     next.push(format!("wiki-browser check && wiki-browser test tests/{name}.lua"));
     next.push("wiki-browser reload, or wiki-browser serve if no server runs".to_owned());
-    next.push(format!("wiki-browser job create {name} {inputs} --wait"));
+    next.push(format!("wiki-browser job create {name}{inputs} --wait"));
     next
 }
 
@@ -107,15 +107,9 @@ fn check_free(config: &Config, folder: &Utf8Path, name: &str) -> Result<()> {
 
 /// Composes the kind, and asks for what was not said.
 fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
-    let given: Result<Vec<Wanted>> = args
-        .inputs
-        .iter()
-        .map(|it| it.trim())
-        .filter(|it| !it.is_empty())
-        .map(Wanted::parse)
-        .collect();
-    let given = given?;
-    let (engine, is_builtin) = engine(config, args)?;
+    // What is wrong is said before anything is asked.
+    wanted(args.inputs.iter().map(String::as_str))?;
+    let (engine, is_builtin) = engine(screen, config, args)?;
     let produce = match args.produces {
         Some(produce) => produce,
         None if is_builtin => Produce::Proposal,
@@ -130,7 +124,10 @@ fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
         let message = format!("engine \"{engine}\" is builtin: it makes proposals, nothing else");
         return Err(Error::invalid(message).code("bad_input").hint(NO_ENGINE));
     }
+    let is_of_site = args.inputs.iter().any(|it| it.trim() == "none");
     let default = match produce {
+        Produce::Result if is_of_site => "Look at the site and report",
+        Produce::Topic if is_of_site => "Open topics on passages of sources",
         Produce::Message => "Answer in a topic",
         Produce::Proposal => "Propose a new text of a source",
         Produce::Perspective => "Show a source as a persona needs it",
@@ -146,7 +143,7 @@ fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
         None => default.to_owned(),
     };
     check_line("`about`", &about)?;
-    let inputs = complete(produce, given);
+    let inputs = inputs(screen, args, produce, is_builtin)?;
     for (place, input) in inputs.iter().enumerate() {
         if inputs[..place].iter().any(|it| it.name == input.name) {
             let message = format!("the input `{}` is there twice", input.name);
@@ -159,13 +156,63 @@ fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
     Ok(Block { name: args.name.clone(), about, engine, is_builtin, produce, inputs })
 }
 
+/// Returns the inputs, all of them.
+fn inputs(
+    screen: &Screen,
+    args: &KindArgs,
+    produce: Produce,
+    is_builtin: bool,
+) -> Result<Vec<Wanted>> {
+    let given = match args.inputs.is_empty() && ask::can(screen) && !is_builtin {
+        true => {
+            let musts: Vec<String> =
+                complete(produce, Vec::new()).iter().map(Wanted::text).collect();
+            let check = |it: &str| wanted(it.split(',')).map(drop);
+            let answer = ask::line(screen, &question(produce), &musts.join(","), check)?;
+            wanted(answer.split(','))?
+        }
+        false => wanted(args.inputs.iter().map(String::as_str))?,
+    };
+    Ok(match given {
+        Some(given) => complete(produce, given),
+        None if matches!(produce, Produce::Result | Produce::Topic) => Vec::new(),
+        None => complete(produce, Vec::new()),
+    })
+}
+
+/// Reads inputs; `None` if it is said that there are none.
+fn wanted<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Option<Vec<Wanted>>> {
+    let texts: Vec<&str> = texts.map(str::trim).filter(|it| !it.is_empty()).collect();
+    match texts.as_slice() {
+        ["none"] => Ok(None),
+        texts => texts.iter().map(|it| Wanted::parse(it)).collect::<Result<_>>().map(Some),
+    }
+}
+
+/// Returns the question for the inputs.
+fn question(produce: Produce) -> String {
+    let more = match produce {
+        Produce::Proposal => {
+            "\n  source_path=source      any document, without a topic\
+             \n  source_path=source:new  a page that need not exist"
+        }
+        Produce::Result | Produce::Topic => "\n  none                    about the whole site",
+        Produce::Message | Produce::Perspective => "",
+    };
+    format!(
+        "Which inputs does it take? NAME=TYPE, parted by commas; what it must have is added.\
+         \n  language=line           a line that is asked for, also text, number, \
+         choice:ONE/TWO, flag{more}"
+    )
+}
+
 /// What to type if no engine runs an agent.
 const NO_ENGINE: &str = "declare one that runs an agent, for example: \
     wb.engine \"claude\" { type = \"process\", command = { \"claude\", \"-p\" }, \
     prompt = \"stdin\" }";
 
 /// Returns the engine's name, and whether it is a part of this program.
-fn engine(config: &Config, args: &KindArgs) -> Result<(String, bool)> {
+fn engine(screen: &Screen, config: &Config, args: &KindArgs) -> Result<(String, bool)> {
     let names: Vec<&str> = config.engines.keys().map(String::as_str).collect();
     if let Some(name) = &args.engine {
         let Some(engine) = config.engines.get(name) else {
@@ -187,6 +234,11 @@ fn engine(config: &Config, args: &KindArgs) -> Result<(String, bool)> {
         [] => Err(Error::invalid("no engine of the script runs an agent")
             .code("unknown_engine")
             .hint(NO_ENGINE)),
+        several if ask::can(screen) => {
+            let words: Vec<(&str, &str)> = several.iter().map(|it| (*it, "")).collect();
+            let place = ask::choice(screen, "Which engine runs it?", &words, 0)?;
+            Ok((several[place].to_owned(), false))
+        }
         several => {
             Err(Error::invalid(format!("which engine? the script has {}", several.join(", ")))
                 .code("unknown_engine")

@@ -30,7 +30,8 @@ What is produced decides what the agent hands in, and which inputs there must be
   proposal      a new text of a source, which a person decides on; --inputs source_path=source makes
                 it one without a topic, source_path=source:new one for a page that need not exist
   perspective   a view of a source for a persona
-  result        JSON that stays with the job
+  result        JSON that stays with the job; --inputs none makes it one about the whole site
+  topic         topics on passages of a source, or of any with --inputs none
 
 Inputs are NAME=TYPE, parted by commas; `?` at the end makes one optional. Types: topic, source,
 persona, blob:SOURCE, hash:PERSONA, line, text (several lines), number, choice:ONE/TWO, flag.
@@ -44,13 +45,13 @@ Examples:
 pub(in crate::cli) struct KindArgs {
     /// Name of the kind: small letters, digits, `-` and `_`
     name: String,
-    /// What a job must leave behind to be a success
+    /// What a job must leave behind to be a success; without a terminal, message is taken
     #[arg(long, value_enum, value_name = "WHAT")]
     produces: Option<Produce>,
     /// Engine of the script that runs it; needed if there are several
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
-    /// Inputs beside those that it must have
+    /// Inputs beside those that it must have, or none
     #[arg(long, value_name = "NAME=TYPE", value_delimiter = ',')]
     inputs: Vec<String>,
     /// What it does, in one line

@@ -114,6 +114,18 @@ impl Wanted {
         self.is_optional
     }
 
+    /// Returns it as it is asked for: `page=source:new`.
+    pub(super) fn text(&self) -> String {
+        let arg = self.arg.as_ref().map(|it| format!(":{it}")).unwrap_or_default();
+        let optional = if self.is_optional { "?" } else { "" };
+        format!("{}={}{arg}{optional}", self.name, self.ty.as_str())
+    }
+
+    /// Whether it is the path of a source that need not be there.
+    pub(super) fn is_new(&self) -> bool {
+        self.ty == InputType::Source && self.arg.as_deref() == Some("new")
+    }
+
     /// Whether it follows from another input.
     pub(super) fn follows(&self) -> bool {
         self.arg.as_deref().is_some_and(|it| it != "new")
@@ -174,7 +186,9 @@ pub(super) fn complete(produce: Produce, given: Vec<Wanted>) -> Vec<Wanted> {
         |inputs: &[Wanted], ty| inputs.iter().find(|it| it.ty == ty).map(|it| it.name.clone());
     let mut lead: Vec<Wanted> = Vec::new();
     let mut need = |inputs: &mut Vec<Wanted>, name: &str, ty, from: Option<&str>| {
-        if let Some(name) = name_of(inputs, ty) {
+        // Of several sources, the one that follows from the topic may not be there yet.
+        let is_other = ty == InputType::Source && from.is_some();
+        if let Some(name) = name_of(inputs, ty).filter(|_| !is_other) {
             return name;
         }
         let wanted = Wanted::new(name, ty, from);
@@ -185,8 +199,8 @@ pub(super) fn complete(produce: Produce, given: Vec<Wanted>) -> Vec<Wanted> {
     match produce {
         Produce::Message => drop(need(&mut inputs, "topic_id", InputType::Topic, None)),
         Produce::Proposal => {
-            let source = match name_of(&inputs, InputType::Source) {
-                Some(source) => source,
+            let source = match target(&inputs) {
+                Some(source) => source.name.clone(),
                 None => {
                     let topic = need(&mut inputs, "topic_id", InputType::Topic, None);
                     need(&mut inputs, "source_path", InputType::Source, Some(&topic))
@@ -208,6 +222,18 @@ pub(super) fn complete(produce: Produce, given: Vec<Wanted>) -> Vec<Wanted> {
     inputs.retain(|it| !lead.contains(it));
     lead.append(&mut inputs);
     lead
+}
+
+/// Returns the source that a proposal is for, if it was asked for. A kind may be given others to
+/// read, in any order: a page that need not exist is none of those.
+fn target(inputs: &[Wanted]) -> Option<&Wanted> {
+    let has_topic = inputs.iter().any(|it| it.ty == InputType::Topic);
+    let mut sources = inputs.iter().filter(|it| it.ty == InputType::Source);
+    let find = |fits: &dyn Fn(&Wanted) -> bool| sources.clone().find(|it| fits(it));
+    find(&Wanted::is_new)
+        .or_else(|| find(&|it| has_topic && it.follows()))
+        .or_else(|| find(&|it| it.name == "source_path"))
+        .or_else(|| sources.next().filter(|_| !has_topic))
 }
 
 /// A new kind.
@@ -233,6 +259,14 @@ impl Block {
         self.inputs.iter().find(|it| it.ty == ty)
     }
 
+    /// Returns the source that the work is about: the one whose version is given as well, or the
+    /// first one.
+    pub(super) fn source(&self) -> Option<&Wanted> {
+        let blob = self.input(InputType::Blob).and_then(|it| it.arg.as_deref());
+        let of_blob = self.inputs.iter().find(|it| Some(it.name.as_str()) == blob);
+        of_blob.or_else(|| self.input(InputType::Source))
+    }
+
     /// Returns the Lua text; `wb` is what the file calls the table of our functions.
     pub(super) fn lua(&self, wb: &str) -> String {
         let mut text = format!("\n{wb}.kind {} {{\n", quoted(&self.name));
@@ -251,11 +285,27 @@ impl Block {
         }
         line("timeout", "\"5m\"", "from its start to its end");
         let writes = matches!(self.produce, Produce::Proposal | Produce::Perspective);
-        if let (true, Some(source)) = (writes, self.input(InputType::Source)) {
+        if let (true, Some(source)) = (writes, self.source()) {
             line("lane", &quoted(&source.name), "one running job per value");
         }
         let produce = quoted(self.produce.as_str());
         line("produces", &produce, "exit 0 without it is a failure");
+        if self.inputs.is_empty() {
+            line("sees", "\"site\"", "it may read every source and every topic");
+        }
+        if self.inputs.is_empty() {
+            text.push_str("  inputs   = {},\n");
+        } else {
+            self.lua_inputs(&mut text, wb);
+        }
+        if !self.is_builtin {
+            text.push_str(&format!("  prompt   = [[\n{}]],\n", self.prompt()));
+        }
+        text.push_str("}\n");
+        text
+    }
+
+    fn lua_inputs(&self, text: &mut String, wb: &str) {
         text.push_str("  inputs   = {\n");
         let width = self.inputs.iter().map(|it| it.name.len()).max().unwrap_or(0);
         for input in &self.inputs {
@@ -263,11 +313,6 @@ impl Block {
             text.push_str(&format!("    {name:<width$} = {value},\n"));
         }
         text.push_str("  },\n");
-        if !self.is_builtin {
-            text.push_str(&format!("  prompt   = [[\n{}]],\n", self.prompt()));
-        }
-        text.push_str("}\n");
-        text
     }
 
     /// Returns the lines of parameters, with what stands for their values.
@@ -353,6 +398,15 @@ mod tests {
                 "page=wb.input.source { new = true }"
             ]
         );
+        // What is only read may stand first.
+        let given = ["original=source", "page=source:new"];
+        assert_eq!(
+            names(Produce::Proposal, &given)[0],
+            "base_source_sha=wb.input.blob { from = \"page\" }"
+        );
+        let all = names(Produce::Proposal, &["topic_id=topic", "original=source"]);
+        assert!(all.contains(&"original=wb.input.source()".to_owned()), "{all:?}");
+        assert_eq!(all[0], "source_path=wb.input.source { from = \"topic_id\" }");
         assert_eq!(names(Produce::Perspective, &[]).len(), 4);
         assert_eq!(names(Produce::Result, &[]), ["source_path=wb.input.source()"]);
         assert_eq!(

@@ -63,10 +63,17 @@ fn steps(block: &Block, label: &dyn Fn(InputType) -> Option<String>) -> Vec<Stri
              messages, as JSON."
         ));
     }
-    if let Some(source) = label(InputType::Source) {
-        steps.push(format!("**Read the source**: the file `<Repo root>/{source}`, to its end."));
+    let target = block.source();
+    steps.extend(readings(block, label));
+    if block.inputs.is_empty() {
+        steps.push(format!(
+            "**Look around**: `{agent} list-sources` prints every source, `{agent} list-topics \
+             --status=open` every open topic, and `{agent} get-topic --id=ID` one of them with its \
+             messages, as JSON."
+        ));
     }
-    if let (Some(source), Some(persona)) = (label(InputType::Source), label(InputType::Persona)) {
+    let source = target.map(|it| format!("<{}>", it.label()));
+    if let (Some(source), Some(persona)) = (&source, label(InputType::Persona)) {
         steps.push(format!(
             "**Read the persona**: `{agent} get-persona --source-path='{source}' \
              --name='{persona}'`."
@@ -75,7 +82,7 @@ fn steps(block: &Block, label: &dyn Fn(InputType) -> Option<String>) -> Vec<Stri
     steps.push("**Do the work** that stands at the top.".to_owned());
     let file = "< '<tmp>/new'";
     let topic = label(InputType::Topic).unwrap_or_default();
-    let source = label(InputType::Source).unwrap_or_default();
+    let source = source.unwrap_or_default();
     let (blob, hash) =
         (label(InputType::Blob).unwrap_or_default(), label(InputType::Hash).unwrap_or_default());
     let hand_in = match block.produce {
@@ -115,4 +122,25 @@ fn steps(block: &Block, label: &dyn Fn(InputType) -> Option<String>) -> Vec<Stri
         "**Clean up** your folder, and end with one line that says what was done.".to_owned(),
     );
     steps
+}
+
+/// Returns a step for each source that there is to read.
+fn readings(block: &Block, label: &dyn Fn(InputType) -> Option<String>) -> Vec<String> {
+    let target = block.source();
+    let mut found = Vec::new();
+    for source in block.inputs.iter().filter(|it| it.ty == InputType::Source) {
+        let file = format!("the file `<Repo root>/<{}>`", source.label());
+        found.push(match target.is_some_and(|it| it.name == source.name) {
+            true if source.is_new() => {
+                let blob = label(InputType::Blob).unwrap_or_default();
+                format!(
+                    "**Read the source** if it is there: {file}, to its end. If `{blob}` is \
+                     nothing but zeros, there is none yet."
+                )
+            }
+            true => format!("**Read the source**: {file}, to its end."),
+            false => format!("**Read also** {file}, to its end. It stays as it is."),
+        });
+    }
+    found
 }

@@ -380,6 +380,14 @@ fn value_of(kind: &Kind, job: &Job, ty: InputType) -> Result<String> {
     })
 }
 
+/// Returns the source that the work is about: the one whose version the job was given. Others are
+/// only read.
+fn source_of(kind: &Kind, job: &Job) -> Result<String> {
+    let mut blobs = kind.inputs.iter().filter(|it| it.ty == InputType::Blob);
+    let of_blob = blobs.find_map(|it| job.input_text(it.from.as_ref()?));
+    of_blob.map_or_else(|| value_of(kind, job, InputType::Source), Ok)
+}
+
 async fn propose(
     ground: &Ground,
     kind: &Kind,
@@ -399,7 +407,7 @@ async fn propose(
         }
         _ => {
             let request = found::FoundRequest {
-                source_path: value_of(kind, job, InputType::Source)?.parse()?,
+                source_path: source_of(kind, job)?.parse()?,
                 base_source_sha,
                 text,
                 title: field("title"),
@@ -420,7 +428,7 @@ async fn store_view(
     text: String,
 ) -> Result<()> {
     let request = perspectives::PutRequest {
-        source_path: value_of(kind, job, InputType::Source)?.parse()?,
+        source_path: source_of(kind, job)?.parse()?,
         persona: value_of(kind, job, InputType::Persona)?,
         source_sha: value_of(kind, job, InputType::Blob)?.parse()?,
         persona_sha: value_of(kind, job, InputType::Hash)?.parse()?,

@@ -158,7 +158,9 @@ fn wait(told: &Receiver<Event>, budget: Budget) -> Waited {
             Err(RecvTimeoutError::Disconnected) => return Waited::Gone,
             Err(RecvTimeoutError::Timeout) => {
                 let patience = if inside > 0 { SITE_PATIENCE } else { budget.wall };
-                let spent = used(&task).zip(used_then).map(|(now, then)| now.saturating_sub(then));
+                // A thread that has just begun has used nothing yet.
+                let then = used_then.unwrap_or_default();
+                let spent = used(&task).map(|now| now.saturating_sub(then));
                 let is_over = spent.is_some_and(|it| it > budget.cpu + Budget::PATIENCE);
                 if heard.elapsed() > patience + Budget::PATIENCE || (inside == 0 && is_over) {
                     return Waited::Stuck;

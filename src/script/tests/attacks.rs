@@ -60,7 +60,48 @@ const AT_LOAD: &[(&str, &str)] = &[
     ("wb.env \"MYSQL_PWD\"", "may hold a secret"),
     ("wb.env \"GITHUB_PAT\"", "may hold a secret"),
     ("wb.env \"database_url\"", "may hold a secret"),
-    ("error(\"x\" .. wb.secret.env \"PATH\")", "attempt to concatenate"),
+    ("error(\"x\" .. wb.secret.env \"PATH\")", "hand it over whole, as in env = {"),
+    ("error(wb.secret.env \"PATH\" .. \"x\")", "a secret cannot be read, joined or printed"),
+    ("error(tostring(wb.secret.env \"PATH\"))", "hand it over whole"),
+    ("error((\"%s\"):format(wb.secret.env \"PATH\"))", "hand it over whole"),
+    ("error((\"%10q\"):format(wb.secret.env \"PATH\"))", "cannot have modifiers"),
+    ("error(#wb.secret.env \"PATH\")", "hand it over whole"),
+    ("wb.log.info(\"%s\", wb.secret.file \"/etc/passwd\")", "hand it over whole"),
+    ("wb.json.encode { [wb.secret.env \"PATH\"] = 1 }", "wb.json.encode"),
+    ("wb.env(wb.secret.env \"PATH\")", "takes the name of a variable"),
+    ("wb.file(wb.secret.file \"in/x\")", "takes the path"),
+    ("require(wb.secret.env \"PATH\")", "takes the name of a module"),
+    ("next(wb.secret.env \"PATH\")", "table expected"),
+    ("rawget(wb.secret.env \"PATH\", 1)", "table expected"),
+    ("local x = (wb.secret.env \"PATH\").__index.x()", "attempt to index"),
+    // Tricks.
+    (
+        "local t = {} for i = 1, 200 do t[i] = i end table.sort(t, function() return true end)",
+        "inv",
+    ),
+    ("pcall = nil pcall(error)", "assignment to global `pcall`"),
+    ("rawequal(_ENV, nil) rawset(_ENV, \"x\", 1)", "undefined global `rawset`"),
+    ("getmetatable(\"\").__index = {}", "undefined global `getmetatable`"),
+    ("collectgarbage(\"stop\")", "undefined global `collectgarbage`"),
+    ("loadstring(\"return 1\")", "undefined global `loadstring`"),
+    ("dofile(\"in/x\")", "undefined global `dofile`"),
+    ("error(select(-5, 1))", "out of range"),
+    ("error(('%99999999d'):format(1))", "invalid conversion"),
+    ("error(utf8.char(-1))", "out of range"),
+    ("error(utf8.codepoint('\\255'))", "invalid UTF-8"),
+    ("for _ in utf8.codes('\\xff') do end", "invalid UTF-8"),
+    ("require \"pipe\"", "is not a file"),
+    ("require \"folder\"", "is not a file"),
+    ("require \"leads-out\"", "is a link"),
+    ("require \"linked.y\"", "is reached through a link"),
+    ("require \"huge\"", "is larger than 1024 KiB"),
+    ("require \"/etc/passwd\"", "is not a module"),
+    ("require \"in.\"", "is not a module"),
+    ("require \"wb.test\"", "is for files of tests"),
+    ("error(wb.json.encode { x = 0/0 })", "wb.json.encode"),
+    ("error(wb.json.encode { [1.5] = 1 })", "wb.json.encode"),
+    ("error(wb.json.encode { \"\\xff\" })", "wb.json.encode"),
+    ("error(wb.json.decode(\"1e999\"))", "wb.json.decode"),
     ("error(wb.json.encode { s = wb.secret.env \"PATH\" })", "a userdata"),
     ("error((wb.secret.env \"PATH\").name)", "attempt to index"),
     ("wb.secret.env \"WB_TOKEN\"", "that is not the server's"),
@@ -78,6 +119,10 @@ const AT_CALL: &[(&str, &str)] = &[
     ("wb.on(\"job_queued\", print)", "only be called while the script loads"),
     ("while true do wb.enqueue { kind = \"x\" } end", "20 jobs at most"),
     ("while true do pcall(wb.enqueue, { kind = \"x\" }) end", "100 ms"),
+    ("error(function() end)", "a function"),
+    ("local t = {} t[t] = t error(t)", "an error that is no text"),
+    ("table.sort({ 3, 2, 1 }, function() error(nil) end)", "an error without a message"),
+    ("error({ [wb.secret.env \"PATH\"] = wb.secret.env \"PATH\" })", "a userdata"),
     ("wb.enqueue \"x\"", "takes exactly one table"),
     ("wb.enqueue { \"x\" }", "not a list"),
     ("wb.enqueue { word = \"x\" }", "needs `kind`"),
@@ -119,7 +164,13 @@ fn site() -> Site {
     std::os::unix::fs::symlink("/etc/passwd", site.path().join("link")).unwrap();
     std::os::unix::fs::symlink("in", site.path().join("linked")).unwrap();
     // As good as a pipe or a device: no plain file, and reading it would wait.
-    std::os::unix::net::UnixListener::bind(site.path().join("socket")).unwrap();
+    for name in ["socket", "pipe.lua"] {
+        std::os::unix::net::UnixListener::bind(site.path().join(name)).unwrap();
+    }
+    std::fs::create_dir(site.path().join("folder.lua")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", site.path().join("leads-out.lua")).unwrap();
+    site.write("in/y.lua", "return 1");
+    site.write("huge.lua", &"-".repeat(16 << 20));
     site
 }
 

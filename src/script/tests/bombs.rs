@@ -137,6 +137,25 @@ async fn g27_a_loop_ends_even_inside_pcall() {
 }
 
 #[tokio::test]
+async fn g27_a_loop_of_long_functions_ends_without_its_thread() {
+    let (_site, loaded) = functions(&[
+        "local s = ('x'):rep(4e6) while true do local y = s:lower() end",
+        "local s = ('\\0'):rep(3e5) while true do local y = ('%q'):format(s) end",
+        "local s = '[' .. ('1,'):rep(2e4) .. '1]' while true do wb.json.decode(s) end",
+        "local t = {} for i = 1, 1e4 do t[i] = i % 7 end while true do table.sort(t) end",
+        "local t = {} for i = 1, 4e5 do t[i] = i end while true do table.move(t, 1, 4e5, 2) end",
+        "return 'fine'",
+    ]);
+    for index in 0..5 {
+        let error = call(&loaded, index, Value::Null).await.unwrap_err();
+        let expected = format!("wiki-browser.lua:{}: used more than 100 ms", index + 4);
+        assert!(error.message().starts_with(&expected), "{}", error.message());
+        assert_eq!(call(&loaded, 5, Value::Null).await.unwrap(), "fine");
+    }
+    assert_eq!(loaded.vm.wear().abandoned(), 0);
+}
+
+#[tokio::test]
 async fn deep_recursion_is_an_error_and_no_crash() {
     let (_site, loaded) = functions(&[
         "local function f() return (('x'):gsub('x', f)) end return f()",

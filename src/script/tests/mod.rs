@@ -5,6 +5,7 @@ mod bombs;
 mod calls;
 mod findings;
 mod mistakes;
+mod reads;
 mod reference;
 mod shipped;
 mod spending;

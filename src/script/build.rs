@@ -158,8 +158,8 @@ impl<'a> Builder<'a> {
         let path = |name| site.text(name).map(|it| resolve(self.folder, Utf8Path::new(it)));
         let (root, data) = (path("root").unwrap_or_default(), path("data").unwrap_or_default());
         let wb_agent = path("wb_agent");
-        self.site_leads(&site, &root, wb_agent.as_deref());
-        let listen = self.listen(&site);
+        self.site_leads(site, &root, wb_agent.as_deref());
+        let listen = self.listen(site);
         for (glob, spot) in site.lines("sources") {
             if let Err(cause) = globset::Glob::new(glob) {
                 let message = format!("`{}` is not a glob", glob.escape_debug());
@@ -282,7 +282,7 @@ impl<'a> Builder<'a> {
         }
         let jobs = limits.count("jobs").unwrap_or(1);
         let grace = limits.duration("grace").unwrap_or(Duration::from_secs(5));
-        let mut cap = |name| daily::build("limits", name, &limits, &mut self.findings);
+        let mut cap = |name| daily::build("limits", name, limits, &mut self.findings);
         let (daily, daily_person) = (cap("daily"), cap("daily_person"));
         (Limits { jobs, grace, lanes, daily, daily_person }, spots)
     }
@@ -292,7 +292,7 @@ impl<'a> Builder<'a> {
         for declared in self.draft.declared.iter().filter(|it| it.word == "engine") {
             let checked = self.judge(declared);
             let Some(name) = declared.name.clone() else { continue };
-            if let Some(body) = self.engine_body(declared, &name, &checked) {
+            if let Some(body) = self.engine_body(declared, &name, checked) {
                 let is_held_by_limits = checked.text("on_rate_limit") != Some("go_on");
                 let at = declared.spot.at();
                 let engine = Engine { name: name.clone(), body, is_held_by_limits, at };
@@ -398,9 +398,9 @@ impl<'a> Builder<'a> {
         let mut schedules = BTreeMap::new();
         for declared in self.draft.declared.iter().filter(|it| it.word == "schedule") {
             let checked = self.judge(declared);
-            let built = schedule::build(declared, &checked, &mut self.findings);
+            let built = schedule::build(declared, checked, &mut self.findings);
             let names = self.names.get("kind");
-            request::check(&built, &checked, kinds, names, &mut self.findings);
+            request::check(&built, checked, kinds, names, &mut self.findings);
             schedules.entry(built.name.clone()).or_insert(built);
         }
         schedules
@@ -410,7 +410,7 @@ impl<'a> Builder<'a> {
         let mut webhooks = BTreeMap::new();
         for declared in self.draft.declared.iter().filter(|it| it.word == "webhook") {
             let checked = self.judge(declared);
-            if let Some(built) = webhook::build(declared, &checked) {
+            if let Some(built) = webhook::build(declared, checked) {
                 let to = Target::OfWebhook(built.name.clone(), built.secret.clone());
                 self.leads.push(Lead::new(to, checked.spot("secret")));
                 webhooks.entry(built.name.clone()).or_insert(built);

@@ -323,7 +323,7 @@ pub fn facts(site: &Site) -> Value {
 /// Returns the files of the generation in force, each with the text that was read.
 pub fn texts(site: &Site) -> Vec<(Utf8PathBuf, String)> {
     let config = Arc::clone(&site.scripts.current().config);
-    let text = |file: &ScriptFile| (config.folder.join(&file.path), file.text.clone());
+    let text = |file: &ScriptFile| (config.folder.join(&file.path), file.text.to_string());
     config.files.iter().map(text).collect()
 }
 

@@ -422,7 +422,8 @@ impl<'a> Builder<'a> {
 
 /// Returns the SHA-256 over all files, each with its path and lengths, so that no two sets agree.
 fn digest(files: &[ScriptFile]) -> String {
-    let mut text = String::new();
+    let bytes: usize = files.iter().map(|file| file.path.as_str().len() + file.text.len() + 32).sum();
+    let mut text = String::with_capacity(bytes);
     for file in files {
         text.push_str(&format!("{}\n{}\n", file.path, file.text.len()));
         text.push_str(&file.text);

@@ -119,7 +119,7 @@ pub(crate) fn file(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
             let meant = meant.map_or_else(String::new, |it| format!(": did you mean \"{it}\"?"));
             caller.error(format!("wb.file: {}{meant}", cause.message()))
         })?;
-        lua.create_string(text)
+        lua.create_string(&*text)
     })
 }
 

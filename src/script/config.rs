@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -51,8 +52,13 @@ pub struct Config {
 pub struct ScriptFile {
     /// Path relative to the script's folder.
     pub path: Utf8PathBuf,
-    /// The text as it was when it was loaded.
-    pub text: String,
+    /// The text as it was when it was loaded; shared, since whoever loads a script needs it thrice.
+    #[serde(serialize_with = "shared_text")]
+    pub text: Arc<str>,
+}
+
+fn shared_text<S: Serializer>(text: &Arc<str>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_str(text)
 }
 
 /// Where the site's things are.

@@ -420,7 +420,7 @@ mod tests {
     fn a_report_reads_like_the_documentation() {
         let text = "local wb = require \"wb\"\n\n\twb.kind \"x\" { timout = \"5m\" }\n".to_owned();
         let source = Arc::new(Source::new(Utf8Path::new("wiki-browser.lua").into(), &*text));
-        let files = [ScriptFile { path: "wiki-browser.lua".into(), text }];
+        let files = [ScriptFile { path: "wiki-browser.lua".into(), text: text.into() }];
         let finding = Diagnostic::error("unknown-field", "kind \"x\" has no field `timout`")
             .at(&source.name_in_line("timout", 3).unwrap())
             .note(suggestion("timout", ["about", "timeout"]));

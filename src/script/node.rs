@@ -1,6 +1,8 @@
 //! What a script has declared, as a plain tree with places: the border between the script engine
 //! and everything that judges a declaration.
 
+use std::sync::Arc;
+
 use camino::Utf8Path;
 
 use crate::base::EventKind;
@@ -147,7 +149,7 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// Returns the text of a file.
-    pub(crate) fn text_of(&self, path: &Utf8Path) -> Option<&str> {
-        self.files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
+    pub(crate) fn text_of(&self, path: &Utf8Path) -> Option<&Arc<str>> {
+        self.files.iter().find(|file| file.path == path).map(|file| &file.text)
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -29,7 +30,7 @@ pub(crate) enum Origin {
     /// The folder, with these files in place of its own.
     Changed(BTreeMap<Utf8PathBuf, String>),
     /// The files of a loaded generation.
-    Stored(BTreeMap<Utf8PathBuf, String>),
+    Stored(BTreeMap<Utf8PathBuf, Arc<str>>),
 }
 
 impl Origin {
@@ -57,7 +58,7 @@ impl Origin {
                 Some(text) => Ok(text.clone()),
                 None => read_below(folder, path, bytes_max),
             },
-            Origin::Stored(files) => files.get(path).cloned().ok_or_else(|| {
+            Origin::Stored(files) => files.get(path).map(|it| it.to_string()).ok_or_else(|| {
                 Error::not_found(format!("{path} is not a part of the loaded generation"))
             }),
         }

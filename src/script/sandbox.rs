@@ -4,6 +4,7 @@
 //! there are no coroutines, no `xpcall`, and no metatables: a finalizer runs without hooks, and a
 //! `__close` runs inside the hook itself while the engine makes room for the hook's error.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -84,10 +85,10 @@ pub(crate) fn compile(
 ) -> mlua::Result<Function> {
     // A first line `#!…` is allowed in a program's file only; here it is for every file.
     let text = match text.starts_with('#') {
-        true => format!("--{text}"),
-        false => text.to_owned(),
+        true => Cow::Owned(format!("--{text}")),
+        false => Cow::Borrowed(text),
     };
-    lua.load(text)
+    lua.load(&*text)
         .set_name(format!("@{path}"))
         .set_mode(ChunkMode::Text)
         .set_environment(env)

@@ -112,21 +112,22 @@ impl Session {
     }
 
     /// Reads a text beside the script, once, and remembers it as a part of the generation.
-    pub(crate) fn read_text(&self, path: &Utf8Path) -> crate::base::Result<String> {
+    pub(crate) fn read_text(&self, path: &Utf8Path) -> crate::base::Result<Arc<str>> {
         let mut draft = self.draft.borrow_mut();
         if let Some(text) = draft.text_of(path) {
-            return Ok(text.to_owned());
+            return Ok(Arc::clone(text));
         }
         if draft.files.len() >= FILES_MAX {
             return Err(too_many_files());
         }
         let text = self.origin.read_at_most(&self.folder, path, SCRIPT_TEXT_BYTES_MAX)?;
-        draft.files.push(ScriptFile { path: path.to_owned(), text: text.clone() });
+        let text: Arc<str> = Arc::from(text);
+        draft.files.push(ScriptFile { path: path.to_owned(), text: Arc::clone(&text) });
         Ok(text)
     }
 
     /// Reads a file of the script and remembers it.
-    pub(crate) fn read(&self, path: &Utf8Path) -> crate::base::Result<String> {
+    pub(crate) fn read(&self, path: &Utf8Path) -> crate::base::Result<Arc<str>> {
         let mut draft = self.draft.borrow_mut();
         if draft.files.len() >= FILES_MAX {
             return Err(too_many_files());
@@ -136,7 +137,8 @@ impl Session {
             // Some editors write a mark of the byte order; Lua would call it a symbol.
             text.drain(..'\u{feff}'.len_utf8());
         }
-        draft.files.push(ScriptFile { path: path.to_owned(), text: text.clone() });
+        let text: Arc<str> = Arc::from(text);
+        draft.files.push(ScriptFile { path: path.to_owned(), text: Arc::clone(&text) });
         let source = self.sources.add(path, &text);
         self.tell(News::Read(source));
         Ok(text)

@@ -22,8 +22,8 @@ impl Sources {
     }
 
     /// Adds a file.
-    pub(crate) fn add(&self, path: &Utf8Path, text: &str) -> Arc<Source> {
-        let source = Arc::new(Source::new(Arc::from(path), text));
+    pub(crate) fn add(&self, path: &Utf8Path, text: &Arc<str>) -> Arc<Source> {
+        let source = Arc::new(Source::new(Arc::from(path), Arc::clone(text)));
         self.share(Arc::clone(&source));
         source
     }

@@ -229,7 +229,7 @@ impl Started {
     /// Makes the handle for the calls.
     pub(crate) fn serve(self, handlers: Vec<Handler>) -> Vm {
         let Started { draft, mut owner } = self;
-        let files = draft.files.iter().map(|file| (file.path.clone(), file.text.clone()));
+        let files = draft.files.iter().map(|file| (file.path.clone(), Arc::clone(&file.text)));
         owner.plan.origin = Origin::Stored(files.collect::<BTreeMap<_, _>>());
         owner.slots = draft.slots;
         let (wear, line) = (owner.wear.clone(), Arc::clone(&owner.line));

@@ -7,12 +7,10 @@ use std::time::Duration;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::base::digest_hex;
-use crate::script::config::{
-    Builtin, Config, Engine, EngineBody, Handler, Identity, Kind, Limits, PromptBy, Reads,
-    ScriptFile, Site,
-};
+use crate::script::config::{Config, Engine, Handler, Identity, Kind, Limits, ScriptFile, Site};
 use crate::script::daily;
-use crate::script::diagnostic::{Diagnostic, Findings, expected};
+use crate::script::diagnostic::{Diagnostic, Findings};
+use crate::script::engine::EngineBuilder;
 use crate::script::extract::{Checked, Given, check};
 use crate::script::kinds::Kinds;
 use crate::script::lead::{Lead, Target};
@@ -22,8 +20,7 @@ use crate::script::node::{Declared, Draft};
 use crate::script::request;
 use crate::script::require::Origin;
 use crate::script::schedule::{self, Schedule};
-use crate::script::schema::{self, API_VERSION, BUILTINS, PROMPT_BY};
-use crate::script::secret::EnvValue;
+use crate::script::schema::{self, API_VERSION};
 use crate::script::spot::Spot;
 use crate::script::webhook::{self, Webhook};
 
@@ -290,88 +287,14 @@ impl<'a> Builder<'a> {
     fn engines(&mut self) -> BTreeMap<String, Engine> {
         let mut engines = BTreeMap::new();
         for declared in self.draft.declared.iter().filter(|it| it.word == "engine") {
-            let checked = self.judge(declared);
-            let Some(name) = declared.name.clone() else { continue };
-            if let Some(body) = self.engine_body(declared, &name, checked) {
-                let is_held_by_limits = checked.text("on_rate_limit") != Some("go_on");
-                let at = declared.spot.at();
-                let engine = Engine { name: name.clone(), body, is_held_by_limits, at };
-                engines.entry(name).or_insert(engine);
+            self.judge(declared);
+            let mut builder =
+                EngineBuilder { findings: &mut self.findings, leads: &mut self.leads };
+            if let Some(engine) = builder.build(declared) {
+                engines.entry(engine.name.clone()).or_insert(engine);
             }
         }
         engines
-    }
-
-    fn engine_body(
-        &mut self,
-        declared: &Declared,
-        name: &str,
-        checked: &Checked,
-    ) -> Option<EngineBody> {
-        let title = declared.title();
-        if checked.text("type")? == "builtin" {
-            for field in ["command", "prompt", "reads", "env", "on_rate_limit"] {
-                if checked.has(field) {
-                    let message = format!("{title} is builtin and has no `{field}`");
-                    let note = "only an engine of type \"process\" has it";
-                    self.error("unknown-field", message, checked.spot(field), note);
-                }
-            }
-            if name == BUILTINS[0] {
-                return Some(EngineBody::Builtin(Builtin::Suggestions));
-            }
-            let message = format!("there is no builtin engine `{}`", name.escape_debug());
-            self.error("unknown-engine", message, &declared.spot, &expected(BUILTINS));
-            return None;
-        }
-        for (field, needs) in [
-            ("command", "a list of texts: write command = { \"claude\", \"-p\" }"),
-            ("prompt", "\"stdin\" or \"argument\": write prompt = \"stdin\""),
-        ] {
-            if !checked.has(field) {
-                let message = format!("{title} has no `{field}`");
-                self.error("missing-field", message, &declared.spot, &format!("it needs {needs}"));
-            }
-        }
-        let command: Vec<String> =
-            checked.lines("command").iter().map(|(word, _)| word.clone()).collect();
-        if checked.has("command") && !checked.is_wrong("command") && command.is_empty() {
-            let message = format!("`command` of {title} is empty");
-            self.error("bad-text", message, checked.spot("command"), "it needs a program");
-        }
-        let prompt = match checked.text("prompt") {
-            Some(word) if word == PROMPT_BY[1] => PromptBy::Argument,
-            _ => PromptBy::Stdin,
-        };
-        let reads = checked.text("reads");
-        let reads = reads.and_then(|word| Reads::ALL.into_iter().find(|it| it.as_str() == word));
-        let env = self.env(name, title, checked);
-        Some(EngineBody::Process { command, prompt, reads, env })
-    }
-
-    fn env(&mut self, engine: &str, title: &str, checked: &Checked) -> BTreeMap<String, EnvValue> {
-        let mut env = BTreeMap::new();
-        let Some(Given::Texts(texts)) = checked.given("env") else { return env };
-        for (name, (value, spot)) in texts {
-            let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-            if !is_plain {
-                let message = format!("`{}` is not a name for a variable", name.escape_debug());
-                self.error("bad-name", message, spot, "it is letters, digits and `_`");
-            } else if name.starts_with("WB_") {
-                let message = format!("{title} sets `{name}`, which belongs to the server");
-                self.error("bad-name", message, spot, "choose a name that has no WB_");
-            } else if matches!(value, EnvValue::Text(text) if text.contains('\0')) {
-                let message = format!("`{name}` in `env` of {title} holds a zero byte");
-                self.error("bad-text", message, spot, "");
-            }
-            if let EnvValue::Secret(secret) = value {
-                let to = Target::OfEngine(engine.to_owned(), secret.clone());
-                self.leads.push(Lead::new(to, spot));
-            }
-            env.insert(name.clone(), value.clone());
-        }
-        env
     }
 
     fn kinds(
@@ -422,7 +345,8 @@ impl<'a> Builder<'a> {
 
 /// Returns the SHA-256 over all files, each with its path and lengths, so that no two sets agree.
 fn digest(files: &[ScriptFile]) -> String {
-    let bytes: usize = files.iter().map(|file| file.path.as_str().len() + file.text.len() + 32).sum();
+    let bytes: usize =
+        files.iter().map(|file| file.path.as_str().len() + file.text.len() + 32).sum();
     let mut text = String::with_capacity(bytes);
     for file in files {
         text.push_str(&format!("{}\n{}\n", file.path, file.text.len()));

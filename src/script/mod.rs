@@ -16,6 +16,7 @@ mod dates;
 mod declare;
 mod diagnostic;
 mod effect;
+mod engine;
 mod extract;
 mod input;
 mod kind;

@@ -115,6 +115,11 @@ impl Declared {
         &self.title
     }
 
+    /// Returns its fields.
+    pub(crate) fn checked(&self) -> &Checked {
+        &self.checked
+    }
+
     /// Returns its fields, and adds what is wrong with them.
     pub(crate) fn judge(&self, findings: &mut Findings) -> &Checked {
         self.found.iter().for_each(|it| findings.add(it.clone()));

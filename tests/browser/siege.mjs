@@ -9,6 +9,7 @@ const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
 /** Opens a browser whose requests to anywhere else are stopped, and reported with all the rest. */
 export async function besieged(t, site, options = {}) {
   const ada = await visitor(t, site, { worker: false, ...options });
+  const own = await ownPictures(ada.context);
   ada.opened = new Set();
   await ada.context.addInitScript(`window.wbTestInspect = ${inspect}`);
   await ada.context.route((url) => url.origin !== site.origin, (route) => route.abort());
@@ -34,11 +35,26 @@ export async function besieged(t, site, options = {}) {
     const wire = await ada.context.newCDPSession(page);
     await wire.send("Network.enable");
     wire.on("Network.requestWillBeSent", ({ request }) => {
-      if (!request.url.startsWith(`${site.origin}/`)) ada.complaints.push(`a request to ${request.url.slice(0, 200)}`);
+      if (!request.url.startsWith(`${site.origin}/`) && !own.has(request.url)) ada.complaints.push(`a request to ${request.url.slice(0, 200)}`);
     });
     return page;
   };
   return ada;
+}
+
+/** Returns the pictures that the browser has in its own sheet, as data: those of a field of time. */
+async function ownPictures(context) {
+  const page = await context.newPage();
+  const own = new Set();
+  const wire = await context.newCDPSession(page);
+  await wire.send("Network.enable");
+  wire.on("Network.requestWillBeSent", ({ request }) => request.url.startsWith("data:") && own.add(request.url));
+  const fields = ["light", "dark"].map((it) => `<p style="color-scheme: ${it}"><input type="datetime-local"></p>`);
+  await page.setContent(fields.join(""));
+  // What is to be painted is fetched.
+  await page.screenshot();
+  await page.close();
+  return own;
 }
 
 /** Returns what was said since the last time. */

@@ -1,0 +1,101 @@
+//! Makes an `Engine` of a declaration.
+
+use std::collections::BTreeMap;
+
+use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, Reads};
+use crate::script::diagnostic::{Diagnostic, Findings, expected};
+use crate::script::extract::{Checked, Given};
+use crate::script::lead::{Lead, Target};
+use crate::script::node::Declared;
+use crate::script::schema::{BUILTINS, PROMPT_BY};
+use crate::script::secret::EnvValue;
+use crate::script::spot::Spot;
+
+/// Where what is found on the way goes.
+pub(crate) struct EngineBuilder<'a> {
+    /// What is wrong.
+    pub(crate) findings: &'a mut Findings,
+    /// What is named outside of the script.
+    pub(crate) leads: &'a mut Vec<Lead>,
+}
+
+impl EngineBuilder<'_> {
+    /// Judges a declaration; the engine is right only if no finding is an error.
+    pub(crate) fn build(&mut self, declared: &Declared) -> Option<Engine> {
+        let (checked, name) = (declared.checked(), declared.name.clone()?);
+        let body = self.body(declared, &name, checked)?;
+        let is_held_by_limits = checked.text("on_rate_limit") != Some("go_on");
+        Some(Engine { name, body, is_held_by_limits, at: declared.spot.at() })
+    }
+
+    fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
+        self.findings.add(Diagnostic::error(code, message).at(spot).note(note));
+    }
+
+    fn body(&mut self, declared: &Declared, name: &str, checked: &Checked) -> Option<EngineBody> {
+        let title = declared.title();
+        if checked.text("type")? == "builtin" {
+            for field in ["command", "prompt", "reads", "env", "on_rate_limit"] {
+                if checked.has(field) {
+                    let message = format!("{title} is builtin and has no `{field}`");
+                    let note = "only an engine of type \"process\" has it";
+                    self.error("unknown-field", message, checked.spot(field), note);
+                }
+            }
+            if name == BUILTINS[0] {
+                return Some(EngineBody::Builtin(Builtin::Suggestions));
+            }
+            let message = format!("there is no builtin engine `{}`", name.escape_debug());
+            self.error("unknown-engine", message, &declared.spot, &expected(BUILTINS));
+            return None;
+        }
+        for (field, needs) in [
+            ("command", "a list of texts: write command = { \"claude\", \"-p\" }"),
+            ("prompt", "\"stdin\" or \"argument\": write prompt = \"stdin\""),
+        ] {
+            if !checked.has(field) {
+                let message = format!("{title} has no `{field}`");
+                self.error("missing-field", message, &declared.spot, &format!("it needs {needs}"));
+            }
+        }
+        let command: Vec<String> =
+            checked.lines("command").iter().map(|(word, _)| word.clone()).collect();
+        if checked.has("command") && !checked.is_wrong("command") && command.is_empty() {
+            let message = format!("`command` of {title} is empty");
+            self.error("bad-text", message, checked.spot("command"), "it needs a program");
+        }
+        let prompt = match checked.text("prompt") {
+            Some(word) if word == PROMPT_BY[1] => PromptBy::Argument,
+            _ => PromptBy::Stdin,
+        };
+        let reads = checked.text("reads");
+        let reads = reads.and_then(|word| Reads::ALL.into_iter().find(|it| it.as_str() == word));
+        let env = self.env(name, title, checked);
+        Some(EngineBody::Process { command, prompt, reads, env })
+    }
+
+    fn env(&mut self, engine: &str, title: &str, checked: &Checked) -> BTreeMap<String, EnvValue> {
+        let mut env = BTreeMap::new();
+        let Some(Given::Texts(texts)) = checked.given("env") else { return env };
+        for (name, (value, spot)) in texts {
+            let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            if !is_plain {
+                let message = format!("`{}` is not a name for a variable", name.escape_debug());
+                self.error("bad-name", message, spot, "it is letters, digits and `_`");
+            } else if name.starts_with("WB_") {
+                let message = format!("{title} sets `{name}`, which belongs to the server");
+                self.error("bad-name", message, spot, "choose a name that has no WB_");
+            } else if matches!(value, EnvValue::Text(text) if text.contains('\0')) {
+                let message = format!("`{name}` in `env` of {title} holds a zero byte");
+                self.error("bad-text", message, spot, "");
+            }
+            if let EnvValue::Secret(secret) = value {
+                let to = Target::OfEngine(engine.to_owned(), secret.clone());
+                self.leads.push(Lead::new(to, spot));
+            }
+            env.insert(name.clone(), value.clone());
+        }
+        env
+    }
+}

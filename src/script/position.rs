@@ -14,6 +14,10 @@ use crate::script::place::Location;
 use crate::script::spot::{Bytes, Given, Spot};
 use crate::script::written::Written;
 
+/// Most words of a line that are looked through: a table that is made elsewhere may have thousands
+/// of names, and each is looked for.
+const WORDS_OF_A_LINE_MAX: usize = 1_000;
+
 /// A text with its tokens, which are read when somebody first asks for them.
 pub(crate) struct Source {
     file: Arc<Utf8Path>,
@@ -200,8 +204,8 @@ impl Source {
         is_it: impl Fn(&Token) -> bool,
     ) -> Option<Spot> {
         let first = self.tokens().partition_point(|it| self.line_of(it.start()) < line);
-        let in_line =
-            self.tokens()[first..].iter().take_while(|it| self.line_of(it.start()) == line);
+        let in_line = self.tokens()[first..].iter().take(WORDS_OF_A_LINE_MAX);
+        let in_line = in_line.take_while(|it| self.line_of(it.start()) == line);
         let step = in_line.into_iter().position(is_it)?;
         Some(self.spot(first + step..first + step + 1))
     }

@@ -196,25 +196,49 @@ pub(crate) fn evaluate(plan: Plan, wear: Wear) -> Result<Started> {
     start(plan, line.first(), Some(told), loaded)?;
     match hear(&news) {
         Ok(draft) => Ok(Started { draft, owner }),
-        Err(RecvTimeoutError::Timeout) => {
+        Err(Unheard::Stuck) => {
             owner.wear.abandon();
             Err(Error::unavailable("the script does not end while it loads")
                 .code("script_stuck")
                 .hint("look for a text pattern that takes very long"))
         }
-        Err(RecvTimeoutError::Disconnected) => Err(Error::internal("the script engine has failed")),
+        Err(Unheard::Late) => {
+            Err(Error::unavailable("what the script declares takes too long to find in its text")
+                .hint("write each table where it is declared, in lines of usual length"))
+        }
+        Err(Unheard::Gone) => Err(Error::internal("the script engine has failed")),
     }
 }
 
+/// Why a script was not heard until it had loaded.
+enum Unheard {
+    /// Its thread does not end.
+    Stuck,
+    /// Its thread has ended or will, and there is too much to place.
+    Late,
+    /// Its thread is gone.
+    Gone,
+}
+
 /// Hears the thread of a script until it has loaded.
-fn hear(news: &Receiver<News>) -> std::result::Result<Draft, RecvTimeoutError> {
+fn hear(news: &Receiver<News>) -> std::result::Result<Draft, Unheard> {
     let until = Instant::now() + LOAD_PATIENCE;
     let (mut placing, mut declared) = (Placing::default(), Vec::new());
     loop {
-        match news.recv_timeout(until.saturating_duration_since(Instant::now()))? {
+        let left = until.saturating_duration_since(Instant::now());
+        let next = news.recv_timeout(left).map_err(|cause| match cause {
+            RecvTimeoutError::Timeout => Unheard::Stuck,
+            RecvTimeoutError::Disconnected => Unheard::Gone,
+        });
+        match next? {
             News::Read(source) => placing.read(source),
             News::Declared(bare) => {
-                declared.extend(bare.into_iter().map(|it| placing.declared(it)))
+                for bare in bare {
+                    if Instant::now() > until {
+                        return Err(Unheard::Late);
+                    }
+                    declared.push(placing.declared(bare));
+                }
             }
             News::Loaded(mut draft) => {
                 draft.declared = declared;

@@ -405,6 +405,21 @@ fn loading_is_bounded_too() {
     }
 }
 
+/// Tables that are made elsewhere have their places looked for in the line of the call.
+#[test]
+fn what_takes_too_long_to_place_is_given_up_and_costs_no_thread() {
+    let long = "t[1] = 1 ".repeat(12_000);
+    let site = Site::with_head(&format!(
+        "local t = {{}} for n = 1, 1900 do t[\"f\" .. n] = n end \
+         for n = 1, 900 do wb.kind(\"k\" .. n)(t) end {long}\n"
+    ));
+    let started = Instant::now();
+    let errors = site.errors();
+    assert_eq!(brief(&errors), ["engine"]);
+    assert!(errors[0].message.contains("too long to find"), "{}", errors[0]);
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
 #[test]
 fn a_text_that_is_named_in_many_fields_does_not_fill_the_memory() {
     let head = "local long = string.rep(\"x\", 1024 * 1024)\nlocal env = {}\n";

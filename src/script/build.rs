@@ -7,7 +7,7 @@ use std::time::Duration;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::base::digest_hex;
-use crate::script::config::{Config, Engine, Handler, Identity, Kind, Limits, ScriptFile, Site};
+use crate::script::config::{Config, Engine, Handler, Identity, Kind, Limits, Site};
 use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::engine::EngineBuilder;
@@ -17,6 +17,7 @@ use crate::script::lead::{Lead, Target};
 use crate::script::lint::Lint;
 use crate::script::machine::Plan;
 use crate::script::node::{Declared, Draft};
+use crate::script::place::ScriptFile;
 use crate::script::request;
 use crate::script::require::Origin;
 use crate::script::schedule::{self, Schedule};

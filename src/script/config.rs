@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -13,7 +12,7 @@ use serde::{Serialize, Serializer};
 use crate::base::EventKind;
 use crate::base::limit::format_duration;
 use crate::script::daily::Daily;
-use crate::script::place::{Location, Slot};
+use crate::script::place::{Location, ScriptFile, Slot};
 use crate::script::schedule::Schedule;
 use crate::script::secret::EnvValue;
 use crate::script::webhook::Webhook;
@@ -45,20 +44,6 @@ pub struct Config {
     pub schedules: BTreeMap<String, Schedule>,
     /// Who may call from outside, by name.
     pub webhooks: BTreeMap<String, Webhook>,
-}
-
-/// A file of the script.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ScriptFile {
-    /// Path relative to the script's folder.
-    pub path: Utf8PathBuf,
-    /// The text as it was when it was loaded; shared, since whoever loads a script needs it thrice.
-    #[serde(serialize_with = "shared_text")]
-    pub text: Arc<str>,
-}
-
-fn shared_text<S: Serializer>(text: &Arc<str>, to: S) -> std::result::Result<S::Ok, S::Error> {
-    to.serialize_str(text)
 }
 
 /// Where the site's things are.

@@ -10,8 +10,8 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
 use crate::base::truncate_chars;
-use crate::script::config::ScriptFile;
 use crate::script::place::Location;
+use crate::script::place::ScriptFile;
 use crate::script::spot::Spot;
 
 /// Most findings of one report.

@@ -60,7 +60,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 pub use config::{
     Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,
-    OnBusy, Produces, Prompt, PromptBy, Reads, ScriptFile, Site, Skill,
+    OnBusy, Produces, Prompt, PromptBy, Reads, Site, Skill,
 };
 pub use daily::Daily;
 pub(crate) use diagnostic::suggestion;
@@ -69,7 +69,7 @@ pub use effect::{Effect, Told};
 pub use lead::{Lead, Target};
 pub use machine::MEND;
 pub use outside::{Outside, Said, SaidLine};
-pub use place::{Location, Slot};
+pub use place::{Location, ScriptFile, Slot};
 pub use schedule::{Missed, Schedule, Timing, Wanted};
 pub(crate) use schema::event_data;
 pub use schema::{

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use camino::Utf8Path;
 
 use crate::base::EventKind;
-use crate::script::config::{InputType, ScriptFile};
+use crate::script::config::InputType;
 use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::extract::{Checked, check};
-use crate::script::place::{Location, Slot};
+use crate::script::place::{Location, ScriptFile, Slot};
 use crate::script::schema::declaration;
 use crate::script::secret::Secret;
 use crate::script::spot::Spot;

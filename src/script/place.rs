@@ -1,9 +1,9 @@
-//! Places in the script, and functions of it by number.
+//! Files of the script, places in them, and functions of it by number.
 
 use std::fmt;
 use std::sync::Arc;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Serialize, Serializer};
 
 /// A place in a file of the script; lines and columns count from one, columns count characters.
@@ -35,4 +35,18 @@ pub struct Slot {
     pub number: u32,
     /// Where it is declared.
     pub at: Location,
+}
+
+/// A file of the script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ScriptFile {
+    /// Path relative to the script's folder.
+    pub path: Utf8PathBuf,
+    /// The text as it was when it was loaded; shared, since whoever loads a script needs it thrice.
+    #[serde(serialize_with = "shared_text")]
+    pub text: Arc<str>,
+}
+
+fn shared_text<S: Serializer>(text: &Arc<str>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_str(text)
 }

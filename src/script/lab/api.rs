@@ -8,7 +8,6 @@ use serde_json::{Value as Json, json};
 
 use crate::base::Error;
 use crate::script::advice::advice;
-use crate::script::config::ScriptFile;
 use crate::script::declare::seal;
 use crate::script::diagnostic::{Diagnostic, Report};
 use crate::script::lab::bed::rights;
@@ -17,6 +16,7 @@ use crate::script::lab::compare::{has, same, written, written_like};
 use crate::script::lab::thread::Watched;
 use crate::script::lab::{Difference, Failure, Make, Named, Stage, Step, Verb};
 use crate::script::outside::Said;
+use crate::script::place::ScriptFile;
 use crate::script::schema::{Function as Described, TEST_FUNCTIONS};
 use crate::script::session::{Caller, Session};
 use crate::script::value::{Leaving, cause_text, to_lua};

@@ -1,7 +1,7 @@
 //! A fake agent leads to what a real one leads to: the same jobs on a server and in a test.
 
 use serde_json::{Value, json};
-use wiki_browser::flows::lab::{Suite, find};
+use wiki_browser::flows::lab::{Suite, Summary, find};
 
 use super::all_pass;
 use crate::support::Bench;
@@ -140,6 +140,18 @@ fn without_ids(message: &str) -> String {
     message.trim().lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// Runs a file of tests of the bench's script, all of which must pass.
+fn play(bench: &Bench, tests: &str) -> Summary {
+    std::fs::create_dir(bench.top.join("tests")).unwrap();
+    bench.write("tests/same.lua", tests);
+    let script = bench.top.join("wiki-browser.lua");
+    let files = find(&script, &[]).unwrap();
+    let suite = Suite { script, files, filter: None };
+    let played = suite.run(&Suite::scratch().unwrap(), &mut |_| {});
+    all_pass(&played);
+    played
+}
+
 #[test]
 fn what_people_do_leads_to_what_it_leads_to_on_a_server() {
     let bench = Bench::new();
@@ -148,13 +160,7 @@ fn what_people_do_leads_to_what_it_leads_to_on_a_server() {
     bench.topic_kind("better", "timeout = \"20s\", produces = \"proposal\"", agent);
     bench.lua(TELLS);
     bench.write_script();
-    std::fs::create_dir(bench.top.join("tests")).unwrap();
-    bench.write("tests/same.lua", PLAYED);
-    let script = bench.top.join("wiki-browser.lua");
-    let files = find(&script, &[]).unwrap();
-    let suite = Suite { script, files, filter: None };
-    let played = suite.run(&Suite::scratch().unwrap(), &mut |_| {});
-    all_pass(&played);
+    let played = play(&bench, PLAYED);
     let said = &played.tests[0].ran.said;
     let expected = told(said.iter().map(|it| it.text.as_str()));
     let commit = said.iter().find_map(|it| it.text.strip_prefix("COMMIT ")).unwrap();
@@ -242,13 +248,7 @@ fn a_reload_while_jobs_run_leads_to_what_it_leads_to_on_a_server() {
     bench.word_kind("waits", fields, WAITS);
     bench.topic_kind("better", "timeout = \"40s\", produces = \"proposal\"", BETTER);
     bench.write_script();
-    std::fs::create_dir(bench.top.join("tests")).unwrap();
-    bench.write("tests/same.lua", RELOADED);
-    let script = bench.top.join("wiki-browser.lua");
-    let files = find(&script, &[]).unwrap();
-    let suite = Suite { script, files, filter: None };
-    let played = suite.run(&Suite::scratch().unwrap(), &mut |_| {});
-    all_pass(&played);
+    let played = play(&bench, RELOADED);
     let said = &played.tests[0].ran.said;
     let fake = |name: &str| -> Value {
         let line = said.iter().find_map(|it| it.text.strip_prefix(&format!("{name} ")));

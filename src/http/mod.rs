@@ -56,7 +56,6 @@ use warp::reply::Response;
 use crate::base::limit::STREAMS_MAX;
 use crate::base::{Ids, JobId, Result, digest_hex, fault};
 use crate::flows;
-use crate::jobs::Capacities;
 use crate::people::LoginCodes;
 use crate::store::Store;
 
@@ -168,14 +167,12 @@ pub struct Edge {
     pub stop: CancellationToken,
 }
 
-/// Returns the routes that need little but the edge: health, login, `me`, people, events, assets.
-/// `lanes` are those of the jobs that are cancelled when their person is disabled.
-pub fn routes(edge: &Edge, lanes: &Capacities) -> BoxedFilter<(Response,)> {
+/// Returns the routes that need only the edge: health, login, `me`, events, assets.
+pub fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     any_of([
         health::routes(edge),
         login::routes(edge),
         me::routes(edge),
-        people::routes(edge, lanes),
         events::routes(edge),
         assets::routes(edge),
     ])
@@ -185,8 +182,9 @@ pub fn routes(edge: &Edge, lanes: &Capacities) -> BoxedFilter<(Response,)> {
 pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> {
     let renderer = markdown::Renderer::load();
     any_of([
-        routes(edge, &site.queue.capacities()),
+        routes(edge),
         health::site_routes(site),
+        people::routes(site),
         rendered::routes(site, &renderer),
         raw::routes(site),
         sources::routes(site),

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::flows::Site;
 use crate::flows::people::{self, People, PersonRequest, TokenRequest};
-use crate::http::{Edge, any_of, delete, get, post, reply};
-use crate::jobs::Capacities;
+use crate::http::{any_of, delete, get, post, reply};
 use hyper::StatusCode;
 
 /// Largest body of these routes, in bytes.
@@ -24,43 +24,52 @@ struct TokenQuery {
     person: Option<String>,
 }
 
-pub(super) fn routes(edge: &Edge, lanes: &Capacities) -> BoxedFilter<(Response,)> {
-    let site = People { store: edge.store.clone(), ids: edge.ids.clone(), lanes: lanes.clone() };
+/// Returns the handles of these stories, with the lanes of the script in force.
+pub(in crate::http) fn works(site: &Site) -> People {
+    let lanes = site.queue.capacities();
+    People { store: site.store.clone(), ids: site.ids.clone(), lanes }
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
-        get("/api/persons", &site, async |site: People, call| {
-            reply::ok(&people::list(&site, &call.caller()?).await?)
+        get("/api/persons", site, async |site: Site, call| {
+            reply::ok(&people::list(&works(&site), &call.caller()?).await?)
         }),
-        post("/api/persons", &site, async |site: People, mut call| {
+        post("/api/persons", site, async |site: Site, mut call| {
             let request: PersonRequest = call.json(BODY_BYTES_MAX).await?;
-            let person = people::add(&site, &call.caller()?, request).await?;
+            let person = people::add(&works(&site), &call.caller()?, request).await?;
             reply::json(StatusCode::CREATED, &person)
         }),
-        post("/api/persons/{name}/disable", &site, async |site: People, mut call| {
+        post("/api/persons/{name}/disable", site, async |site: Site, mut call| {
             call.nothing().await?;
-            reply::ok(&people::disable(&site, &call.caller()?, call.text_param("name")?).await?)
+            reply::ok(
+                &people::disable(&works(&site), &call.caller()?, call.text_param("name")?).await?,
+            )
         }),
-        post("/api/persons/{name}/enable", &site, async |site: People, mut call| {
+        post("/api/persons/{name}/enable", site, async |site: Site, mut call| {
             call.nothing().await?;
-            reply::ok(&people::enable(&site, &call.caller()?, call.text_param("name")?).await?)
+            reply::ok(
+                &people::enable(&works(&site), &call.caller()?, call.text_param("name")?).await?,
+            )
         }),
-        post("/api/persons/{name}/role", &site, async |site: People, mut call| {
+        post("/api/persons/{name}/role", site, async |site: Site, mut call| {
             let RoleRequest { role } = call.json(BODY_BYTES_MAX).await?;
             let name = call.text_param("name")?;
-            reply::ok(&people::set_role(&site, &call.caller()?, name, &role).await?)
+            reply::ok(&people::set_role(&works(&site), &call.caller()?, name, &role).await?)
         }),
-        get("/api/tokens", &site, async |site: People, call| {
+        get("/api/tokens", site, async |site: Site, call| {
             let TokenQuery { person } = call.query()?;
-            reply::ok(&people::list_tokens(&site, &call.caller()?, person).await?)
+            reply::ok(&people::list_tokens(&works(&site), &call.caller()?, person).await?)
         }),
-        post("/api/tokens", &site, async |site: People, mut call| {
+        post("/api/tokens", site, async |site: Site, mut call| {
             let request: TokenRequest = call.json(BODY_BYTES_MAX).await?;
-            let made = people::create_token(&site, &call.caller()?, request).await?;
+            let made = people::create_token(&works(&site), &call.caller()?, request).await?;
             reply::json(StatusCode::CREATED, &made)
         }),
-        delete("/api/tokens/{id}", &site, async |site: People, mut call| {
+        delete("/api/tokens/{id}", site, async |site: Site, mut call| {
             call.nothing().await?;
             let id = call.param("id")?;
-            reply::ok(&people::revoke_token(&site, &call.caller()?, &id).await?)
+            reply::ok(&people::revoke_token(&works(&site), &call.caller()?, &id).await?)
         }),
     ])
 }

@@ -15,7 +15,6 @@ use warp::{Filter, Rejection};
 use crate::base::{Error, Result};
 use crate::flows::Site;
 use crate::flows::metrics::Meter;
-use crate::flows::people::People;
 use crate::http::body::{BodyStream, Room};
 use crate::http::call::Call;
 use crate::http::gate::Passed;
@@ -61,7 +60,7 @@ macro_rules! always {
     )*};
 }
 
-always!((), Edge, Streams, Traffic, Meter, People, Renderer);
+always!((), Edge, Streams, Traffic, Meter, Renderer);
 
 /// Returns the leaf of a GET (and HEAD) route of the table.
 pub fn get<S, F, Fut>(path: &'static str, state: &S, handle: F) -> BoxedFilter<(Response,)>

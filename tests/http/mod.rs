@@ -82,7 +82,7 @@ async fn site_with(limits: ServeLimits, grace: Duration) -> Fixture {
         stop: stop.clone(),
     };
     let listeners = Listeners { tcp: Some(tcp), unix };
-    let all = routes(&edge, &Default::default());
+    let all = routes(&edge);
     serving.spawn(serve(listeners, all, edge.clone(), limits, stop.clone(), grace));
     let end = stop.clone().drop_guard();
     Fixture { folder, edge, address, person, token, is_agent, ready, stop, serving, _end: end }

@@ -6,8 +6,9 @@ use warp::reply::Response;
 
 use crate::base::Result;
 use crate::flows::Site;
-use crate::flows::people::{self, People, PersonRequest};
+use crate::flows::people::{self, PersonRequest};
 use crate::http::pages::form;
+use crate::http::people::works;
 use crate::http::{Call, any_of, post};
 use crate::people::Person;
 
@@ -36,12 +37,6 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/settings/people/{name}/enable", site, enable),
         post("/settings/people/{name}/role", site, set_role),
     ])
-}
-
-/// Returns the handles of these stories.
-pub(super) fn works(site: &Site) -> People {
-    let lanes = site.queue.capacities();
-    People { store: site.store.clone(), ids: site.ids.clone(), lanes }
 }
 
 async fn add(site: Site, mut call: Call) -> Result<Response> {

@@ -11,12 +11,12 @@ use warp::reply::Response;
 use crate::base::{Error, Result, TokenId};
 use crate::flows::people::{self, TokenRequest};
 use crate::flows::{self, Site};
-use crate::http::pages::people::works;
 use crate::http::pages::time::At;
 use crate::http::pages::view::{List, read};
 use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::words::{State, Tone};
 use crate::http::pages::{Frame, Look, form};
+use crate::http::people::works;
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::{Caller, TokenScope};
 

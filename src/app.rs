@@ -9,8 +9,12 @@ mod greeting;
 mod logs;
 mod offline;
 mod port;
+mod readiness;
 mod reloading;
+mod services;
 mod signals;
+mod stderr;
+mod tenancy;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -20,24 +24,29 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::json;
 use tokio::net::UnixListener;
+use tokio::sync::broadcast::Receiver;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
+use crate::app::services::{Pulses, Services};
+use crate::app::tenancy::{SOCKET, SocketMark, Tenancy};
 use crate::base::{Clock, Context, Error, ErrorKind, Finding, Ids, Result, fault};
 use crate::documents::Repo;
 use crate::flows::check::Purpose;
 use crate::flows::doctor::{Patient, Surroundings};
 use crate::flows::metrics::Meter;
+use crate::flows::presence::Presence;
 use crate::flows::{self, Site, Works};
 use crate::http::{
-    self, Edge, GateConfig, JobToken, JobTokenState, Listeners, ServeLimits, Traffic, bind_unix,
+    self, Edge, GateConfig, IsReady, JobToken, JobTokenState, Listeners, ServeLimits, Traffic,
+    bind_unix,
 };
 use crate::jobs::{self, Engines, Generation, Generations, Queue, Setup, TokenState};
 use crate::people::{self, LoginCodes, Person};
-use crate::process::{self, Cgroups, Children, FileLock};
+use crate::process::{self, Cgroups, Children};
 use crate::script::{Config, Loaded, Wear};
-use crate::store::{self, MIGRATIONS, Store, Writer};
+use crate::store::{self, MIGRATIONS, Store, StoredEvent, Writer};
 
 pub use logs::LogFormat;
 pub use offline::offline;
@@ -55,8 +64,6 @@ pub struct ServeOptions {
     pub watches: bool,
 }
 
-/// How long a second server waits for the first to end.
-const LOCK_WAIT: Duration = Duration::from_secs(2);
 /// How many descriptors a process has that was told nothing else.
 const DESCRIPTORS_DEFAULT: u64 = 1_024;
 /// What a shutdown may take beyond the grace of the jobs.
@@ -101,20 +108,23 @@ async fn run(loaded: Loaded, options: ServeOptions, say: impl FnOnce(&str)) -> R
     let config = Arc::clone(&loaded.config);
     let ground = ground(&loaded).await?;
     data::make_private(&config.site.data)?;
-    let lock = take_lock(&config.site.data).await?;
+    let tenancy = Tenancy::take(&config.site.data).await?;
     process::become_subreaper(&ground.children)?;
     let (site, writer) = build(&loaded, ground)?;
     // The first generation ends with its last job, not with the server.
     drop(loaded);
     // The recovery writes: its writer is served from here on, and until the very end.
     let (writer_stop, writers) = (CancellationToken::new(), TaskTracker::new());
-    let mut writer_done = writers.spawn(writer.serve(writer_stop.clone()));
+    let pulses = Pulses::default();
+    let writing = pulses.beating("the writer of the database", writer.serve(writer_stop.clone()));
+    let mut writer_done = writers.spawn(writing);
+    let holds = (pulses, tenancy);
     let outcome = tokio::select! {
-        outcome = serve_site(site, &config, options, stops, say) => outcome,
+        outcome = serve_site(site, &config, options, (stops, &holds), say) => outcome,
         // Without its writer a server would only refuse; a new one can mend what happened.
         ended = &mut writer_done => {
-            error!("the writer of the database ended: {ended:?}");
-            return Ok(ExitCode::FAILURE);
+            error!("the writer of the database ended, and the server with it: {ended:?}");
+            return Ok(ExitCode::from(services::EXIT_CODE));
         }
     };
     // Before the log is closed: without a log and with this file, a log was lost.
@@ -123,7 +133,7 @@ async fn run(loaded: Loaded, options: ServeOptions, say: impl FnOnce(&str)) -> R
     if let Err(cause) = writer_done.await {
         error!("the writer ended badly: {cause}");
     }
-    drop(lock);
+    drop(holds);
     outcome
 }
 
@@ -205,7 +215,7 @@ async fn serve_site(
     site: Site,
     config: &Config,
     options: ServeOptions,
-    mut stops: signals::Stops,
+    (mut stops, (pulses, tenancy)): (signals::Stops, &(Pulses, Tenancy)),
     say: impl FnOnce(&str),
 ) -> Result<ExitCode> {
     data::keep_script(config)?;
@@ -224,14 +234,15 @@ async fn serve_site(
     };
     let tcp = port::bind(config).await?;
     let address = tcp.local_addr().context(ErrorKind::Unavailable, || "no address".to_owned())?;
-    let unix: UnixListener = bind_unix(&config.site.data, "wb.sock")?;
+    let unix: UnixListener = bind_unix(&config.site.data, SOCKET)?;
     let stop = CancellationToken::new();
     let limits = ServeLimits::within(descriptors());
-    let edge = edge(&site, address, limits.tcp_connections_max, stop.clone());
+    let is_ready = readiness::of(&site.store, pulses, SocketMark::of(&config.site.data));
+    let edge = edge(&site, address, (limits.tcp_connections_max, is_ready), stop.clone());
     data::write_server_file(
         &config.site.data,
         &json!({
-            "socket": config.site.data.join("wb.sock"), "address": address,
+            "socket": config.site.data.join(SOCKET), "address": address,
             "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION"),
             "started_at": site.store.clock().now(), "root": config.site.root,
             "epoch": site.store.epoch(), "life": life,
@@ -241,35 +252,64 @@ async fn serve_site(
     let greeting = greeting::greeting(&edge, &config.site.root, address, greeted)?;
     info!("serving {} at http://{address}", config.site.root);
     say(&greeting);
-    let grace = config.limits.grace;
-    let tracker = TaskTracker::new();
-    if !fault::is_absent("noticing") {
-        let told = vec![flows::notice::placing(), flows::notice::following()];
-        let presence = edge.traffic.presence();
-        tracker.spawn(flows::notice::serve(site.works.clone(), presence, told, stop.clone()));
-    }
-    if !fault::is_absent("indexing") {
-        tracker.spawn(flows::search::serve(site.works.clone(), stop.clone()));
-    }
+    let mut services = Services::new(pulses.clone(), stop.clone());
+    services.spawn("the lock of the data folder", tenancy.clone().keep(stop.clone()));
+    services.spawn("the job runner", site.queue.clone().serve(left, stop.clone()));
+    start(&site, &services, (counted, edge.traffic.presence()), options);
     let routes = http::site_routes(&edge, &site);
     let listeners = Listeners { tcp: Some(tcp), unix };
-    tracker.spawn(http::serve(listeners, routes, edge, limits, stop.clone(), grace));
-    tracker.spawn(process::reap_orphans(site.queue.children(), stop.clone()));
-    tracker.spawn(flows::relay::serve(site.clone(), stop.clone()));
-    tracker.spawn(flows::schedules::serve(site.clone(), stop.clone()));
-    tracker.spawn(reloading::watch(site.clone(), options.watches, stop.clone()));
-    tracker.spawn(flows::housekeeping::serve(site.works.clone(), stop.clone()));
-    tracker.spawn(site.store.clone().check(stop.clone()));
-    tracker.spawn(site.meter.clone().serve(counted, stop.clone()));
-    let kept = options.daily_backups;
-    tracker.spawn(flows::backup::serve(site.works.clone(), kept, stop.clone()));
-    tracker.spawn(site.queue.clone().serve(left, stop.clone()));
-    let name = reloading::until_stopped(&site, &tracker, &mut stops).await;
-    info!("{name}: stopping, running jobs get {}", crate::base::limit::format_duration(grace));
+    let grace = config.limits.grace;
+    services
+        .spawn("the listener", http::serve(listeners, routes, edge, limits, stop.clone(), grace));
+    let ended = reloading::until_stopped(&site, &mut services, &mut stops).await;
+    let granted = crate::base::limit::format_duration(grace);
+    match &ended {
+        Ok(name) => info!("{name}: stopping, running jobs get {granted}"),
+        Err(lost) => error!("{lost} unasked: the server stops, running jobs get {granted}"),
+    }
     if !fault::is_off("shutdown") {
         stop.cancel();
     }
-    Ok(end(&site, tracker, stops).await)
+    let code = end(&site, &services.tracker, stops).await;
+    match ended.err().or_else(|| services.lost_meanwhile()) {
+        Some(lost) => {
+            error!("ended with exit code {}, since {lost} unasked", services::EXIT_CODE);
+            Ok(ExitCode::from(services::EXIT_CODE))
+        }
+        None => Ok(code),
+    }
+}
+
+/// Starts the services that need nothing but the site.
+fn start(
+    site: &Site,
+    services: &Services,
+    (counted, presence): (Receiver<Arc<StoredEvent>>, Presence),
+    options: ServeOptions,
+) {
+    let (works, stop) = (&site.works, &services.stop);
+    if !fault::is_absent("noticing") {
+        let told = vec![flows::notice::placing(), flows::notice::following()];
+        let watching = flows::notice::serve(works.clone(), presence, told, stop.clone());
+        services.spawn("the watcher of the repository", watching);
+    }
+    if !fault::is_absent("indexing") {
+        services.spawn("the search", flows::search::serve(works.clone(), stop.clone()));
+    }
+    let reaping = process::reap_orphans(site.queue.children(), stop.clone());
+    services.spawn("the reaper of orphans", reaping);
+    services.spawn("the relay of events", flows::relay::serve(site.clone(), stop.clone()));
+    services.spawn("the schedules", flows::schedules::serve(site.clone(), stop.clone()));
+    services.spawn("the housekeeping", flows::housekeeping::serve(works.clone(), stop.clone()));
+    services.spawn("the metrics", site.meter.clone().serve(counted, stop.clone()));
+    if options.watches {
+        services.spawn("the watcher of the script", reloading::watch(site.clone(), stop.clone()));
+    }
+    if options.daily_backups > 0 {
+        let copying = flows::backup::serve(works.clone(), options.daily_backups, stop.clone());
+        services.spawn("the daily backup", copying);
+    }
+    services.tracker.spawn(site.store.clone().check(stop.clone()));
 }
 
 /// Raises the limit of descriptors as far as it goes, and returns it.
@@ -285,7 +325,7 @@ fn descriptors() -> u64 {
 
 /// Waits until all that was started has ended, for the grace of the jobs and a little more, or
 /// until the operator has enough of it.
-async fn end(site: &Site, tracker: TaskTracker, mut stops: signals::Stops) -> ExitCode {
+async fn end(site: &Site, tracker: &TaskTracker, mut stops: signals::Stops) -> ExitCode {
     tracker.close();
     let ended = async {
         tracker.wait().await;
@@ -308,31 +348,6 @@ async fn end(site: &Site, tracker: TaskTracker, mut stops: signals::Stops) -> Ex
     }
 }
 
-async fn take_lock(data: &Utf8Path) -> Result<FileLock> {
-    let path = match fault::is_off("site_lock") {
-        true => data.join(format!("lock.{}", std::process::id())),
-        false => data.join("lock"),
-    };
-    let give_up = tokio::time::Instant::now() + LOCK_WAIT;
-    loop {
-        if let Some(lock) = FileLock::try_take(&path)? {
-            return Ok(lock);
-        }
-        if tokio::time::Instant::now() >= give_up {
-            let (who, stop) = match data::running_server(data) {
-                Some(pid) => (format!(" (pid {pid})"), format!("stop it first (kill {pid})")),
-                None => (String::new(), "stop it first".to_owned()),
-            };
-            return Err(Error::conflict(
-                "already_running",
-                format!("another server{who} has the data folder {data}"),
-            )
-            .hint(format!("{stop}, or use another `data` folder in the script")));
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
 async fn keep_operator(site: &Site) -> Result<Person> {
     let secret = people::keep_operator_token(&site.config.site.data)?;
     let ids = site.ids.clone();
@@ -350,13 +365,13 @@ async fn keep_operator(site: &Site) -> Result<Person> {
 fn edge(
     site: &Site,
     address: std::net::SocketAddr,
-    connections: usize,
+    (connections, is_ready): (usize, IsReady),
     stop: CancellationToken,
 ) -> Edge {
     let config = &site.config;
     let name = config.site.title().to_owned();
     let hosts = config.site.public_hosts.clone();
-    let (store, writing) = (site.store.clone(), site.store.clone());
+    let store = site.store.clone();
     let data = config.site.data.clone();
     let own_pid = i32::try_from(std::process::id()).unwrap_or(0);
     Edge {
@@ -389,17 +404,7 @@ fn edge(
                 || process::carries_mark(pid, process::MARK)
                     .is_some_and(|it| is_own_job(&data, &it))
         }),
-        is_ready: Arc::new(move || {
-            let trouble = writing.trouble().map(|it| it.to_error());
-            let is_writing = writing.is_writing();
-            Box::pin(async move {
-                match trouble {
-                    Some(trouble) => Err(trouble),
-                    None if is_writing => Ok(()),
-                    None => Err(Error::unavailable("nothing can be written")),
-                }
-            })
-        }),
+        is_ready,
         traffic: Traffic::default(),
         stop,
     }

@@ -2,17 +2,20 @@
 //!
 //! **Invariant:** an entry is one line, whatever an agent, a document or a request put into it:
 //! control characters are written as escapes, so that nobody writes lines of their own.
+//! **Invariant:** whoever logs goes on, whether the entry can be written or not.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 use std::io::IsTerminal as _;
 
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Level, Subscriber, error};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::app::stderr::Target;
 use crate::base::Clock;
 
 /// How an entry is written.
@@ -29,16 +32,25 @@ pub enum LogFormat {
 /// `wiki_browser::jobs=debug`.
 pub(super) fn start(format: LogFormat) {
     let filter = EnvFilter::try_from_env("WB_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let target = Target::new(std::io::stderr(), format, Clock::system());
     let started = match format {
         LogFormat::Text => {
             let lines =
                 Lines { is_colored: std::io::stderr().is_terminal(), clock: Clock::system() };
-            tracing::subscriber::set_global_default(text(filter, lines, std::io::stderr))
+            tracing::subscriber::set_global_default(text(filter, lines, target))
         }
-        LogFormat::Json => tracing::subscriber::set_global_default(json(filter, std::io::stderr)),
+        LogFormat::Json => tracing::subscriber::set_global_default(json(filter, target)),
     };
     // A second start in one process (a test) keeps the first log.
     let _ = started;
+    // The hook of the standard library waits for whoever reads standard error.
+    std::panic::set_hook(Box::new(|panic| {
+        let trace = Backtrace::capture();
+        match trace.status() {
+            BacktraceStatus::Captured => error!("a fault of the program: {panic}\n{trace}"),
+            _ => error!("a fault of the program: {panic}"),
+        }
+    }));
 }
 
 fn text<W>(filter: EnvFilter, lines: Lines, writer: W) -> impl Subscriber + Send + Sync
@@ -46,6 +58,8 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     tracing_subscriber::fmt()
+        // Otherwise it says with `eprintln!`, which panics, that it could not write.
+        .log_internal_errors(false)
         .event_format(lines)
         .with_env_filter(filter)
         .with_writer(writer)
@@ -57,6 +71,7 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     tracing_subscriber::fmt()
+        .log_internal_errors(false)
         .json()
         .flatten_event(true)
         .with_current_span(false)

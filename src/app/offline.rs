@@ -5,12 +5,13 @@ use std::os::unix::fs::MetadataExt as _;
 use camino::Utf8PathBuf;
 use serde_json::Value;
 
+use crate::app::tenancy::Tenancy;
 use crate::app::{data, resolve_git, resolve_wb_agent, small_runtime};
 use crate::base::{Clock, Context, Error, ErrorKind, Result};
 use crate::documents::Repo;
 use crate::flows::offline::{self, OfflineRequest};
 use crate::flows::restore::Offline;
-use crate::process::{self, Children, FileLock};
+use crate::process::{self, Children};
 use crate::script::{Config, Loaded};
 
 /// Does what is asked, while no server runs and none can start.
@@ -24,13 +25,13 @@ pub fn offline(loaded: &Loaded, request: OfflineRequest) -> Result<Value> {
     refuse_other_user(config)?;
     // A restore may be the first thing that happens on a machine.
     data::make_private(folder)?;
-    let lock = FileLock::try_take(&folder.join("lock"))?.ok_or_else(|| {
-        let who =
-            data::running_server(folder).map_or_else(String::new, |it| format!(" (pid {it})"));
-        Error::conflict("already_running", format!("a server{who} has the data folder {folder}"))
-            .hint("stop the server first")
-    })?;
-    let done = small_runtime()?.block_on(async {
+    small_runtime()?.block_on(async {
+        let Some(held) = Tenancy::try_take(folder).await? else {
+            let pid = data::running_server(folder);
+            let who = pid.map_or_else(String::new, |it| format!(" (pid {it})"));
+            let message = format!("a server{who} has the data folder {folder}");
+            return Err(Error::conflict("already_running", message).hint("stop the server first"));
+        };
         let repo = match request.needs_git() {
             true => repo(loaded).await,
             false => Err(Error::unavailable("git is not asked")),
@@ -43,10 +44,10 @@ pub fn offline(loaded: &Loaded, request: OfflineRequest) -> Result<Value> {
             wb_agent: resolve_wb_agent(config).unwrap_or_else(|_| Utf8PathBuf::new()),
             clock: Clock::system(),
         };
-        offline::run(&site, request).await
-    });
-    drop(lock);
-    done
+        let done = offline::run(&site, request).await;
+        drop(held);
+        done
+    })
 }
 
 /// What another user writes into the data folder, root above all, the server cannot open.

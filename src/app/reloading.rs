@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::app::data;
+use crate::app::services::{Lost, Services};
 use crate::app::signals::{Asked, Stops};
 use crate::base::{Actor, Clock};
 use crate::flows::Site;
@@ -39,25 +39,27 @@ async fn reload(site: Site) {
     }
 }
 
-/// Reloads whenever a signal asks for it, until one asks to stop; returns its name.
+/// Reloads whenever a signal asks for it, until one asks to stop; returns its name. Or returns the
+/// service that ended meanwhile.
 pub(super) async fn until_stopped(
     site: &Site,
-    tracker: &TaskTracker,
+    services: &mut Services,
     stops: &mut Stops,
-) -> &'static str {
+) -> Result<&'static str, Lost> {
     loop {
-        match stops.next().await {
-            Asked::Stop(name) => return name,
-            Asked::Reload => drop(tracker.spawn(reload(site.clone()))),
+        let asked = tokio::select! {
+            lost = services.lost() => return Err(lost),
+            asked = stops.next() => asked,
+        };
+        match asked {
+            Asked::Stop(name) => return Ok(name),
+            Asked::Reload => drop(services.tracker.spawn(reload(site.clone()))),
         }
     }
 }
 
-/// Reloads whenever a file of the script has changed, if that is wanted, until `stop`.
-pub(super) async fn watch(site: Site, is_wanted: bool, stop: CancellationToken) {
-    if !is_wanted {
-        return;
-    }
+/// Reloads whenever a file of the script has changed, until `stop`.
+pub(super) async fn watch(site: Site, stop: CancellationToken) {
     info!("the script is reloaded whenever one of its files is saved");
     // What was saved since the script was loaded counts, too.
     let mut seen = look(&site).await;

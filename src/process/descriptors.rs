@@ -1,7 +1,12 @@
-//! How many files and connections this process may hold open, and what its agents get of it.
+//! How many files and connections this process may hold open, what its agents get of it, and whether
+//! one can be written to.
 
 use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::base::fault;
@@ -35,4 +40,22 @@ pub(in crate::process) fn of_agent() -> io::Result<(u64, u64)> {
 /// Sets a limit of descriptors. It makes one system call, and so may run after a `fork`.
 pub(in crate::process) fn set((soft, hard): (u64, u64)) -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?)
+}
+
+/// Returns whether a descriptor can be written to within `patience` without waiting; one whose
+/// reader is gone can, and the write says so.
+///
+/// # Errors
+/// As the kernel's.
+pub fn is_writable(fd: BorrowedFd<'_>, patience: Duration) -> io::Result<bool> {
+    let end = Instant::now() + patience;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let wait = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(fd, PollFlags::POLLOUT)], wait) {
+            Ok(count) => return Ok(count > 0),
+            Err(Errno::EINTR) => {}
+            Err(cause) => return Err(cause.into()),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! A lock on a file that ends with its holder, however that ends.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
 
 use camino::Utf8Path;
 use nix::errno::Errno;
@@ -12,7 +12,7 @@ use crate::base::{Context, Error, ErrorKind, Result};
 /// An exclusive lock; the kernel frees it when the holder drops it or dies.
 #[derive(Debug)]
 pub struct FileLock {
-    _held: Flock<File>,
+    held: Flock<File>,
 }
 
 impl FileLock {
@@ -36,9 +36,17 @@ impl FileLock {
                 cause.hint(format!("this user must be able to write there: ls -ld '{folder}'"))
             })?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(held) => Ok(Some(FileLock { _held: held })),
+            Ok(held) => Ok(Some(FileLock { held })),
             Err((_, Errno::EWOULDBLOCK)) => Ok(None),
             Err((_, cause)) => Err(Error::unavailable(format!("cannot lock {path}")).source(cause)),
+        }
+    }
+
+    /// Returns whether the file of this lock is the one at `path`: another one keeps nobody out.
+    pub fn is_at(&self, path: &Utf8Path) -> bool {
+        match (self.held.metadata(), std::fs::symlink_metadata(path)) {
+            (Ok(held), Ok(there)) => (held.dev(), held.ino()) == (there.dev(), there.ino()),
+            _ => false,
         }
     }
 }
@@ -53,7 +61,12 @@ mod tests {
         let path = Utf8Path::from_path(folder.path()).unwrap().join("lock");
         let held = FileLock::try_take(&path).unwrap().unwrap();
         assert!(FileLock::try_take(&path).unwrap().is_none());
-        drop(held);
+        assert!(held.is_at(&path));
+        std::fs::remove_file(&path).unwrap();
+        assert!(!held.is_at(&path));
+        let other = FileLock::try_take(&path).unwrap().unwrap();
+        assert!(!held.is_at(&path) && other.is_at(&path));
+        drop((held, other));
         assert!(FileLock::try_take(&path).unwrap().is_some());
     }
 }

@@ -28,7 +28,7 @@ mod tree;
 mod warden;
 
 pub use cgroup::Cgroups;
-pub use descriptors::raise_descriptors;
+pub use descriptors::{is_writable, raise_descriptors};
 pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use launch::{

@@ -149,13 +149,13 @@ pub async fn sweep_orphans(children: &Children, grace: Duration) -> Result<u32> 
 /// they fall, until `stop`. Those that run are left alone: only a sweep ends them.
 pub async fn reap_orphans(children: Children, stop: CancellationToken) {
     if fault::is_off("reap_orphans") {
-        return;
+        return stop.cancelled().await;
     }
     let mut bell = match signal_stream(SignalKind::child()) {
         Ok(bell) => bell,
         Err(cause) => {
             tracing::error!("orphans are not reaped: {cause}");
-            return;
+            return stop.cancelled().await;
         }
     };
     loop {

@@ -29,6 +29,8 @@ mod paths;
 mod power_cut;
 mod results;
 mod reuse;
+#[cfg(feature = "faults")]
+mod services;
 mod stream;
 mod switches;
 mod tokens;

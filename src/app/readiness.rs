@@ -1,0 +1,40 @@
+//! Whether a site is ready: every service answers, the writer commits, the socket is ours.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::app::services::Pulses;
+use crate::app::tenancy::SocketMark;
+use crate::base::{Error, Result};
+use crate::http::IsReady;
+use crate::store::Store;
+
+/// How long the writer may take for a commit of nothing.
+const COMMIT_MAX: Duration = Duration::from_secs(5);
+
+/// Returns what `/readyz` asks.
+pub(super) fn of(store: &Store, pulses: &Pulses, socket: SocketMark) -> IsReady {
+    let (store, pulses) = (store.clone(), pulses.clone());
+    Arc::new(move || {
+        let (store, pulses, socket) = (store.clone(), pulses.clone(), socket.clone());
+        Box::pin(async move { look(&store, &pulses, &socket).await })
+    })
+}
+
+async fn look(store: &Store, pulses: &Pulses, socket: &SocketMark) -> Result<()> {
+    if let Some(trouble) = store.trouble() {
+        return Err(trouble.to_error());
+    }
+    if !store.is_writing() {
+        return Err(Error::unavailable("nothing can be written"));
+    }
+    pulses.check().await?;
+    socket.check()?;
+    // It changes no row, and so waits for no disk.
+    match tokio::time::timeout(COMMIT_MAX, store.write(|_| Ok(()))).await {
+        Ok(committed) => committed,
+        Err(_) => Err(Error::unavailable("the writer of the database commits nothing")
+            .code("service_lost")
+            .hint("look at the disk and at the log")),
+    }
+}

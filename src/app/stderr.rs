@@ -1,7 +1,7 @@
 //! Standard error as the target of the log.
 //!
-//! **Invariant:** writing a line never fails, never panics, and waits for a slow reader only briefly:
-//! a full disk, a closed pipe or a stopped log shipper costs lines and nothing else.
+//! **Invariant:** writing a line never fails, never panics, and waits for a slow reader only
+//! briefly: a full disk, a closed pipe or a stopped log shipper costs lines and nothing else.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;

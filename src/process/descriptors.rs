@@ -1,5 +1,5 @@
-//! How many files and connections this process may hold open, what its agents get of it, and whether
-//! one can be written to.
+//! How many files and connections this process may hold open, what its agents get of it, and
+//! whether one can be written to.
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -423,7 +423,7 @@
 ---@field type "process"|"builtin" A program, or a part of this one.
 ---@field command? string[] Program and arguments of a process.
 ---@field prompt? "stdin"|"argument" How a process is given its prompt.
----@field reads? "claude-stream-json"|"codex-jsonl"|"plain" Form of the output, for telemetry.
+---@field reads? "claude-stream-json"|"codex-jsonl"|"opencode-json"|"gemini-stream-json"|"plain" Form of the output, for telemetry.
 ---@field env? table<string, string|wb.Secret> Variables that are set in its environment: texts, or secrets.
 ---@field on_rate_limit? "hold"|"go_on" Whether its other jobs wait when its provider takes no more. Default: `hold`.
 

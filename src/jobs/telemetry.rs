@@ -16,8 +16,11 @@ use crate::script::Reads;
 
 mod claude;
 mod codex;
+mod gemini;
 pub(in crate::jobs) mod limit;
+mod opencode;
 mod plain;
+mod tally;
 
 /// Longest line of an agent's output that is read as telemetry.
 const LINE_BYTES_MAX: usize = crate::base::limit::STREAM_LINE_BYTES_MAX;
@@ -64,6 +67,29 @@ pub(super) struct Report {
     pub(super) is_error: bool,
     /// The limit of its provider that stopped it, if nothing came after that.
     pub(super) limit: Option<limit::Limit>,
+    /// The tokens that were told so far, while no line has told all of them.
+    tally: tally::Tally,
+    /// A text of the agent of which more may come.
+    open_text: String,
+}
+
+impl Report {
+    /// Makes the tokens so far those of the run: its last line may never come.
+    fn keep_tally(&mut self) {
+        if let Some(mut usage) = self.tally.usage() {
+            usage.insert("is_partial".to_owned(), json!(true));
+            self.usage = Some(Value::Object(usage));
+        }
+    }
+}
+
+/// Returns a value as text.
+fn words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
 }
 
 /// Follows the output of one job.
@@ -143,7 +169,10 @@ impl Telemetry {
         if !rest.is_empty() && !self.is_skipping {
             self.line(&rest)?;
         }
-        Ok(())
+        match gemini::end_of_text(&mut self.report) {
+            Some(entry) => self.append(entry),
+            None => Ok(()),
+        }
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<bool> {
@@ -178,6 +207,8 @@ impl Telemetry {
         let reading = match self.reads {
             Some(Reads::ClaudeStreamJson) => claude::read_line(text, now, &mut self.report),
             Some(Reads::CodexJsonl) => codex::read_line(text, now, &mut self.report),
+            Some(Reads::OpencodeJson) => opencode::read_line(text, now, &mut self.report),
+            Some(Reads::GeminiStreamJson) => gemini::read_line(text, now, &mut self.report),
             Some(Reads::Plain) => plain::read_line(text, now, &mut self.report),
             None => return Ok(false),
         };

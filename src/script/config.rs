@@ -182,6 +182,12 @@ pub enum Reads {
     /// One JSON object a line, as `codex exec --json` writes.
     #[serde(rename = "codex-jsonl")]
     CodexJsonl,
+    /// One JSON object a line, as `opencode run --format json` writes.
+    #[serde(rename = "opencode-json")]
+    OpencodeJson,
+    /// One JSON object a line, as `gemini -o stream-json` writes.
+    #[serde(rename = "gemini-stream-json")]
+    GeminiStreamJson,
     /// Lines of text.
     #[serde(rename = "plain")]
     Plain,
@@ -189,13 +195,21 @@ pub enum Reads {
 
 impl Reads {
     /// All forms, in the order of the schema's words.
-    pub const ALL: [Reads; 3] = [Reads::ClaudeStreamJson, Reads::CodexJsonl, Reads::Plain];
+    pub const ALL: [Reads; 5] = [
+        Reads::ClaudeStreamJson,
+        Reads::CodexJsonl,
+        Reads::OpencodeJson,
+        Reads::GeminiStreamJson,
+        Reads::Plain,
+    ];
 
     /// Returns the word in the script.
     pub const fn as_str(self) -> &'static str {
         match self {
             Reads::ClaudeStreamJson => "claude-stream-json",
             Reads::CodexJsonl => "codex-jsonl",
+            Reads::OpencodeJson => "opencode-json",
+            Reads::GeminiStreamJson => "gemini-stream-json",
             Reads::Plain => "plain",
         }
     }
@@ -213,7 +227,17 @@ impl Reads {
 
     /// Returns whether the cost is told.
     pub fn tells_cost(self) -> bool {
-        self == Reads::ClaudeStreamJson
+        matches!(self, Reads::ClaudeStreamJson | Reads::OpencodeJson)
+    }
+
+    /// Returns whether a line says that the run is over.
+    pub fn tells_end(self) -> bool {
+        !matches!(self, Reads::OpencodeJson | Reads::Plain)
+    }
+
+    /// Returns whether calls of tools are told apart from text.
+    pub fn tells_steps(self) -> bool {
+        self != Reads::Plain
     }
 }
 

@@ -145,7 +145,7 @@ fn shadowed(
             found.push((field, "it is not shorter than `timeout`".to_owned()));
         }
     }
-    let reads_end = engine.and_then(Engine::reads).is_some_and(Reads::is_steady);
+    let reads_end = engine.and_then(Engine::reads).is_some_and(Reads::tells_end);
     if checked.has("linger") && !reads_end {
         let why = format!("engine \"{}\" has no `reads` that tells the final result", kind.engine);
         found.push(("linger", why));

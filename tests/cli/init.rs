@@ -134,9 +134,21 @@ fn a_site_in_its_own_folder_serves_the_repository_around_it() {
     assert!(!script.contains("\"claude\""), "{script}");
 }
 
+/// Gemini's shell refuses every command that holds one.
+#[test]
+fn no_skill_asks_for_a_substituted_command() {
+    let folder = repository();
+    wiki_browser(folder.path()).arg("init").assert().success();
+    for skill in ["wb-incorporate", "wb-perspective"] {
+        let path = folder.path().join("skills").join(skill).join("SKILL.md");
+        let text = fs::read_to_string(path).unwrap();
+        assert!(!text.contains("$(") && !text.contains("<("), "{skill}");
+    }
+}
+
 #[test]
 fn a_new_site_passes_its_own_check() {
-    for engine in ["claude", "codex", "suggestions"] {
+    for engine in ["claude", "codex", "opencode", "gemini", "pi", "suggestions"] {
         let folder = repository();
         let args = ["init", "--engine", engine, "--name", "Ü \"Q\" \\n ]] --", "--email", "a@b.c"];
         wiki_browser(folder.path()).args(args).assert().success();

@@ -41,6 +41,7 @@ Examples:
   wiki-browser init                               a site about the repository of this folder
   wiki-browser init wiki --root ..                its own folder, about the repository around it
   wiki-browser init --engine codex                with Codex in place of Claude Code
+  wiki-browser init --engine gemini               also: opencode, pi
   wiki-browser init --engine suggestions          without a model
   wiki-browser init --dry-run                     only tell what would be written")]
 pub(super) struct InitArgs {

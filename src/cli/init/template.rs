@@ -39,6 +39,47 @@ wb.engine "codex" {
 }
 "#;
 
+const OPENCODE: &str = r#"
+-- opencode: install it and set it up as the account that the server runs as. Nobody is there to ask,
+-- so it may do all that this account may do: give the server an account of its own. It loads
+-- .opencode/plugin of this repository in any case: know what is there.
+wb.engine "opencode" {
+  type    = "process",
+  command = { "opencode", "run", "--format", "json", "--auto" },  -- --auto: else /tmp is refused
+  env     = {
+    OPENCODE_DISABLE_PROJECT_CONFIG = "1",       -- else opencode.json starts its MCP servers
+    OPENCODE_DISABLE_AUTOUPDATE     = "1",
+  },
+  prompt  = "stdin",
+  reads   = "opencode-json",         -- telemetry only; exit status and result decide
+}
+"#;
+
+const GEMINI: &str = r#"
+-- Gemini CLI: install it and log in as the account that the server runs as. Nobody is there to ask,
+-- so it may do all that this account may do: give the server an account of its own.
+wb.engine "gemini" {
+  type    = "process",
+  command = { "gemini", "-o", "stream-json", "--approval-mode", "yolo",
+              "--skip-trust" },      -- works here without the hooks and MCP servers of .gemini
+  env     = { NO_COLOR = "1" },
+  prompt  = "stdin",
+  reads   = "gemini-stream-json",    -- telemetry only; exit status and result decide
+}
+"#;
+
+const PI: &str = r#"
+-- Pi: install it and log in as the account that the server runs as. Nobody is there to ask, so it
+-- may do all that this account may do: give the server an account of its own.
+wb.engine "pi" {
+  type    = "process",
+  command = { "pi", "-p", "--no-extensions", "--no-session" },
+  env     = { PI_OFFLINE = "1" },    -- no look for updates at its start
+  prompt  = "stdin",
+  reads   = "plain",                 -- it prints at its end: no `idle`, no tokens, no cost
+}
+"#;
+
 /// How an agent incorporates.
 const BY_CLAUDE: &str = r#"  engine   = "claude",
   skill    = "skills/wb-incorporate",
@@ -125,19 +166,35 @@ pub(super) enum Choice {
     Claude,
     /// Codex, which must be installed and logged in
     Codex,
+    /// opencode, which must be installed and set up
+    Opencode,
+    /// Gemini CLI, which must be installed and logged in
+    Gemini,
+    /// Pi, which must be installed and logged in
+    Pi,
     /// The built-in one: it applies what readers write in suggestion blocks, without a model
     Suggestions,
 }
 
 impl Choice {
     /// All, in the order of the question.
-    pub(super) const ALL: [Choice; 3] = [Choice::Claude, Choice::Codex, Choice::Suggestions];
+    pub(super) const ALL: [Choice; 6] = [
+        Choice::Claude,
+        Choice::Codex,
+        Choice::Opencode,
+        Choice::Gemini,
+        Choice::Pi,
+        Choice::Suggestions,
+    ];
 
     /// Returns the name of its engine.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Choice::Claude => "claude",
             Choice::Codex => "codex",
+            Choice::Opencode => "opencode",
+            Choice::Gemini => "gemini",
+            Choice::Pi => "pi",
             Choice::Suggestions => "suggestions",
         }
     }
@@ -147,6 +204,9 @@ impl Choice {
         match self {
             Choice::Claude => "Claude Code, installed and logged in",
             Choice::Codex => "Codex, installed and logged in",
+            Choice::Opencode => "opencode, installed and set up",
+            Choice::Gemini => "Gemini CLI, installed and logged in",
+            Choice::Pi => "Pi, installed and logged in",
             Choice::Suggestions => "no model: what readers write in suggestion blocks",
         }
     }
@@ -165,18 +225,27 @@ pub(super) struct Answers {
     pub(super) author_email: String,
 }
 
+/// Returns kinds of Claude Code as those of another agent. What prints at its end only is silent
+/// while it works, so that it has no `idle`.
+fn by(engine: Choice, kinds: &str) -> String {
+    let kinds = kinds.replace("\"claude\",", &format!("\"{}\",", engine.as_str()));
+    let is_kept = |line: &&str| engine != Choice::Pi || !line.starts_with("  idle ");
+    kinds.split_inclusive('\n').filter(is_kept).collect()
+}
+
 /// Returns the script of a new site.
 pub(super) fn script(answers: &Answers) -> String {
-    let (agent, incorporate, prompt, others) = match answers.engine {
-        Choice::Claude => (CLAUDE, BY_CLAUDE, PROMPT, format!("{APPLY}{PERSPECTIVE}")),
-        Choice::Codex => (CODEX, BY_CLAUDE, PROMPT, format!("{APPLY}{PERSPECTIVE}")),
-        Choice::Suggestions => ("", BY_SUGGESTIONS, "", String::new()),
+    let agent = match answers.engine {
+        Choice::Claude => CLAUDE,
+        Choice::Codex => CODEX,
+        Choice::Opencode => OPENCODE,
+        Choice::Gemini => GEMINI,
+        Choice::Pi => PI,
+        Choice::Suggestions => "",
     };
-    let by_agent =
-        |text: &str| text.replace("\"claude\",", &format!("\"{}\",", answers.engine.as_str()));
-    let (incorporate, others) = match answers.engine {
-        Choice::Codex => (by_agent(incorporate), by_agent(&others)),
-        _ => (incorporate.to_owned(), others),
+    let (incorporate, prompt, others) = match answers.engine {
+        Choice::Suggestions => (BY_SUGGESTIONS.to_owned(), "", String::new()),
+        engine => (by(engine, BY_CLAUDE), PROMPT, by(engine, &format!("{APPLY}{PERSPECTIVE}"))),
     };
     // The operator's words go in last: a name may hold the mark of a gap.
     SITE.replace("@CLAUDE@", agent)

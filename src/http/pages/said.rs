@@ -8,6 +8,7 @@ use crate::flows::{self, Site};
 use crate::http::pages::view::{Job, read};
 use crate::http::pages::words;
 use crate::people::Caller;
+use crate::script::Reads;
 
 /// Entries on the page of a job.
 const ENTRIES: usize = 60;
@@ -122,7 +123,8 @@ pub(super) async fn of(
     job: &Job,
 ) -> Result<Option<Said>> {
     // Of an agent that prints text there is nothing to say beyond its output.
-    if !matches!(job.reads.as_deref(), Some("claude-stream-json" | "codex-jsonl")) {
+    if !matches!(job.reads.as_deref(), Some(word) if Reads::ALL.iter().any(|it| it.as_str() == word && it.tells_steps()))
+    {
         return Ok(None);
     }
     let (found, sums) = match flows::output::stream_end(site, caller, id, ENTRIES).await {

@@ -2,21 +2,20 @@
 //!
 //! Key order and fields differ between versions; what is unknown is passed over. The last `result`
 //! line counts: `is_error` (not `subtype`, which says "success" on a refused key),
-//! `total_cost_usd`, `usage`, `modelUsage`, `num_turns`, `session_id`. The pieces that
-//! `--include-partial-messages` adds (`stream_event`) are passed over: each text comes again.
+//! `total_cost_usd`, `modelUsage`, `num_turns`, `session_id`. `usage` of that line leaves out what
+//! sub-agents and turns that were cut short have spent; `modelUsage` has it. Until that line comes,
+//! the tokens are those of the messages so far. Of the pieces that `--include-partial-messages`
+//! adds (`stream_event`) only the tokens are read: each text comes again.
 
 use serde_json::{Value, json};
 
 use crate::base::{Millis, truncate_chars};
-use crate::jobs::telemetry::limit::{self, Limit};
+use crate::jobs::telemetry::limit::{self, LIMIT_STATUSES, Limit};
+use crate::jobs::telemetry::tally::{Tally, Tokens, cost};
 use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report};
 
-/// Most models that are named.
-const MODELS_MAX: usize = 8;
 /// How the line begins that some versions write into the middle of another one.
 const LIMIT_LINE: &str = "{\"type\":\"rate_limit_event\"";
-/// HTTP statuses of a provider that takes no more.
-const LIMIT_STATUSES: [u64; 2] = [429, 529];
 
 /// Reads one line; a line that is no JSON object is text.
 pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
@@ -56,7 +55,12 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
                 // It answers: whatever was in its way before is over.
                 report.limit = None;
             }
+            count(&object["message"], report);
             Reading { entries: assistant(&object), is_final: false }
+        }
+        "stream_event" => {
+            piece(&object["event"], report);
+            Reading::default()
         }
         "user" => Reading { entries: tool_results(&object), is_final: false },
         "result" => result(&object, now, report),
@@ -159,31 +163,72 @@ fn last_words(object: &Value) -> Option<String> {
     (!errors.is_empty()).then(|| errors.join("\n"))
 }
 
-/// Returns a cost without the noise of its additions: 0.5451550000000001 is 0.545155.
-fn cost(object: &Value) -> Option<f64> {
-    let cost = object["total_cost_usd"].as_f64().filter(|it| (0.0..=1e6).contains(it))?;
-    Some((cost * 1e6).round() / 1e6)
+/// Counts the tokens of a message, which comes in several lines.
+fn count(message: &Value, report: &mut Report) {
+    let (Some(id), true) = (message["id"].as_str(), message["usage"].is_object()) else { return };
+    let usage = &message["usage"];
+    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+    let tokens = Tokens {
+        input: count("input_tokens"),
+        output: count("output_tokens"),
+        cache_read: count("cache_read_input_tokens"),
+        cache_creation: count("cache_creation_input_tokens"),
+        cost_usd: None,
+    };
+    report.tally.note(id, message["model"].as_str().unwrap_or_default(), tokens);
+    report.keep_tally();
+}
+
+/// Counts the tokens of a message that is still being written.
+fn piece(event: &Value, report: &mut Report) {
+    match event["type"].as_str().unwrap_or_default() {
+        "message_start" => count(&event["message"], report),
+        "message_delta" => {
+            report.tally.grow(event["usage"]["output_tokens"].as_u64().unwrap_or(0));
+            report.keep_tally();
+        }
+        _ => {}
+    }
+}
+
+/// Returns what each model was sent and has written, sub-agents and cut turns included.
+fn model_usage(object: &Value) -> Tally {
+    let mut tally = Tally::default();
+    for (model, told) in object["modelUsage"].as_object().into_iter().flatten() {
+        let count = |name: &str| told[name].as_u64().unwrap_or(0);
+        let tokens = Tokens {
+            input: count("inputTokens"),
+            output: count("outputTokens"),
+            cache_read: count("cacheReadInputTokens"),
+            cache_creation: count("cacheCreationInputTokens"),
+            cost_usd: cost(&told["costUSD"]),
+        };
+        tally.add(model, &tokens);
+    }
+    tally
 }
 
 fn result(object: &Value, now: Millis, report: &mut Report) -> Reading {
     report.is_error = object["is_error"].as_bool().unwrap_or(false);
-    report.cost_usd = cost(object);
+    report.cost_usd = cost(&object["total_cost_usd"]);
     report.summary = last_words(object).or(report.summary.take());
     report.limit = final_limit(object, now, report);
     let usage = &object["usage"];
-    let models = object["modelUsage"].as_object().into_iter().flatten().take(MODELS_MAX);
-    let models: Vec<String> = models.map(|(it, _)| truncate_chars(it, NAME_CHARS_MAX)).collect();
-    let counts = json!({
+    let mut counts = json!({
         "input_tokens": usage["input_tokens"].as_u64(),
         "output_tokens": usage["output_tokens"].as_u64(),
         "cache_read_input_tokens": usage["cache_read_input_tokens"].as_u64(),
         "cache_creation_input_tokens": usage["cache_creation_input_tokens"].as_u64(),
+        "models": [], "by_model": [],
         "turns": object["num_turns"].as_u64(),
         "duration_ms": object["duration_ms"].as_u64(),
         "is_error": report.is_error,
-        "models": models,
         "permission_denials": object["permission_denials"].as_array().map_or(0, Vec::len),
     });
+    let sums = model_usage(object).usage().or_else(|| report.tally.usage());
+    for (name, value) in sums.into_iter().flatten() {
+        counts[name] = value;
+    }
     report.usage = Some(counts.clone());
     let done = json!({
         "type": "done", "ok": !report.is_error, "text": report.summary,
@@ -253,6 +298,53 @@ mod tests {
             assert_eq!(said.len(), 5);
             assert_eq!(said[4]["text"], report.summary.unwrap().as_str());
             assert_eq!(entries.last().unwrap()["type"], "done");
+        }
+    }
+
+    #[test]
+    fn what_sub_agents_and_cut_turns_spent_is_counted_by_model() {
+        let line = json!({
+            "type": "result", "is_error": false, "result": "done", "total_cost_usd": 0.5,
+            "usage": {"input_tokens": 372, "output_tokens": 10},
+            "modelUsage": {
+                "large": {"inputTokens": 400, "outputTokens": 30, "cacheReadInputTokens": 5,
+                    "cacheCreationInputTokens": 6, "costUSD": 0.4},
+                "small": {"inputTokens": 200, "outputTokens": 12, "costUSD": 0.1},
+            },
+        });
+        let usage = run(&line.to_string()).0.usage.unwrap();
+        assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(600), &json!(42)));
+        assert_eq!(usage["cache_read_input_tokens"], 5);
+        assert_eq!(usage["cache_creation_input_tokens"], 6);
+        assert_eq!(usage["models"], json!(["large", "small"]));
+        assert_eq!(usage["by_model"][1]["input_tokens"], 200);
+        assert_eq!(usage["by_model"][1]["cost_usd"], 0.1);
+        assert!(usage.get("is_partial").is_none());
+    }
+
+    #[test]
+    fn a_recorded_run_with_a_sub_agent_counts_what_that_spent() {
+        let lines = include_str!("../../../tests/data/claude-stream-subagent.jsonl");
+        let usage = run(lines).0.usage.unwrap();
+        // The main thread alone read 38,141 and wrote 55.
+        assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(49_401), &json!(69)));
+    }
+
+    #[test]
+    fn the_tokens_of_a_run_without_its_result_line_are_those_of_its_messages() {
+        for lines in [
+            include_str!("../../../tests/data/claude-stream.jsonl"),
+            include_str!("../../../tests/data/claude-stream-partial.jsonl"),
+        ] {
+            let whole = run(lines).0.usage.unwrap();
+            assert!(whole["is_partial"].is_null(), "{whole}");
+            let cut: Vec<&str> = lines.lines().filter(|it| !it.contains("modelUsage")).collect();
+            let (report, _, ends) = run(&cut.join("\n"));
+            assert_eq!(ends, 0);
+            let usage = report.usage.unwrap();
+            assert_eq!(usage["is_partial"], true);
+            assert_eq!(usage["input_tokens"], whole["input_tokens"]);
+            assert_eq!(report.cost_usd, None);
         }
     }
 

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use crate::base::{Millis, truncate_chars};
-use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, limit};
+use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, limit, words};
 
 /// Longest list of paths that is told of one change.
 const PATHS_MAX: usize = 50;
@@ -31,7 +31,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         "turn.completed" => turn_completed(&object["usage"], report),
         "turn.failed" => turn_failed(&object["error"], now, report),
         "error" => {
-            let message = text(&object["message"]);
+            let message = words(&object["message"]);
             report.limit = limit::in_words(&message, now);
             let trouble = json!({"type": "reset", "error": message});
             report.summary = Some(message);
@@ -41,21 +41,14 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
     }
 }
 
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
-}
-
 /// Returns the call of a tool that was begun.
 fn started(item: &Value) -> Vec<Value> {
     let (name, input) = match item["type"].as_str().unwrap_or_default() {
-        "command_execution" => ("exec_command".to_owned(), text(&item["command"])),
-        "mcp_tool_call" => {
-            (format!("{}.{}", text(&item["server"]), text(&item["tool"])), text(&item["arguments"]))
-        }
+        "command_execution" => ("exec_command".to_owned(), words(&item["command"])),
+        "mcp_tool_call" => (
+            format!("{}.{}", words(&item["server"]), words(&item["tool"])),
+            words(&item["arguments"]),
+        ),
         _ => return Vec::new(),
     };
     vec![tool_call(item, &name, input)]
@@ -75,33 +68,34 @@ fn completed(item: &Value, report: &mut Report) -> Vec<Value> {
     let result = |ok, text| tool_result(item, ok, text);
     match item["type"].as_str().unwrap_or_default() {
         "agent_message" => {
-            let words = text(&item["text"]);
+            let said = words(&item["text"]);
             // It answers: whatever was in its way before is over.
             report.limit = None;
-            let entry = json!({"type": "text", "text": words});
-            report.summary = Some(words);
+            let entry = json!({"type": "text", "text": said});
+            report.summary = Some(said);
             vec![entry]
         }
         "command_execution" => {
             let ok = is_ok && item["exit_code"].as_i64().is_none_or(|it| it == 0);
-            vec![result(ok, text(&item["aggregated_output"]))]
+            vec![result(ok, words(&item["aggregated_output"]))]
         }
         "mcp_tool_call" => {
             let said = match item["error"]["message"].as_str() {
                 Some(message) => message.to_owned(),
-                None => text(&item["result"]["content"]),
+                None => words(&item["result"]["content"]),
             };
             vec![result(is_ok, said)]
         }
         "file_change" => {
             let changes = item["changes"].as_array().into_iter().flatten().take(PATHS_MAX);
-            let paths: Vec<String> =
-                changes.map(|it| format!("{} {}", text(&it["kind"]), text(&it["path"]))).collect();
+            let paths: Vec<String> = changes
+                .map(|it| format!("{} {}", words(&it["kind"]), words(&it["path"])))
+                .collect();
             vec![tool_call(item, "file_change", paths.join("\n")), result(is_ok, String::new())]
         }
-        "web_search" => vec![tool_call(item, "web_search", text(&item["query"]))],
+        "web_search" => vec![tool_call(item, "web_search", words(&item["query"]))],
         // A warning of the program: the run goes on.
-        "error" => vec![json!({"type": "text", "text": text(&item["message"])})],
+        "error" => vec![json!({"type": "text", "text": words(&item["message"])})],
         _ => Vec::new(),
     }
 }
@@ -133,7 +127,7 @@ fn turn_completed(usage: &Value, report: &mut Report) -> Reading {
 fn turn_failed(error: &Value, now: Millis, report: &mut Report) -> Reading {
     let message = match error["message"].as_str() {
         Some(message) => message.to_owned(),
-        None => truncate_chars(&text(error), NAME_CHARS_MAX),
+        None => truncate_chars(&words(error), NAME_CHARS_MAX),
     };
     report.is_error = true;
     // What an earlier line said of it stays, if this one only says that it is over.
@@ -208,6 +202,9 @@ mod tests {
         let retry = "exceeded retry limit, last status: 429 Too Many Requests, request id: x";
         let retry = json!({"type": "turn.failed", "error": {"message": retry}}).to_string();
         assert_eq!(run(&retry).0.limit.unwrap().retry_at, None);
+        let busy = "unexpected status 529 <unknown status code>: Overloaded, url: http://x/v1";
+        let busy = json!({"type": "turn.failed", "error": {"message": busy}}).to_string();
+        assert!(run(&busy).0.limit.is_some());
         assert!(run(r#"{"type":"turn.failed","error":{"message":"boom"}}"#).0.limit.is_none());
     }
 

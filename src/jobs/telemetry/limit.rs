@@ -11,6 +11,8 @@ use crate::base::Millis;
 
 /// Farthest time that is believed: the longest windows of the providers are a week.
 pub(in crate::jobs) const AHEAD_MS_MAX: i64 = 8 * 24 * 3_600_000;
+/// HTTP statuses of a provider that takes no more.
+pub(super) const LIMIT_STATUSES: [u64; 2] = [429, 529];
 /// Longest text that is searched, in characters.
 const WORDS_CHARS_MAX: usize = 4_000;
 
@@ -24,8 +26,8 @@ pub(in crate::jobs) struct Limit {
     pub(in crate::jobs) is_prose: bool,
 }
 
-/// What stands in the messages of Claude Code, Codex and their providers, in small letters.
-const SAYINGS: [&str; 14] = [
+/// What stands in the messages of Claude Code, Codex, Gemini and their providers, in small letters.
+const SAYINGS: [&str; 21] = [
     "usage limit reached",
     "usage limit has been reached",
     "hit your usage limit",
@@ -40,6 +42,13 @@ const SAYINGS: [&str; 14] = [
     "rejected (429)",
     "overloaded_error",
     "529 overloaded",
+    "unexpected status 429",
+    "unexpected status 529",
+    "resource_exhausted",
+    "exceeded your current quota",
+    "exhausted your capacity",
+    "exhausted your daily quota",
+    "model is overloaded",
 ];
 
 /// Returns the limit that a message speaks of, if it does.
@@ -62,13 +71,19 @@ pub(super) fn of_seconds(seconds: i64, now: Millis) -> Option<Millis> {
     believed(seconds.checked_mul(1_000)?, now)
 }
 
+/// Returns the time so many seconds from now.
+pub(super) fn after_seconds(seconds: i64, now: Millis) -> Option<Millis> {
+    believed(now.0.checked_add(seconds.checked_mul(1_000)?)?, now)
+}
+
 /// Returns when a message says that it is over.
 pub(super) fn when(small: &str, now: Millis) -> Option<Millis> {
     if let Some((_, rest)) = small.split_once("limit reached|") {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).take(12).collect();
         return of_seconds(digits.parse().ok()?, now);
     }
-    if let Some((_, rest)) = small.split_once("try again in ") {
+    let waits = ["try again in ", "retry in ", "reset after "];
+    if let Some((_, rest)) = waits.iter().find_map(|mark| small.split_once(mark)) {
         return believed(now.0.checked_add(span_ms(rest)?)?, now);
     }
     let marks = ["try again at ", "resets at ", "reset at ", "resets "];

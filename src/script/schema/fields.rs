@@ -164,7 +164,13 @@ const ENGINE_TYPES: [&str; 2] = ["process", "builtin"];
 /// Words of `engine.prompt`.
 pub(crate) const PROMPT_BY: [&str; 2] = ["stdin", "argument"];
 /// Words of `engine.reads`.
-const READS: [&str; 3] = [Reads::ALL[0].as_str(), Reads::ALL[1].as_str(), Reads::ALL[2].as_str()];
+const READS: [&str; 5] = [
+    Reads::ALL[0].as_str(),
+    Reads::ALL[1].as_str(),
+    Reads::ALL[2].as_str(),
+    Reads::ALL[3].as_str(),
+    Reads::ALL[4].as_str(),
+];
 /// Engines that are a part of this program.
 pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
 

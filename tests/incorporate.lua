@@ -10,6 +10,7 @@ t.test("a topic is settled by a proposal", function()
 end)
 
 t.test("an agent that proposes nothing has failed", function()
+  t.source("guide.md", "# Guide\n\nThe old words.\n")
   local topic = t.topic { source_path = "guide.md" }
   local job = t.run("incorporate", { topic_id = topic }, { exit = 0 })
   t.has(job, { status = "failed", reason = "no_result" })

@@ -451,7 +451,7 @@
 ---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
 ---@field timeout wb.Duration Longest run.
 ---@field start? wb.Duration Longest wait for output; 30s if the engine reads JSON.
----@field idle? wb.Duration Longest silence; 2m if the engine reads JSON.
+---@field idle? wb.Duration Longest silence outside of tool calls; 3m if the engine reads JSON.
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
 ---@field on_server_loss? "kill"|"keep" What a lost server means. Default: `kill`.
 

@@ -127,7 +127,7 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
         let config = &loaded.config;
         let used = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));
         let mut names: Vec<&str> = used
-            .filter(|it| it.skips_permissions() && !it.sets("IS_SANDBOX"))
+            .filter(|it| it.is_refused_to_root() && !it.sets("IS_SANDBOX"))
             .map(|it| it.name.as_str())
             .collect();
         names.dedup();

@@ -4,6 +4,7 @@
 //! exceptions, and both are handles that a test replaces.
 
 mod actor;
+mod agent_file;
 mod clock;
 mod error;
 mod event;
@@ -19,6 +20,7 @@ mod source_path;
 mod tail;
 
 pub use actor::Actor;
+pub use agent_file::is_agent_file;
 pub use clock::{Clock, Millis};
 pub use error::{Context, Error, ErrorKind, Result};
 pub use event::{Event, EventKind, Scope};

@@ -87,7 +87,7 @@ impl Shape {
                 "job_id is_new perspective{@view}"
             }
             Command::Engine(EngineCommand::Release { .. }) => {
-                "engine hold{engine since until is_said job_id}"
+                "engine hold{engine since until is_said job_id message}"
             }
             Command::Reload(_) => {
                 "ok dry_run generation digest \
@@ -188,10 +188,10 @@ impl Shape {
 fn of_job(command: &JobCommand) -> Option<&'static str> {
     Some(match command {
         JobCommand::Create(args) if !args.wait => {
-            "job_id also_open{topics[id title] topic_count proposals[id topic_id topic_title] \
+            "id job_id also_open{topics[id title] topic_count proposals[id topic_id topic_title] \
              proposal_count}"
         }
-        JobCommand::Retry { wait: false, .. } => "job_id",
+        JobCommand::Retry { wait: false, .. } => "id job_id",
         JobCommand::Create(_)
         | JobCommand::Retry { .. }
         | JobCommand::Follow { .. }

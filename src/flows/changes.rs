@@ -10,6 +10,7 @@ use crate::documents::changes::{Changes, ChangesRow, ChangesState, Wish, name_of
 use crate::flows::{Site, Works, watch};
 use crate::jobs;
 use crate::people::{self, Caller};
+use crate::store::Tx;
 
 /// Most changes that an answer shows.
 const SHOWN_MAX: usize = 200;
@@ -58,9 +59,7 @@ pub async fn restore(
     let is_done = is_all && plan.is_done();
     if is_done {
         let asked = id.clone();
-        let settle =
-            site.store.write(move |tx| row::decide(tx, &asked, ChangesState::Restored, &by));
-        settle.await?;
+        site.store.write(move |tx| decide(tx, &asked, ChangesState::Restored, &by)).await?;
         info!(job_id = %id, "what changed while job {id} ran was put back");
     }
     Ok(json!({
@@ -77,9 +76,15 @@ pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
     let by = Actor::Person(caller.may_decide()?.id.clone());
     undecided(site, id).await?;
     let asked = id.clone();
-    site.store.write(move |tx| row::decide(tx, &asked, ChangesState::Kept, &by)).await?;
+    site.store.write(move |tx| decide(tx, &asked, ChangesState::Kept, &by)).await?;
     info!(job_id = %id, "what changed while job {id} ran is kept");
     Ok(json!({"kept": true, "held_at": held_at(id)}))
+}
+
+/// Settles the changes of a job; what steers agents holds none of them any longer.
+fn decide(tx: &Tx<'_>, job: &JobId, state: ChangesState, by: &Actor) -> Result<()> {
+    row::decide(tx, job, state, by)?;
+    jobs::release_steering(tx, job)
 }
 
 /// Returns the changes of a job that nobody decided about.

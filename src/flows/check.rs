@@ -37,6 +37,7 @@ pub fn check(
         Purpose::Start => {}
         Purpose::Reload => errors.extend(missing.into_iter().map(|it| set(it, Severity::Error))),
     }
+    loaded.warnings.extend(engines::open_doors(&loaded.config));
     let wrong = personas::check(&loaded.config.folder);
     match purpose {
         Purpose::Start => {

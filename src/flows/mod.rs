@@ -5,6 +5,7 @@
 //! **Invariant:** what a job's token writes goes through `jobs::fence` first, in the same
 //! transaction.
 
+pub mod agent_files;
 pub mod also_open;
 pub mod approve;
 mod asked;

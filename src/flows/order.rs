@@ -96,10 +96,16 @@ pub(in crate::flows) async fn allowed_at(
     old: &Job,
     engine: &str,
 ) -> Result<Option<Millis>> {
+    let is_held = site.config.engines.get(engine).is_some_and(|it| it.is_held_by_limits);
     let (now, engine) = (site.store.clock().now(), engine.to_owned());
-    let holds = site.store.read(move |c| jobs::holds(c, now)).await?;
-    let hold = holds.into_iter().find(|it| it.engine == engine).map(|it| it.until);
-    Ok(old.retry_at.filter(|it| *it > now).max(hold))
+    let hold = site.store.read(move |c| jobs::hold_of(c, &engine)).await?;
+    let until = match (hold, is_held) {
+        (Some(hold), _) => old.retry_at.max(Some(hold.until)),
+        // The hold was written with the job: a person has released it, or another job went well.
+        (None, true) => None,
+        (None, false) => old.retry_at,
+    };
+    Ok(until.filter(|it| *it > now))
 }
 
 #[cfg(test)]

@@ -331,7 +331,8 @@ pub async fn list_tokens(site: &People, caller: &Caller, person: Option<String>)
 ///
 /// # Errors
 /// `forbidden` for another's token, and for `metrics` unless an admin asks; `invalid` with code
-/// `bad_name`; `conflict` with code `too_many_tokens`, `name_taken` or `not_active`.
+/// `bad_name`, or `scope_of_role` for what the person's role cannot do; `conflict` with code
+/// `too_many_tokens`, `name_taken` or `not_active`.
 pub async fn create_token(site: &People, caller: &Caller, request: TokenRequest) -> Result<Value> {
     if request.scopes.contains(&TokenScope::Metrics) {
         caller.may_administer()?;
@@ -351,6 +352,7 @@ pub async fn create_token(site: &People, caller: &Caller, request: TokenRequest)
                 return Err(Error::conflict("not_active", message)
                     .hint("wiki-browser person enable comes first"));
             }
+            refuse_beyond_role(&owner, &request.scopes)?;
             let expires = request.expires_in_ms.map(|ms| in_future(tx.now(), ms));
             let (name, scopes) = (request.name.as_str(), request.scopes.as_slice());
             let made = people::create_token(tx, &ids, &owner.id, name, scopes, expires)?;
@@ -362,6 +364,21 @@ pub async fn create_token(site: &People, caller: &Caller, request: TokenRequest)
             }))
         })
         .await
+}
+
+/// Refuses a token of which every use would be refused.
+fn refuse_beyond_role(owner: &Person, scopes: &[TokenScope]) -> Result<()> {
+    let is_beyond = |it: &&TokenScope| matches!(it, TokenScope::Write | TokenScope::Decide);
+    match scopes.iter().find(is_beyond) {
+        Some(scope) if owner.role == Role::Viewer => {
+            let (name, scope) = (&owner.name, scope.as_str());
+            let message = format!("{name} is a viewer and cannot use the scope `{scope}`");
+            Err(Error::invalid(message)
+                .code("scope_of_role")
+                .hint("use the scope `read`, or ask an admin for the role `member`"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn in_future(now: Millis, ms: u64) -> Millis {

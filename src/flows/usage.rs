@@ -87,14 +87,26 @@ fn parse_day(text: &str) -> Result<Millis> {
 pub async fn engines(site: &Site, caller: &Caller) -> Result<Value> {
     caller.person()?;
     let (now, config) = (site.store.clock().now(), site.config.clone());
-    let holds = site.store.read(move |c| jobs::holds(c, now)).await?;
+    let read = site.store.read(move |c| Ok((jobs::holds(c, now)?, jobs::steering(c)?)));
+    let (holds, steering) = read.await?;
     let engines = config.engines.values().map(|engine| {
+        let limit = holds.iter().find(|it| it.engine == engine.name && engine.is_held_by_limits);
+        let steering = steering.as_ref().filter(|_| !engine.is_builtin());
+        let hold = match (limit, steering) {
+            // It has no time: a person has to decide, whatever the provider says.
+            (_, Some(it)) => json!({
+                "engine": engine.name, "since": it.since, "until": null, "is_said": false,
+                "job_id": it.job_id, "message": it.sentence(),
+            }),
+            (Some(hold), None) => json!(hold),
+            (None, None) => Value::Null,
+        };
         json!({
             "name": engine.name,
             "type": if engine.is_builtin() { "builtin" } else { "process" },
             "reads": engine.reads(),
             "on_rate_limit": if engine.is_held_by_limits { "hold" } else { "go_on" },
-            "hold": holds.iter().find(|it| it.engine == engine.name && engine.is_held_by_limits),
+            "hold": hold,
         })
     });
     Ok(json!({"items": engines.collect::<Vec<Value>>(), "next": null}))
@@ -126,6 +138,13 @@ pub async fn release(site: &Site, caller: &Caller, name: &EngineName) -> Result<
             .hint(format!("the script declares: {}", known.join(", "))));
     }
     let (engine, by) = (name.to_owned(), caller.actor());
-    site.store.write(move |tx| jobs::release(tx, &engine, &by)).await?;
+    let is_builtin = site.config.engines.get(name).is_some_and(|it| it.is_builtin());
+    let released = site.store.write(move |tx| {
+        jobs::release(tx, &engine, &by).map_err(|cause| match jobs::steering(tx.connection()) {
+            Ok(Some(steering)) if !is_builtin => cause.hint(steering.sentence()),
+            _ => cause,
+        })
+    });
+    released.await?;
     Ok(json!({"engine": name, "hold": null}))
 }

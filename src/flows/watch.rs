@@ -15,9 +15,9 @@ use tracing::warn;
 use crate::base::{Context, Error, ErrorKind, JobId, Result};
 use crate::documents::changes::{self, row};
 use crate::documents::snapshot::{Kept, Look, Looks, Snapshot};
-use crate::flows::Works;
 use crate::flows::known::Known;
-use crate::jobs::{Recall, Watch, Watched, job_dir};
+use crate::flows::{Works, agent_files};
+use crate::jobs::{self, Recall, Watch, Watched, job_dir};
 use crate::process::{Root, read_small};
 
 /// File of a job's folder that says what there was before its agent started.
@@ -36,6 +36,7 @@ pub fn watch(works: &Works) -> Watch {
         let (works, known) = (works.clone(), known.clone());
         Box::pin(async move {
             let begun = begin(&works, &job, known.as_ref()).await;
+            let starting = starting(&works, &job).await;
             let noted = Noted { looks: works.repo.looks().clone(), job: job.clone() };
             let after = move || -> BoxFuture<'static, Vec<String>> {
                 Box::pin(async move {
@@ -44,12 +45,14 @@ pub fn watch(works: &Works) -> Watch {
                     // Git may be writing what is held: who waits no longer does not kill it.
                     let finish =
                         async move { Ok(finish(&works, &job, look, known.as_ref()).await) };
-                    match begun {
+                    let mut told = match begun {
                         Ok(()) => repo.run_to_end(finish).await.unwrap_or_else(|cause| {
                             vec![format!("unwatched: the look failed: {}", cause.message())]
                         }),
                         Err(unseen) => vec![unseen],
-                    }
+                    };
+                    told.extend(starting);
+                    told
                 })
             };
             Box::new(after) as Watched
@@ -107,6 +110,23 @@ async fn begin(
     })
 }
 
+/// Returns a warning if the job's agent is going to start programs that the repository names.
+async fn starting(works: &Works, job: &JobId) -> Option<String> {
+    let (config, asked) = (works.config_of(job), job.clone());
+    let kind = match works.store.read(move |c| jobs::find_brief(c, &asked)).await {
+        Ok(job) => job.kind,
+        Err(cause) => {
+            warn!(job_id = %job, "the job cannot be read: {}", cause.chain());
+            return None;
+        }
+    };
+    let looked = tokio::task::spawn_blocking(move || {
+        let engine = config.engines.get(&config.kinds.get(&kind)?.engine)?;
+        agent_files::warning(engine, &config)
+    });
+    looked.await.ok().flatten()
+}
+
 /// Looks again, writes down what is different and returns the sentences that name it.
 async fn finish(
     works: &Works,
@@ -161,7 +181,13 @@ async fn compare(
         told.push(format!("not_held: what there was may be lost: {}", cause.message()));
     }
     let id = job.clone();
-    works.store.write(move |tx| row::insert(tx, &id, &found)).await?;
+    let keep = works.store.write(move |tx| {
+        if !found.agent_files.is_empty() {
+            jobs::hold_steering(tx, &id, &found.agent_files)?;
+        }
+        row::insert(tx, &id, &found)
+    });
+    keep.await?;
     Ok(told)
 }
 

@@ -108,14 +108,14 @@ async fn create(site: Site, mut call: Call) -> Result<Response> {
     let id = flows::jobs::create(&site, &call.caller()?, request, key).await?;
     fault::crash_point("before_answer");
     let also_open = flows::also_open::beside(&site, &id).await?;
-    reply::json(StatusCode::ACCEPTED, &json!({"job_id": id, "also_open": also_open}))
+    reply::json(StatusCode::ACCEPTED, &json!({"id": id, "job_id": id, "also_open": also_open}))
 }
 
 async fn retry(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
     let id = flows::jobs::retry(&site, &call.caller()?, &id, request, key).await?;
-    reply::json(StatusCode::ACCEPTED, &json!({"job_id": id}))
+    reply::json(StatusCode::ACCEPTED, &json!({"id": id, "job_id": id}))
 }
 
 async fn finish(site: Site, mut call: Call) -> Result<Response> {

@@ -218,7 +218,7 @@ async fn follow(
     let mut ending = None;
     let stopper = guard.stopper();
     let mut telemetry = Some(telemetry);
-    let (mut is_told, mut is_fenced) = (false, false);
+    let (mut is_told, mut is_fenced, mut is_in_call) = (false, false, false);
     // The fence is written while the guard brings the end about: neither waits for the other, and
     // the settlement comes after both.
     let mut fencing = std::pin::pin!(Fuse::terminated());
@@ -255,6 +255,11 @@ async fn follow(
                 telemetry = again;
                 if is_final {
                     stopper.final_result();
+                }
+                let now_in_call = telemetry.as_ref().is_some_and(Telemetry::is_in_call);
+                if now_in_call != is_in_call {
+                    is_in_call = now_in_call;
+                    stopper.in_call(is_in_call);
                 }
             }
             Some(_) => {}

@@ -48,6 +48,8 @@ pub struct Hold {
     pub is_said: bool,
     /// The job that met the limit.
     pub job_id: JobId,
+    /// Why it is held, as a clause without a full stop.
+    pub message: String,
     #[serde(skip)]
     strikes: i64,
 }
@@ -58,7 +60,7 @@ pub(super) fn hold(tx: &Tx<'_>, engine: &str, job: &Job, limit: Limit) -> Result
         return Ok(());
     }
     let now = tx.now();
-    let before = find(tx.connection(), engine)?;
+    let before = hold_of(tx.connection(), engine)?;
     let strikes = match &before {
         None => 1,
         // Jobs that ran side by side meet the same limit: it is no other one.
@@ -127,7 +129,12 @@ pub fn holds(connection: &Connection, now: Millis) -> Result<Vec<Hold>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-fn find(connection: &Connection, engine: &str) -> Result<Option<Hold>> {
+/// Returns the hold of an engine, also one that is over if no job went well since; nothing if a
+/// person has lifted it.
+///
+/// # Errors
+/// As any read.
+pub fn hold_of(connection: &Connection, engine: &str) -> Result<Option<Hold>> {
     let mut statement = connection.prepare_cached(FIND)?;
     Ok(statement.query_row(named_params! {":engine": engine}, from_row).optional()?)
 }
@@ -138,6 +145,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Hold> {
         since: row.get("since_ms")?,
         until: row.get("until_ms")?,
         is_said: row.get("is_said")?,
+        message: "its provider takes no more".to_owned(),
         job_id: row.get("job_id")?,
         strikes: row.get("strikes")?,
     })

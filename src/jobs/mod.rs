@@ -31,6 +31,7 @@ mod sentence;
 mod settle;
 #[cfg(test)]
 mod spending;
+mod steering;
 mod table;
 mod telemetry;
 mod usage;
@@ -44,7 +45,7 @@ pub use claim::{Caps, claim};
 pub use engine::{Engines, ResolvedEngine};
 pub use enqueue::{NewJob, cancel_queued, enqueue, queued_of};
 pub use generation::{Generation, Generations};
-pub use hold::{Hold, holds, release};
+pub use hold::{Hold, hold_of, holds, release};
 pub use job::{Job, JobFilter, Reason, Status, Turn};
 pub use lane::{Capacities, refresh_all};
 pub use measured::{QueueCounts, Spent, queue_counts, spent};
@@ -54,6 +55,7 @@ pub use renamed::rename_source;
 pub use retained::{Files, fence_all, files, give_up_files, queued};
 pub use sentence::sentence;
 pub use settle::{keep_result, keep_topic, request_cancel};
+pub use steering::{Steering, hold_steering, release_steering, steering};
 pub use table::{
     active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic, running_guards,
 };
@@ -84,6 +86,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         access::STATEMENTS,
         usage::STATEMENTS,
         hold::STATEMENTS,
+        steering::STATEMENTS,
         waiting::STATEMENTS,
         measured::STATEMENTS,
         renamed::STATEMENTS,

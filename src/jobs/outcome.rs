@@ -79,6 +79,9 @@ pub(super) fn outcome_of(
         // Claude Code says on its standard output why it could not work ("Not logged in").
         outcome.error_tail = report.summary.clone().unwrap_or_default();
     }
+    if is_silent && matches!(outcome.failure, Some((Status::TimedOut, _))) {
+        outcome.error_tail = report.doing.clone().unwrap_or_default();
+    }
     outcome
 }
 

@@ -14,6 +14,7 @@ use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
 use crate::process::{self, Stream, read_output};
 use crate::script::Reads;
 
+mod calls;
 mod claude;
 mod codex;
 mod gemini;
@@ -65,6 +66,8 @@ pub(super) struct Report {
     pub(super) session_ref: Option<String>,
     /// Whether the agent itself called its result an error.
     pub(super) is_error: bool,
+    /// What it was doing last: for a person, if a clock runs out.
+    pub(super) doing: Option<String>,
     /// The limit of its provider that stopped it, if nothing came after that.
     pub(super) limit: Option<limit::Limit>,
     /// The tokens that were told so far, while no line has told all of them.
@@ -103,6 +106,7 @@ pub(super) struct Telemetry {
     seq: u64,
     file: Option<File>,
     written: u64,
+    calls: calls::Calls,
     report: Report,
 }
 
@@ -118,6 +122,7 @@ impl Telemetry {
             seq: 0,
             file: None,
             written: 0,
+            calls: calls::Calls::default(),
             report: Report::default(),
         }
     }
@@ -135,6 +140,11 @@ impl Telemetry {
 
     pub(super) fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// Returns whether the agent waits for a tool: its silence is no sign of a stall then.
+    pub(super) fn is_in_call(&self) -> bool {
+        self.calls.is_open()
     }
 
     /// Reads what is new. Whether the agent's final result was among it.
@@ -155,6 +165,7 @@ impl Telemetry {
                 // Something between was cut: the rest of a line there is no line.
                 self.partial.clear();
                 self.is_skipping = true;
+                self.calls.lose();
                 self.append(json!({"type": "reset", "cut_bytes": chunk.offset - self.offset}))?;
             }
             self.offset = chunk.next_offset;
@@ -185,6 +196,7 @@ impl Telemetry {
             if self.partial.len() > LINE_BYTES_MAX {
                 self.partial.clear();
                 self.is_skipping = true;
+                self.calls.lose();
                 self.append(json!({"type": "text", "text": "[a line of more than 1 MiB]"}))?;
             }
             if is_whole {
@@ -213,8 +225,10 @@ impl Telemetry {
             None => return Ok(false),
         };
         for entry in reading.entries {
+            self.calls.note(&entry);
             self.append(entry)?;
         }
+        self.report.doing = self.calls.doing();
         Ok(reading.is_final)
     }
 

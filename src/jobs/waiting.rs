@@ -12,6 +12,7 @@ use crate::base::{JobId, Millis, Result};
 use crate::jobs::cap::{DailyCaps, Spent};
 use crate::jobs::claim::Caps;
 use crate::jobs::hold::{self, Hold};
+use crate::jobs::steering::{Steering, steering};
 use crate::jobs::{Job, Status, lane};
 use crate::script::Config;
 
@@ -41,12 +42,16 @@ pub(super) struct Rules {
     pub(super) engines: BTreeMap<String, String>,
     /// Engines that go on when their provider takes no more.
     pub(super) unheld: BTreeSet<String>,
+    /// Engines that are a part of this program: no file of the repository steers them.
+    builtin: BTreeSet<String>,
 }
 
 /// What is closed at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gate {
     holds: BTreeMap<String, Hold>,
+    /// Undecided changes of files that steer agents.
+    steering: Option<Steering>,
     pub(super) spent: Spent,
 }
 
@@ -54,10 +59,12 @@ impl Rules {
     pub(super) fn of(config: &Config) -> Rules {
         let engines = config.kinds.values().map(|it| (it.name.clone(), it.engine.clone()));
         let unheld = config.engines.values().filter(|it| !it.is_held_by_limits);
+        let builtin = config.engines.values().filter(|it| it.is_builtin());
         Rules {
             daily: DailyCaps::of(config),
             engines: engines.collect(),
             unheld: unheld.map(|it| it.name.clone()).collect(),
+            builtin: builtin.map(|it| it.name.clone()).collect(),
         }
     }
 
@@ -77,6 +84,7 @@ impl Rules {
         let holds = holds.filter(|it| self.is_held(&it.engine));
         Ok(Gate {
             holds: holds.map(|it| (it.engine.clone(), it)).collect(),
+            steering: steering(connection)?,
             spent: self.daily.spent(connection, now)?,
         })
     }
@@ -84,7 +92,13 @@ impl Rules {
     /// Returns whether no job of a kind may start, whoever asked for it.
     pub(super) fn is_closed(&self, gate: &Gate, kind: &str) -> bool {
         let engine = self.engine(kind);
-        engine.is_some_and(|it| gate.holds.contains_key(it)) || gate.spent.is_kind(kind)
+        engine.is_some_and(|it| gate.holds.contains_key(it) || self.steering(gate, it).is_some())
+            || gate.spent.is_kind(kind)
+    }
+
+    /// Returns the changes for which no job of an engine may start.
+    fn steering<'g>(&self, gate: &'g Gate, engine: &str) -> Option<&'g Steering> {
+        gate.steering.as_ref().filter(|_| !self.builtin.contains(engine))
     }
 
     /// Returns when something opens by itself: a job comes due, a hold is over, a day begins.
@@ -226,13 +240,19 @@ impl Outlook {
         let engine = self.caps.rules.engine(&job.kind);
         if let Some(hold) = engine.and_then(|it| self.gate.holds.get(it)) {
             let message = format!(
-                "engine \"{}\" is held until {} UTC: its provider takes no more (job {})",
+                "engine \"{}\" is held until {} UTC: {} (job {})",
                 hold.engine,
                 minute(hold.until),
+                hold.message,
                 hold.job_id
             );
             let waiting = Waiting::new("engine_held", message).until(hold.until);
             return waiting.job(hold.job_id.clone());
+        }
+        let steering = engine.and_then(|it| Some((it, self.caps.rules.steering(&self.gate, it)?)));
+        if let Some((engine, steering)) = steering {
+            let message = format!("engine \"{engine}\" is held: {}", steering.sentence());
+            return Waiting::new("engine_held", message).job(steering.job_id.clone());
         }
         if let Some(state) = self.gate.spent.of(&job.kind, &job.requested_by) {
             return Waiting::new("daily_cap", state.sentence()).until(state.frees_at);

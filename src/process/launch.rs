@@ -189,6 +189,8 @@ pub(in crate::process) enum GuardOrder {
     Stop { cause: ExitCause },
     /// The final result was seen; the linger clock starts.
     FinalResult,
+    /// A tool of the agent works, so that its silence does not count; or none does any more.
+    InCall { is_open: bool },
 }
 
 /// How a job's processes ended; the file `exit.json`.

@@ -47,6 +47,13 @@ impl GuardStopper {
             line.order(&GuardOrder::FinalResult);
         }
     }
+
+    /// Says whether a tool of the agent works: the idle clock stands still meanwhile.
+    pub fn in_call(&self, is_open: bool) {
+        if let Some(line) = self.line.upgrade() {
+            line.order(&GuardOrder::InCall { is_open });
+        }
+    }
 }
 
 impl Lifeline {

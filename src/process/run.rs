@@ -95,7 +95,8 @@ pub fn which(program: &str, path_env: &str, base: &Utf8Path) -> Option<Utf8PathB
         return None;
     }
     if program.contains('/') {
-        let path = base.join(program);
+        // Without `.` in it: people read this path.
+        let path: Utf8PathBuf = base.join(program).components().collect();
         return is_program(&path).then_some(path);
     }
     path_env
@@ -289,6 +290,7 @@ mod tests {
         let sh = which("sh", "relative:/nowhere:/usr/bin:/bin", base).unwrap();
         assert!(sh.is_absolute() && sh.ends_with("sh"));
         assert_eq!(which("bin/sh", "", base), Some("/bin/sh".into()));
+        assert_eq!(which("./bin/./sh", "", base), Some("/bin/sh".into()));
         assert_eq!(which("sh", "bin::.", base), None);
         assert_eq!(which("", "/bin", base), None);
         assert_eq!(which("etc/passwd", "", base), None);

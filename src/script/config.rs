@@ -115,16 +115,6 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Returns whether the command switches off the agent's own questions for permission.
-    pub fn skips_permissions(&self) -> bool {
-        match &self.body {
-            EngineBody::Process { command, .. } => {
-                command.iter().any(|word| word == "--dangerously-skip-permissions")
-            }
-            EngineBody::Builtin(_) => false,
-        }
-    }
-
     /// Returns whether the engine sets a variable of the environment.
     pub fn sets(&self, name: &str) -> bool {
         matches!(&self.body, EngineBody::Process { env, .. } if env.contains_key(name))

@@ -99,7 +99,7 @@ impl<'a> KindBuilder<'a> {
             retry: self.function("retry"),
             timeout: checked.duration("timeout").unwrap_or_default(),
             start: checked.duration("start").or(by_reads(30)),
-            idle: checked.duration("idle").or(by_reads(120)),
+            idle: checked.duration("idle").or(by_reads(180)),
             linger: checked.duration("linger").unwrap_or_default(),
             at: self.declared.spot.at(),
         }

@@ -72,9 +72,8 @@ impl Lint<'_> {
                 let note = format!("name it in a kind: engine = \"{}\"", engine.name);
                 self.warn("unused", message, &spot, &note);
             }
-            if engine.skips_permissions() {
-                let message =
-                    format!("engine \"{}\" runs with --dangerously-skip-permissions", engine.name);
+            if let Some(word) = engine.unasked() {
+                let message = format!("engine \"{}\" runs with {word}", engine.name);
                 let note = "its agents may do all that the server's account may do";
                 self.warn("skips-permissions", message, &spot, note);
             }

@@ -4,6 +4,7 @@
 //! plain data, a function is a number, and a script cannot stop the program or its other calls.
 
 mod advice;
+mod agent;
 mod bare;
 mod budget;
 mod build;
@@ -58,6 +59,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+pub use agent::Agent;
 pub use config::{
     Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,
     OnBusy, Produces, Prompt, PromptBy, Reads, Site, Skill,

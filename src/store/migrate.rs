@@ -73,6 +73,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "renames",
         sql: include_str!("../../migrations/017_renames.sql"),
     },
+    Migration {
+        version: 18,
+        name: "steering_holds",
+        sql: include_str!("../../migrations/018_steering_holds.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

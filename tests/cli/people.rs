@@ -25,6 +25,21 @@ fn with_cookie(server: &Server, target: &str, cookie: &str) -> u16 {
 }
 
 #[test]
+fn a_viewer_gets_no_token_that_every_use_would_refuse() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    said(&bench, &["person", "add", "bo", "--role", "viewer"]);
+    for scope in ["write", "decide"] {
+        let body = json!({"name": "ci", "person": "bo", "scopes": ["read", scope]});
+        let refused = bench.post("/api/tokens", body);
+        assert_eq!((refused.status, refused.code()), (400, "scope_of_role"), "{scope}");
+    }
+    let body = json!({"name": "looks", "person": "bo", "scopes": ["read"]});
+    assert_eq!(bench.post("/api/tokens", body).status, 201);
+    server.stop();
+}
+
+#[test]
 fn a_person_is_added_signs_in_and_is_disabled_at_once() {
     let bench = Bench::new();
     let server = bench.serve();

@@ -18,7 +18,7 @@ pub(crate) fn limited_kind(bench: &Bench, name: &str, message: &str) {
 }
 
 /// Declares a kind whose engine is a shell script that is read in a form.
-fn read_kind(bench: &Bench, name: &str, reads: &str, fields: &str, agent: &str) {
+pub(crate) fn read_kind(bench: &Bench, name: &str, reads: &str, fields: &str, agent: &str) {
     bench.word_kind(name, &format!("timeout = \"20s\"{fields}"), agent);
     bench.edit(|declared| {
         let (before, after) =
@@ -101,6 +101,10 @@ fn an_engine_whose_provider_takes_no_more_is_held_until_a_person_lifts_it() {
     std::fs::write(bench.out.join("codex.well"), "").unwrap();
     let (code, out, err) = bench.cli(&["engine", "release", "codex"]);
     assert_eq!((code, out.as_str()), (0, "engine codex goes on\n"), "{err}");
+    // What is repeated from now on waits no longer for the time that the provider told.
+    let again = bench.json(&["job", "retry", &jobs[0], "--when-allowed"]);
+    let again = bench.ended(again["id"].as_str().unwrap());
+    assert_eq!((&again["not_before"], &again["status"]), (&Value::Null, &json!("succeeded")));
     for id in &jobs[1..] {
         assert_eq!(bench.ended(id)["status"], "succeeded");
     }

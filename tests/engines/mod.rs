@@ -2,6 +2,7 @@
 
 mod handlers;
 mod limits;
+mod silence;
 
 use serde_json::Value;
 

@@ -31,6 +31,7 @@ mod results;
 mod reuse;
 #[cfg(feature = "faults")]
 mod services;
+mod steering;
 mod stream;
 mod switches;
 mod tokens;

@@ -86,7 +86,10 @@ fn commit(bench: &Bench, name: &str, text: &str) {
 fn person(bench: &Bench, name: &str, role: &str) -> String {
     let email = format!("{name}@example.org");
     bench.json(&["person", "add", name, "--role", role, "--email", &email]);
-    let scopes = ["read", "write", "decide"];
+    let scopes = match role {
+        "viewer" => &["read"][..],
+        _ => &["read", "write", "decide"],
+    };
     let body = json!({"name": "t", "scopes": scopes, "person": name});
     let made = bench.post("/api/tokens", body).ok();
     made["token"].as_str().unwrap().to_owned()

@@ -58,6 +58,7 @@ pub(super) fn status(desk: &Desk) -> Result<u8> {
     let value = json!({
         "ready": ready, "site": config["site"], "version": config["version"],
         "warnings": config["warnings"], "counts": counts, "backup": backups["items"][0],
+        "engines": client.get("/api/engines")?["items"],
         "search": search, "script": config["script"],
     });
     desk.screen.answer(&value, |_, value| words(desk, value))?;
@@ -82,6 +83,17 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
         None => "?".to_owned(),
     };
     desk.detail("jobs", &format!("{} running, {} queued", n("jobs_running"), n("jobs_queued")))?;
+    for engine in value["engines"].as_array().into_iter().flatten() {
+        let hold = &engine["hold"];
+        if hold.is_object() {
+            let until = match text(hold, "until") {
+                "" => String::new(),
+                until => format!(" until {until}"),
+            };
+            let said = format!("{}{until}: {}", text(engine, "name"), text(hold, "message"));
+            desk.detail("held", &desk.screen.paint(Style::Red, &escape::line(&said)))?;
+        }
+    }
     desk.detail("topics", &format!("{} open", n("topics_open")))?;
     desk.detail("proposals", &format!("{} to decide", n("proposals_open")))?;
     desk.detail("search", &search_words(&value["search"]))?;

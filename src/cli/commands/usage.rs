@@ -130,14 +130,19 @@ pub(super) fn engine(desk: &Desk, command: EngineCommand) -> Result<()> {
         EngineCommand::List => {
             let answer = client.get("/api/engines")?;
             desk.screen.answer(&answer, |screen, answer| {
-                let mut table = Table::new(&["ENGINE", "TYPE", "READS", "HELD UNTIL", "BY JOB"]);
+                let mut table =
+                    Table::new(&["ENGINE", "TYPE", "READS", "HELD UNTIL", "BY JOB", "WHY"]);
                 for it in items(answer) {
                     table.row([
                         text(it, "name"),
                         text(it, "type"),
                         text(it, "reads"),
-                        text(&it["hold"], "until"),
+                        match it["hold"]["until"].is_null() && it["hold"].is_object() {
+                            true => "somebody decides",
+                            false => text(&it["hold"], "until"),
+                        },
                         text(&it["hold"], "job_id"),
+                        text(&it["hold"], "message"),
                     ]);
                 }
                 screen.table(&table, "no engines")

@@ -119,7 +119,9 @@ fn check(script: &Utf8Path) -> Result<Vec<Diagnostic>> {
     let loaded = script::load(script)
         .map_err(|report| Error::internal(format!("the new script is wrong: {report}")))?;
     let programs = std::env::var("PATH").unwrap_or_default();
-    Ok(engines::check(&loaded.config, &programs))
+    let mut warnings = engines::check(&loaded.config, &programs);
+    warnings.extend(engines::open_doors(&loaded.config));
+    Ok(warnings)
 }
 
 /// The three questions: what rewrites, where the sources are, who the author is.

@@ -13,6 +13,8 @@ wb.engine "claude" {
   type    = "process",
   command = { "claude", "-p", "--output-format", "stream-json", "--verbose",
               "--include-partial-messages",      -- a long answer is output while it grows: `idle`
+              "--strict-mcp-config",             -- no MCP server, hook or helper that is not named
+              "--settings", '{"disableAllHooks":true,"apiKeyHelper":""}',
               "--dangerously-skip-permissions" },
   env     = {
     CLAUDE_CODE_MAX_RETRIES              = "5",  -- else a wrong key is tried for three minutes
@@ -33,6 +35,9 @@ const CODEX: &str = r#"
 wb.engine "codex" {
   type    = "process",
   command = { "codex", "exec", "--json", "--skip-git-repo-check",
+              -- no MCP server, hook or plugin of the account; name a model here: "-c", "model=…"
+              "--ignore-user-config", "--disable", "hooks", "--disable", "plugins",
+              "--disable", "apps",
               "--dangerously-bypass-approvals-and-sandbox", "-" },
   prompt  = "stdin",
   reads   = "codex-jsonl",           -- telemetry only; exit status and result decide
@@ -84,7 +89,7 @@ wb.engine "pi" {
 const BY_CLAUDE: &str = r#"  engine   = "claude",
   skill    = "skills/wb-incorporate",
   timeout  = "5m",                   -- from its start to its end
-  idle     = "2m",                   -- without any output
+  idle     = "3m",                   -- without any output, tool calls not counted
 "#;
 
 /// How the built-in engine does.
@@ -132,7 +137,7 @@ wb.kind "perspective" {
   engine   = "claude",
   skill    = "skills/wb-perspective",
   timeout  = "5m",
-  idle     = "2m",
+  idle     = "3m",
   lane     = "source_path",
   on_busy  = "reject",
   produces = "perspective",          -- for a persona of agents/; exit 0 without one is a failure

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{BlobId, JobId, Result};
+use crate::base::{BlobId, JobId, Result, is_agent_file};
 use crate::documents::attempt;
 use crate::documents::git::Repo;
 use crate::documents::snapshot::{PathState, Snapshot, Spot, Tip, Unclean, Work, names_lock};
@@ -80,6 +80,9 @@ pub struct Changes {
     pub files: Vec<FileChange>,
     /// Git's own files: configuration, hooks, locks, operations under way.
     pub private: Vec<PrivateChange>,
+    /// The first of the files that steer coding agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_files: Vec<String>,
     /// How much more there is than is written down; then it cannot be put back by itself.
     pub more: usize,
     /// Jobs that ran at some time while this one did.
@@ -118,6 +121,12 @@ impl Changes {
         if !self.files.is_empty() {
             let names = self.files.iter().map(|it| format!("{} ({})", it.path, it.how));
             told.push(format!("touched_tree: {} changed while the job ran", list(names)));
+        }
+        if !self.agent_files.is_empty() {
+            let names = list(self.agent_files.iter().cloned());
+            told.push(format!(
+                "agent_files: {names} steer agents; no agent starts until somebody decides"
+            ));
         }
         if !self.private.is_empty() {
             let names = self.private.iter().map(|it| {
@@ -201,6 +210,9 @@ pub async fn compare(
         ..Changes::default()
     };
     gone_from_sight(repo, &mut changes).await?;
+    let paths = changes.files.iter().map(|it| &it.path);
+    // A decision about one holds for all: before the rest is cut off.
+    changes.agent_files = paths.filter(|it| is_agent_file(it)).take(NAMED_MAX).cloned().collect();
     for over in [changes.files.len(), changes.refs.len()] {
         changes.more += over.saturating_sub(FILES_MAX);
     }

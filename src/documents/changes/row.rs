@@ -47,8 +47,10 @@ const FIND: &str = "
 const OPEN: &str = "
     SELECT job_id, state, changes_json, decided_by, decided_ms FROM job_changes
     WHERE state = 'open' AND created_ms > 0 ORDER BY created_ms DESC, job_id DESC LIMIT :limit";
+// What steers agents never expires: it would be in force without anybody's decision.
 const OLD: &str = "
     SELECT job_id FROM job_changes WHERE state = 'open' AND created_ms < :before
+        AND json_extract(changes_json, '$.agent_files') IS NULL
     ORDER BY created_ms LIMIT 100";
 const DECIDE: &str = "
     UPDATE job_changes SET state = :state, decided_by = :by, decided_ms = :now

@@ -176,9 +176,10 @@ impl Repo {
         self.shared.git_dir.join("objects")
     }
 
-    /// Returns whether a path matches the globs of the site; not whether there is such a file.
+    /// Returns whether a path matches the globs of the site, or a test put a text there; not
+    /// whether there is such a file.
     pub fn matches(&self, path: &SourcePath) -> bool {
-        self.shared.sources.is_match(path.as_str())
+        self.shared.sources.is_match(path.as_str()) || self.is_put(path)
     }
 
     /// Returns the id that git gives a text, without filters (`git hash-object`).

@@ -93,10 +93,11 @@ impl Repo {
         Ok(Repo { shared: Arc::new(shared), stand_in: Arc::new(stand_in), settings: None })
     }
 
-    /// Puts a text at a path, as if it were committed there; for a repository of texts only.
+    /// Puts a text at a path, as if it were committed there; for a repository of texts only. The
+    /// path is a Source from then on, whatever the globs say.
     ///
     /// # Errors
-    /// `not_found` with code `not_a_source`; `too_large`; `invalid` with code `not_text`.
+    /// `too_large`; `invalid` with code `not_text`.
     pub fn put_text(&self, path: &SourcePath, text: &str) -> Result<BlobId> {
         let (papers, blob) = self.take_text(path, text)?;
         lock(&papers.texts).insert(path.clone(), text.to_owned());
@@ -107,8 +108,9 @@ impl Repo {
     /// texts only.
     ///
     /// # Errors
-    /// As [`Repo::put_text`].
+    /// As [`Repo::put_text`]; `not_found` with code `not_a_source`.
     pub fn put_edit(&self, path: &SourcePath, text: &str) -> Result<()> {
+        self.require_match(path)?;
         let (papers, _) = self.take_text(path, text)?;
         let is_same = papers.text(path).as_deref() == Some(text);
         match is_same {
@@ -130,7 +132,10 @@ impl Repo {
     ) -> Result<PaperCommit> {
         for (path, text) in files {
             match text {
-                Some(text) => drop(self.take_text(path, text)?),
+                Some(text) => {
+                    self.require_match(path)?;
+                    self.take_text(path, text)?;
+                }
                 None => drop(self.papers().map(|it| self.committed(it, path)).transpose()?),
             }
         }
@@ -163,7 +168,6 @@ impl Repo {
 
     /// Takes a text that a Source can have.
     fn take_text(&self, path: &SourcePath, text: &str) -> Result<(&Papers, BlobId)> {
-        self.require_match(path)?;
         let papers = self.papers().ok_or_else(not_of_texts)?;
         if text.len() > SOURCE_BYTES_MAX {
             let message = format!("{path} would have more than {SOURCE_BYTES_MAX} bytes");

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use camino::Utf8Path;
+
 use crate::base::{Error, Finding, Result};
+use crate::flows::agent_files::AgentFiles;
 use crate::flows::doctor::Surroundings;
 use crate::jobs::{Engines, ResolvedEngine};
 use crate::process::{self, Children, Run};
@@ -31,6 +34,7 @@ pub(super) async fn engines(loaded: &Loaded, around: &Surroundings) -> Vec<Findi
     for engine in engines.iter() {
         found.push(look(engine, around).await);
         found.extend(refusal(loaded, engine, around));
+        found.extend(files(loaded, engine, around));
     }
     if found.is_empty() {
         let advice = "declare kinds with wb.kind; wiki-browser init shows some";
@@ -81,11 +85,37 @@ async fn version(program: &str, engine: &ResolvedEngine, around: &Surroundings) 
     }
 }
 
+/// Names the files by which the agent is steered, and whether its command lets them start programs.
+fn files(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Vec<Finding> {
+    let Some(declared) = loaded.config.engines.get(&engine.name) else { return Vec::new() };
+    let Some(agent) = declared.agent() else { return Vec::new() };
+    let home = around.env.iter().find(|it| it.0 == "HOME").map(|it| Utf8Path::new(&it.1));
+    let (there, name) = (AgentFiles::of(agent, &loaded.config, home), &engine.name);
+    let adds = declared.open_doors();
+    let mut found = Vec::new();
+    if !adds.is_empty() {
+        let files = there.programs().map_or_else(String::new, |it| format!(": {it}"));
+        found.push(Finding::warn(
+            WHAT,
+            format!("\"{name}\" starts MCP servers, hooks and plugins it finds{files}"),
+            format!("add {}", adds.join(", ")),
+        ));
+    } else if let Some(files) = there.programs() {
+        found.push(Finding::ok(WHAT, format!("\"{name}\" leaves out the programs of {files}")));
+    }
+    let instructing: Vec<&str> = there.instructing.iter().map(String::as_str).collect();
+    if !instructing.is_empty() {
+        let says = format!("\"{name}\" is instructed by {}", instructing.join(", "));
+        found.push(Finding::ok(WHAT, says));
+    }
+    found
+}
+
 /// Claude Code runs without its questions for permission as root only where it is told that it may.
 fn refusal(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Option<Finding> {
     let declared = loaded.config.engines.get(&engine.name)?;
     let is_told = declared.sets("IS_SANDBOX") || around.env.iter().any(|it| it.0 == "IS_SANDBOX");
-    let is_refused = process::is_root() && declared.skips_permissions() && !is_told;
+    let is_refused = process::is_root() && declared.is_refused_to_root() && !is_told;
     is_refused.then(|| {
         Finding::warn(
             WHAT,

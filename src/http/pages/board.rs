@@ -49,9 +49,10 @@ struct Engine {
 
 #[derive(Deserialize)]
 struct Hold {
-    until: At,
+    until: Option<At>,
     is_said: bool,
     job_id: String,
+    message: String,
 }
 
 /// What was spent on a day, or by a kind.

@@ -127,6 +127,7 @@ struct EngineRow {
 #[derive(Debug, Deserialize)]
 struct Hold {
     until: Option<At>,
+    message: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -106,6 +106,14 @@ fn blocks(object: &Value) -> impl Iterator<Item = &Value> {
     object["message"]["content"].as_array().into_iter().flatten()
 }
 
+/// Adds the call within which an agent of its own says this.
+fn within(object: &Value, mut entry: Value) -> Value {
+    if let Some(parent) = object["parent_tool_use_id"].as_str() {
+        entry["parent"] = json!(truncate_chars(parent, NAME_CHARS_MAX));
+    }
+    entry
+}
+
 fn assistant(object: &Value) -> Vec<Value> {
     let entry = |block: &Value| match block["type"].as_str()? {
         "text" => Some(json!({"type": "text", "text": block["text"]})),
@@ -115,7 +123,7 @@ fn assistant(object: &Value) -> Vec<Value> {
         })),
         _ => None,
     };
-    blocks(object).filter_map(entry).collect()
+    blocks(object).filter_map(entry).map(|it| within(object, it)).collect()
 }
 
 fn tool_results(object: &Value) -> Vec<Value> {
@@ -126,7 +134,7 @@ fn tool_results(object: &Value) -> Vec<Value> {
             json!({"type": "tool_result", "id": block["tool_use_id"], "ok": ok, "text": text})
         })
     };
-    blocks(object).filter_map(entry).collect()
+    blocks(object).filter_map(entry).map(|it| within(object, it)).collect()
 }
 
 /// Returns what a tool answered as text: pictures and the like are only named.

@@ -93,7 +93,9 @@ fn completed(item: &Value, report: &mut Report) -> Vec<Value> {
                 .collect();
             vec![tool_call(item, "file_change", paths.join("\n")), result(is_ok, String::new())]
         }
-        "web_search" => vec![tool_call(item, "web_search", words(&item["query"]))],
+        "web_search" => {
+            vec![tool_call(item, "web_search", words(&item["query"])), result(true, String::new())]
+        }
         // A warning of the program: the run goes on.
         "error" => vec![json!({"type": "text", "text": words(&item["message"])})],
         _ => Vec::new(),

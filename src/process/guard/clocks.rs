@@ -1,7 +1,9 @@
-//! The clocks of a job: start, idle, wall, and the patience after the final result.
+//! The clocks of a job: start, idle, wall, and the patience after the final result. The idle clock
+//! stands still while a tool of the agent works; the wall clock never does.
 
 use std::time::{Duration, Instant};
 
+use crate::base::fault;
 use crate::process::launch::{Clocks, ExitCause};
 
 /// Longer than any job; an instant beyond it cannot be computed.
@@ -12,16 +14,23 @@ pub(in crate::process::guard) struct ClockState {
     clocks: Clocks,
     started: Instant,
     last_output: Option<Instant>,
+    is_in_call: bool,
     final_result: Option<Instant>,
 }
 
 impl ClockState {
     pub(in crate::process::guard) fn new(clocks: Clocks, started: Instant) -> ClockState {
-        ClockState { clocks, started, last_output: None, final_result: None }
+        ClockState { clocks, started, last_output: None, is_in_call: false, final_result: None }
     }
 
     pub(in crate::process::guard) fn note_output(&mut self, now: Instant) {
         self.last_output = Some(now);
+    }
+
+    /// Notes that a tool works, or that none does: then silence counts from now on.
+    pub(in crate::process::guard) fn note_call(&mut self, is_open: bool, now: Instant) {
+        self.is_in_call = is_open && !fault::is_off("call_clock");
+        self.last_output = self.last_output.max(Some(now));
     }
 
     pub(in crate::process::guard) fn note_final_result(&mut self, now: Instant) {
@@ -44,8 +53,8 @@ impl ClockState {
             (None, None) => idle_ms.map(|ms| (after(self.started, ms), ExitCause::IdleTimeout)),
             (Some(it), _) => idle_ms.map(|ms| (after(it, ms), ExitCause::IdleTimeout)),
         };
-        // After the final result silence is expected.
-        let silence = silence.filter(|_| linger.is_none());
+        // After the final result silence is expected, as it is while a tool works.
+        let silence = silence.filter(|_| linger.is_none() && !self.is_in_call);
         [Some(wall), linger, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
@@ -74,6 +83,14 @@ mod tests {
         state.note_final_result(at(90));
         assert_eq!(state.due(at(149)), None);
         assert_eq!(state.due(at(150)), Some(ExitCause::Linger));
+        let mut state = ClockState::new(Clocks { wall_ms: 500, ..clocks }, begin);
+        state.note_output(at(40));
+        state.note_call(true, at(45));
+        assert_eq!(state.due(at(499)), None, "a tool works");
+        assert_eq!(state.due(at(500)), Some(ExitCause::WallTimeout));
+        state.note_call(false, at(100));
+        assert_eq!(state.due(at(119)), None);
+        assert_eq!(state.due(at(120)), Some(ExitCause::IdleTimeout));
         let none = Clocks { start_ms: None, idle_ms: None, wall_ms: u64::MAX, linger_ms: 1 };
         assert_eq!(ClockState::new(none, begin).due(at(1_000_000)), None);
         let idle = Clocks { idle_ms: Some(20), ..none };

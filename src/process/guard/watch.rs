@@ -284,6 +284,7 @@ impl Job<'_> {
                     cause => cause,
                 }),
                 GuardOrder::FinalResult => self.clocks.note_final_result(Instant::now()),
+                GuardOrder::InCall { is_open } => self.clocks.note_call(is_open, Instant::now()),
                 GuardOrder::Start { .. } => note("told to start twice"),
             }
         }

@@ -290,7 +290,12 @@ const KIND: [Field; 19] = [
         r#""30s""#,
         "Longest wait for output; 30s if the engine reads JSON.",
     ),
-    field("idle", Shape::Duration, r#""2m""#, "Longest silence; 2m if the engine reads JSON."),
+    field(
+        "idle",
+        Shape::Duration,
+        r#""3m""#,
+        "Longest silence outside of tool calls; 3m if the engine reads JSON.",
+    ),
     with(
         "linger",
         Shape::Duration,

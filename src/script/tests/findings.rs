@@ -317,7 +317,7 @@ wb.limits { lanes = { t = 2, other = 1 } }
     assert_eq!(kind.input("n").unwrap().default.as_deref(), Some("5"));
     assert_eq!(kind.input("b").unwrap().ty, InputType::Blob);
     assert!(kind.input("t").unwrap().required && !kind.input("f").unwrap().required);
-    assert_eq!((kind.start, kind.idle), (Some(secs(30)), Some(secs(120))));
+    assert_eq!((kind.start, kind.idle), (Some(secs(30)), Some(secs(180))));
     assert_eq!((kind.linger, kind.on_busy, kind.max_running), (secs(10), OnBusy::Queue, None));
     let other = &config.kinds["j"];
     assert_eq!((other.start, other.idle, other.timeout), (None, None, secs(1)));
@@ -350,7 +350,7 @@ fn what_is_hardly_meant_is_a_warning() {
                 command = { \"x\", \"--dangerously-skip-permissions\" } }\n";
     let loaded = Site::with_head(rest).loaded();
     assert_eq!(brief(&loaded.warnings), ["4:1 unused", "4:1 skips-permissions"]);
-    assert!(loaded.config.engines["e"].skips_permissions());
+    assert!(loaded.config.engines["e"].unasked().is_some());
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn a_wrong_value_is_told_with_a_right_one() {
         ("idle = 30".to_owned(), "6:8 bad-duration", "write \"30s\""),
         ("idle = \"5 minutes\"".to_owned(), "6:8 bad-duration", "write \"5m\""),
         ("idle = \"1.5 hours\"".to_owned(), "6:8 bad-duration", "write \"90m\""),
-        ("idle = true".to_owned(), "6:8 wrong-type", "write idle = \"2m\""),
+        ("idle = true".to_owned(), "6:8 wrong-type", "write idle = \"3m\""),
         ("inputs = { \"topic_id\" }".to_owned(), "6:10 wrong-type", "write inputs = {"),
         ("skill = \"skills/z\"".to_owned(), "6:9 missing-skill", "write skills/z/SKILL.md"),
         ("produces = \"propsal\"".to_owned(), "6:12 unknown-word", "did you mean `proposal`?"),

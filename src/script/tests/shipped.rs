@@ -57,7 +57,8 @@ fn the_shipped_script_says_what_it_is_read_as() {
     assert_eq!(kind.produces, Some(Produces::Proposal));
     let types: Vec<InputType> = kind.inputs.iter().map(|input| input.ty).collect();
     assert_eq!(types, [InputType::Topic, InputType::Source, InputType::Blob]);
-    assert!(config.engines["claude"].skips_permissions());
+    assert!(config.engines["claude"].unasked().is_some());
+    assert_eq!(config.engines["claude"].open_doors(), Vec::<&str>::new());
     assert_eq!(config.handlers.len(), 1);
 }
 

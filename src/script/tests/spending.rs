@@ -15,7 +15,7 @@ fn script(limits: &str, engine: &str, kind: &str) -> String {
 
 #[test]
 fn an_agent_that_prints_at_its_end_only_is_not_idle() {
-    for (reads, idle) in [("claude-stream-json", 120), ("codex-jsonl", 120), ("plain", 0)] {
+    for (reads, idle) in [("claude-stream-json", 180), ("codex-jsonl", 180), ("plain", 0)] {
         let rest = script("", &format!(", reads = \"{reads}\""), "");
         let loaded = Site::with_head(&rest).loaded();
         assert_eq!(loaded.config.engines["e"].reads().unwrap().as_str(), reads);

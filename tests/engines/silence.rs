@@ -1,0 +1,51 @@
+//! Silence of an agent: while a tool of it works it means nothing, otherwise a clock runs out.
+
+use serde_json::{Value, json};
+
+use crate::engines::limits::read_kind;
+use crate::support::Bench;
+
+/// Lines as Claude Code prints them: a call of its shell, the answer, the end.
+const CALL: &str = concat!(
+    r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"c1","name":"Bash","#,
+    r#""input":{"command":"sleep 200"}}]}}"#
+);
+const ANSWER: &str = concat!(
+    r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c1","#,
+    r#""content":"ok"}]}}"#
+);
+const END: &str = r#"{"type":"result","is_error":false,"result":"done","num_turns":1}"#;
+
+fn ended(agent: &str, fields: &str) -> Value {
+    let bench = Bench::new();
+    read_kind(&bench, "agent", "claude-stream-json", fields, agent);
+    bench.edit(|declared| declared.replace("timeout = \"20s\"", "timeout = \"6s\""));
+    let server = bench.serve();
+    let job = bench.ended(&bench.job("agent", json!({})));
+    server.stop();
+    job
+}
+
+#[test]
+fn a_tool_may_be_silent_for_longer_than_the_idle_clock_allows() {
+    let agent = format!("echo '{CALL}'; sleep 3; echo '{ANSWER}'; echo '{END}'");
+    let job = ended(&agent, ", idle = \"1s\"");
+    assert_eq!((&job["status"], &job["summary"]), (&json!("succeeded"), &json!("done")), "{job:#}");
+}
+
+#[test]
+fn a_stall_after_the_answer_is_one_and_names_the_last_call() {
+    let agent = format!("echo '{CALL}'; sleep 2; echo '{ANSWER}'; sleep 60");
+    let job = ended(&agent, ", idle = \"1s\"");
+    assert_eq!(job["reason"], "idle_timeout", "{job:#}");
+    let tail = job["error_tail"].as_str().unwrap();
+    assert_eq!(tail, "it had called its tool Bash: sleep 200, which was over");
+}
+
+#[test]
+fn a_tool_that_hangs_ends_with_the_jobs_own_time() {
+    let agent = format!("echo '{CALL}'; sleep 60");
+    let job = ended(&agent, ", idle = \"1s\"");
+    assert_eq!(job["reason"], "wall_timeout", "{job:#}");
+    assert_eq!(job["error_tail"], "it was waiting for its tool Bash: sleep 200");
+}

@@ -1,0 +1,119 @@
+//! G31, for files that steer agents: what a job changed of them is in force for no other agent
+//! before somebody has decided, and what a repository names is started only if the script says so.
+
+use serde_json::{Value, json};
+
+use crate::support::Bench;
+
+const FIELDS: &str = "timeout = \"20s\"";
+
+fn waits_for(bench: &Bench, job: &str, by: &str) -> String {
+    let waiting = bench.show(job);
+    assert_eq!(waiting["status"], "queued", "{waiting:#}");
+    assert_eq!(waiting["waiting"]["code"], "engine_held", "{waiting:#}");
+    assert_eq!(waiting["waiting"]["job_id"], by);
+    assert_eq!(waiting["waiting"]["until"], Value::Null);
+    waiting["waiting"]["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_a_job_changed_of_an_agents_files_holds_the_next_until_somebody_decides() {
+    let bench = Bench::new();
+    let write = |file: &str| format!("cd '{}' && mkdir -p .claude && echo x > {file}", bench.top);
+    bench.word_kind("settles", FIELDS, &write(".claude/settings.json"));
+    bench.word_kind("commits", FIELDS, &format!(
+        "{} && git add AGENTS.md && git -c user.name=a -c user.email=a@b commit -q -m a AGENTS.md",
+        write("AGENTS.md")
+    ));
+    bench.word_kind("next", FIELDS, "exit 0");
+    let server = bench.serve();
+    let first = bench.job("settles", json!({}));
+    let ended = bench.ended(&first);
+    assert_eq!(ended["status"], "succeeded", "{ended:#}");
+    let warnings = ended["warnings"].to_string();
+    assert!(warnings.contains("agent_files: .claude/settings.json steer agents"), "{warnings}");
+    // Every agent waits: who it was made for is not said.
+    let second = bench.job("next", json!({}));
+    let message = waits_for(&bench, &second, &first);
+    for part in ["engine \"next\" is held: .claude/settings.json", "job restore ", "job keep "] {
+        assert!(message.contains(part), "{message}");
+    }
+    let (_, list, _) = bench.cli(&["engine", "list"]);
+    assert!(list.contains("somebody decides") && list.contains(".claude/settings.json"), "{list}");
+    let (_, state, _) = bench.cli(&["status"]);
+    assert!(state.contains("held") && state.contains("job keep"), "{state}");
+    for page in [format!("/jobs/{second}"), "/jobs".to_owned()] {
+        let page = bench.get(&page);
+        assert!(page.body.as_str().unwrap().contains("which agents obey"), "{page:?}");
+    }
+    // Lifting a provider's limit is no decision about files.
+    let (code, _, refused) = bench.cli(&["engine", "release", "next"]);
+    assert!(code == 5 && refused.contains("job keep"), "{refused}");
+    // It holds across a restart, and ends with the decision.
+    server.stop();
+    let server = bench.serve();
+    waits_for(&bench, &second, &first);
+    assert_eq!(bench.cli(&["job", "keep", &first]).0, 0);
+    assert_eq!(bench.ended(&second)["status"], "succeeded");
+    // The same for what an agent has committed by itself, and for putting it back.
+    let third = bench.job("commits", json!({}));
+    assert_eq!(bench.ended(&third)["status"], "succeeded");
+    let fourth = bench.job("next", json!({}));
+    assert!(waits_for(&bench, &fourth, &third).contains("AGENTS.md"));
+    let (code, out, err) = bench.cli(&["job", "restore", &third]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(bench.ended(&fourth)["status"], "succeeded");
+    server.stop();
+}
+
+#[test]
+fn an_agent_that_would_start_what_the_repository_names_is_warned_of() {
+    let bench = Bench::new();
+    bench.write(".mcp.json", "{}");
+    bench.write("CLAUDE.md", "Be brief.");
+    let program = bench.base.join("agents/claude");
+    bench.word_kind("open", FIELDS, "exit 0");
+    bench.edit(|declared| {
+        let with = |words: &str| format!("command = {{ \"{program}\"{words} }}");
+        let script = bench.base.join("agents/open.sh");
+        std::fs::copy(&script, &program).unwrap();
+        declared.replace(&format!("command = {{ \"/bin/sh\", \"{script}\" }}"), &with(""))
+    });
+    make_executable(&program);
+    let server = bench.serve();
+    let told = |words: &[&str]| {
+        let (code, out, err) = bench.cli(words);
+        (code, format!("{out}{err}"))
+    };
+    let (code, said) = told(&["check"]);
+    assert_eq!(code, 0, "{said}");
+    for part in ["[open-agent]", ".mcp.json", "\"--strict-mcp-config\"", "disableAllHooks"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(server.log().contains("starts MCP servers"), "{}", server.log());
+    let warnings = bench.ended(&bench.job("open", json!({})))["warnings"].to_string();
+    assert!(warnings.contains("agent_programs: ") && warnings.contains(".mcp.json"), "{warnings}");
+    // The script's own words end it.
+    let flags =
+        r#", "--strict-mcp-config", "--settings", '{"disableAllHooks":true,"apiKeyHelper":""}'"#;
+    bench.edit(|declared| {
+        declared.replace(&format!("\"{program}\" }}"), &format!("\"{program}\"{flags} }}"))
+    });
+    bench.write_script();
+    let (_, said) = told(&["check"]);
+    assert!(!said.contains("open-agent"), "{said}");
+    let (_, said) = told(&["doctor"]);
+    assert!(said.contains("leaves out the programs of .mcp.json"), "{said}");
+    assert!(said.contains("is instructed by CLAUDE.md"), "{said}");
+    assert_eq!(bench.cli(&["reload"]).0, 0);
+    let warnings = bench.ended(&bench.job("open", json!({})))["warnings"].to_string();
+    assert!(!warnings.contains("agent_programs"), "{warnings}");
+    server.stop();
+}
+
+fn make_executable(file: &camino::Utf8Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let text = std::fs::read_to_string(file).unwrap();
+    std::fs::write(file, format!("#!/bin/sh\n{text}")).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}

@@ -127,7 +127,6 @@ struct EngineRow {
 #[derive(Debug, Deserialize)]
 struct Hold {
     until: Option<At>,
-    message: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -179,6 +179,9 @@ fn waiting_sentence(job: &Job) -> String {
         "lane_busy" => format!("Waiting for {what}: another job is at work on it."),
         "lane_order" => format!("Waiting for {what}: another job is before it."),
         "not_before" => format!("Scheduled: {}.", waiting.message),
+        "engine_held" if waiting.until.is_none() => {
+            "Waiting: files that agents obey changed while another job ran.".to_owned()
+        }
         "turn" => "Waiting for its turn.".to_owned(),
         _ => format!("Waiting: {}.", waiting.message),
     }

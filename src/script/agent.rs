@@ -97,14 +97,20 @@ impl Engine {
         let agent = self.agent();
         let is_unasked = |(at, word): (usize, &String)| {
             let before = at.checked_sub(1).and_then(|it| command.get(it)).map(String::as_str);
-            UNASKED.contains(&word.as_str())
-                || match (agent, before, word.as_str()) {
-                    (Some(Agent::Gemini), _, "-y") | (Some(Agent::Opencode), _, "--auto") => true,
-                    (_, Some("--approval-mode"), "yolo") => true,
-                    (_, Some("--permission-mode"), "bypassPermissions") => true,
-                    (Some(Agent::Codex), Some("-s" | "--sandbox"), "danger-full-access") => true,
-                    _ => false,
+            let with_agent = match agent {
+                Some(Agent::Gemini) => word == "-y",
+                Some(Agent::Opencode) => word == "--auto",
+                Some(Agent::Codex) => {
+                    matches!(before, Some("-s" | "--sandbox")) && word == "danger-full-access"
                 }
+                _ => false,
+            };
+            let with_option = matches!(
+                (before, word.as_str()),
+                (Some("--approval-mode"), "yolo")
+                    | (Some("--permission-mode"), "bypassPermissions")
+            );
+            UNASKED.contains(&word.as_str()) || with_agent || with_option
         };
         let found = command.iter().enumerate().find(|it| is_unasked(*it));
         found.map(|(_, word)| word.as_str())

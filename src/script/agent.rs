@@ -144,11 +144,6 @@ impl Engine {
                     line.has(&["--allowed-mcp-server-names"]),
                     r#""--allowed-mcp-server-names", "none""#,
                 ),
-                (
-                    line.sets("GEMINI_CLI_SYSTEM_SETTINGS_PATH"),
-                    "env = { GEMINI_CLI_SYSTEM_SETTINGS_PATH = \"/etc/…\" }, a file that switches \
-                     off hooksConfig.enabled",
-                ),
             ],
             Agent::Opencode => &[
                 (line.has(&["--pure"]), r#""--pure""#),
@@ -273,9 +268,9 @@ mod tests {
         assert_eq!(adds(&codex, &[]), 2);
         let named = [&codex[..], &["--enable", "plugins", "-c", "features.apps=false"]].concat();
         assert_eq!(adds(&named, &[]), 0);
-        assert_eq!(adds(&["gemini", "-e", "none"], &[]), 2);
+        assert_eq!(adds(&["gemini", "-e", "none"], &[]), 1);
         let gemini = ["gemini", "--extensions=none", "--allowed-mcp-server-names", "none"];
-        assert_eq!(adds(&gemini, &["GEMINI_CLI_SYSTEM_SETTINGS_PATH"]), 0);
+        assert_eq!(adds(&gemini, &[]), 0);
         assert_eq!(adds(&["opencode", "run"], &[]), 3);
         let env = ["OPENCODE_DISABLE_PROJECT_CONFIG", "XDG_CONFIG_HOME"];
         assert_eq!(adds(&["opencode", "run", "--pure"], &env), 0);

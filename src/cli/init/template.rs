@@ -46,13 +46,16 @@ wb.engine "codex" {
 
 const OPENCODE: &str = r#"
 -- opencode: install it and set it up as the account that the server runs as. Nobody is there to ask,
--- so it may do all that this account may do: give the server an account of its own. It loads
--- .opencode/plugin of this repository in any case: know what is there.
+-- so it may do all that this account may do: give the server an account of its own. It starts no
+-- plugin or MCP server of this repository or of the account, whose opencode.json is not read: name a
+-- model here ("-m", "PROVIDER/MODEL").
 wb.engine "opencode" {
   type    = "process",
-  command = { "opencode", "run", "--format", "json", "--auto" },  -- --auto: else /tmp is refused
+  command = { "opencode", "run", "--format", "json", "--pure",
+              "--auto" },            -- else /tmp is refused
   env     = {
-    OPENCODE_DISABLE_PROJECT_CONFIG = "1",       -- else opencode.json starts its MCP servers
+    OPENCODE_DISABLE_PROJECT_CONFIG = "1",
+    XDG_CONFIG_HOME                 = "data/agents",
     OPENCODE_DISABLE_AUTOUPDATE     = "1",
   },
   prompt  = "stdin",
@@ -66,7 +69,8 @@ const GEMINI: &str = r#"
 wb.engine "gemini" {
   type    = "process",
   command = { "gemini", "-o", "stream-json", "--approval-mode", "yolo",
-              "--skip-trust" },      -- works here without the hooks and MCP servers of .gemini
+              "--skip-trust",        -- works here without the hooks and MCP servers of .gemini
+              "-e", "none", "--allowed-mcp-server-names", "none" },  -- nor those of the account
   env     = { NO_COLOR = "1" },
   prompt  = "stdin",
   reads   = "gemini-stream-json",    -- telemetry only; exit status and result decide

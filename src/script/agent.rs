@@ -83,6 +83,11 @@ impl Agent {
 }
 
 impl Engine {
+    /// Returns whether the engine sets a variable of the environment.
+    pub fn sets(&self, name: &str) -> bool {
+        matches!(&self.body, EngineBody::Process { env, .. } if env.contains_key(name))
+    }
+
     /// Returns the agent that it runs, if that is known.
     pub fn agent(&self) -> Option<Agent> {
         match &self.body {

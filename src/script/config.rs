@@ -115,11 +115,6 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Returns whether the engine sets a variable of the environment.
-    pub fn sets(&self, name: &str) -> bool {
-        matches!(&self.body, EngineBody::Process { env, .. } if env.contains_key(name))
-    }
-
     /// Returns whether it is a part of this program.
     pub fn is_builtin(&self) -> bool {
         matches!(self.body, EngineBody::Builtin(_))

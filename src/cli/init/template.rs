@@ -45,10 +45,10 @@ wb.engine "codex" {
 "#;
 
 const OPENCODE: &str = r#"
--- opencode: install it and set it up as the account that the server runs as. Nobody is there to ask,
--- so it may do all that this account may do: give the server an account of its own. It starts no
--- plugin or MCP server of this repository or of the account, whose opencode.json is not read: name a
--- model here ("-m", "PROVIDER/MODEL").
+-- opencode: install it and set it up as the account that the server runs as. Nobody is there to
+-- ask, so it may do all that this account may do: give the server an account of its own. It starts
+-- no plugin or MCP server of this repository or of the account, whose opencode.json is not read:
+-- name a model here ("-m", "PROVIDER/MODEL").
 wb.engine "opencode" {
   type    = "process",
   command = { "opencode", "run", "--format", "json", "--pure",

@@ -6,6 +6,7 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use serde::Serialize;
 
 use crate::base::truncate_chars;
+use crate::documents::html::{HtmlBlock, Part, parts};
 use crate::documents::plain::dialect;
 use crate::documents::word::word_enum;
 
@@ -76,6 +77,7 @@ impl Outline {
         let mut outline = Outline::default();
         let mut open: Vec<u32> = Vec::new();
         let mut heading: Option<Heading> = None;
+        let mut html = HtmlBlock::default();
         for (event, range) in Parser::new_ext(body, dialect()).into_offset_iter() {
             match event {
                 Event::Start(tag) => {
@@ -96,16 +98,19 @@ impl Outline {
                     }
                 }
                 Event::End(tag) => {
-                    if matches!(tag, TagEnd::Heading(_))
-                        && let Some(mut done) = heading.take()
-                        && outline.headings.len() < HEADINGS_MAX
-                    {
-                        done.text = truncate_chars(done.text.trim(), HEADING_CHARS_MAX);
-                        outline.headings.push(done);
+                    match tag {
+                        TagEnd::Heading(_) => outline.headings.extend(heading.take()),
+                        TagEnd::HtmlBlock => {
+                            outline.headings.extend(headings_of(&std::mem::take(&mut html)));
+                        }
+                        _ => {}
                     }
                     if is_block_end(tag) {
                         open.pop();
                     }
+                }
+                Event::Html(line) => {
+                    html.push(text, &line, range.start + shift..range.end + shift);
                 }
                 Event::Text(part) | Event::Code(part) => {
                     if let Some(heading) = &mut heading {
@@ -119,6 +124,10 @@ impl Outline {
                 }
                 _ => {}
             }
+            outline.headings.truncate(HEADINGS_MAX);
+        }
+        for heading in &mut outline.headings {
+            heading.text = truncate_chars(heading.text.trim(), HEADING_CHARS_MAX);
         }
         outline
     }
@@ -164,6 +173,33 @@ impl Outline {
         }
         found.unwrap_or(BlockKind::Other)
     }
+}
+
+/// Returns the headings with words in a block of HTML.
+fn headings_of(html: &HtmlBlock) -> Vec<Heading> {
+    let mut found = Vec::new();
+    let mut open: Option<Heading> = None;
+    for (part, range) in parts(html.text()) {
+        match part {
+            Part::Tag(tag) if tag.is_block() && tag.name != "br" => {
+                found.extend(open.take());
+                if let Some(level) = tag.level().filter(|_| !tag.is_end) {
+                    let start = html.written(&range).start;
+                    open = Some(Heading { level, text: String::new(), start });
+                }
+            }
+            Part::Words => {
+                if let Some(heading) = &mut open {
+                    let words = html.words(&range, false);
+                    heading.text.extend(words.into_iter().map(|it| it.0));
+                }
+            }
+            _ => {}
+        }
+    }
+    found.extend(open);
+    found.retain(|it| !it.text.trim().is_empty());
+    found
 }
 
 /// Returns the headings of a text in order.
@@ -244,6 +280,16 @@ mod tests {
         let found: Vec<_> = headings(text).into_iter().map(|it| it.text).collect();
         assert_eq!(found, ["A b c", "In it"]);
         assert_eq!((kind(text, "[!NOTE]"), kind(text, "done")), ("quote", "list_item"));
+    }
+
+    #[test]
+    fn headings_of_html_count_by_their_words() {
+        let text = "# A <sup>b</sup> <!-- c -->\n\n<h1 align=\"center\">\n  T &amp; <b>U</b>\n\
+            </h1>\n\n<h2><img src=x.png></h2>\n\n<div><h3>V<p>w</div>\n";
+        let found = headings(text);
+        let shown: Vec<_> = found.iter().map(|it| (it.level, it.text.as_str())).collect();
+        assert_eq!(shown, [(1, "A b"), (1, "T & U"), (3, "V")]);
+        assert!(found.iter().all(|it| text[it.start..].starts_with(['#', '<'])));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod fate;
 mod fixture;
 pub mod git;
 pub mod headings;
+pub mod html;
 pub mod merge;
 pub mod message;
 pub mod opened;

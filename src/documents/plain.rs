@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use pulldown_cmark::{BlockQuoteKind, Event, Options, Parser, Tag, TagEnd};
 
+use crate::documents::html::{HtmlBlock, Part, parts};
+
 /// The words of a text.
 #[derive(Debug, Default)]
 pub struct Plain {
@@ -66,8 +68,9 @@ impl Plain {
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
         let shift = text.len() - body.len();
         let mut plain = Plain::default();
+        let mut html = None;
         for (event, range) in Parser::new_ext(body, dialect()).into_offset_iter() {
-            plain.take(text, event, range.start + shift..range.end + shift);
+            plain.take(text, event, range.start + shift..range.end + shift, &mut html);
             if plain.text.len() > bytes_max {
                 break;
             }
@@ -75,13 +78,33 @@ impl Plain {
         plain
     }
 
-    fn take(&mut self, text: &str, event: Event<'_>, range: Range<usize>) {
+    fn take(
+        &mut self,
+        text: &str,
+        event: Event<'_>,
+        range: Range<usize>,
+        html: &mut Option<HtmlBlock>,
+    ) {
         match event {
-            Event::Text(it)
-            | Event::Html(it)
-            | Event::InlineHtml(it)
-            | Event::InlineMath(it)
-            | Event::DisplayMath(it) => self.push(text, &it, range),
+            Event::Start(Tag::HtmlBlock) => *html = Some(HtmlBlock::default()),
+            Event::End(TagEnd::HtmlBlock) => {
+                self.part();
+                self.push_html(text, &html.take().unwrap_or_default());
+                self.part();
+            }
+            Event::Html(it) | Event::InlineHtml(it) | Event::Text(it) if html.is_some() => {
+                if let Some(block) = html {
+                    block.push(text, &it, range);
+                }
+            }
+            Event::Html(it) | Event::InlineHtml(it) => {
+                let mut tag = HtmlBlock::default();
+                tag.push(text, &it, range);
+                self.push_html(text, &tag);
+            }
+            Event::Text(it) | Event::InlineMath(it) | Event::DisplayMath(it) => {
+                self.push(text, &it, range);
+            }
             Event::Code(it) => {
                 // Its marks are part of the range, and those of a quote that it goes on in.
                 let begins = text.get(range.clone()).and_then(|code| code.find(&*it));
@@ -100,6 +123,30 @@ impl Plain {
             | Event::FootnoteReference(_)
             | Event::TaskListMarker(_) => {}
             _ => self.part(),
+        }
+    }
+
+    /// Adds what is seen of HTML: its words, and those of its images.
+    fn push_html(&mut self, text: &str, block: &HtmlBlock) {
+        for (part, range) in parts(block.text()) {
+            let written = block.written(&range);
+            match part {
+                Part::Comment => {}
+                Part::Tag(tag) if tag.is_block() => self.part(),
+                Part::Tag(tag) => {
+                    let words = tag.value("alt").filter(|_| tag.name == "img" && !tag.is_end);
+                    self.push(text, words.unwrap_or_default(), written);
+                }
+                Part::Odd => self.push(text, &block.text()[range], written),
+                Part::Words | Part::Raw => {
+                    for (shown, at) in block.words(&range, part == Part::Raw) {
+                        match shown.trim().is_empty() {
+                            true => self.part(),
+                            false => self.push(text, &shown, at),
+                        }
+                    }
+                }
+            }
         }
     }
 
@@ -161,7 +208,12 @@ mod tests {
         check("x\ny ~~z~~\\\nw&amp;v \\*u", "x y z w&v *u", &["z", "v", "*u"]);
         check("> q\n> r\n\n1. s[^n]\n\n[^n]: t\n", "q r s t", &["q", "r", "s"]);
         check("```rust\nlet x = 1;\n```\n\n    four\n", "let x = 1;\nfour", &["x = 1", "our"]);
-        check("<b>x</b> <!-- y -->\n", "<b>x</b> <!-- y -->", &["<b>x</b>"]);
+        check("<b>x</b> <!-- y -->\n", "x", &["x"]);
+        check("a<br>b <kbd>Ctrl</kbd><!-- c --> d", "a b Ctrl d", &["Ctrl", "a"]);
+        check("> <p>x &amp;\n> <b>y</b>\n> <img alt='z' src=a.png></p>\n", "x & y z", &["y", "z"]);
+        check("<details><summary>q</summary>\n\n*n*\n\n</details>\n", "q n", &["q", "n"]);
+        check("<!-- a\n\nb -->\n\nx <my-tag> y", "x <my-tag> y", &["<my-tag>"]);
+        check("<script>\nx < 1\n</script>", "<script>\nx < 1\n</script>", &["x < 1"]);
         check("\u{feff}# é *日本*語\r\n\r\nü", "é 日本語 ü", &["é", "本", "ü"]);
         check("---\ntitle: T\n---\n\n# H", "title: T\nH", &["T", "H"]);
         check("[a]: http://x.y\n\n``a`b`` [a]", "a`b a", &["a`b"]);

@@ -1,15 +1,18 @@
 //! The difference of two Markdown texts as they are read: block by block, and inside paired blocks
 //! word by word.
 //!
-//! **Invariant:** nothing of the source is left out but its markup: HTML is text, and a link shows
-//! where it leads.
+//! **Invariant:** nothing of the source is left out but its markup, and a link shows where it
+//! leads; what changed unseen is said, and a comment is shown where it differs.
 
-use std::ops::Range;
+mod html;
+mod merge;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
 
 use crate::documents::diff::changes_of;
+use crate::documents::html::HtmlBlock;
 use crate::documents::plain::{alert_title, dialect};
+use crate::documents::redline::rendered::merge::{Marked, merge};
 use crate::documents::redline::words::{self, Part};
 use crate::documents::redline::{Lines, Piece, Row, RowSort, compare};
 
@@ -59,7 +62,7 @@ pub enum BlockSort {
     Code,
     /// A row of a table.
     TableRow,
-    /// HTML, which is shown as text.
+    /// HTML that is shown as text.
     Html,
     /// The YAML block at the top.
     FrontMatter,
@@ -114,6 +117,10 @@ struct Block {
     text: String,
     /// From where on text is set how, rising.
     styles: Vec<(usize, Style)>,
+    /// Tags and comments in it and before it.
+    unseen: String,
+    /// Whether it is a comment, which nobody sees who reads.
+    is_comment: bool,
 }
 
 /// Compares two Markdown texts; `None` if they are too large for it.
@@ -171,7 +178,7 @@ fn lines<'t>(text: &'t str, blocks: &[Block]) -> Lines<'t> {
 fn keys(blocks: &[Block]) -> Vec<String> {
     blocks
         .iter()
-        .map(|it| format!("{:?} {} {:?} {}", it.sort, it.depth, it.styles, it.text))
+        .map(|it| format!("{:?} {} {:?} {} {}", it.sort, it.depth, it.styles, it.unseen, it.text))
         .collect()
 }
 
@@ -179,6 +186,9 @@ type Side<'b> = Option<(&'b Block, usize, Vec<Piece>)>;
 
 fn shown(sort: RowSort, old: Side<'_>, new: Side<'_>) -> Option<RenderedRow> {
     let block = new.as_ref().or(old.as_ref())?.0;
+    if block.is_comment && sort == RowSort::Kept {
+        return None;
+    }
     let was = match (&old, &new) {
         (Some((old, ..)), Some((new, ..))) => (old.sort != new.sort).then_some(old.sort),
         _ => None,
@@ -214,63 +224,6 @@ fn shown(sort: RowSort, old: Side<'_>, new: Side<'_>) -> Option<RenderedRow> {
     })
 }
 
-/// A part of one block's text.
-struct Marked {
-    range: Range<usize>,
-    mark: Mark,
-}
-
-/// Writes two blocks as one: what is gone, what has come, and what is the same once.
-fn merge(was: &Block, gone: &[Marked], is: &Block, come: &[Marked], spans: &mut Vec<Span>) {
-    let ranges = |all: &[Marked]| all.iter().map(|it| it.range.clone()).collect::<Vec<_>>();
-    let (mut olds, mut news) = (ranges(gone), ranges(come));
-    let (mut a, mut b) = (0, 0);
-    loop {
-        let (old, new) = (gone.get(a), come.get(b));
-        match (old, new) {
-            (Some(part), _) if part.mark == Mark::Gone => {
-                was.spans(part, spans);
-                a += 1;
-            }
-            (_, Some(part)) if part.mark == Mark::Come => {
-                is.spans(part, spans);
-                b += 1;
-            }
-            (Some(_), Some(_)) => {
-                // The words are the same; the white space between them need not be.
-                let count = |text: &str| text.chars().filter(|it| !it.is_whitespace()).count();
-                let words = count(&was.text[olds[a].clone()]).min(count(&is.text[news[b].clone()]));
-                let end = behind(&is.text, &news[b], words);
-                is.spans(&Marked { range: news[b].start..end, mark: Mark::Same }, spans);
-                news[b].start = end;
-                olds[a].start = behind(&was.text, &olds[a], words);
-                a += usize::from(olds[a].is_empty());
-                b += usize::from(news[b].is_empty());
-            }
-            (Some(_), None) => a += 1,
-            (None, Some(_)) => {
-                is.spans(&Marked { range: news[b].clone(), mark: Mark::Same }, spans);
-                b += 1;
-            }
-            (None, None) => break,
-        }
-    }
-}
-
-/// Returns where a number of visible characters of a part ends, with the white space behind them.
-fn behind(text: &str, range: &Range<usize>, count: usize) -> usize {
-    let mut seen = 0;
-    for (at, character) in text[range.clone()].char_indices() {
-        if !character.is_whitespace() {
-            if seen == count {
-                return range.start + at;
-            }
-            seen += 1;
-        }
-    }
-    range.end
-}
-
 impl Block {
     /// Writes a part of the text, split where it is set otherwise.
     fn spans(&self, part: &Marked, spans: &mut Vec<Span>) {
@@ -298,6 +251,9 @@ fn blocks(text: &str) -> Vec<Block> {
         reading.event(event);
     }
     reading.close();
+    if let Some(last) = reading.done.last_mut() {
+        last.unseen.push_str(&reading.unseen);
+    }
     reading.done
 }
 
@@ -312,6 +268,9 @@ struct Reading {
     style: Style,
     /// Where the links and images around lead.
     targets: Vec<String>,
+    html: Option<HtmlBlock>,
+    /// Tags and comments since the block before.
+    unseen: String,
 }
 
 impl Reading {
@@ -319,18 +278,19 @@ impl Reading {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
+            Event::Html(line) | Event::Text(line) if self.html.is_some() => {
+                if let Some(block) = &mut self.html {
+                    block.push("", &line, 0..line.len());
+                }
+            }
             Event::Text(text) => self.text(&text),
-            Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
+            Event::Html(text) | Event::InlineHtml(text) => self.inline_html(&text),
             Event::Code(text) => self.styled(&text, |it| it.is_code = true),
             Event::InlineMath(text) | Event::DisplayMath(text) => self.text(&text),
             Event::FootnoteReference(name) => self.text(&format!("[^{name}]")),
             Event::SoftBreak => self.text(" "),
             Event::HardBreak => self.text("\n"),
-            Event::Rule => {
-                self.begin(BlockSort::Rule);
-                self.text("———");
-                self.close();
-            }
+            Event::Rule => self.rule(),
             Event::TaskListMarker(is_done) => self.text(if is_done { "☑ " } else { "☐ " }),
         }
     }
@@ -355,7 +315,7 @@ impl Reading {
                     self.styled(&format!("{info}\n"), |it| it.is_target = true);
                 }
             }
-            Tag::HtmlBlock => self.begin(BlockSort::Html),
+            Tag::HtmlBlock => self.html = Some(HtmlBlock::default()),
             Tag::MetadataBlock(_) => self.begin(BlockSort::FrontMatter),
             Tag::List(first) => {
                 self.close();
@@ -399,12 +359,15 @@ impl Reading {
             TagEnd::Emphasis => self.style.is_emphasis = false,
             TagEnd::Strong => self.style.is_strong = false,
             TagEnd::Strikethrough => self.style.is_struck = false,
-            TagEnd::Link | TagEnd::Image => {
-                if tag == TagEnd::Link {
-                    self.style.is_link = false;
-                }
+            TagEnd::Link => self.end_link(),
+            TagEnd::Image => {
                 let target = self.targets.pop().unwrap_or_default();
                 self.styled(&format!(" ⟨{target}⟩"), |it| it.is_target = true);
+            }
+            TagEnd::HtmlBlock => {
+                if let Some(block) = self.html.take() {
+                    self.html_block(&block);
+                }
             }
             TagEnd::BlockQuote(_) => {
                 self.close();
@@ -423,7 +386,6 @@ impl Reading {
             TagEnd::Paragraph
             | TagEnd::Heading(_)
             | TagEnd::CodeBlock
-            | TagEnd::HtmlBlock
             | TagEnd::MetadataBlock(_)
             | TagEnd::TableHead
             | TagEnd::TableRow => self.close(),
@@ -441,11 +403,24 @@ impl Reading {
         };
         let depth = self.lists.len() + self.quotes;
         let marker = marker.unwrap_or_default();
-        self.open = Some(Block { sort, depth, marker, text: String::new(), styles: Vec::new() });
+        let (text, styles, unseen) = (String::new(), Vec::new(), String::new());
+        self.open = Some(Block { sort, depth, marker, text, styles, unseen, is_comment: false });
+    }
+
+    fn rule(&mut self) {
+        self.begin(BlockSort::Rule);
+        self.text("———");
+        self.close();
     }
 
     fn close(&mut self) {
+        if self.open.is_some() {
+            // What HTML began and did not end.
+            (0..self.targets.len()).for_each(|_| self.end_link());
+            self.style = Style::default();
+        }
         let Some(mut block) = self.open.take() else { return };
+        block.unseen = std::mem::take(&mut self.unseen);
         let end = block.text.trim_end().len();
         block.text.truncate(end);
         block.styles.retain(|it| it.0 < end);

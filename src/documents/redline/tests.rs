@@ -284,3 +284,37 @@ proptest! {
         prop_assert_eq!(side(false), of(&old));
     }
 }
+
+/// Returns what is read of a change: a block each, what is gone in `-[ ]` and what has come in
+/// `+[ ]`.
+fn reads(old: &str, new: &str) -> Vec<String> {
+    let span = |it: &Span| match it.mark {
+        Mark::Same => it.text.clone(),
+        Mark::Gone => format!("-[{}]", it.text),
+        Mark::Come => format!("+[{}]", it.text),
+    };
+    let row = |it: &RenderedRow| {
+        let unseen = if it.is_markup_only { "markup: " } else { "" };
+        format!("{unseen}{}", it.spans.iter().map(span).collect::<String>())
+    };
+    rendered(old, new).unwrap().rows.iter().map(row).collect()
+}
+
+#[test]
+fn html_is_compared_by_its_words() {
+    let old = "<!-- keep -->\n<p align=center>Old <b>words</b></p>\n\nPress <kbd>A</kbd>\n";
+    assert_eq!(
+        reads(old, &old.replace("Old", "New")),
+        ["-[Old]+[New] words", "Press A"],
+        "neither tags nor comments are shown"
+    );
+    let unseen = reads(old, &old.replace("center", "right"));
+    assert_eq!(unseen, ["markup: Old words", "Press A"], "a changed attribute is said");
+    let comment = reads(old, &old.replace("keep", "obey me"));
+    assert!(comment.concat().contains("obey"), "a changed comment is shown: {comment:?}");
+    let link = "<a href=\"https://a.org\">x</a> y\n";
+    let moved = reads(link, &link.replace("a.org", "evil.example"));
+    assert!(moved.concat().contains("evil.example"), "where a link leads is shown: {moved:?}");
+    let image = reads("<p><img src=a.png alt=A></p>\n", "<p><img src=b.png alt=A></p>\n");
+    assert!(image.concat().contains("+[b]"), "which image it is, is shown: {image:?}");
+}

@@ -289,7 +289,8 @@ mod tests {
         // What is found and not seen is shown as it is written.
         assert_eq!(read("x [two](http://example.org)", "example"), "x [two](http://[example].org)");
         assert_eq!(read("x **y** z", "else"), "x y z");
-        assert_eq!(read("<b onclick=x>y</b>", "y"), "<b onclick=x>[y]</b>");
+        assert_eq!(read("<b onclick=x>y</b>", "y"), "[y]");
+        assert_eq!(read("a <!-- b --> <x-y>", "a"), "[a] <x-y>");
         // Where it stands is where it is written.
         let at = snippet(text, true, &Ask::parse("steel").unwrap()).at.unwrap();
         assert!(text[at..].starts_with("steel` one"), "not the address");

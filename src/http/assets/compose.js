@@ -32,6 +32,13 @@ async function ask(address, options = {}) {
   return body;
 }
 
+/** Text has no focus of its own: it takes it until something else has it. */
+function focusBlock(block) {
+  block.tabIndex = -1;
+  block.addEventListener("blur", () => block.removeAttribute("tabindex"), { once: true });
+  block.focus({ preventScroll: true });
+}
+
 export class Compose {
   /** What a form is about: `{ from, to, passage }`, or nothing for the whole document. */
   about = null;
@@ -250,8 +257,35 @@ export class Compose {
     form.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.submit();
     });
+    form.addEventListener("input", () => this.keep());
     this.box = form;
     document.body.append(form);
+  }
+
+  // --- what is typed and not sent ---
+
+  get draftName() { return `wb-draft-document-${this.reader.root.dataset.path}`; }
+
+  /** Keeps what is typed in this tab until it is sent, and which words it is about. */
+  keep() {
+    const [body, title] = [this.body.value, this.heading.value];
+    if (!body && !title) return sessionStorage.removeItem(this.draftName);
+    const about = this.about && { from: this.about.from, to: this.about.to };
+    const draft = { body, title, about, blob: this.reader.blob, isOpen: this.isOpen && !this.moving };
+    sessionStorage.setItem(this.draftName, JSON.stringify(draft));
+  }
+
+  /** Brings back what was typed on an earlier visit; the form too, if it was open. */
+  restore() {
+    const kept = this.reader.mayWrite && sessionStorage.getItem(this.draftName);
+    if (!kept || this.isOpen) return;
+    const draft = JSON.parse(kept);
+    [this.body.value, this.heading.value] = [draft.body, draft.title];
+    if (!draft.isOpen) return;
+    // Places in another text are not those that were meant.
+    const isSame = !draft.about || draft.blob === this.reader.blob;
+    if (isSame) this.open(draft.about ?? null, { takesFocus: false });
+    else say("Your comment is kept. Select the words again.");
   }
 
   /** `c`, and every button that says Comment. */
@@ -275,7 +309,7 @@ export class Compose {
     this.startPicking();
   }
 
-  async open(about) {
+  async open(about, { takesFocus = true } = {}) {
     this.offered = null;
     this.about = about;
     this.before ??= document.activeElement;
@@ -312,8 +346,11 @@ export class Compose {
     } else {
       this.place(null);
     }
-    (this.moving ? this.send : this.body).focus({ preventScroll: true });
-    getSelection().removeAllRanges();
+    if (takesFocus) {
+      (this.moving ? this.send : this.body).focus({ preventScroll: true });
+      getSelection().removeAllRanges();
+    }
+    this.keep();
     if (about) await this.resolve(about).catch((cause) => this.refused(cause));
   }
 
@@ -351,7 +388,7 @@ export class Compose {
       const selection = this.about && this.words(await this.resolve(this.about));
       const made = this.moving ? await this.move(selection) : await this.make(selection);
       const done = this.moving ? "The Topic has a new place." : "The Topic is open.";
-      this.body.value = this.heading.value = "";
+      if (!this.moving) this.body.value = this.heading.value = "";
       this.close();
       await this.reader.reload();
       this.reader.activate(made.id, { scroll: false });
@@ -406,11 +443,14 @@ export class Compose {
   }
 
   close() {
+    const words = this.isOpen && this.about ? this.reader.blocks().get(Number.parseInt(this.about.from, 10)) : null;
     this.box.hidden = true;
     this.withdraw();
     this.about = this.moving = null;
+    this.keep();
     this.stopPicking();
     if (this.before?.isConnected && this.before !== document.body) this.before.focus({ preventScroll: true });
+    else if (words) focusBlock(words);
     this.before = null;
   }
 

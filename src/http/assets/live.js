@@ -45,6 +45,11 @@ export function state() {
   return connection;
 }
 
+/** Takes this browser's other tabs along: none goes on showing what was read. */
+export function signedOut() {
+  channel.postMessage({ signedOut: true });
+}
+
 /** Asks for all parts that follow events. */
 export function refreshAll() {
   mark(() => true);
@@ -94,6 +99,8 @@ async function refresh() {
     const text = answer.ok ? await answer.text() : "";
     // A form may have put another page here meanwhile: the parts of this one are not its.
     if (answer.ok && asked === address()) swap.fragment(text, ids);
+    if (answer.status === 404) document.dispatchEvent(new CustomEvent("wb:gone", { detail: swap.parse(await answer.text()) }));
+    else if (answer.ok) document.dispatchEvent(new CustomEvent("wb:there"));
     isDone = answer.status < 500;
   } catch {
     // The stream tells that the server is gone; the parts are asked for when it is back.
@@ -143,6 +150,7 @@ channel.onmessage = ({ data }) => {
   }
   if ("event" in data) hear(data.event, data.cursor);
   if (data.version) noteVersion(data.version);
+  if (data.signedOut) location.reload();
   if (data.state && !isLeader) {
     show(data.state);
     // Something has happened between this page's making and its first word.

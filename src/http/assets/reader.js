@@ -14,6 +14,8 @@ const ICONS = {
 const COPIED_MS = 1_500;
 /** So much of a block tells it from others when the reader comes back. */
 const PLACE_UNITS = 200;
+/** A heading that is no lower than this is the one that is read. */
+const HEADING_TOP = 96;
 const WIDE = matchMedia("(min-width: 1001px)");
 
 export function start(root) {
@@ -81,10 +83,12 @@ class Reader {
     // A part or a note that was laid out has its true height now.
     root.addEventListener("contentvisibilityautostatechange", () => this.later());
     addEventListener("resize", () => this.later());
+    addEventListener("scroll", () => this.scrolled(), { passive: true });
     WIDE.addEventListener("change", () => { this.sheet(false); this.later(); });
     document.fonts?.ready.then(() => this.later());
     this.keys();
     this.follow();
+    this.compose.restore();
     addEventListener("hashchange", () => this.hashed());
     this.hashed();
     for (const type of ["wheel", "touchmove", "pointerdown", "keydown", "click", "hashchange"]) {
@@ -154,6 +158,13 @@ class Reader {
     this.due = requestAnimationFrame(() => {
       this.due = 0;
       this.layout();
+    });
+  }
+
+  scrolled() {
+    this.scrolling ??= requestAnimationFrame(() => {
+      this.scrolling = null;
+      this.markHeading();
     });
   }
 
@@ -399,23 +410,37 @@ class Reader {
     if (least) scrollBy({ top: least, behavior: "instant" });
   }
 
-  /** Marks the heading under which the reader is. */
+  /** Finds the headings of the contents anew, and marks the one under which the reader is. */
   follow() {
-    this.seen?.disconnect();
-    const links = new Map([...this.root.querySelectorAll(".contents a")].map((it) => [decodeURIComponent(it.hash.slice(1)), it]));
-    if (links.size === 0) return;
-    const mark = (id) => links.forEach((it, at) => {
-      if (at === id) it.setAttribute("aria-current", "true");
-      else it.removeAttribute("aria-current");
-    });
-    this.seen = new IntersectionObserver((entries) => {
-      const first = entries.find((it) => it.isIntersecting);
-      if (first) mark(first.target.id);
-    }, { rootMargin: "0px 0px -70% 0px" });
-    for (const id of links.keys()) {
-      const heading = document.getElementById(id);
-      if (heading) this.seen.observe(heading);
+    const links = [...this.root.querySelectorAll(".contents a")];
+    const under = (link) => ({ link, heading: document.getElementById(decodeURIComponent(link.hash.slice(1))) });
+    this.headings = links.map(under).filter(({ heading }) => heading);
+    this.markHeading();
+  }
+
+  markHeading() {
+    const line = this.headingLine();
+    const parts = [...this.text.querySelectorAll(".md-part")];
+    // Measuring within a part lays it out: only the one at the line is.
+    const part = parts.findLast((it) => it.getBoundingClientRect().top <= line);
+    const isAbove = ({ heading }) => {
+      const own = heading.closest(".md-part");
+      if (own === part || !own) return heading.getBoundingClientRect().top <= line;
+      return Boolean(part && own.compareDocumentPosition(part) & Node.DOCUMENT_POSITION_FOLLOWING);
+    };
+    const current = this.headings.findLast(isAbove)?.link;
+    for (const { link } of this.headings) {
+      if (link === current) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
     }
+  }
+
+  /** The height above which a heading is read: near the top, and lower where no more can be scrolled. */
+  headingLine() {
+    const all = document.documentElement.scrollHeight - innerHeight;
+    const last = Math.min(all, innerHeight);
+    const done = last > 0 ? Math.max(1 - (all - scrollY) / last, 0) : 0;
+    return HEADING_TOP + done * (innerHeight - HEADING_TOP);
   }
 
   // --- selections ---

@@ -5,6 +5,7 @@ import { bind } from "./keys.js";
 import * as live from "./live.js";
 // Not loaded when it is asked for: the letters that somebody types at once are for it.
 import { open as find } from "./palette.js";
+import { plain } from "./plain.js";
 import { say } from "./say.js";
 import { worker } from "./swap.js";
 
@@ -34,6 +35,19 @@ document.addEventListener("wb:newer", () => {
   note("newer", "newer", "This site has been updated.");
 }, { once: true });
 
+// What the page is about is gone: the error page in its place says where to.
+document.addEventListener("wb:gone", ({ detail: page }) => {
+  const words = page.querySelector("#main .message")?.textContent.trim();
+  const way = page.querySelector("#main a[data-way]");
+  const link = document.querySelector("#gone a");
+  if (!words || !way || !link) return;
+  link.href = way.getAttribute("href");
+  link.textContent = way.textContent;
+  note("gone", "gone", plain(words));
+  say(plain(words));
+});
+document.addEventListener("wb:there", () => note("gone", "", ""));
+
 /** Shows a word that floats above the page; nothing moves for it. */
 function note(id, state, text) {
   const place = document.getElementById(id);
@@ -47,6 +61,20 @@ function note(id, state, text) {
 for (const button of document.querySelectorAll("[data-reload]")) {
   button.addEventListener("click", () => location.reload());
 }
+
+// --- signing out ---
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.matches('form[action="/api/logout"]')) return;
+  event.preventDefault();
+  try {
+    await fetch(form.action, { method: "POST" });
+    live.signedOut();
+  } finally {
+    location.assign("/");
+  }
+});
 
 // --- times ---
 

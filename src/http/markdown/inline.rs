@@ -20,6 +20,8 @@ pub(super) struct Image {
     title: String,
     alt: String,
     range: Range<usize>,
+    /// The attributes that say how large it is and where it stands.
+    size: String,
 }
 
 impl Writer<'_> {
@@ -32,6 +34,7 @@ impl Writer<'_> {
         self.need_leaf(&range);
         if let Some(leaf) = &mut self.leaf {
             leaf.block.push(self.text, shown, range);
+            leaf.has_content |= !shown.trim().is_empty();
         }
         if let Some(heading) = &mut self.heading_text {
             heading.push_str(shown);
@@ -46,7 +49,8 @@ impl Writer<'_> {
         }
         let text = std::mem::take(&mut self.pending);
         let mut from = 0;
-        let found = if self.is_in_link { Vec::new() } else { addresses(&text) };
+        let is_plain = self.is_apart || self.links_open > 0;
+        let found = if is_plain { Vec::new() } else { addresses(&text) };
         for range in found {
             let Some(Target::Outside(address)) = self.links.target(&text[range.clone()]) else {
                 continue;
@@ -61,22 +65,18 @@ impl Writer<'_> {
     }
 
     /// Shows what is no link's place to be: code, raw HTML.
-    fn show_apart(&mut self, shown: &str, range: Range<usize>, start: &str, end: &str) {
+    pub(super) fn show_apart(&mut self, shown: &str, range: Range<usize>, start: &str, end: &str) {
         self.flush();
         if self.image.is_some() {
             return self.show(shown, range);
         }
         self.need_leaf(&range);
         self.html.push_str(start);
-        let was_in_link = std::mem::replace(&mut self.is_in_link, true);
+        let was_apart = std::mem::replace(&mut self.is_apart, true);
         self.show(shown, range);
         self.flush();
-        self.is_in_link = was_in_link;
+        self.is_apart = was_apart;
         self.html.push_str(end);
-    }
-
-    pub(super) fn raw(&mut self, shown: &str, range: Range<usize>) {
-        self.show_apart(shown, range, "<span class=\"md-tag\">", "</span>");
     }
 
     /// The event's bytes are those with the ticks around.
@@ -107,20 +107,24 @@ impl Writer<'_> {
     }
 
     pub(super) fn begin_link(&mut self, address: &str, title: &str, range: &Range<usize>) {
-        let start = match self.links.target(address) {
-            Some(Target::Here(address)) => format!("<a href=\"{address}\""),
-            Some(Target::Outside(address)) => format!("<a href=\"{address}\" {OUTSIDE}"),
-            None => {
-                self.open_inline("<span class=\"md-nowhere\">", "</span>", range);
-                self.is_in_link = true;
-                return;
-            }
-        };
-        let mut start = start;
-        push_title(&mut start, title);
+        let (mut start, end) = self.link(address);
+        if end == "</a>" {
+            push_title(&mut start, title);
+        }
         start.push('>');
-        self.open_inline(&start, "</a>", range);
-        self.is_in_link = true;
+        self.open_inline(&start, end, range);
+        self.links_open += 1;
+    }
+
+    /// Returns what begins a link, but its last character, and what ends it: words alone, if it
+    /// may not lead there or stands within another.
+    pub(super) fn link(&self, address: &str) -> (String, &'static str) {
+        match self.links.target(address) {
+            _ if self.links_open > 0 => ("<span".to_owned(), "</span>"),
+            Some(Target::Here(address)) => (format!("<a href=\"{address}\""), "</a>"),
+            Some(Target::Outside(address)) => (format!("<a href=\"{address}\" {OUTSIDE}"), "</a>"),
+            None => ("<span class=\"md-nowhere\"".to_owned(), "</span>"),
+        }
     }
 
     pub(super) fn begin_image(&mut self, address: &str, title: &str, range: Range<usize>) {
@@ -132,7 +136,22 @@ impl Writer<'_> {
         self.flush();
         let target = self.links.image(address);
         let (title, alt) = (title.to_owned(), String::new());
-        self.image = Some(Image { depth: 0, target, title, alt, range });
+        self.image = Some(Image { depth: 0, target, title, alt, range, size: String::new() });
+    }
+
+    /// Writes an image of HTML; `size` are attributes of ours.
+    pub(super) fn image(
+        &mut self,
+        address: &str,
+        words: [&str; 2],
+        size: String,
+        range: Range<usize>,
+    ) {
+        let target = self.links.image(address);
+        let [alt, title] = words.map(str::to_owned);
+        self.flush();
+        self.image = Some(Image { depth: 0, target, title, alt, range, size });
+        self.end_image();
     }
 
     /// An image of elsewhere is not loaded: it would tell who reads, and when. Its words are shown.
@@ -142,10 +161,15 @@ impl Writer<'_> {
             return;
         }
         let Some(image) = self.image.take() else { return };
+        if let Some(leaf) = &mut self.leaf {
+            leaf.has_content = true;
+            leaf.block.end = leaf.block.end.max(image.range.end);
+        }
         let words = if image.alt.trim().is_empty() { "image" } else { image.alt.as_str() };
         match image.target {
             Some(Target::Here(address)) => {
-                self.html.push_str(&format!("<img src=\"{address}\" alt=\""));
+                let size = image.size;
+                self.html.push_str(&format!("<img{size} src=\"{address}\" alt=\""));
                 push_attribute(&mut self.html, &image.alt);
                 self.html.push_str("\" loading=\"lazy\" decoding=\"async\"");
                 let mut title = String::new();
@@ -153,7 +177,7 @@ impl Writer<'_> {
                 self.html.push_str(&title);
                 self.html.push('>');
             }
-            Some(Target::Outside(address)) if !self.is_in_link => {
+            Some(Target::Outside(address)) if self.links_open == 0 => {
                 let start = format!(
                     "<a href=\"{address}\" rel=\"noopener noreferrer nofollow\" class=\"md-image\">"
                 );
@@ -172,11 +196,15 @@ impl Writer<'_> {
 
     pub(super) fn note_reference(&mut self, name: &str, range: Range<usize>) {
         let number = self.note_number(name);
+        let number_shown = number.to_string();
+        if self.links_open > 0 {
+            return self.show_apart(&number_shown, range, "<sup>", "</sup>");
+        }
         let start = format!(
             "<sup><a href=\"#{}note-{number}\" aria-label=\"Footnote {number}\">",
             self.links.prefix()
         );
-        self.show_apart(&number.to_string(), range, &start, "</a></sup>");
+        self.show_apart(&number_shown, range, &start, "</a></sup>");
     }
 
     pub(super) fn begin_note(&mut self, name: &str) {
@@ -186,7 +214,7 @@ impl Writer<'_> {
     }
 }
 
-fn push_title(html: &mut String, title: &str) {
+pub(super) fn push_title(html: &mut String, title: &str) {
     if !title.is_empty() {
         html.push_str(" title=\"");
         push_attribute(html, title);

@@ -1,12 +1,14 @@
 //! Markdown as HTML of our own, with the way back from what is shown to the bytes of the text.
 //!
 //! **Invariant:** what a text says never becomes an element, an attribute or an address that this
-//! module does not write itself: raw HTML is shown as text.
+//! module does not write itself: HTML is written anew from a list of elements (`documents/html`).
 //! **Invariant:** the text of a block here is the `textContent` of its element in the browser.
 //! **Invariant:** a hostile text costs no more than a large one.
 
 mod autolink;
 mod code;
+mod element;
+mod html;
 mod inline;
 mod kept;
 mod link;
@@ -33,7 +35,7 @@ pub(in crate::http) use plain::plain;
 pub(in crate::http) use prose::Prose;
 
 /// Changes whenever the same text would be written differently.
-pub(in crate::http) const RENDERER_VERSION: u32 = 3;
+pub(in crate::http) const RENDERER_VERSION: u32 = 4;
 
 /// HTML that this module has written; a template inserts it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

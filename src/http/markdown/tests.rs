@@ -1,5 +1,7 @@
 //! Tests of rendered Markdown: what is shown, what never is, and the way back to the text.
 
+mod html;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Instant;
@@ -11,9 +13,47 @@ use crate::http::markdown::{Block, Highlighter, Links, Rendered, render, with_ma
 
 /// The elements that may be written, and their attributes.
 const ELEMENTS: &str = "p h1 h2 h3 h4 h5 h6 blockquote div pre ul ol li table thead tbody tr th td \
-    em strong del a span code sup img input hr br bdi";
+    em strong del a span code sup img input hr br bdi \
+    abbr b caption cite dd details dfn dl dt figcaption figure i ins kbd mark q s samp small sub \
+    summary tfoot u var wbr";
 const ATTRIBUTES: &str = "id class href rel title data-b data-n data-lang data-code src alt \
-    loading decoding start type disabled checked aria-label tabindex role dir";
+    loading decoding start type disabled checked aria-label tabindex role dir \
+    width height open colspan rowspan";
+/// Elements that a browser lets stand only within these.
+const WITHIN: &[(&str, &[&str])] = &[
+    ("li", &["ul", "ol"]),
+    ("tr", &["table", "thead", "tbody", "tfoot"]),
+    ("td", &["tr"]),
+    ("th", &["tr"]),
+    ("thead", &["table"]),
+    ("tbody", &["table"]),
+    ("tfoot", &["table"]),
+    ("caption", &["table"]),
+    ("dt", &["dl"]),
+    ("dd", &["dl"]),
+    ("summary", &["details"]),
+];
+/// Elements that a browser ends where a block begins.
+const WORDS: &[&str] = &["p", "h1", "h2", "h3", "h4", "h5", "h6"];
+const BLOCKS: &[&str] = &[
+    "p",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "div",
+    "pre",
+    "ul",
+    "ol",
+    "table",
+    "dl",
+    "details",
+    "blockquote",
+    "hr",
+    "figure",
+];
 
 fn html(text: &str) -> String {
     render(text, &Links::of_document("docs/a.md")).html.to_string()
@@ -41,7 +81,9 @@ fn pieces(html: &str) -> Vec<Piece<'_>> {
             pieces.push(Piece::Text(unescaped(&rest[..at])));
         }
         let (tag, tail) = rest[at + 1..].split_once('>').expect("a tag ends");
-        rest = tail;
+        // A browser takes a line feed here for one of the markup.
+        let is_set = tag == "pre" || tag.starts_with("pre ");
+        rest = if is_set { tail.strip_prefix('\n').unwrap_or(tail) } else { tail };
         if let Some(name) = tag.strip_prefix('/') {
             pieces.push(Piece::Close(name));
             continue;
@@ -81,6 +123,7 @@ fn contents(html: &str) -> HashMap<String, String> {
                     attributes.iter().find(|it| it.0 == wanted).map(|it| it.1.clone())
                 };
                 check_address(value("href"), value("src"));
+                check_place(name, &open.iter().map(|it| it.0).collect::<Vec<_>>());
                 assert!(value("dir").is_none_or(|it| it == "rtl"), "{html}");
                 if let Some(id) = value("id") {
                     assert!(id.starts_with("md-") && ids.insert(id.clone()), "{id}");
@@ -90,7 +133,7 @@ fn contents(html: &str) -> HashMap<String, String> {
                     assert!(open.iter().all(|it| it.1.is_none()), "blocks within blocks");
                     assert!(found.insert(stamp.clone(), String::new()).is_none(), "{stamp} twice");
                 }
-                if !["img", "input", "hr", "br"].contains(&name) {
+                if !["img", "input", "hr", "br", "wbr"].contains(&name) {
                     open.push((name, stamp));
                 }
             }
@@ -104,6 +147,24 @@ fn contents(html: &str) -> HashMap<String, String> {
     }
     assert!(open.is_empty());
     found
+}
+
+/// Fails on an element that a browser would put elsewhere, or that would end another.
+fn check_place(name: &str, open: &[&str]) {
+    let parent = open.last().copied().unwrap_or_default();
+    if let Some((_, parents)) = WITHIN.iter().find(|it| it.0 == name) {
+        // Rows of Markdown that are too deep have no element.
+        let is_deep = open.len() > 40;
+        assert!(parents.contains(&parent) || is_deep, "<{name}> in {open:?}");
+    } else if ["table", "thead", "tbody", "tfoot", "tr"].contains(&parent) {
+        assert!(open.len() > 40, "<{name}> in {open:?}");
+    }
+    if BLOCKS.contains(&name) {
+        let words = open.iter().rposition(|it| WORDS.contains(it));
+        let cell = open.iter().rposition(|it| ["td", "th"].contains(it));
+        assert!(words.is_none() || words < cell, "<{name}> in {open:?}");
+    }
+    assert!(name != "a" || !open.contains(&"a"), "a link in a link: {open:?}");
 }
 
 fn check_address(href: Option<String>, src: Option<String>) {
@@ -194,15 +255,12 @@ fn what_documents_use_is_shown() {
 }
 
 #[test]
-fn raw_html_and_images_of_elsewhere_are_words() {
-    let shown = html("<script>alert(1)</script>\n\na <img src=x onerror=y> b\n");
-    assert!(shown.contains("&lt;script&gt;") && shown.contains("&lt;img src=x onerror=y&gt;"));
+fn images_of_elsewhere_are_words_and_links_lead_nowhere_else() {
     let shown = html("![w](https://evil.example/?q=1)\n\n[![w](https://evil.example/i)](x.md)\n");
     assert!(!shown.contains("<img"), "{shown}");
     assert!(shown.contains("class=\"md-image\">w</a>"), "{shown}");
     assert!(html("[x](javascript:alert(1))").contains("<span class=\"md-nowhere\">x</span>"));
     assert!(html("![a\"><script>](b.png)").contains("alt=\"a&quot;&gt;&lt;script&gt;\""));
-    assert!(html("# <a name=x>\n").contains("id=\"md-a-namex\""));
 }
 
 #[test]
@@ -224,10 +282,10 @@ fn a_selection_over_markup_is_its_bytes() {
         ),
         ("\u{feff}# T\n\ntext", "T", "te", "T\n\nte"),
         ("a \\* b \\_c", "*", "_c", "* b \\_c"),
-        ("a<b>c</b>d", "<b>", "c<", "<b>c<"),
+        ("a<b>c</b>d", "c", "d", "c</b>d"),
         ("x[^1] y\n\n[^1]: note\n", "x", "1", "x[^1]"),
         ("[link text](http://a.org/b) z", "text", "z", "text](http://a.org/b) z"),
-        ("<div>\r\nraw\r\n</div>\r\n", "raw", "</div", "raw\r\n</div"),
+        ("<div>\r\nraw\r\nmore\r\n</div>\r\n", "raw", "mo", "raw\r\nmo"),
         ("``a ` b`` `` ` `` x", "a", "b", "a ` b"),
     ] {
         assert_eq!(selected(text, from, to), expected, "{text:?}");
@@ -330,8 +388,7 @@ fn markdown() -> impl Strategy<Value = String> {
         1 => Just("[^n]".to_owned()),
         1 => Just("\n[^n]: ".to_owned()),
         1 => Just("&amp;".to_owned()),
-        1 => Just("<b x=\"y\">".to_owned()),
-        1 => Just("\n<div>\n".to_owned()),
+        3 => html::tag(),
         1 => Just("https://a.org/x_y ".to_owned()),
         1 => Just("![i](j.png)".to_owned()),
         1 => Just("[t](u.md 'v')".to_owned()),

@@ -6,22 +6,22 @@ use std::ops::Range;
 use pulldown_cmark::{Alignment, BlockQuoteKind, CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 use crate::base::limit::HEADINGS_MAX;
+use crate::documents::html::HtmlBlock;
 use crate::documents::plain::{alert_title, dialect};
 use crate::http::markdown::code::Budget;
+use crate::http::markdown::element::{Open, TABLE_END};
 use crate::http::markdown::inline::Image;
 use crate::http::markdown::parts::Parts;
-use crate::http::markdown::prose::{is_right_to_left, push_text};
+use crate::http::markdown::prose::push_text;
 use crate::http::markdown::{Block, Heading, Html, Links, Rendered, slug};
 use crate::http::pages::odd;
 
-/// Elements within elements; what is deeper has none of its own. Browsers stop at 512.
-const DEPTH_MAX: usize = 48;
 /// Cells that a table has and its text has not.
 const EMPTY_CELLS_MAX: usize = 4_096;
 /// Longest name of a language that is shown, in bytes.
 const LANGUAGE_BYTES_MAX: usize = 24;
 /// Longest HTML of one text, in bytes: short marks can stand for long elements.
-const HTML_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(super) const HTML_BYTES_MAX: usize = 16 * 1024 * 1024;
 const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
 
 pub(super) fn write(text: &str, links: &Links<'_>, is_mapped: bool) -> Rendered {
@@ -50,19 +50,23 @@ pub(super) struct Writer<'t> {
     pub(super) html: String,
     headings: Vec<Heading>,
     blocks: Vec<Block>,
-    /// What ends the elements that are open, innermost last; empty for one that was left out.
-    ends: Vec<&'static str>,
+    /// The elements that are open, innermost last.
+    pub(super) ends: Vec<Open>,
     /// How many of them are inline.
     pub(super) inline: usize,
     /// The block that text goes into.
     pub(super) leaf: Option<Leaf>,
     /// Text that is not written yet: an address may go over several events.
     pub(super) pending: String,
-    pub(super) is_in_link: bool,
+    /// How many links are open around: one at most is written.
+    pub(super) links_open: usize,
+    /// Whether text that is shown now is no place for a link.
+    pub(super) is_apart: bool,
     pub(super) image: Option<Image>,
     pub(super) heading_text: Option<String>,
     code: Option<Code>,
-    table: Option<Table>,
+    html_block: Option<HtmlBlock>,
+    pub(super) table: Option<Table>,
     empty_cells: usize,
     slugs: HashMap<String, usize>,
     pub(super) notes: HashMap<String, usize>,
@@ -73,11 +77,19 @@ pub(super) struct Writer<'t> {
 /// A block that is being written. Its element's beginning is written when its end is known.
 pub(super) struct Leaf {
     pub(super) block: Block,
-    name: &'static str,
-    attributes: String,
-    html_from: usize,
+    pub(super) name: &'static str,
+    pub(super) attributes: String,
+    pub(super) html_from: usize,
     /// Whether it is text of a tight item, and ends with whatever follows.
     is_tight: bool,
+    /// 1 to 6 for a heading.
+    level: u8,
+    /// The name of a heading in addresses; empty for that of its text.
+    anchor: String,
+    /// Whether it is written as HTML, and left out if nothing is in it.
+    pub(super) is_html: bool,
+    /// Whether it has words or an image.
+    pub(super) has_content: bool,
 }
 
 struct Code {
@@ -85,7 +97,7 @@ struct Code {
     text: String,
 }
 
-struct Table {
+pub(super) struct Table {
     alignments: Vec<Alignment>,
     column: usize,
     is_head: bool,
@@ -104,10 +116,12 @@ impl<'t> Writer<'t> {
             inline: 0,
             leaf: None,
             pending: String::new(),
-            is_in_link: false,
+            links_open: 0,
+            is_apart: false,
             image: None,
             heading_text: None,
             code: None,
+            html_block: None,
             table: None,
             empty_cells: 0,
             slugs: HashMap::new(),
@@ -123,16 +137,20 @@ impl<'t> Writer<'t> {
         while self.inline > 0 {
             self.close_inline();
         }
-        self.end_leaf();
-        while !self.ends.is_empty() {
-            self.pop_element();
-        }
+        self.end_all();
         self.html
             .push_str("<p class=\"empty\">The rest is too long to be shown; read its text.</p>");
     }
 
-    fn finish(mut self) -> Rendered {
+    fn end_all(&mut self) {
         self.end_leaf();
+        while !self.ends.is_empty() {
+            self.pop_element();
+        }
+    }
+
+    fn finish(mut self) -> Rendered {
+        self.end_all();
         let blocks = if self.is_mapped { self.blocks } else { Vec::new() };
         let html = self.parts.divide(self.html);
         Rendered { html: Html(html), headings: self.headings, blocks }
@@ -142,21 +160,22 @@ impl<'t> Writer<'t> {
         match event {
             Event::Start(tag) => self.start(tag, range),
             Event::End(tag) => self.end(tag),
+            Event::Html(shown) | Event::Text(shown) if self.html_block.is_some() => {
+                if let Some(block) = &mut self.html_block {
+                    block.push(self.text, &shown, range);
+                }
+            }
             Event::Text(shown) => match &mut self.code {
                 Some(_) => self.code_text(&shown, range),
                 None => self.show(&shown, range),
             },
             Event::Code(shown) => self.code_span(&shown, range),
-            Event::Html(shown) => self.show(&shown, range),
-            Event::InlineHtml(shown) => self.raw(&shown, range),
+            Event::Html(shown) | Event::InlineHtml(shown) => self.raw(&shown, range),
             Event::InlineMath(shown) | Event::DisplayMath(shown) => self.show(&shown, range),
             Event::SoftBreak => self.line_break("", range),
             Event::HardBreak => self.line_break("<br>", range),
             Event::FootnoteReference(name) => self.note_reference(&name, range),
-            Event::Rule => {
-                self.end_leaf();
-                self.html.push_str("<hr>");
-            }
+            Event::Rule => self.rule(),
             Event::TaskListMarker(is_done) => {
                 self.flush();
                 self.html.push_str(match is_done {
@@ -171,14 +190,14 @@ impl<'t> Writer<'t> {
         match tag {
             Tag::Paragraph => self.begin_leaf("p", String::new(), range),
             Tag::Heading { level, .. } => {
-                self.begin_leaf(HEADINGS[level as usize - 1], String::new(), range);
-                self.heading_text = Some(String::new());
+                self.begin_heading(level as u8, String::new(), range);
             }
             Tag::BlockQuote(None) => self.open_turned("<blockquote", range, "</blockquote>"),
             Tag::BlockQuote(Some(kind)) => self.open(&alert(kind), "</div>"),
             Tag::CodeBlock(kind) => self.begin_code(kind, range),
             Tag::HtmlBlock => {
-                self.begin_leaf("div", " class=\"md-html\"".to_owned(), range);
+                self.end_leaf();
+                self.html_block = Some(HtmlBlock::default());
             }
             Tag::MetadataBlock(_) => {
                 let attributes = " class=\"md-front\" tabindex=\"0\" aria-label=\"Front matter\"";
@@ -195,7 +214,7 @@ impl<'t> Writer<'t> {
                 self.open(
                     "<div class=\"md-table\" role=\"group\" aria-label=\"Table\" tabindex=\"0\">\
                      <table>",
-                    "</tbody></table></div>",
+                    TABLE_END,
                 );
                 self.table = Some(Table { alignments, column: 0, is_head: false });
             }
@@ -214,8 +233,12 @@ impl<'t> Writer<'t> {
 
     fn end(&mut self, tag: TagEnd) {
         match tag {
-            TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::MetadataBlock(_) => self.end_leaf(),
-            TagEnd::Heading(level) => self.end_heading(level as u8),
+            TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::MetadataBlock(_) => self.end_leaf(),
+            TagEnd::HtmlBlock => {
+                if let Some(block) = self.html_block.take() {
+                    self.html_block(&block);
+                }
+            }
             TagEnd::CodeBlock => self.end_code(),
             TagEnd::TableCell => self.end_cell(),
             TagEnd::TableHead => {
@@ -231,70 +254,42 @@ impl<'t> Writer<'t> {
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.close_inline(),
             TagEnd::Link => {
                 self.close_inline();
-                self.is_in_link = false;
+                self.links_open = self.links_open.saturating_sub(1);
             }
             TagEnd::Image => self.end_image(),
             _ => self.close(),
         }
     }
 
-    // Elements.
-
-    /// Opens an element that holds blocks, unless it is too deep.
-    pub(super) fn open(&mut self, start: &str, end: &'static str) {
+    pub(super) fn begin_leaf(
+        &mut self,
+        name: &'static str,
+        attributes: String,
+        range: Range<usize>,
+    ) {
         self.end_leaf();
-        self.push_element(start, end);
-    }
-
-    /// Opens an element whose marks stand on the side where its text begins.
-    fn open_turned(&mut self, start: &str, range: Range<usize>, end: &'static str) {
-        let text = self.text.get(range).unwrap_or_default();
-        let turn = if is_right_to_left(text) { " dir=\"rtl\">" } else { ">" };
-        self.open(&format!("{start}{turn}"), end);
-    }
-
-    pub(super) fn close(&mut self) {
-        self.end_leaf();
-        self.pop_element();
-    }
-
-    pub(super) fn open_inline(&mut self, start: &str, end: &'static str, range: &Range<usize>) {
-        if self.image.is_some() {
-            return;
-        }
-        self.need_leaf(range);
-        self.flush();
-        self.inline += 1;
-        self.push_element(start, end);
-    }
-
-    pub(super) fn close_inline(&mut self) {
-        if self.image.is_some() {
-            return;
-        }
-        self.flush();
-        self.inline = self.inline.saturating_sub(1);
-        self.pop_element();
-    }
-
-    fn push_element(&mut self, start: &str, end: &'static str) {
-        let is_shown = self.ends.len() < DEPTH_MAX;
-        self.html.push_str(if is_shown { start } else { "" });
-        self.ends.push(if is_shown { end } else { "" });
-    }
-
-    fn pop_element(&mut self) {
-        let end = self.ends.pop().unwrap_or_default();
-        self.html.push_str(end);
-    }
-
-    // Blocks.
-
-    fn begin_leaf(&mut self, name: &'static str, attributes: String, range: Range<usize>) {
-        self.end_leaf();
+        self.need_cell();
         let block = Block { start: range.start, end: range.end, ..Block::default() };
-        let html_from = self.html.len();
-        self.leaf = Some(Leaf { block, name, attributes, html_from, is_tight: false });
+        self.leaf = Some(Leaf {
+            block,
+            name,
+            attributes,
+            html_from: self.html.len(),
+            is_tight: false,
+            level: 0,
+            anchor: String::new(),
+            is_html: false,
+            has_content: false,
+        });
+    }
+
+    /// Begins a heading; `anchor` is its name in addresses, if that is not by its text.
+    pub(super) fn begin_heading(&mut self, level: u8, anchor: String, range: Range<usize>) {
+        self.begin_leaf(HEADINGS[usize::from(level) - 1], String::new(), range);
+        self.heading_text = Some(String::new());
+        if let Some(leaf) = &mut self.leaf {
+            (leaf.level, leaf.anchor) = (level, anchor);
+        }
     }
 
     /// Text in a tight item has no paragraph: it gets a block of its own.
@@ -309,11 +304,16 @@ impl<'t> Writer<'t> {
         }
     }
 
-    fn end_leaf(&mut self) {
+    pub(super) fn end_leaf(&mut self) {
         self.flush();
-        let Some(Leaf { mut block, name, attributes, html_from, .. }) = self.leaf.take() else {
-            return;
-        };
+        self.close_html_inline();
+        self.name_heading();
+        let Some(leaf) = self.leaf.take() else { return };
+        // A paragraph of nothing but marks for addresses is none.
+        if (leaf.is_html || leaf.name == "p") && !leaf.has_content {
+            return self.leave_out(&leaf);
+        }
+        let Leaf { mut block, name, attributes, html_from, .. } = leaf;
         let shown = self.text.get(block.start..block.end).unwrap_or_default();
         let run_end = block.runs.last().map_or(0, |it| it.end);
         block.end = run_end.max(block.start + shown.trim_end().len());
@@ -328,6 +328,10 @@ impl<'t> Writer<'t> {
             self.blocks.push(block);
         }
         self.html.push('>');
+        // A browser takes the first line feed of preformatted text for one of the markup.
+        if name == "pre" && inner.starts_with('\n') {
+            self.html.push('\n');
+        }
         self.html.push_str(&inner);
         self.html.push_str("</");
         self.html.push_str(name);
@@ -337,7 +341,8 @@ impl<'t> Writer<'t> {
     /// An item with nothing but text is the block of this text.
     fn end_item(&mut self) {
         self.flush();
-        let is_whole = self.ends.last() == Some(&"</li>");
+        self.close_html_inline();
+        let is_whole = self.ends.last().is_some_and(|it| it.end == "</li>" && it.html.is_none());
         if let Some(leaf) = self.leaf.as_mut().filter(|it| is_whole && it.is_tight)
             && self.html[..leaf.html_from].ends_with("<li>")
         {
@@ -347,23 +352,24 @@ impl<'t> Writer<'t> {
             leaf.name = "li";
             self.html.push_str(&inner);
             self.ends.pop();
-            self.ends.push("");
+            self.ends.push(Open::default());
         }
         self.close();
     }
 
-    fn end_heading(&mut self, level: u8) {
-        self.flush();
+    /// Gives the heading that ends its name in addresses.
+    fn name_heading(&mut self) {
+        let Some(leaf) = self.leaf.as_mut().filter(|it| it.level > 0) else { return };
+        let (level, start) = (leaf.level, leaf.block.start);
+        let anchor = std::mem::take(&mut leaf.anchor);
         let text = self.heading_text.take().unwrap_or_default().trim().to_owned();
-        let Some(start) = self.leaf.as_ref().map(|it| it.block.start) else { return };
         if self.headings.len() < HEADINGS_MAX && !text.is_empty() {
-            let id = self.unique(slug(&text));
+            let id = self.unique(if anchor.is_empty() { slug(&text) } else { anchor });
             if let Some(leaf) = &mut self.leaf {
-                leaf.attributes = format!(" id=\"{id}\"");
+                leaf.attributes.insert_str(0, &format!(" id=\"{id}\""));
             }
             self.headings.push(Heading { level, text, id, start });
         }
-        self.end_leaf();
     }
 
     /// Returns an id that this text has not given yet.
@@ -416,7 +422,9 @@ impl<'t> Writer<'t> {
     }
 
     fn begin_row(&mut self, start: &str, end: &'static str, is_head: bool) {
-        self.open(start, end);
+        self.end_leaf();
+        self.pop_html_holders();
+        self.push_element(start, end);
         if let Some(table) = &mut self.table {
             (table.column, table.is_head) = (0, is_head);
         }

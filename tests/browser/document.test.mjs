@@ -1,0 +1,228 @@
+// The document as it is read: HTML in it, where the reader is in it, what was typed beside it, and
+// what becomes of a page whose document goes away.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PHONE, serve, until, visitor } from "./harness.mjs";
+
+const README = `<p align="center">
+  <img src="logo.png" width="120" alt="Logo">
+</p>
+
+<h1 align="center">Bridges <sub>1.0</sub></h1>
+
+<!-- nobody
+reads this -->
+
+Press <kbd>Ctrl</kbd>+<kbd>K</kbd> to find water, H<sub>2</sub>O.<br>A second line.
+
+<details>
+<summary>Open <b>me</b></summary>
+
+- **Inner** words of the list
+
+</details>
+
+<table><tr><th>Span</th><td align="right">120&nbsp;m &amp; more</td></tr></table>
+
+<div class="warning" style="display: none" onclick="alert(1)" id="text">Beware of the <a href="guide.md">guide</a>.</div>
+`;
+
+const PIXEL = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
+
+const words = (count, word) => Array.from({ length: count }, (_, at) => `${word}${at}`).join(" ");
+/** A document with all that is wide or long. */
+const LONG = `# ${"Anextraordinarilylongheadingwithoutanyspace".repeat(2)}
+
+${Array.from({ length: 60 }, (_, at) => `## Station ${at}
+
+${words(70, "word")} [a link](https://example.org/${"x".repeat(120)}) \`${"code".repeat(40)}\`
+
+| a | b | c | d | e | f |
+|---|---|---|---|---|---|
+| ${words(6, "cell")} | ${"y".repeat(80)} | 3 | 4 | 5 | 6 |
+
+\`\`\`rust
+let line = "${"z".repeat(300)}";
+\`\`\`
+`).join("\n")}`;
+
+async function read(visiting, path, live = false) {
+  const page = await (live ? visiting.openLive(`/d/${path}`) : visiting.open(`/d/${path}`));
+  await page.waitForSelector(".reader[data-ready]");
+  return page;
+}
+
+async function select(page, from, to = from) {
+  await page.evaluate(([from, to]) => {
+    const find = (words, isEnd) => {
+      const walker = document.createTreeWalker(document.querySelector("#text"), NodeFilter.SHOW_TEXT);
+      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        const at = node.data.indexOf(words);
+        if (at >= 0) return [node, at + (isEnd ? words.length : 0)];
+      }
+      throw new Error(`no ${words}`);
+    };
+    const range = document.createRange();
+    range.setStart(...find(from, false));
+    range.setEnd(...find(to, true));
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+  }, [from, to]);
+  await page.waitForSelector(".reader-pop:not([hidden])");
+}
+
+const marked = (page, name) => page.evaluate((name) => [...(CSS.highlights.get(name) ?? [])].map(String), name);
+
+test("HTML of a document is shown, and its words become Topics", async (t) => {
+  const site = await serve(t, { files: { "README.md": README, "logo.png": PIXEL } });
+  const ada = await visitor(t, site);
+  const page = await read(ada, "README.md");
+  const text = page.locator("#text");
+  assert.equal(await text.locator("kbd").count(), 2);
+  assert.equal(await text.locator("p.md-center > img").getAttribute("width"), "120");
+  assert.equal(await text.locator("h1 sub").textContent(), "1.0");
+  assert.equal(await text.locator("table td.md-end").textContent(), "120\u00a0m & more");
+  const shown = await text.textContent();
+  for (const not of ["<", ">", "nobody", "style"]) assert.ok(!shown.includes(not), `${not} in ${shown}`);
+  assert.ok(await text.getByText("Beware of the").isVisible());
+  assert.equal(await text.locator("[style], [class=warning], [onclick]").count(), 0);
+  assert.equal(await page.locator("[id=text]").count(), 1);
+  await text.locator("summary").click();
+  for (const [from, to, expected] of [
+    ["Ctrl", "to find", "Ctrl</kbd>+<kbd>K</kbd> to find"],
+    ["Inner", "of the list", "Inner** words of the list"],
+    ["120", "more", "120&nbsp;m &amp; more"],
+    ["Beware", "guide", 'Beware of the <a href="guide.md">guide'],
+  ]) {
+    await select(page, from, to);
+    await page.keyboard.press("c");
+    await until(`the words from ${from}`, async () => (await page.locator(".composer blockquote").textContent()) === expected);
+    await page.locator(".composer textarea").fill(`About ${from}`);
+    await page.keyboard.press("Control+Enter");
+    await page.getByRole("link", { name: `About ${from}` }).waitFor();
+    await page.waitForSelector(".composer", { state: "hidden" });
+    await until("the page is at rest", () => page.evaluate(() => document.querySelector("#text").dataset.blob === document.querySelector("#notes").dataset.blob));
+  }
+  const painted = await until("four marks", async () => {
+    const all = [...await marked(page, "wb-topic")];
+    return all.length === 4 && all;
+  });
+  assert.deepEqual(painted, ["Ctrl+K to find", "Inner words of the list", "120\u00a0m & more", "Beware of the guide"]);
+  await page.close();
+});
+
+test("the contents show where the reader is after any jump", async (t) => {
+  const site = await serve(t, { files: { "long.md": LONG } });
+  const ada = await visitor(t, site);
+  const page = await read(ada, "long.md");
+  const current = () => page.locator(".contents [aria-current]").textContent();
+  const top = () => page.evaluate(() => [...document.querySelectorAll("#text h2")]
+    .filter((it) => it.checkVisibility({ contentVisibilityAuto: true }))
+    .findLast((it) => it.getBoundingClientRect().top <= 96)?.textContent);
+  for (const by of [9_000, 15_000, -8_000, 22_000]) {
+    await page.evaluate((by) => scrollBy({ top: by, behavior: "instant" }), by);
+    const seen = await until(`the heading after ${by}`, async () => {
+      const [is, expected] = [await current(), await top()];
+      return expected && is === expected && is;
+    });
+    assert.match(seen, /^Station \d+$/);
+  }
+  await page.keyboard.press("End");
+  await until("the last heading", async () => (await current()) === "Station 59");
+  await page.close();
+});
+
+test("what is typed in the composer outlives leaving the page", async (t) => {
+  const site = await serve(t, {});
+  const ada = await visitor(t, site);
+  const page = await read(ada, "guide.md");
+  await select(page, "second line");
+  await page.keyboard.press("c");
+  await page.locator(".composer textarea").fill("Half a thought");
+  await page.goto("/");
+  await page.goBack();
+  await page.waitForSelector(".reader[data-ready]");
+  const area = page.locator(".composer textarea");
+  await area.waitFor({ state: "visible" });
+  assert.equal(await area.inputValue(), "Half a thought");
+  await until("its words", async () => (await page.locator(".composer blockquote").textContent()) === "second line");
+  await area.focus();
+  await page.keyboard.press("Control+Enter");
+  await page.waitForSelector(".note-title");
+  await page.reload();
+  await page.waitForSelector(".reader[data-ready]");
+  assert.ok(await page.locator(".composer").isHidden(), "what was sent is not brought back");
+  // Escape leads back to the words.
+  await select(page, "first line");
+  await page.keyboard.press("c");
+  await page.waitForSelector(".composer", { state: "visible" });
+  await page.keyboard.press("Escape");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "The first line.");
+  await page.close();
+});
+
+test("a page whose document is renamed or deleted says so", async (t) => {
+  const site = await serve(t, {});
+  const ada = await visitor(t, site);
+  const page = await read(ada, "guide.md", true);
+  site.git("mv", "guide.md", "manual.md");
+  site.commit("a better name");
+  const banner = page.locator("#gone");
+  await banner.waitFor({ state: "visible" });
+  assert.match(await banner.textContent(), /renamed to manual\.md/);
+  await banner.locator("a").click();
+  await page.waitForURL(/\/d\/manual\.md$/);
+  const other = await read(ada, "notes.md", true);
+  site.git("rm", "-q", "notes.md");
+  site.commit("no more notes");
+  await other.locator("#gone").waitFor({ state: "visible" });
+  assert.match(await other.locator("#gone").textContent(), /notes\.md/);
+  await other.close();
+  await page.close();
+});
+
+test("signing out takes the other tabs along", async (t) => {
+  const site = await serve(t, {});
+  const ada = await visitor(t, site, { allow: [/status of 401/] });
+  const [page, other] = [await read(ada, "guide.md", true), await read(ada, "notes.md", true)];
+  await page.locator(".menu summary").click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await other.getByText("Keep this.").waitFor({ state: "detached" });
+  assert.ok(!(await other.locator("body").textContent()).includes("Keep this"));
+  await page.close();
+  await other.close();
+});
+
+test("no page is wider than its window, however long the document", async (t) => {
+  const site = await serve(t, { files: { "long.md": LONG, "README.md": README, "logo.png": PIXEL, [`folder/${"a-long-name-".repeat(9)}.md`]: LONG } }, (making) => {
+    making.topicKind("reword", "sed 's/word1 /another-word-that-is-long /' \"$root/$path\" | propose --summary 'Reworded'");
+  });
+  const ada = await visitor(t, site);
+  const topic = await site.topic("long.md", "", words(60, "remark"));
+  const proposal = await site.proposal("reword", topic);
+  const addresses = [
+    "/", "/d", "/d/long.md", "/d/long.md?text=1", "/d/README.md", "/topics", `/topics/${topic}`, "/jobs", "/settings",
+    "/search?query=word1", "/jobs/new", `/proposals/${proposal}`, `/proposals/${proposal}?view=unified`,
+    `/proposals/${proposal}?view=rendered`, `/proposals/${proposal}/edit`,
+  ];
+  // At 200 % a window of 1280 has 640 pixels of the page.
+  const sizes = [[1280, 900], [1024, 768], [640, 450], [PHONE.width, PHONE.height], [320, 640]];
+  for (const [width, height] of sizes) {
+    const touch = width < 640;
+    const visiting = await visitor(t, site, { viewport: { width, height }, touch });
+    for (const address of addresses) {
+      const page = await visiting.open(address);
+      await page.waitForFunction(() => document.documentElement.dataset.modules === "started");
+      const wide = await page.evaluate((width) => ({
+        all: document.documentElement.scrollWidth, window: innerWidth,
+        beyond: [...document.querySelectorAll("main *, header *")].filter((it) => it.getBoundingClientRect().right > width)
+          .slice(0, 6).map((it) => `${it.tagName}.${it.className}`),
+      }), width);
+      assert.ok(wide.all <= width && wide.window <= width, `${address} at ${width}: ${JSON.stringify(wide)}`);
+      const nav = await page.locator(".bar-nav").boundingBox();
+      assert.ok(nav.x >= 0 && nav.x + nav.width <= width && nav.y + nav.height <= height, `${address} at ${width}: ${JSON.stringify(nav)}`);
+      await page.close();
+    }
+  }
+});

@@ -88,7 +88,9 @@ impl Running {
     pub(crate) fn new(bench: &Bench, args: &[&str]) -> Running {
         let log = bench.next_log();
         let (out, err) = (log.with_extension("out"), log.with_extension("err"));
-        let mut command = Process::new(env!("CARGO_BIN_EXE_wiki-browser"));
+        // A background job of a script starts its children with SIGINT ignored.
+        let mut command = Process::new("env");
+        command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_wiki-browser")]);
         command.args(args).current_dir(&bench.top).env_clear().env("PATH", "/usr/bin:/bin");
         command.stdin(Stdio::null());
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());

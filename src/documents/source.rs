@@ -429,6 +429,9 @@ fn text_of(path: &SourcePath, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|cause| refuse("is not UTF-8").source(cause))
 }
 
+/// What helps whoever asked for a Source that is not there.
+pub const LIST_HINT: &str = "wiki-browser source list names the sources";
+
 pub(in crate::documents) fn not_a_source(path: &SourcePath, why: &str) -> Error {
     Error::not_found(format!("{path} is not a source: {why}")).code("not_a_source")
 }
@@ -443,9 +446,7 @@ pub(in crate::documents) fn dirty(path: &SourcePath) -> Error {
 /// done about one that is too large.
 fn with_hint(cause: Error) -> Error {
     match (cause.code_str(), cause.hint_str()) {
-        ("source_gone" | "not_a_source", None) => {
-            cause.hint("wiki-browser source list names the sources")
-        }
+        ("source_gone" | "not_a_source", None) => cause.hint(LIST_HINT),
         (_, None) if cause.kind() == ErrorKind::TooLarge => {
             cause.hint("split it, or take it out of `sources`")
         }

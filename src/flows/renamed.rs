@@ -15,11 +15,15 @@ use crate::base::{
     Actor, BlobId, Error, ErrorKind, Event, EventKind, Millis, Result, SourcePath, fault,
 };
 use crate::documents::seen::{Seen, Sighting, SourceChange};
+use crate::documents::source::LIST_HINT;
 use crate::documents::{Source, perspective, rename, topic};
 use crate::flows::Works;
 use crate::jobs::{self, Capacities, Job};
-use crate::script::{Config, Input, InputType, Kind};
+use crate::script::{Config, Input, InputType, Kind, nearest};
 use crate::store::Tx;
+
+/// Most documents of the same file name that a hint names.
+const NAMES_MEANT_MAX: usize = 3;
 
 /// Returns the new names of Sources that are gone under their old ones. A rename that cannot be
 /// found out is none: then the Topics stay with the name that they have.
@@ -191,10 +195,31 @@ pub(super) async fn explain(works: &Works, path: &SourcePath, cause: Error) -> E
             let message = format!("{}: it was renamed to {name}", cause.message());
             Error::not_found(message).code("source_gone").hint(format!("ask for {name}"))
         }
-        Ok(None) => cause,
+        Ok(None) => with_near_name(works, path, cause).await,
         Err(other) => {
             warn!("it cannot be told whether {path} was renamed: {}", other.chain());
             cause
         }
     }
+}
+
+/// Adds the name that was probably meant: a document of the same file name, or a similar path.
+async fn with_near_name(works: &Works, path: &SourcePath, cause: Error) -> Error {
+    if cause.hint_str() != Some(LIST_HINT) {
+        return cause;
+    }
+    let Ok(known) = works.repo.known_paths().await else { return cause };
+    let file_name = |path: &SourcePath| path.as_str().rsplit('/').next().map(str::to_owned);
+    let wanted = file_name(path);
+    let mut same = known.iter().filter(|known| file_name(known) == wanted).take(NAMES_MEANT_MAX);
+    let meant: Vec<&str> = same.by_ref().map(SourcePath::as_str).collect();
+    let meant = match meant.is_empty() {
+        true => nearest(path.as_str(), known.iter().map(SourcePath::as_str)).into_iter().collect(),
+        false => meant,
+    };
+    if meant.is_empty() || meant == [path.as_str()] {
+        return cause;
+    }
+    let names = meant.join("` or `");
+    cause.hint(format!("did you mean `{names}`?"))
 }

@@ -212,3 +212,23 @@ fn the_verbs_are_told_as_json_without_a_job() {
     wb_agent(folder.path()).args(["help", "finish"]).assert().success();
     wb_agent(folder.path()).args(["help", "nothing"]).assert().code(2);
 }
+
+/// What the parser's own search for similar names does not find.
+#[test]
+fn a_verb_without_its_noun_and_half_an_option_are_recognized() {
+    let folder = tempfile::tempdir().unwrap();
+    for (line, tip) in [
+        (&["approve", "81bc"][..], "did you mean `wiki-browser proposal approve`?"),
+        (&["person", "add", "bo", "--name", "Bo"], "did you mean `--display-name`?"),
+    ] {
+        let run = |args: &[&str]| {
+            let mut command = program(env!("CARGO_BIN_EXE_wiki-browser"), folder.path());
+            let assert = command.args(args).assert().code(2).stdout("");
+            String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+        };
+        let said = run(line);
+        assert!(said.contains(tip), "{said}");
+        let json = run(&[line, &["--json"]].concat());
+        assert_eq!(envelope(json.as_bytes())["hint"], tip, "{json}");
+    }
+}

@@ -151,3 +151,17 @@ fn a_rejection_has_a_reason_that_is_shown() {
     assert_eq!(bench.json(&["topic", "show", &topic.id])["topic"]["status"], "open");
     server.stop();
 }
+
+#[test]
+fn requested_changes_are_waited_for_and_the_new_revision_is_printed() {
+    let bench = bench();
+    let server = bench.serve();
+    let (_, id) = propose(&bench, "guide.md");
+    let line = ["proposal", "rework", &id, "--reason", "Shorter.", "--wait"];
+    let assert = operator(&bench, &line).assert().success();
+    let printed = text(&assert.get_output().stdout);
+    let revision = bench.json(&["proposal", "show", printed.trim()]);
+    assert_eq!(revision["proposal"]["revision_number"], 2, "{revision:#}");
+    assert_eq!(bench.json(&["proposal", "show", &id])["proposal"]["status"], "superseded");
+    server.stop();
+}

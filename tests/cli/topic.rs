@@ -53,6 +53,11 @@ fn a_topic_that_cannot_be_is_refused_with_the_reason() {
     let line = ["--quote", "line.", "--body", "x"];
     let error = refused(&bench, &create(&line), 2, "ambiguous_quote");
     assert!(error["hint"].as_str().unwrap().contains("prefix"), "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.ends_with("occurs twice, on lines 3, 5"), "{error}");
+    let elsewhere = ["topic", "create", "--source", "deep.md", "--global", "--body", "x"];
+    let error = refused(&bench, &elsewhere, 4, "source_gone");
+    assert_eq!(error["hint"], "did you mean `docs/deep.md`?");
     said(&bench, &create(&[&line[..], &["--prefix", "second "]].concat()));
     said(&bench, &create(&["--quote", "The", "--suffix", " first", "--body", "x"]));
     let none = ["--quote", "never there", "--body", "x"];

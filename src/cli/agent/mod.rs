@@ -23,7 +23,8 @@ use crate::base::{
 };
 use crate::cli::agent::args::{Cli, InsertProposal, OpenTopic, Place, PutPerspective, Verb};
 use crate::cli::screen::{self, Color, Form, Screen};
-use crate::cli::{escape, input, usage};
+use crate::cli::usage::usage;
+use crate::cli::{escape, input};
 use crate::client::{Client, Search, query};
 
 /// Most rows of a list that an agent is shown.
@@ -41,7 +42,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(cause) => return usage(&cause, &args),
+        Err(cause) => return usage(cause, &command(), &args),
     };
     let json = cli.place.json;
     match run(cli) {

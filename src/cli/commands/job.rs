@@ -319,7 +319,13 @@ fn retry(
 }
 
 /// Prints the id of a new job, or watches it: then the last answer is the job itself.
-fn accepted(desk: &Desk, client: &Client, answer: &Value, wait: bool, log: bool) -> Result<u8> {
+pub(super) fn accepted(
+    desk: &Desk,
+    client: &Client,
+    answer: &Value,
+    wait: bool,
+    log: bool,
+) -> Result<u8> {
     let id = text(answer, "job_id");
     follow::note_open(desk, &answer["also_open"]);
     if !wait {

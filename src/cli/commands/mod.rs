@@ -25,7 +25,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use clap::Parser;
+use clap::{CommandFactory as _, Parser as _};
 use serde_json::Value;
 
 use crate::base::{Clock, Error, Finding, Millis, Result};
@@ -33,7 +33,8 @@ use crate::cli::answer::Shape;
 use crate::cli::args::{Cli, Command, Common, LogFormatWord, ServeArgs, ServeFlags};
 use crate::cli::screen::{self, Form, Screen, Style};
 use crate::cli::short_id::{self, Noun};
-use crate::cli::{escape, init, lua_test, new, usage, when};
+use crate::cli::usage::usage as refuse_usage;
+use crate::cli::{escape, init, lua_test, new, when};
 use crate::client::{Client, Search};
 use crate::flows::doctor::Patient;
 use crate::flows::offline::OfflineRequest;
@@ -80,7 +81,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>, seams: Seams) -> ExitCode 
     let args: Vec<OsString> = args.into_iter().collect();
     let Cli { common, command } = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(cause) => return usage(&cause, &args),
+        Err(cause) => return refuse_usage(cause, &Cli::command(), &args),
     };
     let form = match (&common.field, common.json) {
         (Some(path), _) => Form::Field(path.clone()),
@@ -120,7 +121,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Render(args) => script::render(desk, &args),
         Command::Job(command) => job::run(desk, command),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
-        Command::Proposal(command) => proposal::run(desk, command).map(|()| 0),
+        Command::Proposal(command) => proposal::run(desk, command),
         Command::Source(command) => source::run(desk, command).map(|()| 0),
         Command::Persona(command) => perspective::persona(desk, command).map(|()| 0),
         Command::Perspective(command) => perspective::run(desk, command),

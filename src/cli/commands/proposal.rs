@@ -67,7 +67,7 @@ pub(in crate::cli) enum ProposalCommand {
     },
     /// Have a proposal done again: a new job gets its text and what should be different
     #[command(
-        after_help = "Example:\n  wiki-browser proposal rework 81bc --reason 'Keep the list'"
+        after_help = "Example:\n  wiki-browser proposal rework 81bc --reason 'Keep the list' --wait"
     )]
     Rework {
         /// Id of the proposal
@@ -75,6 +75,9 @@ pub(in crate::cli) enum ProposalCommand {
         /// What should be different; it becomes a message of the topic
         #[arg(long, value_name = "TEXT")]
         reason: String,
+        /// Watch the job until it ends, and print the new proposal
+        #[arg(long)]
+        wait: bool,
     },
     /// Put an edited text into the place of a proposal, from standard input
     ///
@@ -122,22 +125,25 @@ pub(in crate::cli) struct ApproveArgs {
     body: Option<String>,
 }
 
-/// Runs a command.
-pub(in crate::cli) fn run(desk: &Desk, command: ProposalCommand) -> Result<()> {
+/// Runs a command; returns the exit code.
+pub(in crate::cli) fn run(desk: &Desk, command: ProposalCommand) -> Result<u8> {
     match command {
         ProposalCommand::List { status, source, topic, page } => {
-            let source = source.map(|it| it.parse::<SourcePath>()).transpose()?;
-            list(desk, status.as_deref(), source.as_ref(), topic.as_deref(), &page)
+            let source = source.map(|path| path.parse::<SourcePath>()).transpose()?;
+            list(desk, status.as_deref(), source.as_ref(), topic.as_deref(), &page)?;
         }
-        ProposalCommand::Show { id, text } => show(desk, &id, text),
-        ProposalCommand::Diff { id, against } => diff(desk, &id, against.as_deref()),
-        ProposalCommand::Approve(args) => approve(desk, &args),
-        ProposalCommand::Reject { id, reason } => review::reject(desk, &id, &reason),
-        ProposalCommand::Rework { id, reason } => review::rework(desk, &id, &reason),
+        ProposalCommand::Show { id, text } => show(desk, &id, text)?,
+        ProposalCommand::Diff { id, against } => diff(desk, &id, against.as_deref())?,
+        ProposalCommand::Approve(args) => approve(desk, &args)?,
+        ProposalCommand::Reject { id, reason } => review::reject(desk, &id, &reason)?,
+        ProposalCommand::Rework { id, reason, wait } => {
+            return review::rework(desk, &id, &reason, wait);
+        }
         ProposalCommand::Edit { id, digest, summary } => {
-            review::edit(desk, &id, digest.as_deref(), summary.as_deref())
+            review::edit(desk, &id, digest.as_deref(), summary.as_deref())?;
         }
     }
+    Ok(0)
 }
 
 fn list(

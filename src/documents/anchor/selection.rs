@@ -9,6 +9,9 @@ use crate::documents::anchor::quote::{OCCURRENCES_MAX, occurrences};
 use crate::documents::anchor::{CONTEXT_BYTES_MAX, NewAnchor, QUOTE_BYTES_MAX};
 use crate::documents::headings::Outline;
 
+/// Most places that the refusal of an ambiguous quote names.
+const PLACES_NAMED_MAX: usize = 5;
+
 /// Longest prefix or suffix that a selection may give, in bytes.
 const GIVEN_CONTEXT_BYTES_MAX: usize = crate::base::limit::GIVEN_CONTEXT_BYTES_MAX;
 
@@ -184,17 +187,47 @@ fn find_words(text: &str, quote: &str, prefix: &str, suffix: &str) -> Result<Ran
         if text[..start].ends_with(prefix) && text[end..].starts_with(suffix) {
             places.push(start..end);
         }
-        if places.len() > 1 || count == OCCURRENCES_MAX {
-            return Err(Error::invalid("the quote of the selection occurs more than once")
-                .code("ambiguous_quote")
-                .hint("add what stands right before it as prefix, or what follows as suffix"));
+        if count == OCCURRENCES_MAX {
+            let often = format!("more than {OCCURRENCES_MAX} times");
+            return Err(ambiguous(&often));
         }
+        if places.len() > PLACES_NAMED_MAX {
+            break;
+        }
+    }
+    if places.len() > 1 {
+        return Err(ambiguous(&how_often(text, &places)));
     }
     places.pop().ok_or_else(|| {
         Error::invalid("the quote of the selection does not occur in the source")
             .code("quote_not_found")
             .hint("copy it from the source as it is written, with its markup and line ends")
     })
+}
+
+fn ambiguous(often: &str) -> Error {
+    Error::invalid(format!("the quote of the selection occurs {often}"))
+        .code("ambiguous_quote")
+        .hint("add what stands right before it as prefix, or what follows as suffix")
+}
+
+/// Says how often a quote occurs, and on which lines.
+fn how_often(text: &str, places: &[Range<usize>]) -> String {
+    let mut lines = Vec::new();
+    let (mut line, mut counted) = (1, 0);
+    for place in places.iter().take(PLACES_NAMED_MAX) {
+        line += text[counted..place.start].matches('\n').count();
+        counted = place.start;
+        lines.push(line.to_string());
+    }
+    let lines = lines.join(", ");
+    match places.len() {
+        2 => format!("twice, on lines {lines}"),
+        count if count > PLACES_NAMED_MAX => {
+            format!("more than {PLACES_NAMED_MAX} times, first on lines {lines}")
+        }
+        count => format!("{count} times, on lines {lines}"),
+    }
 }
 
 /// Returns at most the first bytes of a text, whole characters only.
@@ -276,6 +309,13 @@ mod tests {
     fn a_quote_must_be_found_once() {
         let text = "one two, one three\r\n";
         assert_eq!(code(text, r#"{"quote":"one"}"#), "ambiguous_quote");
+        let message = |text: &str, quote: &str| {
+            find_words(text, quote, "", "").unwrap_err().message().to_owned()
+        };
+        let said = message("one\ntwo\none, one", "one");
+        assert_eq!(said, "the quote of the selection occurs 3 times, on lines 1, 3, 3");
+        let said = message(&"one\n".repeat(9), "one");
+        assert!(said.ends_with("occurs more than 5 times, first on lines 1, 2, 3, 4, 5"), "{said}");
         assert_eq!(code(text, r#"{"quote":"four"}"#), "quote_not_found");
         assert_eq!(code(text, r#"{"quote":""}"#), "bad_selection");
         assert_eq!(code(text, r#"{"quote":" "}"#), "bad_selection");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Error, Result};
-use crate::cli::commands::{Desk, line, number, text};
+use crate::cli::commands::{Desk, job, line, number, text};
 use crate::cli::screen::{Screen, Style};
 use crate::cli::short_id::Noun;
 use crate::cli::{escape, input};
@@ -20,16 +20,16 @@ pub(super) fn reject(desk: &Desk, given: &str, reason: &str) -> Result<()> {
     })
 }
 
-/// Asks for a proposal to be done again; prints the job.
-pub(super) fn rework(desk: &Desk, given: &str, reason: &str) -> Result<()> {
+/// Requests changes to a proposal; prints the job, or watches it. Returns the exit code.
+pub(super) fn rework(desk: &Desk, given: &str, reason: &str, wait: bool) -> Result<u8> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Proposal, given)?;
     let body = json!({"reason": reason});
     let answer = client.create(&format!("/api/proposals/{id}/rework"), &body)?;
-    desk.screen.answer(&answer, |screen, answer| {
-        screen.note(&format!("proposal {id} waits for what this job makes of it"));
-        screen.put(&line(answer, "job_id"))
-    })
+    if !wait {
+        desk.screen.note(&format!("proposal {id} stays open until this job has a new revision"));
+    }
+    job::accepted(desk, &client, &answer, wait, false)
 }
 
 /// Puts an edited text into the place of a proposal; prints the new one.

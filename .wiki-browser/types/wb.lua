@@ -389,7 +389,7 @@
 ---@field sources? string[] Globs of the tracked files that are Sources. Default: `**/*.md`.
 ---@field wb_agent? string The agent's client, if not beside the running program.
 ---@field public_hosts? string[] Host names under which a proxy publishes the site.
----@field name? string Name of the site on its pages.
+---@field name? string Name of the site on its pages; the name of its folder if it is not given.
 
 ---Who writes the commits that an agent's text ends in.
 ---@class wb.IdentityFields

@@ -20,6 +20,8 @@ pub mod html;
 pub mod merge;
 pub mod message;
 pub mod opened;
+pub mod order;
+pub mod pending;
 pub mod perspective;
 pub mod placement;
 pub mod plain;
@@ -31,6 +33,7 @@ pub mod seen;
 pub mod snapshot;
 pub mod source;
 pub mod text;
+pub mod title;
 pub mod topic;
 mod word;
 
@@ -52,6 +55,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         changes::row::STATEMENTS,
         message::STATEMENTS,
         opened::STATEMENTS,
+        pending::STATEMENTS,
         perspective::STATEMENTS,
         placement::STATEMENTS,
         proposal::STATEMENTS,

@@ -1,17 +1,17 @@
 //! Sources as the page and agents see them.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::base::{BlobId, Result, SourcePath};
+use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::attempt::{self, Cause};
-use crate::documents::git::{HistoryEntry, HistoryPlace};
+use crate::documents::git::{HistoryEntry, HistoryPlace, KnownSources};
 use crate::documents::{SourceState, headings, topic};
-use crate::flows::{Site, holder, names, page_limit, renamed, topics};
+use crate::flows::titles::{self, Titles};
+use crate::flows::{Site, catalog, holder, names, page_limit, renamed, topics};
 use crate::jobs::{self, Verb};
 use crate::people::{self, Caller};
 
@@ -19,29 +19,48 @@ use crate::people::{self, Caller};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceQuery {
-    /// Only paths that hold this text, in any case.
+    /// Only those with this text in their path or title, in any case.
     pub query: Option<String>,
+    /// `path`, or `recent`: those that a commit changed last come first, and there is no next page.
+    pub order: Option<String>,
     /// The `next` of the page before: a path.
     pub after: Option<String>,
     /// Rows of a page.
     pub limit: Option<u32>,
 }
 
-/// Returns Sources by path, as `{items, next}`.
+/// Returns Sources as `{items, next}`, by path if no other order is asked for.
 ///
 /// # Errors
-/// `unavailable` if git does not answer; `forbidden` with code `not_granted`.
+/// `unavailable` if git does not answer; `forbidden` with code `not_granted`; `bad_parameter`.
 pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Value> {
     require_site(site, caller).await?;
     let limit = page_limit(query.limit)? as usize;
     let wanted = query.query.as_deref().unwrap_or_default().to_lowercase();
-    let is_wanted = |path: &SourcePath| {
-        query.after.as_deref().is_none_or(|after| path.as_str() > after)
-            && (wanted.is_empty() || path.as_str().to_lowercase().contains(&wanted))
+    let recent = match query.order.as_deref() {
+        None | Some("path") => None,
+        Some("recent") => Some(catalog::recent(site, caller, &HashMap::new(), limit).await?),
+        Some(_) => {
+            return Err(Error::invalid("`order` is `path` or `recent`").code("bad_parameter"));
+        }
     };
-    let (entries, is_more) = site.repo.page_of_sources(is_wanted, limit).await?;
-    let next = entries.last().filter(|_| is_more).map(|it| it.path.clone());
+    let called = match wanted.is_empty() {
+        true => Titles::default(),
+        false => titles::all(site).await?,
+    };
+    let is_wanted = |path: &SourcePath| {
+        let has_text = |text: &str| text.to_lowercase().contains(&wanted);
+        recent.as_ref().is_none_or(|it| it.contains(path))
+            && query.after.as_deref().is_none_or(|after| path.as_str() > after)
+            && (wanted.is_empty() || has_text(path.as_str()) || has_text(called.of(path.as_str())))
+    };
+    let (mut entries, is_more) = site.repo.page_of_sources(is_wanted, limit).await?;
+    let next = entries.last().filter(|_| is_more && recent.is_none()).map(|it| it.path.clone());
+    if let Some(recent) = &recent {
+        entries.sort_by_key(|it| recent.iter().position(|path| *path == it.path));
+    }
     let paths: Vec<SourcePath> = entries.iter().map(|it| it.path.clone()).collect();
+    let titles = titles::of(site, paths.clone()).await?;
     let counts: BTreeMap<SourcePath, i64> = site
         .store
         .read(move |c| {
@@ -55,22 +74,33 @@ pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Va
             let open = counts.get(&it.path).copied().unwrap_or(0);
             let tracked = it.state != SourceState::Untracked;
             json!({
-                "path": it.path, "blob": it.blob, "state": it.state, "tracked": tracked,
-                "open_topics": open,
+                "path": it.path, "title": titles.of(it.path.as_str()), "blob": it.blob,
+                "state": it.state, "tracked": tracked, "open_topics": open,
             })
         })
         .collect();
     Ok(json!({"items": items, "next": next}))
 }
 
-/// Returns the paths of all Sources that git tracks, in order of their bytes; they are kept for as
-/// long as git's index is the same.
+/// Returns all Sources that git tracks, in order of their paths' bytes; they are kept for as long
+/// as git's index is the same.
 ///
 /// # Errors
 /// `forbidden` for a job; `unavailable` if git does not answer.
-pub async fn paths(site: &Site, caller: &Caller) -> Result<Arc<[SourcePath]>> {
+pub async fn paths(site: &Site, caller: &Caller) -> Result<KnownSources> {
     caller.person()?;
-    site.repo.known_paths().await
+    site.repo.known_sources().await
+}
+
+/// Returns the first files that the globs of the site name and that git does not track.
+///
+/// # Errors
+/// `forbidden` for a job; `unavailable` if git does not answer.
+pub async fn untracked(site: &Site, caller: &Caller, most: usize) -> Result<Vec<SourcePath>> {
+    caller.person()?;
+    let mut paths = site.repo.untracked().await?;
+    paths.truncate(most);
+    Ok(paths)
 }
 
 /// Returns a Source: its text, headings and open Topics.

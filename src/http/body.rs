@@ -222,9 +222,12 @@ pub(super) fn parse_query<T: DeserializeOwned>(query: &str) -> Result<T> {
         } else {
             "bad_parameter"
         };
-        Error::invalid(format!("the query is not what this route takes: {why}"))
-            .code(code)
-            .hint(ROUTES)
+        // `unknown parameter `q`, expected one of …`: what there is stands in the documentation.
+        let message = match code {
+            "unknown_parameter" => why.split(", expected").next().unwrap_or(&why).to_owned(),
+            _ => format!("the query is wrong: {why}"),
+        };
+        Error::invalid(message).code(code).hint(ROUTES)
     })
 }
 

@@ -51,7 +51,7 @@ impl ErrorPage<'_> {
             421 => "This is not the site you asked for",
             429 => "Too much at once",
             503 => "Not available at the moment",
-            400..=499 => "The request is wrong",
+            400..=499 => "Bad request",
             _ => "Something went wrong here",
         }
     }
@@ -61,6 +61,7 @@ impl ErrorPage<'_> {
 /// headers is for programs.
 pub(super) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<&'a str> {
     match code {
+        "unknown_parameter" => Some("remove it from the address"),
         "no_route" => Some("check the address, or search for what it should have led to"),
         "source_gone" | "not_a_source" if hint.is_some_and(|it| it.contains("source list")) => {
             Some("look for it among the documents, or search for what it says")

@@ -145,6 +145,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/settings/people/{name}/disable", Who::Admin),
     on(Verb::Post, "/settings/people/{name}/enable", Who::Admin),
     on(Verb::Post, "/settings/people/{name}/role", Who::Admin),
+    on(Verb::Get, "/start", Who::Read),
     on(Verb::Get, "/d", Who::Read),
     on(Verb::Get, "/d/{*path}", Who::Read),
     on(Verb::Get, "/raw/{*path}", Who::Read),
@@ -158,6 +159,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/topics/{id}/anchor", Who::Write),
     on(Verb::Post, "/topics/{id}/discard", Who::Decide),
     on(Verb::Post, "/topics/{id}/reopen", Who::Decide),
+    on(Verb::Get, "/decisions", Who::Read),
     on(Verb::Get, "/proposals", Who::Read),
     on(Verb::Get, "/proposals/{id}", Who::Read),
     on(Verb::Post, "/proposals/{id}/approve", Who::Decide),
@@ -174,6 +176,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/engines/{name}/release", Who::Write),
     on(Verb::Post, "/jobs/{id}/cancel", Who::Write),
     on(Verb::Post, "/jobs/{id}/retry", Who::Write),
+    on(Verb::Post, "/jobs/{id}/dismiss", Who::Read),
     on(Verb::Post, "/jobs/{id}/restore", Who::Decide),
     on(Verb::Post, "/jobs/{id}/keep", Who::Decide),
 ];

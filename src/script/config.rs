@@ -61,14 +61,15 @@ pub struct Site {
     pub wb_agent: Option<Utf8PathBuf>,
     /// Host names beside loopback under which a proxy publishes the site.
     pub public_hosts: Vec<String>,
-    /// Name of the site on its pages.
+    /// Name of the site on its pages; that of its folder if it has none.
     pub name: Option<String>,
 }
 
 impl Site {
     /// Returns what the site is called on its pages.
     pub fn title(&self) -> &str {
-        self.name.as_deref().unwrap_or("wiki-browser")
+        let name = self.name.as_deref().or_else(|| self.root.file_name());
+        name.unwrap_or("wiki-browser")
     }
 }
 

@@ -78,6 +78,12 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "steering_holds",
         sql: include_str!("../../migrations/018_steering_holds.sql"),
     },
+    Migration { version: 19, name: "titles", sql: include_str!("../../migrations/019_titles.sql") },
+    Migration {
+        version: 20,
+        name: "dismissals",
+        sql: include_str!("../../migrations/020_dismissals.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

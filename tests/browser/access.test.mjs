@@ -138,3 +138,49 @@ test("reading, commenting and approving need no script", async (t) => {
   assert.match(site.read(WELL), /mud is light/);
   assert.match(site.git("log", "-1", "--format=%B"), /Approved-by: ada/);
 });
+
+test("the palette begins with what was changed last, puts actions first, and closes at once", async (t) => {
+  const site = await serve(t);
+  const ada = await visitor(t, site);
+  site.write("well/named.md", "# Sign language\n\nWords.\n");
+  site.git("add", "well/named.md");
+  site.commit("A document");
+  const page = await ada.openLive("/d/guide.md");
+  await page.keyboard.press("Control+k");
+  await page.locator(".palette-row").first().getByText("well/named.md").waitFor();
+  await page.keyboard.type("sign");
+  await page.locator(".palette-row").getByText("Search everywhere for “sign”").waitFor();
+  const names = await page.locator(".palette-name").allTextContents();
+  assert.deepEqual(names.slice(0, 2), ["Sign out", "Sign language"]);
+  // One Escape, whatever is typed.
+  await page.keyboard.press("Escape");
+  await page.locator("dialog.palette").waitFor({ state: "hidden" });
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("sign o");
+  await page.locator(".palette-row").getByText("Search everywhere for “sign o”").waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Sign in" }).first().waitFor();
+});
+
+test("the tree of documents is walked, folded and unfolded by keys", async (t) => {
+  const site = await serve(t);
+  site.write("well/clean.md", "# Clean\n");
+  site.git("add", "well/clean.md");
+  site.commit("A folder");
+  const ada = await visitor(t, site);
+  const page = await ada.openLive("/d");
+  await page.locator(".outline", { hasText: "Clean" }).waitFor();
+  const focused = () => page.evaluate(() => document.activeElement.textContent.trim());
+  const folder = page.locator(".outline details").first();
+  await page.keyboard.press("j");
+  assert.match(await focused(), /^\S+\/ \d+ documents?/);
+  await page.keyboard.press("ArrowLeft");
+  assert.equal(await folder.evaluate((it) => it.open), false);
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await folder.evaluate((it) => it.open), true);
+  await page.keyboard.press("ArrowDown");
+  const inside = await focused();
+  assert.ok(await folder.evaluate((it) => it.contains(document.activeElement)), inside);
+  await page.keyboard.press("ArrowLeft");
+  assert.match(await focused(), /^\S+\/ \d+ documents?/);
+});

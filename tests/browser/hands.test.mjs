@@ -189,7 +189,7 @@ test("a fault of the program has a page with a number for the log, and the site 
   assert.ok(!(await page.content()).includes("a test wants"), "the cause stays in the log");
   fs.rmSync(armed);
   await page.getByRole("link", { name: "Go to the first page" }).click();
-  await page.getByRole("heading", { name: "What waits for you" }).waitFor();
+  await page.getByRole("heading", { name: "For you" }).waitFor();
   await page.goto("/d");
   await page.getByRole("heading", { name: "Documents" }).waitFor();
   await page.close();

@@ -20,7 +20,7 @@ test("the first start prints one link, which ends in a page that says what to do
   const page = await ada.open(links[0]);
   await page.getByRole("button", { name: "Sign in here" }).click();
   await page.getByRole("heading", { name: "Start here" }).waitFor();
-  await page.getByRole("link", { name: "Choose a document" }).click();
+  await page.getByRole("link", { name: "Start reading" }).click();
   await page.locator('main a[href="/d/guide.md"]').click();
   await page.getByText("The first line.").first().waitFor();
   // Used up: it says so, and how to get another.
@@ -33,7 +33,7 @@ test("a site without documents says how to get one, and shows it when it is ther
   const site = await serve(t, { sources: "docs/*.md" });
   const ada = await visitor(t, site);
   const page = await ada.openLive("/");
-  await page.getByRole("heading", { name: "There are no documents yet" }).waitFor();
+  await page.getByRole("heading", { name: "No documents yet" }).waitFor();
   site.write("docs/first.md", "# First\n");
   site.git("add", "docs/first.md");
   site.commit("A first document");

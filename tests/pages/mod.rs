@@ -9,6 +9,7 @@ mod reader;
 mod reading;
 mod review;
 mod starts;
+mod titles;
 
 use std::net::SocketAddr;
 
@@ -40,7 +41,18 @@ impl Browser {
     /// Signs in by the one-time link that the operator gets at the command line.
     #[track_caller]
     pub(crate) fn signed_in(bench: &Bench, server: &Server) -> Browser {
-        let link = bench.post("/api/login-links", serde_json::json!({})).ok();
+        Browser::by_link(bench, server, serde_json::json!({}))
+    }
+
+    /// Signs in as another person.
+    #[track_caller]
+    fn of(bench: &Bench, server: &Server, person: &str) -> Browser {
+        Browser::by_link(bench, server, serde_json::json!({"person": person}))
+    }
+
+    #[track_caller]
+    fn by_link(bench: &Bench, server: &Server, asked: serde_json::Value) -> Browser {
+        let link = bench.post("/api/login-links", asked).ok();
         let code = link["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
         let mut browser = Browser::new(server);
         let seen = browser.submit("/api/login", &[("code", &code)]);

@@ -15,7 +15,8 @@ fn every_page_is_for_people_who_are_signed_in() {
     assert!(browser.page("/").contains("Start here"), "an empty site says what to do");
     for (path, words) in [
         ("/topics", "no such Topic"),
-        ("/proposals", "no such proposal"),
+        ("/decisions", "Nothing awaits review"),
+        ("/proposals", "No such proposals"),
         ("/jobs", "Nothing has been asked for yet"),
     ] {
         assert!(browser.page(path).contains(words), "{path}");
@@ -26,7 +27,7 @@ fn every_page_is_for_people_who_are_signed_in() {
     let job = failed["id"].as_str().unwrap();
     let paths = [
         ("/".to_owned(), "Say it better"),
-        ("/d".to_owned(), "1 open Topic"),
+        ("/d".to_owned(), "1 Topic"),
         ("/d?query=GUIDE".to_owned(), "guide.md"),
         ("/search".to_owned(), "words that begin so"),
         ("/d?limit=1".to_owned(), "/d?after=docs%2Fdeep.md&#38;limit=1"),
@@ -35,12 +36,13 @@ fn every_page_is_for_people_who_are_signed_in() {
         ("/d/docs/deep.md".to_owned(), "Far below."),
         ("/topics?status=open".to_owned(), "Say it better"),
         (format!("/topics/{}", topic.id), "The words stand where they were marked."),
+        ("/decisions".to_owned(), "Better words"),
         ("/proposals".to_owned(), "Better words"),
         (
             format!("/proposals/{}", proposal["proposal"]["id"].as_str().unwrap()),
             "better</ins> line.",
         ),
-        ("/d/guide.md?history".to_owned(), "History of guide.md"),
+        ("/d/guide.md?history".to_owned(), "History of <bdi>Guide</bdi>"),
         ("/search?query=better".to_owned(), "Say it <mark>better</mark>"),
         ("/search?query=the*&kind=topic".to_owned(), "kind=source"),
         ("/jobs?status=failed".to_owned(), "Agent failed. See log."),

@@ -76,7 +76,7 @@ fn a_conflict_is_shown_with_the_offer_of_a_rework() {
         assert!(html.contains(part), "{part}: {html}");
     }
     assert!(!html.contains("Approve and commit"));
-    assert!(browser.page("/proposals").contains("in conflict with its document"));
+    assert!(browser.page("/proposals").contains("conflicts with the document"));
 }
 
 #[test]

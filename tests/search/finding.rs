@@ -24,7 +24,11 @@ fn documents_topics_and_messages_are_found_by_their_words() {
     let source = &found(&bench, "quick JUMPS", &[])[0];
     assert_eq!(source["line"], 5);
     assert_eq!(shown(&source["snippet"]), "Deep Far below. The [quick] brown fox [jumps] over.");
-    assert_eq!(shown(&source["title_pieces"]), "docs/deep.md");
+    assert_eq!(
+        (shown(&source["title_pieces"]).as_str(), &source["title"]),
+        ("Deep", &json!("Deep"))
+    );
+    assert_eq!(shown(&source["path_pieces"]), "docs/deep.md");
     let message = &found(&bench, "wombat", &[])[0];
     assert_eq!(shown(&message["snippet"]), "Not a zebra: a [wombat].");
     assert_eq!((&message["sequence"], &message["status"]), (&json!(2), &json!("open")));
@@ -288,5 +292,51 @@ fn a_filter_finds_what_has_its_marks_also_after_they_changed() {
     assert_eq!(by_state(), [3, 0, 0]);
     assert_eq!(count(&[("status", "open"), ("path", "docs/sub/"), ("author", "ada")]), 3);
     assert_eq!(count(&[("status", "open"), ("author", "system")]), 0);
+    server.stop();
+}
+
+#[test]
+fn who_types_a_title_finds_that_document_first() {
+    let bench = Bench::new();
+    let words = "Macros by example. ".repeat(40);
+    bench.write("docs/macros.md", format!("# Macros\n\n{words}\n"));
+    bench.write("docs/macros-by-example-index.md", format!("# Index\n\n{words}\n"));
+    bench.write("docs/deep.md", "# Macros By Example\n\nShort.\n");
+    bench.write("docs/unlike.md", "# Macros by examples of others\n\nShort.\n");
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "titles"]);
+    let server = bench.serve();
+    ready(&bench);
+    let first = |asked: &str| names(&bench, asked, &[])[0].clone();
+    assert_eq!(first("macros by example"), "source docs/deep.md");
+    assert_eq!(first("macros"), "source docs/macros.md");
+    // The last word may be unfinished.
+    let found = names(&bench, "macros by exam*", &[]);
+    let titled = ["source docs/deep.md", "source docs/unlike.md"];
+    assert!(titled.iter().all(|it| found[..2].contains(&(*it).to_owned())), "{found:?}");
+    // A filter holds for titles too, and a list of documents is found by title as well.
+    assert_eq!(names(&bench, "macros by example", &[("path", "guide")]), [""; 0]);
+    let listed = bench.get("/api/sources?query=BY%20EXAMPLES").ok();
+    assert_eq!(listed["items"][0]["path"], "docs/unlike.md");
+    assert_eq!(listed["items"][0]["title"], "Macros by examples of others");
+    server.stop();
+}
+
+#[test]
+fn what_a_commit_changed_last_is_recent() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let recent = || {
+        let listed = bench.get("/api/sources?order=recent&limit=2").ok();
+        listed["items"][0]["path"].as_str().unwrap().to_owned()
+    };
+    for (path, date) in [("notes.md", "2030-01-01T00:00:00Z"), ("guide.md", "2031-01-01T00:00:00Z")]
+    {
+        bench.write(path, "# Other words\n");
+        bench.git(&["commit", "-q", "--date", date, "-m", "words", "--", path]);
+        bench.git(&["rebase", "-q", "-f", "--committer-date-is-author-date", "HEAD~1"]);
+        assert_eq!(recent(), path);
+    }
+    assert_eq!(bench.get("/api/sources?order=size").refusal(), (400, "bad_parameter"));
     server.stop();
 }

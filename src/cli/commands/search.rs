@@ -84,7 +84,7 @@ fn head(desk: &Desk, it: &Value) -> String {
         "source" => {
             let at = number(it, "line");
             let at = if at.is_empty() { at } else { format!(":{at}") };
-            format!("{title}{at}")
+            format!("{}{at}", pieces(desk, &it["path_pieces"]))
         }
         kind => {
             let id = escape::line(shorten(text(it, "topic_id")));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::base::{Clock, Result, SourcePath};
+use crate::base::{BlobId, Clock, Result, SourcePath};
 use crate::documents::git::{IndexEntry, Repo};
 
 /// Most entries that are kept.
@@ -24,8 +24,11 @@ pub struct Identity {
 /// Entries of one index by path; nothing for a path that it does not have.
 type OfOne = (Identity, HashMap<SourcePath, Option<IndexEntry>>);
 
-/// All Sources of one index, in order of their paths' bytes.
-type Listed = (Identity, Arc<[SourcePath]>);
+/// All Sources of an index with their versions there, in order of their paths' bytes.
+pub type KnownSources = Arc<[(SourcePath, BlobId)]>;
+
+/// All Sources of one index.
+type Listed = (Identity, KnownSources);
 
 /// The entries that are known of one index.
 #[derive(Default)]
@@ -56,28 +59,29 @@ impl Repo {
         Ok(entry)
     }
 
-    /// Returns the paths of all Sources that git tracks, in order of their bytes, without asking
-    /// git again while the index is the same. A file of the working tree may be gone all the same.
+    /// Returns all Sources that git tracks, in order of their paths' bytes, without asking git
+    /// again while the index is the same. A file of the working tree may be gone all the same.
     ///
     /// # Errors
     /// `unavailable` if git cannot say.
-    pub async fn known_paths(&self) -> Result<Arc<[SourcePath]>> {
+    pub async fn known_sources(&self) -> Result<KnownSources> {
         let before = self.index_identity();
         let kept = || self.shared.entries.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, paths)) = &*kept()
+        if let Some((of, sources)) = &*kept()
             && Some(*of) == before
         {
-            return Ok(Arc::clone(paths));
+            return Ok(Arc::clone(sources));
         }
-        let mut paths: Vec<_> = self.tracked().await?.into_iter().map(|(path, _)| path).collect();
-        paths.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
-        let paths: Arc<[SourcePath]> = paths.into();
+        let tracked = self.tracked().await?.into_iter();
+        let mut sources: Vec<_> = tracked.map(|(path, entry)| (path, entry.blob)).collect();
+        sources.sort_unstable_by(|a, b| a.0.as_str().cmp(b.0.as_str()));
+        let sources: KnownSources = sources.into();
         if let Some(identity) = before.filter(|it| it.is_settled())
             && self.index_identity() == Some(identity)
         {
-            *kept() = Some((identity, Arc::clone(&paths)));
+            *kept() = Some((identity, Arc::clone(&sources)));
         }
-        Ok(paths)
+        Ok(sources)
     }
 
     /// Returns what tells the present index of git from the next one, by one look at its file: when

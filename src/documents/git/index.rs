@@ -118,7 +118,10 @@ impl Repo {
 
     /// Returns the paths below the root that match the globs and that git neither tracks nor
     /// ignores.
-    pub(in crate::documents) async fn untracked(&self) -> Result<Vec<SourcePath>> {
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say.
+    pub async fn untracked(&self) -> Result<Vec<SourcePath>> {
         let args = ["ls-files", "-z", "--others", "--exclude-standard"];
         let mut call = self.git().call(&args);
         if !self.shared.prefix.is_empty() {

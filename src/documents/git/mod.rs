@@ -11,6 +11,7 @@ mod failure;
 mod head;
 mod history;
 mod index;
+mod last_change;
 mod papers;
 mod renames;
 mod settings;
@@ -33,9 +34,10 @@ use crate::process::{Children, Root};
 
 use settings::{Settings, StandIn, common_folder};
 
-pub use entries::Identity;
+pub use entries::{Identity, KnownSources};
 pub use head::Head;
 pub use history::{HistoryEntry, HistoryPage, HistoryPlace};
+pub use last_change::LastChanges;
 pub use papers::PaperCommit;
 pub use write::Person;
 
@@ -69,6 +71,7 @@ struct Shared {
     format: ObjectFormat,
     approving: RwLock<()>,
     entries: entries::Entries,
+    walked: last_change::Walked,
     looks: Looks,
     tasks: TaskTracker,
     /// The Sources of a test, which has no repository.
@@ -137,6 +140,7 @@ impl Repo {
             format,
             approving: RwLock::new(()),
             entries: entries::Entries::default(),
+            walked: last_change::Walked::default(),
             looks: Looks::default(),
             tasks: TaskTracker::new(),
             papers: None,

@@ -76,6 +76,7 @@ impl Repo {
     pub fn of_texts(folder: &Utf8Path, sources: &[String]) -> Result<Repo> {
         let git_dir = folder.join("git");
         let shared = Shared {
+            walked: super::last_change::Walked::default(),
             git: Git::new(Utf8PathBuf::from(NO_GIT), folder, Children::new()),
             common: git_dir.clone(),
             root: Root::open(folder)?,

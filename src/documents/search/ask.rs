@@ -94,6 +94,18 @@ impl Ask {
         words.collect::<Vec<_>>().join(" AND ")
     }
 
+    /// Returns the words in the order in which a title would have them, and whether the last one is
+    /// the beginning of one; nothing if no title can be meant.
+    pub(super) fn as_title(&self) -> Option<(String, bool)> {
+        let (last, before) = self.wanted.split_last()?;
+        if !self.unwanted.is_empty() || before.iter().any(|it| it.is_prefix) {
+            return None;
+        }
+        let words: Vec<&str> =
+            self.wanted.iter().flat_map(|it| &it.words).map(String::as_str).collect();
+        Some((words.join(" "), last.is_prefix))
+    }
+
     /// Returns the expression that the index understands.
     pub(super) fn expression(&self) -> String {
         let wanted = self.wanted_each().join(" AND ");

@@ -8,7 +8,7 @@ use crate::base::limit::{SEARCH_COMMON_MAX, SEARCH_RANKED_MAX};
 use crate::base::{Actor, MessageId, Millis, Result, SourcePath, TopicId};
 use crate::documents::search::ask::Ask;
 use crate::documents::search::spread::{self, Place};
-use crate::documents::search::{mark, rank};
+use crate::documents::search::{mark, rank, title};
 use crate::documents::topic::TopicStatus;
 use crate::documents::word::word_enum;
 
@@ -236,6 +236,7 @@ fn find_sort(
     }
     if sort == Sort::Source {
         join_parts(connection, ask, filter, &mut rows, found)?;
+        put_titled_first(connection, ask, filter, &mut rows)?;
     }
     // Of several parts of a Source the best one stands for it.
     rows.sort_by(|a, b| a.candidate.score.total_cmp(&b.candidate.score));
@@ -277,6 +278,30 @@ fn join_parts(
     if rows.len() > SEARCH_RANKED_MAX as usize {
         rows.truncate(SEARCH_RANKED_MAX as usize);
         found.is_cut = true;
+    }
+    Ok(())
+}
+
+/// Puts the Sources that are called so, or whose title begins so, before all others: who types a
+/// title looks for that document.
+fn put_titled_first(
+    connection: &Connection,
+    ask: &Ask,
+    filter: &Filter,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let Some((words, is_open)) = ask.as_title() else { return Ok(()) };
+    let path = filter.path.as_deref().unwrap_or_default();
+    for meant in title::find(connection, (&words, is_open), path)? {
+        let mut is_known = false;
+        for row in rows.iter_mut().filter(|it| it.thing == meant.source) {
+            row.candidate.score += meant.score;
+            is_known = true;
+        }
+        if !is_known {
+            let candidate = Candidate { sort: Sort::Source, id: meant.part, score: meant.score };
+            rows.push(Row { thing: meant.source, candidate });
+        }
     }
     Ok(())
 }

@@ -9,7 +9,6 @@
 
 use crate::base::{Actor, digest_hex};
 use crate::documents::search::find::Filter;
-use crate::documents::search::fold::folded;
 use crate::documents::topic::TopicStatus;
 
 /// Begins every mark.
@@ -25,10 +24,10 @@ const FOLDERS_MAX: usize = 16;
 /// Bytes of a path that are marked; of a longer one its beginning counts.
 const PATH_BYTES_MAX: usize = 256;
 
-/// Returns the marks of a part of a Source. Its path is its title, too.
-pub(super) fn of_part(path: &str, is_long: bool) -> String {
+/// Returns the marks of a part of a Source, of which the folded words of title and path are given.
+pub(super) fn of_part(path: &str, named: &str, is_long: bool) -> String {
     let mut marks = of_path(path);
-    marks.push_str(&of_title(&folded(path)));
+    marks.push_str(&of_title(named));
     if is_long {
         marks.push(' ');
         marks.push_str(LONG_MARK);

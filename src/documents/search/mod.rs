@@ -17,6 +17,7 @@ mod source;
 mod spread;
 mod state;
 mod thread;
+mod title;
 
 pub use ask::Ask;
 pub use find::{
@@ -24,7 +25,9 @@ pub use find::{
 };
 pub use fold::{FOLD_VERSION, folded};
 pub use snippet::{Piece, Snippet, marked, snippet};
-pub use source::{Part, known_sources, parts_of, put_part, remove_source, seal_source};
+pub use source::{
+    KnownTitle, Part, known_sources, parts_of, put_part, remove_source, seal_source, title, titles,
+};
 pub use state::{Left, State, begin_anew, left, mark_damaged, state};
 pub use thread::{take_in_messages, take_in_topics};
 
@@ -37,6 +40,13 @@ pub const DAMAGED: &str = "index_damaged";
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
-    [find::STATEMENTS, rank::STATEMENTS, source::STATEMENTS, state::STATEMENTS, thread::STATEMENTS]
-        .concat()
+    [
+        find::STATEMENTS,
+        rank::STATEMENTS,
+        source::STATEMENTS,
+        state::STATEMENTS,
+        thread::STATEMENTS,
+        title::STATEMENTS,
+    ]
+    .concat()
 }

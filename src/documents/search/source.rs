@@ -1,10 +1,11 @@
 //! Owns `search_sources` and `search_parts`: the words of Sources, version by version.
 
-use rusqlite::{Connection, OptionalExtension as _, named_params};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::search::fold::{folded, word_border};
 use crate::documents::search::mark;
+use crate::documents::title::file_name;
 use crate::store::Tx;
 
 /// Largest part of a Source that is taken in as one, in bytes: one transaction takes in one part.
@@ -13,10 +14,15 @@ const PART_BYTES_MAX: usize = 256 * 1024;
 const OVERLAP_BYTES: usize = 1024;
 
 const KNOWN: &str = "SELECT path, blob FROM search_sources";
+const TITLES: &str = "SELECT path, blob, title FROM search_sources";
+const TITLE: &str = "SELECT path, blob, title FROM search_sources WHERE path = :path";
 const SOURCE_ID: &str = "SELECT id FROM search_sources WHERE path = :path";
 const BEGIN: &str = "
-    INSERT INTO search_sources (path, blob) VALUES (:path, '')
-    ON CONFLICT (path) DO UPDATE SET blob = '' RETURNING id";
+    INSERT INTO search_sources (path, blob, title, title_words)
+    VALUES (:path, '', :title, :title_words)
+    ON CONFLICT (path) DO UPDATE SET blob = '', title = excluded.title,
+        title_words = excluded.title_words
+    RETURNING id";
 const PARTS: &str = "SELECT id FROM search_parts WHERE source_id = :source";
 const DROP_WORDS: &str = "DELETE FROM search_source_words WHERE rowid = :id";
 const DROP_PARTS: &str = "DELETE FROM search_parts WHERE source_id = :source";
@@ -31,6 +37,8 @@ const SEAL: &str = "UPDATE search_sources SET blob = :blob WHERE path = :path";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("search::known_sources", KNOWN),
+    ("search::titles", TITLES),
+    ("search::title", TITLE),
     ("search::source_id", SOURCE_ID),
     ("search::begin_source", BEGIN),
     ("search::parts", PARTS),
@@ -113,15 +121,58 @@ pub fn known_sources(connection: &Connection) -> Result<Vec<(SourcePath, Option<
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Takes in one part of a Source; the first one replaces what there was of it. It is not known to
-/// be whole before [`seal_source`].
+/// What a Source that is taken in calls itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownTitle {
+    /// The Source.
+    pub path: SourcePath,
+    /// The version that says so; none while it is taken in.
+    pub blob: Option<BlobId>,
+    /// Its own title, if it has one.
+    pub title: Option<String>,
+}
+
+impl KnownTitle {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<KnownTitle> {
+        let (blob, title): (String, String) = (row.get("blob")?, row.get("title")?);
+        let title = Some(title).filter(|it| !it.is_empty());
+        Ok(KnownTitle { path: row.get("path")?, blob: blob.parse().ok(), title })
+    }
+}
+
+/// Returns what all Sources that are taken in call themselves.
+///
+/// # Errors
+/// As any read.
+pub fn titles(connection: &Connection) -> Result<Vec<KnownTitle>> {
+    let mut statement = connection.prepare_cached(TITLES)?;
+    let rows = statement.query_map([], KnownTitle::from_row)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns what a Source calls itself, if it is taken in.
+///
+/// # Errors
+/// As any read.
+pub fn title(connection: &Connection, path: &SourcePath) -> Result<Option<KnownTitle>> {
+    let mut statement = connection.prepare_cached(TITLE)?;
+    let found = statement.query_row(named_params! {":path": path}, KnownTitle::from_row);
+    Ok(found.optional()?)
+}
+
+/// Takes in one part of a Source with its own title, if it has one; the first part replaces what
+/// there was of it. It is not known to be whole before [`seal_source`].
 ///
 /// # Errors
 /// As any write; `index_damaged`.
-pub fn put_part(tx: &Tx<'_>, path: &SourcePath, part: &Part) -> Result<()> {
+pub fn put_part(tx: &Tx<'_>, path: &SourcePath, title: Option<&str>, part: &Part) -> Result<()> {
+    let title_words = folded(title.unwrap_or_else(|| file_name(path.as_str())));
     let source: i64 = match part.start {
         0 => {
-            let params = named_params! {":path": path};
+            let params = named_params! {
+                ":path": path, ":title": title.unwrap_or_default(),
+                ":title_words": title_words.trim_end(),
+            };
             let source = tx.prepare_cached(BEGIN)?.query_row(params, |row| row.get(0))?;
             drop_parts(tx, source)?;
             source
@@ -140,9 +191,11 @@ pub fn put_part(tx: &Tx<'_>, path: &SourcePath, part: &Part) -> Result<()> {
         },
         |row| row.get(0),
     )?;
+    let mut named = folded(title.unwrap_or_default());
+    named.push_str(&folded(path.as_str()));
     tx.prepare_cached(PUT_WORDS)?.execute(named_params! {
-        ":id": id, ":path": folded(path.as_str()), ":body": part.words,
-        ":marks": mark::of_part(path.as_str(), part.is_long),
+        ":id": id, ":path": named, ":body": part.words,
+        ":marks": mark::of_part(path.as_str(), &named, part.is_long),
     })?;
     Ok(())
 }

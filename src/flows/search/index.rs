@@ -19,6 +19,7 @@ use crate::base::{BlobId, Context, Error, ErrorKind, EventKind, Result, SourcePa
 use crate::documents::git::Identity;
 use crate::documents::search::{self, Left, Part};
 use crate::documents::source::SourceEntry;
+use crate::documents::title::title_of;
 use crate::flows::Works;
 use crate::store::Tx;
 
@@ -233,7 +234,7 @@ struct Work {
 /// What one transaction writes.
 #[derive(Clone, Default)]
 struct Batch {
-    parts: Vec<(SourcePath, Part)>,
+    parts: Vec<(SourcePath, Option<String>, Part)>,
     seals: Vec<(SourcePath, BlobId)>,
     removals: Vec<SourcePath>,
 }
@@ -241,6 +242,8 @@ struct Batch {
 /// A Source that was read and folded.
 struct Taken {
     path: SourcePath,
+    /// What it calls itself.
+    title: Option<String>,
     blob: Option<BlobId>,
     bytes: usize,
     parts: Vec<Part>,
@@ -367,7 +370,9 @@ impl Work {
                 }
                 Some(taken) => {
                     bytes += taken.bytes;
-                    batch.parts.extend(taken.parts.into_iter().map(|it| (path.clone(), it)));
+                    let title = taken.title;
+                    let parts = taken.parts.into_iter();
+                    batch.parts.extend(parts.map(|it| (path.clone(), title.clone(), it)));
                     batch.seals.extend(taken.blob.map(|blob| (path, blob)));
                 }
             }
@@ -379,7 +384,7 @@ impl Work {
     async fn take_in_parts(&self, taken: Taken) -> Result<()> {
         for part in taken.parts {
             let started = Instant::now();
-            let parts = vec![(taken.path.clone(), part)];
+            let parts = vec![(taken.path.clone(), taken.title.clone(), part)];
             self.write(Batch { parts, ..Batch::default() }).await?;
             fault::crash_point("search_part");
             tokio::time::sleep(started.elapsed().min(PAUSE_MAX)).await;
@@ -392,7 +397,9 @@ impl Work {
         let work = move |tx: &Tx<'_>| {
             let Batch { parts, seals, removals } = &batch;
             removals.iter().try_for_each(|path| search::remove_source(tx, path))?;
-            parts.iter().try_for_each(|(path, part)| search::put_part(tx, path, part))?;
+            for (path, title, part) in parts {
+                search::put_part(tx, path, title.as_deref(), part)?;
+            }
             seals.iter().try_for_each(|(path, blob)| search::seal_source(tx, path, blob))
         };
         self.works.store.write(work).await
@@ -406,11 +413,13 @@ impl Work {
             Err(cause) if is_no_text(&cause) => (listed, String::new()),
             Err(cause) => return Err(cause),
         };
-        let (path, bytes) = (path.clone(), text.len());
-        let folding = tokio::task::spawn_blocking(move || search::parts_of(&text));
-        let parts = folding.await;
-        let parts = parts.context(ErrorKind::Internal, || "folding a text panicked".to_owned())?;
-        Ok(Some(Taken { path, blob, bytes, parts }))
+        let path = path.clone();
+        let folding = tokio::task::spawn_blocking(move || {
+            let (title, parts) = (title_of(&path, &text), search::parts_of(&text));
+            Taken { path, title, blob, bytes: text.len(), parts }
+        });
+        let taken = folding.await;
+        taken.context(ErrorKind::Internal, || "folding a text panicked".to_owned()).map(Some)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::documents::plain::is_markdown;
 use crate::documents::search::{
     self, Ask, Candidate, Filter, FoundMessage, FoundPart, FoundTopic, Piece, Sort, marked, snippet,
 };
-use crate::flows::{Site, page_limit};
+use crate::flows::{Site, page_limit, titles};
 use crate::people::{self, Caller};
 
 pub use index::{Index, Progress, serve};
@@ -54,6 +54,7 @@ pub struct Hit {
     sequence: Option<i64>,
     title: Option<String>,
     title_pieces: Vec<Piece>,
+    path_pieces: Vec<Piece>,
     status: Option<TopicStatus>,
     author: Option<Actor>,
     author_name: Option<String>,
@@ -196,6 +197,7 @@ fn of_topic(ask: &Ask, name: String, topic: FoundTopic) -> Hit {
         message_id: None,
         sequence: None,
         title_pieces: marked(&topic.title, ask),
+        path_pieces: Vec::new(),
         title: Some(topic.title),
         status: Some(topic.status),
         author: Some(topic.author),
@@ -214,6 +216,7 @@ fn of_message(ask: &Ask, name: String, message: FoundMessage) -> Hit {
         message_id: Some(message.id.to_string()),
         sequence: Some(message.sequence),
         title_pieces: marked(&message.title, ask),
+        path_pieces: Vec::new(),
         title: Some(message.title),
         status: Some(message.status),
         author: Some(message.author),
@@ -228,6 +231,11 @@ fn of_message(ask: &Ask, name: String, message: FoundMessage) -> Hit {
 /// has changed is taken in again.
 async fn fill_in(site: &Site, ask: Ask, rows: Vec<Row>) -> Result<Vec<Hit>> {
     let (mut found, mut read) = (Vec::with_capacity(rows.len()), 0);
+    let paths = rows.iter().filter_map(|row| match row {
+        Row::Part(part) => Some(part.path.clone()),
+        Row::Hit(_) => None,
+    });
+    let titles = titles::of(site, paths.collect()).await?;
     for row in rows {
         let part = match row {
             Row::Part(part) => part,
@@ -236,7 +244,7 @@ async fn fill_in(site: &Site, ask: Ask, rows: Vec<Row>) -> Result<Vec<Hit>> {
                 continue;
             }
         };
-        let hit = of_source(&ask, part.path.clone());
+        let hit = of_source(&ask, part.path.clone(), titles.of(part.path.as_str()));
         if read >= READ_BYTES_MAX {
             found.push((hit, None));
             continue;
@@ -268,11 +276,12 @@ async fn fill_in(site: &Site, ask: Ask, rows: Vec<Row>) -> Result<Vec<Hit>> {
     showing.await.context(ErrorKind::Internal, || "making snippets panicked".to_owned())
 }
 
-fn of_source(ask: &Ask, path: SourcePath) -> Hit {
+fn of_source(ask: &Ask, path: SourcePath, title: &str) -> Hit {
     Hit {
         kind: Sort::Source.as_str(),
-        title: None,
-        title_pieces: marked(path.as_str(), ask),
+        title_pieces: marked(title, ask),
+        path_pieces: marked(path.as_str(), ask),
+        title: Some(title.to_owned()),
         source_path: path,
         topic_id: None,
         message_id: None,

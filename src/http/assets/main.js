@@ -11,6 +11,7 @@ const MODULES = {
   review: () => import("./review.js"),
   topic: () => import("./topic.js"),
   reader: () => import("./reader.js"),
+  rows: () => import("./rows.js"),
   tree: () => import("./tree.js"),
   turn: () => import("./turn.js"),
 };

@@ -38,7 +38,7 @@ function make() {
   made.setAttribute("aria-label", "Search and go to");
   field = element("input");
   Object.assign(field, { type: "search", autocomplete: "off", maxLength: 200 });
-  field.placeholder = "A document, a Topic, some words…";
+  field.placeholder = "A document, a page, some words…";
   field.setAttribute("role", "combobox");
   field.setAttribute("aria-label", "Search and go to");
   field.setAttribute("aria-expanded", "true");
@@ -66,6 +66,8 @@ function keydown(event) {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && rows.length) choose((chosen + step + rows.length) % rows.length);
   else if (event.key === "Enter") go();
+  // A field of a search would only be emptied by it.
+  else if (event.key === "Escape") dialog.close();
   else return;
   event.preventDefault();
 }
@@ -81,30 +83,43 @@ async function go() {
 async function look() {
   const query = field.value.trim();
   const turn = ++asked;
-  const found = [...pages(query)];
+  const wanted = query.toLowerCase();
+  const listed = wanted ? { query, limit: ROWS } : { order: "recent", limit: ROWS };
   const [jobs, documents, hits] = await Promise.all([
     newJobs(query),
-    ask("/api/sources", { query, limit: ROWS }),
+    ask("/api/sources", listed),
     query.length > 1 ? ask("/api/search", { query: beginning(query), limit: ROWS }) : [],
   ]);
   if (turn !== asked) return;
   shownFor = query;
-  found.push(...jobs);
-  for (const { path, open_topics: open } of documents) {
-    found.push({ name: path, at: documentAt(path), sort: open ? `${open} open` : "Document" });
-  }
+  const things = documents.map(({ path, title, open_topics: open }) => (
+    { name: title, path, at: documentAt(path), sort: open ? `${open} open` : "Document" }
+  ));
   for (const hit of hits) {
-    if (hit.kind === "source" && documents.some((it) => it.path === hit.source_path)) continue;
-    found.push({
+    const isDocument = hit.kind === "source";
+    if (isDocument && documents.some((it) => it.path === hit.source_path)) continue;
+    things.push({
       name: hit.title ?? hit.source_path, at: hit.topic_id ? topicAt(hit) : documentAt(hit.source_path),
-      sort: { source: "Document", topic: "Topic" }[hit.kind] ?? "Message", pieces: hit.snippet,
+      path: isDocument ? hit.source_path : "", sort: { source: "Document", topic: "Topic" }[hit.kind] ?? "Message",
+      pieces: hit.snippet,
     });
   }
+  if (wanted) things.sort((a, b) => distance(a, wanted) - distance(b, wanted));
+  const found = [...pages(query), ...jobs, ...things];
   if (query) {
     const at = `/search?${new URLSearchParams({ query })}`;
     found.push({ name: `Search everywhere for “${query}”`, at, sort: "Search" });
   }
   show(found);
+}
+
+/** How far a document's title is from what is typed: the same, begins so, has it, has it elsewhere. */
+function distance({ name, path }, wanted) {
+  const title = name.toLowerCase();
+  if (!path) return 3;
+  if (title === wanted) return 0;
+  if (title.startsWith(wanted)) return 1;
+  return beginsWith(title, wanted) ? 2 : 3;
 }
 
 /** The last word may be unfinished. */
@@ -115,8 +130,11 @@ function beginning(query) {
 function* pages(query) {
   const wanted = query.toLowerCase();
   for (const link of document.querySelectorAll("[data-palette-page]")) {
-    const name = link.textContent.trim();
-    if (wanted && name.toLowerCase().startsWith(wanted)) yield { name, at: link.getAttribute("href"), sort: "Page" };
+    const name = link.dataset.palettePage;
+    if (!wanted || !beginsWith(name, wanted)) continue;
+    const at = link.getAttribute("href");
+    // What has no address does something.
+    yield at ? { name, at, sort: "Page" } : { name, at: "#", sort: "Action", act: () => link.click() };
   }
 }
 
@@ -169,6 +187,14 @@ function show(found) {
     link.tabIndex = -1;
     const name = element("span", "palette-name", plain(it.name));
     link.append(name, element("span", "palette-sort", it.sort));
+    if (it.path && it.path !== it.name) link.append(element("span", "palette-path", plain(it.path)));
+    if (it.act) {
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        dialog.close();
+        it.act();
+      });
+    }
     if (it.pieces?.length) {
       const snippet = element("span", "palette-snippet");
       for (const { text, hit } of near(it.pieces)) snippet.append(hit ? element("mark", "", plain(text)) : plain(text));
@@ -179,7 +205,7 @@ function show(found) {
     return row;
   });
   list.replaceChildren(...rows);
-  status.textContent = rows.length ? "" : "Nothing was found.";
+  status.textContent = rows.length ? "" : "Nothing found.";
   choose(0);
 }
 

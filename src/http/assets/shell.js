@@ -102,7 +102,7 @@ document.addEventListener("visibilitychange", tick);
 // --- shortcuts ---
 
 for (const link of document.querySelectorAll("a[data-key-go]")) {
-  bind(`g ${link.dataset.keyGo}`, `Go to ${link.textContent.trim()}`, () => link.click());
+  bind(`g ${link.dataset.keyGo}`, `Go to ${link.dataset.palettePage}`, () => link.click());
 }
 if (document.documentElement.dataset.cursor) {
   bind("/", "Search and go to anything", find);

@@ -136,10 +136,11 @@ fn source_input(kind: &Kind) -> Option<&Input> {
 
 async fn page(
     site: &Site,
-    (frame, caller): (Frame, Caller),
+    (mut frame, caller): (Frame, Caller),
     asked: Asked,
     refused: Option<&Refused>,
 ) -> Result<NewJobPage> {
+    frame.name_documents(site, asked.source_path.as_deref()).await;
     let is_of_document = |it: &Kind| asked.source_path.is_none() || source_input(it).is_some();
     let (free, on_topics): (Vec<&Kind>, Vec<&Kind>) =
         site.config.kinds.values().partition(|it| is_free(it));

@@ -159,7 +159,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 /// Shows the board.
 pub(super) async fn show(
     site: &Site,
-    (frame, caller): (Frame, Caller),
+    (mut frame, caller): (Frame, Caller),
     asked: BoardQuery,
 ) -> Result<Response> {
     let mut found: Found = read(flows::board::board(site, &caller, asked.clone()).await?)?;
@@ -172,6 +172,8 @@ pub(super) async fn show(
     if let Some(by) = &asked.requested_by {
         people.entry(by.clone()).or_insert_with(|| "Somebody else".to_owned());
     }
+    let paths = all().filter_map(|it| it.source_path.as_deref());
+    frame.name_documents(site, paths).await;
     let lanes = lanes(site, &found);
     for job in &mut found.queued {
         job.look_at_other(&site.config);

@@ -14,7 +14,7 @@ use crate::http::markdown::Renderer;
 use crate::http::pages::passages::{self, LINES_MAX, Line};
 use crate::http::pages::perspectives::{self, Tab};
 use crate::http::pages::reader::{self, Reading};
-use crate::http::pages::tree::{self, Tree};
+use crate::http::pages::tree::{self, Branch, Tree};
 use crate::http::pages::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
 use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, history, pictures, words};
@@ -24,6 +24,8 @@ use crate::people::Caller;
 
 /// Commits under a document.
 const COMMITS: u32 = 5;
+/// Files that git does not track, of which the page of all documents speaks.
+const UNTRACKED_MAX: usize = 20;
 /// Characters of a quote beside the text.
 const QUOTE_CHARS_MAX: usize = 240;
 
@@ -32,9 +34,26 @@ const QUOTE_CHARS_MAX: usize = 240;
 struct DocumentsPage {
     frame: Frame,
     query: String,
-    documents: Vec<SourceRow>,
-    is_first: bool,
-    next: Option<String>,
+    listed: Listed,
+}
+
+/// What the page of all documents shows.
+enum Listed {
+    /// All of them, folder by folder, and those that git does not track.
+    Tree { branch: Branch, count: usize, untracked: Vec<String> },
+    /// Those that were looked for, or all row by row.
+    Rows { documents: Vec<SourceRow>, is_first: bool, next: Option<String> },
+}
+
+/// The query of the page: rows are asked for as of `GET /api/sources`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    query: Option<String>,
+    after: Option<String>,
+    limit: Option<u32>,
+    /// The folder of the tree that is open.
+    folder: Option<String>,
 }
 
 #[derive(Template)]
@@ -93,27 +112,60 @@ type Desk = (Site, Renderer);
 
 pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
     let desk: Desk = (site.clone(), renderer.clone());
-    any_of([get("/d", site, list), get("/d/{*path}", &desk, show)])
+    any_of([get("/d", site, list), get("/start", site, start), get("/d/{*path}", &desk, show)])
 }
 
 async fn list(site: Site, call: Call) -> Result<Response> {
     assert!(!fault::fails("documents"), "a test wants a fault of the program");
     let (frame, caller) = Frame::of(&site, &call, "/d")?;
-    let asked: SourceQuery = call.query()?;
-    let query = asked.query.clone().unwrap_or_default();
-    let is_first = asked.after.is_none();
-    let limit = asked.limit.map(|it| it.to_string());
-    let found: List<SourceRow> = read(flows::sources::list(&site, &caller, asked).await?)?;
-    let wanted = Some(query.as_str()).filter(|it| !it.is_empty());
+    let Asked { query, after, limit, folder } = call.query()?;
+    let query = query.unwrap_or_default();
+    let is_tree = query.is_empty() && after.is_none() && limit.is_none();
+    let listed = match is_tree {
+        true => tree_of(&site, &caller, &frame, &folder.unwrap_or_default()).await?,
+        false => rows(&site, &caller, &query, after, limit).await?,
+    };
+    reply::page(&DocumentsPage { frame, query, listed })
+}
+
+async fn tree_of(site: &Site, caller: &Caller, frame: &Frame, folder: &str) -> Result<Listed> {
+    let all = flows::catalog::list(site, caller).await?;
+    let untracked = flows::sources::untracked(site, caller, UNTRACKED_MAX).await?;
+    Ok(Listed::Tree {
+        branch: tree::page(&all, folder, frame.now()),
+        count: all.len(),
+        untracked: untracked.iter().map(ToString::to_string).collect(),
+    })
+}
+
+async fn rows(
+    site: &Site,
+    caller: &Caller,
+    query: &str,
+    after: Option<String>,
+    limit: Option<u32>,
+) -> Result<Listed> {
+    let is_first = after.is_none();
+    let wanted = Some(query.to_owned()).filter(|it| !it.is_empty());
+    let asked = SourceQuery { query: wanted.clone(), order: None, after, limit };
+    let found: List<SourceRow> = read(flows::sources::list(site, caller, asked).await?)?;
+    let limit = limit.map(|it| it.to_string());
     let next = found.next.map(|next| {
-        let query = [("query", wanted), ("after", Some(&next)), ("limit", limit.as_deref())];
+        let query =
+            [("query", wanted.as_deref()), ("after", Some(&next)), ("limit", limit.as_deref())];
         form::address("/d", &query)
     });
-    reply::page(&DocumentsPage { frame, query, documents: found.items, is_first, next })
+    Ok(Listed::Rows { documents: found.items, is_first, next })
+}
+
+/// Leads to the document with which a reader begins; where there is none, to all of them.
+async fn start(site: Site, call: Call) -> Result<Response> {
+    let start = flows::catalog::start(&site, &call.caller()?).await?;
+    reply::see_other(&start.map_or_else(|| "/d".to_owned(), |it| form::document_at(it.as_str())))
 }
 
 async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/d")?;
+    let (mut frame, caller) = Frame::of(&site, &call, "/d")?;
     let path: SourcePath = call.param("path")?;
     let From { from, view, text, history, after } = call.query()?;
     if let Some(persona) = view {
@@ -127,6 +179,7 @@ async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
         Ok(shown) => read(shown)?,
         Err(cause) => return gone(&site, &path, cause).await,
     };
+    frame.name_documents(&site, [source.path.as_str()]).await;
     let commits = commits(&site, &caller, &path).await?;
     let tabs = perspectives::tabs(&site, &caller, &path).await;
     let tree = tree::beside(&site, &caller, &frame, &path).await;

@@ -108,16 +108,17 @@ async fn present(site: &Site, caller: &Caller, id: &ProposalId) -> Result<Propos
 }
 
 async fn show(site: Site, call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/proposals")?;
+    let (mut frame, caller) = Frame::of(&site, &call, "/decisions")?;
     let view = present(&site, &caller, &call.param("id")?).await?;
     LineEnds::of(&view.text)?;
+    frame.name_documents(&site, [view.proposal.source_path.as_str()]).await;
     let text = view.text.clone();
     let page = EditPage { frame, view, text, preview: None, carried: None, refusal: None };
     reply::page(&page)
 }
 
 async fn edit(site: Site, mut call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/proposals")?;
+    let (mut frame, caller) = Frame::of(&site, &call, "/decisions")?;
     let Query { from } = call.query()?;
     let (sent, digest): (Sent, _) = call.form_with_digest(BODY_BYTES_MAX).await?;
     let key = call.key_of_form(sent.key, digest)?;
@@ -139,6 +140,7 @@ async fn edit(site: Site, mut call: Call) -> Result<Response> {
             return form::answer(Err(cause), |()| back.clone(), back.clone(), Some(typed));
         }
     };
+    frame.name_documents(&site, [view.proposal.source_path.as_str()]).await;
     let mut page = EditPage { frame, view, text, preview: None, carried, refusal: None };
     if sent.preview.is_some() || page.carried.is_some() {
         page.preview = Some(compared(&page.view.base_text, &page.text).await?);

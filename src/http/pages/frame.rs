@@ -1,13 +1,21 @@
 //! What every page has: its name, its navigation, who reads it and when.
 
-use hyper::header::COOKIE;
+use std::fmt;
 
-use crate::base::{Millis, Result, TokenId};
+use askama::filters::HtmlSafe;
+use futures_util::future::BoxFuture;
+use hyper::header::COOKIE;
+use tracing::warn;
+
+use crate::base::{Millis, Result, SourcePath, TokenId};
+use crate::documents::pending;
 use crate::flows::Site;
+use crate::flows::titles::{self, Titles};
 use crate::http::pages::icon::Icon;
 use crate::http::pages::look::Look;
 use crate::http::pages::time::{At, When};
 use crate::http::pages::trouble::{self, Trouble};
+use crate::http::pages::visible::{Name, Plain};
 use crate::http::{Call, assets};
 use crate::people::Caller;
 use crate::store::events;
@@ -15,15 +23,38 @@ use crate::store::events;
 /// Seconds after which the page of a running job asks again, where no script does.
 const REFRESH_S: u32 = 3;
 
-/// The parts of the site: address, name, second key of the shortcut, icon.
-type Section = (&'static str, &'static str, char, Icon);
-const SECTIONS: [Section; 5] = [
-    ("/", "Home", 'h', Icon::Home),
-    ("/d", "Documents", 'd', Icon::Document),
-    ("/topics", "Topics", 't', Icon::Topic),
-    ("/proposals", "Proposals", 'p', Icon::Proposal),
-    ("/jobs", "Jobs", 'j', Icon::Job),
+/// More proposals than this are not counted in the navigation.
+const DECISIONS_MAX: i64 = 99;
+
+/// A part of the site in its navigation.
+#[derive(Debug)]
+pub(in crate::http) struct Section {
+    /// Its address.
+    pub(in crate::http) at: &'static str,
+    /// What it is called.
+    pub(in crate::http) name: &'static str,
+    /// The second key of its shortcut.
+    pub(in crate::http) key: char,
+    /// Its icon on a phone.
+    pub(in crate::http) icon: Icon,
+    /// Pages that belong to it beside its own.
+    holds: &'static [&'static str],
+}
+
+const SECTIONS: [Section; 3] = [
+    Section { at: "/", name: "Home", key: 'h', icon: Icon::Home, holds: &[] },
+    Section {
+        at: DECISIONS,
+        name: "Decisions",
+        key: 'p',
+        icon: Icon::Proposal,
+        holds: &["/proposals"],
+    },
+    Section { at: "/d", name: "Documents", key: 'd', icon: Icon::Document, holds: &["/topics"] },
 ];
+
+/// The address of the proposals that await review.
+const DECISIONS: &str = "/decisions";
 
 /// What every page has.
 #[derive(Debug)]
@@ -48,6 +79,13 @@ pub(in crate::http) struct Frame {
     pub(in crate::http) cursor: Option<String>,
     /// What keeps the site from working as its script says.
     pub(in crate::http) trouble: Option<Trouble>,
+    /// How many proposals await review.
+    decisions: i64,
+    /// Whether the script declares a kind of job, and a schedule.
+    pub(in crate::http) has_kinds: bool,
+    pub(in crate::http) has_schedules: bool,
+    /// What the documents of the page are called.
+    titles: Titles,
     now: Millis,
 }
 
@@ -65,6 +103,10 @@ impl Frame {
             look,
             cursor: None,
             trouble: None,
+            decisions: 0,
+            has_kinds: false,
+            has_schedules: false,
+            titles: Titles::default(),
             now: Millis::default(),
         }
     }
@@ -83,7 +125,8 @@ impl Frame {
         let caller = call.caller()?;
         let person = caller.person()?.display_name.clone();
         let key: TokenId = site.ids.mint();
-        let (_, newest) = site.store.look(events::edges)?;
+        let ((_, newest), decisions) =
+            site.store.look(|c| Ok((events::edges(c)?, pending::proposals(c)?)))?;
         let frame = Frame {
             site_name: site.config.site.title().to_owned(),
             person: Some(person),
@@ -95,6 +138,10 @@ impl Frame {
             look: Look::of(call.header(COOKIE.as_str())),
             cursor: Some(format!("{}-{newest}", site.store.epoch())),
             trouble: trouble::now(site),
+            decisions,
+            has_kinds: !site.config.kinds.is_empty(),
+            has_schedules: !site.config.schedules.is_empty(),
+            titles: Titles::default(),
             now: site.store.clock().now(),
         };
         Ok((frame, caller))
@@ -120,6 +167,46 @@ impl Frame {
         &SECTIONS
     }
 
+    /// Returns whether the page belongs to a part of the site.
+    pub(in crate::http) fn is_in(&self, section: &Section) -> bool {
+        self.section == section.at || section.holds.contains(&self.section)
+    }
+
+    /// Returns how many proposals await review, for the part of the site where they are.
+    pub(in crate::http) fn waiting(&self, section: &Section) -> Option<String> {
+        let count = (section.at == DECISIONS && self.decisions > 0).then_some(self.decisions)?;
+        Some(match count {
+            ..=DECISIONS_MAX => count.to_string(),
+            _ => format!("{DECISIONS_MAX}+"),
+        })
+    }
+
+    /// Learns what the documents of the page are called: by their files, where git is silent.
+    pub(super) fn name_documents<'f, 'p>(
+        &'f mut self,
+        site: &'f Site,
+        paths: impl IntoIterator<Item = &'p str>,
+    ) -> BoxFuture<'f, ()> {
+        let paths = paths.into_iter().filter_map(|it| it.parse().ok());
+        let paths: Vec<SourcePath> = paths.collect();
+        Box::pin(async move {
+            match titles::of(site, paths).await {
+                Ok(titles) => self.titles = titles,
+                Err(cause) => warn!("documents are called by their files: {}", cause.chain()),
+            }
+        })
+    }
+
+    /// Returns what a document is called.
+    pub(in crate::http) fn title<'t>(&'t self, path: &'t str) -> &'t str {
+        self.titles.of(path)
+    }
+
+    /// Returns what a document is called, within a line of facts.
+    pub(in crate::http) fn document<'t>(&'t self, path: &'t str) -> Document<'t> {
+        Document { title: self.titles.of(path), path }
+    }
+
     /// Makes the page ask again after a moment.
     pub(super) fn refresh(&mut self) {
         self.refresh_s = Some(REFRESH_S);
@@ -133,5 +220,19 @@ impl Frame {
     /// Returns a time as the reader sees it: `3 min ago`, with the exact time behind it.
     pub(super) fn when(&self, at: &At) -> When {
         When { at: at.0, now: self.now }
+    }
+}
+
+/// A document in a line of facts: its title, with its path behind it.
+pub(in crate::http) struct Document<'t> {
+    title: &'t str,
+    path: &'t str,
+}
+
+impl HtmlSafe for Document<'_> {}
+
+impl fmt::Display for Document<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<span title=\"{}\">{}</span>", Plain(self.path), Name(self.title))
     }
 }

@@ -33,7 +33,7 @@ struct HistoryPage {
 /// As [`flows::sources::history`].
 pub(super) async fn show(
     site: &Site,
-    (frame, caller): (Frame, Caller),
+    (mut frame, caller): (Frame, Caller),
     path: SourcePath,
     after: Option<String>,
 ) -> Result<Response> {
@@ -44,6 +44,7 @@ pub(super) async fn show(
     let next = found
         .next
         .map(|next| form::address(&address, &[("history", Some("all")), ("after", Some(&next))]));
+    frame.name_documents(site, [path.as_str()]).await;
     reply::page(&HistoryPage {
         frame,
         path: path.to_string(),

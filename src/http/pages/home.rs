@@ -1,20 +1,19 @@
 //! The first page: what waits for a person, and on a site that is new, what to do first.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 
 use askama::Template;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Millis, Result};
+use crate::base::{Millis, Result, SourcePath};
 use crate::flows::jobs::JobQuery;
 use crate::flows::proposals::ProposalQuery;
-use crate::flows::sources::SourceQuery;
 use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::jobs::JobRow;
 use crate::http::pages::proposals::ProposalRow;
-use crate::http::pages::view::{Job, List, SourceRow, Topic, read};
+use crate::http::pages::view::{Job, List, Proposal, Topic, read};
 use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, jobs, proposals, words};
 use crate::http::{Call, any_of, get, reply};
@@ -38,19 +37,13 @@ struct HomePage {
     has_worked: bool,
     failed: Vec<JobRow>,
     topics: Vec<Topic>,
-    documents: Documents,
-    /// What the script says that documents are.
-    sources: Vec<String>,
-    has_kinds: bool,
-    warnings: Vec<String>,
-}
-
-/// Where something has happened of late, and then others.
-struct Documents {
-    paths: Vec<String>,
-    has_more: bool,
+    /// The documents on which something was done last, by their paths.
+    documents: Vec<String>,
     /// Whether the globs name files, of which git tracks none.
     has_untracked_only: bool,
+    /// What the script says that documents are.
+    sources: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl HomePage {
@@ -65,10 +58,10 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 }
 
 async fn home(site: Site, call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/")?;
+    let (mut frame, caller) = Frame::of(&site, &call, "/")?;
     let limit = Some(ROWS);
     let open = ProposalQuery { status: Some("open".to_owned()), limit, ..Default::default() };
-    let open: List<_> = read(flows::proposals::list(&site, &caller, open).await?)?;
+    let open: List<Proposal> = read(flows::proposals::list(&site, &caller, open).await?)?;
     let has_more_proposals = open.next.is_some();
     let topics = TopicQuery { status: Some("open".to_owned()), limit, ..Default::default() };
     let topics: List<Topic> = read(flows::topics::list(&site, &caller, topics).await?)?;
@@ -84,49 +77,74 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     let of_jobs =
         newest.items.iter().filter_map(|it| Some((it.created_at.0, it.source_path.clone()?)));
     let of_topics = topics.items.iter().map(|it| (it.created_at.0, it.source_path.clone()));
-    let documents = documents(&site, &caller, of_jobs.chain(of_topics).collect()).await?;
+    let documents = recent(&site, &caller, of_jobs.chain(of_topics).collect()).await?;
+    let untracked = match documents.is_empty() {
+        true => flows::sources::untracked(&site, &caller, 1).await?,
+        false => Vec::new(),
+    };
+    let has_worked = !newest.items.is_empty();
+    let failed = failed(&site, &caller, newest.items, now).await?;
+    let jobs = active.iter().chain(&failed).filter_map(|it| it.source_path.as_deref());
+    let proposed = open.items.iter().map(|it| it.source_path.as_str());
+    let discussed = topics.items.iter().map(|it| it.source_path.as_str());
+    let listed = documents.iter().map(String::as_str);
+    frame.name_documents(&site, jobs.chain(proposed).chain(discussed).chain(listed)).await;
+    // What the operator should know names files of the server.
+    let warnings =
+        if caller.may_administer().is_ok() { site.warnings.to_vec() } else { Vec::new() };
     reply::page(&HomePage {
         proposals: proposals::rows(&site, open.items).await?,
         has_more_proposals,
         active: jobs::rows(active, now),
-        has_worked: !newest.items.is_empty(),
-        failed: jobs::rows(failed(newest.items, now), now),
+        has_worked,
+        failed: jobs::rows(failed, now),
         topics: topics.items,
         documents,
+        has_untracked_only: !untracked.is_empty(),
         sources: site.config.site.sources.iter().map(ToString::to_string).collect(),
-        has_kinds: !site.config.kinds.is_empty(),
-        warnings: site.warnings.to_vec(),
+        warnings,
         frame,
     })
 }
 
-/// Returns the documents that were worked on last, then others by name.
-async fn documents(
+/// Returns the documents on which something was done last.
+async fn recent(
     site: &Site,
     caller: &Caller,
-    mut lately: Vec<(Millis, String)>,
-) -> Result<Documents> {
-    let query = SourceQuery { limit: Some(ROWS * 2), ..Default::default() };
-    let all: List<SourceRow> = read(flows::sources::list(site, caller, query).await?)?;
-    lately.sort_by_key(|(at, _)| std::cmp::Reverse(at.0));
-    let tracked = all.items.iter().filter(|it| it.tracked).map(|it| it.path.clone());
-    let mut seen = BTreeSet::new();
-    let mut paths: Vec<String> = lately.into_iter().map(|(_, path)| path).chain(tracked).collect();
-    paths.retain(|it| seen.insert(it.clone()));
-    let has_more = all.next.is_some() || paths.len() > ROWS as usize;
-    paths.truncate(ROWS as usize);
-    let has_untracked_only = paths.is_empty() && !all.items.is_empty();
-    Ok(Documents { paths, has_more, has_untracked_only })
+    lately: Vec<(Millis, String)>,
+) -> Result<Vec<String>> {
+    let mut touched: HashMap<SourcePath, Millis> = HashMap::new();
+    for (at, path) in lately {
+        let Ok(path) = path.parse() else { continue };
+        let latest = touched.entry(path).or_insert(at);
+        *latest = at.max(*latest);
+    }
+    let found = flows::catalog::recent(site, caller, &touched, ROWS as usize).await?;
+    Ok(found.iter().map(ToString::to_string).collect())
 }
 
-/// Returns the failures of late that nobody has repeated yet.
-fn failed(newest: Vec<Job>, now: Millis) -> Vec<Job> {
+/// Returns the failures of late that still wait for somebody: nobody has repeated or dismissed
+/// them, and no later job has settled their Topic.
+async fn failed(site: &Site, caller: &Caller, newest: Vec<Job>, now: Millis) -> Result<Vec<Job>> {
     let repeated: Vec<String> = newest.iter().filter_map(|it| it.retry_of.clone()).collect();
+    let succeeded = newest.iter().filter(|it| it.status == "succeeded");
+    let succeeded: Vec<(String, Millis)> =
+        succeeded.filter_map(|it| Some((it.topic_id.clone()?, it.created_at.0))).collect();
     let is_late = |it: &Job| it.completed_at.is_some_and(|at| now.0 - at.0.0 < FAILED_MS_MAX);
+    let is_overtaken = |it: &Job| {
+        let topic = it.topic_id.as_ref();
+        succeeded.iter().any(|(of, at)| Some(of) == topic && *at > it.created_at.0)
+    };
     let failed = newest.into_iter().filter(|it| {
-        matches!(it.status.as_str(), "failed" | "timed_out")
-            && is_late(it)
-            && !repeated.contains(&it.id)
+        it.has_failed() && is_late(it) && !repeated.contains(&it.id) && !is_overtaken(it)
     });
-    failed.take(ROWS as usize).collect()
+    let mut failed: Vec<Job> = failed.collect();
+    let mut asked = Vec::new();
+    for job in &failed {
+        asked.push((job.id.parse()?, job.topic_id.as_ref().map(|it| it.parse()).transpose()?));
+    }
+    let settled = flows::failure::settled(site, caller, asked).await?;
+    failed.retain(|job| !settled.iter().any(|it| it.as_str() == job.id));
+    failed.truncate(ROWS as usize);
+    Ok(failed)
 }

@@ -9,9 +9,7 @@ use askama::filters::HtmlSafe;
 pub(in crate::http) enum Icon {
     Home,
     Document,
-    Topic,
     Proposal,
-    Job,
     Search,
     Person,
     Warning,
@@ -27,9 +25,7 @@ impl Icon {
         match self {
             Icon::Home => "<path d='M3.5 9.5 10 4l6.5 5.5V16h-4.2v-4H7.7v4H3.5z'/>",
             Icon::Document => "<path d='M5 3h6.5L15 6.5V17H5z'/><path d='M7.5 10h5M7.5 13h5'/>",
-            Icon::Topic => "<path d='M3.5 4.5h13v9h-7l-3.5 3v-3H3.5z'/>",
             Icon::Proposal => "<path d='M11 4h5v5M16 4l-6 6'/><path d='M8 5H4v11h11v-4'/>",
-            Icon::Job => "<path d='M10 3a7 7 0 1 1-7 7'/><path d='M10 6v4l2.5 2.5'/>",
             Icon::Search => "<circle cx='8.8' cy='8.8' r='5.3'/><path d='m12.8 12.8 3.7 3.7'/>",
             Icon::Person => {
                 "<circle cx='10' cy='7' r='3.2'/><path d='M4 17c.6-3 3-4.6 6-4.6s5.4 1.6 6 4.6'/>"

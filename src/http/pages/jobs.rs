@@ -160,6 +160,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/jobs/{id}/log", site, log),
         post("/jobs/{id}/cancel", site, cancel),
         post("/jobs/{id}/retry", site, retry),
+        post("/jobs/{id}/dismiss", site, dismiss),
         post("/jobs/{id}/restore", site, restore),
         post("/jobs/{id}/keep", site, keep),
     ])
@@ -172,7 +173,7 @@ pub(super) fn rows(jobs: Vec<Job>, now: Millis) -> Vec<JobRow> {
 }
 
 async fn list(site: Site, call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/jobs")?;
+    let (mut frame, caller) = Frame::of(&site, &call, "/jobs")?;
     let asked: Asked = call.query()?;
     let given = |it: &Option<String>| it.clone().filter(|it| !it.trim().is_empty());
     let (kind, status, topic_id) =
@@ -207,6 +208,8 @@ async fn list(site: Site, call: Call) -> Result<Response> {
         ];
         form::address("/jobs", &query)
     });
+    let paths = found.items.iter().filter_map(|it| it.source_path.as_deref());
+    frame.name_documents(&site, paths).await;
     let jobs = rows(found.items, frame.now());
     reply::page(&JobsPage { frame, status, kind, source_path, jobs, is_first, next })
 }
@@ -217,6 +220,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let asked: WhichLog = call.query()?;
     let mut job: Job = read(flows::jobs::show(&site, &caller, &id).await?)?;
     job.look_at_other(&site.config);
+    let opened = job.opened_topics.iter().map(|it| it.source_path.as_str());
+    frame.name_documents(&site, opened.chain(job.source_path.as_deref())).await;
     if job.is_active() {
         frame.refresh();
     }
@@ -366,6 +371,13 @@ async fn retry(site: Site, mut call: Call) -> Result<Response> {
     let made = flows::jobs::retry(&site, &caller, &id, RetryRequest::default(), Some(key)).await;
     let to = |new| if is_elsewhere { back.clone() } else { format!("/jobs/{new}") };
     form::answer(made, to, back.clone(), None)
+}
+
+async fn dismiss(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
+    let done = flows::failure::dismiss(&site, &caller, &id).await;
+    form::answer(done, |()| "/".to_owned(), "/".to_owned(), None)
 }
 
 async fn restore(site: Site, mut call: Call) -> Result<Response> {

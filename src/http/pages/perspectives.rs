@@ -137,10 +137,11 @@ pub(super) struct Asked {
 pub(super) async fn show(
     site: &Site,
     renderer: &Renderer,
-    (frame, caller): (Frame, Caller),
+    (mut frame, caller): (Frame, Caller),
     asked: Asked,
 ) -> Result<Response> {
     let Asked { path, persona, from } = asked;
+    frame.name_documents(site, [path.as_str()]).await;
     let tabs = tabs(site, &caller, &path).await;
     let query = ViewQuery { source_path: path.clone(), persona: persona.clone() };
     let shown = flows::perspectives::show(site, &caller, &query).await;

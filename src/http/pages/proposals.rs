@@ -34,7 +34,7 @@ struct ProposalsPage {
 }
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
-    any_of([get("/proposals", site, list)])
+    any_of([get("/decisions", site, decisions), get("/proposals", site, list)])
 }
 
 /// Returns proposals as a list shows them: with the titles of their Topics.
@@ -56,9 +56,20 @@ pub(super) async fn rows(site: &Site, proposals: Vec<Proposal>) -> Result<Vec<Pr
     Ok(proposals.into_iter().map(row).collect())
 }
 
+/// Shows what awaits review, if no other state is asked for.
+async fn decisions(site: Site, call: Call) -> Result<Response> {
+    let mut asked: ProposalQuery = call.query()?;
+    asked.status.get_or_insert_with(|| "open".to_owned());
+    show(site, call, asked).await
+}
+
 async fn list(site: Site, call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/proposals")?;
-    let asked: ProposalQuery = call.query()?;
+    let asked = call.query()?;
+    show(site, call, asked).await
+}
+
+async fn show(site: Site, call: Call, asked: ProposalQuery) -> Result<Response> {
+    let (mut frame, caller) = Frame::of(&site, &call, "/decisions")?;
     let (status, is_first) = (asked.status.clone(), asked.after.is_none());
     let source_path = asked.source_path.as_ref().map(ToString::to_string);
     let topic_id = asked.topic_id.as_ref().map(ToString::to_string);
@@ -72,8 +83,11 @@ async fn list(site: Site, call: Call) -> Result<Response> {
             ("after", Some(next.as_str())),
             ("limit", limit.as_deref()),
         ];
-        form::address("/proposals", &query)
+        let at = if status.is_some() { "/decisions" } else { "/proposals" };
+        form::address(at, &query)
     });
     let proposals = rows(&site, found.items).await?;
+    let paths = proposals.iter().map(|it| it.proposal.source_path.as_str());
+    frame.name_documents(&site, paths.chain(source_path.as_deref())).await;
     reply::page(&ProposalsPage { frame, status, source_path, proposals, is_first, next })
 }

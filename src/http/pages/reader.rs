@@ -42,12 +42,33 @@ struct ReaderPage<'p> {
     address: &'p str,
     tabs: &'p [Tab],
     commits: &'p [CommitRow],
-    has_title: bool,
+    title: Heading,
     facts: Facts<'p>,
     tree: &'p Tree,
     contents: Contents<'p>,
     text: Text<'p>,
     notes: Notes<'p>,
+}
+
+/// How a document's page is headed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heading {
+    /// By the text, which begins with its title.
+    Text,
+    /// The same, but it is no heading of the first level: for ears the page has one.
+    Unseen,
+    /// By the title, of which the text says nothing.
+    Title,
+}
+
+impl Heading {
+    fn of(first: Option<(u8, &str)>, title: &str) -> Heading {
+        match first {
+            Some((1, _)) => Heading::Text,
+            Some((_, text)) if text.trim() == title => Heading::Unseen,
+            _ => Heading::Title,
+        }
+    }
 }
 
 /// What is said of the document above it.
@@ -137,7 +158,9 @@ pub(super) fn show(call: &Call, mut reading: Reading) -> Result<Response> {
         }
         return Ok(reply::html(parts));
     }
-    let has_title = rendered.headings.iter().any(|it| it.level == 1);
+    let first = rendered.headings.first();
+    let title =
+        Heading::of(first.map(|it| (it.level, it.text.as_str())), frame.title(&source.path));
     let address = address.as_str();
     let page = ReaderPage {
         frame,
@@ -145,7 +168,7 @@ pub(super) fn show(call: &Call, mut reading: Reading) -> Result<Response> {
         address,
         tabs,
         commits,
-        has_title,
+        title,
         facts,
         tree,
         contents,

@@ -206,7 +206,7 @@ pub(super) fn live(view: &ProposalView) -> String {
 }
 
 async fn show(site: Site, call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/proposals")?;
+    let (mut frame, caller) = Frame::of(&site, &call, "/decisions")?;
     let id: ProposalId = call.param("id")?;
     let mut query: Query = call.query()?;
     query.against = query.against.filter(|it| it != "base" && !it.is_empty());
@@ -233,6 +233,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let quote = view.topic.anchor.as_ref().map(|it| it.quote.clone());
     let (asked, left_out) = excerpt(thread.messages);
     let path = view.proposal.source_path.clone();
+    frame.name_documents(&site, [path.as_str()]).await;
     let asked = asked.into_iter().map(|it| Said::of(it, &path, quote.as_deref())).collect();
     let summary = view.proposal.summary.as_deref();
     let summary = summary.map(|it| suggestion::written("summary", it, &path));

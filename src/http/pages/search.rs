@@ -127,6 +127,7 @@ struct Hit {
     topic_id: Option<String>,
     sequence: Option<i64>,
     title_pieces: Vec<Piece>,
+    path_pieces: Vec<Piece>,
     status: Option<String>,
     author: Option<String>,
     author_name: Option<String>,
@@ -224,6 +225,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
             let found: Found = read(found)?;
             page.next =
                 found.next.as_deref().map(|it| page.address(page.kind.as_deref(), Some(it)));
+            let paths = found.items.iter().map(|it| it.source_path.as_str());
+            page.frame.name_documents(&site, paths).await;
             page.found = Some(found);
         }
         // What was typed stays, with the reason beside it.
@@ -245,7 +248,7 @@ async fn folders(site: &Site, caller: &Caller) -> BTreeSet<String> {
     let mut folders = BTreeSet::new();
     // What cannot be seen cannot be chosen; it can be typed.
     let is_plain = |it: &String| !it.chars().any(|it| odd(it).is_some());
-    for path in paths.iter() {
+    for (path, _) in paths.iter() {
         folders.extend(folder(path).filter(is_plain));
         if folders.len() > FOLDERS_MAX {
             break;

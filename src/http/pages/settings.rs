@@ -36,6 +36,8 @@ struct SettingsPage {
     /// Who reads the page: nobody locks themselves out.
     own_name: String,
     tokens: Option<Vec<Token>>,
+    /// Whether the reader sees where the server keeps its files.
+    is_admin: bool,
 }
 
 #[derive(Template)]
@@ -242,6 +244,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         persons,
         own_name: caller.person()?.name.clone(),
         tokens,
+        is_admin,
         frame,
     })
 }

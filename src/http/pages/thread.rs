@@ -208,12 +208,13 @@ pub(super) async fn refused(
 
 async fn page(
     site: &Site,
-    (frame, caller): (Frame, Caller),
+    (mut frame, caller): (Frame, Caller),
     id: &TopicId,
     refused: Option<&Refused>,
 ) -> Result<TopicPage> {
     let mut view: TopicView = read(flows::topics::show(site, &caller, id).await?)?;
     let path: SourcePath = view.topic.source_path.parse()?;
+    frame.name_documents(site, [path.as_str()]).await;
     // A document that is gone, or that cannot be shown, leaves the quote.
     let text = site.repo.present(&path).await.map_or_else(|_| String::new(), |(_, text)| text);
     let passage = passages::place(&view.topic).and_then(|it| passage(&text, it));

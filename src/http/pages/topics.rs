@@ -52,7 +52,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 }
 
 async fn list(site: Site, call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/topics")?;
+    let (mut frame, caller) = Frame::of(&site, &call, "/topics")?;
     let asked: TopicQuery = call.query()?;
     let (status, is_first) = (asked.status.clone(), asked.after.is_none());
     let source_path = asked.source_path.as_ref().map(ToString::to_string);
@@ -68,6 +68,8 @@ async fn list(site: Site, call: Call) -> Result<Response> {
         form::address("/topics", &query)
     });
     let topics = found.items;
+    let paths = topics.iter().map(|it| it.source_path.as_str());
+    frame.name_documents(&site, paths.chain(source_path.as_deref())).await;
     reply::page(&TopicsPage { frame, status, source_path, topics, is_first, next })
 }
 

@@ -1,24 +1,29 @@
-//! The documents beside a document: folders that unfold, with the way to it open.
+//! The documents as a tree of folders, in the order of their author: beside a document with the way
+//! to it open, and as the page of all documents.
 //!
 //! **Invariant:** its size has a bound, however many documents there are.
 
 use askama::Template;
 use tracing::warn;
 
-use crate::base::SourcePath;
-use crate::flows::{self, Site};
-use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::base::{Millis, SourcePath};
+use crate::flows::Site;
+use crate::flows::catalog::{self, Entry};
+use crate::http::pages::time::When;
+use crate::http::pages::visible::{Name, Plain};
 use crate::http::pages::{Frame, form, words};
 use crate::people::Caller;
 
 /// Documents up to which every folder can be unfolded; beyond it, those on the way alone.
-const WHOLE_MAX: usize = 200;
+const WHOLE_MAX: usize = 400;
 /// Rows of one folder.
 const ROWS_MAX: usize = 100;
-/// A longer name may be cut on the page: it has its whole behind it.
-const NAME_BYTES_SHORT: usize = 20;
+/// The same on the page of all documents.
+const PAGE_ROWS_MAX: usize = 300;
 /// Folders within folders; what is deeper is a name with slashes.
 const DEPTH_MAX: usize = 8;
+/// A folder of the page of all documents with so many documents is open.
+const OPEN_MAX: usize = 40;
 
 /// The list beside a document.
 #[derive(Template)]
@@ -33,16 +38,28 @@ pub(super) struct Tree {
 /// What is in one folder.
 #[derive(Template)]
 #[template(path = "branch.html")]
-struct Branch {
+pub(super) struct Branch {
     rows: Vec<Row>,
     /// How many rows are left out, and where they are listed.
     more: usize,
     all_at: String,
+    /// Whether it is on the page of all documents, with what waits and when it was changed.
+    is_page: bool,
 }
 
 enum Row {
     Folder(Folder),
-    File { name: String, at: String, is_here: bool },
+    File(File),
+}
+
+struct File {
+    title: String,
+    path: String,
+    /// Its name in its folder.
+    name: String,
+    at: String,
+    is_here: bool,
+    facts: Facts,
 }
 
 struct Folder {
@@ -55,6 +72,14 @@ struct Folder {
     is_open: bool,
     /// Nothing if it is too much to be sent along.
     branch: Option<Branch>,
+    facts: Facts,
+}
+
+/// What waits on documents, and when one of them was changed last.
+struct Facts {
+    open_topics: i64,
+    open_proposals: i64,
+    changed: Option<When>,
 }
 
 /// Where a branch is: the list of all documents is read from this place.
@@ -63,91 +88,164 @@ struct Place<'p> {
     here: &'p str,
     is_whole: bool,
     depth: usize,
+    /// On the page of all documents: how many there are, and the present time.
+    page: Option<(usize, Millis)>,
+}
+
+/// A folder or a document among those of its folder.
+struct Child<'p> {
+    name: &'p str,
+    /// Its path, with the last slash if it is a folder.
+    path: &'p str,
+    is_folder: bool,
+    of: &'p [Entry],
+}
+
+impl Child<'_> {
+    /// Returns its place in the order of the author.
+    fn place(&self) -> Option<usize> {
+        self.of.iter().filter_map(|it| it.place).min()
+    }
 }
 
 /// Returns the list beside a document. That git does not answer is not the document's fault: then
 /// there is none.
 pub(super) async fn beside(site: &Site, caller: &Caller, frame: &Frame, here: &SourcePath) -> Tree {
-    let paths = flows::sources::paths(site, caller).await.unwrap_or_else(|cause| {
+    let all = catalog::names(site, caller).await.unwrap_or_else(|cause| {
         warn!("no documents are listed beside {here}: {}", cause.chain());
-        Vec::new().into()
+        Vec::new()
     });
-    Tree::new(&paths, here.as_str(), !frame.look.has_documents)
+    Tree::new(&all, here.as_str(), !frame.look.has_documents)
+}
+
+/// Returns all documents for their page; a folder that is asked for is open.
+pub(super) fn page(all: &[Entry], folder: &str, now: Millis) -> Branch {
+    let is_whole = all.len() <= WHOLE_MAX;
+    branch(all, "", Place { here: folder, is_whole, depth: 0, page: Some((all.len(), now)) })
 }
 
 impl Tree {
-    fn new(paths: &[SourcePath], here: &str, is_folded: bool) -> Tree {
-        let place = Place { here, is_whole: paths.len() <= WHOLE_MAX, depth: 0 };
-        Tree { branch: branch(paths, "", place), is_folded, has_any: paths.len() > 1 }
+    fn new(all: &[Entry], here: &str, is_folded: bool) -> Tree {
+        let place = Place { here, is_whole: all.len() <= WHOLE_MAX, depth: 0, page: None };
+        Tree { branch: branch(all, "", place), is_folded, has_any: all.len() > 1 }
     }
 }
 
-/// Returns what is in the folder with this prefix, of which `paths` are all documents.
-fn branch(paths: &[SourcePath], prefix: &str, place: Place<'_>) -> Branch {
+/// Returns what is in the folder with this prefix, of which `all` are the documents.
+fn branch(all: &[Entry], prefix: &str, place: Place<'_>) -> Branch {
+    let children = children(all, prefix, place.depth);
+    let total = children.len();
+    let is_on_way = |it: &Child<'_>| match it.is_folder {
+        true => place.here.starts_with(it.path),
+        false => place.here == it.path,
+    };
+    // A part of a long list is the part where the reader is.
+    let rows_max = if place.page.is_some() { PAGE_ROWS_MAX } else { ROWS_MAX };
+    let way = children.iter().position(is_on_way).unwrap_or(0);
+    let from = way.saturating_sub(rows_max / 2).min(total.saturating_sub(rows_max));
+    let shown = from..total.min(from + rows_max);
+    let rows = children[shown.clone()].iter().map(|it| match it.is_folder {
+        true => Row::Folder(unfolded(it, place)),
+        false => Row::File(File {
+            title: it.of[0].title.clone(),
+            path: it.path.to_owned(),
+            name: it.name.to_owned(),
+            at: form::document_at(it.path),
+            is_here: it.path == place.here,
+            facts: facts(it.of, place),
+        }),
+    });
+    Branch {
+        rows: rows.collect(),
+        more: total - shown.len(),
+        all_at: listed_at(prefix),
+        is_page: place.page.is_some(),
+    }
+}
+
+/// Returns folders and documents in the order of the author; without one folders come first, by
+/// name. What is not in the order comes last.
+fn children<'p>(all: &'p [Entry], prefix: &str, depth: usize) -> Vec<Child<'p>> {
     let (mut folders, mut files) = (Vec::new(), Vec::new());
-    let mut rest = paths;
+    let mut rest = all;
     while let Some(first) = rest.first() {
-        let name = first.as_str().get(prefix.len()..).unwrap_or_default();
-        let folder = name.split_once('/').filter(|_| place.depth < DEPTH_MAX);
+        let path = first.path.as_str();
+        let name = path.get(prefix.len()..).unwrap_or_default();
+        let folder = name.split_once('/').filter(|_| depth < DEPTH_MAX);
         let end = match folder {
-            Some((folder, _)) => {
-                let below = &first.as_str()[..prefix.len() + folder.len() + 1];
-                let end = rest.partition_point(|it| it.as_str().starts_with(below));
-                folders.push((folder, below, &rest[..end]));
+            Some((name, _)) => {
+                let below = &path[..prefix.len() + name.len() + 1];
+                let end = rest.partition_point(|it| it.path.as_str().starts_with(below));
+                folders.push(Child { name, path: below, is_folder: true, of: &rest[..end] });
                 end
             }
             None => {
-                files.push((name, first.as_str()));
+                files.push(Child { name, path, is_folder: false, of: &rest[..1] });
                 1
             }
         };
         rest = &rest[end..];
     }
-    let total = folders.len() + files.len();
-    let is_on_way = |at: usize| match folders.get(at) {
-        Some((_, below, _)) => place.here.starts_with(below),
-        None => files.get(at - folders.len()).is_some_and(|(_, path)| *path == place.here),
-    };
-    // A part of a long list is the part where the reader is.
-    let way = (0..total).find(|at| is_on_way(*at)).unwrap_or(0);
-    let from = way.saturating_sub(ROWS_MAX / 2).min(total.saturating_sub(ROWS_MAX));
-    let shown = from..total.min(from + ROWS_MAX);
-    let rows = shown.clone().map(|at| match folders.get(at) {
-        Some((name, below, of)) => Row::Folder(unfolded(name, below, of, place)),
-        None => {
-            let (name, path) = files[at - folders.len()];
-            let at = form::document_at(path);
-            Row::File { name: name.to_owned(), at, is_here: path == place.here }
-        }
-    });
-    Branch { rows: rows.collect(), more: total - shown.len(), all_at: listed_at(prefix) }
+    folders.append(&mut files);
+    folders.sort_by_cached_key(|it| it.place().unwrap_or(usize::MAX));
+    folders
 }
 
-fn unfolded(name: &str, below: &str, of: &[SourcePath], place: Place<'_>) -> Folder {
-    let is_open = place.here.starts_with(below);
+fn unfolded(child: &Child<'_>, place: Place<'_>) -> Folder {
+    let count = child.of.len();
+    let is_main = |total: usize| place.is_whole && (count <= OPEN_MAX || count * 2 > total);
+    let is_open = place.here.starts_with(child.path) || place.page.is_some_and(|it| is_main(it.0));
     let deeper = Place { depth: place.depth + 1, ..place };
     Folder {
-        name: name.to_owned(),
-        path: below.to_owned(),
-        at: listed_at(below),
-        count: of.len(),
+        name: child.name.to_owned(),
+        path: child.path.to_owned(),
+        at: match place.page {
+            Some(_) => form::address("/d", &[("folder", Some(child.path))]),
+            None => listed_at(child.path),
+        },
+        count,
         is_open,
-        branch: (is_open || place.is_whole).then(|| branch(of, below, deeper)),
+        branch: (is_open || place.is_whole).then(|| branch(child.of, child.path, deeper)),
+        facts: facts(child.of, place),
     }
 }
 
+fn facts(of: &[Entry], place: Place<'_>) -> Facts {
+    let changed = of.iter().filter_map(|it| it.changed_at).max();
+    Facts {
+        open_topics: of.iter().map(|it| it.open_topics).sum(),
+        open_proposals: of.iter().map(|it| it.open_proposals).sum(),
+        changed: changed.zip(place.page).map(|(at, (_, now))| When { at, now }),
+    }
+}
+
+/// Returns where the documents of a folder are listed row by row.
 fn listed_at(folder: &str) -> String {
-    form::address("/d", &[("query", Some(folder).filter(|it| !it.is_empty()))])
+    match folder.is_empty() {
+        true => "/d?limit=50".to_owned(),
+        false => form::address("/d", &[("query", Some(folder))]),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn paths(all: &[&str]) -> Vec<SourcePath> {
-        let mut paths: Vec<SourcePath> = all.iter().map(|it| it.parse().unwrap()).collect();
-        paths.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
-        paths
+    fn entry(path: &str) -> Entry {
+        Entry {
+            path: path.parse().unwrap(),
+            title: format!("Title of {path}"),
+            place: None,
+            open_topics: 0,
+            open_proposals: 0,
+            changed_at: None,
+        }
+    }
+
+    fn entries(all: &[&str]) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = all.iter().map(|it| entry(it)).collect();
+        entries.sort_unstable_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
+        entries
     }
 
     /// Returns the names as they are listed: `>` before an open folder, `.` for each level.
@@ -156,8 +254,9 @@ mod tests {
         let mut lines = Vec::new();
         for row in &branch.rows {
             match row {
-                Row::File { name, is_here, .. } => {
-                    lines.push(format!("{dots}{name}{}", if *is_here { " *" } else { "" }));
+                Row::File(it) => {
+                    let here = if it.is_here { " *" } else { "" };
+                    lines.push(format!("{dots}{}{here}", it.name));
                 }
                 Row::Folder(it) => {
                     let mark = if it.is_open { ">" } else { "+" };
@@ -171,13 +270,39 @@ mod tests {
 
     #[test]
     fn folders_come_first_and_the_way_to_the_document_is_open() {
-        let all = paths(&["a.md", "b/x.md", "b/c/y.md", "b-1.md", "b/z.md", "d/e.md"]);
+        let all = entries(&["a.md", "b/x.md", "b/c/y.md", "b-1.md", "b/z.md", "d/e.md"]);
         let tree = Tree::new(&all, "b/x.md", false);
         let expected =
             [">b 3", ".+c 1", "..y.md", ".x.md *", ".z.md", "+d 1", ".e.md", "a.md", "b-1.md"];
         assert_eq!(outline(&tree.branch, 0), expected);
         let html = tree.render().unwrap();
-        assert!(html.contains("<a href=\"/d/b/x.md\" aria-current=\"page\">x.md</a>"), "{html}");
+        let link = "<a href=\"/d/b/x.md\" title=\"b/x.md\" aria-current=\"page\">";
+        assert!(html.contains(&format!("{link}<bdi>Title of b/x.md</bdi></a>")), "{html}");
+    }
+
+    #[test]
+    fn what_its_author_has_put_in_order_comes_so_and_the_rest_after_it() {
+        let mut all = entries(&["a.md", "b/x.md", "b/y.md", "c.md", "d/e.md", "z.md"]);
+        for (path, place) in [("z.md", 0), ("b/y.md", 1), ("b/x.md", 2), ("c.md", 3)] {
+            all.iter_mut().find(|it| it.path.as_str() == path).unwrap().place = Some(place);
+        }
+        let tree = Tree::new(&all, "b/x.md", false);
+        let expected = ["z.md", ">b 2", ".y.md", ".x.md *", "c.md", "+d 1", ".e.md", "a.md"];
+        assert_eq!(outline(&tree.branch, 0), expected);
+    }
+
+    #[test]
+    fn a_folder_of_the_page_says_what_waits_below_it() {
+        let mut all = entries(&["a.md", "b/c/x.md", "b/y.md"]);
+        all[1].open_topics = 2;
+        (all[2].open_topics, all[2].open_proposals) = (1, 1);
+        all[1].changed_at = Some(Millis(60_000));
+        all[2].changed_at = Some(Millis(120_000));
+        let html = page(&all, "", Millis(180_000)).render().unwrap();
+        let folder = html.split("<summary>").nth(1).unwrap().split("</summary>").next().unwrap();
+        for part in ["b/", "2 documents", "3 Topics", "1 proposal", "1 min ago"] {
+            assert!(folder.contains(part), "{part} in {folder}");
+        }
     }
 
     #[test]
@@ -186,7 +311,7 @@ mod tests {
             .map(|at| format!("f{}/{at:04}.md", at % 2))
             .chain(["deep/".repeat(100) + "x.md"])
             .collect();
-        let all = paths(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let all = entries(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let tree = Tree::new(&all, "f1/2501.md", false);
         let lines = outline(&tree.branch, 0);
         assert_eq!(lines[..2], ["+deep 1", "+f0 2500"]);
@@ -194,15 +319,15 @@ mod tests {
         assert_eq!(lines.len(), 3 + ROWS_MAX);
         let html = tree.render().unwrap();
         assert!(html.contains("href=\"/d?query=f0%2F\"") && html.contains("2400 more"), "{html}");
-        assert!(html.len() < 16_000, "{}", html.len());
+        assert!(html.len() < 24_000, "{}", html.len());
         let deep = Tree::new(&all, all[0].as_str(), false);
         assert_eq!(outline(&deep.branch, 0).len(), 3 + DEPTH_MAX);
-        assert!(deep.render().unwrap().contains(">deep/deep/"));
+        assert!(deep.render().unwrap().contains("deep/deep/"));
     }
 
     #[test]
     fn a_name_is_text() {
-        let tree = Tree::new(&paths(&["<b>.md", "\u{202e}x/<i>.md"]), "<b>.md", true);
+        let tree = Tree::new(&entries(&["<b>.md", "\u{202e}x/<i>.md"]), "<b>.md", true);
         let html = tree.render().unwrap();
         assert!(!html.contains("<b>.md") && !html.contains("<i>"), "{html}");
         assert!(html.contains("U+202E") && html.contains(" data-folded"), "{html}");

@@ -28,6 +28,7 @@ pub(super) struct List<T> {
 #[derive(Debug, Deserialize)]
 pub(super) struct SourceRow {
     pub(super) path: String,
+    pub(super) title: String,
     pub(super) state: String,
     pub(super) tracked: bool,
     pub(super) open_topics: i64,

@@ -68,7 +68,7 @@ pub(super) fn topic_state(status: &str) -> State {
 
 pub(super) fn proposal_state(status: &str) -> State {
     match status {
-        "open" => State(Tone::Waiting, "Waits for a decision"),
+        "open" => State(Tone::Waiting, "Awaiting review"),
         "approved" => State(Tone::Good, "Approved and committed"),
         "rejected" => State(Tone::Bad, "Rejected"),
         "superseded" => State(Tone::Quiet, "Replaced by a later revision"),

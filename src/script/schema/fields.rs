@@ -104,7 +104,12 @@ const SITE: [Field; 7] = [
         r#"{ "wiki.example.org" }"#,
         "Host names under which a proxy publishes the site.",
     ),
-    field("name", Shape::Line, r#""Handbook""#, "Name of the site on its pages."),
+    field(
+        "name",
+        Shape::Line,
+        r#""Handbook""#,
+        "Name of the site on its pages; the name of its folder if it is not given.",
+    ),
 ];
 
 const IDENTITY: [Field; 4] = [

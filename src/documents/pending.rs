@@ -1,0 +1,57 @@
+//! How much waits for people on each Source: open Topics, and proposals awaiting review.
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+
+use crate::base::{Result, SourcePath};
+
+// By state: few Topics are open, however many there were.
+const TOPICS: &str = "
+    SELECT source_path, COUNT(*) FROM topics INDEXED BY topics_by_status
+    WHERE status = 'open' GROUP BY source_path";
+// By the Topic's Source: that of a proposal is what it was called when the proposal was made.
+const PROPOSALS: &str = "
+    SELECT topics.source_path, COUNT(*)
+    FROM incorporation_proposals AS proposal INDEXED BY proposals_by_status
+    JOIN topics ON topics.id = proposal.topic_id
+    WHERE proposal.status = 'open' GROUP BY topics.source_path";
+const PROPOSALS_COUNT: &str = "
+    SELECT COUNT(*) FROM incorporation_proposals WHERE status = 'open'";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("pending::topics", TOPICS),
+    ("pending::proposals", PROPOSALS),
+    ("pending::proposals_count", PROPOSALS_COUNT),
+];
+
+/// How much waits on each Source that has any.
+#[derive(Clone, Debug, Default)]
+pub struct Pending {
+    /// Open Topics.
+    pub topics: HashMap<SourcePath, i64>,
+    /// Proposals awaiting review.
+    pub proposals: HashMap<SourcePath, i64>,
+}
+
+/// Returns how much waits on each Source.
+///
+/// # Errors
+/// As any read.
+pub fn of_all(connection: &Connection) -> Result<Pending> {
+    let counts = |sql: &str| -> Result<HashMap<SourcePath, i64>> {
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    };
+    Ok(Pending { topics: counts(TOPICS)?, proposals: counts(PROPOSALS)? })
+}
+
+/// Returns how many proposals await review.
+///
+/// # Errors
+/// As any read.
+pub fn proposals(connection: &Connection) -> Result<i64> {
+    Ok(connection.prepare_cached(PROPOSALS_COUNT)?.query_row([], |row| row.get(0))?)
+}

@@ -1,0 +1,54 @@
+//! Failed jobs that wait for a person: what was repeated, settled or dismissed does not.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+
+use crate::base::{Actor, JobId, Result, TopicId};
+use crate::documents::{TopicStatus, topic};
+use crate::flows::Site;
+use crate::jobs;
+use crate::people::{self, Caller};
+
+/// Returns those of the jobs that a person need not see: they were dismissed, or their Topic is
+/// closed or gone.
+///
+/// # Errors
+/// `forbidden` for a job.
+pub async fn settled(
+    site: &Site,
+    caller: &Caller,
+    failed: Vec<(JobId, Option<TopicId>)>,
+) -> Result<BTreeSet<JobId>> {
+    let person = caller.person()?.id.clone();
+    let settled = move |c: &Connection| {
+        let dismissed = people::dismissed(c, &person)?;
+        let mut settled = BTreeSet::new();
+        for (job, topic) in failed {
+            let is_open = match &topic {
+                Some(topic) => topic::status_of(c, topic).is_ok_and(|it| it == TopicStatus::Open),
+                None => true,
+            };
+            if !is_open || dismissed.contains(&job) {
+                settled.insert(job);
+            }
+        }
+        Ok(settled)
+    };
+    site.store.read(settled).await
+}
+
+/// Takes a failed job off the first page of whoever asks.
+///
+/// # Errors
+/// `not_found`; `forbidden` for a job.
+pub async fn dismiss(site: &Site, caller: &Caller, id: &JobId) -> Result<()> {
+    let Actor::Person(person) = caller.actor() else { return caller.person().map(drop) };
+    let job = id.clone();
+    site.store
+        .write(move |tx| {
+            jobs::find(tx.connection(), &job)?;
+            people::dismiss(tx, &person, &job)
+        })
+        .await
+}

@@ -1,0 +1,43 @@
+//! Owns the table `dismissals`: failed jobs that a person does not want to see any more.
+
+use std::collections::HashSet;
+
+use rusqlite::{Connection, named_params};
+
+use crate::base::{JobId, PersonId, Result};
+use crate::store::Tx;
+
+/// How long a dismissal is kept: longer than a failed job is shown.
+const KEPT_MS: i64 = 30 * 24 * 3_600_000;
+
+const PUT: &str = "
+    INSERT INTO dismissals (person_id, job_id, dismissed_ms) VALUES (:person, :job, :now)
+    ON CONFLICT (person_id, job_id) DO NOTHING";
+const PRUNE: &str = "DELETE FROM dismissals WHERE person_id = :person AND dismissed_ms < :before";
+const LIST: &str = "SELECT job_id FROM dismissals WHERE person_id = :person";
+
+pub(super) const STATEMENTS: &[(&str, &str)] =
+    &[("dismissal::put", PUT), ("dismissal::prune", PRUNE), ("dismissal::list", LIST)];
+
+/// Takes a job off a person's first page.
+///
+/// # Errors
+/// As any write.
+pub fn dismiss(tx: &Tx<'_>, person: &PersonId, job: &JobId) -> Result<()> {
+    let now = tx.now();
+    let before = now.plus(-KEPT_MS);
+    tx.prepare_cached(PRUNE)?.execute(named_params! {":person": person, ":before": before})?;
+    let params = named_params! {":person": person, ":job": job, ":now": now};
+    tx.prepare_cached(PUT)?.execute(params)?;
+    Ok(())
+}
+
+/// Returns the jobs that a person has dismissed.
+///
+/// # Errors
+/// As any read.
+pub fn dismissed(connection: &Connection, person: &PersonId) -> Result<HashSet<JobId>> {
+    let mut statement = connection.prepare_cached(LIST)?;
+    let rows = statement.query_map(named_params! {":person": person}, |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}

@@ -373,6 +373,7 @@ fn edge(
     let hosts = config.site.public_hosts.clone();
     let store = site.store.clone();
     let data = config.site.data.clone();
+    let queue = site.queue.clone();
     let own_pid = i32::try_from(std::process::id()).unwrap_or(0);
     Edge {
         store: site.store.clone(),
@@ -395,6 +396,7 @@ fn edge(
                 }))
             })
         }),
+        note_refusal: Arc::new(move |id, error| queue.note_refusal(id, error)),
         // All that a job starts descends from this process: its guard is our child, and what loses
         // its parents comes to the guard or to us, because both are subreapers.
         is_agent_peer: Arc::new(move |pid| {

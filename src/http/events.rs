@@ -373,6 +373,7 @@ mod tests {
             codes: LoginCodes::default(),
             gate: Arc::new(GateConfig::new(None, vec![], "Test".to_owned(), folder)),
             identify_job: Arc::new(|_| Box::pin(async { Ok(None) })),
+            note_refusal: Arc::new(|_, _| ()),
             is_agent_peer: Arc::new(|_| false),
             is_ready: Arc::new(|| Box::pin(async { Ok(()) })),
             traffic: Traffic::default(),

@@ -54,7 +54,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::limit::STREAMS_MAX;
-use crate::base::{Ids, JobId, Result, digest_hex, fault};
+use crate::base::{Error, Ids, JobId, Result, digest_hex, fault};
 use crate::flows;
 use crate::people::LoginCodes;
 use crate::store::Store;
@@ -89,6 +89,8 @@ pub struct JobToken {
 /// Finds the job of a token by the token's SHA-256.
 pub type IdentifyJob =
     Arc<dyn Fn(String) -> BoxFuture<'static, Result<Option<JobToken>>> + Send + Sync>;
+/// Notes that the agent of a job was refused something.
+pub type NoteRefusal = Arc<dyn Fn(&JobId, &Error) + Send + Sync>;
 /// Tells whether a process belongs to a job.
 pub type IsAgentPeer = Arc<dyn Fn(i32) -> bool + Send + Sync>;
 /// Tells whether the site is ready, or what is missing.
@@ -157,6 +159,8 @@ pub struct Edge {
     pub gate: Arc<GateConfig>,
     /// Finds the job of a token.
     pub identify_job: IdentifyJob,
+    /// Notes what the agent of a job was refused.
+    pub note_refusal: NoteRefusal,
     /// Tells whether a process belongs to a job.
     pub is_agent_peer: IsAgentPeer,
     /// Tells whether the site is ready.

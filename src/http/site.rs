@@ -94,11 +94,11 @@ impl Site {
             Ok(Ok(response)) => match response.extensions().get::<Failed>() {
                 Some(Failed(error, aside)) => {
                     shown.aside.clone_from(aside);
-                    self.refuse(&Arc::clone(error), &shown)
+                    self.refuse(&Arc::clone(error), &seen, &shown)
                 }
-                None => self.or_no_route(response, &path, &shown),
+                None => self.or_no_route(response, &path, &seen, &shown),
             },
-            Ok(Err(Refused::Error(error))) => self.refuse(&error, &shown),
+            Ok(Err(Refused::Error(error))) => self.refuse(&error, &seen, &shown),
             Ok(Err(Refused::Status(status, error))) => {
                 self.edge.traffic.note_refusal(error.code_str());
                 reply::finish_status(status, &error, &shown)
@@ -106,7 +106,7 @@ impl Site {
             Ok(Err(Refused::OtherVerbs(verbs))) => reply::other_verbs(&verbs, &shown),
             Err(_) => {
                 let error = Error::internal("a request ended in a fault of the program");
-                self.refuse(&error.code("panic"), &shown)
+                self.refuse(&error.code("panic"), &seen, &shown)
             }
         };
         let response = match takes_gzip {
@@ -137,8 +137,11 @@ impl Site {
         }
     }
 
-    fn refuse(&self, error: &Error, shown: &Shown<'_>) -> Response {
+    fn refuse(&self, error: &Error, seen: &Seen, shown: &Shown<'_>) -> Response {
         self.edge.traffic.note_refusal(error.code_str());
+        if let Some(Actor::Job(id)) = &seen.actor {
+            (self.edge.note_refusal)(id, error);
+        }
         reply::finish_error(error, shown)
     }
 
@@ -205,10 +208,16 @@ impl Site {
     }
 
     /// What warp itself answers (nothing matched) has no body of ours.
-    fn or_no_route(&self, response: Response, path: &str, shown: &Shown<'_>) -> Response {
+    fn or_no_route(
+        &self,
+        response: Response,
+        path: &str,
+        seen: &Seen,
+        shown: &Shown<'_>,
+    ) -> Response {
         let is_warps = response.extensions().get::<reply::Ours>().is_none();
         if is_warps {
-            return self.refuse(&gate::no_route(path), shown);
+            return self.refuse(&gate::no_route(path), seen, shown);
         }
         response
     }

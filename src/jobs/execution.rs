@@ -14,7 +14,8 @@ use tracing::{error, info, warn};
 
 use crate::base::{Error, Result, fault};
 use crate::jobs::outcome::{self, outcome_of};
-use crate::jobs::queue::{Inner, Watched};
+use crate::jobs::queue::{Inner, Running, Watched};
+use crate::jobs::refusal::Refusal;
 use crate::jobs::settle::{self, Outcome};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Generation, Job, Reason, Status, claim, job_dir, launch};
@@ -34,7 +35,7 @@ pub(super) async fn execute(
     inner: Arc<Inner>,
     generation: Arc<Generation>,
     (job, token): (Job, String),
-    cancel: CancellationToken,
+    outside: Running,
     stop: CancellationToken,
 ) {
     let generation = inner.setup.generations.pin(&job.id, generation);
@@ -43,12 +44,12 @@ pub(super) async fn execute(
     info!(job_id = %job.id, kind = job.kind, source_path = source, "job {} started", job.id);
     let outcome = match prepare(&inner, &generation, &job, token).await {
         Err(outcome) => outcome,
-        Ok(ready) if cancel.is_cancelled() => {
+        Ok(ready) if outside.cancel.is_cancelled() => {
             drop(ready);
             Outcome::default()
         }
         Ok(_) if stop.is_cancelled() => return give_back(&inner, &job).await,
-        Ok(ready) => match supervise((&inner, &generation), &job, ready, cancel, &stop).await {
+        Ok(ready) => match supervise((&inner, &generation), &job, ready, outside, &stop).await {
             Some(outcome) => outcome,
             None => return,
         },
@@ -131,7 +132,7 @@ async fn supervise(
     (inner, generation): (&Inner, &Arc<Generation>),
     job: &Job,
     ready: Ready,
-    cancel: CancellationToken,
+    outside: Running,
     stop: &CancellationToken,
 ) -> Option<Outcome> {
     let dir = ready.spec.job_dir.clone();
@@ -150,7 +151,7 @@ async fn supervise(
     // What the guard says is heard while its pid is written down.
     let ((), (end, telemetry, ending)) = tokio::join!(
         keep_guard(inner, job, identity),
-        follow(inner, job, guard, telemetry, cancel, stop)
+        follow(inner, job, guard, telemetry, &outside, stop)
     );
     let has_survivors = match &end {
         GuardEnd::Lost => true,
@@ -212,7 +213,7 @@ async fn follow(
     job: &Job,
     mut guard: Guard,
     telemetry: Telemetry,
-    cancel: CancellationToken,
+    outside: &Running,
     stop: &CancellationToken,
 ) -> (GuardEnd, Option<Telemetry>, Option<Instant>) {
     let mut ending = None;
@@ -227,7 +228,7 @@ async fn follow(
         let event = tokio::select! {
             event = guard.next() => event,
             () = fencing.as_mut(), if !fencing.is_terminated() => continue,
-            () = cancel.cancelled(), if !is_told => {
+            () = outside.cancel.cancelled(), if !is_told => {
                 is_told = true;
                 ending.get_or_insert_with(Instant::now);
                 stopper.stop(ExitCause::Stopped);
@@ -251,7 +252,8 @@ async fn follow(
                 }
             }
             Some(GuardEvent::Output { stream: Stream::Stdout, .. }) => {
-                let (again, is_final) = pump(telemetry.take(), job, false).await;
+                let refused = outside.refusals.take();
+                let (again, is_final) = pump(telemetry.take(), job, refused, false).await;
                 telemetry = again;
                 if is_final {
                     stopper.final_result();
@@ -270,18 +272,25 @@ async fn follow(
         fencing.await;
     }
     fault::crash_point("after_exit");
-    let (telemetry, _) = pump(telemetry.take(), job, true).await;
+    // The fence stands: nothing more is refused to a running job.
+    let refused = outside.refusals.take();
+    let (telemetry, _) = pump(telemetry.take(), job, refused, true).await;
     (end, telemetry, ending)
 }
 
 pub(super) async fn pump(
     telemetry: Option<Telemetry>,
     job: &Job,
+    refused: Vec<Refusal>,
     is_last: bool,
 ) -> (Option<Telemetry>, bool) {
     let Some(mut telemetry) = telemetry else { return (None, false) };
     let pumped = tokio::task::spawn_blocking(move || {
-        let found = if is_last { telemetry.finish().map(|()| false) } else { telemetry.pump() };
+        // An agent is refused before it prints so.
+        let found = telemetry.refused(refused).and_then(|()| match is_last {
+            true => telemetry.finish().map(|()| false),
+            false => telemetry.pump(),
+        });
         (telemetry, found)
     });
     match pumped.await {

@@ -24,6 +24,7 @@ mod model;
 mod outcome;
 mod queue;
 mod recovery;
+mod refusal;
 mod rehearsal;
 mod renamed;
 mod retained;
@@ -32,6 +33,7 @@ mod settle;
 #[cfg(test)]
 mod spending;
 mod steering;
+mod step;
 mod table;
 mod telemetry;
 mod usage;
@@ -56,6 +58,7 @@ pub use retained::{Files, fence_all, files, give_up_files, queued};
 pub use sentence::sentence;
 pub use settle::{keep_result, keep_topic, request_cancel};
 pub use steering::{Steering, hold_steering, release_steering, steering};
+pub use step::{Step, StepKind};
 pub use table::{
     active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic, running_guards,
 };

@@ -54,6 +54,7 @@ pub(super) fn outcome_of(
         Err(cause) => format!("stderr cannot be read: {}", cause.chain()),
     };
     let mut outcome = Outcome {
+        refusal: report.refusal.clone(),
         summary: report.summary.clone(),
         usage: report.usage.clone(),
         cost_usd: report.cost_usd,
@@ -81,6 +82,13 @@ pub(super) fn outcome_of(
     }
     if is_silent && matches!(outcome.failure, Some((Status::TimedOut, _))) {
         outcome.error_tail = report.doing.clone().unwrap_or_default();
+    }
+    let is_own = matches!(outcome.failure, Some((_, Reason::ExitStatus | Reason::Signal)));
+    let untold = outcome.refusal.as_ref().filter(|it| !it.is_told_in(&outcome.error_tail));
+    if let Some(refusal) = untold.filter(|_| is_own) {
+        let before = outcome.error_tail.trim_end();
+        let gap = if before.is_empty() { "" } else { "\n" };
+        outcome.error_tail = format!("{before}{gap}{}", refusal.line());
     }
     outcome
 }

@@ -14,10 +14,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::{Ids, JobId, Millis, Result, digest_hex, fault, random_token};
+use crate::base::{Error, Ids, JobId, Millis, Result, digest_hex, fault, random_token};
 use crate::jobs::claim;
 use crate::jobs::lane::Capacities;
 use crate::jobs::launch::{self, Ground};
+use crate::jobs::refusal::Refusals;
 use crate::jobs::{
     BELL, CapState, Generation, Generations, Grant, Job, NewJob, execution, recovery, settle,
 };
@@ -91,7 +92,16 @@ pub struct Setup {
 pub(super) struct Inner {
     pub(super) setup: Setup,
     pub(super) ground: Ground,
-    running: Mutex<HashMap<JobId, CancellationToken>>,
+    running: Mutex<HashMap<JobId, Running>>,
+}
+
+/// What reaches the execution of a job from outside.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Running {
+    /// A person cancels it.
+    pub(super) cancel: CancellationToken,
+    /// What its agent was refused.
+    pub(super) refusals: Refusals,
 }
 
 /// A handle to the queue; cheap to clone.
@@ -152,7 +162,7 @@ impl Queue {
         match self.inner.setup.store.look(settle::cancelled) {
             Ok(ids) => {
                 let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
-                ids.iter().filter_map(|id| running.get(id)).for_each(CancellationToken::cancel);
+                ids.iter().filter_map(|id| running.get(id)).for_each(|it| it.cancel.cancel());
             }
             Err(cause) => warn!("cancelled jobs cannot be read: {}", cause.chain()),
         }
@@ -202,10 +212,10 @@ impl Queue {
         while !stop.is_cancelled() && tasks.len() < most {
             match self.claim().await {
                 Ok(Some((job, token, generation))) => {
-                    let cancel = CancellationToken::new();
-                    self.remember(&job.id, &cancel);
+                    let outside = Running::default();
+                    self.remember(&job.id, &outside);
                     let inner = Arc::clone(&self.inner);
-                    tasks.spawn(run_to_end(inner, generation, (job, token), cancel, stop.clone()));
+                    tasks.spawn(run_to_end(inner, generation, (job, token), outside, stop.clone()));
                 }
                 Ok(None) => return,
                 Err(cause) => {
@@ -216,9 +226,18 @@ impl Queue {
         }
     }
 
-    fn remember(&self, id: &JobId, cancel: &CancellationToken) {
+    fn remember(&self, id: &JobId, outside: &Running) {
         let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.insert(id.clone(), cancel.clone());
+        running.insert(id.clone(), outside.clone());
+    }
+
+    /// Notes what the agent of a running job was refused: it stands among its steps, and the last
+    /// refusal with a job that did not succeed.
+    pub fn note_refusal(&self, id: &JobId, error: &Error) {
+        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(it) = running.get(id) {
+            it.refusals.push(error);
+        }
     }
 
     /// Marks the next job as running, under the generation in force now.
@@ -267,12 +286,12 @@ async fn run_to_end(
     inner: Arc<Inner>,
     generation: Arc<Generation>,
     (job, token): (Job, String),
-    cancel: CancellationToken,
+    outside: Running,
     stop: CancellationToken,
 ) -> JobId {
     let (again, id) = (job.clone(), job.id.clone());
     let run =
-        execution::execute(Arc::clone(&inner), generation, (job, token), cancel, stop.clone());
+        execution::execute(Arc::clone(&inner), generation, (job, token), outside, stop.clone());
     if AssertUnwindSafe(run).catch_unwind().await.is_err() {
         error!(job_id = %id, "the execution of job {id} ended in a fault of the program");
         return recovery::wait_and_settle(inner, again, stop).await;

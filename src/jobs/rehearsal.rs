@@ -135,7 +135,7 @@ impl Rehearsal {
                 let clock = inner.setup.store.clock().clone();
                 let telemetry = Telemetry::new(&dir, ready.reads, clock);
                 execution::fence(inner, job).await;
-                let (telemetry, _) = execution::pump(Some(telemetry), job, true).await;
+                let (telemetry, _) = execution::pump(Some(telemetry), job, Vec::new(), true).await;
                 let end = GuardEnd::Recorded(played.record);
                 execution::ended((inner, generation), job, end, telemetry, false).await
             }

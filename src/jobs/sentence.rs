@@ -27,7 +27,8 @@ pub fn sentence(
         (_, Reason::IdleTimeout) => "Agent timed out: it printed nothing more.".to_owned(),
         (_, Reason::StartTimeout) => "Agent timed out: it printed nothing at all.".to_owned(),
         (_, Reason::ServerRestarted) => "Agent failed: server restarted.".to_owned(),
-        (_, Reason::NoResult) => match job.error_tail.as_deref() {
+        // A refusal may stand below the first line.
+        (_, Reason::NoResult) => match job.error_tail.as_deref().and_then(|it| it.lines().next()) {
             Some(tail) if tail.ends_with("perspective") => {
                 "Agent finished without producing a perspective — retry.".to_owned()
             }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId, tail_of};
 use crate::jobs::lane::{self, Capacities};
+use crate::jobs::refusal::Refusal;
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::{BELL, Grant, Hooks, Job, Reason, Status, Verb, hold, table, usage};
 use crate::process::ProcessIdentity;
@@ -66,6 +67,8 @@ pub(super) struct Outcome {
     pub(super) signal: Option<i32>,
     /// The end of stderr, or the fixed sentence of the failure.
     pub(super) error_tail: String,
+    /// What the server last refused the agent.
+    pub(super) refusal: Option<Refusal>,
     /// What the agent last said.
     pub(super) summary: Option<String>,
     /// Tokens and turns.
@@ -249,6 +252,9 @@ fn decide(
         Some(0) => "exited 0",
         _ => "hung after its final result",
     };
-    let tail = format!("agent {how} but produced no {}", produces.as_str());
+    let mut tail = format!("agent {how} but produced no {}", produces.as_str());
+    if let Some(refusal) = &outcome.refusal {
+        tail = format!("{tail}\n{}", refusal.line());
+    }
     Ok((Status::Failed, Some(Reason::NoResult), Some(tail)))
 }

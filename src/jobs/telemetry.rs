@@ -11,6 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
 use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
+use crate::jobs::refusal::Refusal;
 use crate::process::{self, Stream, read_output};
 use crate::script::Reads;
 
@@ -37,6 +38,8 @@ const TEXT_CHARS_MAX: usize = 16 * 1024;
 const NAME_CHARS_MAX: usize = 100;
 /// Bytes of an entry in which its type is found.
 const HEAD_BYTES: usize = 120;
+/// Most refusals in the stream of one job.
+const REFUSALS_MAX: usize = 200;
 
 /// What a reader found in one line.
 #[derive(Debug, Default)]
@@ -70,6 +73,8 @@ pub(super) struct Report {
     pub(super) doing: Option<String>,
     /// The limit of its provider that stopped it, if nothing came after that.
     pub(super) limit: Option<limit::Limit>,
+    /// What the server last refused it.
+    pub(super) refusal: Option<Refusal>,
     /// The tokens that were told so far, while no line has told all of them.
     tally: tally::Tally,
     /// A text of the agent of which more may come.
@@ -107,6 +112,7 @@ pub(super) struct Telemetry {
     file: Option<File>,
     written: u64,
     calls: calls::Calls,
+    refusals: usize,
     report: Report,
 }
 
@@ -123,6 +129,7 @@ impl Telemetry {
             file: None,
             written: 0,
             calls: calls::Calls::default(),
+            refusals: 0,
             report: Report::default(),
         }
     }
@@ -145,6 +152,22 @@ impl Telemetry {
     /// Returns whether the agent waits for a tool: its silence is no sign of a stall then.
     pub(super) fn is_in_call(&self) -> bool {
         self.calls.is_open()
+    }
+
+    /// Adds what the server refused the agent to its stream, as far as there is room for it.
+    ///
+    /// # Errors
+    /// `unavailable` if the file cannot be written.
+    pub(super) fn refused(&mut self, refusals: Vec<Refusal>) -> Result<()> {
+        for refusal in refusals {
+            self.refusals += 1;
+            let entry = refusal.entry();
+            self.report.refusal = Some(refusal);
+            if self.refusals <= REFUSALS_MAX {
+                self.append(entry)?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads what is new. Whether the agent's final result was among it.

@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 use crate::base::EventKind;
 use crate::base::limit::format_duration;
 use crate::script::daily::Daily;
+use crate::script::output::Reads;
 use crate::script::place::{Location, ScriptFile, Slot};
 use crate::script::schedule::Schedule;
 use crate::script::secret::EnvValue;
@@ -157,74 +158,6 @@ pub enum PromptBy {
     Stdin,
     /// As its last argument.
     Argument,
-}
-
-/// Form of an agent's output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Reads {
-    /// One JSON object a line, as `claude --output-format stream-json` writes.
-    #[serde(rename = "claude-stream-json")]
-    ClaudeStreamJson,
-    /// One JSON object a line, as `codex exec --json` writes.
-    #[serde(rename = "codex-jsonl")]
-    CodexJsonl,
-    /// One JSON object a line, as `opencode run --format json` writes.
-    #[serde(rename = "opencode-json")]
-    OpencodeJson,
-    /// One JSON object a line, as `gemini -o stream-json` writes.
-    #[serde(rename = "gemini-stream-json")]
-    GeminiStreamJson,
-    /// Lines of text.
-    #[serde(rename = "plain")]
-    Plain,
-}
-
-impl Reads {
-    /// All forms, in the order of the schema's words.
-    pub const ALL: [Reads; 5] = [
-        Reads::ClaudeStreamJson,
-        Reads::CodexJsonl,
-        Reads::OpencodeJson,
-        Reads::GeminiStreamJson,
-        Reads::Plain,
-    ];
-
-    /// Returns the word in the script.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Reads::ClaudeStreamJson => "claude-stream-json",
-            Reads::CodexJsonl => "codex-jsonl",
-            Reads::OpencodeJson => "opencode-json",
-            Reads::GeminiStreamJson => "gemini-stream-json",
-            Reads::Plain => "plain",
-        }
-    }
-
-    /// Returns whether an agent that works prints all the while, so that its silence means
-    /// something.
-    pub fn is_steady(self) -> bool {
-        self != Reads::Plain
-    }
-
-    /// Returns whether tokens are told.
-    pub fn tells_tokens(self) -> bool {
-        self != Reads::Plain
-    }
-
-    /// Returns whether the cost is told.
-    pub fn tells_cost(self) -> bool {
-        matches!(self, Reads::ClaudeStreamJson | Reads::OpencodeJson)
-    }
-
-    /// Returns whether a line says that the run is over.
-    pub fn tells_end(self) -> bool {
-        !matches!(self, Reads::OpencodeJson | Reads::Plain)
-    }
-
-    /// Returns whether calls of tools are told apart from text.
-    pub fn tells_steps(self) -> bool {
-        self != Reads::Plain
-    }
 }
 
 /// An engine that is a part of this program.

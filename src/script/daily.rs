@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::base::limit::format_duration;
-use crate::script::config::{Engine, Reads};
+use crate::script::config::Engine;
 use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::extract::{Checked, Given};
+use crate::script::output::Reads;
 use crate::script::spot::Spot;
 
 /// Largest cap; more is hardly meant, and sums of it stay exact.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, Reads};
+use crate::script::config::{Builtin, Engine, EngineBody, PromptBy};
 use crate::script::diagnostic::{Diagnostic, Findings, expected};
 use crate::script::extract::{Checked, Given};
 use crate::script::lead::{Lead, Target};
 use crate::script::node::Declared;
+use crate::script::output::Reads;
 use crate::script::schema::{BUILTINS, PROMPT_BY};
 use crate::script::secret::EnvValue;
 use crate::script::spot::Spot;

@@ -29,6 +29,7 @@ mod line;
 mod lint;
 mod machine;
 mod node;
+mod output;
 mod outside;
 mod place;
 mod placing;
@@ -62,7 +63,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 pub use agent::Agent;
 pub use config::{
     Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,
-    OnBusy, Produces, Prompt, PromptBy, Reads, Site, Skill,
+    OnBusy, Produces, Prompt, PromptBy, Site, Skill,
 };
 pub use daily::Daily;
 pub(crate) use diagnostic::suggestion;
@@ -70,6 +71,7 @@ pub use diagnostic::{Diagnostic, Report, Severity, Shown, nearest};
 pub use effect::{Effect, Told};
 pub use lead::{Lead, Target};
 pub use machine::MEND;
+pub use output::Reads;
 pub use outside::{Outside, Said, SaidLine};
 pub use place::{Location, ScriptFile, Slot};
 pub use schedule::{Missed, Schedule, Timing, Wanted};

@@ -20,16 +20,7 @@ pub(crate) fn limited_kind(bench: &Bench, name: &str, message: &str) {
 /// Declares a kind whose engine is a shell script that is read in a form.
 pub(crate) fn read_kind(bench: &Bench, name: &str, reads: &str, fields: &str, agent: &str) {
     bench.word_kind(name, &format!("timeout = \"20s\"{fields}"), agent);
-    bench.edit(|declared| {
-        let (before, after) =
-            declared.split_at(declared.find(&format!("engine \"{name}\"")).unwrap());
-        let after = after.replacen(
-            "prompt = \"stdin\",",
-            &format!("prompt = \"stdin\", reads = \"{reads}\","),
-            1,
-        );
-        format!("{before}{after}")
-    });
+    super::reads(bench, name, reads);
 }
 
 fn starts(bench: &Bench, name: &str) -> usize {

@@ -3,6 +3,7 @@
 mod handlers;
 mod limits;
 mod silence;
+mod transcript;
 
 use serde_json::Value;
 
@@ -26,6 +27,16 @@ wb.kind "ask" {{
 }}
 "#
     ));
+}
+
+/// Has the output of an engine read.
+fn reads(bench: &Bench, name: &str, form: &str) {
+    bench.edit(|declared| {
+        let (before, after) =
+            declared.split_at(declared.find(&format!("engine \"{name}\"")).unwrap());
+        let reads = format!("prompt = \"stdin\", reads = \"{form}\",");
+        format!("{before}{}", after.replacen("prompt = \"stdin\",", &reads, 1))
+    });
 }
 
 fn costs(job: &Value) -> f64 {

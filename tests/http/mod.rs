@@ -76,6 +76,7 @@ async fn site_with(limits: ServeLimits, grace: Duration) -> Fixture {
         codes: LoginCodes::default(),
         gate: Arc::new(GateConfig::new(Some(address), hosts, "Test".to_owned(), &data)),
         identify_job: Arc::new(|hash| Box::pin(async move { Ok(job_of(&hash)) })),
+        note_refusal: Arc::new(|_, _| ()),
         is_agent_peer: Arc::new(move |_| agent.load(Ordering::SeqCst)),
         is_ready: readiness(&ready),
         traffic: Default::default(),

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::base::{Error, ErrorKind, Result};
-use crate::cli::commands::job::log_route;
+use crate::cli::commands::log::log_route;
 use crate::cli::commands::site::Absence;
+use crate::cli::commands::transcript::{self, Transcript};
 use crate::cli::commands::{Desk, changes, line, text};
 use crate::cli::screen::{Form, Style};
 use crate::cli::{escape, table, when};
@@ -28,8 +29,36 @@ const LAST_WORDS_MAX: usize = 5;
 pub(super) struct Follow {
     /// The job.
     pub(super) id: String,
-    /// Whether the agent's output is printed.
-    pub(super) log: bool,
+    /// What of its agent is printed.
+    pub(super) show: Show,
+}
+
+/// What of an agent is printed while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Show {
+    /// Nothing.
+    Nothing,
+    /// What it says and does, for a person, if its engine tells that.
+    Steps,
+    /// The same; else its output.
+    Log,
+    /// Its output as it is.
+    Raw,
+}
+
+impl Show {
+    /// Returns what the options of a command ask for.
+    pub(super) fn of(otherwise: Show, log: bool, raw: bool) -> Show {
+        match (log, raw) {
+            (_, true) => Show::Raw,
+            (true, false) => Show::Log,
+            (false, false) => otherwise,
+        }
+    }
+
+    fn is_output(self) -> bool {
+        matches!(self, Show::Log | Show::Raw)
+    }
 }
 
 /// What has been seen and printed.
@@ -39,6 +68,7 @@ struct Watch<'d> {
     follow: &'d Follow,
     status: String,
     offsets: [(&'static str, u64); 2],
+    transcript: Transcript,
     has_progress_line: bool,
     shows_progress: bool,
     absence: Absence,
@@ -70,6 +100,7 @@ pub(super) fn run(desk: &Desk, client: &Client, follow: &Follow) -> Result<u8> {
         follow,
         status: String::new(),
         offsets: [("stdout", 0), ("stderr", 0)],
+        transcript: Transcript::default(),
         has_progress_line: false,
         shows_progress,
         absence: Absence::default(),
@@ -125,9 +156,7 @@ impl Watch<'_> {
             status.clone_into(&mut self.status);
             self.say_state(status, &job);
         }
-        if self.follow.log {
-            self.print_output()?;
-        }
+        self.print_new(&job)?;
         let has_ended = !matches!(status, "queued" | "running");
         if !has_ended {
             self.progress(&job);
@@ -181,7 +210,7 @@ impl Watch<'_> {
 
     fn wait(&mut self, events: &mut Events<'_>) -> Result<()> {
         let subject = format!("job:{}", self.follow.id);
-        let often = self.follow.log || self.shows_progress;
+        let often = self.follow.show != Show::Nothing || self.shows_progress;
         let interval = if often { LOOK_INTERVAL } else { FALLBACK_INTERVAL };
         let deadline = Instant::now() + interval;
         let mut is_broken = false;
@@ -204,6 +233,26 @@ impl Watch<'_> {
                 _ => return Ok(()),
             }
         }
+    }
+
+    fn print_new(&mut self, job: &Value) -> Result<()> {
+        let is_for_person = *self.desk.screen.form() == Form::Words;
+        match self.follow.show {
+            Show::Nothing => Ok(()),
+            Show::Steps if !is_for_person || !transcript::has_steps(job) => Ok(()),
+            Show::Log if !transcript::has_steps(job) => self.print_output(),
+            Show::Steps | Show::Log => self.print_steps(),
+            Show::Raw => self.print_output(),
+        }
+    }
+
+    fn print_steps(&mut self) -> Result<()> {
+        let (screen, id) = (&self.desk.screen, &self.follow.id);
+        while let Some((lines, _)) = self.transcript.next(screen, self.client, id)? {
+            self.clear();
+            lines.iter().for_each(|it| self.desk.screen.note(it));
+        }
+        Ok(())
     }
 
     fn print_output(&mut self) -> Result<()> {
@@ -244,7 +293,7 @@ impl Watch<'_> {
 
     /// Writes the line of progress anew.
     fn progress(&mut self, job: &Value) {
-        if !self.shows_progress || self.follow.log {
+        if !self.shows_progress || self.follow.show.is_output() {
             return;
         }
         let since = job["started_at"].as_str().or_else(|| job["created_at"].as_str());
@@ -273,6 +322,9 @@ impl Watch<'_> {
     fn end(&mut self, job: &Value) -> Result<u8> {
         self.clear();
         self.desk.screen.answer(job, |screen, job| {
+            if self.follow.show != Show::Nothing {
+                transcript::spent(job).iter().for_each(|it| screen.note(it));
+            }
             let message = line(job, "message");
             if !message.is_empty() {
                 screen.note(&message);

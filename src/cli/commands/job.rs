@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::TEXT_INPUT_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
-use crate::cli::commands::follow::{self, Follow};
+use crate::cli::commands::follow::{self, Follow, Show};
 use crate::cli::commands::{Desk, Page, line, number, text};
-use crate::cli::commands::{changes, outcome};
+use crate::cli::commands::{changes, log, outcome};
 use crate::cli::input;
 use crate::cli::short_id::{Noun, items, shorten};
 use crate::cli::table::Table;
@@ -25,14 +25,19 @@ pub(in crate::cli) enum JobCommand {
         /// Id of the job
         id: String,
     },
-    /// Watch a job until it ends; exits 0 if it succeeded, 1 otherwise
-    #[command(after_help = "A server that goes away meanwhile is waited for, 120s at most.")]
+    /// Watch a job and what its agent does until it ends; exits 0 if it succeeded, 1 otherwise
+    #[command(after_help = "\
+What the agent says and does stands on standard error, if its engine tells that (`reads` in the
+script). A server that goes away meanwhile is waited for, 120s at most.")]
     Follow {
         /// Id of the job
         id: String,
-        /// Also print the agent's output, on standard error
+        /// Print the output of an agent whose engine does not tell what it does
         #[arg(long)]
         log: bool,
+        /// Print the agent's output as it is
+        #[arg(long)]
+        raw: bool,
     },
     /// Ask for a job of a kind
     Create(CreateArgs),
@@ -54,9 +59,12 @@ pub(in crate::cli) enum JobCommand {
         /// Watch the new job until it ends
         #[arg(long)]
         wait: bool,
-        /// Also print the agent's output, on standard error
+        /// Also print what the agent says and does, on standard error
         #[arg(long, requires = "wait")]
         log: bool,
+        /// Also print the agent's output as it is
+        #[arg(long, requires = "wait")]
+        raw: bool,
     },
     /// Put back what changed in the repository while a job ran, and nobody changed since
     #[command(after_help = "\
@@ -77,15 +85,21 @@ in refs/wiki-browser/jobs/ID/after: `git restore --source` takes from it.")]
         /// Id of the job
         id: String,
     },
-    /// Print the output of a job's agent
-    #[command(after_help = "With --json each piece of at most 256 KiB is an answer of its own.")]
+    /// Print what a job's agent said and did
+    #[command(after_help = "\
+Each message, each call of a tool with its answer in short, what the server refused, and what was
+spent. An agent whose engine does not tell that (`reads` in the script) has its output printed:
+standard error, or standard output if only that has any. With --json each page of steps, or each
+piece of output of at most 256 KiB, is an answer of its own.")]
     Log {
         /// Id of the job
         id: String,
-        /// Which output
-        #[arg(long, value_name = "STREAM", default_value = "stderr",
-              value_parser = ["stdout", "stderr"])]
-        stream: String,
+        /// Print this output as it is
+        #[arg(long, value_name = "STREAM", value_parser = ["stdout", "stderr"])]
+        stream: Option<String>,
+        /// Print the output as it is in place of steps
+        #[arg(long)]
+        raw: bool,
     },
     /// Print the prompt that a job's agent was given
     Prompt {
@@ -142,9 +156,12 @@ pub(in crate::cli) struct CreateArgs {
     /// Watch the job until it ends; exits 0 if it succeeded, 1 otherwise
     #[arg(long)]
     pub(in crate::cli) wait: bool,
-    /// Also print the agent's output, on standard error
+    /// Also print what the agent says and does, on standard error
     #[arg(long, requires = "wait")]
     log: bool,
+    /// Also print the agent's output as it is
+    #[arg(long, requires = "wait")]
+    raw: bool,
     /// Do the same request under the same word only once: a repetition gets the first answer
     #[arg(long, value_name = "WORD")]
     idempotency_key: Option<String>,
@@ -155,20 +172,24 @@ pub(in crate::cli) fn run(desk: &Desk, command: JobCommand) -> Result<u8> {
     match command {
         JobCommand::List(args) => list(desk, &args),
         JobCommand::Show { id } => show(desk, &id),
-        JobCommand::Follow { id, log } => {
+        JobCommand::Follow { id, log, raw } => {
             let client = desk.client()?;
             let id = desk.id(&client, Noun::Job, &id)?;
-            return follow::run(desk, &client, &Follow { id, log });
+            return follow::run(
+                desk,
+                &client,
+                &Follow { id, show: Show::of(Show::Steps, log, raw) },
+            );
         }
         JobCommand::Create(args) => return create(desk, &args),
         JobCommand::Cancel { id } => cancel(desk, &id),
-        JobCommand::Retry { id, when_allowed, not_before, wait, log } => {
+        JobCommand::Retry { id, when_allowed, not_before, wait, log, raw } => {
             let when = (when_allowed, not_before.as_deref());
-            return retry(desk, &id, when, wait, log);
+            return retry(desk, &id, when, wait.then(|| Show::of(Show::Nothing, log, raw)));
         }
         JobCommand::Restore { id, names, dry_run } => changes::restore(desk, &id, &names, dry_run),
         JobCommand::Keep { id } => changes::keep(desk, &id),
-        JobCommand::Log { id, stream } => print_log(desk, &id, &stream),
+        JobCommand::Log { id, stream, raw } => log::run(desk, &id, stream.as_deref(), raw),
         JobCommand::Prompt { id } => prompt(desk, &id),
     }
     .map(|()| 0)
@@ -300,22 +321,22 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
         Some(key) => client.post_once("/api/agent/jobs", &body, key)?,
         None => client.create("/api/agent/jobs", &body)?,
     };
-    accepted(desk, &client, &answer, args.wait, args.log)
+    let show = args.wait.then(|| Show::of(Show::Nothing, args.log, args.raw));
+    accepted(desk, &client, &answer, show)
 }
 
 fn retry(
     desk: &Desk,
     given: &str,
     (when_allowed, not_before): (bool, Option<&str>),
-    wait: bool,
-    log: bool,
+    show: Option<Show>,
 ) -> Result<u8> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
     let not_before = not_before.map(|it| when::point(desk.now(), it)).transpose()?;
     let body = json!({"when_allowed": when_allowed, "not_before": not_before});
     let answer = client.create(&format!("/api/agent/jobs/{id}/retry"), &body)?;
-    accepted(desk, &client, &answer, wait, log)
+    accepted(desk, &client, &answer, show)
 }
 
 /// Prints the id of a new job, or watches it: then the last answer is the job itself.
@@ -323,16 +344,15 @@ pub(super) fn accepted(
     desk: &Desk,
     client: &Client,
     answer: &Value,
-    wait: bool,
-    log: bool,
+    show: Option<Show>,
 ) -> Result<u8> {
     let id = text(answer, "job_id");
     follow::note_open(desk, &answer["also_open"]);
-    if !wait {
+    let Some(show) = show else {
         desk.screen.answer(answer, |screen, _| screen.put(&escape::line(id)))?;
         return Ok(0);
-    }
-    follow::run(desk, client, &Follow { id: id.to_owned(), log })
+    };
+    follow::run(desk, client, &Follow { id: id.to_owned(), show })
 }
 
 fn cancel(desk: &Desk, given: &str) -> Result<()> {
@@ -343,34 +363,6 @@ fn cancel(desk: &Desk, given: &str) -> Result<()> {
         "running" => screen.put(&format!("job {id} is ending")),
         status => screen.put(&format!("job {id} is {}", screen.state(status))),
     })
-}
-
-fn print_log(desk: &Desk, given: &str, stream: &str) -> Result<()> {
-    let client = desk.client()?;
-    let id = desk.id(&client, Noun::Job, given)?;
-    let (mut offset, mut is_said) = (0, false);
-    loop {
-        let page = client.get(&log_route(&id, stream, offset))?;
-        desk.screen.answer(&page, |screen, page| {
-            if let (Some(from), Some(to), false) =
-                (page["cut"]["from"].as_u64(), page["cut"]["to"].as_u64(), is_said)
-            {
-                is_said = true;
-                screen.note(&format!("[{} bytes were not kept]", to.saturating_sub(from)));
-            }
-            screen.raw(text(page, "text"))
-        })?;
-        let next = page["next_offset"].as_u64().unwrap_or(offset);
-        if next <= offset || page["total"].as_u64().is_none_or(|total| next >= total) {
-            return Ok(());
-        }
-        offset = next;
-    }
-}
-
-/// Returns the route of a piece of an agent's output.
-pub(super) fn log_route(id: &str, stream: &str, offset: u64) -> String {
-    format!("/api/agent/jobs/{id}/log?stream={stream}&offset={offset}")
 }
 
 fn prompt(desk: &Desk, given: &str) -> Result<()> {

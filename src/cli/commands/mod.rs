@@ -6,6 +6,7 @@ pub(super) mod completions;
 mod doctor;
 mod follow;
 pub(super) mod job;
+mod log;
 mod outcome;
 pub(super) mod person;
 pub(super) mod perspective;
@@ -17,6 +18,7 @@ mod site;
 pub(super) mod source;
 pub(super) mod token;
 pub(super) mod topic;
+mod transcript;
 pub(super) mod types;
 pub(super) mod usage;
 

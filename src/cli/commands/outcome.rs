@@ -33,7 +33,7 @@ fn first_step(job: &Value) -> Option<String> {
     };
     Some(match text(job, "reason") {
         "exit_status" | "signal" | "no_result" => {
-            format!("see what it printed: wiki-browser job log {id}")
+            format!("see what it did: wiki-browser job log {id}")
         }
         "server_restarted" => "nothing is wrong with the job itself, and nothing is repeated by \
                                itself"

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::base::{Result, SourcePath};
-use crate::cli::commands::follow::{self, Follow};
+use crate::cli::commands::follow::{self, Follow, Show};
 use crate::cli::commands::{Desk, text};
 use crate::cli::short_id::{items, shorten};
 use crate::cli::table::Table;
@@ -153,7 +153,7 @@ fn request(desk: &Desk, args: &RequestArgs) -> Result<u8> {
     }
     let answer = client.create("/api/perspectives/request", &body)?;
     if let (Some(id), true) = (answer["job_id"].as_str(), args.wait) {
-        return follow::run(desk, &client, &Follow { id: id.to_owned(), log: false });
+        return follow::run(desk, &client, &Follow { id: id.to_owned(), show: Show::Nothing });
     }
     desk.screen.answer(&answer, |screen, answer| match answer["job_id"].as_str() {
         Some(id) => screen.put(&crate::cli::escape::line(id)),

@@ -24,6 +24,7 @@ use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, board, form, suggestion, time, words};
 use crate::http::streams::Exclusive;
 use crate::http::{Call, any_of, get, post, reply};
+use crate::jobs::StepKind;
 use crate::people::Caller;
 
 /// Bytes of an agent's output on the page of its job.
@@ -78,6 +79,8 @@ struct JobPage {
     why: Vec<Row>,
     log: Shown,
     said: Option<Said>,
+    /// Whether a stream of its output was asked for.
+    is_log_asked: bool,
 }
 
 /// The end of what an agent printed.
@@ -243,6 +246,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         }),
         why: if log.has_end(&why) { Vec::new() } else { why },
         log,
+        is_log_asked: asked.stream.is_some(),
         said: said::of(&site, &caller, &id, &job).await?,
         job,
         frame,

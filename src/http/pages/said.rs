@@ -1,12 +1,12 @@
 //! What an agent said and did, as its engine reads it: the last entries of its stream, and sums.
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::{ErrorKind, JobId, Result};
 use crate::flows::{self, Site};
-use crate::http::pages::view::{Job, read};
+use crate::http::pages::view::Job;
 use crate::http::pages::words;
+use crate::jobs::{Step, StepKind};
 use crate::people::Caller;
 use crate::script::Reads;
 
@@ -18,28 +18,10 @@ const CHARS_MAX: usize = 4_000;
 /// What an agent said and did.
 #[derive(Debug)]
 pub(super) struct Said {
-    pub(super) entries: Vec<Entry>,
+    pub(super) steps: Vec<Step>,
     /// How many there are before these.
     pub(super) earlier: usize,
     pub(super) facts: Facts,
-}
-
-/// One entry.
-#[derive(Debug, Deserialize)]
-pub(super) struct Entry {
-    pub(super) seq: u64,
-    #[serde(rename = "type")]
-    pub(super) kind: String,
-    #[serde(default)]
-    text: Value,
-    #[serde(default)]
-    name: Value,
-    #[serde(default)]
-    input: Value,
-    #[serde(default)]
-    error: Value,
-    #[serde(default)]
-    pub(super) ok: Option<bool>,
 }
 
 /// What all entries add up to, together with what the job's row says.
@@ -52,40 +34,22 @@ pub(super) struct Facts {
     pub(super) read: Option<i64>,
     pub(super) cached: Option<i64>,
     pub(super) written: Option<i64>,
+    /// What each model was sent and has written, if there are several.
+    pub(super) by_model: Vec<(String, i64, i64)>,
     /// How many entries there are: a script asks whether there are more.
     pub(super) entries: u64,
 }
 
-impl Entry {
-    /// Returns whether a person is shown it.
-    fn is_shown(&self) -> bool {
-        matches!(&*self.kind, "text" | "tool_call" | "tool_result" | "reset" | "done")
-    }
-
-    /// Returns its text, or the beginning of a long one.
-    pub(super) fn words(&self) -> String {
-        let text = match &*self.kind {
-            "tool_call" => &self.input,
-            "reset" => &self.error,
-            _ => &self.text,
-        };
-        let text = match text {
-            Value::String(text) => text.clone(),
-            Value::Null => String::new(),
-            other => other.to_string(),
-        };
-        words::beginning(&text, CHARS_MAX)
-    }
-
-    /// Returns the first line of its text, for one that is folded.
-    pub(super) fn first_line(&self) -> String {
-        let words = self.words();
-        words::beginning(words.trim().lines().next().unwrap_or_default(), 100)
+impl Said {
+    /// Returns the text of a step, or the beginning of a long one.
+    pub(super) fn words(step: &Step) -> String {
+        words::beginning(&step.text, CHARS_MAX)
     }
 
     /// Returns the name of the tool that is called.
-    pub(super) fn tool(&self) -> String {
-        words::beginning(self.name.as_str().unwrap_or("a tool"), 80)
+    pub(super) fn tool(step: &Step) -> String {
+        let name = if step.name.is_empty() { "a tool" } else { &step.name };
+        words::beginning(name, 80)
     }
 }
 
@@ -101,7 +65,16 @@ impl Facts {
             (None, None) => None,
             (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
         };
+        let of_models = usage["by_model"].as_array().filter(|it| it.len() > 1);
+        let by_model = of_models.into_iter().flatten().map(|it| {
+            let count = |name: &str| it[name].as_i64().unwrap_or(0);
+            let read = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+            let read = read.into_iter().fold(0_i64, |sum, name| sum.saturating_add(count(name)));
+            let name = words::beginning(it["model"].as_str().unwrap_or_default(), 100);
+            (name, read, count("output_tokens"))
+        });
         Facts {
+            by_model: by_model.collect(),
             models: words::beginning(&models.join(", "), 200),
             messages: sums["texts"].as_i64().unwrap_or(0),
             tool_calls: sums["tool_calls"].as_i64().unwrap_or(0),
@@ -123,8 +96,7 @@ pub(super) async fn of(
     job: &Job,
 ) -> Result<Option<Said>> {
     // Of an agent that prints text there is nothing to say beyond its output.
-    if !matches!(job.reads.as_deref(), Some(word) if Reads::ALL.iter().any(|it| it.as_str() == word && it.tells_steps()))
-    {
+    if !job.reads.as_deref().is_some_and(Reads::tells_steps) {
         return Ok(None);
     }
     let (found, sums) = match flows::output::stream_end(site, caller, id, ENTRIES).await {
@@ -136,7 +108,7 @@ pub(super) async fn of(
     let earlier = usize::try_from(facts.entries).unwrap_or(0).saturating_sub(found.len());
     // The agent, which has the same uid, can have written anything there: what is no entry of ours
     // is passed over.
-    let entries = found.into_iter().filter_map(|it| read::<Entry>(it).ok());
-    let entries = entries.filter(Entry::is_shown).collect();
-    Ok(Some(Said { entries, earlier, facts }))
+    let steps = found.iter().filter_map(Step::of);
+    let steps = steps.filter(|it| it.kind != StepKind::Started).collect();
+    Ok(Some(Said { steps, earlier, facts }))
 }

@@ -173,7 +173,7 @@ mod tests {
         for (message, wait_ms) in [
             ("You exceeded your current quota. Please retry in 13.5s.", Some(13_500)),
             (
-                "You have exhausted your capacity on this model. Your quota will reset after 1h2m3s.",
+                "You have exhausted your capacity on this model. It will reset after 1h2m3s.",
                 Some(3_723_000),
             ),
             ("[API Error: {\"code\":429,\"status\":\"RESOURCE_EXHAUSTED\"}]", None),

@@ -1,6 +1,7 @@
 //! Every field of every declaration and of every input.
 
-use crate::script::config::{InputType, Reads};
+use crate::script::config::InputType;
+use crate::script::output::Reads;
 use crate::script::schema::functions::{CALLED, DUE, LANE, RETRY, VERIFY};
 use crate::script::schema::{Declaration, Field, Shape};
 

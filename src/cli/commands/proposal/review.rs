@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Error, Result};
+use crate::cli::commands::follow::Show;
 use crate::cli::commands::{Desk, job, line, number, text};
 use crate::cli::screen::{Screen, Style};
 use crate::cli::short_id::Noun;
@@ -29,7 +30,7 @@ pub(super) fn rework(desk: &Desk, given: &str, reason: &str, wait: bool) -> Resu
     if !wait {
         desk.screen.note(&format!("proposal {id} stays open until this job has a new revision"));
     }
-    job::accepted(desk, &client, &answer, wait, false)
+    job::accepted(desk, &client, &answer, Some(Show::Nothing))
 }
 
 /// Puts an edited text into the place of a proposal; prints the new one.

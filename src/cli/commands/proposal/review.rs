@@ -30,7 +30,7 @@ pub(super) fn rework(desk: &Desk, given: &str, reason: &str, wait: bool) -> Resu
     if !wait {
         desk.screen.note(&format!("proposal {id} stays open until this job has a new revision"));
     }
-    job::accepted(desk, &client, &answer, Some(Show::Nothing))
+    job::accepted(desk, &client, &answer, wait.then_some(Show::Nothing))
 }
 
 /// Puts an edited text into the place of a proposal; prints the new one.

@@ -122,10 +122,10 @@ export function shown(page, address, selector = "") {
 function inspect() {
   const [wrong, ids, labels] = [new Set(), new Set(), new Set()];
   const brief = (element) => element.outerHTML.slice(0, 160);
-  const HTML = new Set(`html head meta title link script noscript body a abbr article aside bdi blockquote br button
-    caption code datalist dd del details dialog div dl dt em fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr
-    img input ins kbd label legend li main mark meter nav ol optgroup option p pre progress q section select small span
-    strong sub summary sup table tbody td textarea tfoot th thead time tr ul`.split(/\s+/));
+  const HTML = new Set(`html head meta title link script noscript body a abbr article aside b bdi blockquote br button
+    caption cite code datalist dd del details dfn dialog div dl dt em fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr
+    i img input ins kbd label legend li main mark meter nav ol optgroup option p pre progress q s samp section select small span
+    strong sub summary sup table tbody td textarea tfoot th thead time tr u ul var wbr`.split(/\s+/));
   const DRAWN = new Set(["svg", "path", "circle", "rect", "line", "polyline", "g"]);
   const ADDRESSES = ["href", "src", "srcset", "action", "formaction", "poster", "data", "background", "ping", "xlink:href", "cite", "icon", "longdesc"];
   const FROM_OTHERS = ".md, .tail, .rl, .rd, .th-tail, pre.log, .diagnostics";

@@ -77,7 +77,7 @@ test("everything around the pages is done by keyboard alone", async (t) => {
   await page.getByRole("combobox").waitFor();
   await press("Escape");
   // The menu, and signing out.
-  await page.locator(".menu summary").focus();
+  await page.locator(".menu-person summary").focus();
   await press("Enter", "Tab", "Tab", "Enter");
   await page.getByRole("heading", { name: "Sign in first" }).waitFor();
 });

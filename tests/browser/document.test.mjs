@@ -186,7 +186,7 @@ test("signing out takes the other tabs along", async (t) => {
   const site = await serve(t, {});
   const ada = await visitor(t, site, { allow: [/status of 401/] });
   const [page, other] = [await read(ada, "guide.md", true), await read(ada, "notes.md", true)];
-  await page.locator(".menu summary").click();
+  await page.locator(".menu-person summary").click();
   await page.getByRole("button", { name: "Sign out" }).click();
   await other.getByText("Keep this.").waitFor({ state: "detached" });
   assert.ok(!(await other.locator("body").textContent()).includes("Keep this"));

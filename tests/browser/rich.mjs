@@ -216,7 +216,7 @@ export function pages(ids) {
     history: "/d/guide/cleaning-the-well.md?history", view: "/d/guide/cleaning-the-well.md?view=plain-reader",
     lines: "/d/guide/cleaning-the-well.md?text=1", unmade: "/d/guide/cleaning-the-well.md?view=safety",
     topics: "/topics", topic: `/topics/${ids.topic}`, orphan: `/topics/${ids.states.orphaned}`,
-    proposals: "/proposals", proposal: `/proposals/${ids.proposals.open}`,
+    proposals: "/decisions", proposal: `/proposals/${ids.proposals.open}`,
     approved: `/proposals/${ids.proposals.approved}`, rejected: `/proposals/${ids.proposals.rejected}`,
     superseded: `/proposals/${ids.proposals.superseded}`, edit: `/proposals/${ids.proposals.open}/edit`,
     carry: `/proposals/${ids.proposals.superseded}/edit`,

@@ -67,7 +67,7 @@ try {
       await page.getByText("Search everywhere for").waitFor();
     },
     shortcuts: (page) => page.keyboard.press("?"),
-    menu: (page) => page.locator(".menu summary").click(),
+    menu: (page) => page.locator(".menu-person summary").click(),
     turn: (page) => page.locator("details.turn summary").click(),
     start: async (page) => {
       await page.locator("#start-incorporate details.turn summary").click();

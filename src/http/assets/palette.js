@@ -28,6 +28,9 @@ export function open() {
   dialog ??= make();
   if (dialog.open) return;
   field.value = "";
+  // What was found the last time is no answer to what is asked now.
+  list.replaceChildren();
+  rows = [];
   kinds = null;
   dialog.showModal();
   look();

@@ -208,13 +208,16 @@ async fn with_near_name(works: &Works, path: &SourcePath, cause: Error) -> Error
     if cause.hint_str() != Some(LIST_HINT) {
         return cause;
     }
-    let Ok(known) = works.repo.known_paths().await else { return cause };
+    let Ok(sources) = works.repo.known_sources().await else { return cause };
+    let known: Vec<&SourcePath> = sources.iter().map(|it| &it.0).collect();
     let file_name = |path: &SourcePath| path.as_str().rsplit('/').next().map(str::to_owned);
     let wanted = file_name(path);
     let mut same = known.iter().filter(|known| file_name(known) == wanted).take(NAMES_MEANT_MAX);
-    let meant: Vec<&str> = same.by_ref().map(SourcePath::as_str).collect();
+    let meant: Vec<&str> = same.by_ref().map(|known| known.as_str()).collect();
     let meant = match meant.is_empty() {
-        true => nearest(path.as_str(), known.iter().map(SourcePath::as_str)).into_iter().collect(),
+        true => {
+            nearest(path.as_str(), known.iter().map(|known| known.as_str())).into_iter().collect()
+        }
         false => meant,
     };
     if meant.is_empty() || meant == [path.as_str()] {

@@ -320,7 +320,7 @@ mod tests {
         let html = tree.render().unwrap();
         assert!(html.contains("href=\"/d?query=f0%2F\"") && html.contains("2400 more"), "{html}");
         assert!(html.len() < 24_000, "{}", html.len());
-        let deep = Tree::new(&all, all[0].as_str(), false);
+        let deep = Tree::new(&all, all[0].path.as_str(), false);
         assert_eq!(outline(&deep.branch, 0).len(), 3 + DEPTH_MAX);
         assert!(deep.render().unwrap().contains("deep/deep/"));
     }

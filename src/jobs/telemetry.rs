@@ -84,9 +84,16 @@ pub(super) struct Report {
 impl Report {
     /// Makes the tokens so far those of the run: its last line may never come.
     fn keep_tally(&mut self) {
-        if let Some(mut usage) = self.tally.usage() {
-            usage.insert("is_partial".to_owned(), json!(true));
+        if let Some(usage) = self.tally.usage() {
             self.usage = Some(Value::Object(usage));
+            self.keep_partial();
+        }
+    }
+
+    /// Marks the tokens as those of a run that goes on.
+    fn keep_partial(&mut self) {
+        if let Some(usage) = &mut self.usage {
+            usage["is_partial"] = json!(true);
         }
     }
 }

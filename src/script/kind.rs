@@ -8,13 +8,14 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use crate::base::limit::PRIORITY_MAX;
 use crate::base::split_front_matter;
 use crate::script::config::{
-    Engine, EngineBody, Input, InputType, Kind, Lane, OnBusy, Produces, Prompt, Reads, Skill,
+    Engine, EngineBody, Input, InputType, Kind, Lane, OnBusy, Produces, Prompt, Skill,
 };
 use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings, nearest, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::input;
 use crate::script::node::{Declared, Plain};
+use crate::script::output::Reads;
 use crate::script::place::Slot;
 use crate::script::require::Origin;
 use crate::script::spot::Spot;

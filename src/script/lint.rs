@@ -4,13 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::script::config::{
-    Engine, Input, InputType, Kind, Lane, Limits, Produces, Prompt, Reads,
-};
+use crate::script::config::{Engine, Input, InputType, Kind, Lane, Limits, Produces, Prompt};
 use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::node::Draft;
+use crate::script::output::Reads;
 use crate::script::reads;
 use crate::script::spot::Spot;
 use crate::script::template::{Piece, pieces};

@@ -83,6 +83,7 @@ fn step_finish(part: &Value, report: &mut Report) -> Vec<Value> {
     }
     report.usage = Some(Value::Object(usage.clone()));
     if part["reason"] != "stop" {
+        report.keep_partial();
         return Vec::new();
     }
     report.is_error = false;
@@ -167,7 +168,8 @@ mod tests {
         let lines = include_str!("../../../tests/data/opencode-run.jsonl");
         let first: String = lines.split_inclusive('\n').take(4).collect();
         let report = run(&first).0;
-        assert_eq!(report.usage.unwrap()["input_tokens"], 7_730);
+        let usage = report.usage.unwrap();
+        assert_eq!((&usage["input_tokens"], &usage["is_partial"]), (&json!(7_730), &json!(true)));
         assert_eq!(report.cost_usd, Some(0.023_82));
     }
 

@@ -32,6 +32,7 @@ pub mod search;
 pub mod seen;
 pub mod snapshot;
 pub mod source;
+pub mod suggestion;
 pub mod text;
 pub mod title;
 pub mod topic;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 
-use crate::base::{Actor, BlobId, Result, SourcePath, TopicId};
+use crate::base::{Actor, BlobId, Millis, Result, SourcePath, TopicId};
 use crate::documents::anchor::row::Offset;
 use crate::documents::anchor::{self, PairMap, Placed, PlacementState};
 use crate::store::Tx;
@@ -171,6 +171,10 @@ const LATEST: &str = counting!(
 const HISTORY: &str = "
     SELECT blob, state, start, end, confidence, method, decided_by, is_working
     FROM placements WHERE topic_id = :topic ORDER BY decided_ms DESC, blob LIMIT 200";
+const AT: &str = "
+    SELECT blob, state, start, end, confidence, method, decided_by, is_working
+    FROM placements WHERE topic_id = :topic AND decided_ms <= :at
+    ORDER BY decided_ms DESC, blob LIMIT 1";
 const BASELINES: &str = counting!(
     "
     SELECT topics.id AS topic_id, anchors.quote, anchors.prefix, anchors.suffix,
@@ -218,6 +222,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("placement::find", FIND),
     ("placement::latest", LATEST),
     ("placement::history", HISTORY),
+    ("placement::at", AT),
     ("placement::baselines", BASELINES),
     ("placement::certain", CERTAIN),
     ("placement::sources", SOURCES),
@@ -347,6 +352,16 @@ pub fn history(connection: &Connection, topic: &TopicId) -> Result<Vec<Placement
     let mut statement = connection.prepare_cached(HISTORY)?;
     let rows = statement.query_map(named_params! {":topic": topic}, from_row)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns where a Topic's words were decided to be last, up to a time.
+///
+/// # Errors
+/// As any read.
+pub fn at(connection: &Connection, topic: &TopicId, at: Millis) -> Result<Option<Placement>> {
+    let mut statement = connection.prepare_cached(AT)?;
+    let params = named_params! {":topic": topic, ":at": at};
+    Ok(statement.query_row(params, from_row).optional()?)
 }
 
 /// Returns the baseline of every open anchored Topic of a Source, so that a flow can read the text

@@ -13,7 +13,7 @@ use crate::documents::anchor::{self, Anchor, NewAnchor, Placed};
 use crate::documents::placement::{self, Placement};
 use crate::documents::plain::Plain;
 use crate::documents::word::{check_line, check_text, word_enum};
-use crate::documents::{attempt, message, search, text};
+use crate::documents::{attempt, message, search, suggestion, text};
 use crate::store::Tx;
 
 /// Longest title that may be given, in bytes.
@@ -159,7 +159,7 @@ pub fn create(tx: &Tx<'_>, ids: &Ids, new: NewTopic) -> Result<Topic> {
             check_line("title", title, TITLE_BYTES_MAX)?;
             title.trim().to_owned()
         }
-        None => first_line(&new.body),
+        None => changed(&new).unwrap_or_else(|| first_line(&new.body)),
     };
     if new.is_global == new.anchor.is_some() {
         return Err(Error::invalid("a topic is either global or has a selection"));
@@ -360,6 +360,13 @@ fn ids_of(
 
 fn missing(id: &TopicId) -> Error {
     Error::not_found(format!("no topic {id}")).hint("wiki-browser topic list names them")
+}
+
+/// Returns what a Topic changes that begins with a suggestion.
+fn changed(new: &NewTopic) -> Option<String> {
+    let (blocks, _) = suggestion::blocks(&new.body);
+    let first = blocks.first().filter(|it| new.body[..it.range.start].trim().is_empty())?;
+    Some(suggestion::title(&new.anchor.as_ref()?.quote, &first.words))
 }
 
 /// Returns the words of the first line that is not blank and not the fence of a code block, cut. A

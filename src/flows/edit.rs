@@ -23,7 +23,7 @@ pub struct EditRequest {
     pub text: String,
     /// SHA-256 of the text that was edited.
     pub text_digest: String,
-    /// One sentence about the change; the earlier one otherwise.
+    /// One sentence about the change; who edited which revision otherwise.
     #[serde(default)]
     pub summary: Option<String>,
 }
@@ -41,7 +41,8 @@ pub async fn edit(
     request: EditRequest,
     key: Option<idempotency::Key>,
 ) -> Result<Proposal> {
-    let person = caller.may_decide()?.id.clone();
+    let editor = caller.may_decide()?;
+    let (person, name) = (editor.id.clone(), editor.display_name.clone());
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
         let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
         let find = move |c: &rusqlite::Connection| names::fill_proposal(c, proposal::find(c, &id)?);
@@ -75,7 +76,7 @@ pub async fn edit(
         base_source_sha: was.base_source_sha,
         proposed_sha: new.0,
         text: new.1,
-        summary: request.summary.or(was.summary),
+        summary: Some(request.summary.unwrap_or_else(|| edited_by(&name, was.revision_number))),
     };
     let origin = Origin {
         how: How::Edited,
@@ -102,4 +103,9 @@ pub async fn edit(
             names::fill_proposal(tx.connection(), made)
         })
         .await
+}
+
+/// Says where an edited text comes from: what the agent said is about its own text.
+fn edited_by(name: &str, revision: i64) -> String {
+    format!("Edited by {name}; based on revision {revision}.")
 }

@@ -15,6 +15,7 @@ use crate::flows::inputs;
 use crate::flows::people::refuse_disabled;
 use crate::flows::{
     Site, asked, changes, found, kept_answer, opened, order, output, page_limit, prepare, several,
+    suggestions,
 };
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting};
 use crate::people::{self, Caller};
@@ -91,6 +92,9 @@ pub async fn create(
             }
         }
     }
+    if let Some(topic) = &checked.topic_id {
+        suggestions::refuse_same(site, kind, topic, None).await?;
+    }
     if !request.replace_proposals {
         several::refuse_proposed(site, checked.topic_id.as_ref(), &checked.values).await?;
     }
@@ -160,6 +164,9 @@ pub async fn retry(
             .hint("cancel it first, or wait for it"));
     }
     let (kind, mut new) = order::repeated(site, &old, person).await?;
+    if let Some(topic) = &new.topic_id {
+        suggestions::refuse_same(site, kind, topic, None).await?;
+    }
     new.not_before = request.not_before.as_deref().map(order::parse_time).transpose()?;
     if request.when_allowed {
         let allowed = order::allowed_at(site, &old, &kind.engine).await?;

@@ -62,6 +62,7 @@ pub mod schedules;
 pub mod search;
 mod several;
 pub mod sources;
+pub mod suggestions;
 pub mod titles;
 pub mod topics;
 pub mod usage;

@@ -11,12 +11,14 @@ use crate::documents::placement;
 use crate::documents::proposal::lineage::{self, Standing};
 use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{
-    self, Fate, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, topic,
+    self, Fate, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, message, topic,
 };
 use crate::flows::judge::Judge;
+use crate::flows::topics::plain_lines;
 use crate::flows::{Site, called_off, changes, moved, names, page_limit, rework};
 use crate::jobs::{self, Job, Status};
 use crate::people::Caller;
+use crate::store::Tx;
 
 /// The query of `GET /api/proposals`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -342,7 +344,7 @@ pub(super) fn stale(proposal: &Proposal) -> Error {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RejectRequest {
-    /// Why; shown with the proposal.
+    /// Why; becomes a message of its Topics.
     pub reason: String,
 }
 
@@ -354,6 +356,26 @@ pub struct Rejected {
     pub proposal: Proposal,
     /// The job that was doing it again and was cancelled for that.
     pub cancelled_job_id: Option<JobId>,
+}
+
+/// Writes the reason of a rejection into the threads that asked for the change. A thread that is
+/// closed or full has no room for it: it stands with the proposal all the same.
+fn tell(tx: &Tx<'_>, site: &Site, it: &Proposal, reason: &str, by: &Actor) -> Result<()> {
+    for topic in &it.topic_ids {
+        let about = (*topic == it.topic_id).then_some(&it.id);
+        match message::post(tx, &site.ids, topic, by, &plain_lines(reason), about) {
+            Err(cause)
+                if !matches!(
+                    cause.code_str(),
+                    "topic_closed" | "too_many_messages" | "topic_full"
+                ) =>
+            {
+                return Err(cause);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Rejects a proposal. Its Topic stays open; a rework of it that was asked for is cancelled.
@@ -373,6 +395,7 @@ pub async fn reject(
             proposal::reject(tx, &id, &actor, &request.reason)?;
             let cancelled_job_id = called_off::of_proposal(tx, &works, &id, &actor)?;
             let proposal = proposal::find(tx.connection(), &id)?;
+            tell(tx, &works, &proposal, &request.reason, &actor)?;
             let proposal = names::fill_proposal(tx.connection(), proposal)?;
             Ok(Rejected { proposal, cancelled_job_id })
         })

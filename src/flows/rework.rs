@@ -11,7 +11,7 @@ use crate::documents::proposal::{self, ProposalStatus};
 use crate::documents::{Proposal, message, unified};
 use crate::flows::people::refuse_disabled;
 use crate::flows::topics::plain_lines;
-use crate::flows::{Site, Works, kept_answer, names, order};
+use crate::flows::{Site, Works, kept_answer, names, order, suggestions};
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
@@ -28,8 +28,8 @@ pub struct ReworkRequest {
 /// inputs on the present Source. The proposal stays as it is until the new one has come.
 ///
 /// # Errors
-/// `conflict` with codes `rework_running`, `job_running`, `branch_busy`, what [`proposal::refusal`]
-/// says, and what stands against a new job; `forbidden` for viewers and jobs.
+/// `conflict` with codes `rework_running`, `job_running`, `branch_busy`, `same_text`, what
+/// [`proposal::refusal`] says, and what stands against a new job; `forbidden` for viewers and jobs.
 pub async fn ask(
     site: &Site,
     caller: &Caller,
@@ -59,10 +59,11 @@ pub async fn ask(
         return Err(Error::conflict("job_running", format!("job {} has not ended yet", old.id))
             .hint("wait for its end"));
     }
-    let (_, new) = order::repeated(site, &old, person).await?;
+    let (kind, new) = order::repeated(site, &old, person).await?;
+    let reason = plain_lines(&request.reason);
+    suggestions::refuse_same(site, kind, &found.topic_id, Some(&reason)).await?;
     let (ids, queue, id) = (site.ids.clone(), site.queue.clone(), id.clone());
     let by = Actor::Person(person.id.clone());
-    let reason = plain_lines(&request.reason);
     site.store
         .write(move |tx| {
             if let Some(key) = &key

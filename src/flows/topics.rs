@@ -8,7 +8,7 @@ use crate::base::{Actor, Error, ErrorKind, JobId, Result, SourcePath, TopicId};
 use crate::documents::placement;
 use crate::documents::topic::{self, NewTopic, TopicFilter};
 use crate::documents::{
-    self, Message, ProposalStatus, Selection, Topic, TopicStatus, message, text,
+    self, Message, ProposalStatus, Selection, Topic, TopicStatus, message, suggestion, text,
 };
 use crate::flows::{
     Site, called_off, jobs as job_flow, kept_answer, names, opened, page_limit, place, renamed,
@@ -29,8 +29,15 @@ const PROPOSALS_SHOWN: usize = 10;
 pub struct TopicRequest {
     /// The Source.
     pub source_path: SourcePath,
-    /// The first message.
+    /// The first message; it may be empty beside a suggestion.
+    #[serde(default)]
     pub body: String,
+    /// What the selected words should become; joins the message as a suggestion block.
+    #[serde(default)]
+    pub suggestion: Option<String>,
+    /// Whether the job that applies suggestions is started with it.
+    #[serde(default)]
+    pub propose: bool,
     /// What words it is about.
     #[serde(default)]
     pub selection: Option<Selection>,
@@ -76,11 +83,16 @@ pub async fn create(
     // The text that was pointed at must stay readable, also when it is not committed. Not the state
     // tells: a clean file whose line ends git converts has a version of its own.
     let is_kept = anchor.is_some() && source.head_blob.as_ref() != Some(&source.blob);
+    if request.suggestion.is_some() && anchor.is_none() {
+        return Err(Error::invalid("a suggestion needs a selection")
+            .code("no_selection")
+            .hint("send `selection`: the words that the suggestion replaces"));
+    }
     let new = NewTopic {
         source_path: request.source_path,
         is_global: request.global,
         title: request.title,
-        body: plain_lines(&request.body),
+        body: written(&request.body, request.suggestion.as_deref())?,
         author: caller.actor(),
         anchor,
     };
@@ -116,6 +128,14 @@ pub async fn create(
 /// piped in.
 pub(super) fn plain_lines(body: &str) -> String {
     body.replace("\r\n", "\n")
+}
+
+/// Returns a message as it is kept, with what is suggested in it as a block.
+pub(super) fn written(body: &str, suggestion: Option<&str>) -> Result<String> {
+    match suggestion {
+        None => Ok(plain_lines(body)),
+        Some(words) => suggestion::message(&plain_lines(body), &plain_lines(words)),
+    }
 }
 
 /// The query of `GET /api/topics`.
@@ -256,8 +276,15 @@ pub(super) async fn require_read(site: &Site, caller: &Caller, id: &TopicId) -> 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MessageRequest {
-    /// Markdown.
+    /// Markdown; it may be empty beside a suggestion.
+    #[serde(default)]
     pub body: String,
+    /// What the Topic's words should become; joins the message as a suggestion block.
+    #[serde(default)]
+    pub suggestion: Option<String>,
+    /// Whether the job that applies suggestions is started with it.
+    #[serde(default)]
+    pub propose: bool,
 }
 
 /// Adds a message: a person's, or that of a job which was granted it.
@@ -278,6 +305,7 @@ pub async fn post_message(
             None
         }
     };
+    let body = written(&request.body, request.suggestion.as_deref())?;
     let (ids, id, author) = (site.ids.clone(), id.clone(), caller.actor());
     site.store
         .write(move |tx| {
@@ -292,7 +320,6 @@ pub async fn post_message(
                 let same = all.into_iter().find(|it| it.id.as_str() == kept);
                 return same.ok_or_else(|| Error::not_found("the message is gone"));
             }
-            let body = plain_lines(&request.body);
             let made = message::post(tx, &ids, &id, &author, &body, None)?;
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"id": made.id}))?;

@@ -9,6 +9,7 @@ use warp::reply::Response;
 
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
+use crate::documents::suggestion;
 use crate::flows::{self, Site};
 use crate::http::markdown::{Point, RENDERER_VERSION, Renderer, bytes_between, units_to_byte};
 use crate::http::{Call, any_of, get, reply};
@@ -88,8 +89,10 @@ async fn passage((site, renderer): Desk, call: Call) -> Result<Response> {
             .code("bad_selection")
             .hint("select some words of the text"));
     };
+    let whole = suggestion::editable(&text, start..end);
     reply::ok(&json!({
         "path": asked.path, "blob": blob, "start": start, "end": end, "quote": quote,
+        "editable": {"start": whole.start, "end": whole.end, "quote": &text[whole.clone()]},
     }))
 }
 

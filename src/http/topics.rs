@@ -7,6 +7,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Result, SourcePath, TopicId};
+use crate::flows::topics::{MessageRequest, TopicRequest};
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
@@ -79,16 +80,26 @@ pub(super) fn annotations(found: &Value) -> Result<Response> {
 }
 
 async fn create(site: Site, mut call: Call) -> Result<Response> {
-    let (request, key) = call.json_with_key(MESSAGE_BODY_BYTES_MAX).await?;
-    let made = flows::topics::create(&site, &call.caller()?, request, key).await?;
-    reply::json(StatusCode::CREATED, &made)
+    let (request, key): (TopicRequest, _) = call.json_with_key(MESSAGE_BODY_BYTES_MAX).await?;
+    let (caller, starts) = (call.caller()?, request.propose);
+    let made = flows::topics::create(&site, &caller, request, key.clone()).await?;
+    if !starts {
+        return reply::json(StatusCode::CREATED, &made);
+    }
+    let id = made.id.clone();
+    let started = flows::suggestions::start(&site, &caller, &id, made, key.as_ref()).await;
+    reply::json(StatusCode::CREATED, &started)
 }
 
 async fn message(site: Site, mut call: Call) -> Result<Response> {
-    let (request, key) = call.json_with_key(MESSAGE_BODY_BYTES_MAX).await?;
-    let id = call.param("id")?;
-    let made = flows::topics::post_message(&site, &call.caller()?, &id, request, key).await?;
-    reply::json(StatusCode::CREATED, &made)
+    let (request, key): (MessageRequest, _) = call.json_with_key(MESSAGE_BODY_BYTES_MAX).await?;
+    let (id, caller, starts) = (call.param("id")?, call.caller()?, request.propose);
+    let made = flows::topics::post_message(&site, &caller, &id, request, key.clone()).await?;
+    if !starts {
+        return reply::json(StatusCode::CREATED, &made);
+    }
+    let started = flows::suggestions::start(&site, &caller, &id, made, key.as_ref()).await;
+    reply::json(StatusCode::CREATED, &started)
 }
 
 async fn propose(site: Site, mut call: Call) -> Result<Response> {

@@ -151,7 +151,7 @@ test("lines follow the document: new words, new Topics, and what is being writte
   // Somebody writes about a text that changes: it is said, and nothing is lost.
   await page.locator("#L2 .line-text").selectText();
   await page.locator(".reader-pop button").click();
-  await page.locator(".composer textarea").fill("Half a thought");
+  await page.locator(".composer textarea[name=body]").fill("Half a thought");
   site.write("plain.txt", "Another beginning.\nFirst line.\nSecond line.\n");
   await page.getByText("The document has changed meanwhile.").waitFor();
   assert.ok(await page.locator("#L1", { hasText: "A line before." }).isVisible());
@@ -159,7 +159,7 @@ test("lines follow the document: new words, new Topics, and what is being writte
   await page.locator("#L1", { hasText: "Another beginning." }).waitFor();
   await page.locator("#L2 .line-text").selectText();
   await page.locator(".reader-pop button").click();
-  assert.equal(await page.locator(".composer textarea").inputValue(), "Half a thought");
+  assert.equal(await page.locator(".composer textarea[name=body]").inputValue(), "Half a thought");
 });
 
 test("what is done to a job on a Topic's page leads back to the Topic", async (t) => {

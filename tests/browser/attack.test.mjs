@@ -201,7 +201,7 @@ async function used(t, site, ids) {
   await page.locator(".reader-pop button").click();
   await page.locator(".composer blockquote", { hasText: "zqclobberdocumentqz" }).waitFor();
   await safe("a form with words");
-  await page.locator(".composer textarea").fill(lines.get("zqimgerrorqz"));
+  await page.locator(".composer textarea[name=body]").fill(lines.get("zqimgerrorqz"));
   await page.locator(".composer .button-main").click();
   await page.locator(".note-title", { hasText: "zqimgerrorqz<img" }).waitFor();
   await safe("a new Topic");
@@ -236,7 +236,7 @@ async function used(t, site, ids) {
   await assertThere(page, ALL, "a message that comes", `#message-${names.length + 2}`);
   await safe("a message that comes");
   await page.getByLabel("Your message").fill(`zqtypedqz\n\n${paragraphs(lines)}`);
-  await page.getByRole("button", { name: "Add the message" }).click();
+  await page.getByRole("button", { name: "Reply", exact: true }).click();
   await page.locator("#t-messages").getByText("zqtypedqz").waitFor();
   await safe("a message that was sent");
   // A text that is edited, before it is kept.

@@ -61,7 +61,7 @@ test("a later revision is told while somebody types, and what was changed is bro
   assert.equal(site.read("plan.md").includes("is mine"), false);
   await page.locator(".rl-changed ins").getByText("is mine").waitFor();
   await page.getByRole("button", { name: "Keep the edited text" }).click();
-  await page.getByText("Edited by").waitFor();
+  await page.getByText(/^Edited by ada from/).waitFor();
   assert.equal((await site.get(`/api${new URL(page.url()).pathname}`)).text, both);
 });
 
@@ -115,6 +115,6 @@ test("without scripts what cannot be kept comes back with what was typed and a w
   await page.getByText("You and revision 2 changed the same lines, in 1 place.").waitFor();
   assert.equal(await typed(page).inputValue(), mine);
   await page.getByRole("button", { name: "Keep the edited text" }).click();
-  await page.getByText("Edited by").waitFor();
+  await page.getByText(/^Edited by ada from/).waitFor();
   assert.equal((await site.get(`/api${new URL(page.url()).pathname}`)).text, mine);
 });

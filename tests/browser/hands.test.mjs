@@ -47,7 +47,7 @@ function boxOf(page, words) {
 /** Fills in the form that is open, and returns the Topic that it makes. */
 async function open(site, page, message) {
   await page.waitForFunction(() => document.querySelector(".composer blockquote").textContent !== "");
-  await page.fill(".composer textarea", message);
+  await page.fill(".composer textarea[name=body]", message);
   await page.click(".composer .button-main");
   await page.locator(".note-title", { hasText: message }).first().waitFor({ state: "attached" });
   return (await site.get("/api/topics?source_path=bank.md")).items.find((it) => it.title === message);
@@ -205,7 +205,7 @@ test("a disk that fails is said on every page, costs nothing that was typed, and
   assert.equal(await page.locator(".trouble").count(), 0);
   fs.writeFileSync(armed, "");
   await page.getByLabel("Your message").fill("Typed before it failed");
-  await page.getByRole("button", { name: "Add the message" }).click();
+  await page.getByRole("button", { name: "Reply", exact: true }).click();
   await page.locator(".form-refusal").waitFor();
   assert.equal(await page.getByLabel("Your message").inputValue(), "Typed before it failed");
   const other = await ada.open("/d/guide.md");
@@ -213,7 +213,7 @@ test("a disk that fails is said on every page, costs nothing that was typed, and
   await other.locator(".trouble a").click();
   await other.getByText("Not writing").waitFor();
   fs.rmSync(armed);
-  await page.getByRole("button", { name: "Add the message" }).click();
+  await page.getByRole("button", { name: "Reply", exact: true }).click();
   await page.locator("#t-messages").getByText("Typed before it failed").waitFor();
   await other.reload();
   await other.getByText("Reads and writes").waitFor();

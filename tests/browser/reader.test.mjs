@@ -166,7 +166,7 @@ test("selected words become a Topic beside them, and their mark", async (t) => {
   await select(page, "tural", "freshwa");
   await page.click(".reader-pop button");
   await page.waitForFunction(() => document.querySelector(".composer blockquote").textContent === "tural* watercourse, usually **freshwa");
-  await page.fill(".composer textarea", "Is it always *natural*?");
+  await page.fill(".composer textarea[name=body]", "Is it always *natural*?");
   await page.click(".composer .button-main");
   await page.waitForFunction(() => document.querySelectorAll(".notes-placed .note").length === 2);
   assert.equal(await highlighted(page, "wb-topic"), 2);
@@ -209,17 +209,17 @@ test("a document that changes under the form costs nothing that was typed", asyn
   const page = await read(ada);
   await select(page, "Rain feeds it");
   await page.keyboard.press("c");
-  await page.fill(".composer textarea", "Snow too");
+  await page.fill(".composer textarea[name=body]", "Snow too");
   await page.waitForFunction(() => document.querySelector(".composer blockquote").textContent !== "");
   site.write("river.md", RIVER.replace("A river is", "This river is"));
   await page.click(".composer .button-main");
   await page.waitForSelector(".composer .trouble-text button");
-  assert.equal(await page.inputValue(".composer textarea"), "Snow too");
+  assert.equal(await page.inputValue(".composer textarea[name=body]"), "Snow too");
   await page.click(".composer .trouble-text button");
   await page.waitForFunction(() => document.querySelector("#text").textContent.includes("This river is"));
   await select(page, "Rain feeds it");
   await page.keyboard.press("c");
-  assert.equal(await page.inputValue(".composer textarea"), "Snow too");
+  assert.equal(await page.inputValue(".composer textarea[name=body]"), "Snow too");
   await page.click(".composer .button-main");
   await page.waitForSelector(".notes-placed .note");
   await page.close();
@@ -282,7 +282,7 @@ test("a phone reads, steps through the Topics and comments with one thumb", asyn
   await page.tap(".sheet-close");
   await select(page, "The bank at station 9");
   await page.tap(".bar-comment");
-  await page.fill(".composer textarea", "From a phone");
+  await page.fill(".composer textarea[name=body]", "From a phone");
   await page.tap(".composer .button-main");
   await page.waitForFunction(() => document.querySelectorAll("#notes .note").length === 2);
   for (const size of await page.$$eval(".reader-bar button", (all) => all.map((it) => it.getBoundingClientRect().height))) {

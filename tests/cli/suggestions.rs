@@ -75,6 +75,9 @@ fn the_last_suggestion_of_the_thread_is_proposed() {
     let text = said(&bench, &["proposal", "show", proposal.trim(), "--text"]);
     assert_eq!(text, "# Guide\n\nThe 1st *line*.\n\nThe second line.\n");
     let shown = bench.json(&["proposal", "show", proposal.trim()]);
-    assert_eq!(shown["proposal"]["summary"], "Applied the suggestion of ada");
+    assert_eq!(
+        shown["proposal"]["summary"],
+        "Change “first line” to “1st *line*”\n\nSuggested by ada."
+    );
     server.stop();
 }

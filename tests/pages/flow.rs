@@ -33,7 +33,7 @@ fn a_change_is_asked_for_made_and_committed_by_forms_alone() {
     let asked = browser.fill(&topic, &format!("{topic}/jobs"), &[]);
     let (page, job) = asked.split_once("#job-").unwrap();
     assert_eq!(page, topic, "the job is followed where it was asked for");
-    until("the job has a proposal", || browser.page(page).contains("Look at the proposal"));
+    until("the job has a proposal", || browser.page(page).contains("Review the proposal"));
     let id = bench.show(job)["proposal_id"].clone();
     let proposal = format!("/proposals/{}", id.as_str().unwrap());
     let html = browser.page(&proposal);
@@ -67,9 +67,9 @@ fn a_proposal_is_rejected_with_a_reason_and_a_topic_is_closed_and_reopened() {
     browser.fill(&path, &format!("{path}/discard"), &[("reason", "Not needed")]);
     let closed = browser.page(&path);
     assert!(closed.contains("Discarded") && closed.contains("Not needed"), "{closed}");
-    assert!(!closed.contains("Add the message"), "nothing is offered that would be refused");
+    assert!(!closed.contains("Your message"), "nothing is offered that would be refused");
     browser.fill(&path, &format!("{path}/reopen"), &[("reason", "")]);
-    assert!(browser.page(&path).contains("Add the message"));
+    assert!(browser.page(&path).contains("Your message"));
 }
 
 #[test]

@@ -29,10 +29,12 @@ fn a_rework_and_an_edit_are_asked_for_by_forms() {
     let topic = bench.topic("guide.md", "The first line.", "Better words");
     let proposal = path_of(&bench.proposal("rewrite", &topic));
     let typed = [("reason", "Finer,\r\nplease")];
-    let job = browser.fill(&proposal, &format!("{proposal}/rework"), &typed);
-    until("there is another revision", || browser.page(&job).contains("Look at the proposal"));
-    let id = bench.show(job.strip_prefix("/jobs/").unwrap())["proposal_id"].clone();
-    let next = format!("/proposals/{}", id.as_str().unwrap());
+    let place = browser.fill(&proposal, &format!("{proposal}/rework"), &typed);
+    assert_eq!(place, proposal, "the next revision appears there");
+    until("there is another revision", || browser.page(&place).contains("data-later"));
+    let gone = browser.page(&proposal);
+    let (_, link) = gone.split_once("data-later href=\"").unwrap();
+    let next = link.split_once('"').unwrap().0.to_owned();
     let html = browser.page(&next);
     assert!(html.contains("Done again, as <bdi>ada</bdi> asked, after"), "{html}");
     assert!(browser.page(&format!("{next}?against=1")).contains("The change since revision 1"));
@@ -70,7 +72,7 @@ fn a_conflict_is_shown_with_the_offer_of_a_rework() {
     for part in [
         "What stands against it",
         "The &#60;i&#62;first&#60;/i&#62; line.",
-        "Ask for a rework",
+        "Request changes",
         "both change the same lines",
     ] {
         assert!(html.contains(part), "{part}: {html}");
@@ -91,7 +93,7 @@ fn several_topics_are_given_to_one_job_by_a_form() {
     assert!(html.contains(&format!("name=\"topic_ids\" value=\"{}\"", two.id)), "{html}");
     let asked = browser.fill(&path, &format!("{path}/jobs"), &[("topic_ids", two.id.as_str())]);
     let job = asked.split_once("#job-").unwrap().1;
-    until("there is a proposal", || browser.page(&path).contains("Look at the proposal"));
+    until("there is a proposal", || browser.page(&path).contains("Review the proposal"));
     let id = bench.show(job)["proposal_id"].clone();
     let proposal = format!("/proposals/{}", id.as_str().unwrap());
     assert!(browser.page(&proposal).contains("It also settles"));

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::base::{Error, Result};
-use crate::cli::agent::suggestion::{Suggestion, last, with_line_ends};
 use crate::client::{Client, query};
+use crate::documents::suggestion::{Suggestion, last, title, with_line_ends};
 
 /// What came of it.
 #[derive(Debug)]
@@ -24,11 +24,12 @@ pub(super) struct Draft {
     pub(super) base: String,
     /// The whole new text.
     pub(super) text: String,
-    /// One line for the reviewer.
+    /// What the change is, and whose idea it was.
     pub(super) summary: String,
 }
 
-const SUGGEST: &str = "write a message with a ```suggestion block that holds the new words";
+const SUGGEST: &str =
+    "suggest a change on the page of the topic, or write a message with a ```suggestion block";
 const REATTACH: &str = "open a topic on the words as they stand now";
 
 /// Reads this job, its Topic and its Source, and applies the last suggestion.
@@ -85,7 +86,8 @@ fn apply(topic_id: &str, base: &str, thread: &Value, source: &Value) -> Outcome 
     if new.is_empty() {
         return nothing("the suggestion would leave the source empty", SUGGEST);
     }
-    let summary = format!("Applied the suggestion of {author}");
+    let change = title(&text[start..end], &words);
+    let summary = format!("{change}\n\nSuggested by {author}.");
     let (topic_id, base) = (topic_id.to_owned(), base.to_owned());
     Outcome::Propose(Draft { topic_id, base, text: new, summary })
 }

@@ -5,7 +5,6 @@
 mod apply;
 mod args;
 mod help;
-mod suggestion;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -28,7 +28,8 @@ const STEP_DAYS_MAX: u64 = 400;
 /// Adds a message of a person.
 pub(super) async fn post_message(ground: &Ground, topic: &Value, body: &str) -> Result<Value> {
     let id = topic_id(topic)?;
-    let request = topics::MessageRequest { body: body.to_owned() };
+    let request =
+        topics::MessageRequest { body: body.to_owned(), suggestion: None, propose: false };
     topics::post_message(&ground.site, &ground.caller, &id, request, None).await?;
     Ok(Value::Null)
 }

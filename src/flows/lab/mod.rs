@@ -235,6 +235,8 @@ async fn new_topic(ground: &Ground, caller: &Caller, fields: &Value) -> Result<V
     let request = topics::TopicRequest {
         source_path: path,
         body: body.to_owned(),
+        suggestion: None,
+        propose: false,
         global: selection.is_none(),
         selection,
         title: fields["title"].as_str().map(str::to_owned),

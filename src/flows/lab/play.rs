@@ -347,7 +347,7 @@ async fn hand_in(
                 Error::invalid("its job has no topic").hint("give the kind an input of type topic"),
             ));
         };
-        let request = topics::MessageRequest { body };
+        let request = topics::MessageRequest { body, suggestion: None, propose: false };
         let posted = topics::post_message(site, &caller, topic, request, None).await;
         posted.map_err(|it| refused("message", it))?;
     }

@@ -1,9 +1,12 @@
 // From selected words to a Topic: the button beside a selection, and the form that it opens.
 
+import { keep, kept } from "./draft.js";
 import { rangeOf } from "./paint.js";
+import { Pick } from "./pick.js";
 import { plain } from "./plain.js";
 import { button } from "./reader.js";
 import { say } from "./say.js";
+import { show } from "./suggest.js";
 
 const SETTLE_MS = 160;
 
@@ -44,14 +47,19 @@ export class Compose {
   about = null;
   /** The Topic that is put on other words. */
   moving = null;
-  /** The blocks that are picked by keys: `[from, to]`. */
-  picked = null;
+  /** Whether other words are suggested, and not a comment is written. */
+  isChange = false;
   /** Whether the button stands beside a block without words: no selection keeps it there. */
   isOfBlock = false;
   key = "";
+  /** What the form was opened on last. */
+  at = "";
+  /** The words as they stand in the document. */
+  asWritten = "";
 
   constructor(reader) {
     this.reader = reader;
+    this.pick = new Pick(this);
     this.pop();
     this.form();
     if (!reader.mayWrite) return;
@@ -60,7 +68,6 @@ export class Compose {
       clearTimeout(timer);
       timer = setTimeout(() => this.offer(), SETTLE_MS);
     });
-    addEventListener("keydown", (event) => this.pick(event));
     addEventListener("pointerdown", ({ target }) => {
       if (this.isOfBlock && !this.popBox.contains(target)) this.withdraw();
     });
@@ -79,9 +86,14 @@ export class Compose {
     key.textContent = "c";
     key.setAttribute("aria-hidden", "true");
     this.popButton.append(key);
+    this.popChange = button("Suggest a change", () => this.begin(true), { text: "Suggest a change", draw: "pen" });
+    const other = document.createElement("kbd");
+    other.textContent = "s";
+    other.setAttribute("aria-hidden", "true");
+    this.popChange.append(other);
     // A press must not take the selection away.
     pop.addEventListener("pointerdown", (event) => event.preventDefault());
-    pop.append(this.popButton);
+    pop.append(this.popButton, this.popChange);
     this.popBox = pop;
     document.body.append(pop);
   }
@@ -97,6 +109,7 @@ export class Compose {
     const words = this.moving ? "Put the Topic" : "Comment";
     this.popButton.firstChild.nextSibling.textContent = words;
     this.popButton.setAttribute("aria-label", `${words} on these words`);
+    this.popChange.hidden = Boolean(this.moving);
     this.placePop(getSelection().getRangeAt(0).getBoundingClientRect());
   }
 
@@ -118,94 +131,12 @@ export class Compose {
 
   placePop(box) {
     // Below the words: the systems of phones put theirs above.
+    // Two bars stand at the end of a narrow window.
+    const end = innerHeight - (this.reader.isNarrow ? 116 : 0);
     const left = Math.min(Math.max(box.left + box.width / 2 - this.popBox.offsetWidth / 2, 8), innerWidth - this.popBox.offsetWidth - 8);
-    const top = box.bottom + 8 + this.popBox.offsetHeight < innerHeight ? box.bottom + 8 : Math.max(box.top - this.popBox.offsetHeight - 8, 8);
+    const top = box.bottom + 8 + this.popBox.offsetHeight < end ? box.bottom + 8 : Math.max(box.top - this.popBox.offsetHeight - 8, 8);
     this.popBox.style.left = `${left + scrollX}px`;
     this.popBox.style.top = `${top + scrollY}px`;
-  }
-
-  // --- picking blocks by keys ---
-
-  startPicking() {
-    const blocks = [...this.reader.text.querySelectorAll("[data-b]")];
-    if (this.reader.isLines) return this.open(null);
-    const seen = blocks.findIndex((it) => it.getBoundingClientRect().bottom > 90);
-    if (seen < 0) return this.open(null);
-    this.blocks = blocks;
-    this.before ??= document.activeElement;
-    this.hint ??= this.makeHint();
-    this.hint.hidden = false;
-    this.wholeButton.hidden = Boolean(this.moving);
-    this.reader.root.classList.add("is-picking");
-    this.showPicked([seen, seen]);
-    say("Choose a paragraph by the arrow keys or by pointing at it, more with Shift. Enter takes it, d the whole document.");
-  }
-
-  makeHint() {
-    const hint = document.createElement("div");
-    hint.className = "reader-hint";
-    hint.setAttribute("role", "group");
-    hint.setAttribute("aria-label", "Which paragraph is meant");
-    const words = document.createElement("span");
-    words.textContent = matchMedia("(hover: none)").matches
-      ? "Tap the paragraph that is meant" : "↑ ↓ or a click chooses a paragraph, Shift ↓ more of them";
-    this.wholeButton = button("The whole document", () => this.take(true), { text: "Whole document" });
-    hint.append(words, button("This one", () => this.take(false), { text: "This one" }), this.wholeButton, button("Cancel", () => this.close(), { text: "Cancel" }));
-    document.body.append(hint);
-    return hint;
-  }
-
-  showPicked(picked) {
-    this.picked = picked;
-    const [first, last] = picked.toSorted((a, b) => a - b).map((at) => this.blocks[at]);
-    const range = document.createRange();
-    range.setStartBefore(first);
-    range.setEndAfter(last);
-    this.reader.paint.selection(() => range);
-    this.blocks[picked[1]].scrollIntoView({ block: "nearest" });
-    const box = this.blocks[picked[1]].getBoundingClientRect();
-    if (box.bottom > innerHeight - 80) scrollBy({ top: 120, behavior: "instant" });
-  }
-
-  stopPicking() {
-    this.picked = null;
-    this.reader.root.classList.remove("is-picking");
-    if (this.hint) this.hint.hidden = true;
-    this.reader.paint.selection(null);
-  }
-
-  pick(event) {
-    if (!this.picked || event.ctrlKey || event.metaKey || event.altKey) return;
-    const [from, to] = this.picked;
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) {
-      const next = Math.min(Math.max(to + step, 0), this.blocks.length - 1);
-      this.showPicked(event.shiftKey ? [from, next] : [next, next]);
-    } else if (event.key === "Enter" && !event.target.closest?.(".reader-hint")) {
-      this.take(false);
-    } else if (event.key === "d" && !this.moving) {
-      this.take(true);
-    } else {
-      return;
-    }
-    event.preventDefault();
-    event.stopImmediatePropagation();
-  }
-
-  /** A click or a tap chooses a block. */
-  pickAt(block) {
-    const at = this.blocks.indexOf(block);
-    if (at >= 0) this.showPicked([at, at]);
-  }
-
-  /** Opens the form about what is picked, or about the whole document. */
-  take(isWhole) {
-    const [first, last] = this.picked.toSorted((a, b) => a - b).map((at) => this.blocks[at]);
-    const start = (block) => Number.parseInt(block.dataset.b, 10);
-    this.stopPicking();
-    if (isWhole) return this.open(null);
-    const isOne = first === last;
-    this.open({ from: `${start(first)}:0`, to: `${start(last)}:${isOne ? 0 : last.textContent.length}` });
   }
 
   // --- the form ---
@@ -239,16 +170,21 @@ export class Compose {
       form.append(box);
       return input;
     };
+    this.words = field("suggestion", "The words, as they should be", 3);
+    this.words.classList.add("sg-words");
     this.body = field("body", "What should change, or what is unclear?", 4);
-    this.heading = field("title", "Title; else the first line", 0);
+    this.heading = field("title", "Title (optional; otherwise the first line)", 0);
     this.trouble = part("p", "trouble-text");
     this.trouble.setAttribute("role", "alert");
+    this.diff = show(this.words, () => this.asWritten);
+    this.words.closest(".field").after(this.diff.box);
     const actions = document.createElement("div");
     actions.className = "actions";
     this.send = document.createElement("button");
     this.send.className = "button button-main";
     this.send.textContent = "Open the Topic";
-    actions.append(this.send, button("Cancel", () => this.close(), { text: "Cancel", classes: "button" }));
+    this.turn = button("Suggest a change", () => this.turnOver(), { text: "Suggest a change", classes: "link composer-turn" });
+    actions.append(this.send, button("Cancel", () => this.close(), { text: "Cancel", classes: "button" }), this.turn);
     form.append(actions);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -257,74 +193,119 @@ export class Compose {
     form.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.submit();
     });
-    form.addEventListener("input", () => this.keep());
+    form.addEventListener("input", () => {
+      this.keep();
+      this.rise();
+    });
     this.box = form;
     document.body.append(form);
   }
 
-  // --- what is typed and not sent ---
+  /** `c` and `s`, and every button that says Comment or Suggest a change. */
+  begin(isChange = false) {
+    if (this.pick.isOn) return;
+    const about = this.offered ?? this.reader.selected();
+    this.withdraw();
+    this.reader.sheet(false);
+    if (!this.isOpen) this.isChange = isChange && !this.moving;
+    if (about) this.open(about);
+    else if (this.isOpen) this.field.focus();
+    else this.startPicking();
+  }
 
-  get draftName() { return `wb-draft-document-${this.reader.root.dataset.path}`; }
+  /** The field that is written in first. */
+  get field() { return this.isChange ? this.words : this.body; }
+
+  /** From a comment to a suggestion on the same words, or back; what was typed stays. */
+  turnOver() {
+    this.isChange = !this.isChange;
+    this.dress();
+    this.field.focus();
+    this.keep();
+  }
+
+  /** Shows the fields of a comment, a suggestion or a move. */
+  dress() {
+    const { about, moving, isChange } = this;
+    this.title.textContent = isChange ? "Suggest a change" : about ? "Open a Topic" : "Open a Topic about the whole document";
+    this.send.textContent = moving ? "Put it here" : isChange ? "Suggest this change" : "Open the Topic";
+    const label = this.body.parentElement.firstChild;
+    label.textContent = isChange ? "Why (optional)" : "What should change, or what is unclear?";
+    this.body.rows = isChange ? 2 : 4;
+    this.body.parentElement.hidden = Boolean(moving);
+    this.heading.parentElement.hidden = Boolean(moving) || isChange;
+    this.words.parentElement.hidden = !isChange;
+    this.diff.box.hidden = !isChange || !this.diff.box.hasChildNodes();
+    this.quote.hidden = !about || isChange;
+    this.turn.hidden = Boolean(moving) || !about;
+    this.turn.textContent = isChange ? "Comment instead" : "Suggest a change";
+    this.turn.setAttribute("aria-label", this.turn.textContent);
+  }
+
+  get draftName() { return `document-${this.reader.root.dataset.path}`; }
 
   /** Keeps what is typed in this tab until it is sent, and which words it is about. */
   keep() {
-    const [body, title] = [this.body.value, this.heading.value];
-    if (!body && !title) return sessionStorage.removeItem(this.draftName);
+    const { isChange, asWritten } = this;
+    const [body, title, words] = [this.body.value, this.heading.value, this.words.value];
+    const isTyped = body || title || words !== asWritten;
     const about = this.about && { from: this.about.from, to: this.about.to };
-    const draft = { body, title, about, blob: this.reader.blob, isOpen: this.isOpen && !this.moving };
-    sessionStorage.setItem(this.draftName, JSON.stringify(draft));
+    keep(this.draftName, isTyped && JSON.stringify({
+      body, title, words, asWritten, isChange, about, blob: this.reader.blob,
+      isOpen: this.isOpen && !this.moving,
+    }));
   }
 
   /** Brings back what was typed on an earlier visit; the form too, if it was open. */
   restore() {
-    const kept = this.reader.mayWrite && sessionStorage.getItem(this.draftName);
-    if (!kept || this.isOpen) return;
-    const draft = JSON.parse(kept);
+    const text = this.reader.mayWrite && kept(this.draftName);
+    if (!text || this.isOpen) return;
+    const draft = JSON.parse(text);
     [this.body.value, this.heading.value] = [draft.body, draft.title];
     if (!draft.isOpen) return;
     // Places in another text are not those that were meant.
     const isSame = !draft.about || draft.blob === this.reader.blob;
-    if (isSame) this.open(draft.about ?? null, { takesFocus: false });
-    else say("Your comment is kept. Select the words again.");
-  }
-
-  /** `c`, and every button that says Comment. */
-  begin() {
-    if (this.picked) return;
-    const about = this.offered ?? this.reader.selected();
-    this.withdraw();
-    this.reader.sheet(false);
-    if (about) this.open(about);
-    else if (this.isOpen) this.body.focus();
-    else this.startPicking();
+    if (!isSame) {
+      say("Your comment is kept. Select the words again.");
+      return;
+    }
+    [this.words.value, this.asWritten, this.isChange] = [draft.words, draft.asWritten, draft.isChange];
+    this.open(draft.about ?? null, { isAgain: true, takesFocus: false });
   }
 
   reattach(topic, title) {
     this.close();
     this.moving = { topic, title };
+    this.isChange = false;
     this.reader.sheet(false);
     if (this.reader.selected()) return this.begin();
     say("Select the words, then choose “Put the Topic”.");
-    this.hint ??= this.makeHint();
     this.startPicking();
   }
 
-  async open(about, { takesFocus = true } = {}) {
+  startPicking() {
+    if (this.pick.start()) this.before ??= document.activeElement;
+    else this.open(null);
+  }
+
+  async open(about, { isAgain = false, takesFocus = true } = {}) {
     this.offered = null;
     this.about = about;
+    if (!about) this.isChange = false;
+    const at = about && `${this.reader.blob} ${about.from} ${about.to}`;
+    // Closed and opened again on the same words, what was typed is still there.
+    if (!isAgain && at !== this.at) this.asWritten = this.words.value = "";
+    this.at = at;
     this.before ??= document.activeElement;
     // The same again after a lost answer is no second Topic.
     this.key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
-    this.title.textContent = about ? "Open a Topic" : "Open a Topic about the whole document";
+    this.dress();
     if (this.moving) {
       const name = document.createElement("bdi");
       name.textContent = this.moving.title;
       this.title.replaceChildren("Put “", name, "” on these words");
     }
-    this.send.textContent = this.moving ? "Put it here" : "Open the Topic";
-    for (const input of [this.body, this.heading]) input.parentElement.hidden = Boolean(this.moving);
     this.trouble.textContent = "";
-    this.quote.hidden = !about;
     this.quote.textContent = "";
     this.box.hidden = false;
     this.send.disabled = false;
@@ -347,7 +328,7 @@ export class Compose {
       this.place(null);
     }
     if (takesFocus) {
-      (this.moving ? this.send : this.body).focus({ preventScroll: true });
+      (this.moving ? this.send : this.field).focus({ preventScroll: true });
       getSelection().removeAllRanges();
     }
     this.keep();
@@ -360,7 +341,14 @@ export class Compose {
     const query = new URLSearchParams({ path, blob: this.reader.blob, from: about.from, to: about.to });
     if (this.reader.isLines) query.set("text", "1");
     about.passage ??= await ask(`/api/source/passage?${query}`);
-    if (this.about === about) this.quote.textContent = plain(about.passage.quote);
+    if (this.about !== about) return about.passage;
+    this.quote.textContent = plain(about.passage.quote);
+    const words = about.passage.editable.quote.replaceAll("\r\n", "\n");
+    if (this.words.value === this.asWritten) this.words.value = words;
+    this.asWritten = words;
+    this.diff.draw();
+    this.dress();
+    this.rise();
     return about.passage;
   }
 
@@ -376,22 +364,35 @@ export class Compose {
     style.top = `${(box ? Math.min(Math.max(box.top, 16), Math.max(innerHeight - this.box.offsetHeight - 16, 16)) : 80) + scrollY}px`;
   }
 
+  /** What has grown beyond the end of the window moves up. */
+  rise() {
+    if (this.box.style.position !== "absolute") return;
+    const box = this.box.getBoundingClientRect();
+    const over = Math.min(box.bottom + 16 - innerHeight, box.top - 16);
+    if (over > 0) this.box.style.top = `${Number.parseFloat(this.box.style.top) - over}px`;
+  }
+
   async submit() {
     if (this.send.disabled) return;
-    if (!this.moving && !this.body.value.trim()) {
-      this.trouble.textContent = "Write what it is about first.";
-      return this.body.focus();
+    const isEmpty = this.isChange ? this.words.value === this.asWritten : !this.body.value.trim();
+    if (!this.moving && isEmpty) {
+      this.trouble.textContent = this.isChange ? "Change the words first." : "Write what it is about first.";
+      return this.field.focus();
     }
     this.send.disabled = true;
     this.trouble.textContent = "";
     try {
-      const selection = this.about && this.words(await this.resolve(this.about));
-      const made = this.moving ? await this.move(selection) : await this.make(selection);
-      const done = this.moving ? "The Topic has a new place." : "The Topic is open.";
-      if (!this.moving) this.body.value = this.heading.value = "";
+      const passage = this.about && await this.resolve(this.about);
+      const selection = passage && this.bytes(passage);
+      const { moving, isChange } = this;
+      const made = moving ? await this.move(selection) : await this.make(selection);
+      const why = made.not_started ? ` No job was started: ${sentence(made.not_started.message)}` : "";
+      const done = moving ? "The Topic has a new place." : isChange ? `Your change is suggested.${why}` : "The Topic is open.";
+      if (!moving) this.body.value = this.heading.value = this.words.value = this.asWritten = "";
       this.close();
       await this.reader.reload();
       this.reader.activate(made.id, { scroll: false });
+      if (isChange) this.reader.thread.open(made.id);
       say(done);
     } catch (cause) {
       this.refused(cause);
@@ -399,11 +400,18 @@ export class Compose {
     this.send.disabled = false;
   }
 
-  words({ blob, start, end }) {
-    return { blob, start, end };
+  /** The bytes that the Topic is about: those that are typed over. */
+  bytes({ blob, start, end, editable }) {
+    return this.isChange ? { blob, start: editable.start, end: editable.end } : { blob, start, end };
   }
 
   make(selection) {
+    if (this.isChange) {
+      return this.post("/api/topics", {
+        source_path: this.reader.root.dataset.path, body: this.body.value, selection,
+        suggestion: this.words.value, propose: true,
+      });
+    }
     const about = selection ? { selection } : { global: true };
     const title = this.heading.value.trim();
     return this.post("/api/topics", {
@@ -448,7 +456,7 @@ export class Compose {
     this.withdraw();
     this.about = this.moving = null;
     this.keep();
-    this.stopPicking();
+    this.pick.stop();
     if (this.before?.isConnected && this.before !== document.body) this.before.focus({ preventScroll: true });
     else if (words) focusBlock(words);
     this.before = null;
@@ -456,7 +464,7 @@ export class Compose {
 
   /** Returns whether something was open. */
   escape() {
-    const was = this.isOpen || this.picked || this.moving || this.isOfBlock;
+    const was = this.isOpen || this.pick.isOn || this.moving || this.isOfBlock;
     if (was) this.close();
     return Boolean(was);
   }

@@ -1,6 +1,7 @@
 // Forms with `data-inline`: sent without leaving the page. What is refused is said beside the form,
 // and what was typed stays.
 
+import { refreshIn } from "./live.js";
 import { plain } from "./plain.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
@@ -27,7 +28,7 @@ async function send(form, submitter) {
     const page = swap.parse(await answer.text());
     again = answer.ok ? null : formAgain(form, page);
     problem = answer.ok || again ? null : refusalOf(page);
-    if (answer.ok) show(form, page, answer.url);
+    if (answer.ok) done(form, page, answer.url);
   } catch {
     // Said below.
   }
@@ -53,6 +54,18 @@ function showAgain(form, page) {
   // What is an alert is read out by itself.
   const why = wrong && document.getElementById(wrong.getAttribute("aria-describedby"));
   if (why) say(why.textContent);
+}
+
+/** A form of a part that comes from elsewhere changes that part alone. */
+function done(form, page, url) {
+  const host = form.closest("[data-from]");
+  if (!host) return show(form, page, url);
+  form.querySelector(".form-refusal")?.remove();
+  form.reset();
+  const fold = form.closest("details");
+  if (fold) fold.open = false;
+  say(form.dataset.done ?? "Done");
+  refreshIn(host);
 }
 
 /** The page that a form leads to takes the place of this one. */

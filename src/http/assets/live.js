@@ -50,6 +50,12 @@ export function signedOut() {
   channel.postMessage({ signedOut: true });
 }
 
+/** Asks for the parts within an element that follow events. */
+export function refreshIn(element) {
+  for (const part of element.querySelectorAll("[data-live][id]")) due.add(part.id);
+  schedule(0);
+}
+
 /** Asks for all parts that follow events. */
 export function refreshAll() {
   mark(() => true);
@@ -85,29 +91,45 @@ async function refresh() {
   // A tab that nobody sees asks when somebody does; what is pressed is not pulled away.
   if (document.hidden || isAsking || isPointerDown || due.size === 0) return;
   isAsking = true;
-  const ids = [...due];
+  const groups = Map.groupBy([...due], addressOf);
   due.clear();
-  let isDone = false;
-  const address = () => location.pathname + location.search;
-  const asked = address();
+  let isDone = true;
+  for (const [address, ids] of groups) {
+    if (await part(address, ids)) continue;
+    isDone = false;
+    for (const id of ids) due.add(id);
+  }
+  isAsking = false;
+  schedule(isDone ? DEBOUNCE_MS : POLL_MS);
+}
+
+/** Returns where a part comes from: what is around it can be of another page than this one. */
+function addressOf(id) {
+  const host = document.getElementById(id)?.closest("[data-from]");
+  return host?.dataset.from ?? location.pathname + location.search;
+}
+
+/** Asks for some parts; returns whether there was an answer. */
+async function part(address, ids) {
   try {
-    const answer = await fetch(asked, {
+    const answer = await fetch(address, {
       headers: { "wb-fragment": ids.join(",") }, cache: "no-store",
     });
     if (answer.status === 401) tell("ended");
     noteVersion(answer.headers.get("wb-version"));
     const text = answer.ok ? await answer.text() : "";
     // A form may have put another page here meanwhile: the parts of this one are not its.
-    if (answer.ok && asked === address()) swap.fragment(text, ids);
-    if (answer.status === 404) document.dispatchEvent(new CustomEvent("wb:gone", { detail: swap.parse(await answer.text()) }));
-    else if (answer.ok) document.dispatchEvent(new CustomEvent("wb:there"));
-    isDone = answer.status < 500;
+    const isHere = ids.filter((id) => addressOf(id) === address);
+    if (answer.ok) swap.fragment(text, isHere);
+    // What is gone is the page itself, and no part of it that comes from elsewhere.
+    const isPage = address === location.pathname + location.search;
+    if (isPage && answer.status === 404) document.dispatchEvent(new CustomEvent("wb:gone", { detail: swap.parse(await answer.text()) }));
+    else if (isPage && answer.ok) document.dispatchEvent(new CustomEvent("wb:there"));
+    return answer.status < 500;
   } catch {
     // The stream tells that the server is gone; the parts are asked for when it is back.
+    return false;
   }
-  isAsking = false;
-  if (!isDone) for (const id of ids) due.add(id);
-  schedule(isDone ? DEBOUNCE_MS : POLL_MS);
 }
 
 for (const [name, isDown] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]]) {

@@ -9,6 +9,7 @@ const MODULES = {
   // name in `data-module` → its module, which exports `start(element)`.
   jobs: () => import("./jobs.js"),
   review: () => import("./review.js"),
+  suggest: () => import("./suggest.js"),
   topic: () => import("./topic.js"),
   reader: () => import("./reader.js"),
   rows: () => import("./rows.js"),

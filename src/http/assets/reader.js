@@ -1,5 +1,6 @@
 // The document's page: notes beside their words, and words that become Topics.
 
+import { Thread } from "./beside.js";
 import { arrange, neighbour } from "./margin.js";
 import { Compose } from "./compose.js";
 import { Paint, blockOf, rangeOf, selectedIn } from "./paint.js";
@@ -9,7 +10,7 @@ import { say } from "./say.js";
 import * as swap from "./swap.js";
 
 const ICONS = {
-  up: "M3 10l5-5 5 5", down: "M3 6l5 5 5-5", note: "M3 3h10v8H7l-3 2.5V11H3z", list: "M3 4h10M3 8h10M3 12h6",
+  pen: "M3 13l.6-3L11 2.6 13.4 5 6 12.4 3 13z", up: "M3 10l5-5 5 5", down: "M3 6l5 5 5-5", note: "M3 3h10v8H7l-3 2.5V11H3z", list: "M3 4h10M3 8h10M3 12h6",
 };
 const COPIED_MS = 1_500;
 /** So much of a block tells it from others when the reader comes back. */
@@ -74,6 +75,7 @@ class Reader {
     if (contents && !CSS.supports("selector(::details-content)") && innerWidth > 1260) contents.open = true;
     this.bar();
     this.compose = new Compose(this);
+    this.thread = new Thread(this);
     if (!this.isLines) root.classList.add("is-set");
     this.read();
     root.addEventListener("click", (event) => this.clicked(event));
@@ -88,13 +90,13 @@ class Reader {
     document.fonts?.ready.then(() => this.later());
     this.keys();
     this.follow();
-    this.compose.restore();
     addEventListener("hashchange", () => this.hashed());
     this.hashed();
     for (const type of ["wheel", "touchmove", "pointerdown", "keydown", "click", "hashchange"]) {
       addEventListener(type, () => { this.moved++; }, { capture: true, passive: true });
     }
     this.comeBack();
+    this.compose.restore();
     root.dataset.ready = "";
     performance.mark("wb-reader-ready");
   }
@@ -102,6 +104,7 @@ class Reader {
   get text() { return this.root.querySelector("#text"); }
   get aside() { return this.root.querySelector("#notes"); }
   get blob() { return this.text.dataset.blob; }
+  get isNarrow() { return !WIDE.matches; }
 
   // --- notes ---
 
@@ -210,6 +213,7 @@ class Reader {
   activate(topic, { scroll = true, focus = false } = {}) {
     const note = this.notes.find((it) => it.topic === topic);
     this.active = note ? topic : "";
+    if (this.thread.topic !== this.active) this.thread.close();
     this.paint.topics(this.notes, this.active);
     this.mark();
     this.layout();
@@ -284,9 +288,12 @@ class Reader {
     const here = event.target.closest(".md-here");
     if (here) return copied(here);
     const card = event.target.closest("li[data-state]");
-    if (card && !event.target.closest("a, button")) return this.activate(card.id.slice("topic-".length));
+    if (card && this.thread.clicked(event, card)) return;
+    if (card && !event.target.closest("a, button, summary, textarea, input, label, .bs")) {
+      return this.thread.turn(card.id.slice("topic-".length));
+    }
     if (!this.text.contains(event.target) || event.target.closest("a, summary")) return;
-    if (this.compose.picked && getSelection().isCollapsed) return this.compose.pickAt(blockOf(event.target));
+    if (this.compose.pick.isOn && getSelection().isCollapsed) return this.compose.pick.at(blockOf(event.target));
     const image = event.target.closest("img");
     if (image && blockOf(image)) return this.compose.offerBlock(blockOf(image), image);
     if (!getSelection().isCollapsed) return;
@@ -295,6 +302,7 @@ class Reader {
       range.isPointInRange(caret.offsetNode, caret.offset));
     const inner = found?.sort((a, b) => a.range.toString().length - b.range.toString().length)[0];
     this.activate(inner?.topic ?? "", { scroll: false });
+    if (inner) this.thread.open(inner.topic);
   }
 
   /** A Topic without a certain place can be put on other words. */
@@ -341,14 +349,20 @@ class Reader {
     this.root.classList.toggle("is-sheet", isOpen);
     this.list.setAttribute("aria-expanded", String(isOpen));
     if (isOpen && !this.aside.querySelector(".sheet-close")) {
-      this.aside.prepend(button("Close the Topics", () => { this.sheet(false); this.list.focus(); }, { text: "Close", classes: "sheet-close" }));
+      const close = button("Close the Topics", () => { this.sheet(false); this.list.focus(); }, { text: "Close", classes: "sheet-close" });
+      // The server knows nothing of it: the notes behind it are to be the same after a swap.
+      close.dataset.keep = "";
+      this.aside.prepend(close);
     }
   }
 
   keys() {
     bind("j", "Next Topic", () => this.step(1));
     bind("k", "Previous Topic", () => this.step(-1));
-    if (this.mayWrite) bind("c", "Open a Topic on the selected words", () => this.compose.begin());
+    if (this.mayWrite) {
+      bind("c", "Open a Topic on the selected words", () => this.compose.begin());
+      bind("s", "Suggest a change to the selected words", () => this.compose.begin(true));
+    }
     addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
       if (this.compose.escape()) return event.preventDefault();

@@ -14,7 +14,8 @@ import * as swap from "./swap.js";
 
 /** Revisions that may follow one another while they are asked for. */
 const HOPS_MAX = 5;
-const NAMES = { approve: "Approve", rework: "Ask for a rework", reject: "Reject" };
+const PREVIEW_MS = 500;
+const NAMES = { approve: "Approve", rework: "Request changes", reject: "Reject" };
 
 export function start(root) {
   if (root.matches("form")) {
@@ -28,6 +29,12 @@ export function start(root) {
   root.addEventListener("submit", (event) => review.holdBack(event), true);
   root.addEventListener("wb:refused", () => review.swapped());
   const here = () => root.isConnected;
+  // A swap knows nothing of what this module says of the page: how it is shown, what is held back.
+  document.addEventListener("wb:swapped", () => {
+    if (!here()) return;
+    review.mark();
+    review.hold();
+  });
   document.addEventListener("wb:swapping", (event) => here() && review.swapping(event));
   bind("n", "Next change", () => review.step(1), { when: here });
   bind("p", "Previous change", () => review.step(-1), { when: here });
@@ -77,7 +84,7 @@ class Review {
 
   /** Goes to the next or the previous change, and says which one it is. */
   step(by) {
-    const all = [...this.root.querySelectorAll(".rv-diff [data-change]")];
+    const all = [...this.root.querySelectorAll(".rv-change .rv-diff [data-change]")];
     if (all.length === 0) return;
     this.at = wrapped(this.at, by, all.length);
     this.root.querySelector(".is-current")?.classList.remove("is-current");
@@ -227,6 +234,7 @@ class Review {
     this.root.querySelector(".rv-news")?.remove();
     const news = document.createElement("section");
     news.className = "rv-news";
+    news.id = "rv-news";
     news.dataset.keep = "";
     news.tabIndex = -1;
     news.setAttribute("aria-label", "A later revision");
@@ -244,16 +252,32 @@ class Review {
     look.addEventListener("click", () => this.look());
     news.append(words, between, look);
     this.root.append(news);
+    this.hold();
     const held = this.dialog?.querySelector("form");
     if (held) refuse(held, words.textContent);
     else say(words.textContent);
   }
 
+  /** Shows on the buttons that nothing is decided before somebody has looked. */
+  hold() {
+    const all = this.root.querySelectorAll(".rv-bar [data-open], form[data-decision] button[type=submit], .rv-bar .rv-edit");
+    for (const it of all) {
+      if (this.unseen) {
+        it.setAttribute("aria-disabled", "true");
+        it.setAttribute("aria-describedby", "rv-news");
+      } else if (it.getAttribute("aria-describedby") === "rv-news") {
+        it.removeAttribute("aria-disabled");
+        it.removeAttribute("aria-describedby");
+      }
+    }
+  }
+
   /** Somebody looks at what has come: from here on it can be decided about. */
   look() {
     this.unseen = null;
+    this.hold();
     for (const it of this.root.querySelectorAll(".rv-news, .rv-forms .form-refusal")) it.remove();
-    const diff = this.root.querySelector(".rv-diff");
+    const diff = this.root.querySelector(".rv-change .rv-diff");
     this.at = 0;
     this.step(1);
     if (!this.root.querySelector(".is-current")) diff?.focus();
@@ -265,7 +289,8 @@ class Review {
     this.dialog?.close();
     const news = this.root.querySelector(".rv-news");
     news?.classList.add("is-asked");
-    news?.focus();
+    // The one thing to do next.
+    (news?.querySelector("button") ?? news)?.focus();
     say(`Revision ${this.unseen} has only just come. Look at it first.`);
     return true;
   }
@@ -353,10 +378,47 @@ class Review {
   }
 }
 
+/** Begins at the change: what is not seen is not found in a thousand lines. */
+function begin(area) {
+  const [from, to] = [Number(area.dataset.fromUnit), Number(area.dataset.toUnit)];
+  const text = area.value;
+  // As high as the text before the change: lines may be folded.
+  area.value = text.slice(0, from);
+  const height = area.scrollHeight;
+  area.value = text;
+  area.focus({ preventScroll: true });
+  area.setSelectionRange(from, to);
+  area.scrollTop = Math.max(height - area.clientHeight / 2, 0);
+}
+
+/** Shows what the text changes while it is typed. */
+function follow(form, area) {
+  let timer = 0;
+  let asked = 0;
+  const look = async () => {
+    const mine = ++asked;
+    const fields = new FormData(form);
+    fields.append("preview", "yes");
+    try {
+      const answer = await fetch(form.getAttribute("action"), { method: "POST", body: new URLSearchParams(fields) });
+      const page = answer.ok ? swap.parse(await answer.text()) : null;
+      if (page?.getElementById("e-preview") && mine === asked) swap.elements(page, ["e-preview"]);
+    } catch {
+      // The next look asks again; what is shown is the change as it was.
+    }
+  };
+  area.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(look, PREVIEW_MS);
+  });
+}
+
 /** Leaving an edited text asks first; what becomes of its proposal meanwhile is read out. */
 function guard(form) {
   const area = form.querySelector("textarea");
   const first = area.defaultValue;
+  begin(area);
+  follow(form, area);
   let isSent = false;
   form.addEventListener("submit", () => { isSent = true; });
   // Who comes back to a page that the browser has kept goes on typing in it.

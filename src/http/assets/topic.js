@@ -1,5 +1,6 @@
 // A thread: Ctrl-Enter sends, a draft survives, and a job that runs shows that it is alive.
 
+import { keep, kept } from "./draft.js";
 import { bind } from "./keys.js";
 import { span } from "./steps.js";
 
@@ -12,8 +13,11 @@ export function start(root) {
     event.preventDefault();
     area.form.requestSubmit();
   });
-  root.addEventListener("input", (event) => keep(event.target));
-  root.addEventListener("wb:swapped", () => mark(root));
+  root.addEventListener("input", (event) => save(event.target));
+  root.addEventListener("wb:swapped", () => {
+    restore(root);
+    mark(root);
+  });
   restore(root);
   mark(root);
   const timer = setInterval(() => {
@@ -25,20 +29,31 @@ export function start(root) {
 }
 
 /** What is typed is kept in this tab until it is sent. */
-function keep(area) {
-  const name = area.closest("form[data-composer]")?.dataset.composer;
-  if (!name) return;
-  if (area.value) sessionStorage.setItem(`wb-draft-${name}`, area.value);
-  else sessionStorage.removeItem(`wb-draft-${name}`);
+function save(area) {
+  const form = area.closest("form[data-composer]");
+  if (form) keep(nameOf(form, area), area.value === area.defaultValue ? "" : area.value);
 }
 
+function nameOf(form, area) {
+  return `${form.dataset.composer}-${area.name}`;
+}
+
+const restored = new WeakSet();
+
+/** Puts what was kept back into forms that have come. */
 function restore(root) {
   for (const form of root.querySelectorAll("form[data-composer]")) {
-    const name = `wb-draft-${form.dataset.composer}`;
-    const area = form.querySelector("textarea");
-    const draft = sessionStorage.getItem(name);
-    if (draft && !area.value) area.value = draft;
-    const forget = () => sessionStorage.removeItem(name);
+    if (restored.has(form)) continue;
+    restored.add(form);
+    const areas = [...form.querySelectorAll("textarea")];
+    for (const area of areas) {
+      const draft = kept(nameOf(form, area));
+      if (!draft || area.value !== area.defaultValue) continue;
+      area.value = draft;
+      const fold = area.closest("details");
+      if (fold) fold.open = true;
+    }
+    const forget = () => areas.forEach((area) => keep(nameOf(form, area), ""));
     form.addEventListener("reset", forget);
     form.addEventListener("submit", () => { if (!form.matches("[data-inline]")) forget(); });
   }

@@ -17,6 +17,7 @@ use crate::http::pages::reader::{self, Reading};
 use crate::http::pages::tree::{self, Branch, Tree};
 use crate::http::pages::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
 use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::waiting::Waiting;
 use crate::http::pages::{Frame, form, history, pictures, words};
 use crate::http::reply::Aside;
 use crate::http::{Call, any_of, get, reply};
@@ -75,6 +76,8 @@ struct DocumentPage {
     is_markdown: bool,
     /// Whether it is too large to be.
     is_large: bool,
+    /// What waits for a decision on it.
+    waiting: Waiting,
 }
 
 impl DocumentPage {
@@ -183,13 +186,14 @@ async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
     let commits = commits(&site, &caller, &path).await?;
     let tabs = perspectives::tabs(&site, &caller, &path).await;
     let tree = tree::beside(&site, &caller, &frame, &path).await;
+    let waiting = Waiting::of(&site, &caller, &path).await?;
     let is_markdown = is_markdown(&source.path);
     let is_large = source.text.len() > RENDERED_TEXT_BYTES_MAX;
     if is_markdown && !is_large && text.is_none() && from.is_none() {
         let blob: BlobId = source.blob.parse()?;
         let rendered = renderer.source(&source.path, &blob, &source.text).await?;
         let sized = pictures::sized(&site, &caller, &rendered.html).await;
-        let reading = Reading { frame, source, rendered, sized, tabs, commits, tree };
+        let reading = Reading { frame, source, rendered, sized, tabs, commits, tree, waiting };
         return reader::show(&call, reading);
     }
     let mut page = DocumentPage {
@@ -206,6 +210,7 @@ async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
         is_markdown,
         is_large,
         source,
+        waiting,
     };
     page.fill(from.unwrap_or(1).max(1));
     reply::page(&page)

@@ -3,6 +3,8 @@
 //!
 //! **Invariant:** no answer loses a text that was sent: it stands in the form again.
 
+use std::ops::Range;
+
 use askama::Template;
 use serde::Deserialize;
 use warp::filters::BoxedFilter;
@@ -30,8 +32,8 @@ struct EditPage {
     frame: Frame,
     view: ProposalView,
     text: String,
-    /// What the text would change, if that was asked for.
-    preview: Option<Difference>,
+    /// What the text would change.
+    preview: Difference,
     /// The earlier revision that the text comes from.
     carried: Option<Carried>,
     /// Why the text was not kept.
@@ -78,6 +80,12 @@ impl EditPage {
         is_open && self.view.rework_job_id.is_none()
     }
 
+    /// Returns where the text differs from the document, in UTF-16 units as a browser counts them:
+    /// the lines from the first that differs to the last.
+    fn change(&self) -> Range<usize> {
+        changed_lines(&form::text(&self.view.base_text), &form::text(&self.text))
+    }
+
     /// Returns whether the form holds what no server has kept.
     fn is_unsaved(&self) -> bool {
         form::text(&self.view.text) != form::text(&self.text)
@@ -113,8 +121,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     LineEnds::of(&view.text)?;
     frame.name_documents(&site, [view.proposal.source_path.as_str()]).await;
     let text = view.text.clone();
-    let page = EditPage { frame, view, text, preview: None, carried: None, refusal: None };
-    reply::page(&page)
+    let preview = compared(&view.base_text, &text).await?;
+    reply::page(&EditPage { frame, view, text, preview, carried: None, refusal: None })
 }
 
 async fn edit(site: Site, mut call: Call) -> Result<Response> {
@@ -141,9 +149,9 @@ async fn edit(site: Site, mut call: Call) -> Result<Response> {
         }
     };
     frame.name_documents(&site, [view.proposal.source_path.as_str()]).await;
-    let mut page = EditPage { frame, view, text, preview: None, carried, refusal: None };
+    let preview = compared(&view.base_text, &text).await?;
+    let mut page = EditPage { frame, view, text, preview, carried, refusal: None };
     if sent.preview.is_some() || page.carried.is_some() {
-        page.preview = Some(compared(&page.view.base_text, &page.text).await?);
         return reply::page(&page);
     }
     let text = page.text.clone();
@@ -187,6 +195,20 @@ async fn carry(
     Ok((text, Some(Carried { revision_number: was.revision_number, conflicts })))
 }
 
+/// Returns the lines of a text that are not in another one, between their common beginning and end,
+/// in UTF-16 units.
+fn changed_lines(old: &str, new: &str) -> Range<usize> {
+    let (before, after): (Vec<&str>, Vec<&str>) =
+        (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+    let same = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+    let tails = before[same..].iter().rev().zip(after[same..].iter().rev());
+    let tail = tails.take_while(|(a, b)| a == b).count();
+    let units = |lines: &[&str]| lines.concat().encode_utf16().count();
+    let start = units(&after[..same]);
+    let changed = after[same..after.len() - tail].concat();
+    start..start + changed.trim_end_matches('\n').encode_utf16().count()
+}
+
 /// Compares two texts where it holds nobody up: large ones take their time.
 async fn compared(old: &str, new: &str) -> Result<Difference> {
     let (old, new) = (old.to_owned(), new.to_owned());
@@ -228,6 +250,19 @@ impl LineEnds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_change_is_found_in_units_of_a_browser() {
+        let changed = |old, new| {
+            let units: Vec<u16> = str::encode_utf16(new).collect();
+            String::from_utf16(&units[changed_lines(old, new)]).unwrap()
+        };
+        assert_eq!(changed("a\n👩\nb\nc\n", "a\n👩\nB\nc\n"), "B");
+        assert_eq!(changed("a\nb\n", "a\n👩\nnew\nb\n"), "👩\nnew");
+        assert_eq!(changed("a\nb\nc\n", "a\nc\n"), "");
+        assert_eq!(changed("a\n", "a\n"), "");
+        assert_eq!(changed("", "x"), "x");
+    }
 
     #[test]
     fn an_edited_text_keeps_its_line_ends() {

@@ -39,6 +39,7 @@ mod trouble;
 mod turn;
 mod view;
 mod visible;
+mod waiting;
 mod words;
 
 use warp::filters::BoxedFilter;

@@ -11,6 +11,7 @@ use crate::http::pages::perspectives::Tab;
 use crate::http::pages::tree::Tree;
 use crate::http::pages::view::{CommitRow, SourceView, Topic};
 use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::waiting::Waiting;
 use crate::http::pages::{Frame, form, passages, words};
 use crate::http::{Call, reply};
 
@@ -32,6 +33,8 @@ pub(super) struct Reading {
     pub(super) tabs: Vec<Tab>,
     pub(super) commits: Vec<CommitRow>,
     pub(super) tree: Tree,
+    /// What waits for a decision on it.
+    pub(super) waiting: Waiting,
 }
 
 #[derive(Template)]
@@ -77,6 +80,7 @@ impl Heading {
 struct Facts<'p> {
     source: &'p SourceView,
     live: &'p str,
+    waiting: &'p Waiting,
 }
 
 #[derive(Template)]
@@ -110,6 +114,7 @@ struct Notes<'p> {
     global: Vec<Note<'p>>,
     /// Their words are gone, or could be in two places.
     lost: Vec<Note<'p>>,
+    waiting: &'p Waiting,
 }
 
 /// A Topic beside the text.
@@ -136,13 +141,13 @@ impl Note<'_> {
 /// Returns the page of a document, or the parts of it that are asked for.
 pub(super) fn show(call: &Call, mut reading: Reading) -> Result<Response> {
     passages::sort(&mut reading.source.topics);
-    let Reading { frame, source, rendered, sized, tabs, commits, tree } = &reading;
+    let Reading { frame, source, rendered, sized, tabs, commits, tree, waiting } = &reading;
     let address = form::document_at(&source.path);
     let live = form::source_subject(&source.path);
-    let facts = Facts { source, live: &live };
+    let facts = Facts { source, live: &live, waiting };
     let contents = contents(rendered);
     let text = Text { source, html: sized.as_ref().unwrap_or(&rendered.html) };
-    let notes = notes(frame, source, rendered, &address, &live);
+    let notes = notes(&reading, &address, &live);
     if let Some(wanted) = call.header(FRAGMENT) {
         let mut parts = String::new();
         for id in wanted.split(',').map(str::trim) {
@@ -186,15 +191,10 @@ fn contents(rendered: &Rendered) -> Contents<'_> {
     Contents { entries: if entries.len() > 1 { entries } else { Vec::new() } }
 }
 
-fn notes<'p>(
-    frame: &'p Frame,
-    source: &'p SourceView,
-    rendered: &Rendered,
-    address: &str,
-    live: &'p str,
-) -> Notes<'p> {
-    let mut notes =
-        Notes { frame, source, live, placed: Vec::new(), global: Vec::new(), lost: Vec::new() };
+fn notes<'p>(reading: &'p Reading, address: &str, live: &'p str) -> Notes<'p> {
+    let Reading { frame, source, rendered, waiting, .. } = reading;
+    let (placed, global, lost) = (Vec::new(), Vec::new(), Vec::new());
+    let mut notes = Notes { frame, source, live, placed, global, lost, waiting };
     for topic in &source.topics {
         let place = passages::place(topic);
         let line = place.as_ref().map(|it| {

@@ -10,6 +10,7 @@ use warp::reply::Response;
 use crate::base::{BlobId, Error, JobId, ProposalId, Result, TopicId};
 use crate::documents::commit::{Trailers, commit_message};
 use crate::documents::proposal;
+use crate::documents::suggestion::{self, Suggestion};
 use crate::flows::approve::ApproveRequest;
 use crate::flows::proposals::{ProposalAgainst, RejectRequest};
 use crate::flows::rework::ReworkRequest;
@@ -17,7 +18,7 @@ use crate::flows::{self, Site};
 use crate::http::markdown::Html;
 use crate::http::pages::difference::{Difference, Reading};
 use crate::http::pages::passages::line_of;
-use crate::http::pages::suggestion::{self, Part};
+use crate::http::pages::suggestion::{Part, written};
 use crate::http::pages::thread::Said;
 use crate::http::pages::view::{Fate, Message, ProposalView, Revision, TopicView, read};
 use crate::http::pages::visible::{Name, Plain, Visible};
@@ -52,6 +53,8 @@ struct ProposalPage {
     subject: String,
     /// What the agent says of it.
     summary: Option<Html>,
+    /// The words of the last suggestion, if the job behind it applies those and nothing else.
+    suggested: Option<String>,
 }
 
 /// What becomes of another Topic, and where.
@@ -118,7 +121,10 @@ struct Reject {
 #[serde(deny_unknown_fields)]
 struct Rework {
     key: String,
+    #[serde(default)]
     reason: String,
+    /// The words themselves, where no agent writes any.
+    suggestion: Option<String>,
 }
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -231,13 +237,14 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let topic: TopicId = view.topic.id.parse()?;
     let thread: TopicView = read(flows::topics::show(&site, &caller, &topic).await?)?;
     let quote = view.topic.anchor.as_ref().map(|it| it.quote.clone());
+    let maker = maker(&site, &caller, view.proposal.job_id.as_deref()).await?;
+    let suggested = suggested(&site, maker.as_ref(), &thread.messages);
     let (asked, left_out) = excerpt(thread.messages);
     let path = view.proposal.source_path.clone();
     frame.name_documents(&site, [path.as_str()]).await;
-    let asked = asked.into_iter().map(|it| Said::of(it, &path, quote.as_deref())).collect();
+    let asked = Said::all(&site, &view.topic, asked).await?;
     let summary = view.proposal.summary.as_deref();
-    let summary = summary.map(|it| suggestion::written("summary", it, &path));
-    let maker = maker(&site, &caller, view.proposal.job_id.as_deref()).await?;
+    let summary = summary.map(|it| written("summary", it, &path));
     let is_rendered = query.view.as_deref() == Some("rendered");
     let (new, from) = (view.text.clone(), query.from.unwrap_or(0));
     let (difference, reading) = compared(old, new, from, is_rendered).await?;
@@ -248,6 +255,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         quote,
         subject: subject(&view)?,
         summary,
+        suggested,
         frame,
         query,
         asked,
@@ -338,8 +346,33 @@ async fn rework(site: Site, mut call: Call) -> Result<Response> {
     let key = call.key_of_form(sent.key, digest)?;
     let (id, caller): (ProposalId, _) = (call.param("id")?, call.caller()?);
     let reason = form::text(&sent.reason).trim().to_owned();
-    let request = ReworkRequest { reason: reason.clone() };
-    let asked = flows::rework::ask(&site, &caller, &id, request, Some(key)).await;
-    let to = |it: Value| format!("/jobs/{}", it["job_id"].as_str().unwrap_or_default());
-    form::answer(asked, to, format!("/proposals/{id}"), Some(reason))
+    let words = sent.suggestion.as_deref().map(form::text);
+    let typed = words.iter().fold(reason.clone(), |typed, it| format!("{typed}\n\n{it}"));
+    let reason = match &words {
+        None => Ok(reason),
+        Some(words) => suggestion::message(&reason, words),
+    };
+    let asked = match reason {
+        Ok(reason) => {
+            let request = ReworkRequest { reason };
+            flows::rework::ask(&site, &caller, &id, request, Some(key)).await
+        }
+        Err(cause) => Err(cause),
+    };
+    // The next revision takes the place of this one there, when it has come.
+    let at = || format!("/proposals/{id}");
+    form::answer(asked, |_| at(), at(), Some(typed))
+}
+
+/// Returns the words that a proposal of the engine without a model was made of.
+fn suggested(site: &Site, maker: Option<&Maker>, messages: &[Message]) -> Option<String> {
+    let kind = site.config.kinds.get(&maker?.kind)?;
+    if !flows::suggestions::applies(&site.config, kind) {
+        return None;
+    }
+    let last = messages.iter().rev().find_map(|it| suggestion::last(&it.body));
+    Some(match last {
+        Some(Suggestion::Text(words)) => words,
+        _ => String::new(),
+    })
 }

@@ -28,6 +28,8 @@ pub(super) struct Start {
     pub(super) turn: Turn,
     /// Whether its jobs need the document for themselves.
     pub(super) takes_source: bool,
+    /// Whether it applies suggestions without a model.
+    pub(super) applies: bool,
 }
 
 impl Start {
@@ -54,6 +56,7 @@ pub(super) async fn starts(
         fields: fields::of(kind, Some(own), &offer, refused),
         turn: Turn::of(kind, person, refused),
         takes_source: takes_source(kind, own),
+        applies: flows::suggestions::applies(&site.config, kind),
     };
     taking.map(start).collect()
 }

@@ -1,10 +1,9 @@
 //! Messages of a thread: their text, and the suggestions in it as small differences.
 
+use crate::documents::suggestion::{Block, blocks};
 use crate::http::markdown::{self, Html, Links};
 use crate::http::pages::difference::Difference;
 
-/// Longest fence that is looked for.
-const FENCE_MIN: usize = 3;
 /// Most suggestions of one message that are shown as such.
 const SUGGESTIONS_MAX: usize = 20;
 
@@ -30,7 +29,7 @@ pub(super) fn parts(name: &str, body: &str, document: &str, words: Option<&str>)
     };
     let Some(words) = words else { return vec![text(0, body)] };
     let (mut parts, mut plain_from, mut count) = (Vec::new(), 0, 0);
-    for (range, inner) in suggestions(body).into_iter().take(SUGGESTIONS_MAX) {
+    for Block { range, words: inner } in blocks(body).0.into_iter().take(SUGGESTIONS_MAX) {
         let plain = &body[plain_from..range.start];
         if !plain.trim().is_empty() {
             parts.push(text(count, plain));
@@ -48,33 +47,6 @@ pub(super) fn parts(name: &str, body: &str, document: &str, words: Option<&str>)
         parts.push(text(count, plain));
     }
     parts
-}
-
-/// Returns the fenced blocks of a message that are suggestions: where they stand, and what is in
-/// them.
-fn suggestions(body: &str) -> Vec<(std::ops::Range<usize>, String)> {
-    let (mut found, mut at) = (Vec::new(), 0);
-    let mut open: Option<(usize, usize, bool, String)> = None;
-    for line in body.split_inclusive('\n') {
-        let start = at;
-        at += line.len();
-        let bare = line.trim();
-        let ticks = bare.bytes().take_while(|it| *it == b'`').count();
-        match &mut open {
-            None if ticks >= FENCE_MIN && !bare[ticks..].contains('`') => {
-                let is_ours = bare[ticks..].trim() == "suggestion";
-                open = Some((start, ticks, is_ours, String::new()));
-            }
-            None => {}
-            Some((_, fence, ..)) if ticks >= *fence && bare.len() == ticks => {
-                if let Some((from, _, true, inner)) = open.take() {
-                    found.push((from..at, inner));
-                }
-            }
-            Some((.., inner)) => inner.push_str(line),
-        }
-    }
-    found
 }
 
 #[cfg(test)]

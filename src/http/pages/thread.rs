@@ -6,6 +6,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Millis, Result, SourcePath, TopicId};
+use crate::documents::suggestion::blocks;
 use crate::documents::{Selection, TopicStatus, placement, topic};
 use crate::flows::reattach::ReattachRequest;
 use crate::flows::topics::{MessageRequest, ReasonRequest, TopicQuery};
@@ -16,7 +17,7 @@ use crate::http::pages::holder::{self, Holder};
 use crate::http::pages::passages::{self, line_of};
 use crate::http::pages::starts::{self, Start};
 use crate::http::pages::suggestion::{self, Part};
-use crate::http::pages::view::{Job, List, Message, Placement, Topic, TopicView, read};
+use crate::http::pages::view::{Job, List, Message, Placement, Proposal, Topic, TopicView, read};
 use crate::http::pages::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, form, words};
 use crate::http::{Call, any_of, get, post, reply};
@@ -53,6 +54,30 @@ struct TopicPage {
     holder: Option<Holder>,
     /// The other open Topics of its document.
     others: Vec<Topic>,
+    /// Its words as they stand, if a suggestion can take their place.
+    words: Option<String>,
+    /// Its last suggestion, if nothing was made of it yet.
+    pending: Option<Pending>,
+}
+
+/// A suggestion that is no proposal yet.
+struct Pending {
+    /// The kind that makes one of it without a model.
+    kind: Option<String>,
+}
+
+/// The Topic beside its document: the thread, and what can be done about it there.
+#[derive(Template)]
+#[template(path = "beside.html")]
+struct Beside<'p> {
+    page: &'p TopicPage,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    /// Whether it is shown beside its document.
+    beside: Option<String>,
 }
 
 impl TopicPage {
@@ -60,6 +85,21 @@ impl TopicPage {
     fn live(&self) -> String {
         let topic = &self.view.topic;
         format!("topic:{} {}", topic.id, form::source_subject(&topic.source_path))
+    }
+
+    /// Returns the proposals that wait for a decision.
+    fn waiting(&self) -> impl Iterator<Item = &Proposal> {
+        self.view.proposals.iter().filter(|it| it.status == "open")
+    }
+
+    /// Returns the kinds that can be started by a button alone.
+    fn simple_kinds(&self) -> impl Iterator<Item = &Start> {
+        self.kinds.iter().filter(|it| !it.asks())
+    }
+
+    /// Returns the name of the kind that makes a proposal of a suggestion at once.
+    fn applying(&self) -> Option<&str> {
+        self.kinds.iter().find(|it| it.applies).map(|it| it.name.as_str())
     }
 
     /// Returns whether there are jobs that are over, beside the latest one.
@@ -87,13 +127,49 @@ struct Passage {
 pub(super) struct Said {
     pub(super) message: Message,
     pub(super) parts: Vec<Part>,
+    /// What the message decided about a proposal.
+    pub(super) verdict: Option<String>,
 }
 
 impl Said {
     /// Shows a message of a Topic on some words.
     pub(super) fn of(message: Message, document: &str, words: Option<&str>) -> Said {
         let name = format!("m{}", message.sequence);
-        Said { parts: suggestion::parts(&name, &message.body, document, words), message }
+        let parts = suggestion::parts(&name, &message.body, document, words);
+        Said { parts, message, verdict: None }
+    }
+
+    /// Shows messages of a Topic, each suggestion beside the words of its time.
+    pub(super) async fn all(
+        site: &Site,
+        topic: &Topic,
+        messages: Vec<Message>,
+    ) -> Result<Vec<Said>> {
+        let (id, path): (TopicId, SourcePath) = (topic.id.parse()?, topic.source_path.parse()?);
+        let suggests = |it: &Message| !blocks(&it.body).0.is_empty();
+        let times = messages.iter().filter(|it| suggests(it)).map(|it| it.created_at.0).collect();
+        let mut words = flows::suggestions::words_at(site, &id, &path, times).await?.into_iter();
+        let quote = topic.anchor.as_ref().map(|it| it.quote.as_str());
+        let said = messages.into_iter().map(|message| {
+            let then = if suggests(&message) { words.next().flatten() } else { None };
+            Said::of(message, path.as_str(), then.as_deref().or(quote))
+        });
+        Ok(said.collect())
+    }
+
+    /// Says what a person's message with a proposal was about.
+    fn judge(&mut self, proposals: &[Proposal]) {
+        let Some(id) = &self.message.proposal_id else { return };
+        let Some(about) = proposals.iter().find(|it| it.id == *id) else { return };
+        if self.message.author.starts_with("job:") {
+            return;
+        }
+        let is_reason = about.reason.as_deref().map(str::trim) == Some(self.message.body.trim());
+        let verb = match about.status == "rejected" && is_reason {
+            true => "Rejected",
+            false => "Requested changes to",
+        };
+        self.verdict = Some(format!("{verb} revision {}", about.revision_number));
     }
 }
 
@@ -147,7 +223,10 @@ impl Worked {
 #[serde(deny_unknown_fields)]
 struct NewMessage {
     key: String,
+    #[serde(default)]
     body: String,
+    /// What the words should become.
+    suggestion: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -191,8 +270,13 @@ pub(super) fn at(id: &TopicId) -> String {
 
 async fn show(site: Site, call: Call) -> Result<Response> {
     let seen = Frame::of(&site, &call, "/topics")?;
-    let id: TopicId = call.param("id")?;
-    reply::page(&page(&site, seen, &id, None).await?)
+    let (id, query): (TopicId, Query) = (call.param("id")?, call.query()?);
+    let page = page(&site, seen, &id, None).await?;
+    if query.beside.is_none() {
+        return reply::page(&page);
+    }
+    let html = Beside { page: &page }.render().map_err(reply::unwritten)?;
+    Ok(reply::html(html))
 }
 
 /// Shows the Topic again after the form of a kind was refused, with what was typed and what is
@@ -218,8 +302,10 @@ async fn page(
     // A document that is gone, or that cannot be shown, leaves the quote.
     let text = site.repo.present(&path).await.map_or_else(|_| String::new(), |(_, text)| text);
     let passage = passages::place(&view.topic).and_then(|it| passage(&text, it));
-    let placed = passages::place(&view.topic).and_then(|it| text.get(it).map(str::to_owned));
-    let anchored = placed.or_else(|| view.topic.anchor.as_ref().map(|it| it.quote.clone()));
+    let is_certain = |it: &Placement| matches!(it.state.as_str(), "exact" | "shifted");
+    let words = passages::place(&view.topic)
+        .filter(|_| view.topic.placement.as_ref().is_some_and(is_certain))
+        .and_then(|it| text.get(it).map(form::text));
     let found = std::mem::take(&mut view.jobs);
     let shown = found.iter().filter(|it| it.is_active()).count() + ENDED_SHOWN;
     let more_jobs = found.len().saturating_sub(shown);
@@ -229,8 +315,9 @@ async fn page(
     let mut jobs: Vec<Worked> = jobs.collect();
     Worked::choose(&mut jobs);
     let messages = std::mem::take(&mut view.messages);
-    let messages =
-        messages.into_iter().map(|it| Said::of(it, path.as_str(), anchored.as_deref())).collect();
+    let mut messages = Said::all(site, &view.topic, messages).await?;
+    messages.iter_mut().for_each(|it| it.judge(&view.proposals));
+    let pending = pending(site, &view, &messages, &jobs);
     let holder = holder::of(site, &caller, &path).await?;
     let query = TopicQuery {
         source_path: Some(path),
@@ -256,7 +343,22 @@ async fn page(
         jobs,
         more_jobs,
         others,
+        words,
+        pending,
     })
+}
+
+/// Returns whether the last suggestion of an open Topic waits for somebody to propose it.
+fn pending(site: &Site, view: &TopicView, said: &[Said], jobs: &[Worked]) -> Option<Pending> {
+    let suggests = |it: &&Said| it.parts.iter().any(|it| matches!(it, Part::Suggestion(_)));
+    let last = said.iter().rfind(suggests)?.message.created_at.0;
+    let is_busy = || jobs.iter().any(|it| it.job.is_active());
+    let is_proposed = || view.proposals.iter().any(|it| it.created_at.0 >= last);
+    if view.topic.status != "open" || is_busy() || is_proposed() {
+        return None;
+    }
+    let kind = flows::suggestions::applying(&site.config).map(|(kind, _)| kind.name.clone());
+    Some(Pending { kind })
 }
 
 /// Returns where a form of a Topic leads back to: to the others, if it is not there any more.
@@ -292,8 +394,14 @@ async fn message(site: Site, mut call: Call) -> Result<Response> {
     let key = call.key_of_form(sent.key, digest)?;
     let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
     let body = form::text(&sent.body);
-    let request = MessageRequest { body: body.clone() };
-    let made = flows::topics::post_message(&site, &caller, &id, request, Some(key)).await;
+    let words = sent.suggestion.as_deref().map(form::text);
+    let request = MessageRequest { body: body.clone(), suggestion: words.clone(), propose: false };
+    let made = flows::topics::post_message(&site, &caller, &id, request, Some(key.clone())).await;
+    if made.is_ok() && words.is_some() {
+        // What stands against the job is shown with the Topic: the suggestion waits there.
+        flows::suggestions::start(&site, &caller, &id, (), Some(&key)).await;
+    }
+    let body = words.map_or(body.clone(), |words| format!("{body}\n\n{words}"));
     let to = |it: crate::documents::Message| format!("{}#message-{}", at(&id), it.sequence);
     form::answer(made, to, back(&site, &id), Some(body))
 }

@@ -95,6 +95,8 @@ async fn open_as_sent(
     let request = |quote: String| TopicRequest {
         source_path: sent.source_path.clone(),
         body: body.clone(),
+        suggestion: None,
+        propose: false,
         selection: (sent.about != "whole").then(|| Selection::Words {
             blob: Some(sent.blob.clone()),
             quote,

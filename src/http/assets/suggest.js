@@ -1,0 +1,55 @@
+// A suggestion that is typed: the words in a field, and below it what changes in them.
+
+import { plain } from "./plain.js";
+import { difference } from "./words.js";
+
+const PAUSE_MS = 120;
+const NAMES = { del: "removed: ", ins: "added: " };
+
+/** A form of a thread: its field holds the marked words at first. */
+export function start(form) {
+  const area = form.elements.suggestion;
+  const shown = show(area, () => area.defaultValue);
+  area.closest(".field").after(shown.box);
+  form.addEventListener("reset", () => setTimeout(shown.draw));
+  form.addEventListener("submit", (event) => {
+    if (area.value !== area.defaultValue) return;
+    event.preventDefault();
+    area.setCustomValidity("Change the words first.");
+    area.reportValidity();
+  }, true);
+}
+
+/** Shows below a field what is different from `before()`; returns `{ box, draw }`. */
+export function show(area, before) {
+  const box = document.createElement("div");
+  box.className = "sg-diff";
+  box.dataset.keep = "";
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", "The change");
+  let timer = 0;
+  const draw = () => {
+    clearTimeout(timer);
+    const parts = difference(before(), area.value);
+    const isChanged = parts.some((it) => it.sort !== "same");
+    box.hidden = !isChanged;
+    box.replaceChildren(...(isChanged ? parts.map(piece) : []));
+  };
+  area.addEventListener("input", () => {
+    area.setCustomValidity("");
+    clearTimeout(timer);
+    timer = setTimeout(draw, PAUSE_MS);
+  });
+  draw();
+  return { box, draw };
+}
+
+function piece({ sort, text }) {
+  if (sort === "same") return document.createTextNode(plain(text));
+  const made = document.createElement(sort);
+  const name = document.createElement("span");
+  name.className = "vh";
+  name.textContent = NAMES[sort];
+  made.append(name, plain(text));
+  return made;
+}

@@ -1,0 +1,139 @@
+// Revisions of a suggestion: what is refused, what is said of each, and what a review shows while
+// they follow one another.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serve, until, visitor } from "./harness.mjs";
+
+const GUIDE = `# Guide
+
+The first line.
+
+The second line.
+
+${Array.from({ length: 30 }, (_, at) => `Paragraph ${at} stays as it is.`).join("\n\n")}
+`;
+const APPLY = `wb.engine "suggestions" { type = "builtin" }
+wb.kind "apply" {
+  about = "Applies", engine = "suggestions", timeout = "30s", lane = "source_path", produces = "proposal",
+  inputs = {
+    topic_id        = wb.input.topic(),
+    source_path     = wb.input.source { from = "topic_id" },
+    base_source_sha = wb.input.blob { from = "source_path" },
+  },
+}
+`;
+
+/** A site with a proposal of the built-in engine: `The 1st line.` */
+async function begin(t) {
+  const site = await serve(t, { files: { "guide.md": GUIDE }, lua: APPLY });
+  const made = await site.post("/api/topics", {
+    source_path: "guide.md", selection: { quote: "first" }, suggestion: "1st", propose: true,
+  });
+  const id = (await site.status(made.job_id, "succeeded")).proposal_id;
+  return { site, topic: made.id, id };
+}
+
+const changes = (page) => page.evaluate(() => ({
+  inChange: Boolean(document.activeElement.closest(".rv-change")), count: document.querySelector(".rv-count").textContent,
+}));
+
+test("the keys go through the changes of the proposal alone", async (t) => {
+  const { site, id } = await begin(t);
+  const page = await (await visitor(t, site)).openLive(`/proposals/${id}`);
+  assert.ok(await page.locator("#p-asked [data-change]").count() > 0, "a suggestion is quoted above");
+  for (let at = 0; at < 3; at++) {
+    await page.keyboard.press("n");
+    assert.deepEqual(await changes(page), { inChange: true, count: "Change 1 of 1" });
+  }
+});
+
+test("what a proposal does is true while the document changes", async (t) => {
+  const { site, id } = await begin(t);
+  const page = await (await visitor(t, site)).openLive(`/proposals/${id}`);
+  const answer = page.locator("#p-answer");
+  await answer.getByText("The document has not changed since.").waitFor();
+  site.write("guide.md", GUIDE.replace("The first line.", "The very first line."));
+  site.commit("by hand");
+  await answer.getByText("The document has changed since.").waitFor();
+  await page.locator(".rv-banner-bad").waitFor();
+});
+
+test("a rejected text comes back only when somebody suggests it again", async (t) => {
+  const { site, topic, id } = await begin(t);
+  const ada = await visitor(t, site, { allow: [/409/] });
+  const page = await ada.openLive(`/proposals/${id}`);
+  await page.keyboard.press("x");
+  await page.getByRole("dialog").getByLabel("Reason").fill("A word, not a number.");
+  await page.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
+  await page.locator(".rv-banner-bad", { hasText: "Rejected" }).waitFor();
+  const thread = await ada.openLive(`/topics/${topic}`);
+  const said = thread.locator(".message-box", { hasText: "A word, not a number." });
+  await said.getByText("Rejected revision 1").waitFor();
+  const again = await site.call("POST", "/api/agent/jobs", { kind: "apply", topic_id: topic });
+  assert.deepEqual([again.status, again.body.error.code], [409, "same_text"]);
+  await thread.getByRole("button", { name: "Start “apply”" }).click();
+  await thread.locator(".form-refusal", { hasText: "revision 1 with exactly this text was rejected" }).waitFor();
+  await thread.getByText("Suggest a change", { exact: true }).click();
+  await thread.getByLabel("The words, as they should be").fill("very first");
+  await thread.getByRole("button", { name: "Suggest this change" }).click();
+  const fresh = await until("a revision", async () => (await site.get("/api/proposals?status=open")).items[0]);
+  assert.match((await site.get(`/api/proposals/${fresh.id}`)).text, /The very first line\./);
+});
+
+test("changes are requested with words, and the next revision appears in place", async (t) => {
+  const { site, id } = await begin(t);
+  const ada = await visitor(t, site, { allow: [/409/] });
+  const page = await ada.openLive(`/proposals/${id}`);
+  const same = await site.call("POST", `/api/proposals/${id}/rework`, { reason: "make it different please" });
+  assert.deepEqual([same.status, same.body.error.code], [409, "same_text"]);
+  await page.keyboard.press("r");
+  const dialog = page.getByRole("dialog");
+  assert.equal(await dialog.getByLabel("The words, as they should be").inputValue(), "1st");
+  await dialog.getByLabel("The words, as they should be").fill("very first");
+  await dialog.getByRole("button", { name: "Request changes" }).click();
+  await page.locator(".rv-news", { hasText: "Revision 2 replaced revision 1" }).waitFor();
+  assert.match(new URL(page.url()).pathname, /^\/proposals\//);
+  // Nothing looks as if it could be pressed before somebody has looked.
+  const approve = page.locator("[data-open=approve]");
+  assert.equal(await approve.getAttribute("aria-disabled"), "true");
+  await page.keyboard.press("a");
+  const focused = () => page.evaluate(() => document.activeElement.textContent);
+  assert.equal(await focused(), "Look at revision 2");
+  await page.keyboard.press("Enter");
+  await page.locator(".rv-news").waitFor({ state: "detached" });
+  assert.equal(await approve.getAttribute("aria-disabled"), null);
+  const current = page.locator(".rv-views a[aria-current]");
+  assert.equal(await current.count(), 1);
+  await page.keyboard.press("a");
+  await page.getByRole("button", { name: "Approve and commit" }).click();
+  await page.locator(".rv-banner-good").waitFor();
+  assert.equal(await current.count(), 1, "the present view is marked after the swap");
+});
+
+test("an edited revision says who edited which, beginning at the change", async (t) => {
+  const { site, id } = await begin(t);
+  const page = await (await visitor(t, site)).openLive(`/proposals/${id}/edit`);
+  const area = page.getByLabel("The whole text");
+  const selected = () => area.evaluate((it) => [it === document.activeElement, it.value.slice(it.selectionStart, it.selectionEnd)]);
+  assert.deepEqual(await selected(), [true, "The 1st line."]);
+  await page.keyboard.type("The foremost line.");
+  await page.locator("#e-preview ins", { hasText: "foremost" }).waitFor();
+  await page.getByRole("button", { name: "Keep the edited text" }).click();
+  await page.locator("#p-answer").getByText("Edited by ada; based on revision 1.").waitFor();
+  assert.equal(await page.locator("#p-answer").getByText("Suggested by").count(), 0);
+});
+
+test("a suggestion of the past is shown as it was said", async (t) => {
+  const { site, topic, id } = await begin(t);
+  const ada = await visitor(t, site);
+  const page = await ada.openLive(`/proposals/${id}`);
+  await page.keyboard.press("a");
+  await page.getByRole("button", { name: "Approve and commit" }).click();
+  await page.locator(".rv-banner-good").waitFor();
+  await site.post(`/api/topics/${topic}/reopen`, {});
+  const thread = await ada.openLive(`/topics/${topic}`);
+  const suggestion = thread.locator("#message-1 .th-suggestion");
+  await suggestion.locator("del, .rl-old", { hasText: "first" }).first().waitFor();
+  await suggestion.locator("ins, .rl-new", { hasText: "1st" }).first().waitFor();
+});

@@ -1,0 +1,218 @@
+// Suggesting other words by typing over them: the difference while typing, one button, the proposal,
+// and the thread beside the text.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PHONE, findings, serve, until, visitor } from "./harness.mjs";
+import { difference, tokens } from "../../src/http/assets/words.js";
+
+const GUIDE = `# Guide
+
+The *first* line is plain, and [a link](notes.md) stands in it.
+
+- one item
+- another item
+
+| a | b |
+|---|---|
+| cell one | cell two |
+
+\`\`\`sh
+echo \`date\`
+\`\`\`
+
+${Array.from({ length: 40 }, (_, at) => `Paragraph ${at} is long enough to be read.`).join("\n\n")}
+`;
+const APPLY = `wb.engine "suggestions" { type = "builtin" }
+wb.kind "apply" {
+  about = "Applies", engine = "suggestions", timeout = "30s", lane = "source_path", produces = "proposal",
+  inputs = {
+    topic_id        = wb.input.topic(),
+    source_path     = wb.input.source { from = "topic_id" },
+    base_source_sha = wb.input.blob { from = "source_path" },
+  },
+}
+`;
+
+async function begin(t, { lua = APPLY, person = {}, files = {} } = {}) {
+  const site = await serve(t, { files: { "guide.md": GUIDE, ...files }, lua });
+  const ada = await visitor(t, site, person);
+  const page = await ada.openLive("/d/guide.md");
+  await page.waitForSelector(".reader[data-ready]");
+  return { site, page, ada };
+}
+
+/** Selects from some words to others, and waits for the buttons beside them. */
+async function select(page, from, to = from) {
+  await page.evaluate(([from, to]) => {
+    const find = (words, isEnd) => {
+      const walker = document.createTreeWalker(document.querySelector("#text"), NodeFilter.SHOW_TEXT);
+      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        const at = node.data.indexOf(words);
+        if (at >= 0) return [node, at + (isEnd ? words.length : 0)];
+      }
+      throw new Error(`no ${words}`);
+    };
+    const range = document.createRange();
+    range.setStart(...find(from, false));
+    range.setEnd(...find(to, true));
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+  }, [from, to]);
+  await page.waitForSelector(".reader-pop:not([hidden])");
+}
+
+const words = (page) => page.locator(".composer").getByLabel("The words, as they should be");
+
+test("what differs is found word by word", () => {
+  const shown = (a, b) => difference(a, b).map((it) => `${{ same: "", del: "-", ins: "+" }[it.sort]}${it.text}`);
+  assert.deepEqual(shown("the old words", "the new words"), ["the ", "-old", "+new", " words"]);
+  assert.deepEqual(shown("a", "a"), ["a"]);
+  assert.deepEqual(shown("", "x"), ["+x"]);
+  assert.deepEqual(shown("a b c d", "a x c y"), ["a ", "-b", "+x", " c ", "-d", "+y"]);
+  for (const text of ["a  b\n`c` 日本 👩‍💻 x", "é’s 1_2"]) assert.equal(tokens(text).join(""), text);
+  let seed = 7;
+  const random = (below) => (seed = (seed * 48271) % 2147483647) % below;
+  const text = () => Array.from({ length: random(40) }, () => ["a", " ", "b", "\n", "."][random(5)]).join("");
+  for (let at = 0; at < 300; at++) {
+    const [old, fresh] = [text(), text()];
+    const parts = difference(old, fresh);
+    assert.equal(parts.filter((it) => it.sort !== "ins").map((it) => it.text).join(""), old);
+    assert.equal(parts.filter((it) => it.sort !== "del").map((it) => it.text).join(""), fresh);
+  }
+  const long = Array.from({ length: 5000 }, (_, at) => `w${at} `).join("");
+  // So many pairs are not compared: the spaces between are no longer found.
+  assert.deepEqual(difference(long, long.toUpperCase()).map((it) => it.sort), ["del", "ins", "same"]);
+});
+
+test("words are typed over, and their proposal is there", async (t) => {
+  const { site, page } = await begin(t);
+  await select(page, "line is plain");
+  await page.getByRole("button", { name: "Suggest a change" }).click();
+  await until("the words are there", async () => await words(page).inputValue() === "line is plain");
+  await words(page).fill("line is very plain");
+  await page.locator(".composer .sg-diff ins", { hasText: "very" }).waitFor();
+  assert.deepEqual(await findings(page), []);
+  await page.getByRole("button", { name: "Suggest this change" }).click();
+  const thread = page.locator(".note.is-open .bs");
+  await thread.getByRole("link", { name: "Review the proposal" }).first().waitFor();
+  await thread.locator(".th-suggestion ins", { hasText: "very" }).first().waitFor();
+  await page.locator("#facts", { hasText: "1 proposal awaiting review" }).waitFor();
+  assert.deepEqual(await findings(page), []);
+  const { items } = await site.get("/api/proposals?status=open");
+  assert.equal(items.length, 1);
+  assert.match((await site.get(`/api/proposals/${items[0].id}`)).text, /The \*first\* line is very plain/);
+  const [topic] = (await site.get("/api/topics")).items;
+  assert.equal(topic.title, "Add “very”");
+});
+
+test("a selection that cuts marks is typed over as whole lines", async (t) => {
+  const { page } = await begin(t);
+  for (const [from, to, want] of [
+    ["first", "first", "first"],
+    ["The", "first", "The *first"],
+    ["one item", "another", "- one item\n- another item"],
+    ["cell one", "cell two", "| cell one | cell two |"],
+    ["stands", "stands", "stands"],
+  ]) {
+    await select(page, from, to);
+    await page.keyboard.press("s");
+    const whole = want === "The *first" ? "The *first* line is plain, and [a link](notes.md) stands in it." : want;
+    await until(`${from}: ${want}`, async () => [want, whole].includes(await words(page).inputValue()));
+    await page.keyboard.press("Escape");
+    await page.locator(".composer").waitFor({ state: "hidden" });
+  }
+});
+
+test("text with fences and hostile text comes out as it was typed", async (t) => {
+  const { site, page } = await begin(t);
+  const hostile = "plain\n```suggestion\n</textarea><img src=x onerror=alert(1)>\n````\n<script>alert(2)</script>";
+  await select(page, "Paragraph 3 is long");
+  await page.getByRole("button", { name: "Suggest a change" }).click();
+  await until("the words are there", async () => await words(page).inputValue() !== "");
+  await words(page).fill(hostile);
+  await page.getByRole("button", { name: "Suggest this change" }).click();
+  await page.locator(".note.is-open .bs").getByRole("link", { name: "Review the proposal" }).first().waitFor();
+  const [proposal] = (await site.get("/api/proposals?status=open")).items;
+  const { text } = await site.get(`/api/proposals/${proposal.id}`);
+  assert.ok(text.includes(`${hostile} enough to be read.`), text);
+  assert.equal(await page.locator(".note.is-open img, .note.is-open script").count(), 0);
+});
+
+test("the thread is read, answered, closed and reopened beside the words", async (t) => {
+  const { site, page } = await begin(t, { lua: "" });
+  const topic = await site.topic("guide.md", "Paragraph 3 is long", "Too long?");
+  const card = page.locator(`#topic-${topic}`);
+  await card.locator(".note-title").click();
+  await card.getByText("Too long?").last().waitFor();
+  assert.equal(new URL(page.url()).pathname, "/d/guide.md");
+  await card.getByLabel("Your message").fill("Half a senten");
+  // Somebody else writes: what is typed, its place and the focus stay.
+  await site.post(`/api/topics/${topic}/messages`, { body: "From elsewhere" });
+  await card.getByText("From elsewhere").waitFor();
+  assert.equal(await card.getByLabel("Your message").inputValue(), "Half a senten");
+  assert.ok(await card.getByLabel("Your message").evaluate((it) => it === document.activeElement));
+  assert.deepEqual(await findings(page), []);
+  // A look at another page does not lose it.
+  await page.goto("/");
+  await page.goBack();
+  await page.waitForSelector(".reader[data-ready]");
+  await card.locator(".note-title").click();
+  await until("the draft is there", async () => await card.getByLabel("Your message").inputValue() === "Half a senten");
+  await card.getByLabel("Your message").fill("Half a sentence.");
+  await card.getByLabel("Your message").press("Control+Enter");
+  await card.locator(".message-box", { hasText: "Half a sentence." }).waitFor();
+  assert.equal(await card.getByLabel("Your message").inputValue(), "");
+  // Nobody here applies suggestions: the thread says so.
+  await card.getByText("Suggest a change").click();
+  await card.getByLabel("The words, as they should be").fill("Paragraph 3 is short");
+  await card.getByRole("button", { name: "Suggest this change" }).click();
+  await card.getByText("Suggested, not proposed yet").waitFor();
+  await card.getByText("No kind of this site applies suggestions").waitFor();
+  await card.getByRole("button", { name: "Close", exact: true }).click();
+  await card.getByRole("button", { name: "Reopen" }).click();
+  await card.getByLabel("Your message").waitFor();
+  assert.equal((await site.get(`/api/topics/${topic}`)).topic.status, "open");
+});
+
+test("on a phone words are suggested and the thread is read in the sheet", async (t) => {
+  for (const width of [PHONE.width, 320]) {
+    const { page } = await begin(t, { person: { viewport: { width, height: PHONE.height }, touch: true, theme: "dark" } });
+    await select(page, "Paragraph 3 is long");
+    await page.getByRole("button", { name: "Suggest a change" }).click();
+    await until("the words are there", async () => await words(page).inputValue() !== "");
+    await words(page).fill("Paragraph 3 is short");
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await page.getByRole("button", { name: "Suggest this change" }).click();
+    const thread = page.locator(".is-sheet .note.is-open .bs");
+    await thread.getByRole("link", { name: "Review the proposal" }).first().waitFor();
+    assert.deepEqual(await findings(page), []);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  }
+});
+
+test("without a script the marked words stand in a form", async (t) => {
+  const { site } = await begin(t);
+  const topic = await site.topic("guide.md", "Paragraph 3 is long", "Too long?");
+  const page = await (await visitor(t, site, { script: false })).open(`/topics/${topic}`);
+  await page.getByText("Suggest a change", { exact: true }).click();
+  const field = page.getByLabel("The words, as they should be");
+  assert.equal(await field.inputValue(), "Paragraph 3 is long");
+  await field.fill("Paragraph 3 is short");
+  await page.getByRole("button", { name: "Suggest this change" }).click();
+  const found = await until("the proposal is there", async () => (await site.get("/api/proposals?status=open")).items[0]);
+  assert.match((await site.get(`/api/proposals/${found.id}`)).text, /Paragraph 3 is short enough/);
+});
+
+test("what is typed into the composer survives a look at another page", async (t) => {
+  const { page } = await begin(t);
+  await select(page, "Paragraph 3 is long");
+  await page.getByRole("button", { name: "Suggest a change" }).click();
+  await until("the words are there", async () => await words(page).inputValue() !== "");
+  await words(page).fill("Paragraph 3 is sh");
+  await page.goto("/");
+  await page.goBack();
+  await page.waitForSelector(".reader[data-ready]");
+  assert.equal(await words(page).inputValue(), "Paragraph 3 is sh");
+  await page.locator(".composer .sg-diff ins", { hasText: "sh" }).waitFor();
+});

@@ -98,6 +98,7 @@ impl Shape {
                 PersonCommand::Add { .. } => "@person link{@link}",
                 PersonCommand::Disable { .. }
                 | PersonCommand::Enable { .. }
+                | PersonCommand::Edit { .. }
                 | PersonCommand::Role { .. } => "@person",
                 PersonCommand::Link { .. } => "@link",
                 PersonCommand::List => return None,

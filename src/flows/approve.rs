@@ -32,7 +32,7 @@ pub struct ApproveRequest {
     pub text_digest: String,
     /// The base that they saw it against.
     pub base_source_sha: BlobId,
-    /// Subject of the commit; else `Incorporate: ` and the Topic's first line.
+    /// Subject of the commit; else the first line of the proposal's summary.
     #[serde(default)]
     pub subject: Option<String>,
     /// Body of the commit.
@@ -219,9 +219,8 @@ async fn approval(
     let proposal = &dossier.proposal;
     let by = approver.clone();
     let trailer = site.store.read(move |c| names::trailer(c, &by)).await?;
-    let title = dossier.topic.title.as_str();
     let message = commit::commit_message(
-        title,
+        &dossier.subject,
         request.subject.as_deref(),
         request.body.as_deref(),
         &Trailers { editors: &dossier.editors, approver: &trailer, topics: &proposal.topic_ids },

@@ -39,17 +39,50 @@ pub fn fill_proposal(connection: &Connection, mut proposal: Proposal) -> Result<
     Ok(proposal)
 }
 
-/// Returns a person's name for a commit's trailer: `Name <email>`, or the name.
+/// Returns a person for a commit's trailer: always `Name <address>`, which is what git and forges
+/// read. Who has no address gets one of a domain that cannot exist.
 ///
 /// # Errors
 /// As any read.
 pub fn trailer(connection: &Connection, actor: &Actor) -> Result<String> {
-    let Some(id) = actor.person() else { return people::display_name(connection, actor) };
-    Ok(match people::find(connection, id)? {
-        Some(person) => match person.email {
-            Some(email) => format!("{} <{email}>", person.display_name),
-            None => person.display_name,
-        },
-        None => id.to_string(),
-    })
+    let person = match actor.person() {
+        Some(id) => people::find(connection, id)?,
+        None => None,
+    };
+    let Some(person) = person else {
+        let name = people::display_name(connection, actor)?;
+        return Ok(format!("{name} <{}@users.invalid>", plain(&actor.to_string())));
+    };
+    let address = person.email.filter(|it| people::is_address(it));
+    let address = address.unwrap_or_else(|| format!("{}@users.invalid", plain(&person.name)));
+    // A name with brackets would end where its address begins.
+    let name = person.display_name.replace(['<', '>'], "");
+    let name = if name.trim().is_empty() { person.name } else { name };
+    Ok(format!("{} <{address}>", name.trim()))
+}
+
+/// Keeps of a name what an address may hold.
+fn plain(name: &str) -> String {
+    let is_plain = |it: &char| it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-');
+    let kept: String = name.chars().filter(is_plain).collect();
+    let kept = kept.trim_matches('.');
+    if kept.is_empty() { "somebody".to_owned() } else { kept.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_becomes_a_part_of_an_address() {
+        for (name, part) in [
+            ("ada", "ada"),
+            ("b@x", "bx"),
+            ("jo.doe", "jo.doe"),
+            ("Ä日", "somebody"),
+            (".", "somebody"),
+        ] {
+            assert_eq!(plain(name), part);
+        }
+    }
 }

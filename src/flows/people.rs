@@ -183,6 +183,51 @@ pub async fn set_role(site: &People, caller: &Caller, name: &str, role: &str) ->
     .await
 }
 
+/// The body of `POST /api/persons/{name}/profile`; what is left out stays as it is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileRequest {
+    /// What others see, and commits say.
+    #[serde(default)]
+    pub display_name: Option<String>,
+    /// A mail address; an empty one takes the present one away.
+    #[serde(default)]
+    pub email: Option<String>,
+}
+
+/// Says how a person is called and where mail reaches them: everybody for themselves, an admin for
+/// all.
+///
+/// # Errors
+/// `forbidden` for another's profile unless an admin asks; `not_found`; `invalid` with code
+/// `bad_address`.
+pub async fn set_profile(
+    site: &People,
+    caller: &Caller,
+    name: &str,
+    request: ProfileRequest,
+) -> Result<Person> {
+    let own = caller.in_person()?;
+    if own.name != name {
+        caller.may_administer()?;
+    }
+    let (by, name) = (caller.actor(), name.to_owned());
+    site.store
+        .write(move |tx| {
+            let person = named(tx.connection(), &name)?;
+            let shown = request.display_name.as_deref().unwrap_or(&person.display_name).trim();
+            let email = match request.email.as_deref().map(str::trim) {
+                None => person.email.as_deref(),
+                Some("") => None,
+                given => given,
+            };
+            people::set_profile(tx, &person.id, shown, email)?;
+            changed(tx, &person.id, &by, "profile")?;
+            named(tx.connection(), &name)
+        })
+        .await
+}
+
 async fn change<F>(
     site: &People,
     caller: &Caller,

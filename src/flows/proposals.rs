@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, BlobId, Error, JobId, ProposalId, Result, SourcePath, TopicId};
 use crate::documents::commit;
+use crate::documents::headings::Outline;
 use crate::documents::placement;
-use crate::documents::proposal::lineage::{self, Standing};
+use crate::documents::plain::Plain;
+use crate::documents::proposal::lineage::{self, How, Standing};
 use crate::documents::proposal::{self, ProposalFilter};
 use crate::documents::{
     self, Fate, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, message, topic,
@@ -70,6 +72,8 @@ pub(super) struct Dossier {
     /// The further Topics that it settles.
     pub(super) further: Vec<Topic>,
     pub(super) job: Option<Job>,
+    /// The subject of its commit, if the approver gives none.
+    pub(super) subject: String,
     /// Who has edited it, as a trailer names them.
     pub(super) editors: Vec<String>,
     pub(super) conflict: Option<Standing>,
@@ -90,8 +94,10 @@ fn read_dossier(c: &Connection, id: &ProposalId) -> Result<Dossier> {
     }
     let job = proposal.job_id.as_ref().map(|job| jobs::find(c, job)).transpose()?;
     let editors = lineage::editors(c, id)?;
+    let text = proposal::text(c, id)?;
     Ok(Dossier {
-        text: proposal::text(c, id)?,
+        subject: subject(c, &proposal, &text)?,
+        text,
         topic: topics.remove(0),
         further: topics,
         job,
@@ -100,6 +106,24 @@ fn read_dossier(c: &Connection, id: &ProposalId) -> Result<Dossier> {
         rework: rework::running(c, id)?,
         proposal,
     })
+}
+
+/// Returns the subject of a proposal's commit: the first line of what the agent says of its change,
+/// also if a person edited that or it was merged since; else that the document was updated.
+fn subject(c: &Connection, proposal: &Proposal, text: &str) -> Result<String> {
+    let mut said = proposal.clone();
+    while let Some(origin) = said.origin.as_ref().filter(|it| it.how != How::Reworked) {
+        said = proposal::find(c, &origin.from_id)?;
+    }
+    let summary = said.summary.unwrap_or_default();
+    let line = summary.lines().map(str::trim).find(|it| !it.is_empty());
+    let line = line.map(|it| Plain::of(it).text).filter(|it| !it.trim().is_empty());
+    Ok(line.unwrap_or_else(|| {
+        let outline = Outline::of(text);
+        let title = outline.headings().iter().find(|it| it.level == 1);
+        let title = title.map_or(proposal.source_path.as_str(), |it| it.text.as_str());
+        format!("Update {title}")
+    }))
 }
 
 /// A proposal with all that a reviewer needs.
@@ -117,6 +141,7 @@ pub struct ProposalPage {
     base: Base,
     conflict: Option<Standing>,
     rework_job_id: Option<JobId>,
+    subject: String,
     editors: Vec<String>,
     approvable: Approvable,
 }
@@ -218,6 +243,7 @@ pub async fn show(
         further_topics: dossier.further,
         conflict: dossier.conflict,
         rework_job_id: dossier.rework,
+        subject: commit::made_subject(&dossier.subject),
         editors: dossier.editors,
         proposal: dossier.proposal,
     })

@@ -5,7 +5,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::flows::Site;
-use crate::flows::people::{self, People, PersonRequest, TokenRequest};
+use crate::flows::people::{self, People, PersonRequest, ProfileRequest, TokenRequest};
 use crate::http::{any_of, delete, get, post, reply};
 use hyper::StatusCode;
 
@@ -56,6 +56,11 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             let RoleRequest { role } = call.json(BODY_BYTES_MAX).await?;
             let name = call.text_param("name")?;
             reply::ok(&people::set_role(&works(&site), &call.caller()?, name, &role).await?)
+        }),
+        post("/api/persons/{name}/profile", site, async |site: Site, mut call| {
+            let request: ProfileRequest = call.json(BODY_BYTES_MAX).await?;
+            let name = call.text_param("name")?;
+            reply::ok(&people::set_profile(&works(&site), &call.caller()?, name, request).await?)
         }),
         get("/api/tokens", site, async |site: Site, call| {
             let TokenQuery { person } = call.query()?;

@@ -23,7 +23,8 @@ pub use login::{
 pub use operator::keep_operator_token;
 pub use person::{
     NewPerson, Person, Role, actor_name, create_person, disable, display_name, enable,
-    ensure_operator, find, find_by_name, has_other_admin, list, names, set_role,
+    ensure_operator, find, find_by_name, has_other_admin, is_address, list, names, set_profile,
+    set_role,
 };
 pub use persona::{Persona, PersonaFault, is_persona_name, parse_persona};
 pub use token::{

@@ -122,6 +122,8 @@ const DISABLE: &str = "
 const ENABLE: &str = "
     UPDATE persons SET disabled_ms = NULL WHERE id = :id AND disabled_ms IS NOT NULL";
 const SET_ROLE: &str = "UPDATE persons SET role = :role WHERE id = :id";
+const SET_PROFILE: &str = "
+    UPDATE persons SET display_name = :display_name, email = :email WHERE id = :id";
 const OTHER_ADMIN: &str = "
     SELECT EXISTS (SELECT 1 FROM persons
                    WHERE role = 'admin' AND disabled_ms IS NULL AND id <> :id)";
@@ -136,6 +138,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("person::disable", DISABLE),
     ("person::enable", ENABLE),
     ("person::set_role", SET_ROLE),
+    ("person::set_profile", SET_PROFILE),
     ("person::other_admin", OTHER_ADMIN),
 ];
 
@@ -178,7 +181,7 @@ pub fn create_person(tx: &Tx<'_>, ids: &Ids, new: &NewPerson) -> Result<Person> 
     }
     check_line("display name", &new.display_name)?;
     if let Some(email) = &new.email {
-        check_line("address", email)?;
+        check_address(email)?;
     }
     if find_by_name(tx.connection(), &new.name)?.is_some() {
         let message = format!("there is a person `{}` already", new.name);
@@ -223,6 +226,23 @@ pub fn enable(tx: &Tx<'_>, id: &PersonId) -> Result<()> {
 /// As any write.
 pub fn set_role(tx: &Tx<'_>, id: &PersonId, role: Role) -> Result<()> {
     tx.prepare_cached(SET_ROLE)?.execute(named_params! {":id": id, ":role": role})?;
+    Ok(())
+}
+
+/// Says how a person is called, and where mail reaches them.
+///
+/// # Errors
+/// `invalid` for a name that is no line, and with code `bad_address` for what is no address.
+pub fn set_profile(
+    tx: &Tx<'_>,
+    id: &PersonId,
+    display_name: &str,
+    email: Option<&str>,
+) -> Result<()> {
+    check_line("display name", display_name)?;
+    email.map(check_address).transpose()?;
+    tx.prepare_cached(SET_PROFILE)?
+        .execute(named_params! {":id": id, ":display_name": display_name, ":email": email})?;
     Ok(())
 }
 
@@ -340,6 +360,27 @@ fn check_line(what: &str, text: &str) -> Result<()> {
         .hint("shorten it, and leave line breaks out"))
 }
 
+/// Returns whether a text is a mail address as a commit's trailer can hold it.
+pub fn is_address(text: &str) -> bool {
+    let is_plain =
+        |it: char| !it.is_whitespace() && !it.is_control() && !"<>,;:\"()[]\\".contains(it);
+    let parts = text.split_once('@');
+    let is_whole = parts.is_some_and(|(local, domain)| {
+        !local.is_empty() && !domain.is_empty() && !domain.contains('@')
+    });
+    is_whole && text.chars().all(is_plain) && text.len() <= NAME_BYTES_MAX
+}
+
+fn check_address(text: &str) -> Result<()> {
+    if is_address(text) {
+        return Ok(());
+    }
+    let shown = crate::base::truncate_chars(text, 80);
+    Err(Error::invalid(format!("`{}` is not a mail address", shown.escape_debug()))
+        .code("bad_address")
+        .hint("write NAME@HOST, without spaces and brackets"))
+}
+
 /// Reads a row with the columns of `persons`, which may stand in a join.
 pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Person> {
     Ok(Person {
@@ -396,6 +437,16 @@ mod tests {
         let stranger: PersonId = ids.mint();
         let found = names(c, [ada.id.clone(), stranger, ada.id.clone()]).unwrap();
         assert_eq!(found.into_iter().collect::<Vec<_>>(), [(ada.id, "ada".to_owned())]);
+    }
+
+    #[test]
+    fn an_address_fits_into_a_trailer() {
+        for good in ["a@b", "ada.l+x@example.org", "ü@exämple.org"] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in ["", "a", "@b", "a@", "a@b@c", "a b@c", "a@b>", "<a@b", "a@b\n", "a,b@c"] {
+            assert!(!is_address(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ const DOING: [&str; 31] = [
     "person add bo",
     "person disable bo",
     "person role bo admin",
+    "person edit bo --email bo@example.org",
     "person link bo",
     "token create ci",
     "token revoke ci",

@@ -20,7 +20,7 @@ async fn an_approved_text_becomes_one_commit_with_author_and_trailers() {
         "AuthorDate: 2026-01-01T00:00:00",
         "Commit:     Wiki Agent <agent@example.org>",
         "CommitDate: 2026-01-01T00:00:00",
-        "    Incorporate: Say why",
+        "    Say why",
         "    Approved-by: Ada <ada@example.org>",
     ] {
         assert!(log.contains(line), "{line}\n{log}");
@@ -32,7 +32,7 @@ async fn an_approved_text_becomes_one_commit_with_author_and_trailers() {
     let blame = site.git(&["blame", "--porcelain", "-L2,2", "a.md"]);
     assert!(blame.contains("author Wiki Agent"), "{blame}");
     let reflog = site.git(&["reflog", "-1", "HEAD"]);
-    assert!(reflog.contains("incorporate: Incorporate: Say why"), "{reflog}");
+    assert!(reflog.contains("incorporate: Say why"), "{reflog}");
     assert_eq!(site.git(&["fsck", "--strict"]), "");
     assert_eq!(site.rows(&approval).await, (Some("committed".into()), "approved".into()));
 }
@@ -46,7 +46,7 @@ async fn the_history_names_approver_and_topic() {
     assert_eq!(history.len(), 2);
     assert_eq!(history[0].commit, committed.commit);
     assert_eq!(history[0].author, "Wiki Agent");
-    assert_eq!(history[0].subject, "Incorporate: Say why");
+    assert_eq!(history[0].subject, "Say why");
     assert_eq!(history[0].approved_by.as_deref(), Some("Ada <ada@example.org>"));
     assert_eq!(history[0].topic_id, Some(approval.topic_id));
     assert_eq!(history[0].at.rfc3339(), "2026-01-01T00:00:00.000Z");

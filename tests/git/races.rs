@@ -60,7 +60,7 @@ async fn a_branch_that_moved_elsewhere_gets_the_commit_on_its_new_tip() {
     };
     let committed = site.approve_while(&approval, meanwhile).await.unwrap();
     assert!(!committed.already);
-    assert_eq!(site.git(&["log", "--format=%s"]), "Incorporate: Say why\nmeanwhile\nfirst");
+    assert_eq!(site.git(&["log", "--format=%s"]), "Say why\nmeanwhile\nfirst");
     assert_eq!(site.git(&["show", "HEAD:b.md"]), "moved");
     assert_eq!((site.status(), read(&site.top, "a.md")), (String::new(), "new\n".into()));
     assert_eq!(site.rows(&approval).await, (Some("committed".into()), "approved".into()));

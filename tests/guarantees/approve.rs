@@ -37,7 +37,7 @@ fn g18_what_is_committed_is_what_the_approver_saw() {
     let said = bench.git(&["log", "-1", "--format=%an <%ae>%n%cn <%ce>%n%B"]);
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..2], ["Test Agent <agent@example.org>"; 2]);
-    assert_eq!(lines[2], "Incorporate: Say it better.");
+    assert_eq!(lines[2], "better");
     assert!(
         said.contains("\nApproved-by: ada") && said.contains(&format!("\nTopic: {}", topic.id))
     );

@@ -174,7 +174,7 @@ fn a_new_document_is_proposed_in_a_topic_of_its_own_and_made_by_the_approval() {
         Some("100644")
     );
     let changed = bench.git(&["show", "--stat=200", "--format=%an%n%B", &commit]);
-    assert!(changed.starts_with("Test Agent\nIncorporate: About rain\n"), "{changed}");
+    assert!(changed.starts_with("Test Agent\nWrote rain\n"), "{changed}");
     for trailer in ["Approved-by: ", &format!("Topic: {}", topic["id"].as_str().unwrap())] {
         assert!(changed.contains(trailer), "{trailer}: {changed}");
     }

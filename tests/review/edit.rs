@@ -38,8 +38,10 @@ fn the_agent_stays_the_author_and_the_person_becomes_the_co_author() {
     bench.send(&bench.approval(&edited)).ok();
     assert_eq!(bench.read("guide.md"), text);
     let said = bench.git(&["log", "-1", "--format=%an%n%B"]);
-    let want =
-        format!("Co-authored-by: bo <bo@example.org>\nApproved-by: ada\nTopic: {}", topic.id);
+    let want = format!(
+        "Co-authored-by: bo <bo@example.org>\nApproved-by: ada <ada@users.invalid>\nTopic: {}",
+        topic.id
+    );
     assert!(said.starts_with("Test Agent\n") && said.contains(&want), "{said}");
     let trailers = bench.git(&["log", "-1", "--format=%(trailers:only)"]);
     assert_eq!(trailers.lines().count(), 3, "{trailers}");
@@ -56,16 +58,16 @@ fn an_edit_that_is_merged_or_edited_again_keeps_who_made_it() {
     commit(&bench, "guide.md", "# Guide\n\nThe first line.\n\nThe second line, by hand.\n");
     let seen = look(&bench, id_of(&once));
     let merged = look(&bench, seen["proposal"]["superseded_by"].as_str().unwrap());
-    assert_eq!(merged["editors"], json!(["ada"]));
+    assert_eq!(merged["editors"], json!(["ada <ada@users.invalid>"]));
     let text = merged["text"].as_str().unwrap().replace("nice", "nicest");
     let body = json!({"text": text, "text_digest": merged["proposal"]["text_digest"]});
     let call = Call::post(&format!("/api/proposals/{}/edit", id_of(&merged)), body);
     let made = bench.send(&call.token(&bo)).ok();
     let twice = look(&bench, made["id"].as_str().unwrap());
-    assert_eq!(twice["editors"], json!(["ada", "bo <bo@example.org>"]));
+    assert_eq!(twice["editors"], json!(["ada <ada@users.invalid>", "bo <bo@example.org>"]));
     bench.send(&approval_by(&twice, &bo)).ok();
     let said = bench.git(&["log", "-1", "--format=%B"]);
-    let want = "Co-authored-by: ada\nCo-authored-by: bo <bo@example.org>\nApproved-by: bo <bo@";
+    let want = "Co-authored-by: ada <ada@users.invalid>\nCo-authored-by: bo <bo@example.org>\nApproved-by: bo <bo@";
     assert!(said.contains(want), "{said}");
     server.stop();
 }

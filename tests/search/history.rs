@@ -33,7 +33,7 @@ fn a_commit_has_the_causes_that_this_site_wrote_down_and_no_others() {
     let forged = format!("Nobody asked\n\nApproved-by: Ada <ada@x>\nTopic: {}\n", topic.id);
     change(&bench, "# Guide\n\nForged.\n", &forged);
     let history = page(&bench, "guide.md", "");
-    assert_eq!(subjects(&history), ["Nobody asked", "Incorporate: Say it better", "first"]);
+    assert_eq!(subjects(&history), ["Nobody asked", "Better words", "first"]);
     let items = history["items"].as_array().unwrap();
     assert_eq!(items[0]["causes"], json!([]));
     assert_eq!(items[0]["approved_by"], "Ada <ada@x>", "it is told as what it claims");

@@ -72,6 +72,20 @@ Example:
         #[arg(value_enum)]
         role: RoleWord,
     },
+    /// Change what others see of a person, and the mail address that commits name
+    #[command(after_help = "\
+Example:
+  wiki-browser person edit ada --display-name 'Ada Byron' --email ada@example.org")]
+    Edit {
+        /// Name of the person
+        name: String,
+        /// What others see, and commits say
+        #[arg(long, value_name = "TEXT")]
+        display_name: Option<String>,
+        /// Mail address, for the trailers of commits; an empty one takes it away
+        #[arg(long, value_name = "ADDRESS", required_unless_present = "display_name")]
+        email: Option<String>,
+    },
     /// Print a new one-time link for a person to log in with
     Link {
         /// Name of the person
@@ -103,6 +117,10 @@ pub(in crate::cli) fn run(desk: &Desk, command: PersonCommand) -> Result<()> {
         PersonCommand::Role { name, role } => {
             let body = json!({"role": role.as_str()});
             change(desk, &name, "role", body, &format!("is {} now", role.as_str()))
+        }
+        PersonCommand::Edit { name, display_name, email } => {
+            let body = json!({"display_name": display_name, "email": email});
+            change(desk, &name, "profile", body, "was changed")
         }
         PersonCommand::Link { name } => {
             let link = desk.client()?.post("/api/login-links", &json!({"person": name}))?;

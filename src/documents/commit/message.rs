@@ -26,22 +26,22 @@ pub struct Trailers<'a> {
     pub topics: &'a [TopicId],
 }
 
-/// Returns the whole message of the commit of an approval: `subject` or else
-/// `Incorporate: FIRST LINE`, `body`, and the trailers `Co-authored-by`, `Approved-by` and `Topic`.
+/// Returns the whole message of the commit of an approval: `subject` or else what was made for it,
+/// cut to a line, `body`, and the trailers `Co-authored-by`, `Approved-by` and `Topic`.
 /// The proposal's own Topic stands last: who reads one reads that one.
 ///
 /// # Errors
 /// `invalid` with code `bad_message` for a subject or body that is too long, holds control
 /// characters, or could be read as one of the trailers.
 pub fn commit_message(
-    topic_first_line: &str,
+    made: &str,
     subject: Option<&str>,
     body: Option<&str>,
     trailers: &Trailers<'_>,
 ) -> Result<String> {
     let subject = match subject.map(str::trim).filter(|it| !it.is_empty()) {
         Some(given) => checked_subject(given)?,
-        None => made_subject(topic_first_line),
+        None => made_subject(made),
     };
     let body = checked_body(body.unwrap_or_default())?;
     let mut text = if body.is_empty() { String::new() } else { format!("{body}\n\n") };
@@ -76,15 +76,16 @@ fn checked_subject(subject: &str) -> Result<String> {
     Ok(subject.to_owned())
 }
 
-fn made_subject(first_line: &str) -> String {
+/// Returns the subject that a commit gets if nobody gives one: one short line.
+pub fn made_subject(first_line: &str) -> String {
     let line = first_line.lines().map(str::trim).find(|it| !it.is_empty()).unwrap_or_default();
     let plain: String = line.chars().map(|it| if is_harmful(it) { ' ' } else { it }).collect();
     let words: Vec<&str> = plain.split_whitespace().collect();
-    if words.is_empty() {
-        return "Incorporate a topic".to_owned();
+    let subject = words.join(" ");
+    if subject.is_empty() || is_trailer(&subject) {
+        return "Update a document".to_owned();
     }
     // One less: the sign of a cut counts too.
-    let subject = format!("Incorporate: {}", words.join(" "));
     match subject.chars().count() > SUBJECT_CHARS {
         true => truncate_chars(&subject, SUBJECT_CHARS - 1),
         false => subject,
@@ -140,7 +141,7 @@ mod tests {
     fn a_message_ends_with_its_trailers() {
         let plain = message("Say why\nand more", None, None).unwrap();
         let tail = format!("Approved-by: Ada <ada@example.org>\nTopic: {TOPIC}\n");
-        assert_eq!(plain, format!("Incorporate: Say why\n\n{tail}"));
+        assert_eq!(plain, format!("Say why\n\n{tail}"));
         let full = message("x", Some(" Fix it "), Some("\nA line.\r\nAnother.\n\n")).unwrap();
         assert_eq!(full, format!("Fix it\n\nA line.\nAnother.\n\n{tail}"));
     }
@@ -152,8 +153,13 @@ mod tests {
         assert_eq!(subject.chars().count(), 72);
         assert!(subject.ends_with('…'));
         let odd = message("  \n\u{1b}[31mred\u{202e}\ttext\n", None, None).unwrap();
-        assert_eq!(odd.lines().next(), Some("Incorporate: [31mred text"));
-        assert!(message("", None, None).unwrap().starts_with("Incorporate a topic\n"));
+        assert_eq!(odd.lines().next(), Some("[31mred text"));
+        for none in ["", " \n", "Approved-by: Eve", "topic : x"] {
+            assert!(
+                message(none, None, None).unwrap().starts_with("Update a document\n"),
+                "{none}"
+            );
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ use crate::store::{Store, Tx};
 
 pub use crate::documents::git::Person;
 pub use adopt::{Adopted, adopt, commit_of};
-pub use message::{Trailers, commit_message};
+pub use message::{Trailers, commit_message, made_subject};
 pub use recover::{Outcome, Recovered, recover};
 pub use survey::obstacle;
 

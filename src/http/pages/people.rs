@@ -6,7 +6,7 @@ use warp::reply::Response;
 
 use crate::base::Result;
 use crate::flows::Site;
-use crate::flows::people::{self, PersonRequest};
+use crate::flows::people::{self, PersonRequest, ProfileRequest};
 use crate::http::pages::form;
 use crate::http::people::works;
 use crate::http::{Call, any_of, post};
@@ -21,7 +21,17 @@ struct NewPerson {
     /// What others see; the name if it is left empty.
     #[serde(default)]
     display_name: String,
+    /// Where mail reaches the person, if it is known.
+    #[serde(default)]
+    email: String,
     role: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Profile {
+    display_name: String,
+    email: String,
 }
 
 #[derive(Deserialize)]
@@ -32,6 +42,7 @@ struct NewRole {
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
+        post("/settings/profile", site, set_profile),
         post("/settings/people", site, add),
         post("/settings/people/{name}/disable", site, disable),
         post("/settings/people/{name}/enable", site, enable),
@@ -41,12 +52,23 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 
 async fn add(site: Site, mut call: Call) -> Result<Response> {
     let caller = call.caller()?;
-    let NewPerson { name, display_name, role } = call.form(BODY_BYTES_MAX).await?;
+    let NewPerson { name, display_name, email, role } = call.form(BODY_BYTES_MAX).await?;
     let name = name.trim().to_owned();
     let typed = Some(name.clone());
     let display_name = form::optional(&display_name);
-    let request = PersonRequest { name, display_name, email: None, role };
+    let request = PersonRequest { name, display_name, email: form::optional(&email), role };
     answer(people::add(&works(&site), &caller, request).await, typed)
+}
+
+async fn set_profile(site: Site, mut call: Call) -> Result<Response> {
+    let caller = call.caller()?;
+    let Profile { display_name, email } = call.form(BODY_BYTES_MAX).await?;
+    let name = caller.person()?.name.clone();
+    let typed = Some(format!("{display_name}\n{email}"));
+    let request = ProfileRequest { display_name: Some(display_name), email: Some(email) };
+    let done = people::set_profile(&works(&site), &caller, &name, request).await;
+    let at = || "/settings#you".to_owned();
+    form::answer(done, |_| at(), at(), typed)
 }
 
 async fn disable(site: Site, mut call: Call) -> Result<Response> {

@@ -8,7 +8,6 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{BlobId, Error, JobId, ProposalId, Result, TopicId};
-use crate::documents::commit::{Trailers, commit_message};
 use crate::documents::proposal;
 use crate::documents::suggestion::{self, Suggestion};
 use crate::flows::approve::ApproveRequest;
@@ -50,7 +49,6 @@ struct ProposalPage {
     quote: Option<String>,
     maker: Option<Maker>,
     fates: Vec<FateShown>,
-    subject: String,
     /// What the agent says of it.
     summary: Option<Html>,
     /// The words of the last suggestion, if the job behind it applies those and nothing else.
@@ -253,7 +251,6 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         difference,
         reading,
         quote,
-        subject: subject(&view)?,
         summary,
         suggested,
         frame,
@@ -292,13 +289,6 @@ async fn maker(site: &Site, caller: &Caller, job: Option<&str>) -> Result<Option
     let Some(job) = job else { return Ok(None) };
     let job: JobId = job.parse()?;
     Ok(Some(read(flows::jobs::show(site, caller, &job).await?)?))
-}
-
-/// Returns the subject that the commit gets if nobody gives one.
-fn subject(view: &ProposalView) -> Result<String> {
-    let trailers = Trailers { editors: &[], approver: "nobody", topics: &[] };
-    let message = commit_message(&view.topic.title, None, None, &trailers)?;
-    Ok(message.lines().next().unwrap_or_default().to_owned())
 }
 
 fn fate(it: &Fate, text: &str) -> FateShown {

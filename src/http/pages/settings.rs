@@ -18,7 +18,7 @@ use crate::http::pages::words::{State, Tone};
 use crate::http::pages::{Frame, Look, form};
 use crate::http::people::works;
 use crate::http::{Call, any_of, get, post, reply};
-use crate::people::{Caller, TokenScope};
+use crate::people::{Caller, Person as Reader, TokenScope};
 
 const BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 const DAY_MS: u64 = 24 * 3_600_000;
@@ -35,6 +35,8 @@ struct SettingsPage {
     persons: Option<Vec<Person>>,
     /// Who reads the page: nobody locks themselves out.
     own_name: String,
+    /// Who reads the page and is there themselves: they may say how they are called.
+    own: Option<Reader>,
     tokens: Option<Vec<Token>>,
     /// Whether the reader sees where the server keeps its files.
     is_admin: bool,
@@ -243,6 +245,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         trouble,
         persons,
         own_name: caller.person()?.name.clone(),
+        own: caller.in_person().ok().cloned(),
         tokens,
         is_admin,
         frame,

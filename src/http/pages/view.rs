@@ -183,6 +183,7 @@ pub(super) struct ProposalView {
     pub(super) base: Base,
     pub(super) conflict: Option<Conflict>,
     pub(super) rework_job_id: Option<String>,
+    pub(super) subject: String,
     pub(super) editors: Vec<String>,
     pub(super) approvable: Approvable,
 }

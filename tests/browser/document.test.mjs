@@ -98,7 +98,7 @@ test("HTML of a document is shown, and its words become Topics", async (t) => {
     await select(page, from, to);
     await page.keyboard.press("c");
     await until(`the words from ${from}`, async () => (await page.locator(".composer blockquote").textContent()) === expected);
-    await page.locator(".composer textarea").fill(`About ${from}`);
+    await page.locator(".composer textarea[name=body]").fill(`About ${from}`);
     await page.keyboard.press("Control+Enter");
     await page.getByRole("link", { name: `About ${from}` }).waitFor();
     await page.waitForSelector(".composer", { state: "hidden" });
@@ -139,11 +139,11 @@ test("what is typed in the composer outlives leaving the page", async (t) => {
   const page = await read(ada, "guide.md");
   await select(page, "second line");
   await page.keyboard.press("c");
-  await page.locator(".composer textarea").fill("Half a thought");
+  await page.locator(".composer textarea[name=body]").fill("Half a thought");
   await page.goto("/");
   await page.goBack();
   await page.waitForSelector(".reader[data-ready]");
-  const area = page.locator(".composer textarea");
+  const area = page.locator(".composer textarea[name=body]");
   await area.waitFor({ state: "visible" });
   assert.equal(await area.inputValue(), "Half a thought");
   await until("its words", async () => (await page.locator(".composer blockquote").textContent()) === "second line");

@@ -71,6 +71,7 @@ const SHUTDOWN_SLACK: Duration = Duration::from_millis(900);
 
 /// Serves a site until it is told to stop. `say` tells the operator where to look, once it serves.
 pub fn serve(script: &Utf8Path, options: ServeOptions, say: impl FnOnce(&str)) -> ExitCode {
+    process::release_large_blocks();
     logs::start(options.log);
     // The programs of engines are looked up when the data folder is open, in `build`.
     let loaded = match flows::check::check(script, &Wear::default(), "", Purpose::Start) {

@@ -135,10 +135,10 @@ pub(super) fn refuse_lost_log(data: &Utf8Path, database: &Utf8Path) -> Result<()
     }
     Err(Error::unavailable(format!("{log} is gone, and what it held of the database with it"))
         .code(CORRUPT)
-        .hint(format!(
-            "put it back, or restore a backup (wiki-browser restore); to go on without it, remove \
-             {SERVER_FILE} from the data folder"
-        )))
+        .hint(
+            "put it back, or restore a backup (wiki-browser restore); to go on without it: \
+             wiki-browser recover",
+        ))
 }
 
 /// Returns the pid that the server file names, for a message.

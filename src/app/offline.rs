@@ -44,7 +44,12 @@ pub fn offline(loaded: &Loaded, request: OfflineRequest) -> Result<Value> {
             wb_agent: resolve_wb_agent(config).unwrap_or_else(|_| Utf8PathBuf::new()),
             clock: Clock::system(),
         };
+        let ends_doubt = matches!(request, OfflineRequest::Recover { dry_run: false, .. });
         let done = offline::run(&site, request).await;
+        if ends_doubt && done.is_ok() {
+            // A log that is missed is missed no longer: what there is goes on.
+            data::remove_server_file(folder);
+        }
         drop(held);
         done
     })

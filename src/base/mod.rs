@@ -14,6 +14,7 @@ mod front_matter;
 pub mod histogram;
 mod id;
 pub mod limit;
+mod odd;
 mod page;
 mod secret_name;
 mod source_path;
@@ -30,6 +31,7 @@ pub use id::{
     AttemptId, BlobId, Ids, JobId, MessageId, PersonId, ProposalId, TokenId, TopicId, digest_hex,
     random_token,
 };
+pub use odd::odd;
 pub use page::Page;
 pub use secret_name::is_secret_name;
 pub use source_path::SourcePath;

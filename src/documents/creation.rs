@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::base::limit::GIT_LISTING_BYTES_MAX;
-use crate::base::{Error, Result, SourcePath, fault};
+use crate::base::{Error, Result, SourcePath, fault, odd};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::source::Writable;
 use crate::process::{Root, Standing};
@@ -23,6 +23,7 @@ impl Repo {
     /// `source_exists`, `case_clash`, `source_ignored`, `content_filter`; `invalid` with code
     /// `path_is_link` or `not_a_file` for what is on the way.
     pub async fn refuse_uncreatable(&self, path: &SourcePath) -> Result<()> {
+        refuse_unnameable(path)?;
         if let Some(papers) = self.papers() {
             self.require_match(path)?;
             return if papers.is_there(path) { Err(exists(path)) } else { Ok(()) };
@@ -36,6 +37,7 @@ impl Repo {
         if fault::is_off("new_source") {
             return Ok(Writable { bytes: None, conversion: self.conversion(path).await? });
         }
+        refuse_unnameable(path)?;
         self.require_match(path)?;
         self.refuse_way(path).await?;
         let call = self.git().call(&["ls-files", "-z"]);
@@ -97,6 +99,40 @@ impl Repo {
         };
         blocking(look).await?
     }
+}
+
+/// Refuses a new path that git would not take, or that a reader could not tell from another one. A
+/// document that is there keeps its name, whatever it is.
+fn refuse_unnameable(path: &SourcePath) -> Result<()> {
+    let refuse = |why: String| {
+        let shown: String = path.as_str().chars().take(120).flat_map(char::escape_debug).collect();
+        Err(Error::invalid(format!("`{shown}` is not a path for a new document: {why}"))
+            .code("bad_path")
+            .hint("choose a name of letters, digits, `-` and `_`"))
+    };
+    for part in path.as_path() {
+        // Joiners and variation selectors belong to words of some scripts, and to pictures.
+        let belongs = |it: &char| matches!(it, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');
+        if let Some(what) = part.chars().filter(|it| !belongs(it)).find_map(odd) {
+            return refuse(format!("it holds a {what}"));
+        }
+        let is_seen = |it: char| odd(it).is_none() && !it.is_whitespace();
+        if !part.split('.').next().unwrap_or_default().chars().any(is_seen) {
+            return refuse("a part of it has nothing that can be seen".to_owned());
+        }
+        if is_git_folder(part) {
+            return refuse("some systems take a part of it for .git".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether NTFS or HFS+ takes a name for git's own folder; git refuses these everywhere.
+fn is_git_folder(name: &str) -> bool {
+    let plain: String = name.chars().filter(|it| odd(*it).is_none()).collect();
+    // A stream of a file on NTFS begins at a colon; spaces and dots at the end do not count there.
+    let plain = plain.split(':').next().unwrap_or_default().trim_end_matches([' ', '.']);
+    plain.eq_ignore_ascii_case(".git") || plain.eq_ignore_ascii_case("git~1")
 }
 
 /// Refuses a path of which a part differs from something that stands beside it in a way that some
@@ -168,6 +204,35 @@ fn refuse_clash(path: &SourcePath, git_path: &str, tracked: &str) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_path_can_be_read_and_checked_out() {
+        let is_refused = |path: &str| match refuse_unnameable(&path.parse().unwrap()) {
+            Ok(()) => false,
+            Err(cause) => cause.code_str() == "bad_path",
+        };
+        for good in ["a.md", "a b/c.md", "\u{e9}t\u{e9}/\u{4e2d}\u{6587}.md", "git~10.md"] {
+            assert!(!is_refused(good), "{good}");
+        }
+        // A joiner within a word, and a picture of several characters.
+        let family = "\u{1f468}\u{200d}\u{1f469}.md";
+        for good in ["\u{645}\u{6cc}\u{200c}\u{62e}.md", family] {
+            assert!(!is_refused(good), "{good}");
+        }
+        for bad in [
+            "\u{202e}x.md",
+            "\u{200b}.md",
+            "\u{200d}.md",
+            "a/\u{2066}b.md",
+            " .md",
+            "git~1/x.md",
+            "GIT~1 ./x.md",
+            "git~1:stream.md",
+            "\u{200c}.git/x.md",
+        ] {
+            assert!(is_refused(bad), "{bad:?}");
+        }
+    }
 
     #[test]
     fn a_path_clashes_with_what_is_tracked() {

@@ -50,7 +50,9 @@ pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
 /// not for the Source.
 pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Result<Checked> {
     let (sent, topics) = several::take(kind, sent)?;
-    refuse_unknown_names(kind, sent.keys())?;
+    // A client may send every field that it knows: null is as good as nothing.
+    let given = sent.iter().filter(|(_, value)| !value.is_null());
+    refuse_unknown_names(kind, given.map(|(name, _)| name))?;
     several::check(works, &topics).await?;
     let mut checked = Checked::default();
     for input in &kind.inputs {

@@ -177,9 +177,14 @@ async fn read(
     let job = with_files(site, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     let read = blocking(move || process::read_output(&dir, stream, offset, bytes_max)).await;
-    let chunk = match read {
+    let is_nothing = |cause: &Error| match cause.kind() {
         // A job that waits, or that never got as far as an agent, has printed nothing.
-        Err(cause) if cause.kind() == ErrorKind::NotFound && job.guard.is_none() => {
+        ErrorKind::NotFound => job.guard.is_none(),
+        // Nor is read what an agent has put in the place of its output.
+        _ => cause.code_str() == process::NOT_REGULAR,
+    };
+    let chunk = match read {
+        Err(cause) if is_nothing(&cause) => {
             OutputChunk { offset: 0, bytes: Vec::new(), next_offset: 0, total: 0, cut: None }
         }
         read => read?,

@@ -27,7 +27,7 @@ use crate::jobs::{self, Capacities, job_dir};
 use crate::people::{self, Person};
 use crate::script::{Config, Vm};
 use crate::store::salvage::{Salvaged, salvage};
-use crate::store::{CORRUPT, MIGRATIONS, Store, backup};
+use crate::store::{self, CORRUPT, MIGRATIONS, Store, backup};
 
 /// A site that no server serves; the caller holds its lock.
 pub struct Offline {
@@ -220,6 +220,9 @@ fn advice(backups: &[copies::Backup]) -> String {
 
 fn since(database: &Utf8Path) -> Since {
     let read = || -> Result<Old> {
+        if store::lost_commits(database)? > 0 {
+            return Err(Error::unavailable("its last commits are lost").code(CORRUPT));
+        }
         let rows = backup::row_counts(database)?;
         backup::look(database, |c| {
             Ok(Old {
@@ -271,7 +274,7 @@ async fn settle(
     keep_tokens: bool,
     report: &mut Report,
 ) -> Result<()> {
-    let (store, writer) = Store::open(working, MIGRATIONS, site.clock.clone())?;
+    let (store, writer) = Store::open_aside(working, MIGRATIONS, site.clock.clone())?;
     let (stop, writers) = (CancellationToken::new(), TaskTracker::new());
     let writing = writers.spawn(writer.serve(stop.clone()));
     let done = async {
@@ -342,7 +345,11 @@ async fn reconcile_in(
     how: (bool, Adopts<'_>),
     report: &mut Report,
 ) -> Result<()> {
-    let (store, writer) = Store::open(database, MIGRATIONS, site.clock.clone())?;
+    // The look of a dry run has a copy of its own.
+    let (store, writer) = match how.0 {
+        true => Store::open(database, MIGRATIONS, site.clock.clone())?,
+        false => Store::open_aside(database, MIGRATIONS, site.clock.clone())?,
+    };
     let (stop, writers) = (CancellationToken::new(), TaskTracker::new());
     let writing = writers.spawn(writer.serve(stop.clone()));
     let done = reconcile(site, &store, how, report).await;

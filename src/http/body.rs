@@ -192,15 +192,38 @@ pub(super) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
 /// Where it stands what a route takes.
 const ROUTES: &str = "docs/http.md says what each route takes";
 
-/// Reads JSON; unknown fields are refused by types that say `deny_unknown_fields`.
+/// How a refusal of null begins.
+const NULL_REFUSED: &str = "invalid type: null";
+
+/// Reads JSON; unknown fields are refused by types that say `deny_unknown_fields`. A field that is
+/// null and may be left out counts as left out.
 pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|cause| {
+    let read = serde_json::from_slice(bytes);
+    let is_of_null = |cause: &serde_json::Error| cause.to_string().starts_with(NULL_REFUSED);
+    let read = read.or_else(|cause| match is_of_null(&cause) {
+        true => without_nulls(bytes).ok_or(cause),
+        false => Err(cause),
+    });
+    read.map_err(|cause| {
         let why = truncate_chars(&cause.to_string(), 200);
         let code = if why.starts_with("unknown field") { "unknown_field" } else { "bad_json" };
         Error::invalid(format!("the body is not what this route takes: {why}"))
             .code(code)
             .hint(ROUTES)
     })
+}
+
+/// Reads an object whose fields that are null are left out; nothing if it has none, or is refused
+/// without them too.
+fn without_nulls<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let mut fields: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(bytes).ok()?;
+    let count = fields.len();
+    fields.retain(|_, value| !value.is_null());
+    if fields.len() == count {
+        return None;
+    }
+    serde_json::from_value(fields.into()).ok()
 }
 
 /// Reads a form.
@@ -243,6 +266,24 @@ mod tests {
     struct Asked {
         path: String,
         limit: Option<u32>,
+    }
+
+    #[derive(Debug, Default, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields, default)]
+    struct Optional {
+        is_global: bool,
+        names: Vec<String>,
+        limit: Option<u32>,
+    }
+
+    #[test]
+    fn null_is_as_good_as_nothing_for_what_may_be_left_out() {
+        let body = br#"{"is_global":null,"names":null,"limit":null}"#;
+        assert_eq!(parse_json::<Optional>(body).unwrap(), Optional::default());
+        for body in [r#"{"path":null}"#, r#"{"is_global":null,"x":1}"#, r#"{"names":[null]}"#] {
+            assert!(parse_json::<Asked>(body.as_bytes()).is_err(), "{body}");
+            assert!(parse_json::<Optional>(body.as_bytes()).is_err(), "{body}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::http::head::{check_framing, check_size};
 use crate::http::listen::Peer;
 use crate::http::origin::{check_host, check_origin};
 use crate::http::table::{Found, Params, Route, Who, find};
-use crate::http::who::{Credential, Identified, authorize, credential, identify};
+use crate::http::who::{Credential, Identified, authorize, credentials, identify_by_any};
 
 /// A request that may go on to its handler.
 #[derive(Clone)]
@@ -55,10 +55,10 @@ pub(super) async fn check(
     let found = find(head.method.as_str(), head.uri.path());
     let who = if let Found::Route(route, _) = &found { Some(route.who) } else { None };
     // No browser adds a signature, so no page can send what is signed.
-    if who != Some(Who::Signed) && !fault::is_off("origin_check") {
-        check_origin(&host, head)?;
-    }
     let is_open = matches!(who, Some(Who::All | Who::Signed));
+    if who != Some(Who::Signed) && !fault::is_off("origin_check") {
+        check_origin(&host, head, is_open)?;
+    }
     let (credential, who) = if is_open {
         (None, None)
     } else {
@@ -94,9 +94,8 @@ pub(super) async fn check(
 }
 
 async fn ask(edge: &Edge, peer: &Peer, head: &Parts) -> Result<(Credential, Identified)> {
-    let credential = credential(&head.headers, &edge.gate.cookie_name)?;
-    let who = identify(edge, peer, &credential).await?;
-    Ok((credential, who))
+    let credentials = credentials(&head.headers, &edge.gate.cookie_name)?;
+    identify_by_any(edge, peer, credentials).await
 }
 
 /// Returns the error for a path that nothing serves.

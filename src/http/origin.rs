@@ -3,7 +3,7 @@
 //! **Invariant:** both need nothing but the head of the request, and both refuse what is unclear: a
 //! header that is there twice is as bad as a wrong one.
 
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
+use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::{Method, Uri};
 
@@ -43,17 +43,24 @@ pub(super) fn check_host(config: &GateConfig, peer: &Peer, head: &Parts) -> Resu
     }
 }
 
-/// Checks that no page of another origin sent the request.
-pub(super) fn check_origin(host: &Host, head: &Parts) -> Result<()> {
+/// Checks that no page of another origin sent the request. `is_open` says that its route asks for
+/// no credential: to all others a request without one is nobody's, and is refused as such.
+pub(super) fn check_origin(host: &Host, head: &Parts, is_open: bool) -> Result<()> {
     let site = single(&head.headers, &SEC_FETCH_SITE);
     let origin = single(&head.headers, &ORIGIN);
     let is_safe = matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS);
     let is_fine = match (site, origin) {
         (Single::Many, _) | (_, Single::Many) => false,
-        (Single::One("same-origin" | "none"), _) => true,
+        (Single::One("same-origin"), _) => true,
+        // A person typed the address or opened a bookmark; a form is never sent that way.
+        (Single::One("none"), Single::None) => is_safe,
+        (Single::One("none"), Single::One(origin)) => is_safe || is_own_origin(host, origin),
         (Single::One(_), _) => is_safe && is_navigation(head),
         (Single::None, Single::One(origin)) => is_own_origin(host, origin),
-        (Single::None, Single::None) => is_safe || has_bearer(&head.headers),
+        (Single::None, Single::None) => {
+            let is_nobody = !is_open && !head.headers.contains_key(COOKIE);
+            is_safe || is_nobody || has_bearer(&head.headers)
+        }
     };
     if is_fine {
         return Ok(());

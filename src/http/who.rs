@@ -33,8 +33,9 @@ pub(super) struct Identified {
     pub(super) login_hash: Option<String>,
 }
 
-/// Returns the credential of a request; a token wins over a cookie.
-pub(super) fn credential(headers: &HeaderMap, cookie_name: &str) -> Result<Credential> {
+/// Returns the credentials of a request; a token wins over cookies. There may be several cookies of
+/// one name: ports of one machine share them, so any program there can add one.
+pub(super) fn credentials(headers: &HeaderMap, cookie_name: &str) -> Result<Vec<Credential>> {
     let mut tokens = Vec::new();
     for value in headers.get_all(AUTHORIZATION) {
         let value = value.to_str().map_err(|_| unknown())?;
@@ -47,7 +48,7 @@ pub(super) fn credential(headers: &HeaderMap, cookie_name: &str) -> Result<Crede
     match tokens.as_slice() {
         [] => {}
         [token] if !token.is_empty() && token.len() <= TOKEN_BYTES_MAX => {
-            return Ok(Credential::Bearer((*token).to_owned()));
+            return Ok(vec![Credential::Bearer((*token).to_owned())]);
         }
         _ => return Err(unknown()),
     }
@@ -58,16 +59,35 @@ pub(super) fn credential(headers: &HeaderMap, cookie_name: &str) -> Result<Crede
             if let Some((name, secret)) = pair.trim().split_once('=')
                 && name == cookie_name
             {
-                cookies.push(secret);
+                cookies.push(Credential::Cookie(secret.to_owned()));
             }
         }
     }
-    match cookies.as_slice() {
-        [secret] if !secret.is_empty() => Ok(Credential::Cookie((*secret).to_owned())),
-        [] => Err(Error::new(ErrorKind::Unauthenticated, "nobody is signed in")
-            .hint("open a login link, or send a token as `Authorization: Bearer`")),
-        _ => Err(unknown()),
+    if cookies.is_empty() {
+        return Err(Error::new(ErrorKind::Unauthenticated, "nobody is signed in")
+            .hint("open a login link, or send a token as `Authorization: Bearer`"));
     }
+    Ok(cookies)
+}
+
+/// Returns the credential that somebody is signed in with, and who that is. Those that nobody knows
+/// are passed over; two that belong to different persons are as bad as none.
+pub(super) async fn identify_by_any(
+    edge: &Edge,
+    peer: &Peer,
+    credentials: Vec<Credential>,
+) -> Result<(Credential, Identified)> {
+    let mut found: Option<(Credential, Identified)> = None;
+    let mut refusal = unknown();
+    for credential in credentials {
+        match (identify(edge, peer, &credential).await, &found) {
+            (Ok(who), None) => found = Some((credential, who)),
+            (Ok(who), Some((_, first))) if who.caller.actor() == first.caller.actor() => {}
+            (Ok(_), Some(_)) => return Err(unknown()),
+            (Err(cause), _) => refusal = cause,
+        }
+    }
+    found.ok_or(refusal)
 }
 
 /// Returns who a credential belongs to.

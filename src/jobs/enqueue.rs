@@ -9,7 +9,7 @@ use crate::base::{
     fault,
 };
 use crate::jobs::lane::{self, Capacities};
-use crate::jobs::{BELL, Grant, Reason, table};
+use crate::jobs::{BELL, Grant, Reason, long_inputs, table};
 use crate::script::OnBusy;
 use crate::store::Tx;
 
@@ -100,14 +100,16 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
     };
     let grants = serde_json::to_string(&new.grants)
         .map_err(|cause| Error::internal("grants are not JSON").source(cause))?;
+    let inputs = long_inputs::Text::of(&new.inputs)?;
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":id": id, ":kind": new.kind, ":lane": new.lane, ":source": new.source_path,
         ":topic": new.topic_id, ":persona": new.persona_name,
-        ":inputs": Value::Object(new.inputs.clone()).to_string(), ":grants": grants,
+        ":inputs": inputs.in_row(), ":grants": grants,
         ":by": new.requested_by, ":priority": new.priority, ":not_before": new.not_before,
         ":ready": ready, ":now": tx.now(), ":config": new.config_digest, ":retry_of": new.retry_of,
         ":depth": new.depth,
     })?;
+    inputs.keep(tx, &id)?;
     if let (Some(lane), false) = (&new.lane, is_later) {
         lane::refresh(tx, lane, capacities)?;
     }
@@ -189,7 +191,7 @@ pub fn queued_of(connection: &Connection, by: &Actor) -> Result<Vec<JobId>> {
 /// # Errors
 /// As any write.
 pub fn cancel_queued(tx: &Tx<'_>, id: &JobId, by: &Actor, capacities: &Capacities) -> Result<bool> {
-    let job = table::find(tx.connection(), id)?;
+    let job = table::find_slim(tx.connection(), id)?;
     let changed = tx.prepare_cached(CANCEL_QUEUED)?.execute(named_params! {
         ":id": id, ":now": tx.now(), ":by": by, ":reason": Reason::Cancelled.as_str(),
     })?;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{Fuse, FusedFuture as _};
-use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -100,7 +99,7 @@ pub(super) async fn prepare(
     })?;
     // A job that computes nothing at its start has it all on record already.
     if prepared.inputs != job.inputs || prepared.grants != job.grants {
-        let (inputs, grants) = (Value::Object(prepared.inputs), prepared.grants);
+        let (inputs, grants) = (prepared.inputs, prepared.grants);
         let id = job.id.clone();
         let keep = move |tx: &Tx<'_>| settle::keep_start(tx, &id, &inputs, &grants);
         let kept = inner.setup.store.write(keep).await;

@@ -18,6 +18,7 @@ mod hold;
 mod job;
 mod lane;
 mod launch;
+mod long_inputs;
 mod measured;
 #[cfg(test)]
 mod model;
@@ -94,6 +95,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         measured::STATEMENTS,
         renamed::STATEMENTS,
         retained::STATEMENTS,
+        long_inputs::STATEMENTS,
         board::STATEMENTS,
     ]
     .concat()

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, JobId, Result, SourcePath};
 use crate::jobs::lane::{self, Capacities};
-use crate::jobs::{Grant, table};
+use crate::jobs::{Grant, long_inputs, table};
 use crate::store::Tx;
 
 const OF_SOURCE: &str = "
@@ -55,8 +55,10 @@ pub fn rename_source(
                 job.grants.into_iter().map(|it| it.renamed(from, to)).collect();
             let grants = serde_json::to_string(&grants)
                 .map_err(|cause| Error::internal("grants are not JSON").source(cause))?;
+            let inputs = long_inputs::Text::of(&inputs)?;
+            inputs.replace(tx, &id)?;
             tx.prepare_cached(RENAME)?.execute(named_params! {
-                ":id": id, ":to": to, ":inputs": Value::Object(inputs).to_string(),
+                ":id": id, ":to": to, ":inputs": inputs.in_row(),
                 ":grants": grants, ":lane": lane.as_ref().map(|it| &it.1),
             })?;
             renamed.push(id);

@@ -1,14 +1,14 @@
 //! The end of a job: the fence first, and in one transaction its one outcome.
 
 use rusqlite::{Connection, named_params};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId, tail_of};
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::refusal::Refusal;
 use crate::jobs::telemetry::limit::Limit;
-use crate::jobs::{BELL, Grant, Hooks, Job, Reason, Status, Verb, hold, table, usage};
+use crate::jobs::{BELL, Grant, Hooks, Job, Reason, Status, Verb, hold, long_inputs, table, usage};
 use crate::process::ProcessIdentity;
 use crate::script::Produces;
 use crate::store::Tx;
@@ -123,9 +123,15 @@ pub(super) fn cancelled(connection: &Connection) -> Result<Vec<JobId>> {
 }
 
 /// Keeps what was computed at the start: all inputs, and what the kind in force grants.
-pub(super) fn keep_start(tx: &Tx<'_>, id: &JobId, inputs: &Value, grants: &[Grant]) -> Result<()> {
-    let grants = json!(grants).to_string();
-    let params = named_params! {":id": id, ":inputs": inputs.to_string(), ":grants": grants};
+pub(super) fn keep_start(
+    tx: &Tx<'_>,
+    id: &JobId,
+    inputs: &Map<String, Value>,
+    grants: &[Grant],
+) -> Result<()> {
+    let (inputs, grants) = (long_inputs::Text::of(inputs)?, json!(grants).to_string());
+    inputs.replace(tx, id)?;
+    let params = named_params! {":id": id, ":inputs": inputs.in_row(), ":grants": grants};
     one(tx.prepare_cached(KEEP_INPUTS)?.execute(params)?, id)
 }
 

@@ -3,19 +3,17 @@
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::base::{Error, JobId, Result, SourcePath, TopicId};
-use crate::jobs::{Job, JobFilter};
+use crate::jobs::{Job, JobFilter, long_inputs};
 
-/// All columns, but long values of inputs and results left out: a list of jobs must not carry what
-/// a single one may.
+/// All columns, but long results left out: a list of jobs must not carry what a single one may.
+/// Long inputs stand elsewhere (`long_inputs`). Unlike `length`, `octet_length` reads no text.
 macro_rules! slim {
     ($rest:literal) => {
         concat!(
             "SELECT seq, id, kind, lane_key, status, reason, source_path, topic_id, persona_name,
-                CASE WHEN length(inputs_json) <= 65536 THEN inputs_json ELSE '{}' END
-                    AS inputs_json,
-                grants_json, requested_by, priority, not_before_ms, created_ms, started_ms,
-                ending_ms, completed_ms, exit_code, signal, error_tail, summary,
-                CASE WHEN length(result_json) <= 65536 THEN result_json
+                inputs_json, grants_json, requested_by, priority, not_before_ms, created_ms,
+                started_ms, ending_ms, completed_ms, exit_code, signal, error_tail, summary,
+                CASE WHEN octet_length(result_json) <= 65536 THEN result_json
                      WHEN result_json IS NOT NULL THEN '\"(longer than 64 KiB)\"' END
                     AS result_json,
                 warnings_json, cancelled_by, session_ref, usage_json, cost_usd, config_digest,
@@ -150,7 +148,16 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 pub fn find(connection: &Connection, id: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(FIND)?;
     let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
-    job.ok_or_else(|| no_job(id))
+    with_inputs(connection, job.ok_or_else(|| no_job(id))?)
+}
+
+fn with_inputs(connection: &Connection, mut job: Job) -> Result<Job> {
+    if job.inputs.is_empty()
+        && let Some(inputs) = long_inputs::find(connection, &job.id)?
+    {
+        job.inputs = inputs;
+    }
+    Ok(job)
 }
 
 /// Returns a job without long values of its inputs and its result; that it has a result shows.
@@ -169,7 +176,7 @@ pub fn find_slim(connection: &Connection, id: &JobId) -> Result<Job> {
 /// `not_found` if `before` names no job.
 pub fn list(connection: &Connection, filter: &JobFilter) -> Result<Vec<Job>> {
     let before = match &filter.before {
-        Some(id) => find(connection, id)?.seq,
+        Some(id) => find_slim(connection, id)?.seq,
         None => i64::MAX,
     };
     let status = filter.status.map(crate::jobs::Status::as_str);
@@ -310,7 +317,8 @@ pub fn running_guards(connection: &Connection) -> Result<Vec<i32>> {
 }
 
 pub(super) fn running(connection: &Connection) -> Result<Vec<Job>> {
-    collect(connection, RUNNING, &[])
+    let jobs = collect(connection, RUNNING, &[])?.into_iter();
+    jobs.map(|job| with_inputs(connection, job)).collect()
 }
 
 fn collect(

@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 
@@ -352,14 +353,25 @@ pub(in crate::process) fn open_regular(path: &Utf8Path) -> Result<Option<File>> 
         .open(path);
     let file = match opened {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) if cause.raw_os_error() == Some(Errno::ELOOP as i32) => {
+            return Err(not_regular(path));
+        }
         other => other.context(ErrorKind::Unavailable, || format!("cannot open {path}"))?,
     };
     let meta = file.metadata();
     let meta = meta.context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
     match meta.is_file() {
         true => Ok(Some(file)),
-        false => Err(Error::unavailable(format!("{path} is not a regular file"))),
+        false => Err(not_regular(path)),
     }
+}
+
+/// Code of a file in whose place something else stands.
+pub const NOT_REGULAR: &str = "not_regular";
+
+fn not_regular(path: &Utf8Path) -> Error {
+    Error::conflict(NOT_REGULAR, format!("{path} is not a regular file"))
+        .hint("something has replaced it, perhaps the agent of the job")
 }
 
 /// Opens a regular file (mode 0600) to append to it. Agents of our own uid can put anything into a

@@ -32,15 +32,16 @@ pub use descriptors::{is_writable, raise_descriptors};
 pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use launch::{
-    Clocks, ExitCause, ExitRecord, GuardEvent, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
-    Stream, StreamRecord, append_regular, read_exit_record, read_small, sync_path,
+    Clocks, ExitCause, ExitRecord, GuardEvent, Launch, LaunchStdin, MARK, NOT_REGULAR,
+    OnServerLoss, OutputCaps, Stream, StreamRecord, append_regular, read_exit_record, read_small,
+    sync_path,
 };
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;
 pub use machine::{disk, free_bytes, machine};
 pub use notices::{Noticed, Notices};
 pub use output::{OutputChunk, last_printed, output_tail, put_output, read_output};
-pub use own::{OwnUsage, own_usage};
+pub use own::{OwnUsage, own_usage, release_large_blocks};
 pub use probe::{is_root, owner_and_mode, probe, probe_folder, probe_guard};
 pub use remove::{Removal, Size, measure, remove_some};
 pub use replace::{Replacement, Spare, private_folder};

@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Context, Error, ErrorKind, Millis, Result};
-use crate::process::launch::{Stream, open_regular};
+use crate::process::launch::{NOT_REGULAR, Stream, open_regular};
 
 const HEADER_START: &str = "[output from byte ";
 const HEADER_BYTES_MAX: usize = 128;
@@ -84,7 +84,8 @@ pub fn output_tail(job_dir: &Utf8Path, stream: Stream, bytes_max: usize) -> Resu
     Ok(bytes)
 }
 
-/// Returns when something was last written of either stream; nothing before the first byte.
+/// Returns when something was last written of either stream; nothing before the first byte, or if
+/// the agent has put something else in the place of its output.
 ///
 /// # Errors
 /// `unavailable` if a file of it cannot be looked at.
@@ -92,7 +93,12 @@ pub fn last_printed(job_dir: &Utf8Path) -> Result<Option<Millis>> {
     let mut last = None;
     for stream in [Stream::Stdout, Stream::Stderr] {
         for path in [head_path(job_dir, stream), tail_path(job_dir, stream)] {
-            let Some(file) = open_regular(&path)? else { continue };
+            let file = match open_regular(&path) {
+                Ok(Some(file)) => file,
+                Ok(None) => continue,
+                Err(cause) if cause.code_str() == NOT_REGULAR => continue,
+                Err(cause) => return Err(cause),
+            };
             let meta = file.metadata();
             let meta = meta.context(ErrorKind::Unavailable, || cannot_read(job_dir))?;
             let at = meta.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::base::{Context, Error, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Result, fault};
+use crate::process::sys;
 
 /// What a process takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,6 +45,14 @@ fn parse(stat: &str, descriptors: u64) -> Option<OwnUsage> {
         descriptors,
         threads: number(20)?,
     })
+}
+
+/// Has large blocks of memory go back to the system as soon as they are freed; for a process that
+/// lives long and now and then holds much.
+pub fn release_large_blocks() {
+    if !fault::is_off("large_blocks") {
+        sys::map_large_blocks();
+    }
 }
 
 #[cfg(test)]

@@ -161,3 +161,15 @@ pub(in crate::process) fn landlock_version() -> Result<i64, Errno> {
     };
     Errno::result(version)
 }
+
+/// Has the allocator map every block of a megabyte or more by itself, so that it goes back to the
+/// system when it is freed. Left alone, glibc takes the first large block as a reason to keep all
+/// later ones, in as many arenas as there are threads.
+pub(in crate::process) fn map_large_blocks() {
+    #[cfg(target_env = "gnu")]
+    {
+        const LARGE_BYTES: libc::c_int = 1 << 20;
+        // SAFETY: the call takes two integers, and changes how later blocks are made.
+        unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
+    }
+}

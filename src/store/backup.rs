@@ -15,8 +15,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
 use crate::base::{Context, Error, ErrorKind, Result, fault, random_token};
-use crate::store::Migration;
 use crate::store::trouble::{BACKUPS, is_of_index};
+use crate::store::{Migration, lost_commits};
 
 /// What the name of a copy ends with while it is being written.
 const PART: &str = ".part";
@@ -194,10 +194,20 @@ fn look_at_file(path: &Utf8Path) -> Result<u64> {
 pub fn faults_of(path: &Utf8Path) -> Result<Vec<String>> {
     look_at_file(path)?;
     let reading = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    faults(&reading).or_else(|cause| match cause.code_str() {
+    let mut found = faults(&reading).or_else(|cause| match cause.code_str() {
         "database_corrupt" => Ok(vec![in_sqlites_words(&cause)]),
         _ => Err(cause),
-    })
+    })?;
+    // What cannot be counted is told above.
+    match lost_commits(path) {
+        Ok(lost @ 1..) => found.push(format!("the last {lost} commits are lost")),
+        Ok(_) => {}
+        Err(cause) if !found.is_empty() => {
+            tracing::debug!("its commits cannot be counted: {}", cause.chain());
+        }
+        Err(cause) => return Err(cause),
+    }
+    Ok(found)
 }
 
 /// Returns what SQLite said of an error, without what this program says of it.

@@ -84,6 +84,16 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "dismissals",
         sql: include_str!("../../migrations/020_dismissals.sql"),
     },
+    Migration {
+        version: 21,
+        name: "commits",
+        sql: include_str!("../../migrations/021_commits.sql"),
+    },
+    Migration {
+        version: 22,
+        name: "long_inputs",
+        sql: include_str!("../../migrations/022_long_inputs.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

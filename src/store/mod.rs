@@ -10,6 +10,7 @@ mod migrate;
 mod read;
 pub mod salvage;
 mod stats;
+mod tally;
 mod trouble;
 mod tx;
 mod writer;
@@ -31,11 +32,13 @@ use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
 pub use stats::WriterStats;
+pub use tally::{STATEMENTS as TALLY_STATEMENTS, lost_commits};
 pub use trouble::{CORRUPT, Trouble};
 pub use tx::Tx;
 pub use writer::{STATEMENTS as WRITER_STATEMENTS, Writer};
 
 use read::Readers;
+use tally::Tally;
 use trouble::Watch;
 use writer::Work;
 
@@ -51,6 +54,17 @@ const WRITES_QUEUED_MAX: usize = 1_024;
 const CHECKED_AT_OPEN_BYTES_MAX: i64 = 16 * 1024 * 1024;
 /// How many published events a slow subscriber may lag behind before it must read the table.
 const EVENTS_BUFFERED_MAX: usize = 1_024;
+
+/// What becomes of what is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeping {
+    /// It is there after a power cut, and its loss is noticed.
+    Kept,
+    /// It is there after a power cut.
+    Aside,
+    /// Anything.
+    Nothing,
+}
 
 /// A handle to the database; cheap to clone.
 #[derive(Clone)]
@@ -112,7 +126,20 @@ impl Store {
         migrations: &[Migration],
         clock: Clock,
     ) -> Result<(Store, Writer)> {
-        Store::open_with(path, migrations, clock, true)
+        Store::open_with(path, migrations, clock, Keeping::Kept)
+    }
+
+    /// Opens a database that is made ready to replace another: its commits are not counted beside
+    /// it.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_aside(
+        path: &Utf8Path,
+        migrations: &[Migration],
+        clock: Clock,
+    ) -> Result<(Store, Writer)> {
+        Store::open_with(path, migrations, clock, Keeping::Aside)
     }
 
     /// Opens a database that goes with this process: nothing waits for the disk, and a power cut
@@ -125,22 +152,32 @@ impl Store {
         migrations: &[Migration],
         clock: Clock,
     ) -> Result<(Store, Writer)> {
-        Store::open_with(path, migrations, clock, false)
+        Store::open_with(path, migrations, clock, Keeping::Nothing)
     }
 
     fn open_with(
         path: &Utf8Path,
         migrations: &[Migration],
         clock: Clock,
-        is_kept: bool,
+        keeping: Keeping,
     ) -> Result<(Store, Writer)> {
+        let is_kept = keeping != Keeping::Nothing;
         let named = |cause: Error| match cause.code_str() {
             CORRUPT if cause.hint_str().is_none() => trouble::damaged(path).source(cause),
             _ => cause,
         };
+        if keeping == Keeping::Kept {
+            // Before anything is written: the log is worth keeping.
+            migrate::refuse_newer(path, migrations)?;
+            tally::refuse_loss(path).map_err(named)?;
+        }
         let (writing, checked) =
             open_for_writing(path, migrations, &clock, is_kept).map_err(named)?;
         let epoch = migrate::epoch(&writing).map_err(named)?;
+        let tally = match keeping {
+            Keeping::Kept => Tally::open(path, &writing)?.map(Arc::new),
+            Keeping::Aside | Keeping::Nothing => None,
+        };
         let watch = Watch::new(path, clock.clone());
         let (writes, queue) = mpsc::channel(WRITES_QUEUED_MAX);
         let (published, _) = broadcast::channel(EVENTS_BUFFERED_MAX);
@@ -160,7 +197,7 @@ impl Store {
         };
         let stats = Arc::clone(&inner.stats);
         let ends = (published, bells);
-        let writer = Writer::new(writing, path, queue, ends, (watch, stats), clock);
+        let writer = Writer::new((writing, tally), path, queue, ends, (watch, stats), clock);
         Ok((Store { inner: Arc::new(inner) }, writer))
     }
 

@@ -122,14 +122,19 @@ impl Watch {
 
 /// Returns the error of a database that does not hold together, with what there is to restore.
 pub(super) fn damaged(path: &Utf8Path) -> Error {
+    let message = format!("the database {path} is damaged");
+    Error::unavailable(message).code(CORRUPT).hint(advice(path))
+}
+
+/// Returns what to do about a database that cannot be used.
+pub(super) fn advice(path: &Utf8Path) -> String {
     let folder = path.parent().unwrap_or(Utf8Path::new(".")).join(BACKUPS);
-    let hint = match newest(&folder) {
+    match newest(&folder) {
         Some(backup) => {
             format!("stop the server and restore the newest backup: wiki-browser restore {backup}")
         }
         None => format!("there is no backup in {folder}; keep {path} and its -wal aside"),
-    };
-    Error::unavailable(format!("the database {path} is damaged")).code(CORRUPT).hint(hint)
+    }
 }
 
 /// Reads the whole database and says what is wrong with it. Returns whether an index of words is

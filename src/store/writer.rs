@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::base::{Clock, Error, Result, fault};
+use crate::store::tally::Tally;
 use crate::store::trouble::{CORRUPT, Watch};
 use crate::store::tx::{Effects, Tx};
 use crate::store::{Bells, StoredEvent, WriterStats, connect, step};
@@ -96,6 +97,7 @@ where
 /// The loop that owns the writing connection.
 pub struct Writer {
     connection: Option<Connection>,
+    tally: Option<Arc<Tally>>,
     path: Utf8PathBuf,
     queue: mpsc::Receiver<Box<dyn Work>>,
     published: broadcast::Sender<Arc<StoredEvent>>,
@@ -117,15 +119,15 @@ struct Done {
 
 impl Writer {
     pub(super) fn new(
-        connection: Connection,
+        (connection, tally): (Connection, Option<Arc<Tally>>),
         path: &Utf8Path,
         queue: mpsc::Receiver<Box<dyn Work>>,
         (published, bells): (broadcast::Sender<Arc<StoredEvent>>, Bells),
         (watch, stats): (Watch, Arc<WriterStats>),
         clock: Clock,
     ) -> Writer {
-        let path = path.to_owned();
-        Writer { connection: Some(connection), path, queue, published, bells, watch, clock, stats }
+        let (connection, path) = (Some(connection), path.to_owned());
+        Writer { connection, tally, path, queue, published, bells, watch, clock, stats }
     }
 
     /// Commits what arrives until `stop`, and then what had arrived by then.
@@ -140,6 +142,10 @@ impl Writer {
                     self.queue.recv().await
                 }
                 () = tokio::time::sleep(PROBE_EVERY), if trouble.is_some() => Some(probe()),
+                () = until_due(self.tally.as_deref()) => {
+                    sync(self.tally.clone()).await;
+                    continue;
+                }
             };
             let Some(first) = first else { break };
             let mut batch = vec![first];
@@ -151,6 +157,7 @@ impl Writer {
             }
             self.commit(batch).await;
         }
+        sync(self.tally.clone()).await;
         match self.connection.take() {
             Some(connection) if self.watch.damage().is_some() => leave_alone(&connection),
             Some(connection) => close(connection),
@@ -160,12 +167,13 @@ impl Writer {
 
     /// Runs one batch on a blocking thread.
     async fn commit(&mut self, batch: Vec<Box<dyn Work>>) {
-        let connection = self.connection.take();
+        let (connection, tally) = (self.connection.take(), self.tally.clone());
         let (path, clock, watch) = (self.path.clone(), self.clock.clone(), self.watch.clone());
         let start = Instant::now();
         self.stats.batch.note(batch.len() as u64);
-        let done =
-            tokio::task::spawn_blocking(move || run(connection, batch, &path, &watch, &clock));
+        let done = tokio::task::spawn_blocking(move || {
+            run((connection, tally.as_deref()), batch, &path, &watch, &clock)
+        });
         match done.await {
             Ok(mut done) => {
                 self.connection = done.connection;
@@ -211,6 +219,20 @@ fn close(connection: Connection) {
     }
 }
 
+async fn sync(tally: Option<Arc<Tally>>) {
+    let Some(tally) = tally.filter(|it| it.due().is_some()) else { return };
+    if let Err(cause) = tokio::task::spawn_blocking(move || tally.sync()).await {
+        error!("syncing ended in a fault of the program: {cause}");
+    }
+}
+
+async fn until_due(tally: Option<&Tally>) {
+    match tally.and_then(Tally::due) {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Returns a write that changes nothing and needs the disk: it shows whether a trouble is over.
 fn probe() -> Box<dyn Work> {
     let (work, _) = caller(|tx: &Tx<'_>| {
@@ -225,7 +247,7 @@ fn probe() -> Box<dyn Work> {
 
 /// Runs a batch on the connection, or on a new one if the last was lost.
 fn run(
-    connection: Option<Connection>,
+    (connection, tally): (Option<Connection>, Option<&Tally>),
     mut batch: Vec<Box<dyn Work>>,
     path: &Utf8Path,
     watch: &Watch,
@@ -249,7 +271,8 @@ fn run(
             return refuse(batch, None, &|| same(&cause));
         }
     };
-    let mut round = Round { connection: &connection, watch, clock, is_well_again: false };
+    let (on, is_well_again) = (&connection, false);
+    let mut round = Round { connection: on, tally, watch, clock, is_well_again };
     let effects = round.run_batch(&mut batch);
     let is_well_again = round.is_well_again;
     // A transaction that could not be rolled back would take every later write with it.
@@ -277,6 +300,7 @@ fn leave_alone(connection: &Connection) {
 /// One batch on its way.
 struct Round<'a> {
     connection: &'a Connection,
+    tally: Option<&'a Tally>,
     watch: &'a Watch,
     clock: &'a Clock,
     is_well_again: bool,
@@ -315,10 +339,15 @@ impl Round<'_> {
                 .code("disk_error")
                 .hint("ask again: the database is opened anew"));
         }
-        let changes = self.changes_if_bad()?;
+        let changes = self.changes()?;
         step(connection, "BEGIN IMMEDIATE")?;
         let tx = Tx::new(connection, self.clock.now());
+        let mut count = None;
         let outcome = self.run_savepoints(&tx, batch).and_then(|()| {
+            // A commit of nothing is not counted: it would need the disk.
+            if let (Some(tally), true) = (self.tally, self.changes()? != changes) {
+                count = Some((tally, tally.count(connection)?));
+            }
             fault::crash_point("before_commit");
             if fault::is_off("commit_first") {
                 batch.iter_mut().for_each(|it| it.answer());
@@ -338,19 +367,19 @@ impl Round<'_> {
             return Err(cause);
         }
         fault::crash_point("after_commit");
+        if let Some((tally, commits)) = count {
+            tally.note(commits);
+        }
         // A commit of nothing needs no disk and proves nothing.
-        if changes.is_some() && changes != self.changes_if_bad()? {
+        if self.watch.trouble().is_some() && changes != self.changes()? {
             self.is_well_again |= self.watch.committed();
         }
         Ok(tx.into_effects())
     }
 
-    /// While there is a trouble: how many rows this connection has changed in its life.
-    fn changes_if_bad(&self) -> Result<Option<i64>> {
-        if self.watch.trouble().is_none() {
-            return Ok(None);
-        }
-        Ok(Some(self.connection.prepare_cached(CHANGES)?.query_row([], |row| row.get(0))?))
+    /// Returns how many rows this connection has changed in its life.
+    fn changes(&self) -> Result<i64> {
+        Ok(self.connection.prepare_cached(CHANGES)?.query_row([], |row| row.get(0))?)
     }
 
     fn run_savepoints(&self, tx: &Tx<'_>, batch: &mut [Box<dyn Work>]) -> Result<()> {

@@ -195,3 +195,75 @@ fn g29_an_index_of_the_log_that_is_stale_or_garbage_does_no_harm() {
         server.kill();
     }
 }
+
+/// A damaged frame of the log makes SQLite drop all that follows it, without a word. Fails with
+/// `WB_WITHOUT=tally`.
+#[test]
+fn g29_a_log_that_lost_its_end_is_noticed() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    bench.json(&["backup"]);
+    let post = |count: usize| {
+        for number in 0..count {
+            let body =
+                json!({"source_path": "guide.md", "global": true, "body": number.to_string()});
+            bench.post("/api/topics", body).ok();
+        }
+    };
+    let topics = || bench.get("/api/topics?limit=200").ok()["items"].as_array().unwrap().len();
+    post(20);
+    server.kill();
+    let log = bench.data.join("wiki.db-wal");
+    let whole = fs::read(&log).unwrap();
+    let mut torn = whole.clone();
+    torn[whole.len() / 2] ^= 1;
+    fs::write(&log, &torn).unwrap();
+    for _ in 0..2 {
+        let mut server = bench.start(&[]);
+        let (status, _) = server.wait();
+        let said = server.log();
+        assert_eq!(status.code(), Some(6), "{said}");
+        assert!(said.contains("has lost its last") && said.contains("database_corrupt"), "{said}");
+        assert!(said.contains("wiki-browser restore") && said.contains("backups/"), "{said}");
+        assert_eq!(fs::read(&log).unwrap(), torn, "it was written to");
+    }
+    assert_ne!(bench.cli(&["cleanup"]).0, 0);
+    // The log as it was is good again.
+    fs::write(&log, &whole).unwrap();
+    let server = bench.serve();
+    assert_eq!(topics(), 20);
+    post(5);
+    server.kill();
+    let mut torn = fs::read(&log).unwrap();
+    let end = torn.len() - 1;
+    torn[end] ^= 1;
+    fs::write(&log, &torn).unwrap();
+    bench.start(&[]).wait();
+    // Whoever goes on without the end says so.
+    let (code, said, _) = bench.cli(&["recover"]);
+    assert_eq!(code, 0, "{said}");
+    let server = bench.serve();
+    let left = topics();
+    assert!((20..=25).contains(&left), "{left}");
+    post(1);
+    server.kill();
+    let server = bench.serve();
+    assert_eq!(topics(), left + 1);
+    server.stop();
+}
+
+/// An older copy that was put in place by hand is no restored backup.
+#[test]
+fn g29_an_older_copy_in_place_of_the_database_is_noticed() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let copy = bench.base.join("copy.db");
+    bench.json(&["backup", copy.as_str()]);
+    bench.topic("guide.md", "The first line.", "Say it better.");
+    server.stop();
+    fs::copy(&copy, bench.data.join("wiki.db")).unwrap();
+    let mut server = bench.start(&[]);
+    assert_eq!(server.wait().0.code(), Some(6), "{}", server.log());
+    bench.json(&["restore", copy.as_str()]);
+    bench.serve().stop();
+}

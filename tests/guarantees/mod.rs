@@ -18,6 +18,7 @@ mod escape;
 mod flood;
 mod hostile;
 mod idle;
+mod inputs;
 mod keys;
 mod kills;
 mod lanes;

@@ -83,3 +83,20 @@ fn a_server_without_its_socket_is_not_ready() {
     assert_eq!(answer.refusal(), (503, "socket_lost"));
     server.stop();
 }
+
+/// An agent can put anything in the place of its output; nobody reads it, and no page breaks.
+#[test]
+fn g22_output_that_became_a_link_breaks_no_page() {
+    let bench = Bench::new();
+    let swap = "cd \"$BASE/wiki/data/jobs/$WB_JOB_ID\"\nrm stdout.log\n\
+                ln -s /etc/passwd stdout.log\necho x > \"$OUT/swapped\"\nexec sleep 60";
+    bench.word_kind("swap", "timeout = \"90s\"", swap);
+    let server = bench.serve();
+    let job = bench.job("swap", json!({}));
+    bench.wait_left("swapped");
+    assert_eq!(bench.show(&job)["status"], "running");
+    assert_eq!(bench.get(&format!("/jobs/{job}")).status, 200);
+    let log = bench.get(&format!("/api/agent/jobs/{job}/log?stream=stdout")).ok();
+    assert_eq!(log["text"], "");
+    server.stop();
+}

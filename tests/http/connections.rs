@@ -134,7 +134,7 @@ async fn grace_ends_what_does_not_end() {
     // A request whose body never comes holds its connection until grace is over.
     let mut stream = TcpStream::connect(site.address).await.unwrap();
     let head = format!(
-        "POST /api/login HTTP/1.1\r\nHost: {}\r\nSec-Fetch-Site: none\r\n\
+        "POST /api/login HTTP/1.1\r\nHost: {}\r\nSec-Fetch-Site: same-origin\r\n\
          Content-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n",
         site.host()
     );

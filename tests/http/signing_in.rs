@@ -50,7 +50,7 @@ async fn json_signs_in_as_well() {
     let now = site.edge.store.clock().now();
     let (code, _) = site.edge.codes.issue(&site.person.id, now).unwrap();
     let body = serde_json::json!({"code": code}).to_string();
-    let answer = site.post("/api/login", "Sec-Fetch-Site: none\r\n", &body).await;
+    let answer = site.post("/api/login", "Sec-Fetch-Site: same-origin\r\n", &body).await;
     assert_eq!(answer.status, 200);
     let json: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
     assert_eq!(json["person"]["name"], "ada");
@@ -66,7 +66,7 @@ async fn guessing_codes_is_slowed_down() {
     let mut last = 0;
     for _ in 0..11 {
         let body = "{\"code\":\"guess\"}";
-        last = site.post("/api/login", "Sec-Fetch-Site: none\r\n", body).await.status;
+        last = site.post("/api/login", "Sec-Fetch-Site: same-origin\r\n", body).await.status;
     }
     assert_eq!(last, 429);
     site.end().await;
@@ -78,7 +78,7 @@ async fn the_cookie_is_never_in_the_database() {
     let now = site.edge.store.clock().now();
     let (code, _) = site.edge.codes.issue(&site.person.id, now).unwrap();
     let body = serde_json::json!({"code": code}).to_string();
-    let answer = site.post("/api/login", "Sec-Fetch-Site: none\r\n", &body).await;
+    let answer = site.post("/api/login", "Sec-Fetch-Site: same-origin\r\n", &body).await;
     let set = answer.header("set-cookie").unwrap();
     let secret = set.split(['=', ';']).nth(1).unwrap();
     for name in ["wiki.db", "wiki.db-wal"] {

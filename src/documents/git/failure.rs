@@ -52,10 +52,16 @@ fn meaning(what: &str, said: &str) -> Error {
     {
         return disk_full();
     }
-    if ends(&["Read-only file system", "Permission denied"])
+    // An immutable file or folder is refused with the last of them.
+    if ends(&["Read-only file system", "Permission denied", "Operation not permitted"])
         || said.contains("insufficient permission for adding an object")
     {
         return read_only("the repository");
+    }
+    if starts(&["error: Invalid path '", "error: invalid path '"]) {
+        return Error::invalid("git takes no file of that name")
+            .code("bad_path")
+            .hint("choose another name");
     }
     if ends(&[".lock': File exists"]) {
         let lock = said.split('\'').find(|it| it.ends_with(".lock")).unwrap_or("a file");
@@ -139,6 +145,8 @@ mod tests {
                 "read_only",
             ),
             ("fatal: Unable to create '/w/.git/index.lock': Permission denied", "read_only"),
+            ("error: unable to create temporary file: Operation not permitted", "read_only"),
+            ("error: Invalid path 'git~1/x.md'", "bad_path"),
             (
                 "error: insufficient permission for adding an object to repository database .git",
                 "read_only",

@@ -1,0 +1,251 @@
+//! How many commits were acknowledged, told by a file beside the database: a log that lost some of
+//! them is whole to SQLite, which drops what follows a damaged frame without a word.
+//!
+//! **Invariant:** the file never names a commit that is not durable: it is written after COMMIT.
+//! **Invariant:** nobody is answered before the file has been written. It is synced within a
+//! second: after a kill it is exact, after a power cut it may be behind by that second.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::Connection;
+use tracing::{info, warn};
+
+use crate::base::{Error, Result, digest_hex, fault};
+use crate::store::{CORRUPT, migrate, read, trouble};
+
+const COUNT: &str = "UPDATE site SET commits = commits + 1 WHERE one = 1 RETURNING commits";
+const COUNTED: &str = "SELECT epoch, commits FROM site WHERE one = 1";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[("tally::count", COUNT), ("tally::counted", COUNTED)];
+
+/// Two places of the file, written in turn: one that a power cut has torn leaves the other.
+const SLOTS: [u64; 2] = [0, 512];
+const SLOT_BYTES: usize = 128;
+/// The whole file, written when it is made, so that a full disk has room for every later write.
+const FILE_BYTES: usize = 1_024;
+/// Digits of the digest of a slot.
+const SUM_DIGITS: usize = 16;
+/// How long the file may stay unsynced.
+const SYNC_AFTER: Duration = Duration::from_secs(1);
+
+/// The file of a database that is being written.
+pub(super) struct Tally {
+    file: File,
+    path: Utf8PathBuf,
+    epoch: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Since when something is not synced.
+    dirty: Option<Instant>,
+    has_failed: bool,
+}
+
+impl Tally {
+    /// Opens the file beside a database and brings it up to what the database counts. Returns
+    /// nothing for a database that counts no commits.
+    ///
+    /// # Errors
+    /// `unavailable` if the file cannot be made.
+    pub(super) fn open(database: &Utf8Path, writing: &Connection) -> Result<Option<Tally>> {
+        if fault::is_off("tally") {
+            return Ok(None);
+        }
+        let Some((epoch, commits)) = counted(writing)? else { return Ok(None) };
+        let path = path_of(database);
+        let cannot = || format!("cannot write {path}");
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&path).map_err(|cause| Error::of_disk(cannot(), cause))?;
+        let tally = Tally { file, path: path.clone(), epoch, state: Mutex::default() };
+        if known(&path).is_none_or(|it| it.of(&tally.epoch) != Some(commits)) {
+            tally.begin(commits).map_err(|cause| Error::of_disk(cannot(), cause))?;
+        }
+        Ok(Some(tally))
+    }
+
+    fn begin(&self, commits: i64) -> io::Result<()> {
+        let mut bytes = vec![b' '; FILE_BYTES];
+        let slot = slot(&self.epoch, commits);
+        for at in SLOTS.iter().filter_map(|it| usize::try_from(*it).ok()) {
+            bytes[at..at + SLOT_BYTES].copy_from_slice(&slot);
+        }
+        self.file.write_all_at(&bytes, 0)?;
+        self.file.sync_all()?;
+        File::open(self.path.parent().unwrap_or(Utf8Path::new(".")))?.sync_all()
+    }
+
+    /// Counts the commit that is being made.
+    pub(super) fn count(&self, writing: &Connection) -> Result<i64> {
+        Ok(writing.prepare_cached(COUNT)?.query_row([], |row| row.get(0))?)
+    }
+
+    /// Writes down a commit that is durable.
+    pub(super) fn note(&self, commits: i64) {
+        let place = SLOTS[usize::from(commits % 2 != 0)];
+        let written = self.file.write_all_at(&slot(&self.epoch, commits), place);
+        let mut state = self.state();
+        // What was committed is acknowledged all the same: the file is behind, and never ahead.
+        match (written, state.has_failed) {
+            (Err(cause), false) => {
+                state.has_failed = true;
+                warn!("commits are not counted in {}: {cause}", self.path);
+            }
+            (Ok(()), true) => {
+                state.has_failed = false;
+                info!("commits are counted in {} again", self.path);
+            }
+            _ => {}
+        }
+        let dirty = *state.dirty.get_or_insert_with(Instant::now);
+        drop(state);
+        if dirty.elapsed() >= SYNC_AFTER {
+            self.sync();
+        }
+    }
+
+    /// Returns when the file is to be synced, if nobody writes until then.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.state().dirty.map(|since| since + SYNC_AFTER)
+    }
+
+    /// Syncs the file.
+    pub(super) fn sync(&self) {
+        self.state().dirty = None;
+        if let Err(cause) = self.file.sync_data() {
+            warn!("{} is not synced: {cause}", self.path);
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a file tells: each slot's epoch and number.
+struct Known(Vec<(String, i64)>);
+
+impl Known {
+    /// Returns how many commits of a life of the database were acknowledged.
+    fn of(&self, epoch: &str) -> Option<i64> {
+        self.0.iter().filter(|(life, _)| life == epoch).map(|(_, commits)| *commits).max()
+    }
+}
+
+/// Returns how many commits a database has lost that were acknowledged. Changes nothing.
+///
+/// # Errors
+/// As reading the database.
+pub fn lost_commits(database: &Utf8Path) -> Result<i64> {
+    let Some(known) = known(&path_of(database)) else { return Ok(0) };
+    if fault::is_off("tally") || database.metadata().map_or(true, |it| it.len() == 0) {
+        return Ok(0);
+    }
+    let reading = read::open(database)?;
+    // A copy from before an upgrade counted nothing yet.
+    let (epoch, commits) = match counted(&reading)? {
+        Some(counted) => counted,
+        None => (migrate::epoch(&reading)?, 0),
+    };
+    Ok(known.of(&epoch).map_or(0, |acknowledged| (acknowledged - commits).max(0)))
+}
+
+/// Refuses a database that has lost commits: it is whole, and too old.
+///
+/// # Errors
+/// `unavailable` with code `database_corrupt`, naming the newest backup; as [`lost_commits`].
+pub(super) fn refuse_loss(database: &Utf8Path) -> Result<()> {
+    let lost = lost_commits(database)?;
+    if lost == 0 {
+        return Ok(());
+    }
+    let commits = if lost == 1 { "commit" } else { "commits" };
+    let message = format!(
+        "the database {database} has lost its last {lost} {commits}: its log (-wal) is damaged, or \
+         an older copy is in its place"
+    );
+    let advice = trouble::advice(database);
+    let hint = format!("{advice}; or keep what is left: wiki-browser recover");
+    Err(Error::unavailable(message).code(CORRUPT).hint(hint))
+}
+
+/// Returns epoch and number of commits of a database that counts them.
+fn counted(connection: &Connection) -> Result<Option<(String, i64)>> {
+    if !connection.column_exists(None, "site", "commits")? {
+        return Ok(None);
+    }
+    let counted = connection.prepare(COUNTED)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)));
+    Ok(Some(counted?))
+}
+
+fn known(path: &Utf8Path) -> Option<Known> {
+    let bytes = std::fs::read(path).ok()?;
+    let slots = SLOTS.iter().filter_map(|at| {
+        let at = usize::try_from(*at).ok()?;
+        let text = std::str::from_utf8(bytes.get(at..at + SLOT_BYTES)?).ok()?;
+        let mut words = text.split_whitespace();
+        let (epoch, commits, sum) = (words.next()?, words.next()?, words.next()?);
+        (sum == sum_of(epoch, commits)).then_some((epoch.to_owned(), commits.parse().ok()?))
+    });
+    Some(Known(slots.collect()))
+}
+
+fn slot(epoch: &str, commits: i64) -> [u8; SLOT_BYTES] {
+    let commits = commits.to_string();
+    let text = format!("{epoch} {commits} {}\n", sum_of(epoch, &commits));
+    let mut bytes = [b' '; SLOT_BYTES];
+    let length = text.len().min(SLOT_BYTES);
+    bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+    bytes
+}
+
+fn sum_of(epoch: &str, commits: &str) -> String {
+    let mut sum = digest_hex(format!("{epoch} {commits}"));
+    sum.truncate(SUM_DIGITS);
+    sum
+}
+
+/// Returns the file beside a database.
+fn path_of(database: &Utf8Path) -> Utf8PathBuf {
+    Utf8PathBuf::from(format!("{database}.commits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_slot_leaves_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Utf8Path::from_path(folder.path()).unwrap().join("one.db");
+        let writing = Connection::open(&database).unwrap();
+        let table = "CREATE TABLE site (one INTEGER PRIMARY KEY, epoch TEXT, commits INTEGER);
+            INSERT INTO site VALUES (1, 'life', 6)";
+        writing.execute_batch(table).unwrap();
+        let tally = Tally::open(&database, &writing).unwrap().unwrap();
+        let told = || known(&path_of(&database)).unwrap().of("life");
+        assert_eq!(told(), Some(6));
+        assert!(tally.due().is_none());
+        tally.note(7);
+        tally.note(8);
+        assert_eq!(told(), Some(8));
+        assert!(tally.due().is_some());
+        assert_eq!(lost_commits(&database).unwrap(), 2);
+        assert!(refuse_loss(&database).unwrap_err().message().contains("its last 2 commits"));
+        tally.file.write_all_at(b"x", SLOTS[0]).unwrap();
+        assert_eq!(told(), Some(7));
+        assert_eq!(known(&path_of(&database)).unwrap().of("another"), None);
+        // Whoever opens it again takes what the database says.
+        drop(tally);
+        Tally::open(&database, &writing).unwrap().unwrap();
+        assert_eq!((told(), lost_commits(&database).unwrap()), (Some(6), 0));
+    }
+}

@@ -39,6 +39,7 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "job_changes",
         sql: include_str!("../../migrations/006_job_changes.sql"),
     },
+    // The number 7 was never used.
     Migration { version: 8, name: "usage", sql: include_str!("../../migrations/008_usage.sql") },
     Migration {
         version: 9,
@@ -257,7 +258,7 @@ fn run_statements(connection: &Connection, migration: &Migration) -> Result<()> 
             .is_some_and(|sql| sql.to_ascii_lowercase().contains("foreign_key_check"));
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            if is_check {
+            if is_check && !fault::is_off("orphan_check") {
                 let table: String = row.get(0)?;
                 return Err(orphan(&table));
             }

@@ -12,6 +12,7 @@ CREATE TABLE incorporation_proposals (
     proposed_by TEXT NOT NULL REFERENCES users (id),
     created_at INTEGER NOT NULL
 );
+CREATE UNIQUE INDEX proposals_by_revision ON incorporation_proposals (topic_id, revision_number);
 CREATE UNIQUE INDEX proposals_id_topic ON incorporation_proposals (id, topic_id);
 CREATE TABLE incorporation_attempts (
     id TEXT PRIMARY KEY,

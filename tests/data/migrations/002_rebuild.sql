@@ -15,6 +15,7 @@ CREATE TABLE incorporation_proposals_new (
 INSERT INTO incorporation_proposals_new SELECT * FROM incorporation_proposals;
 DROP TABLE incorporation_proposals;
 ALTER TABLE incorporation_proposals_new RENAME TO incorporation_proposals;
+CREATE UNIQUE INDEX proposals_by_revision ON incorporation_proposals (topic_id, revision_number);
 CREATE UNIQUE INDEX proposals_id_topic ON incorporation_proposals (id, topic_id);
 PRAGMA foreign_key_check;
 PRAGMA user_version = 2;

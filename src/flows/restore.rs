@@ -119,14 +119,13 @@ impl Offline {
     /// Makes room for the new database: what an earlier try left is of no use.
     fn clear(&self) -> Result<Utf8PathBuf> {
         let working = self.working();
-        for ending in ["", "-wal", "-shm", "-journal"] {
-            let path = format!("{working}{ending}");
-            match std::fs::remove_file(&path) {
-                Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(cause)
-                        .context(ErrorKind::Unavailable, || format!("cannot remove {path}"));
-                }
-                _ => {}
+        let cannot = || format!("cannot clear {}", self.data());
+        // Also a copy of it that was not whole yet, under a name of its own.
+        let prefix = working.file_name().unwrap_or_default();
+        for entry in self.data().read_dir_utf8().context(ErrorKind::Unavailable, cannot)? {
+            let entry = entry.context(ErrorKind::Unavailable, cannot)?;
+            if entry.file_name().starts_with(prefix) {
+                std::fs::remove_file(entry.path()).context(ErrorKind::Unavailable, cannot)?;
             }
         }
         Ok(working)

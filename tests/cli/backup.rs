@@ -297,6 +297,9 @@ fn a_kill_during_a_restore_leaves_the_old_database_or_the_new_one() {
         }
     }
     said(&bench, &["restore", &backup]);
+    let left = bench.data.read_dir_utf8().unwrap().map(Result::unwrap);
+    let left: Vec<_> = left.filter(|it| it.file_name().contains("restoring")).collect();
+    assert!(left.is_empty(), "{left:?}");
     let server = bench.serve();
     assert_eq!(topics(&bench), ["first"]);
     server.stop();

@@ -9,7 +9,7 @@ use crate::flows::Site;
 use crate::flows::jobs::require_own;
 use crate::jobs::{self, Job, job_dir};
 use crate::people::Caller;
-use crate::process::{self, OutputChunk, Stream};
+use crate::process::{self, JobFolder, OutputChunk, Stream};
 
 /// Most bytes of a log in one answer.
 const LOG_BYTES_MAX: usize = crate::base::limit::LOG_BYTES_MAX;
@@ -262,8 +262,12 @@ pub async fn stream_end(
 pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
     require_own(caller, id)?;
     with_files(site, id).await?;
-    let path = job_dir(&site.config.site.data, id).join("prompt");
-    let bytes = blocking(move || process::read_small(&path, PROMPT_BYTES_MAX)).await?;
+    let dir = job_dir(&site.config.site.data, id);
+    let read = blocking(move || match JobFolder::open(&dir)? {
+        Some(folder) => folder.read("prompt", PROMPT_BYTES_MAX),
+        None => Ok(None),
+    });
+    let bytes = read.await?;
     let missing = || Error::not_found(format!("job {id} has no prompt: it was not started"));
     let bytes = bytes.ok_or_else(|| missing().code("no_prompt").hint("it is made at the start"))?;
     Ok(json!({"prompt": String::from_utf8_lossy(&bytes)}))

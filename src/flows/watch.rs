@@ -5,10 +5,9 @@
 //! job is settled by its result as ever, and carries warnings that name what is different; a person
 //! decides about it (`flows::changes`).
 
-use std::os::unix::fs::DirBuilderExt as _;
+use std::io::Write as _;
 use std::sync::Arc;
 
-use camino::Utf8Path;
 use futures_util::future::BoxFuture;
 use tracing::warn;
 
@@ -18,7 +17,7 @@ use crate::documents::snapshot::{Kept, Look, Looks, Snapshot};
 use crate::flows::known::Known;
 use crate::flows::{Works, agent_files};
 use crate::jobs::{self, Recall, Watch, Watched, job_dir};
-use crate::process::{Root, read_small};
+use crate::process::JobFolder;
 
 /// File of a job's folder that says what there was before its agent started.
 const BEFORE: &str = "before.json";
@@ -204,23 +203,20 @@ pub(super) async fn open_kept(works: &Works) -> Result<Kept> {
 async fn remember(works: &Works, job: &JobId, look: Look) -> Result<()> {
     let folder = job_dir(&works.config.site.data, job);
     blocking(move || {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)
-            .context(ErrorKind::Unavailable, || format!("cannot create {folder}"))?;
         let text = serde_json::to_vec(&look)
             .context(ErrorKind::Internal, || "a snapshot is not JSON".to_owned())?;
-        Root::open(&folder)?.put(Utf8Path::new(BEFORE), &text)
+        let written = JobFolder::make(&folder)?.replace(BEFORE, |file| file.write_all(&text));
+        written.map(drop).context(ErrorKind::Unavailable, || format!("cannot write in {folder}"))
     })
     .await
 }
 
 async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look>> {
-    let path = job_dir(&works.config.site.data, job).join(BEFORE);
+    let folder = job_dir(&works.config.site.data, job);
     blocking(move || {
-        let Some(text) = read_small(&path, BEFORE_BYTES_MAX)? else { return Ok(None) };
-        let damaged = || format!("{path} is damaged");
+        let Some(opened) = JobFolder::open(&folder)? else { return Ok(None) };
+        let Some(text) = opened.read(BEFORE, BEFORE_BYTES_MAX)? else { return Ok(None) };
+        let damaged = || format!("{BEFORE} in {folder} is damaged");
         let look: Look = serde_json::from_slice(&text).context(ErrorKind::Unavailable, damaged)?;
         match look.before.is_plausible() {
             true => Ok(Some(look)),
@@ -231,12 +227,11 @@ async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look>> {
 }
 
 async fn forget(works: &Works, job: &JobId) {
-    let path = job_dir(&works.config.site.data, job).join(BEFORE);
-    let removed = blocking(move || match std::fs::remove_file(&path) {
-        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-            Err(cause).context(ErrorKind::Unavailable, || format!("cannot remove {path}"))
-        }
-        _ => Ok(()),
+    let folder = job_dir(&works.config.site.data, job);
+    let removed = blocking(move || {
+        let Some(opened) = JobFolder::open(&folder)? else { return Ok(()) };
+        let cannot = || format!("cannot remove {BEFORE} in {folder}");
+        opened.remove(BEFORE).context(ErrorKind::Unavailable, cannot)
     });
     if let Err(cause) = removed.await {
         warn!(job_id = %job, "{}", cause.chain());

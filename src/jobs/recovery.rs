@@ -19,7 +19,7 @@ use crate::jobs::{
     Generation, Job, Reason, Status, execution, job_dir, lane, outcome, retained, table,
 };
 use crate::process::{
-    self, ExitCause, FileLock, GuardEnd, MARK, ProcessIdentity, Signal, carries_mark,
+    self, ExitCause, FileLock, GuardEnd, JobFolder, MARK, ProcessIdentity, Signal, carries_mark,
 };
 
 /// How often a lock that a dying guard still holds is tried. The guard ends within its grace.
@@ -133,7 +133,6 @@ async fn try_to_settle(inner: &Arc<Inner>, job: &Job) -> bool {
 }
 
 fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
-    use std::os::unix::fs::DirBuilderExt as _;
     let dir = job_dir(&inner.ground.data, &job.id);
     // A server that died between the claim and the start had not made the folder yet; and an agent
     // may have put something else in its place.
@@ -141,13 +140,9 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
     if is_folder.is_ok_and(|it| !it) && job.guard.as_ref().is_some_and(|it| !it.is_alive()) {
         put_aside(&dir)?;
     }
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&dir)
-        .context(ErrorKind::Unavailable, || format!("cannot create {dir}"))?;
+    let folder = JobFolder::make(&dir)?;
     if fault::is_off("recovery_lock") {
-        return FileLock::try_take(&dir.join("lock.ignored"));
+        return folder.lock("lock.ignored");
     }
     // An agent of our own uid can remove the file of the lock; the guard's identity it cannot fake.
     // A process that took over its pid has not its mark.
@@ -157,13 +152,12 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
     if job.guard.as_ref().is_some_and(is_guard) {
         return Ok(None);
     }
-    let path = dir.join("lock");
-    match FileLock::try_take(&path) {
+    match folder.lock("lock") {
         // A guard that is proven dead holds nothing: what stands there was put there by its agent.
         Err(cause) if job.guard.is_some() => {
             warn!(job_id = %job.id, "the lock was tampered with: {}", cause.chain());
-            put_aside(&path)?;
-            FileLock::try_take(&path)
+            folder.put_aside("lock")?;
+            folder.lock("lock")
         }
         taken => taken,
     }

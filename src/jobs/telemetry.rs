@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
 use crate::jobs::refusal::Refusal;
-use crate::process::{self, Stream, read_output};
+use crate::process::{JobFolder, Stream, read_output};
 use crate::script::Reads;
 
 mod calls;
@@ -107,6 +107,9 @@ fn words(value: &Value) -> String {
     }
 }
 
+/// The file of a job's folder that has the entries.
+const STREAM_FILE: &str = "stream.ndjson";
+
 /// Follows the output of one job.
 pub(super) struct Telemetry {
     dir: Utf8PathBuf,
@@ -143,13 +146,11 @@ impl Telemetry {
 
     /// Returns one that begins again: what an earlier server wrote of the stream is dropped.
     pub(super) fn afresh(dir: &Utf8Path, reads: Option<Reads>, clock: Clock) -> Result<Telemetry> {
-        let path = dir.join("stream.ndjson");
-        match std::fs::remove_file(&path) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                Err(cause).context(ErrorKind::Unavailable, || format!("cannot replace {path}"))
-            }
-            _ => Ok(Telemetry::new(dir, reads, clock)),
+        if let Some(folder) = JobFolder::open(dir)? {
+            let failed = || format!("cannot replace {STREAM_FILE} in {dir}");
+            folder.remove(STREAM_FILE).context(ErrorKind::Unavailable, failed)?;
         }
+        Ok(Telemetry::new(dir, reads, clock))
     }
 
     pub(super) fn report(&self) -> &Report {
@@ -280,10 +281,9 @@ impl Telemetry {
         if self.written > STREAM_BYTES_MAX {
             return Ok(());
         }
-        let path = self.dir.join("stream.ndjson");
-        let failed = || format!("cannot write {path}");
+        let failed = || format!("cannot write {STREAM_FILE} in {}", self.dir);
         if self.file.is_none() {
-            self.file = Some(process::append_regular(&path)?);
+            self.file = Some(JobFolder::make(&self.dir)?.append(STREAM_FILE)?);
         }
         let Some(file) = &mut self.file else { return Ok(()) };
         file.write_all(line.as_bytes()).context(ErrorKind::Unavailable, failed)
@@ -295,8 +295,8 @@ impl Telemetry {
 /// # Errors
 /// `unavailable` if the file cannot be read.
 pub fn read_stream(dir: &Utf8Path, after: u64, limit: usize) -> Result<Vec<Value>> {
-    let path = dir.join("stream.ndjson");
-    let Some(bytes) = process::read_small(&path, STREAM_FILE_BYTES_MAX)? else {
+    let Some(folder) = JobFolder::open(dir)? else { return Ok(Vec::new()) };
+    let Some(bytes) = folder.read(STREAM_FILE, STREAM_FILE_BYTES_MAX)? else {
         return Ok(Vec::new());
     };
     let mut entries = Vec::new();
@@ -319,8 +319,10 @@ pub fn read_stream(dir: &Utf8Path, after: u64, limit: usize) -> Result<Vec<Value
 /// # Errors
 /// `unavailable` if the file cannot be read.
 pub fn read_stream_end(dir: &Utf8Path, limit: usize) -> Result<(Vec<Value>, Value)> {
-    let path = dir.join("stream.ndjson");
-    let bytes = process::read_small(&path, STREAM_FILE_BYTES_MAX)?.unwrap_or_default();
+    let bytes = match JobFolder::open(dir)? {
+        Some(folder) => folder.read(STREAM_FILE, STREAM_FILE_BYTES_MAX)?.unwrap_or_default(),
+        None => Vec::new(),
+    };
     // The last line may be half written.
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     let lines = match lines.split_last() {

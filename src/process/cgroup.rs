@@ -18,7 +18,8 @@ use serde::Deserialize;
 
 use crate::base::{Context, Error, ErrorKind, Result, digest_hex, fault};
 use crate::process::identity::{Signal, Stat, signal_verified};
-use crate::process::launch::{LAUNCH_BYTES_MAX, read_small};
+use crate::process::job_folder::JobFolder;
+use crate::process::launch::{LAUNCH_BYTES_MAX, LAUNCH_FILE};
 
 /// How long killed processes may take to vanish.
 const KILL_MAX: Duration = Duration::from_millis(900);
@@ -357,7 +358,7 @@ struct Recorded {
 /// that of this very job of this site, on a cgroup file system: whoever could put a process there
 /// could have ended it as well.
 fn recorded(job: &str, data: &Utf8Path, job_dir: &Utf8Path) -> Option<Cgroup> {
-    let text = read_small(&job_dir.join("launch.json"), LAUNCH_BYTES_MAX).ok()??;
+    let text = JobFolder::open(job_dir).ok()??.read(LAUNCH_FILE, LAUNCH_BYTES_MAX).ok()??;
     let folder = serde_json::from_slice::<Recorded>(&text).ok()?.cgroup?;
     let is_plain = folder
         .components()

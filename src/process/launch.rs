@@ -3,7 +3,7 @@
 //! **Invariant:** no secret is in a file; secrets pass over the lifeline only.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -12,6 +12,7 @@ use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Context, Error, ErrorKind, Result};
+use crate::process::job_folder::JobFolder;
 
 /// The variable that marks every process of a job.
 pub const MARK: &str = "WB_JOB_ID";
@@ -22,6 +23,12 @@ pub(in crate::process) const VERSION: u32 = 1;
 pub(in crate::process) const LINE_BYTES_MAX: usize = 96 * 1024;
 /// Largest launch file.
 pub(in crate::process) const LAUNCH_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// The file of a job's folder that says how its agent is to be run.
+pub(in crate::process) const LAUNCH_FILE: &str = "launch.json";
+/// The file of a job's folder that says how it ended.
+pub(in crate::process) const EXIT_FILE: &str = "exit.json";
+/// The file of a job's folder that is the agent's standard input.
+pub(in crate::process) const PROMPT_FILE: &str = "prompt";
 /// Largest exit file.
 const EXIT_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -292,8 +299,9 @@ pub(in crate::process) fn check_env(env: &[(String, String)]) -> Result<()> {
 /// `unavailable` if the file cannot be read; `internal` with code `bad_exit_record` if it makes no
 /// sense.
 pub fn read_exit_record(job_dir: &Utf8Path) -> Result<Option<ExitRecord>> {
-    let path = job_dir.join("exit.json");
-    let Some(text) = read_small(&path, EXIT_BYTES_MAX)? else { return Ok(None) };
+    let path = job_dir.join(EXIT_FILE);
+    let Some(folder) = JobFolder::open(job_dir)? else { return Ok(None) };
+    let Some(text) = folder.read(EXIT_FILE, EXIT_BYTES_MAX)? else { return Ok(None) };
     let bad = || Error::internal(format!("{path} makes no sense")).code("bad_exit_record");
     let record: ExitRecord = serde_json::from_slice(&text).map_err(|it| bad().source(it))?;
     match record.version {
@@ -303,32 +311,15 @@ pub fn read_exit_record(job_dir: &Utf8Path) -> Result<Option<ExitRecord>> {
 }
 
 /// Reads and checks the launch file.
-pub(in crate::process) fn read_launch(job_dir: &Utf8Path) -> Result<Launch> {
-    let path = job_dir.join("launch.json");
-    let text = read_small(&path, LAUNCH_BYTES_MAX)?
+pub(in crate::process) fn read_launch(folder: &JobFolder) -> Result<Launch> {
+    let path = folder.path().join(LAUNCH_FILE);
+    let text = folder
+        .read(LAUNCH_FILE, LAUNCH_BYTES_MAX)?
         .ok_or_else(|| Error::not_found(format!("{path} is not there")))?;
     let launch: Launch =
         serde_json::from_slice(&text).context(ErrorKind::Invalid, || format!("bad {path}"))?;
     launch.check()?;
     Ok(launch)
-}
-
-/// Writes a file whole or not at all, and makes it last.
-pub(in crate::process) fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<()> {
-    let aside = Utf8PathBuf::from(format!("{path}.new"));
-    let write = || -> std::io::Result<()> {
-        match std::fs::remove_file(&aside) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(cause),
-            _ => {}
-        }
-        let mut file = create_private(&aside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&aside, path)?;
-        let folder = path.parent().unwrap_or(Utf8Path::new("."));
-        File::open(folder)?.sync_all()
-    };
-    write().context(ErrorKind::Unavailable, || format!("cannot write {path}"))
 }
 
 /// Makes a file's bytes, or the names in a folder, last. A fifo in its place makes nobody wait.
@@ -340,13 +331,8 @@ pub fn sync_path(path: &Utf8Path) -> std::io::Result<()> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)?.sync_all()
 }
 
-/// Creates a file that only this user can read, which must not be there yet.
-pub(in crate::process) fn create_private(path: &Utf8Path) -> std::io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-}
-
 /// Opens a regular file; `None` if it is not there. Never follows a link, never waits on a fifo.
-pub(in crate::process) fn open_regular(path: &Utf8Path) -> Result<Option<File>> {
+fn open_regular(path: &Utf8Path) -> Result<Option<File>> {
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
@@ -369,28 +355,10 @@ pub(in crate::process) fn open_regular(path: &Utf8Path) -> Result<Option<File>> 
 /// Code of a file in whose place something else stands.
 pub const NOT_REGULAR: &str = "not_regular";
 
-fn not_regular(path: &Utf8Path) -> Error {
+/// Returns the refusal of something that stands where a file should be.
+pub(in crate::process) fn not_regular(path: &Utf8Path) -> Error {
     Error::conflict(NOT_REGULAR, format!("{path} is not a regular file"))
         .hint("something has replaced it, perhaps the agent of the job")
-}
-
-/// Opens a regular file (mode 0600) to append to it. Agents of our own uid can put anything into a
-/// job's folder: never follows a link, never waits on a fifo.
-///
-/// # Errors
-/// `unavailable` if it cannot be opened or is something else.
-pub fn append_regular(path: &Utf8Path) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(0o600);
-    options.custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
-    let file =
-        options.open(path).context(ErrorKind::Unavailable, || format!("cannot open {path}"))?;
-    let meta = file.metadata();
-    let meta = meta.context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
-    match meta.is_file() {
-        true => Ok(file),
-        false => Err(Error::unavailable(format!("{path} is not a regular file"))),
-    }
 }
 
 /// Reads a regular file of at most `bytes_max` bytes; nothing if it is not there. Never follows a

@@ -35,6 +35,11 @@ impl FileLock {
                 let folder = path.parent().unwrap_or(path);
                 cause.hint(format!("this user must be able to write there: ls -ld '{folder}'"))
             })?;
+        FileLock::on(file, path)
+    }
+
+    /// The same on a file that is open.
+    pub(in crate::process) fn on(file: File, path: &Utf8Path) -> Result<Option<FileLock>> {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(held) => Ok(Some(FileLock { held })),
             Err((_, Errno::EWOULDBLOCK)) => Ok(None),

@@ -8,6 +8,7 @@ mod cgroup;
 mod descriptors;
 mod guard;
 mod identity;
+mod job_folder;
 mod launch;
 mod lifeline;
 mod lock;
@@ -31,10 +32,10 @@ pub use cgroup::Cgroups;
 pub use descriptors::{is_writable, raise_descriptors};
 pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
+pub use job_folder::JobFolder;
 pub use launch::{
     Clocks, ExitCause, ExitRecord, GuardEvent, Launch, LaunchStdin, MARK, NOT_REGULAR,
-    OnServerLoss, OutputCaps, Stream, StreamRecord, append_regular, read_exit_record, read_small,
-    sync_path,
+    OnServerLoss, OutputCaps, Stream, StreamRecord, read_exit_record, read_small, sync_path,
 };
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;

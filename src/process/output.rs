@@ -5,13 +5,15 @@
 //! shorter one in its place, so an open file never changes under a reader but at its end.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::os::unix::fs::FileExt;
 use std::time::UNIX_EPOCH;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Context, Error, ErrorKind, Millis, Result};
-use crate::process::launch::{NOT_REGULAR, Stream, open_regular};
+use crate::process::job_folder::JobFolder;
+use crate::process::launch::{NOT_REGULAR, Stream};
 
 const HEADER_START: &str = "[output from byte ";
 const HEADER_BYTES_MAX: usize = 128;
@@ -91,9 +93,10 @@ pub fn output_tail(job_dir: &Utf8Path, stream: Stream, bytes_max: usize) -> Resu
 /// `unavailable` if a file of it cannot be looked at.
 pub fn last_printed(job_dir: &Utf8Path) -> Result<Option<Millis>> {
     let mut last = None;
+    let Some(folder) = JobFolder::open(job_dir)? else { return Ok(None) };
     for stream in [Stream::Stdout, Stream::Stderr] {
-        for path in [head_path(job_dir, stream), tail_path(job_dir, stream)] {
-            let file = match open_regular(&path) {
+        for name in [head_name(stream), tail_name(stream)] {
+            let file = match folder.regular(&name) {
                 Ok(Some(file)) => file,
                 Ok(None) => continue,
                 Err(cause) if cause.code_str() == NOT_REGULAR => continue,
@@ -116,20 +119,19 @@ pub fn last_printed(job_dir: &Utf8Path) -> Result<Option<Millis>> {
 /// # Errors
 /// `unavailable` if the folder cannot be written.
 pub fn put_output(job_dir: &Utf8Path, stream: Stream, bytes: &[u8]) -> Result<()> {
-    let path = head_path(job_dir, stream);
-    std::fs::create_dir_all(job_dir)
-        .and_then(|()| std::fs::write(&path, bytes))
-        .context(ErrorKind::Unavailable, || format!("cannot write {path}"))
+    let folder = JobFolder::make(job_dir)?;
+    let written = folder.replace(&head_name(stream), |file| file.write_all(bytes));
+    written.map(drop).context(ErrorKind::Unavailable, || format!("cannot write in {job_dir}"))
 }
 
-/// Returns the path of a stream's first bytes.
-pub(in crate::process) fn head_path(job_dir: &Utf8Path, stream: Stream) -> Utf8PathBuf {
-    job_dir.join(format!("{}.log", stream.as_str()))
+/// Returns the name of the file of a stream's first bytes.
+pub(in crate::process) fn head_name(stream: Stream) -> String {
+    format!("{}.log", stream.as_str())
 }
 
-/// Returns the path of a stream's last bytes.
-pub(in crate::process) fn tail_path(job_dir: &Utf8Path, stream: Stream) -> Utf8PathBuf {
-    job_dir.join(format!("{}.tail", stream.as_str()))
+/// Returns the name of the file of a stream's last bytes.
+pub(in crate::process) fn tail_name(stream: Stream) -> String {
+    format!("{}.tail", stream.as_str())
 }
 
 /// Returns the first line of a tail file.
@@ -154,15 +156,15 @@ struct Tail {
 
 impl Kept {
     fn open(job_dir: &Utf8Path, stream: Stream) -> Result<Kept> {
+        let Some(folder) = JobFolder::open(job_dir)? else {
+            return Err(Error::not_found("the output is no longer kept").code("output_gone"));
+        };
         // The tail first: it appears when the head is complete.
-        let tail = match open_regular(&tail_path(job_dir, stream))? {
+        let tail = match folder.regular(&tail_name(stream))? {
             Some(file) => Some(Tail::parse(job_dir, file)?),
             None => None,
         };
-        let head = open_regular(&head_path(job_dir, stream))?;
-        if head.is_none() && !job_dir.is_dir() {
-            return Err(Error::not_found("the output is no longer kept").code("output_gone"));
-        }
+        let head = folder.regular(&head_name(stream))?;
         let head_bytes = head.as_ref().map_or(Ok(0), size);
         let head_bytes = head_bytes.context(ErrorKind::Unavailable, || cannot_read(job_dir))?;
         Ok(Kept { job_dir: job_dir.to_owned(), head, head_bytes, tail })

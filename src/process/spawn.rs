@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::Stdio;
 use std::time::Duration;
@@ -14,9 +13,10 @@ use tokio::process::{Child, Command};
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::process::cgroup::{Cgroup, Cgroups};
 use crate::process::identity::ProcessIdentity;
+use crate::process::job_folder::JobFolder;
 use crate::process::launch::{
-    GuardOrder, LAUNCH_BYTES_MAX, LINE_BYTES_MAX, Launch, LaunchStdin, MARK, check_env,
-    create_private,
+    GuardOrder, LAUNCH_BYTES_MAX, LAUNCH_FILE, LINE_BYTES_MAX, Launch, LaunchStdin, MARK,
+    PROMPT_FILE, check_env,
 };
 use crate::process::lifeline::Lifeline;
 use crate::process::tree::Children;
@@ -54,11 +54,15 @@ pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> 
     let prepared = tokio::task::spawn_blocking(move || {
         let cgroup = cgroups.make(&name);
         let text = launch_text(launch, cgroup.as_ref())?;
-        let log = prepare(&folder, &text, prompt.as_deref()).map_err(|cause| match cause.kind() {
-            io::ErrorKind::AlreadyExists => {
-                Error::conflict("job_launched", format!("job {name} was launched before"))
-            }
-            _ => Error::unavailable(format!("cannot write the files in {folder}")).source(cause),
+        let log = JobFolder::make(&folder).and_then(|made| {
+            prepare(&made, &text, prompt.as_deref()).map_err(|cause| match cause.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    Error::conflict("job_launched", format!("job {name} was launched before"))
+                }
+                _ => {
+                    Error::unavailable(format!("cannot write the files in {folder}")).source(cause)
+                }
+            })
         });
         Ok::<_, Error>((log, cgroup))
     });
@@ -151,15 +155,12 @@ fn launch_text(mut launch: Launch, cgroup: Option<&Cgroup>) -> Result<Vec<u8>> {
 }
 
 /// Writes the job's files. The launch file must be new: a job is launched once.
-fn prepare(job_dir: &Utf8Path, launch: &[u8], prompt: Option<&[u8]>) -> io::Result<std::fs::File> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(job_dir)?;
-    let mut file = create_private(&job_dir.join("launch.json"))?;
-    file.write_all(launch)?;
+fn prepare(folder: &JobFolder, launch: &[u8], prompt: Option<&[u8]>) -> io::Result<std::fs::File> {
+    folder.create(LAUNCH_FILE)?.write_all(launch)?;
     if let Some(prompt) = prompt {
-        create_private(&job_dir.join("prompt"))?.write_all(prompt)?;
+        folder.create(PROMPT_FILE)?.write_all(prompt)?;
     }
-    let mut options = std::fs::OpenOptions::new();
-    options.append(true).create_new(true).mode(0o600).open(job_dir.join("guard.log"))
+    folder.create("guard.log")
 }
 
 /// Makes the lifeline, with the first line already in it: the guard never has to wait for it, and
@@ -193,6 +194,7 @@ fn command(
     command
         .arg("__guard")
         .arg(job_dir)
+        // Where it stands nothing is read or written: it opens the folder by itself.
         .current_dir(job_dir)
         .env_clear()
         .env(MARK, job)

@@ -36,4 +36,5 @@ mod steering;
 mod stream;
 mod switches;
 mod tokens;
+mod user;
 mod watch;

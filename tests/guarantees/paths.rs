@@ -145,6 +145,50 @@ fn g22_an_approval_writes_through_no_link() {
     server.stop();
 }
 
+/// An agent that puts a link in the place of its job's folder, or of all of them, makes the server
+/// neither read nor write behind it. Fails with `WB_WITHOUT=job_folder`.
+#[test]
+fn g22_a_job_folder_that_became_a_link_is_not_followed() {
+    let bench = Bench::new();
+    let swap = "cd \"$OUT/../wiki/data/$word\" && n=\"$WB_JOB_ID\"; [ \"$word\" = jobs ] || n=jobs; \
+                mv \"$n\" \"moved.$n\"; ln -s \"$BASE/outside\" \"$n\"; echo said";
+    bench.word_kind("swap", "timeout = \"20s\"", swap);
+    bench.word_kind("plain", "timeout = \"20s\"", "echo said");
+    let outside = bench.base.join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    let files = ["stdout.log", "stderr.log", "prompt", "stream.ndjson", "exit.json"];
+    files.iter().for_each(|name| std::fs::write(outside.join(name), CANARY).unwrap());
+    let names = || {
+        let mut names: Vec<String> =
+            outside.read_dir_utf8().unwrap().map(|it| it.unwrap().file_name().to_owned()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let server = bench.serve();
+    for word in ["jobs", "."] {
+        let job = bench.job("swap", json!({"word": word}));
+        bench.ended(&job);
+        for part in ["log?stream=stdout", "log?stream=stderr", "prompt", "stream"] {
+            let answer = bench.get(&format!("/api/agent/jobs/{job}/{part}"));
+            assert!(!answer.body.to_string().contains(CANARY), "{word} {part}: {answer:?}");
+        }
+        if word == "." {
+            // The next job's folder cannot be made: it fails, and nothing is made elsewhere.
+            let next = bench.ended(&bench.job("plain", json!({})));
+            assert_eq!(next["status"], "failed", "{next}");
+        }
+        assert_eq!(names(), before, "{word}");
+        for name in files {
+            assert_eq!(std::fs::read_to_string(outside.join(name)).unwrap(), CANARY, "{word}");
+        }
+    }
+    shell(&format!("cd {}; rm jobs; mv moved.jobs jobs", bench.data));
+    let after = bench.ended(&bench.job("plain", json!({})));
+    assert_eq!(after["status"], "succeeded", "{after}");
+    server.stop();
+}
+
 /// Without the kernel's own confinement there is no weaker one: the site does not start.
 #[cfg(feature = "faults")]
 #[test]

@@ -46,6 +46,23 @@ impl Server {
         Server::run(bench, command, &[])
     }
 
+    /// The same as another user, to whom all of the site belongs from then on.
+    #[allow(clippy::disallowed_methods, reason = "a test plays the operator in a terminal")]
+    pub(crate) fn spawn_as(bench: &Bench, uid: u32) -> Server {
+        use std::os::unix::process::CommandExt as _;
+        // The folder of the build may be closed to others.
+        let programs = bench.base.join("bin");
+        let built =
+            [env!("CARGO_BIN_EXE_wiki-browser"), env!("CARGO_BIN_EXE_wb-agent")].join("' '");
+        let base = &bench.base;
+        shell(&format!(
+            "mkdir -p {programs}; cp '{built}' {programs}; chown -R {uid}:{uid} {base}; chmod 755 {base}"
+        ));
+        let mut command = Command::new(programs.join("wiki-browser"));
+        command.arg("serve").uid(uid).gid(uid);
+        Server::run(bench, command, &[])
+    }
+
     fn run(bench: &Bench, mut command: Command, env: &[(&str, &str)]) -> Server {
         let log = bench.next_log();
         let file = File::create(&log).unwrap();

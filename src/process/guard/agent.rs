@@ -8,7 +8,8 @@ use camino::Utf8Path;
 
 use crate::process::cgroup::Cgroup;
 use crate::process::guard::note;
-use crate::process::launch::{Launch, LaunchStdin, MARK, open_regular};
+use crate::process::job_folder::JobFolder;
+use crate::process::launch::{Launch, LaunchStdin, MARK, PROMPT_FILE};
 use crate::process::sys;
 
 /// The agent's process: also the leader of its session and its process group.
@@ -20,7 +21,7 @@ pub(in crate::process::guard) struct Agent {
 
 /// Starts the agent. Returns it with the reading ends of its output.
 pub(in crate::process::guard) fn start(
-    job_dir: &Utf8Path,
+    folder: &JobFolder,
     launch: &Launch,
     secrets: &[(String, String)],
 ) -> Result<(Agent, [OwnedFd; 2]), String> {
@@ -32,12 +33,12 @@ pub(in crate::process::guard) fn start(
         }
     });
     let program = launch.argv.first().ok_or("argv is empty")?;
-    let started = sys::spawn_agent(&mut command(job_dir, launch, secrets)?, entrance.as_ref());
+    let started = sys::spawn_agent(&mut command(folder, launch, secrets)?, entrance.as_ref());
     let started = match started {
         Err(cause) if entrance.is_some() && sys::is_refused_entrance(&cause) => {
             note("the agent starts without a cgroup: it was not let in");
             let nowhere: Option<&File> = None;
-            sys::spawn_agent(&mut command(job_dir, launch, secrets)?, nowhere)
+            sys::spawn_agent(&mut command(folder, launch, secrets)?, nowhere)
         }
         started => started,
     };
@@ -62,13 +63,13 @@ fn why_not(program: &str, cause: &std::io::Error) -> String {
 }
 
 fn command(
-    job_dir: &Utf8Path,
+    folder: &JobFolder,
     launch: &Launch,
     secrets: &[(String, String)],
 ) -> Result<Command, String> {
     let stdin = match launch.stdin {
         LaunchStdin::Null => Stdio::null(),
-        LaunchStdin::File => match open_regular(&job_dir.join("prompt")) {
+        LaunchStdin::File => match folder.regular(PROMPT_FILE) {
             Ok(Some(prompt)) => Stdio::from(prompt),
             Ok(None) => return Err("the prompt file is missing".to_owned()),
             Err(cause) => return Err(cause.chain()),

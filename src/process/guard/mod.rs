@@ -25,9 +25,10 @@ use crate::process::guard::link::Link;
 use crate::process::guard::mask::Secrets;
 use crate::process::guard::output::Capture;
 use crate::process::guard::watch::{Watch, Watched};
+use crate::process::job_folder::JobFolder;
 use crate::process::launch::{
-    ExitCause, ExitRecord, GuardEvent, GuardOrder, Launch, Stream, StreamRecord, VERSION,
-    check_env, read_launch, write_atomically,
+    EXIT_FILE, ExitCause, ExitRecord, GuardEvent, GuardOrder, Launch, Stream, StreamRecord,
+    VERSION, check_env, read_launch,
 };
 use crate::process::lock::FileLock;
 use crate::process::sys;
@@ -69,19 +70,21 @@ fn guard(job_dir: &Utf8Path) -> Result<()> {
         prctl::set_child_subreaper(true)
             .context(unavailable, || "cannot become a subreaper".into())?;
     }
-    let lock = take_lock(job_dir)?;
-    if job_dir.join("exit.json").symlink_metadata().is_ok() {
+    let folder = JobFolder::open(job_dir)?
+        .ok_or_else(|| Error::not_found(format!("{job_dir} is not there")))?;
+    let lock = take_lock(&folder)?;
+    if folder.has(EXIT_FILE) {
         return Err(Error::conflict("job_ended", format!("the job in {job_dir} has ended")));
     }
     let mut link = Link::from_stdin().context(unavailable, || "there is no lifeline".into())?;
     let watched = match Watch::prepare() {
-        Ok(watch) => carry_out(job_dir, &mut link, watch),
+        Ok(watch) => carry_out(&folder, &mut link, watch),
         Err(cause) => Watched::failed(ExitCause::SpawnFailed, cause.chain()),
     };
     let record = record(watched, started_ms, clock.now().0.max(started_ms));
     let text = serde_json::to_vec_pretty(&record)
         .context(ErrorKind::Internal, || "cannot write the exit record".into())?;
-    let written = write_atomically(&job_dir.join("exit.json"), &text);
+    let written = folder.put(EXIT_FILE, &text);
     drop(lock);
     // Also if the disk did not take the record: the server settles the job by this word.
     link.tell(&GuardEvent::Ended(record));
@@ -89,21 +92,22 @@ fn guard(job_dir: &Utf8Path) -> Result<()> {
     written
 }
 
-fn take_lock(job_dir: &Utf8Path) -> Result<Option<FileLock>> {
+fn take_lock(folder: &JobFolder) -> Result<Option<FileLock>> {
     if fault::is_off("job_lock") {
         return Ok(None);
     }
-    match FileLock::try_take(&job_dir.join("lock"))? {
+    match folder.lock("lock")? {
         Some(lock) => Ok(Some(lock)),
         None => {
-            Err(Error::conflict("job_locked", format!("the job in {job_dir} has a guard already")))
+            let message = format!("the job in {} has a guard already", folder.path());
+            Err(Error::conflict("job_locked", message))
         }
     }
 }
 
 /// Starts the agent, unless something is wrong or the server is gone, and watches it to its end.
-fn carry_out(job_dir: &Utf8Path, link: &mut Link, watch: Watch) -> Watched {
-    let launch = match read_launch(job_dir) {
+fn carry_out(folder: &JobFolder, link: &mut Link, watch: Watch) -> Watched {
+    let launch = match read_launch(folder) {
         Ok(launch) => launch,
         Err(error) => return Watched::failed(ExitCause::SpawnFailed, error.chain()),
     };
@@ -124,7 +128,7 @@ fn carry_out(job_dir: &Utf8Path, link: &mut Link, watch: Watch) -> Watched {
         let why = "it was stopped before it started";
         return Watched::failed(ExitCause::Stopped, why.into());
     }
-    match start(job_dir, &launch, &secrets) {
+    match start(folder, &launch, &secrets) {
         Ok((agent, captures)) => watch.watch(link, &launch, agent, captures),
         Err(why) => Watched::failed(ExitCause::SpawnFailed, why),
     }
@@ -135,18 +139,18 @@ fn lifeline_lost() -> Watched {
 }
 
 fn start(
-    job_dir: &Utf8Path,
+    folder: &JobFolder,
     launch: &Launch,
     secrets: &[(String, String)],
 ) -> std::result::Result<(agent::Agent, [Capture; 2]), String> {
     check_env(secrets).map_err(|it| it.chain())?;
     let masked = Secrets::of(secrets);
     let capture = |stream| {
-        Capture::new(job_dir, stream, launch.output, &masked)
+        Capture::new(folder, stream, launch.output, &masked)
             .map_err(|cause| format!("cannot create the output files: {cause}"))
     };
     let mut captures = [capture(Stream::Stdout)?, capture(Stream::Stderr)?];
-    let (agent, pipes) = agent::start(job_dir, launch, secrets)?;
+    let (agent, pipes) = agent::start(folder, launch, secrets)?;
     for (capture, pipe) in captures.iter_mut().zip(pipes) {
         if let Err(cause) = capture.attach(pipe) {
             // The pipe is closed, so the agent is told by SIGPIPE; the watch goes on regardless.

@@ -4,20 +4,19 @@
 //! also when the disk is full.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 
-use camino::{Utf8Path, Utf8PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::base::fault;
 use crate::process::guard::mask::{Mask, Secrets};
 use crate::process::guard::note;
-use crate::process::launch::{OutputCaps, Stream, StreamRecord, create_private};
-use crate::process::output::{head_path, tail_header, tail_path};
+use crate::process::job_folder::JobFolder;
+use crate::process::launch::{OutputCaps, Stream, StreamRecord};
+use crate::process::output::{head_name, tail_header, tail_name};
 
 /// Most bytes that are read from one pipe before the other descriptors get their turn.
 const TURN_BYTES_MAX: usize = 1024 * 1024;
@@ -26,6 +25,7 @@ const TAIL_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// One stream of the agent, on its way into its files.
 pub(in crate::process::guard) struct Capture {
+    folder: JobFolder,
     pub(in crate::process::guard) stream: Stream,
     pipe: Option<OwnedFd>,
     mask: Mask,
@@ -34,7 +34,6 @@ pub(in crate::process::guard) struct Capture {
     head_bytes: u64,
     tail: VecDeque<u8>,
     tail_max: usize,
-    tail_path: Utf8PathBuf,
     tail_file: Option<TailFile>,
     total: u64,
     is_announced: bool,
@@ -49,23 +48,21 @@ struct TailFile {
 
 impl Capture {
     pub(in crate::process::guard) fn new(
-        job_dir: &Utf8Path,
+        folder: &JobFolder,
         stream: Stream,
         caps: OutputCaps,
         secrets: &Secrets,
     ) -> io::Result<Capture> {
-        let mut options = OpenOptions::new();
-        options.append(true).create_new(true).mode(0o600);
         Ok(Capture {
+            folder: folder.again()?,
             stream,
             pipe: None,
             mask: Mask::new(secrets),
-            head: Some(options.open(head_path(job_dir, stream))?),
+            head: Some(folder.create(&head_name(stream))?),
             head_max: if fault::is_off("output_caps") { u64::MAX } else { caps.head_bytes },
             head_bytes: 0,
             tail: VecDeque::new(),
             tail_max: usize::try_from(caps.tail_bytes.min(TAIL_BYTES_MAX)).unwrap_or(0),
-            tail_path: tail_path(job_dir, stream),
             tail_file: None,
             total: 0,
             is_announced: true,
@@ -200,15 +197,10 @@ impl Capture {
     fn rewrite(&mut self) -> io::Result<()> {
         self.tail_file = None;
         let from = self.tail_start();
-        let aside = Utf8PathBuf::from(format!("{}.new", self.tail_path));
-        match std::fs::remove_file(&aside) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
-            _ => {}
-        }
-        let mut file = create_private(&aside)?;
-        file.write_all(tail_header(from, self.head_bytes).as_bytes())?;
-        append(&mut file, &self.tail, 0)?;
-        std::fs::rename(&aside, &self.tail_path)?;
+        let file = self.folder.replace(&tail_name(self.stream), |file| {
+            file.write_all(tail_header(from, self.head_bytes).as_bytes())?;
+            append(file, &self.tail, 0)
+        })?;
         self.tail_file = Some(TailFile { file, from, to: self.total });
         Ok(())
     }
@@ -244,14 +236,21 @@ fn append(file: &mut File, tail: &VecDeque<u8>, skip: usize) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use camino::Utf8Path;
+
     use super::*;
     use crate::process::output::{output_tail, read_output};
+
+    fn opened(job_dir: &Utf8Path) -> JobFolder {
+        JobFolder::open(job_dir).unwrap().unwrap()
+    }
 
     fn check(head: u64, tail: u64, pieces: &[usize]) {
         let folder = tempfile::tempdir().unwrap();
         let job_dir = Utf8Path::from_path(folder.path()).unwrap();
         let caps = OutputCaps { head_bytes: head, tail_bytes: tail };
-        let mut capture = Capture::new(job_dir, Stream::Stdout, caps, &Secrets::default()).unwrap();
+        let mut capture =
+            Capture::new(&opened(job_dir), Stream::Stdout, caps, &Secrets::default()).unwrap();
         let mut all: Vec<u8> = Vec::new();
         for (index, piece) in pieces.iter().enumerate() {
             let start = all.len();
@@ -269,7 +268,7 @@ mod tests {
         assert_eq!(record.bytes, all.len() as u64);
         assert_eq!(record.cut, all.len() as u64 > head + tail);
         compare(job_dir, &all, head, tail);
-        let kept = std::fs::read(tail_path(job_dir, Stream::Stdout)).unwrap_or_default();
+        let kept = std::fs::read(job_dir.join(tail_name(Stream::Stdout))).unwrap_or_default();
         let header = kept.iter().position(|it| *it == b'\n').map_or(0, |it| it + 1);
         assert!((kept.len() - header) as u64 <= tail);
     }
@@ -312,7 +311,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let job_dir = Utf8Path::from_path(folder.path()).unwrap();
         let caps = OutputCaps { head_bytes: 4, tail_bytes: 4 };
-        let mut capture = Capture::new(job_dir, Stream::Stderr, caps, &Secrets::default()).unwrap();
+        let mut capture =
+            Capture::new(&opened(job_dir), Stream::Stderr, caps, &Secrets::default()).unwrap();
         capture.keep(b"abcdefghijkl");
         capture.finish();
         let chunk = read_output(job_dir, Stream::Stderr, 5, 100).unwrap();

@@ -222,7 +222,7 @@ fn of_topic(command: &TopicCommand) -> Option<&'static str> {
 fn of_proposal(command: &ProposalCommand) -> Option<&'static str> {
     Some(match command {
         ProposalCommand::Approve(_) => {
-            "commit branch already_committed proposal{@proposal} still_open[@topic] \
+            "commit branch already_committed note proposal{@proposal} still_open[@topic] \
              followed[proposal_id outcome revision_id] cancelled_jobs[]"
         }
         ProposalCommand::Reject { .. } => "@proposal cancelled_job_id",

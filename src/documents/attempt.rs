@@ -50,6 +50,8 @@ pub struct Prepared {
     pub base_blob: BlobId,
     /// The version that it proposes.
     pub proposed_blob: BlobId,
+    /// The text of that version: git may have lost it.
+    pub text: String,
 }
 
 /// A further Topic that a commit settled.
@@ -109,7 +111,7 @@ const FORGET: &str = "
 // `branch > ''` is always true: it lets the partial index be searched.
 const PREPARED: &str = "
     SELECT a.id, a.proposal_id, a.topic_id, a.approver, a.text_digest, a.base_commit, a.branch,
-        a.commit_sha, p.source_path, p.base_source_sha, p.proposed_sha
+        a.commit_sha, p.source_path, p.base_source_sha, p.proposed_sha, p.proposed_source
     FROM incorporation_attempts AS a JOIN incorporation_proposals AS p ON p.id = a.proposal_id
     WHERE a.state = 'prepared' AND a.branch > '' ORDER BY a.branch";
 const IS_PREPARED: &str = "
@@ -125,8 +127,17 @@ const COMMITTED: &str = "
     SELECT commit_sha, branch FROM incorporation_attempts
     WHERE proposal_id = :proposal AND state = 'committed'";
 
+const UNFINISHED: &str = "
+    SELECT p.id FROM incorporation_proposals AS p
+    JOIN incorporation_attempts AS a ON a.proposal_id = p.id
+    WHERE p.proposed_sha = :blob AND p.source_path = :path AND a.state <> 'committed'
+    ORDER BY a.id DESC LIMIT 1";
+const NOTE: &str = "
+    SELECT note FROM incorporation_attempts WHERE proposal_id = :proposal AND state = 'committed'";
 const ANNOTATE: &str = "
     UPDATE incorporation_attempts SET note = :note WHERE id = :id";
+const NOTE_LATE: &str = "
+    UPDATE incorporation_attempts SET note = :note WHERE id = :id AND note IS NULL";
 const APPROVERS: &str = "
     SELECT proposal_id, approver FROM incorporation_attempts WHERE state <> 'dropped'";
 const IS_COMMIT: &str = "
@@ -149,6 +160,9 @@ const FURTHER_TOPICS: &str = "
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::is_commit", IS_COMMIT),
     ("attempt::annotate", ANNOTATE),
+    ("attempt::note", NOTE),
+    ("attempt::note_late", NOTE_LATE),
+    ("attempt::unfinished", UNFINISHED),
     ("attempt::approvers", APPROVERS),
     ("attempt::busy", BUSY),
     ("attempt::prepare", PREPARE),
@@ -211,6 +225,35 @@ pub fn drop_row(tx: &Tx<'_>, id: &AttemptId, note: &str) -> Result<()> {
 pub fn annotate(tx: &Tx<'_>, id: &AttemptId, note: &str) -> Result<()> {
     let params = named_params! {":id": id, ":note": truncate_chars(note, NOTE_CHARS_MAX)};
     one_row(tx.prepare_cached(ANNOTATE)?.execute(params)?, id, "not there")
+}
+
+/// Writes beside an approval what came to light after it; returns whether that is new.
+///
+/// # Errors
+/// As any write.
+pub fn note_late(tx: &Tx<'_>, id: &AttemptId, note: &str) -> Result<bool> {
+    let params = named_params! {":id": id, ":note": truncate_chars(note, NOTE_CHARS_MAX)};
+    Ok(tx.prepare_cached(NOTE_LATE)?.execute(params)? > 0)
+}
+
+/// Returns what is noted beside the approval by which a proposal was committed.
+///
+/// # Errors
+/// As any read.
+pub fn note(c: &Connection, proposal: &ProposalId) -> Result<Option<String>> {
+    let params = named_params! {":proposal": proposal};
+    let found = c.prepare_cached(NOTE)?.query_row(params, |row| row.get(0)).optional()?;
+    Ok(found.flatten())
+}
+
+/// Returns the proposal of a text that a Source got by an approval which came to nothing, or has
+/// not come to its end.
+///
+/// # Errors
+/// As any read.
+pub fn unfinished(c: &Connection, path: &SourcePath, blob: &BlobId) -> Result<Option<ProposalId>> {
+    let params = named_params! {":path": path, ":blob": blob};
+    Ok(c.prepare_cached(UNFINISHED)?.query_row(params, |row| row.get(0)).optional()?)
 }
 
 /// Returns who approved each proposal that is approved, or whose approval is under way.
@@ -339,6 +382,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Prepared> {
         path: row.get("source_path")?,
         base_blob: row.get("base_source_sha")?,
         proposed_blob: row.get("proposed_sha")?,
+        text: row.get("proposed_source")?,
     })
 }
 

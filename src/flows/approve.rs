@@ -46,6 +46,8 @@ pub struct Approved {
     commit: BlobId,
     branch: String,
     already_committed: bool,
+    /// What else is to be known of it: a file that somebody wrote to late.
+    note: Option<String>,
     proposal: Proposal,
     /// What is open on the Source still, each with its place in the new text.
     still_open: Vec<Topic>,
@@ -150,20 +152,22 @@ async fn answer(
     (followed, cancelled_jobs): (Vec<Followed>, Vec<JobId>),
 ) -> Result<Approved> {
     let asked = id.clone();
-    let (proposal, still_open) = site
+    let (proposal, note, still_open) = site
         .store
         .read(move |c| {
             let proposal = names::fill_proposal(c, proposal::find(c, &asked)?)?;
             let blob = &proposal.proposed_sha;
             let open = topic::list_open_of(c, &proposal.source_path, Some(blob))?;
             let open = open.into_iter().map(|it| names::fill_topic(c, it));
-            Ok((proposal.clone(), open.collect::<Result<Vec<_>>>()?))
+            let note = attempt::note(c, &asked)?;
+            Ok((proposal.clone(), note, open.collect::<Result<Vec<_>>>()?))
         })
         .await?;
     Ok(Approved {
         commit: done.commit,
         branch: done.branch,
         already_committed: done.already,
+        note,
         proposal,
         still_open,
         followed,

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tracing::info;
 
 use crate::base::{Actor, Error, ErrorKind, JobId, Result, SourcePath, fault};
+use crate::documents::attempt;
 use crate::documents::changes::{Changes, ChangesRow, ChangesState, Wish, name_of, row};
 use crate::flows::{Site, Works, watch};
 use crate::jobs;
@@ -187,6 +188,27 @@ pub(super) async fn is_undecided(works: &Works, path: &SourcePath) -> Result<boo
     Ok(open(works).await?.iter().any(is_about))
 }
 
+/// Names the approval whose text a Source holds although it came to nothing, or has not come to its
+/// end, and how to put the Source back.
+async fn half_done(works: &Works, path: &SourcePath, refusal: Error) -> Error {
+    let found = async {
+        let (blob, _) = works.repo.text(path).await?;
+        let asked = path.clone();
+        works.store.read(move |c| attempt::unfinished(c, &asked, &blob)).await
+    };
+    // A file that is no text, or that is gone, is none of an approval's.
+    let Ok(Some(proposal)) = found.await else { return refusal };
+    let name = works.repo.git_path(path);
+    let what =
+        format!("{path} holds the text of proposal {proposal}, whose approval was not finished");
+    let hint = match refusal.code_str() {
+        "source_exists" => format!("`rm -- '{name}'` at the top of the tree removes it"),
+        _ => format!("`git checkout HEAD -- '{name}'` at the top of the tree puts it back"),
+    };
+    let code = refusal.code_str().to_owned();
+    Error::new(refusal.kind(), what).code(code).hint(hint).source(refusal)
+}
+
 /// Adds to a refusal the job while which its cause came about, if there is one that nobody decided
 /// about, and how to put it back.
 pub(super) async fn explain(works: &Works, path: Option<&SourcePath>, refusal: Error) -> Error {
@@ -195,6 +217,10 @@ pub(super) async fn explain(works: &Works, path: Option<&SourcePath>, refusal: E
     {
         return refusal;
     }
+    let refusal = match (refusal.code_str(), path) {
+        ("source_dirty" | "source_exists", Some(path)) => half_done(works, path, refusal).await,
+        _ => refusal,
+    };
     let found = match open(works).await {
         Ok(found) => found,
         Err(cause) => {

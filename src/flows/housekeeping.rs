@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::base::Result;
+use crate::documents::commit;
 use crate::documents::search::mark_damaged;
 use crate::flows::retention::{self, Report, Sizes};
 use crate::flows::{Works, changes, perspectives};
@@ -61,6 +62,9 @@ pub async fn serve(works: Works, stop: CancellationToken) {
         }
         if let Err(cause) = changes::let_go(&works).await {
             warn!("what is held of old changes could not be dropped: {}", cause.chain());
+        }
+        if let Err(cause) = commit::look_after_replaced(&works.repo, &works.store).await {
+            warn!("replaced files could not be looked at: {}", cause.chain());
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}

@@ -388,6 +388,11 @@ pub(super) async fn text_of(
     match works.repo.read_blob(blob, SOURCE_BYTES_MAX).await {
         Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
+        // A text under a false name is as good as none.
+        Err(cause) if cause.code_str() == "object_mismatch" => {
+            tracing::warn!(source_path = %path, "{}", cause.chain());
+            Ok(None)
+        }
         Err(cause) => Err(cause),
     }
 }

@@ -143,6 +143,8 @@ pub struct ProposalPage {
     rework_job_id: Option<JobId>,
     subject: String,
     editors: Vec<String>,
+    /// What is to be known of the approval by which it was committed.
+    note: Option<String>,
     approvable: Approvable,
 }
 
@@ -205,12 +207,12 @@ pub async fn show(
     let fate = fates(site, &dossier, &base).await?;
     let head_blob = source.as_ref().and_then(|it| it.head_blob.clone());
     let (asked, against) = (dossier.proposal.clone(), query.against);
-    let (revisions, earlier) = site
+    let (revisions, note, earlier) = site
         .store
         .read(move |c| {
             let all = proposal::of_topic(c, &asked.topic_id)?.into_iter().map(revision).collect();
             let earlier = against.map(|it| find_earlier(c, &asked, &it)).transpose()?;
-            Ok((all, earlier))
+            Ok((all, documents::attempt::note(c, &asked.id)?, earlier))
         })
         .await?;
     let (against, before) = earlier.map_or((None, None), |(it, text)| (Some(it), Some(text)));
@@ -245,6 +247,7 @@ pub async fn show(
         rework_job_id: dossier.rework,
         subject: commit::made_subject(&dossier.subject),
         editors: dossier.editors,
+        note,
         proposal: dossier.proposal,
     })
 }

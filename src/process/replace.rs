@@ -10,7 +10,6 @@ use std::fs::{File, Permissions};
 use std::io::{ErrorKind as IoKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-use std::time::SystemTime;
 
 use camino::Utf8Path;
 use nix::errno::Errno;
@@ -33,8 +32,9 @@ pub struct Replacement<'a> {
     pub from: Option<&'a [u8]>,
     /// What it gets.
     pub to: &'a [u8],
-    /// The time of change that it gets; now otherwise.
-    pub modified: Option<SystemTime>,
+    /// Where the file that it replaces goes, below another root of the same file system: whoever
+    /// has that open may still write to it. Otherwise it is removed.
+    pub keep: Option<(&'a Root, &'a Utf8Path)>,
 }
 
 /// How a spare file that a crash left was settled.
@@ -51,14 +51,13 @@ pub enum Spare {
 }
 
 impl Root {
-    /// Replaces a file's content in one step and returns when it was changed last before. The
-    /// file keeps its permissions.
+    /// Replaces a file's content in one step. The file keeps its permissions.
     ///
     /// # Errors
     /// As [`Root::read`]; `conflict` with code `source_dirty` if it does not hold `from`, and
     /// `hard_link` if it has a second name; `unavailable` with `disk_full` or `read_only`. The
     /// file is as it was then.
-    pub fn replace(&self, it: Replacement<'_>) -> Result<SystemTime> {
+    pub fn replace(&self, it: Replacement<'_>) -> Result<()> {
         let (folder, name) = self.folder_of(it.path)?;
         let mut old = open_at(&folder, name).map_err(|cause| gone(it.path, cause))?;
         let meta = old.metadata().map_err(|cause| unwritable(it.path, cause))?;
@@ -73,7 +72,6 @@ impl Root {
         if !it.from.is_none_or(|from| holds(&mut old, from)) {
             return Err(dirty(it.path));
         }
-        let was = meta.modified().map_err(|cause| unwritable(it.path, cause))?;
         if let Err(cause) = write_spare(&folder, &it, &meta) {
             // What is left of it is ours alone.
             let _ = unlink(&folder, it.spare);
@@ -83,15 +81,52 @@ impl Root {
         self.take_place(&folder, name, &it)?;
         crash_point("replace_exchanged");
         // After the exchange the spare name holds the old file; without it there is none.
-        match unlink(&folder, it.spare) {
-            Ok(()) | Err(Errno::ENOENT) => {}
-            Err(cause) => tracing::warn!("{} stays beside {}: {cause}", it.spare, it.path),
+        let is_kept = it.keep.is_some_and(|(kept, name)| keep(&folder, it.spare, kept, name));
+        if !is_kept {
+            match unlink(&folder, it.spare) {
+                Ok(()) | Err(Errno::ENOENT) => {}
+                Err(cause) => tracing::warn!("{} stays beside {}: {cause}", it.spare, it.path),
+            }
         }
         if let Err(cause) = nix::unistd::fsync(&folder) {
             // The text is in the repository; only the folder's entry may be lost by a power cut.
             tracing::warn!("the folder of {} is not synced: {cause}", it.path);
         }
-        Ok(was)
+        Ok(())
+    }
+
+    /// Puts a file that [`Root::replace`] kept back in its place, if that holds exactly `ours`.
+    /// Returns whether it did: otherwise everything is as it was. Nothing if no file is kept.
+    ///
+    /// # Errors
+    /// As [`Root::read`]; `unavailable` if the file system refuses.
+    pub fn take_back(
+        &self,
+        path: &SourcePath,
+        (kept, at): (&Root, &Utf8Path),
+        ours: &[u8],
+    ) -> Result<Option<bool>> {
+        let (Some(aside), aside_name) = kept.parent(at, false)? else { return Ok(None) };
+        if matches!(open_at(&aside, aside_name), Err(Errno::ENOENT)) {
+            return Ok(None);
+        }
+        let (folder, name) = self.folder_of(path)?;
+        let is_ours = |folder: &OwnedFd, name: &str| {
+            open_at(folder, name).is_ok_and(|mut file| holds(&mut file, ours))
+        };
+        if !is_ours(&folder, name) {
+            return Ok(Some(false));
+        }
+        let swap = || swap((&aside, aside_name), (&folder, name));
+        swap().map_err(|cause| unwritable(path, cause.into()))?;
+        if !is_ours(&aside, aside_name) {
+            // Somebody was quicker: theirs goes back.
+            swap().map_err(|cause| unwritable(path, cause.into()))?;
+            return Ok(Some(false));
+        }
+        unlink(&aside, aside_name).map_err(|cause| unwritable(path, cause.into()))?;
+        kept.drop_empty_folders(at);
+        Ok(Some(true))
     }
 
     /// Returns whether there is something of a spare file's name beside a file.
@@ -194,9 +229,6 @@ fn write_spare(
     // Only root may give a file away; for anyone else it is theirs, as when git writes it.
     let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
     file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))?;
-    if let Some(modified) = it.modified {
-        file.set_modified(modified)?;
-    }
     file.sync_all()
 }
 
@@ -227,18 +259,38 @@ fn read_up_to(file: &mut File, limit: usize) -> std::io::Result<Vec<u8>> {
     Ok(held)
 }
 
-#[cfg(target_env = "gnu")]
+/// Moves the file that was replaced to where it is kept; returns whether it is there.
+fn keep(folder: &OwnedFd, spare: &str, kept: &Root, at: &Utf8Path) -> bool {
+    if fault::is_off("late_writes") {
+        return false;
+    }
+    let Ok((Some(aside), name)) = kept.parent(at, true) else { return false };
+    match nix::fcntl::renameat(folder, spare, &aside, name) {
+        Ok(()) => true,
+        Err(cause) => {
+            // Another file system, or a file system without the exchange, which left none.
+            tracing::debug!("the replaced file is not kept as {at}: {cause}");
+            false
+        }
+    }
+}
+
 fn exchange(folder: &OwnedFd, one: &str, other: &str) -> nix::Result<()> {
+    swap((folder, one), (folder, other))
+}
+
+#[cfg(target_env = "gnu")]
+fn swap(one: (&OwnedFd, &str), other: (&OwnedFd, &str)) -> nix::Result<()> {
     if fault::is_absent("rename_exchange") {
         return Err(Errno::EINVAL);
     }
     let flags = nix::fcntl::RenameFlags::RENAME_EXCHANGE;
-    nix::fcntl::renameat2(folder, one, folder, other, flags)
+    nix::fcntl::renameat2(one.0, one.1, other.0, other.1, flags)
 }
 
 /// Other C libraries have no word for it.
 #[cfg(not(target_env = "gnu"))]
-fn exchange(_: &OwnedFd, _: &str, _: &str) -> nix::Result<()> {
+fn swap(_: (&OwnedFd, &str), _: (&OwnedFd, &str)) -> nix::Result<()> {
     Err(Errno::ENOSYS)
 }
 

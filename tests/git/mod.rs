@@ -3,6 +3,7 @@
 mod approve;
 #[cfg(feature = "faults")]
 mod crash;
+mod forged;
 mod hostile;
 mod opening;
 mod races;

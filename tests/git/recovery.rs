@@ -6,7 +6,7 @@ use wiki_browser::documents::commit::{Approval, Outcome, recover};
 use wiki_browser::documents::proposal;
 use wiki_browser::documents::topic::{self, TopicStatus};
 
-use crate::git::support::{Site, git, read, settle, site, write};
+use crate::git::support::{Site, forge, git, read, settle, site, write};
 
 /// An approval whose journal's row is written and whose commit exists.
 struct Half {
@@ -201,8 +201,81 @@ async fn g20_what_a_user_made_of_the_file_after_a_move_is_left() {
     half.git(&["commit", "-qm", "other", "--only", "b.md"]);
     write(&half.site.top, "a.md", "mine\n");
     let note = half.is_dropped().await;
-    assert!(note.contains("left as it is"), "{note}");
-    assert_eq!((half.text(), half.site.status()), ("mine\n".into(), "MM a.md".into()));
+    assert!(note.contains("left as it is") && note.contains("the index was put back"), "{note}");
+    assert_eq!((half.text(), half.site.status()), ("mine\n".into(), " M a.md".into()));
+}
+
+impl Half {
+    /// Makes the first half of the step only.
+    fn write_file(&self) {
+        write(&self.site.top, "a.md", &self.approval.text);
+    }
+}
+
+/// The file has the new text, the index has not: between the two the server died.
+#[tokio::test]
+async fn g19_a_file_that_was_written_before_the_index_goes_back() {
+    type Meanwhile = (&'static str, fn(&Half), &'static str);
+    let moved: [Meanwhile; 4] = [
+        (
+            "another commit",
+            |half| {
+                write(&half.site.top, "b.md", "moved\n");
+                half.git(&["commit", "-qm", "other", "--only", "b.md"]);
+            },
+            "",
+        ),
+        (
+            "another branch",
+            |half| {
+                half.git(&["switch", "-q", "-c", "other"]);
+            },
+            "",
+        ),
+        (
+            "out of the index",
+            |half| {
+                half.git(&["rm", "-q", "--cached", "a.md"]);
+            },
+            "D  a.md\n?? a.md",
+        ),
+        (
+            "all of it pruned",
+            |half| {
+                half.git(&["reflog", "expire", "--expire=now", "--all"]);
+                half.git(&["gc", "-q", "--prune=now"]);
+            },
+            "",
+        ),
+    ];
+    for is_staged in [false, true] {
+        for (what, meanwhile, status) in moved {
+            let half = prepared().await;
+            half.write_file();
+            if is_staged {
+                half.make_step();
+            }
+            meanwhile(&half);
+            let note = half.is_dropped().await;
+            let now = (half.text(), half.site.status());
+            assert_eq!(now, ("one\ntwo\nthree\n".into(), status.into()), "{what}, {is_staged}");
+            let both = is_staged && what != "out of the index";
+            let said =
+                if both { "index and working tree were put back" } else { "the file was put back" };
+            assert!(note.ends_with(said), "{what}, {is_staged}: {note}");
+        }
+    }
+}
+
+/// Fails with `WB_WITHOUT=object_proof`.
+#[tokio::test]
+async fn g18_a_commit_that_was_forged_after_the_crash_is_not_taken() {
+    let half = prepared().await;
+    forge(&half.site.top, &half.approval.proposed_blob, "forged\n");
+    let note = half.is_dropped().await;
+    assert!(note.contains(half.approval.proposed_blob.as_str()), "{note}");
+    assert_eq!((half.site.status(), half.text()), (String::new(), "one\ntwo\nthree\n".into()));
+    assert_eq!(half.git(&["rev-parse", "main"]), half.base.as_str());
 }
 
 #[tokio::test]

@@ -9,8 +9,9 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wiki_browser::base::{
-    Actor, Clock, Error, Ids, Millis, PersonId, SourcePath, TopicId, digest_hex,
+    Actor, BlobId, Clock, Error, Ids, Millis, PersonId, SourcePath, TopicId, digest_hex,
 };
+use wiki_browser::documents::attempt;
 use wiki_browser::documents::commit::{
     Approval, Check, Committed, Person, Settle, Trailers, commit, commit_message,
 };
@@ -99,8 +100,13 @@ pub(crate) fn init(top: &Utf8Path, files: &[(&str, &str)]) {
 }
 
 pub(crate) async fn open(root: &Utf8Path) -> Result<Repo, Error> {
+    open_with(root, program()).await
+}
+
+/// The same with another program for git.
+pub(crate) async fn open_with(root: &Utf8Path, git: Utf8PathBuf) -> Result<Repo, Error> {
     let globs = ["**/*.md".to_owned()];
-    Repo::open(root, program(), &globs, Children::new()).await
+    Repo::open(root, git, &globs, Children::new()).await
 }
 
 pub(crate) fn path(text: &str) -> SourcePath {
@@ -263,6 +269,12 @@ impl Site {
             .unwrap()
     }
 
+    /// Returns what is noted beside an approval.
+    pub(crate) async fn note(&self, approval: &Approval) -> Option<String> {
+        let id = approval.proposal_id.clone();
+        self.store.read(move |c| attempt::note(c, &id)).await.unwrap()
+    }
+
     pub(crate) fn status(&self) -> String {
         self.git(&["status", "--porcelain=v1"])
     }
@@ -339,4 +351,25 @@ fn message(topic: &TopicId) -> String {
     let (approver, topics) = ("Ada <ada@example.org>", [topic.clone()]);
     let trailers = Trailers { editors: &[], approver, topics: &topics };
     commit_message("Say why", None, None, &trailers).unwrap()
+}
+
+/// Writes a text under the name of another one, as whoever can write to `.git` may.
+pub(crate) fn forge(top: &Utf8Path, id: &BlobId, text: &str) {
+    let file = top.join("../forged");
+    std::fs::write(&file, text).unwrap();
+    let own = git(top, &["hash-object", "-w", "--no-filters", file.as_str()]);
+    put_under(top, id, &own.parse().unwrap());
+}
+
+/// Puts an object that is there under the name of another one; its own is free then.
+pub(crate) fn put_under(top: &Utf8Path, id: &BlobId, own: &BlobId) {
+    let (file, own) = (loose(top, id), loose(top, own));
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::rename(own, file).unwrap();
+}
+
+/// Returns the file of an object that is in no pack.
+pub(crate) fn loose(top: &Utf8Path, id: &BlobId) -> Utf8PathBuf {
+    let (folder, name) = id.as_str().split_at(2);
+    top.join(".git/objects").join(folder).join(name)
 }

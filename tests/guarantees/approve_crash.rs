@@ -140,7 +140,20 @@ fn g19_an_edit_of_the_source_after_the_crash_stays() {
         ("all mine\n".into(), " M guide.md".into())
     );
     assert_eq!(bench.send(&bench.approval(&shown)).refusal(), (409, "source_dirty"));
-    bench.git(&["reset", "-q", "--hard"]);
+    // The proposed text itself is recognised, and the hint puts the Source back.
+    bench.write("guide.md", shown["text"].as_str().unwrap());
+    let answer = bench.send(&bench.approval(&shown));
+    assert_eq!(answer.refusal(), (409, "source_dirty"));
+    let said = answer.body.to_string();
+    assert!(
+        said.contains(&format!(
+            "the text of proposal {}",
+            shown["proposal"]["id"].as_str().unwrap()
+        )),
+        "{said}"
+    );
+    assert!(said.contains("`git checkout HEAD -- 'guide.md'`"), "{said}");
+    bench.git(&["checkout", "-q", "HEAD", "--", "guide.md"]);
     bench.send(&bench.approval(&shown)).ok();
     assert_committed(&bench, &topic, &shown, "approve_prepared");
     server.stop();

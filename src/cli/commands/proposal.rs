@@ -315,6 +315,9 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
         let (commit, branch) = (line(answer, "commit"), line(answer, "branch"));
         let branch = branch.strip_prefix("refs/heads/").unwrap_or(&branch);
         screen.put(&format!("{}: commit {commit} on {branch}", screen.state("approved")))?;
+        if let Some(note) = answer["note"].as_str() {
+            screen.put(&format!("note: {}", escape::line(note)))?;
+        }
         review::left_over(screen, answer);
         Ok(())
     })

@@ -11,7 +11,9 @@ mod message;
 mod paper;
 mod place;
 mod recover;
+mod replaced;
 mod survey;
+mod undo;
 
 use std::sync::Arc;
 
@@ -31,9 +33,11 @@ pub use crate::documents::git::Person;
 pub use adopt::{Adopted, adopt, commit_of};
 pub use message::{Trailers, commit_message, made_subject};
 pub use recover::{Outcome, Recovered, recover};
+pub use replaced::look_after_replaced;
 pub use survey::obstacle;
 
-use place::{Change, Place, Step, Undone};
+use place::{Change, Place, Step};
+use replaced::Aside;
 use survey::{Ready, Survey, stale, survey};
 
 /// How often a commit is built again because the branch moved without touching the Source.
@@ -130,9 +134,9 @@ pub async fn commit(
         base_blob: approval.base_blob.clone(),
         proposed_blob: approval.proposed_blob.clone(),
     };
-    let spare = spare_of(&approval.attempt);
+    let aside = Aside::of(store, &approval.attempt, &approval.base_blob);
     let (at, store) = (repo.clone(), store.clone());
-    let approving = Approving { repo: at, store, approval, change, check, settle, spare };
+    let approving = Approving { repo: at, store, approval, change, check, settle, aside };
     repo.run_to_end(async move { approving.run().await }).await
 }
 
@@ -144,7 +148,7 @@ struct Approving {
     change: Change,
     check: Check,
     settle: Settle,
-    spare: String,
+    aside: Aside,
 }
 
 impl Approval {
@@ -191,7 +195,7 @@ impl Approving {
                 return Ok(committed);
             }
         }
-        Err(Error::conflict("stale_base", "the branch moves faster than the approval can follow")
+        Err(Error::conflict("stale_base", "the branch changes faster than the approval can follow")
             .hint("try again when it stands still"))
     }
 
@@ -205,7 +209,7 @@ impl Approving {
         let new = self.build(&ready).await?;
         crash_point("approve_built");
         if let Err(refusal) = self.rehearse(head, &new).await {
-            return self.moved_or(head, refusal).await;
+            return self.again_or((head, &new), refusal).await;
         }
         crash_point("approve_dry");
         let attempt = self.attempt(head, &new);
@@ -214,7 +218,7 @@ impl Approving {
         let from = ready.source.bytes.as_deref().unwrap_or_default();
         let commits = (&head.commit, &new);
         let step = Step { from, to: self.approval.text.as_bytes(), commits };
-        if let Err(refusal) = self.change.make(&self.repo, &self.spare, step, false).await {
+        if let Err(refusal) = self.change.make(&self.repo, &self.aside, step, false).await {
             if self.change.is_new() && refusal.code_str() == "source_exists" {
                 // What stands there now is somebody else's, even if it is the same text.
                 let id = attempt.id.clone();
@@ -222,7 +226,7 @@ impl Approving {
                 return Err(refusal);
             }
             self.give_up(&attempt, &refusal).await?;
-            return self.moved_or(head, refusal).await;
+            return self.again_or((head, &new), refusal).await;
         }
         let synced = self.repo.sync_index().await;
         crash_point("approve_tree");
@@ -237,13 +241,14 @@ impl Approving {
             Ok(Moved::Lost) => return self.lost(&attempt).await,
             Err(refusal) => {
                 self.give_up(&attempt, &refusal).await?;
-                return Err(refusal);
+                return self.again_or((head, &new), refusal).await;
             }
         }
         crash_point("approve_ref");
         self.repo.sync_branch(&head.branch).await?;
         let committed = Committed { commit: new, branch: head.branch.clone(), already: false };
-        settle_row(&self.store, &self.settle, self.settled(committed.clone())).await?;
+        let note = self.change.late_write(&self.repo, &self.aside).await;
+        settle_row(&self.store, &self.settle, self.settled(committed.clone()), note).await?;
         crash_point("approve_committed");
         Ok(Some(committed))
     }
@@ -266,7 +271,12 @@ impl Approving {
         let persons = (&approval.author, &approval.committer);
         let (base, now) = (&ready.head.commit, self.store.clock().now());
         let new = self.repo.commit_tree((tree, base), persons, now, &approval.message).await?;
-        self.repo.sync_objects(&[trees, vec![blob, new.clone()]].concat()).await?;
+        let all = [vec![blob, new.clone()], trees].concat();
+        let proven = self.repo.proven(&all).await?;
+        if proven.first().map(Vec::as_slice) != Some(approval.text.as_bytes()) {
+            return Err(Error::internal(format!("git gives another text of {path}")));
+        }
+        self.repo.sync_objects(&all).await?;
         Ok(new)
     }
 
@@ -288,9 +298,11 @@ impl Approving {
         if let Some(tip) = self.repo.tip(&attempt.branch).await?
             && matches!(self.change.place(&self.repo, &tip).await?, Place::Proposed)
         {
+            self.change.prove(&self.repo, &tip).await?;
             let branch = attempt.branch.clone();
             let committed = Committed { commit: tip, branch, already: true };
-            settle_row(&self.store, &self.settle, self.settled(committed.clone())).await?;
+            let note = self.change.late_write(&self.repo, &self.aside).await;
+            settle_row(&self.store, &self.settle, self.settled(committed.clone()), note).await?;
             return Ok(Some(committed));
         }
         self.give_up(attempt, &stale(&self.change.path)).await?;
@@ -313,10 +325,11 @@ impl Approving {
 
     async fn put_back(&self, attempt: &Attempt, why: &Error) -> Result<()> {
         let ends = (&attempt.base_commit, &attempt.commit);
-        let undone = self.change.undo(&self.repo, &self.spare, ends).await?;
-        if undone == Undone::Left {
-            tracing::warn!(attempt_id = %attempt.id, "{} is left as it is", self.change.path);
-            let note = format!("{}{}", why.chain(), undone.note());
+        let ours = (&self.aside, self.approval.text.as_bytes());
+        let undone = self.change.undo(&self.repo, ours, ends).await?;
+        if !undone.is_whole() {
+            let note = format!("{}{}", why.chain(), undone.note(&self.change.path));
+            tracing::warn!(attempt_id = %attempt.id, "an approval was refused: {note}");
             return drop_row(&self.store, attempt, &note).await;
         }
         tracing::info!(attempt_id = %attempt.id, "an approval was refused: {}", why.chain());
@@ -324,10 +337,16 @@ impl Approving {
         self.store.write(move |tx| attempt::forget(tx, &id)).await
     }
 
-    /// Says whether a refusal came of a branch that moved meanwhile; then the round is repeated.
-    async fn moved_or(&self, head: &Head, refusal: Error) -> Result<Option<Committed>> {
+    /// Repeats the round if its refusal came of a branch that moved meanwhile, or of a new commit
+    /// that git has pruned, because no branch held it yet.
+    async fn again_or(
+        &self,
+        (head, new): (&Head, &BlobId),
+        refusal: Error,
+    ) -> Result<Option<Committed>> {
         match self.repo.tip(&head.branch).await? {
             Some(tip) if tip != head.commit => Ok(None),
+            Some(_) if !self.repo.has_commit(new).await? => Ok(None),
             _ => Err(refusal),
         }
     }
@@ -383,11 +402,19 @@ impl Approving {
     }
 }
 
-/// Settles the row and all that it decides.
-async fn settle_row(store: &Store, settle: &Settle, settled: Settled) -> Result<()> {
+/// Settles the row and all that it decides, with what is to be noted of it.
+async fn settle_row(
+    store: &Store,
+    settle: &Settle,
+    settled: Settled,
+    note: Option<String>,
+) -> Result<()> {
     let settle = Arc::clone(settle);
     let work = move |tx: &Tx<'_>| {
         attempt::complete(tx, &settled.attempt, &settled.committed.commit)?;
+        if let Some(note) = &note {
+            attempt::annotate(tx, &settled.attempt, note)?;
+        }
         settle(tx, &settled)
     };
     store.write(work).await
@@ -412,11 +439,6 @@ async fn refuse_unfinished(repo: &Repo, recovered: Vec<Recovered>) -> Result<()>
         }
     }
     Ok(())
-}
-
-/// Returns the name of the file beside the Source while there are two.
-fn spare_of(attempt: &AttemptId) -> String {
-    format!(".wb-{attempt}.tmp")
 }
 
 /// Returns the index file in which release 0.1 built a tree, in the data folder.

@@ -37,7 +37,7 @@ impl Approving {
             return Err(Error::internal("a commit of a test came between"));
         }
         let committed = Committed { commit: new, branch: head.branch, already: false };
-        settle_row(&self.store, &self.settle, self.settled(committed.clone())).await?;
+        settle_row(&self.store, &self.settle, self.settled(committed.clone()), None).await?;
         Ok(committed)
     }
 }

@@ -1,14 +1,13 @@
 //! One change of one Source, and where it stands: in a commit, in the index, in the working tree.
 
-use std::time::SystemTime;
-
 use crate::base::fault::{self, crash_point};
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, ErrorKind, Result, SourcePath};
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
+use crate::documents::commit::replaced::Aside;
 use crate::documents::creation::exists;
 use crate::documents::git::{Repo, TreeEntry, blocking};
 use crate::documents::source::dirty;
-use crate::process::{Replacement, Spare};
+use crate::process::{Replacement, Root, Spare};
 
 /// A Source, the version it had and the version it gets.
 #[derive(Clone, Debug)]
@@ -29,7 +28,7 @@ pub(super) enum Place {
     Other,
 }
 
-/// One step of working file and index, forth or back.
+/// One step of working file and index.
 pub(super) struct Step<'a> {
     /// What the file holds.
     pub(super) from: &'a [u8],
@@ -37,31 +36,6 @@ pub(super) struct Step<'a> {
     pub(super) to: &'a [u8],
     /// The commits that hold the two.
     pub(super) commits: (&'a BlobId, &'a BlobId),
-}
-
-/// How the undoing of a step ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Undone {
-    /// There was nothing of ours.
-    Needless,
-    /// Index and working tree are as before.
-    Done,
-    /// Somebody changed the file on top of ours: it is left to them.
-    Left,
-}
-
-impl Undone {
-    /// Returns what the journal's note says about it.
-    pub(super) fn note(self) -> &'static str {
-        match self {
-            Undone::Needless => "",
-            Undone::Done => "; index and working tree were put back",
-            Undone::Left => {
-                "; the file was changed meanwhile and is left as it is, with the \
-                             proposed text in the index"
-            }
-        }
-    }
 }
 
 impl Change {
@@ -89,28 +63,36 @@ impl Change {
         }
     }
 
-    /// Takes working file and index from one of the two texts to the other. What of it is done
-    /// already stays done; if it cannot be done whole, it is as before.
-    pub(super) async fn step(&self, repo: &Repo, spare: &str, step: Step<'_>) -> Result<()> {
+    /// Refuses a commit that does not hold the proposed version, all of it as git gives it.
+    ///
+    /// # Errors
+    /// `unavailable` with code `object_mismatch`, or `repository_damaged`.
+    pub(super) async fn prove(&self, repo: &Repo, commit: &BlobId) -> Result<()> {
+        if self.place(repo, commit).await? != Place::Proposed {
+            return Err(Error::internal(format!("commit {commit} holds another {}", self.path)));
+        }
+        repo.proven(std::slice::from_ref(&self.proposed_blob)).await.map(drop)
+    }
+
+    /// Takes working file and index from the base to the proposed text, after a crash. What of it
+    /// is done already stays done; if it cannot be done whole, it is as before.
+    pub(super) async fn step(&self, repo: &Repo, aside: &Aside, step: Step<'_>) -> Result<()> {
         let entry = repo.entry(&self.path).await?;
-        let (from, to) = (repo.hash(step.from), repo.hash(step.to));
+        let is_staged = entry.as_ref().is_some_and(|it| it.blob == self.proposed_blob);
         if self.is_new() {
             if entry.is_some_and(|it| it.is_unmerged || it.blob != self.proposed_blob) {
                 return Err(exists(&self.path));
             }
-            let stands = self.working_blob(repo).await?;
-            let is_written = match to == self.proposed_blob {
-                true => stands.as_ref() == Some(&to),
-                false => stands.is_none(),
-            };
-            return self.make(repo, spare, step, is_written).await;
+        } else {
+            let entry = entry.filter(|it| !it.is_unmerged).ok_or_else(|| dirty(&self.path))?;
+            if entry.blob != self.base_blob && !is_staged {
+                return Err(dirty(&self.path));
+            }
         }
-        let entry = entry.filter(|it| !it.is_unmerged).ok_or_else(|| dirty(&self.path))?;
-        if entry.blob != from && entry.blob != to {
-            return Err(dirty(&self.path));
-        }
-        let is_written = entry.blob == to || self.working_blob(repo).await?.as_ref() == Some(&to);
-        self.make(repo, spare, step, is_written).await
+        // The file comes before the index: what was edited on top of it since stays.
+        let is_written = (is_staged && !self.is_new())
+            || self.working_blob(repo).await?.as_ref() == Some(&self.proposed_blob);
+        self.make(repo, aside, step, is_written).await
     }
 
     /// The same where it is known how things stand: first the file, which may be refused, then the
@@ -118,125 +100,120 @@ impl Change {
     pub(super) async fn make(
         &self,
         repo: &Repo,
-        spare: &str,
+        aside: &Aside,
         step: Step<'_>,
         is_written: bool,
     ) -> Result<()> {
-        let expected = if fault::is_off("approval_dirty") { None } else { Some(step.from) };
-        let mut was = None;
         if !is_written {
-            was = Some(self.write(repo, spare, (expected, step.to), None).await?);
+            let expected = if fault::is_off("approval_dirty") { None } else { Some(step.from) };
+            self.write(repo, aside, (expected, step.to)).await?;
         }
         crash_point("approve_file");
         let (old, new) = step.commits;
         if let Err(refusal) = repo.step_index(old, new).await {
-            if let Some(was) = was {
+            if !is_written {
                 // Ours for a moment only: whoever changed it meanwhile keeps what they made.
-                let back = (Some(step.to), step.from);
-                if let Err(cause) = self.write(repo, spare, back, Some(was)).await {
-                    tracing::warn!("{} is not put back: {}", self.path, cause.chain());
+                match self.put_back(repo, aside, step.to).await {
+                    Ok(true) => {}
+                    Ok(false) => tracing::warn!("{} was changed and is left", self.path),
+                    Err(cause) => {
+                        tracing::warn!("{} is not put back: {}", self.path, cause.chain());
+                    }
                 }
             }
             return Err(refusal);
         }
+        self.refresh(repo).await;
+        Ok(())
+    }
+
+    /// Lets git look at the file again.
+    pub(super) async fn refresh(&self, repo: &Repo) {
         if let Err(cause) = repo.refresh(&self.path).await {
             // Git will look at the file once more; another git may hold the index.
             tracing::debug!("{} is not refreshed: {}", self.path, cause.chain());
         }
-        Ok(())
     }
 
+    /// Gives the file the proposed text.
     async fn write(
         &self,
         repo: &Repo,
-        spare: &str,
+        aside: &Aside,
         (from, to): (Option<&[u8]>, &[u8]),
-        modified: Option<SystemTime>,
-    ) -> Result<SystemTime> {
-        if self.is_new() {
-            return self.make_or_remove(repo, spare, (from, to)).await;
-        }
-        let (root, path, spare) = (repo.root().clone(), self.path.clone(), spare.to_owned());
+    ) -> Result<()> {
+        let (root, path, aside) = (repo.root().clone(), self.path.clone(), aside.clone());
         let (from, to) = (from.map(<[u8]>::to_vec), to.to_vec());
+        if self.is_new() {
+            let made = blocking(move || root.create(&path, &aside.spare, &to)).await?;
+            return match made.map_err(|cause| self.blocked(cause))? {
+                true => Ok(()),
+                false => Err(exists(&self.path)),
+            };
+        }
         blocking(move || {
-            let (path, spare) = (&path, spare.as_str());
-            root.replace(Replacement { path, spare, from: from.as_deref(), to: &to, modified })
+            let data = Root::open(&aside.data)?;
+            let (path, spare) = (&path, aside.spare.as_str());
+            let keep = Some((&data, aside.kept.as_path()));
+            root.replace(Replacement { path, spare, from: from.as_deref(), to: &to, keep })
         })
         .await?
     }
 
-    /// Makes the file, or takes it away again; what is not ours stays as it is.
-    async fn make_or_remove(
-        &self,
-        repo: &Repo,
-        spare: &str,
-        (from, to): (Option<&[u8]>, &[u8]),
-    ) -> Result<SystemTime> {
-        let (root, path, spare) = (repo.root().clone(), self.path.clone(), spare.to_owned());
-        let is_made = repo.hash(to) == self.proposed_blob;
-        let text = if is_made { to.to_vec() } else { from.unwrap_or_default().to_vec() };
-        let done = blocking(move || match is_made {
-            true => root.create(&path, &spare, &text),
-            false => root.remove_same(&path, &spare, &text),
+    /// Takes the proposed text out of the working tree again: the file that it replaced comes back
+    /// with all that was written to it since, or the base is written anew. Returns whether it did;
+    /// what is not exactly as we wrote it stays as it is.
+    pub(super) async fn put_back(&self, repo: &Repo, aside: &Aside, text: &[u8]) -> Result<bool> {
+        let (root, path, at) = (repo.root().clone(), self.path.clone(), aside.clone());
+        let ours = text.to_vec();
+        if self.is_new() {
+            let removed = blocking(move || root.remove_same(&path, &at.spare, &ours)).await?;
+            return removed.map_err(|cause| self.blocked(cause));
+        }
+        let taken = blocking(move || {
+            let data = Root::open(&at.data)?;
+            root.take_back(&path, (&data, &at.kept), &ours)
         });
-        let done = done.await?.map_err(|cause| match cause.kind() {
-            // Something else than a folder came on the way.
-            ErrorKind::NotFound | ErrorKind::Invalid => exists(&self.path).source(cause),
-            _ => cause,
+        if let Some(is_back) = taken.await?? {
+            return Ok(is_back);
+        }
+        let base = repo.read_blob(&self.base_blob, SOURCE_BYTES_MAX).await?;
+        let (root, path, at) = (repo.root().clone(), self.path.clone(), aside.clone());
+        let ours = text.to_vec();
+        let written = blocking(move || {
+            let (path, spare) = (&path, at.spare.as_str());
+            root.replace(Replacement { path, spare, from: Some(&ours), to: &base, keep: None })
         });
-        match (done?, is_made) {
-            // What was not there has no time to be given back.
-            (true, _) => Ok(SystemTime::UNIX_EPOCH),
-            (false, true) => Err(exists(&self.path)),
-            (false, false) => Err(dirty(&self.path)),
+        match written.await? {
+            Ok(()) => Ok(true),
+            Err(refusal) if matches!(refusal.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => {
+                Ok(false)
+            }
+            Err(cause) => Err(cause),
         }
     }
 
-    /// Takes the step back, if it was made and the file is still exactly as we wrote it.
-    pub(super) async fn undo(
-        &self,
-        repo: &Repo,
-        spare: &str,
-        (base, new): (&BlobId, &BlobId),
-    ) -> Result<Undone> {
-        let entry = repo.entry(&self.path).await?.filter(|it| !it.is_unmerged);
-        let is_staged = entry.as_ref().is_some_and(|it| it.blob == self.proposed_blob);
-        let is_ours = self.working_blob(repo).await?.as_ref() == Some(&self.proposed_blob);
-        let is_base = match self.is_new() {
-            true => entry.is_none(),
-            false => entry.is_some_and(|it| it.blob == self.base_blob),
-        };
-        if !(is_staged || (is_base && is_ours)) {
-            return Ok(Undone::Needless);
-        }
-        if let Some(head) = repo.tip("HEAD").await?
-            && self.place(repo, &head).await? == Place::Proposed
-        {
-            // What is checked out holds the text itself: the index is right as it is.
-            return Ok(Undone::Needless);
-        }
-        if !is_ours {
-            return Ok(Undone::Left);
-        }
-        let from = repo.read_blob(&self.proposed_blob, SOURCE_BYTES_MAX).await?;
-        let to = repo.read_blob(&self.base_blob, SOURCE_BYTES_MAX).await?;
-        let step = Step { from: &from, to: &to, commits: (new, base) };
-        match self.step(repo, spare, step).await {
-            Ok(()) => Ok(Undone::Done),
-            Err(refusal) if refusal.code_str() == "source_dirty" => Ok(Undone::Left),
-            Err(failure) => Err(failure),
+    /// Something else than a folder came on the way of a new Source.
+    fn blocked(&self, cause: Error) -> Error {
+        match cause.kind() {
+            ErrorKind::NotFound | ErrorKind::Invalid => exists(&self.path).source(cause),
+            _ => cause,
         }
     }
 
     /// Settles the spare file that a crash may have left beside the Source.
-    pub(super) async fn settle_spare(&self, repo: &Repo, spare: &str) -> Result<Spare> {
-        let (root, path, spare) = (repo.root().clone(), self.path.clone(), spare.to_owned());
+    pub(super) async fn settle_spare(
+        &self,
+        repo: &Repo,
+        aside: &Aside,
+        text: &[u8],
+    ) -> Result<Spare> {
+        let (root, path, spare) = (repo.root().clone(), self.path.clone(), aside.spare.clone());
         let (at, beside) = (root.clone(), path.clone());
-        let name = spare.clone();
+        let (name, ours) = (spare.clone(), text.to_vec());
         if !blocking(move || at.has_spare(&beside, &name)).await? {
             return Ok(Spare::None);
         }
-        let ours = repo.read_blob(&self.proposed_blob, SOURCE_BYTES_MAX).await?;
         if self.is_new() {
             return blocking(move || root.settle_made(&path, &spare, &ours)).await?;
         }
@@ -248,7 +225,7 @@ impl Change {
     /// Mends what release 0.1 may have left, whose git wrote the working file: no file, or the
     /// beginning of the proposed text. Returns whether the
     /// step can be made now. Nothing is lost by it: every byte is in the repository.
-    pub(super) async fn mend(&self, repo: &Repo) -> Result<bool> {
+    pub(super) async fn mend(&self, repo: &Repo, text: &[u8]) -> Result<bool> {
         let entry = repo.entry(&self.path).await?;
         let Some(entry) = entry.filter(|it| !it.is_unmerged && it.blob == self.base_blob) else {
             return Ok(false);
@@ -261,19 +238,19 @@ impl Change {
         if written.as_ref().is_some_and(|it| repo.hash(it) == self.base_blob) {
             return Ok(true);
         }
-        let proposed = repo.read_blob(&self.proposed_blob, SOURCE_BYTES_MAX).await?;
-        if written.as_ref() == Some(&proposed) {
+        if written.as_deref() == Some(text) {
             repo.set_entry(&self.path, &entry.mode, &self.proposed_blob).await?;
             return Ok(true);
         }
-        if written.is_none_or(|it| proposed.starts_with(&it)) {
+        if written.is_none_or(|it| text.starts_with(&it)) {
             repo.restore(&self.path).await?;
             return Ok(true);
         }
         Ok(false)
     }
 
-    async fn working_blob(&self, repo: &Repo) -> Result<Option<BlobId>> {
+    /// Returns the version that the file holds; nothing if it is not there, or no plain file.
+    pub(super) async fn working_blob(&self, repo: &Repo) -> Result<Option<BlobId>> {
         match repo.read_working(&self.path, SOURCE_BYTES_MAX).await {
             Ok((bytes, _)) => Ok(Some(repo.hash(&bytes))),
             // Whatever else stands there is not ours.

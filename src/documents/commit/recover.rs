@@ -4,9 +4,8 @@ use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{AttemptId, ProposalId, Result, fault};
 use crate::documents::attempt::{self, Prepared};
 use crate::documents::commit::place::{Change, Place, Step};
-use crate::documents::commit::{
-    Committed, Settle, Settled, aside_index, drop_row, settle_row, spare_of,
-};
+use crate::documents::commit::replaced::Aside;
+use crate::documents::commit::{Committed, Settle, Settled, aside_index, drop_row, settle_row};
 use crate::documents::git::{Moved, Person, Repo};
 use crate::process::Spare;
 use crate::store::Store;
@@ -74,8 +73,8 @@ pub(super) async fn recover_all(
             base_blob: row.base_blob.clone(),
             proposed_blob: row.proposed_blob.clone(),
         };
-        let spare = spare_of(&attempt);
-        let outcome = Recovery { repo, store, settle, row, change, spare }.run().await;
+        let aside = Aside::of(store, &attempt, &row.base_blob);
+        let outcome = Recovery { repo, store, settle, row, change, aside }.run().await;
         let outcome = outcome.unwrap_or_else(|error| Outcome::Waiting {
             why: match error.hint_str() {
                 Some(hint) => format!("{}; {hint}", error.chain()),
@@ -105,15 +104,16 @@ struct Recovery<'a> {
     settle: &'a Settle,
     row: Prepared,
     change: Change,
-    spare: String,
+    aside: Aside,
 }
 
 impl Recovery<'_> {
     async fn run(&self) -> Result<Outcome> {
         let index = aside_index(self.store, &self.row.attempt.id)?;
         self.repo.remove_aside(&index).await?;
-        if self.change.settle_spare(self.repo, &self.spare).await? == Spare::Left {
-            tracing::warn!("{} beside {} is nobody's", self.spare, self.change.path);
+        let settled = self.change.settle_spare(self.repo, &self.aside, self.text()).await?;
+        if settled == Spare::Left {
+            tracing::warn!("{} beside {} is nobody's", self.aside.spare, self.change.path);
         }
         let attempt = &self.row.attempt;
         let tip = self.repo.tip(&attempt.branch).await?;
@@ -129,6 +129,10 @@ impl Recovery<'_> {
         self.after_a_move().await
     }
 
+    fn text(&self) -> &[u8] {
+        self.row.text.as_bytes()
+    }
+
     /// The branch is where it was: the rest of the steps is made.
     async fn go_on(&self) -> Result<Outcome> {
         let attempt = &self.row.attempt;
@@ -138,12 +142,18 @@ impl Recovery<'_> {
         if self.repo.branch().await?.as_deref() != Some(attempt.branch.as_str()) {
             return self.drop(&format!("{} is not checked out", attempt.branch)).await;
         }
+        if let Err(refusal) = self.change.prove(self.repo, &attempt.commit).await {
+            return match refusal.code_str() {
+                "object_mismatch" => self.drop(&refusal.chain()).await,
+                _ => Err(refusal),
+            };
+        }
         let (base, new) = (&attempt.base_commit, &attempt.commit);
         if let Err(refusal) = self.step().await {
             if !matches!(refusal.code_str(), "source_dirty" | "source_gone" | "source_exists") {
                 return Err(refusal);
             }
-            if !self.change.mend(self.repo).await? {
+            if !self.change.mend(self.repo, self.text()).await? {
                 return self.drop(&refusal.chain()).await;
             }
             self.repo.refresh(&self.change.path).await?;
@@ -163,10 +173,9 @@ impl Recovery<'_> {
     async fn step(&self) -> Result<()> {
         let (change, attempt) = (&self.change, &self.row.attempt);
         let from = self.repo.read_blob(&change.base_blob, SOURCE_BYTES_MAX).await?;
-        let to = self.repo.read_blob(&change.proposed_blob, SOURCE_BYTES_MAX).await?;
         let commits = (&attempt.base_commit, &attempt.commit);
-        let step = Step { from: &from, to: &to, commits };
-        change.step(self.repo, &self.spare, step).await
+        let step = Step { from: &from, to: self.text(), commits };
+        change.step(self.repo, &self.aside, step).await
     }
 
     /// Somebody else moved the branch.
@@ -174,6 +183,7 @@ impl Recovery<'_> {
         let branch = &self.row.attempt.branch;
         match self.repo.tip(branch).await? {
             Some(tip) if self.change.place(self.repo, &tip).await? == Place::Proposed => {
+                self.change.prove(self.repo, &tip).await?;
                 self.settled(tip, true).await
             }
             _ => self.drop(&format!("{branch} moved meanwhile")).await,
@@ -194,15 +204,16 @@ impl Recovery<'_> {
             approver: attempt.approver.clone(),
             committed: committed.clone(),
         };
-        settle_row(self.store, self.settle, settled).await?;
+        let note = self.change.late_write(self.repo, &self.aside).await;
+        settle_row(self.store, self.settle, settled, note).await?;
         Ok(Outcome::Settled(committed))
     }
 
     async fn drop(&self, why: &str) -> Result<Outcome> {
         let attempt = &self.row.attempt;
         let ends = (&attempt.base_commit, &attempt.commit);
-        let undone = self.change.undo(self.repo, &self.spare, ends).await?;
-        let note = format!("after a crash: {why}{}", undone.note());
+        let undone = self.change.undo(self.repo, (&self.aside, self.text()), ends).await?;
+        let note = format!("after a crash: {why}{}", undone.note(&self.change.path));
         drop_row(self.store, attempt, &note).await?;
         Ok(Outcome::Dropped { note })
     }

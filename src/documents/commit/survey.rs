@@ -45,6 +45,7 @@ pub(super) async fn survey(repo: &Repo, change: &Change) -> Result<Survey> {
     let grove = repo.grove(&head.commit, &change.path).await?;
     let place = change.place_of(grove.entry());
     if place == Place::Proposed {
+        repo.proven(std::slice::from_ref(&change.proposed_blob)).await?;
         return Ok(Survey::Already(head));
     }
     if change.is_new() {

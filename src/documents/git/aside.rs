@@ -130,6 +130,7 @@ impl Repo {
         path: &str,
         blob: &BlobId,
     ) -> Result<Vec<u8>> {
+        self.proven(std::slice::from_ref(blob)).await?;
         let name = format!("--path={path}");
         let call = self.git().call(&["cat-file", "--filters", &name, blob.as_str()]);
         let settings = self.settings().await?;

@@ -13,6 +13,7 @@ mod history;
 mod index;
 mod last_change;
 mod papers;
+mod proof;
 mod renames;
 mod settings;
 mod sync;
@@ -28,7 +29,7 @@ use sha2::Sha256;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath};
+use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath, fault};
 use crate::documents::snapshot::Looks;
 use crate::process::{Children, Root};
 
@@ -205,7 +206,8 @@ impl Repo {
     /// What does not exist ([`Repo::absent`]) holds nothing.
     ///
     /// # Errors
-    /// `not_found` with code `blob_gone`; `too_large`; `invalid` if the object is not a blob.
+    /// `not_found` with code `blob_gone`; `too_large`; `invalid` if the object is not a blob;
+    /// `unavailable` with code `object_mismatch` if it holds something else than its name says.
     pub async fn read_blob(&self, blob: &BlobId, bytes_max: usize) -> Result<Vec<u8>> {
         if blob.is_absent() {
             return Ok(Vec::new());
@@ -230,7 +232,11 @@ impl Repo {
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let call = self.git().call(&["cat-file", "blob", blob.as_str()]);
-        call.output_max(size.saturating_add(64 * 1024)).output().await
+        let bytes = call.output_max(size.saturating_add(64 * 1024)).output().await?;
+        if self.hash(&bytes) != *blob && !fault::is_off("object_proof") {
+            return Err(self.mismatch(blob));
+        }
+        Ok(bytes)
     }
 
     /// Waits until every approval under way has come to its end; call it when no more can begin.

@@ -4,9 +4,6 @@ use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::git::failure::damaged;
 use crate::documents::git::{Repo, hash_object, hex};
 
-/// Most that the trees on the way to one path may hold; a folder of 100,000 files has some 5 MB.
-const TREES_BYTES_MAX: usize = 128 * 1024 * 1024;
-
 /// A file as a commit holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
@@ -64,43 +61,39 @@ impl Repo {
         Ok(self.grove(commit, path).await?.entry())
     }
 
-    /// Reads the trees of a commit on the way to a path, all by one call.
+    /// Reads the trees of a commit on the way to a path, all by one call, and proves them.
+    ///
+    /// # Errors
+    /// As [`Repo::blob_at`]; `unavailable` with code `object_mismatch`.
     pub(in crate::documents) async fn grove(
         &self,
         commit: &BlobId,
         path: &SourcePath,
     ) -> Result<Grove> {
         let names: Vec<String> = self.git_path(path).split('/').map(str::to_owned).collect();
-        let mut asked = format!("{commit}^{{tree}}\n");
-        for depth in 1..names.len() {
-            asked.push_str(&format!("{commit}:{}\n", names[..depth].join("/")));
+        let mut asked = vec![commit.to_string(), format!("{commit}^{{tree}}")];
+        asked
+            .extend((1..names.len()).map(|depth| format!("{commit}:{}", names[..depth].join("/"))));
+        let mut found = self.objects_named(&asked).await?.into_iter();
+        // What the base holds goes into the new commit: a tree under a false name would bring
+        // other files with it than those that are checked out.
+        if let Some(object) = found.next().flatten() {
+            self.prove(&object)?;
         }
-        let call = self.git().call(&["cat-file", "--batch=%(objecttype) %(objectsize)"]);
-        let told = call.stdin(asked).output_max(TREES_BYTES_MAX).output().await?;
-        let mut rest = told.as_slice();
         let mut trees = Vec::new();
-        for depth in 0..names.len() {
-            let end = rest.iter().position(|it| *it == b'\n').unwrap_or(rest.len());
-            let head = String::from_utf8_lossy(&rest[..end]).into_owned();
-            rest = rest.get(end + 1..).unwrap_or_default();
-            let (kind, size) = match head.split_once(' ') {
-                Some((kind @ ("tree" | "blob" | "commit" | "tag"), size)) => {
-                    (kind, size.parse::<usize>().ok())
-                }
-                _ => ("missing", None),
-            };
-            let Some(bytes) = size.and_then(|it| rest.get(..it)) else {
+        for (depth, object) in found.enumerate() {
+            let Some(object) = object else {
                 match depth {
                     0 => return Err(damaged(format!("the tree of commit {commit} is not there"))),
                     // No such folder, or a tree of it that is not there.
                     _ => break,
                 }
             };
-            if kind != "tree" {
+            if object.kind != "tree" {
                 break;
             }
-            trees.push(self.leaves(bytes)?);
-            rest = rest.get(bytes.len() + 1..).unwrap_or_default();
+            self.prove(&object)?;
+            trees.push(self.leaves(&object.bytes)?);
         }
         let grove = Grove { names, trees };
         let level = grove.trees.len();

@@ -185,6 +185,7 @@ pub(super) struct ProposalView {
     pub(super) rework_job_id: Option<String>,
     pub(super) subject: String,
     pub(super) editors: Vec<String>,
+    pub(super) note: Option<String>,
     pub(super) approvable: Approvable,
 }
 

@@ -158,7 +158,7 @@ impl Root {
     }
 
     /// Opens the folder of a path; nothing if it is not there and is not to be made.
-    pub(super) fn parent<'a>(
+    pub(in crate::process) fn parent<'a>(
         &self,
         path: &'a Utf8Path,
         make: bool,
@@ -187,7 +187,7 @@ impl Root {
         Ok((Some(folder), name))
     }
 
-    pub(super) fn drop_empty_folders(&self, path: &Utf8Path) {
+    pub(in crate::process) fn drop_empty_folders(&self, path: &Utf8Path) {
         let above = path.ancestors().skip(1).filter(|it| !it.as_str().is_empty());
         for folder in above {
             let Ok((Some(parent), name)) = self.parent(folder, false) else { return };

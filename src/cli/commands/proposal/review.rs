@@ -71,6 +71,7 @@ pub(super) fn lineage(desk: &Desk, shown: &Value) -> Result<()> {
     }
     desk.detail("replaced by", &line(proposal, "superseded_by"))?;
     desk.detail("rework", &line(shown, "rework_job_id"))?;
+    desk.detail("note", &line(shown, "note"))?;
     for editor in shown["editors"].as_array().into_iter().flatten() {
         desk.detail("co-author", &escape::line(editor.as_str().unwrap_or_default()))?;
     }

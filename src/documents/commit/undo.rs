@@ -1,0 +1,113 @@
+//! Undoing the step of an approval: whatever of file and index is ours goes back, each for itself.
+//!
+//! **Invariant:** what somebody else wrote or staged since stays; what was done is said exactly.
+
+use crate::base::{BlobId, Result, SourcePath};
+use crate::documents::commit::place::{Change, Place};
+use crate::documents::commit::replaced::Aside;
+use crate::documents::git::{IndexEntry, Repo};
+
+/// How the undoing of a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Undone {
+    file: Fate,
+    index: Fate,
+}
+
+/// What became of the file, or of its entry in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It had nothing of ours.
+    Untouched,
+    /// It is as before.
+    PutBack,
+    /// Somebody changed it on top of ours: it is left to them.
+    Left,
+}
+
+impl Undone {
+    /// Returns whether nothing of ours is left.
+    pub(super) fn is_whole(self) -> bool {
+        self.file != Fate::Left && self.index != Fate::Left
+    }
+
+    /// Returns what the journal's note says about it.
+    pub(super) fn note(self, path: &SourcePath) -> String {
+        let done = match (self.file, self.index) {
+            (Fate::PutBack, Fate::PutBack) => "; index and working tree were put back",
+            (Fate::PutBack, _) => "; the file was put back",
+            (_, Fate::PutBack) => "; the index was put back",
+            _ => "",
+        };
+        let file = match self.file {
+            Fate::Left => format!("; {path} was changed meanwhile and is left as it is"),
+            _ => String::new(),
+        };
+        let index = match self.index {
+            Fate::Left => "; the proposed text is left in the index",
+            _ => "",
+        };
+        format!("{done}{file}{index}")
+    }
+}
+
+impl Change {
+    /// Takes the step back as far as it was made, where file and index are still as we left them.
+    pub(super) async fn undo(
+        &self,
+        repo: &Repo,
+        (aside, text): (&Aside, &[u8]),
+        ends: (&BlobId, &BlobId),
+    ) -> Result<Undone> {
+        let entry = repo.entry(&self.path).await?;
+        let stands = self.working_blob(repo).await?;
+        let nothing = Undone { file: Fate::Untouched, index: Fate::Untouched };
+        let is_ours = stands.as_ref() == Some(&self.proposed_blob);
+        let staged = entry.filter(|it| !it.is_unmerged && it.blob == self.proposed_blob);
+        if !is_ours && staged.is_none() {
+            return Ok(nothing);
+        }
+        if let Some(head) = repo.tip("HEAD").await?
+            && self.place(repo, &head).await? == Place::Proposed
+        {
+            // What is checked out holds the text itself: all is right as it is.
+            return Ok(nothing);
+        }
+        let is_gone = stands.is_none();
+        let file = match is_ours {
+            // First the file: it may be refused, and the index is of no use without it.
+            true if self.put_back(repo, aside, text).await? => Fate::PutBack,
+            true => Fate::Left,
+            false if is_gone || stands.as_ref() == Some(&self.base_blob) => Fate::Untouched,
+            false => Fate::Left,
+        };
+        let index = match staged {
+            Some(entry) => self.unstage(repo, &entry, ends).await?,
+            None => Fate::Untouched,
+        };
+        self.refresh(repo).await;
+        Ok(Undone { file, index })
+    }
+
+    /// Takes the proposed version out of the index.
+    async fn unstage(
+        &self,
+        repo: &Repo,
+        entry: &IndexEntry,
+        (base, new): (&BlobId, &BlobId),
+    ) -> Result<Fate> {
+        match repo.step_index(new, base).await {
+            Ok(()) => Ok(Fate::PutBack),
+            Err(refusal) if refusal.code_str() == "source_dirty" => Ok(Fate::Left),
+            Err(cause) if matches!(cause.code_str(), "repository_damaged" | "git_failed") => {
+                // One of the commits may be gone: no branch holds ours, and git may prune it.
+                tracing::debug!("the index goes back without commits: {}", cause.chain());
+                let mode = if self.is_new() { "0" } else { entry.mode.as_str() };
+                let line = format!("{mode} {}\t{}\0", self.base_blob, repo.git_path(&self.path));
+                repo.write_entries(line.into_bytes()).await?;
+                Ok(Fate::PutBack)
+            }
+            Err(cause) => Err(cause),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Objects that are read back through git and hashed: each is what its name says, or is refused.
+//!
+//! Git writes no object under a name that is taken, and reads what lies there without hashing it:
+//! whoever can write to `.git/objects` can put any text under the name of another one.
+
+use crate::base::{BlobId, Error, Result, fault};
+use crate::documents::git::failure::damaged;
+use crate::documents::git::{Repo, hash_object};
+
+/// Most bytes that the objects of one commit may hold together: a text, the trees on the way to
+/// it, and a commit.
+const OBJECTS_BYTES_MAX: usize = 160 * 1024 * 1024;
+
+/// An object as git gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::documents::git) struct Object {
+    pub(in crate::documents::git) id: BlobId,
+    pub(in crate::documents::git) kind: String,
+    pub(in crate::documents::git) bytes: Vec<u8>,
+}
+
+impl Repo {
+    /// Returns what git gives for some objects, if each has the content that its name stands for.
+    ///
+    /// # Errors
+    /// `unavailable` with code `object_mismatch`, naming the first object that is missing, cannot
+    /// be read or holds something else.
+    pub(in crate::documents) async fn proven(&self, ids: &[BlobId]) -> Result<Vec<Vec<u8>>> {
+        let asked: Vec<String> = ids.iter().map(BlobId::to_string).collect();
+        let mut found = self.objects_named(&asked).await?.into_iter();
+        let mut proven = Vec::with_capacity(ids.len());
+        for id in ids {
+            match found.next().flatten() {
+                Some(object) if object.id == *id => {
+                    self.prove(&object)?;
+                    proven.push(object.bytes);
+                }
+                _ => return Err(self.mismatch(id)),
+            }
+        }
+        Ok(proven)
+    }
+
+    /// Returns what git gives for some names of objects, by one call; nothing for one that is not
+    /// there, and for all that follow one that cannot be read.
+    pub(in crate::documents::git) async fn objects_named(
+        &self,
+        names: &[String],
+    ) -> Result<Vec<Option<Object>>> {
+        let asked: String = names.iter().map(|name| format!("{name}\n")).collect();
+        let call = self.git().call(&["cat-file", "--batch"]);
+        let answer = call.stdin(asked).output_max(OBJECTS_BYTES_MAX).run().await?;
+        if answer.code != 0 && answer.stdout.is_empty() {
+            tracing::warn!("git cat-file: {}", answer.failure().chain());
+        }
+        let mut rest = answer.stdout.as_slice();
+        Ok(names.iter().map(|_| next_object(&mut rest)).collect())
+    }
+
+    /// Refuses an object whose content is not what its name stands for.
+    pub(in crate::documents::git) fn prove(&self, object: &Object) -> Result<()> {
+        let hashed = hash_object(self.shared.format, &object.kind, &object.bytes);
+        match hashed == object.id || fault::is_off("object_proof") {
+            true => Ok(()),
+            false => Err(self.mismatch(&object.id)),
+        }
+    }
+
+    /// Returns the refusal of an object that is not what its name says.
+    pub(in crate::documents::git) fn mismatch(&self, id: &BlobId) -> Error {
+        let (folder, name) = id.as_str().split_at(2);
+        let file = self.shared.common.join("objects").join(folder).join(name);
+        let hint = match file.symlink_metadata() {
+            Ok(_) => format!(
+                "`git fsck` names what is damaged; if it can be made again, remove {file} and try \
+                 again, else bring the object from another clone"
+            ),
+            Err(_) => "`git fsck` names the pack or the alternate that holds it; bring the object \
+                       from another clone, or remove what holds it"
+                .to_owned(),
+        };
+        damaged(format!("object {id} of the repository does not hold what its name stands for"))
+            .code("object_mismatch")
+            .hint(hint)
+    }
+}
+
+/// Takes the next record of `git cat-file --batch` from its output: `ID KIND SIZE\nBYTES\n`, or
+/// `NAME missing\n`.
+fn next_object(rest: &mut &[u8]) -> Option<Object> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let head = String::from_utf8_lossy(&rest[..end]).into_owned();
+    *rest = &rest[end + 1..];
+    let mut words = head.split(' ');
+    let (id, kind) = (words.next()?.parse::<BlobId>().ok()?, words.next()?);
+    let size = words.next()?.parse::<usize>().ok()?;
+    if words.next().is_some() || !matches!(kind, "blob" | "tree" | "commit" | "tag") {
+        return None;
+    }
+    let bytes = rest.get(..size)?.to_vec();
+    *rest = rest.get(size + 1..).unwrap_or_default();
+    Some(Object { id, kind: kind.to_owned(), bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_told_apart() {
+        let id = "a".repeat(40);
+        let told =
+            format!("{id} blob 3\nx\ny\n{id}:a blob 3 missing\n{id} tree 0\n\n{id} blob 9\nx");
+        let mut rest = told.as_bytes();
+        let found: Vec<_> = (0..5).map(|_| next_object(&mut rest)).collect();
+        let kinds: Vec<_> = found.iter().map(|it| it.as_ref().map(|it| it.kind.as_str())).collect();
+        assert_eq!(kinds, [Some("blob"), None, Some("tree"), None, None]);
+        assert_eq!(found[0].as_ref().unwrap().bytes, b"x\ny");
+    }
+}

@@ -74,7 +74,7 @@ pub async fn look_after_replaced(repo: &Repo, store: &Store) -> Result<()> {
     let data = store.path().parent().unwrap_or(store.path()).to_owned();
     let (at, now) = (repo.clone(), store.clock().now());
     for (attempt, kept) in blocking(move || sweep(&at, &data, now)).await?? {
-        let text = note("the Source", &kept);
+        let text = note("the document", &kept);
         let id = attempt.clone();
         if store.write(move |tx| attempt::note_late(tx, &id, &text)).await? {
             tracing::warn!(attempt_id = %attempt, "{}", note("a replaced file", &kept));

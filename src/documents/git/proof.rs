@@ -97,7 +97,11 @@ fn next_object(rest: &mut &[u8]) -> Option<Object> {
     if words.next().is_some() || !matches!(kind, "blob" | "tree" | "commit" | "tag") {
         return None;
     }
-    let bytes = rest.get(..size)?.to_vec();
+    let Some(bytes) = rest.get(..size).map(<[u8]>::to_vec) else {
+        // Git ended in the middle: what is left is content, and no record.
+        *rest = &[];
+        return None;
+    };
     *rest = rest.get(size + 1..).unwrap_or_default();
     Some(Object { id, kind: kind.to_owned(), bytes })
 }

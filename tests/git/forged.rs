@@ -189,8 +189,8 @@ async fn g20_what_is_written_while_the_approval_runs_is_not_lost() {
         // When git is told to move the branch, the file was exchanged.
         let end = if is_refused { "exit 1" } else { ":" };
         let shim = format!(
-            "#!/bin/sh\ncase \" $* \" in *' --stdin '*) ;; *' update-ref '*) echo late >> {base}/way; \
-             {end};; esac\nexec {} \"$@\"\n",
+            "#!/bin/sh\ncase \" $* \" in *' --stdin '*) ;; *' update-ref '*) \
+             echo late >> {base}/way; {end};; esac\nexec {} \"$@\"\n",
             program()
         );
         write(&base, "bin/git", shim);
@@ -222,8 +222,9 @@ async fn g19_a_commit_that_is_pruned_before_the_branch_moves_is_built_again() {
     let top = base.join("wiki");
     init(&top, &[("a.md", "old\n")]);
     let shim = format!(
-        "#!/bin/sh\ncase \" $* \" in *' --stdin '*) ;; *' update-ref '*) if [ -e {base}/armed ]; then \
-         rm {base}/armed; {git} reflog expire --expire=now --all; {git} gc -q --prune=now; fi;; \
+        "#!/bin/sh\ncase \" $* \" in *' --stdin '*) ;; *' update-ref '*) \
+         if [ -e {base}/armed ]; then rm {base}/armed; {git} reflog expire --expire=now --all; \
+         {git} gc -q --prune=now; fi;; \
          esac\nexec {git} \"$@\"\n",
         git = program()
     );

@@ -150,8 +150,9 @@ fn g22_an_approval_writes_through_no_link() {
 #[test]
 fn g22_a_job_folder_that_became_a_link_is_not_followed() {
     let bench = Bench::new();
-    let swap = "cd \"$OUT/../wiki/data/$word\" && n=\"$WB_JOB_ID\"; [ \"$word\" = jobs ] || n=jobs; \
-                mv \"$n\" \"moved.$n\"; ln -s \"$BASE/outside\" \"$n\"; echo said";
+    let swap = "cd \"$OUT/../wiki/data/$word\" && n=\"$WB_JOB_ID\"; \
+                [ \"$word\" = jobs ] || n=jobs; mv \"$n\" \"moved.$n\"; \
+                ln -s \"$BASE/outside\" \"$n\"; echo said";
     bench.word_kind("swap", "timeout = \"20s\"", swap);
     bench.word_kind("plain", "timeout = \"20s\"", "echo said");
     let outside = bench.base.join("outside");

@@ -56,7 +56,8 @@ impl Server {
             [env!("CARGO_BIN_EXE_wiki-browser"), env!("CARGO_BIN_EXE_wb-agent")].join("' '");
         let base = &bench.base;
         shell(&format!(
-            "mkdir -p {programs}; cp '{built}' {programs}; chown -R {uid}:{uid} {base}; chmod 755 {base}"
+            "mkdir -p {programs}; cp '{built}' {programs}; \
+             chown -R {uid}:{uid} {base}; chmod 755 {base}"
         ));
         let mut command = Command::new(programs.join("wiki-browser"));
         command.arg("serve").uid(uid).gid(uid);

@@ -6,7 +6,7 @@ use super::{envelope, wiki_browser};
 use crate::support::Bench;
 
 /// The commands that do something; `ID` stands for what they are to be done with.
-const DOING: [&str; 31] = [
+const DOING: [&str; 32] = [
     "job create echoes word=x",
     "job create echoes word=x --wait",
     "job cancel ID",

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio_util::task::TaskTracker;
+
 use crate::base::limit::GIT_LISTING_BYTES_MAX;
 use crate::base::{BlobId, Millis, Result, SourcePath};
 use crate::documents::git::Repo;
@@ -31,6 +33,9 @@ pub(super) struct Walked {
     known: Mutex<Option<(BlobId, LastChanges)>>,
     /// Held by who walks: others wait for what that finds.
     turn: tokio::sync::Mutex<()>,
+    /// Walks that outlive the answer they began for. They only read, in bounded time, so that a stop
+    /// of the server need not wait for them.
+    walks: TaskTracker,
 }
 
 impl Walked {
@@ -47,7 +52,7 @@ impl Repo {
             return LastChanges::default();
         }
         let repo = self.clone();
-        let walk = tokio::spawn(async move { repo.walk_changes().await });
+        let walk = self.shared.walked.walks.spawn(async move { repo.walk_changes().await });
         match tokio::time::timeout(WAIT_MAX, walk).await {
             Ok(Ok(Ok(found))) => return found,
             Ok(Ok(Err(cause))) => {

@@ -13,6 +13,8 @@
 ---@field package is_secret true
 
 ---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"person_changed"
+---@alias wb.JobStatus "queued"|"running"|"succeeded"|"failed"|"timed_out"|"cancelled"
+---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"internal"
 
 ---What `wb.engine` returns; usable where the name is.
 ---@class wb.Engine
@@ -44,11 +46,11 @@
 ---@class wb.Job
 ---@field id string The job.
 ---@field kind string Its kind.
----@field status string Its status.
+---@field status wb.JobStatus Its status.
 ---@field source_path? string The Source it works on.
 ---@field topic_id? string The Topic it works on.
 ---@field persona_name? string The persona it speaks for.
----@field reason? string Why it ended so; nil for success.
+---@field reason? wb.JobReason Why it ended so; nil for success.
 ---@field error_tail? string The end of its standard error; nil for success.
 ---@field summary? string The agent's last words.
 ---@field result any What the agent handed in by `finish`.
@@ -128,7 +130,7 @@
 ---@class wb.JobQueuedData
 ---@field id string The job.
 ---@field kind string Its kind.
----@field status string Its status.
+---@field status wb.JobStatus Its status.
 ---@field source_path? string The Source it works on.
 ---@field topic_id? string The Topic it works on.
 
@@ -142,7 +144,7 @@
 ---@class wb.JobStartedData
 ---@field id string The job.
 ---@field kind string Its kind.
----@field status string Its status.
+---@field status wb.JobStatus Its status.
 ---@field source_path? string The Source it works on.
 ---@field topic_id? string The Topic it works on.
 
@@ -156,8 +158,8 @@
 ---@class wb.JobFinishedData
 ---@field id string The job.
 ---@field kind string Its kind.
----@field status string Its status.
----@field reason? string Why it ended so; nil for success.
+---@field status wb.JobStatus Its status.
+---@field reason? wb.JobReason Why it ended so; nil for success.
 ---@field source_path? string The Source it works on.
 ---@field topic_id? string The Topic it works on.
 ---@field retry_at? string When its provider takes more, if it said so.
@@ -386,7 +388,7 @@
 ---@field root? string Folder of the git repository that holds the Sources. Default: `.`.
 ---@field data? string Folder of the database, the socket and the jobs. Default: `./data`.
 ---@field listen? string Loopback address and port; 0 picks a port. Default: `127.0.0.1:7180`.
----@field sources? string[] Globs of the tracked files that are Sources. Default: `**/*.md`.
+---@field sources? string[] Globs of the tracked files that are Sources; one with `!` before it leaves files out. Default: `**/*.md`.
 ---@field wb_agent? string The agent's client, if not beside the running program.
 ---@field public_hosts? string[] Host names under which a proxy publishes the site.
 ---@field name? string Name of the site on its pages; the name of its folder if it is not given.
@@ -417,6 +419,7 @@
 ---@field lanes? table<string, integer> Jobs at once in a lane, by the name of its input.
 ---@field daily? wb.LimitsFields.Daily What all jobs may spend on a day (UTC).
 ---@field daily_person? wb.LimitsFields.DailyPerson What each person's jobs may spend on a day.
+---@field script_jobs? integer Jobs that handlers may ask for within an hour, all of them together. Default: `200`.
 
 ---How an agent is run.
 ---@class wb.EngineFields
@@ -454,6 +457,7 @@
 ---@field idle? wb.Duration Longest silence outside of tool calls; 3m if the engine reads JSON.
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
 ---@field on_server_loss? "kill"|"keep" What a lost server means. Default: `kill`.
+---@field was? string Name that the kind had before: its waiting jobs go on under the present one.
 
 ---A job that is made by itself, again and again.
 ---@class wb.ScheduleFields

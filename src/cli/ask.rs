@@ -44,6 +44,19 @@ pub(super) fn choice(
     Ok(find(&answer).unwrap_or(default))
 }
 
+/// Asks whether something is to be done; Enter means no.
+///
+/// # Errors
+/// As [`choice`].
+pub(super) fn yes(screen: &Screen, question: &str) -> Result<bool> {
+    let check = |answer: &str| match answer {
+        "y" | "yes" | "n" | "no" => Ok(()),
+        _ => Err(Error::invalid("write y or n")),
+    };
+    let answer = line(screen, question, "n", check)?;
+    Ok(matches!(answer.as_str(), "y" | "yes"))
+}
+
 /// Asks for a line of text.
 ///
 /// # Errors

@@ -2,7 +2,8 @@
 //! accepted in the transaction of whoever asked the function.
 //!
 //! **Invariant:** the script gets nothing that a person could not ask for; what leads from one job
-//! to the next without a person ends after `SCRIPT_DEPTH_MAX` jobs.
+//! to the next without a person ends after `SCRIPT_DEPTH_MAX` jobs, and handlers ask for no more
+//! jobs within an hour than `limits.script_jobs`.
 
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
@@ -274,6 +275,7 @@ pub(in crate::flows) fn accept(tx: &Tx<'_>, site: &Site, new: &NewJob) -> Result
     {
         return Ok(None);
     }
+    jobs::refuse_runaway(tx, new, site.config.limits.script_jobs)?;
     site.queue.admit(tx, new)?;
     let id = jobs::enqueue(tx, &site.ids, &site.queue.capacities(), new)?;
     if let Some(old) = &new.retry_of {

@@ -30,7 +30,7 @@ pub struct Checked {
 /// # Errors
 /// `invalid` with code `unknown_kind` and the list of kinds.
 pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
-    works.config.kinds.get(name).ok_or_else(|| {
+    works.config.kind(name).ok_or_else(|| {
         let known: Vec<&str> = works.config.kinds.keys().map(String::as_str).collect();
         let shown = crate::base::truncate_chars(name, 80);
         let meant = nearest(name, known.iter().copied());
@@ -66,6 +66,30 @@ pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Res
     personas::require_all_for(&checked.cast.0, &checked.cast.1)?;
     several::keep(&mut checked.values, &topics);
     Ok(checked)
+}
+
+/// Refuses what a waiting job was given if its kind would not take it any more, as far as that needs
+/// neither the database nor the repository.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_again(kind: &Kind, given: &Map<String, Value>) -> Result<()> {
+    // What was computed for an earlier start is computed again.
+    let is_sent = |name: &str| kind.input(name).is_none_or(|it| !it.ty.is_computed());
+    let sent = given.iter().filter(|(name, _)| is_sent(name));
+    let sent = sent.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let (sent, _) = several::take(kind, &sent)?;
+    refuse_unknown_names(kind, sent.keys())?;
+    for input in kind.inputs.iter().filter(|it| !it.ty.is_computed()) {
+        match sent.get(&input.name).filter(|value| !value.is_null()) {
+            Some(value) => check_plain(input, value)?,
+            None if input.required && input.default.is_none() && input.from.is_none() => {
+                return Err(missing(kind, input));
+            }
+            None => {}
+        }
+    }
+    Ok(())
 }
 
 /// Refuses names that no input of the kind has.
@@ -113,17 +137,21 @@ async fn one(
         (None, None) => match &input.default {
             Some(text) => value_of_text(input, text),
             None if input.required => {
-                let message = format!("kind \"{}\" needs the input `{}`", kind.name, input.name);
-                let hint = match &input.about {
-                    Some(about) => format!("{}=VALUE: {about}", input.name),
-                    None => format!("{}=VALUE, a {}", input.name, input.ty.as_str()),
-                };
-                return Err(Error::invalid(message).code("missing_input").hint(hint));
+                return Err(missing(kind, input));
             }
             None => return Ok(None),
         },
     };
     typed(works, input, value, checked).await.map(Some)
+}
+
+fn missing(kind: &Kind, input: &Input) -> Error {
+    let message = format!("kind \"{}\" needs the input `{}`", kind.name, input.name);
+    let hint = match &input.about {
+        Some(about) => format!("{}=VALUE: {about}", input.name),
+        None => format!("{}=VALUE, a {}", input.name, input.ty.as_str()),
+    };
+    Error::invalid(message).code("missing_input").hint(hint)
 }
 
 /// Says that an input is not for the one who asks to give.

@@ -12,6 +12,7 @@ mod asked;
 pub mod backup;
 pub mod beyond;
 pub mod board;
+pub mod bulk;
 mod called_off;
 pub mod catalog;
 pub mod changes;

@@ -134,6 +134,7 @@ mod tests {
             start: None,
             idle: None,
             linger: Default::default(),
+            was: None,
             at: Location { file: camino::Utf8Path::new("x").into(), line: 1, column: 1 },
         }
     }

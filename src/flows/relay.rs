@@ -215,7 +215,7 @@ pub(in crate::flows) async fn catch_up(site: &Site, from: i64) -> Result<i64> {
 fn concerns(site: &Site, event: &StoredEvent) -> bool {
     let config = &site.config;
     let retries = || {
-        let kind = event.data["kind"].as_str().and_then(|kind| config.kinds.get(kind));
+        let kind = event.data["kind"].as_str().and_then(|kind| config.kind(kind));
         event.kind == EventKind::JobFinished && kind.is_some_and(|kind| kind.retry.is_some())
     };
     config.handlers.iter().any(|it| it.event == event.kind) || retries()

@@ -7,10 +7,12 @@
 //! is kept for every page to show until a reload goes well.
 
 mod difference;
+mod waiting;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8PathBuf;
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tracing::{error, info, warn};
@@ -23,6 +25,7 @@ use crate::script::{Config, Diagnostic, Loaded, Report, ScriptFile, Severity};
 use crate::store::Tx;
 
 pub use difference::Difference;
+pub use waiting::Lost;
 
 /// Keeps the text of a script for whoever asks later what a job ran under.
 pub type Keep = Arc<dyn Fn(&Config) -> Result<()> + Send + Sync>;
@@ -79,6 +82,10 @@ pub struct ReloadRequest {
     /// Only say what would be different.
     #[serde(default)]
     pub dry_run: bool,
+    /// Cancel waiting jobs for which the new script has no place; without it they keep the script
+    /// from being reloaded.
+    #[serde(default)]
+    pub drop: bool,
 }
 
 /// What a reload came to.
@@ -96,6 +103,8 @@ pub struct Reloaded {
     pub difference: Option<Difference>,
     /// What is wrong.
     pub trouble: Option<Trouble>,
+    /// Waiting jobs for which the new script has no place.
+    pub lost: Vec<Lost>,
     /// What is hardly meant.
     pub warnings: Vec<String>,
 }
@@ -165,7 +174,11 @@ pub(super) async fn replace(
     let (config, needs_restart) = difference::settled(&old.config, &loaded.config);
     let warnings = (site.script.0.warn)(&loaded);
     let mut difference = Difference::of(&old.config, &config, needs_restart);
-    let queued = site.store.read(jobs::queue_counts).await?.queued;
+    let (before, after) = (Arc::clone(&old.config), config.clone());
+    let look = move |c: &Connection| {
+        Ok((jobs::queue_counts(c)?.queued, waiting::lost(c, &before, &after)?))
+    };
+    let (queued, lost) = site.store.read(look).await?;
     difference.note_waiting(&old.config, &config, &queued);
     let digest = Some(config.digest.clone());
     let mut answer = Reloaded {
@@ -175,8 +188,15 @@ pub(super) async fn replace(
         digest,
         difference: Some(difference.clone()),
         trouble: None,
+        lost: lost.clone(),
         warnings: warnings.clone(),
     };
+    if !lost.is_empty() && !request.drop {
+        let (at, errors) = (site.store.clock().now(), waiting::errors(&lost, &config));
+        let trouble = Trouble { at, summary: waiting::summary(&lost), errors };
+        let refused = refused(site, &old, by, trouble, request.dry_run);
+        return Ok(Reloaded { difference: answer.difference, lost, ..refused });
+    }
     if request.dry_run {
         return Ok(answer);
     }
@@ -184,6 +204,7 @@ pub(super) async fn replace(
     let next = Generation::new(old.number + 1, Arc::new(config), loaded.vm, engines);
     answer.generation = next.number;
     commit(site, &next, by, &difference).await?;
+    waiting::drop_all(site, &lost, by).await?;
     fault::crash_point("after_reload");
     for warning in &warnings {
         warn!("{warning}");
@@ -272,6 +293,7 @@ fn refused(site: &Site, old: &Generation, by: &Actor, trouble: Trouble, dry_run:
         digest: None,
         difference: None,
         trouble: Some(trouble),
+        lost: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -291,6 +313,7 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
     let written = next.clone();
     let hears = relay::is_heard(&site.scripts.current());
     let write = move |tx: &Tx<'_>| {
+        follow_names(tx, &written.config)?;
         jobs::refresh_all(tx, written.capacities())?;
         schedules::keep(tx, &written.config.schedules)?;
         if !hears {
@@ -304,6 +327,40 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
     site.scripts.replace(next.clone());
     for bell in [BELL, schedules::BELL, relay::BELL] {
         site.store.bell(bell).notify_one();
+    }
+    Ok(())
+}
+
+/// Has waiting jobs go on under the names that their kinds have now, and says which of them wait for
+/// a kind that the script of this start does not have: nobody is there to be asked, so they wait.
+///
+/// # Errors
+/// As reading and writing.
+pub async fn begin(site: &Site) -> Result<()> {
+    let config = Arc::clone(&site.config);
+    site.store.write(move |tx| follow_names(tx, &config)).await?;
+    let queued = site.store.read(jobs::queue_counts).await?.queued;
+    for (kind, count) in queued.iter().filter(|it| !site.config.kinds.contains_key(&it.0)) {
+        warn!(
+            "{count} jobs of kind \"{kind}\" wait until the script has that kind again; was = \"{kind}\" \
+             in another kind takes them over, wiki-browser job cancel --kind {kind} cancels them"
+        );
+    }
+    Ok(())
+}
+
+/// Has waiting jobs go on under the names that their kinds have now.
+///
+/// # Errors
+/// As any write.
+fn follow_names(tx: &Tx<'_>, config: &Config) -> Result<()> {
+    for kind in config.kinds.values() {
+        if let Some(before) = &kind.was {
+            let count = jobs::rename_kind(tx, before, &kind.name)?;
+            if count > 0 {
+                info!("{count} waiting jobs of kind \"{before}\" are of kind \"{}\"", kind.name);
+            }
+        }
     }
     Ok(())
 }

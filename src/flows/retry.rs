@@ -27,7 +27,7 @@ pub(in crate::flows) async fn after(
     if event.kind != EventKind::JobFinished {
         return None;
     }
-    let kind = site.config.kinds.get(event.data["kind"].as_str()?)?;
+    let kind = site.config.kind(event.data["kind"].as_str()?)?;
     let slot = kind.retry.as_ref()?;
     let id: JobId = event.data["id"].as_str()?.parse().ok()?;
     let origin = Origin { function: format!("kind.{}.retry", kind.name), at: slot.at.clone() };

@@ -9,10 +9,10 @@ use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::base::{Actor, Error, Result, truncate_chars};
+use crate::base::{Actor, Error, ErrorKind, Result, truncate_chars};
 use crate::documents;
 use crate::flows::{Works, opened};
-use crate::jobs::{self, Generation, Job};
+use crate::jobs::{self, Generation, Job, Reason};
 use crate::script::{Produces, Slot};
 
 /// Longest text of a result that the check is shown, in bytes; the memory of the script has a
@@ -21,7 +21,8 @@ const TEXT_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Longest refusal, in characters.
 const REFUSAL_CHARS_MAX: usize = 1_000;
 
-type Verify = dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Option<String>> + Send + Sync;
+type Verify =
+    dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Option<(Reason, String)>> + Send + Sync;
 
 /// Returns what asks the kind's `verify` about a job whose agent has ended well.
 pub(in crate::flows) fn verify(works: &Works) -> Arc<Verify> {
@@ -33,12 +34,16 @@ pub(in crate::flows) fn verify(works: &Works) -> Arc<Verify> {
             let slot = kind.verify.clone()?;
             let name = format!("kind.{}.verify", kind.name);
             match refusal(&works, &job, kind.produces, (&slot, &name)).await {
-                Ok(refusal) => refusal,
+                Ok(refusal) => refusal.map(|why| (Reason::VerifyFailed, why)),
+                // The functions are switched off, or too many wait: it has said nothing.
+                Err(cause) if cause.kind() != ErrorKind::Invalid => {
+                    Some((Reason::VerifyUnasked, cause.chain()))
+                }
                 Err(cause) => {
                     let message = cause.message();
                     let is_placed = message.starts_with(slot.at.file.as_str());
                     let place = if is_placed { String::new() } else { format!("{}: ", slot.at) };
-                    Some(format!("{place}{message}"))
+                    Some((Reason::VerifyFailed, format!("{place}{message}")))
                 }
             }
         })

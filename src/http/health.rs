@@ -1,13 +1,14 @@
 //! Whether the process serves, whether the site is ready, and what is wrong with its database.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Millis, Result};
 use crate::flows::{Site, reload};
 use crate::http::{Edge, any_of, get, reply};
+use crate::jobs::{self, QueueCounts};
 use crate::store::{CORRUPT, Trouble};
 
 #[derive(Serialize)]
@@ -25,7 +26,8 @@ pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
 /// What is wrong with the site, for people.
 pub(super) fn site_routes(site: &Site) -> BoxedFilter<(Response,)> {
     get("/api/health", site, async |site: Site, _| {
-        reply::ok(&report(site.store.trouble(), reload::facts(&site)))
+        let counts = site.store.read(jobs::queue_counts).await?;
+        reply::ok(&report(site.store.trouble(), reload::facts(&site), &counts))
     })
 }
 
@@ -42,6 +44,8 @@ struct Report {
     database: Option<Database>,
     /// Of the script: its generation, why the last reload was refused, whether it is stuck.
     script: Value,
+    /// How many jobs wait and run.
+    jobs: Value,
 }
 
 /// What stands in the way of writing.
@@ -53,7 +57,7 @@ struct Database {
     since: Millis,
 }
 
-fn report(trouble: Option<Trouble>, script: Value) -> Report {
+fn report(trouble: Option<Trouble>, script: Value, counts: &QueueCounts) -> Report {
     let status = match &trouble {
         None if script["stuck"] == true => "degraded",
         None => "ok",
@@ -66,5 +70,7 @@ fn report(trouble: Option<Trouble>, script: Value) -> Report {
         hint: it.hint,
         since: it.since,
     });
-    Report { status, database, script }
+    let sum = |kinds: &[(String, i64)]| kinds.iter().map(|it| it.1).sum::<i64>();
+    let jobs = json!({"queued": sum(&counts.queued), "running": sum(&counts.running)});
+    Report { status, database, script, jobs }
 }

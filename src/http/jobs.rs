@@ -78,6 +78,14 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&flows::changes::keep(&site, &call.caller()?, &id).await?)
         }),
         post("/api/agent/jobs/{id}/result", site, finish),
+        post("/api/jobs/cancel", site, async |site: Site, mut call| {
+            let request = call.json(SMALL_BODY_BYTES_MAX).await?;
+            reply::ok(&flows::bulk::cancel(&site, &call.caller()?, request).await?)
+        }),
+        post("/api/jobs/retry", site, async |site: Site, mut call| {
+            let request = call.json(SMALL_BODY_BYTES_MAX).await?;
+            reply::ok(&flows::bulk::retry(&site, &call.caller()?, request).await?)
+        }),
     ])
 }
 

@@ -125,6 +125,8 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/api/agent/jobs/{id}/restore", Who::Decide),
     on(Verb::Post, "/api/agent/jobs/{id}/keep", Who::Decide),
     on(Verb::Post, "/api/agent/jobs/{id}/result", Who::Job),
+    on(Verb::Post, "/api/jobs/cancel", Who::Admin),
+    on(Verb::Post, "/api/jobs/retry", Who::Admin),
     on(Verb::Get, "/api/usage", Who::Read),
     on(Verb::Get, "/api/engines", Who::Read),
     on(Verb::Post, "/api/engines/{name}/release", Who::Write),

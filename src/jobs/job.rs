@@ -114,13 +114,15 @@ pub enum Reason {
     Cancelled,
     /// The script's own check refused the result.
     VerifyFailed,
+    /// The script's own check could not be asked.
+    VerifyUnasked,
     /// A fault of this program.
     Internal,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Reason; 16] = [
+    pub const ALL: [Reason; 17] = [
         Reason::SpawnFailed,
         Reason::ExitStatus,
         Reason::Signal,
@@ -136,6 +138,7 @@ impl Reason {
         Reason::RateLimited,
         Reason::Cancelled,
         Reason::VerifyFailed,
+        Reason::VerifyUnasked,
         Reason::Internal,
     ];
 
@@ -157,6 +160,7 @@ impl Reason {
             Reason::RateLimited => "rate_limited",
             Reason::Cancelled => "cancelled",
             Reason::VerifyFailed => "verify_failed",
+            Reason::VerifyUnasked => "verify_unasked",
             Reason::Internal => "internal",
         }
     }
@@ -375,6 +379,12 @@ fn column_error(cause: Error) -> rusqlite::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scripts_know_every_state_and_reason() {
+        assert_eq!(Status::ALL.map(Status::as_str), crate::script::JOB_STATUS);
+        assert_eq!(Reason::ALL.map(Reason::as_str), crate::script::JOB_REASON);
+    }
 
     #[test]
     fn columns_are_found_by_name_in_any_order() {

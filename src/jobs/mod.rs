@@ -8,6 +8,7 @@
 mod access;
 mod again;
 pub mod board;
+mod bulk;
 mod cap;
 mod claim;
 mod engine;
@@ -43,6 +44,7 @@ mod waiting;
 pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
 pub use again::{attempt_of, depth_of, is_repeated, warn};
 pub use board::retries;
+pub use bulk::{Choice, chosen, count, each_waiting, refuse_runaway, rename_kind};
 pub use cap::{CapOf, CapState, DailyCaps};
 pub use claim::{Caps, claim};
 pub use engine::{Engines, ResolvedEngine};
@@ -97,6 +99,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         retained::STATEMENTS,
         long_inputs::STATEMENTS,
         board::STATEMENTS,
+        bulk::STATEMENTS,
     ]
     .concat()
 }

@@ -33,8 +33,8 @@ pub(super) async fn verify(
         false => Arc::clone(generation),
     };
     let looked = (inner.setup.hooks.verify)(generation, job.clone());
-    if let Some(refusal) = looked.await {
-        outcome.failure = Some((Status::Failed, Reason::VerifyFailed));
+    if let Some((reason, refusal)) = looked.await {
+        outcome.failure = Some((Status::Failed, reason));
         outcome.error_tail = refusal;
     }
 }

@@ -20,7 +20,8 @@ use crate::jobs::lane::Capacities;
 use crate::jobs::launch::{self, Ground};
 use crate::jobs::refusal::Refusals;
 use crate::jobs::{
-    BELL, CapState, Generation, Generations, Grant, Job, NewJob, execution, recovery, settle,
+    BELL, CapState, Generation, Generations, Grant, Job, NewJob, Reason, execution, recovery,
+    settle,
 };
 use crate::process::{Cgroups, Children};
 use crate::script::Produces;
@@ -40,7 +41,8 @@ pub struct Prepared {
 }
 
 type Prepare = dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Result<Prepared>> + Send + Sync;
-type Verify = dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Option<String>> + Send + Sync;
+type Verify =
+    dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Option<(Reason, String)>> + Send + Sync;
 type Produced = dyn Fn(&Tx<'_>, &Job, Produces) -> Result<bool> + Send + Sync;
 type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
 
@@ -57,7 +59,8 @@ pub struct Hooks {
     /// Validates the inputs again, computes those that are derived, and makes the prompt. Its
     /// error's code tells why the job fails: `kind_changed`, `prompt_failed`, or else the inputs.
     pub prepare: Arc<Prepare>,
-    /// What the script's own check has against what a job left, of an agent that ended well.
+    /// What the script's own check has against what a job left, of an agent that ended well, or why
+    /// it could not be asked.
     pub verify: Arc<Verify>,
     /// Whether the job left what its kind promises.
     pub produced: Arc<Produced>,

@@ -48,6 +48,10 @@ pub fn sentence(
             let why = job.error_tail.as_deref().unwrap_or("it did not say why");
             format!("The script's own check refused the result: {why}")
         }
+        (_, Reason::VerifyUnasked) => {
+            let why = job.error_tail.as_deref().unwrap_or("the script did not answer");
+            format!("The agent finished, and the script's check could not be asked: {why}")
+        }
         (_, Reason::KindChanged) => {
             format!("The kind \"{}\" has changed since the job was asked for.", job.kind)
         }

@@ -187,12 +187,14 @@ pub(super) fn settle(
     let (reason, limit) = with_limit(reason, outcome.limit);
     let tail = tail.map(|it| tail_of(it.as_bytes(), ERROR_TAIL_BYTES_MAX));
     let summary = outcome.summary.as_deref();
+    // Handlers of its earlier events may have left some.
+    let warnings: Vec<&String> = job.warnings.iter().chain(&outcome.warnings).collect();
     let changed = tx.prepare_cached(SETTLE)?.execute(named_params! {
         ":id": id, ":status": status.as_str(), ":reason": reason.map(Reason::as_str),
         ":now": tx.now(), ":code": outcome.exit_code, ":signal": outcome.signal, ":tail": tail,
         ":summary": summary.map(|it| crate::base::truncate_chars(it, SUMMARY_BYTES_MAX / 4)),
         ":usage": outcome.usage.as_ref().map(Value::to_string), ":cost": outcome.cost_usd,
-        ":session": outcome.session_ref, ":warnings": json!(outcome.warnings).to_string(),
+        ":session": outcome.session_ref, ":warnings": json!(warnings).to_string(),
         ":retry_at": limit.and_then(|it| it.retry_at),
     })?;
     one(changed, id)?;

@@ -44,6 +44,8 @@ pub(super) struct Rules {
     pub(super) unheld: BTreeSet<String>,
     /// Engines that are a part of this program: no file of the repository steers them.
     builtin: BTreeSet<String>,
+    /// Whether `engines` names every kind that there is.
+    knows_kinds: bool,
 }
 
 /// What is closed at one moment.
@@ -65,7 +67,13 @@ impl Rules {
             engines: engines.collect(),
             unheld: unheld.map(|it| it.name.clone()).collect(),
             builtin: builtin.map(|it| it.name.clone()).collect(),
+            knows_kinds: true,
         }
+    }
+
+    /// Returns whether the script has no such kind any more. Its jobs wait until it has one again.
+    fn is_gone(&self, kind: &str) -> bool {
+        self.knows_kinds && !self.engines.contains_key(kind)
     }
 
     /// Returns the engine that runs jobs of a kind.
@@ -91,6 +99,9 @@ impl Rules {
 
     /// Returns whether no job of a kind may start, whoever asked for it.
     pub(super) fn is_closed(&self, gate: &Gate, kind: &str) -> bool {
+        if self.is_gone(kind) {
+            return true;
+        }
         let engine = self.engine(kind);
         engine.is_some_and(|it| gate.holds.contains_key(it) || self.steering(gate, it).is_some())
             || gate.spent.is_kind(kind)
@@ -119,7 +130,7 @@ impl Rules {
 /// Why a job waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// A stable word: `not_before`, `lane_busy`, `lane_order`, `engine_held`, `daily_cap`,
+    /// A stable word: `kind_gone`, `not_before`, `lane_busy`, `lane_order`, `engine_held`, `daily_cap`,
     /// `kind_cap`, `jobs_cap` or `turn`.
     pub code: &'static str,
     /// The same for a person, without a full stop.
@@ -197,6 +208,14 @@ impl Outlook {
     pub fn why(&self, connection: &Connection, job: &Job) -> Result<Option<Waiting>> {
         if job.status != Status::Queued {
             return Ok(None);
+        }
+        if self.caps.rules.is_gone(&job.kind) {
+            let kind = &job.kind;
+            let message = format!(
+                "the script has no kind \"{kind}\": declare it again, write was = \"{kind}\" in the \
+                 kind that took its place, or wiki-browser job cancel --kind {kind}"
+            );
+            return Ok(Some(Waiting::new("kind_gone", message)));
         }
         if let Some(at) = job.not_before.filter(|it| *it > self.now) {
             let message = format!("not before {} UTC", minute(at));

@@ -17,7 +17,7 @@ const NIL: [(&str, &str); 5] = [
     ("get length of a nil value", "write #(_ or {})"),
 ];
 /// What the engine says otherwise, and what helps against it.
-const OTHERS: [(&str, &str); 17] = [
+const OTHERS: [(&str, &str); 18] = [
     ("attempt to compare nil with", "one side is not there: write (x or 0) for it"),
     ("attempt to compare number with nil", "one side is not there: write (x or 0) for it"),
     ("attempt to compare string with nil", "one side is not there: write (x or \"\") for it"),
@@ -38,6 +38,10 @@ const OTHERS: [(&str, &str); 17] = [
     ),
     ("stack overflow", "look for a function that calls itself without an end"),
     ("of processor time", "look for a loop that does not end"),
+    (
+        "text pattern takes too long",
+        "look for `*`, `-` or `?` that can fit in very many ways, or cut the text",
+    ),
     ("MiB of memory", "look for a text or a table that grows without an end"),
 ];
 /// What helps if the functions of this program are not where they were.

@@ -18,6 +18,7 @@ use crate::script::lint::Lint;
 use crate::script::machine::Plan;
 use crate::script::node::{Declared, Draft};
 use crate::script::place::ScriptFile;
+use crate::script::reads;
 use crate::script::request;
 use crate::script::require::Origin;
 use crate::script::schedule::{self, Schedule};
@@ -27,6 +28,9 @@ use crate::script::webhook::{self, Webhook};
 
 /// What to type for a script without an author.
 const IDENTITY_NOTE: &str = "write wb.identity { author_name = \"…\", author_email = \"…\" }";
+
+/// Jobs that handlers may ask for within an hour, unless the script says otherwise.
+const SCRIPT_JOBS: u32 = 200;
 
 /// What is judged, and what was found.
 pub(crate) struct Builder<'a> {
@@ -92,6 +96,7 @@ impl<'a> Builder<'a> {
             schedules,
             webhooks,
         };
+        reads::look(self.draft, &config, &mut self.findings);
         (config, self.leads, self.findings.take())
     }
 
@@ -158,19 +163,7 @@ impl<'a> Builder<'a> {
         let wb_agent = path("wb_agent");
         self.site_leads(site, &root, wb_agent.as_deref());
         let listen = self.listen(site);
-        for (glob, spot) in site.lines("sources") {
-            if let Err(cause) = globset::Glob::new(glob) {
-                let message = format!("`{}` is not a glob", glob.escape_debug());
-                self.error("bad-glob", message, spot, &cause.kind().to_string());
-            } else if glob.starts_with('/') || glob.split('/').any(|it| it == "..") {
-                let message = format!("`{}` matches nothing below the root", glob.escape_debug());
-                self.error("bad-glob", message, spot, "a glob is relative to `root`, without `..`");
-            }
-        }
-        if site.has("sources") && !site.is_wrong("sources") && site.lines("sources").is_empty() {
-            let message = "`sources` of site is empty".to_owned();
-            self.error("bad-text", message, site.spot("sources"), "no file would be a Source");
-        }
+        self.check_globs(site);
         for (host, spot) in site.lines("public_hosts") {
             if !is_host(host) {
                 let message = format!("`{}` is not a host name", host.escape_debug());
@@ -186,6 +179,32 @@ impl<'a> Builder<'a> {
             wb_agent,
             public_hosts: lines("public_hosts"),
             name: site.text("name").map(str::to_owned),
+        }
+    }
+
+    fn check_globs(&mut self, site: &Checked) {
+        let globs = site.lines("sources");
+        for (written, spot) in globs {
+            let glob = written.strip_prefix('!').unwrap_or(written);
+            if let Err(cause) = globset::Glob::new(glob) {
+                let message = format!("`{}` is not a glob", written.escape_debug());
+                self.error("bad-glob", message, spot, &cause.kind().to_string());
+            } else if glob.starts_with('/') || glob.split('/').any(|it| it == "..") {
+                let message =
+                    format!("`{}` matches nothing below the root", written.escape_debug());
+                self.error("bad-glob", message, spot, "a glob is relative to `root`, without `..`");
+            }
+        }
+        if !site.has("sources") || site.is_wrong("sources") {
+            return;
+        }
+        let spot = site.spot("sources");
+        if globs.is_empty() {
+            let message = "`sources` of site is empty".to_owned();
+            self.error("bad-text", message, spot, "no file would be a Source");
+        } else if globs.iter().all(|(glob, _)| glob.starts_with('!')) {
+            let message = "`sources` of site only leaves files out".to_owned();
+            self.error("bad-text", message, spot, "name what is a Source, too: \"**/*.md\"");
         }
     }
 
@@ -282,7 +301,8 @@ impl<'a> Builder<'a> {
         let grace = limits.duration("grace").unwrap_or(Duration::from_secs(5));
         let mut cap = |name| daily::build("limits", name, limits, &mut self.findings);
         let (daily, daily_person) = (cap("daily"), cap("daily_person"));
-        (Limits { jobs, grace, lanes, daily, daily_person }, spots)
+        let script_jobs = limits.count("script_jobs").unwrap_or(SCRIPT_JOBS);
+        (Limits { jobs, grace, lanes, daily, daily_person, script_jobs }, spots)
     }
 
     fn engines(&mut self) -> BTreeMap<String, Engine> {

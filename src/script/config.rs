@@ -47,6 +47,14 @@ pub struct Config {
     pub webhooks: BTreeMap<String, Webhook>,
 }
 
+impl Config {
+    /// Returns the kind with this name, or the one that had it before.
+    pub fn kind(&self, name: &str) -> Option<&Kind> {
+        let renamed = || self.kinds.values().find(|it| it.was.as_deref() == Some(name));
+        self.kinds.get(name).or_else(renamed)
+    }
+}
+
 /// Where the site's things are.
 #[derive(Clone, Debug, Serialize)]
 pub struct Site {
@@ -101,6 +109,8 @@ pub struct Limits {
     pub daily: Option<Daily>,
     /// What the jobs of each person may spend on a day.
     pub daily_person: Option<Daily>,
+    /// Jobs that handlers may ask for within an hour.
+    pub script_jobs: u32,
 }
 
 /// How an agent is run.
@@ -213,6 +223,8 @@ pub struct Kind {
     /// Longest wait for the exit after the final result.
     #[serde(serialize_with = "write_duration")]
     pub linger: Duration,
+    /// The name that it had before.
+    pub was: Option<String>,
     /// Where it is declared.
     pub at: Location,
 }

@@ -18,6 +18,7 @@ use crate::script::node::{Declared, Plain};
 use crate::script::output::Reads;
 use crate::script::place::Slot;
 use crate::script::require::Origin;
+use crate::script::schema::is_name;
 use crate::script::spot::Spot;
 use crate::script::template::{PROMPT_NAMES, Piece, pieces};
 
@@ -102,6 +103,7 @@ impl<'a> KindBuilder<'a> {
             start: checked.duration("start").or(by_reads(30)),
             idle: checked.duration("idle").or(by_reads(180)),
             linger: checked.duration("linger").unwrap_or_default(),
+            was: self.was(),
             at: self.declared.spot.at(),
         }
     }
@@ -122,6 +124,17 @@ impl<'a> KindBuilder<'a> {
                 0
             }
         }
+    }
+
+    fn was(&mut self) -> Option<String> {
+        let before = self.checked.text("was")?;
+        let own = self.declared.name.as_deref();
+        if !is_name(before) || own == Some(before) {
+            let message = format!("`was` of {} is no other name of a kind", self.title());
+            let note = "write the name that this kind had before, as in was = \"review\"";
+            self.error("bad-name", message, self.checked.spot("was"), note);
+        }
+        Some(before.to_owned())
     }
 
     fn title(&self) -> &'a str {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::Utf8Path;
 
 use crate::script::config::{Engine, Kind, Limits};
-use crate::script::diagnostic::Findings;
+use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::kind::KindBuilder;
 use crate::script::lint;
 use crate::script::node::{Declared, Draft};
@@ -50,6 +50,30 @@ impl Kinds<'_> {
             }
             kind
         };
-        self.draft.declared.iter().filter(|it| it.word == "kind").map(one).collect()
+        let declared = || self.draft.declared.iter().filter(|it| it.word == "kind");
+        let kinds: Vec<Kind> = declared().map(one).collect();
+        self.check_was(findings);
+        kinds
+    }
+
+    /// A name that a kind had before is that of no other kind.
+    fn check_was(&self, findings: &mut Findings) {
+        let mut taken: BTreeMap<&str, &Declared> = BTreeMap::new();
+        let kinds = || self.draft.declared.iter().filter(|it| it.word == "kind");
+        for declared in kinds() {
+            let Some(before) = declared.checked().text("was") else { continue };
+            let is_there = |it: &&Declared| it.name.as_deref() == Some(before);
+            let other = kinds().find(is_there).or(taken.get(before).copied());
+            if let Some(other) = other.filter(|it| it.name != declared.name) {
+                let message = format!("`was` of {} is taken: {before}", declared.title());
+                let note = match other.name.as_deref() == Some(before) {
+                    true => format!("{} is still declared: leave `was` out", other.title()),
+                    false => format!("{} says it too: leave one of them out", other.title()),
+                };
+                let finding = Diagnostic::error("duplicate", message);
+                findings.add(finding.at(declared.checked().spot("was")).note(note));
+            }
+            taken.entry(before).or_insert(declared);
+        }
     }
 }

@@ -10,7 +10,6 @@ use crate::script::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::node::Draft;
 use crate::script::output::Reads;
-use crate::script::reads;
 use crate::script::spot::Spot;
 use crate::script::template::{Piece, pieces};
 
@@ -34,7 +33,6 @@ impl Lint<'_> {
         self.lanes(lanes);
         self.engines();
         self.caps();
-        reads::look(self.draft, self.kinds, self.findings);
     }
 
     fn warn(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {

@@ -120,6 +120,7 @@ impl Machine {
                 return Ok(false);
             }
         };
+        self.session.compiled(&plan.script, &main);
         let meter = Meter::start(&self.lua, Budget::LOAD, &self.is_abandoned)?;
         let outcome = self.protected(&main, Value::Nil);
         let over = meter.stop();
@@ -150,7 +151,7 @@ impl Machine {
 
     fn call(&self, slot: &Slot, arg: &Json, rights: Rights) -> Result<Answer> {
         self.session.begin_call(rights);
-        let called = self.bounded_call(slot, arg);
+        let called = self.bounded_call(slot, arg, rights.acts);
         let effects = self.session.end_call();
         let answer = called.map(|value| Answer { value, effects }).map_err(|message| {
             let message = match self.session.sources().split_message(&message).0 {
@@ -175,7 +176,12 @@ impl Machine {
         answer
     }
 
-    fn bounded_call(&self, slot: &Slot, arg: &Json) -> std::result::Result<Json, String> {
+    fn bounded_call(
+        &self,
+        slot: &Slot,
+        arg: &Json,
+        acts: bool,
+    ) -> std::result::Result<Json, String> {
         let text = |cause: mlua::Error| explain(cause_text(&cause));
         let function = self.session.function(slot).ok_or("there is no such function")?;
         let arg = to_lua(&self.lua, arg, 0).map_err(text)?;
@@ -184,7 +190,11 @@ impl Machine {
         if let Some(message) = meter.stop() {
             return Err(message);
         }
-        Leaving::new().take(&outcome?, 0).map_err(|what| {
+        let value = outcome?;
+        if let (true, Value::Table(table)) = (acts, &value) {
+            return Err(returned(table));
+        }
+        Leaving::new().take(&value, 0).map_err(|what| {
             format!("the function returned {what}: return texts, numbers, flags or tables of them")
         })
     }
@@ -195,6 +205,19 @@ impl Drop for Machine {
         // The session is held by functions inside the VM and holds functions itself.
         self.session.clear();
     }
+}
+
+/// Says that nobody reads what a handler, a schedule or a webhook returns: a request that is returned
+/// would be lost without a word.
+fn returned(table: &Table) -> String {
+    let kind = match table.raw_get("kind") {
+        Ok(Value::String(kind)) => truncate_chars(&kind.to_string_lossy(), 64),
+        _ => "NAME".to_owned(),
+    };
+    format!(
+        "the function returned a table, which nobody reads: write wb.enqueue {{ kind = \"{}\", … }}",
+        kind.escape_debug()
+    )
 }
 
 /// Calls a function through `pcall`, which alone keeps an error that is not a text.

@@ -8,6 +8,7 @@ mod agent;
 mod bare;
 mod budget;
 mod build;
+mod bytecode;
 mod calls;
 mod config;
 mod constructor;
@@ -19,6 +20,7 @@ mod diagnostic;
 mod effect;
 mod engine;
 mod extract;
+mod given;
 mod input;
 mod kind;
 mod kinds;
@@ -31,6 +33,7 @@ mod machine;
 mod node;
 mod output;
 mod outside;
+mod pattern;
 mod place;
 mod placing;
 mod position;
@@ -44,6 +47,7 @@ mod secret;
 mod session;
 mod sources;
 mod spot;
+mod strings;
 mod stubs;
 mod syntax;
 mod template;
@@ -51,6 +55,7 @@ mod template;
 mod tests;
 mod value;
 mod vm;
+mod walk;
 mod wear;
 mod webhook;
 mod written;
@@ -80,6 +85,8 @@ pub use schema::{
     Callback, DECLARATIONS, Declaration, FUNCTIONS, Field, Function, Member, Record, Shape,
     TEST_FUNCTIONS, When, input_fields, is_name,
 };
+#[cfg(test)]
+pub(crate) use schema::{JOB_REASON, JOB_STATUS};
 pub use secret::{EnvValue, Secret};
 pub use stubs::{EDITOR_SETTINGS, stubs, test_stubs};
 pub use template::{PROMPT_NAMES, fill_template, prompt};

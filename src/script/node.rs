@@ -10,6 +10,7 @@ use crate::script::config::InputType;
 use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::extract::{Checked, check};
 use crate::script::place::{Location, ScriptFile, Slot};
+use crate::script::reads::Code;
 use crate::script::schema::declaration;
 use crate::script::secret::Secret;
 use crate::script::spot::Spot;
@@ -146,6 +147,8 @@ pub(crate) struct Draft {
     pub(crate) handlers: Vec<(EventKind, Slot)>,
     /// Where each function is declared; the index is the slot.
     pub(crate) slots: Vec<Location>,
+    /// The code of each file, as the engine has compiled it.
+    pub(crate) code: Vec<Code>,
     /// What was found wrong so far.
     pub(crate) findings: Vec<Diagnostic>,
     /// Whether the evaluation came to the end.

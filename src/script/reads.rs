@@ -1,282 +1,330 @@
-//! What functions of a script read of what they are given, and what that does not have.
+//! What is wrong inside the functions of a script: names that are not there, words that a value
+//! never has, and jobs that would be refused.
 //!
-//! **Invariant:** a hint, not a proof: a function that is not plainly written is left alone.
+//! **Invariant:** what may never be reached is a warning, though it is an error of the call when it is:
+//! a script that works is not refused. An error is only what makes a function good for nothing.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::EventKind;
-use crate::script::config::Kind;
-use crate::script::diagnostic::{Diagnostic, Findings, nearest, suggestion};
-use crate::script::lexer::{Token, Word, tokens};
+use crate::script::bytecode;
+use crate::script::config::{Config, InputType, Kind, Lane, Prompt};
+use crate::script::declare::global_note;
+use crate::script::diagnostic::{Diagnostic, Findings, Severity, suggestion};
+use crate::script::given::{Given, Name, TOPIC_IDS};
 use crate::script::node::Draft;
 use crate::script::place::Slot;
 use crate::script::position::Source;
-use crate::script::schema::{Member, RECORDS, event_data};
+use crate::script::sandbox::global_names;
+use crate::script::schedule::Wanted;
+use crate::script::schema::{DECLARATIONS, FUNCTIONS, REQUEST_FIELDS};
+use crate::script::spot::Spot;
+use crate::script::walk::Walk;
 
-/// What a function is given.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Given {
-    /// The event that a handler is for.
-    Event(EventKind),
-    /// A record of the schema.
-    Record(&'static str),
-}
-
-impl Given {
-    /// Returns how people call it.
-    fn what(self) -> String {
-        match self {
-            Given::Event(kind) => format!("an event {}", kind.as_str()),
-            Given::Record("wb.ProducedJob") => "the job that verify is given".to_owned(),
-            Given::Record(_) => "the job that retry is given".to_owned(),
-        }
-    }
-
-    /// Returns the names that it has; `None` if it may have any.
-    fn members(self) -> Option<Vec<&'static Member>> {
-        match self {
-            Given::Event(_) => of_record("wb.Event"),
-            Given::Record(name) => of_record(name),
-        }
-    }
-
-    /// Returns what is in one of its members; `None` if that may be anything.
-    fn within(self, member: &Member) -> Option<Vec<&'static Member>> {
-        match (self, member.name) {
-            (Given::Event(kind), "data") => Some(event_data(kind).iter().collect()),
-            _ => of_record(member.ty.trim_end_matches('?')),
-        }
-    }
-}
-
-/// Returns the members of a record and of what it is based on.
-fn of_record(name: &str) -> Option<Vec<&'static Member>> {
-    let record = RECORDS.iter().find(|it| it.name == name && it.others.is_none())?;
-    let base = record.base.and_then(of_record).unwrap_or_default();
-    Some(record.members.iter().chain(base).collect())
-}
-
-/// A read of a name that is not there.
-struct Miss {
-    bytes: Range<usize>,
+/// Something that is wrong, before it has its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    severity: Severity,
+    code: &'static str,
+    line: u32,
+    /// The name or the text in that line.
+    word: String,
     message: String,
     note: String,
 }
 
-/// Looks at the handlers, and at what checks and repeats jobs.
-pub(crate) fn look(draft: &Draft, kinds: &BTreeMap<String, Kind>, findings: &mut Findings) {
-    let handlers = draft.handlers.iter().map(|(event, slot)| (slot, Given::Event(*event)));
-    let of_kinds = kinds.values().flat_map(|kind| {
-        let verify = kind.verify.iter().map(|it| (it, Given::Record("wb.ProducedJob")));
-        verify.chain(kind.retry.iter().map(|it| (it, Given::Record("wb.FailedJob"))))
-    });
-    let mut read: BTreeMap<&Utf8Path, (File, BTreeMap<Body, Vec<Given>>)> = BTreeMap::new();
-    for (Slot { at, .. }, given) in handlers.chain(of_kinds) {
-        let Some(file) = draft.files.iter().find(|it| it.path == *at.file) else { continue };
-        let (file, bodies) =
-            read.entry(&file.path).or_insert_with(|| (File::new(&file.text), BTreeMap::new()));
-        if let Some(body) = file.function(at.line, given) {
-            bodies.entry(body).or_default().push(given);
-        }
+/// A table that is made for `wb.enqueue`, or for anything else.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    /// Each field with its text, if it is a literal one, and its line.
+    pub(crate) fields: Vec<(String, Option<String>, u32)>,
+    is_open: bool,
+}
+
+impl Request {
+    /// Returns it as one that may have other fields, too.
+    pub(crate) fn open(self) -> Request {
+        Request { is_open: true, ..self }
     }
-    for (path, (file, bodies)) in read {
-        let misses: Vec<Miss> =
-            bodies.into_iter().flat_map(|(body, given)| file.misses(body, &given)).collect();
-        if misses.is_empty() {
+
+    fn kind(&self) -> Option<&(String, Option<String>, u32)> {
+        self.fields.iter().find(|it| it.0 == "kind")
+    }
+}
+
+impl Found {
+    fn error(code: &'static str, (line, word): (u32, &str), message: String, note: String) -> Self {
+        let severity = Severity::Error;
+        Found { severity, code, line, word: word.to_owned(), message, note }
+    }
+
+    fn warning(
+        code: &'static str,
+        (line, word): (u32, &str),
+        message: String,
+        note: String,
+    ) -> Self {
+        Found { severity: Severity::Warning, ..Found::error(code, (line, word), message, note) }
+    }
+
+    /// Returns whether it says something of what the function is given.
+    pub(crate) fn is_of_given(&self) -> bool {
+        matches!(self.code, "unknown-read" | "unknown-word")
+    }
+
+    /// Returns whether another one is about the same.
+    pub(crate) fn is_like(&self, other: &Found) -> bool {
+        (self.line, self.code, &self.word) == (other.line, other.code, &other.word)
+    }
+}
+
+/// What the functions of one file are judged by.
+pub(crate) struct Judge<'k> {
+    kinds: &'k BTreeMap<String, Kind>,
+    /// All that is declared, also what is wrong otherwise.
+    names: Vec<&'k str>,
+    globals: Vec<String>,
+    /// What functions are given, by the line of their beginning.
+    given: BTreeMap<u32, Vec<Given<'k>>>,
+    /// How many functions begin in a line.
+    starts: BTreeMap<u32, usize>,
+}
+
+/// Looks into the functions of all files.
+pub(crate) fn look(draft: &Draft, config: &Config, findings: &mut Findings) {
+    let mut all: BTreeMap<&Utf8Path, BTreeMap<u32, Vec<Given<'_>>>> = BTreeMap::new();
+    let slots = given(config);
+    for (slot, given) in &slots {
+        all.entry(&slot.at.file).or_default().entry(slot.at.line).or_default().push(*given);
+    }
+    let names = draft.declared.iter().filter(|it| it.word == "kind");
+    let names: Vec<&str> = names.filter_map(|it| it.name.as_deref()).collect();
+    for (path, code) in &draft.code {
+        let Some(whole) = bytecode::read(code) else { continue };
+        let Some(text) = draft.text_of(path) else { continue };
+        let mut starts = BTreeMap::new();
+        count_starts(&whole, &mut starts);
+        let judge = Judge {
+            kinds: &config.kinds,
+            names: names.clone(),
+            globals: global_names(),
+            given: all.remove(path.as_path()).unwrap_or_default(),
+            starts,
+        };
+        let found = Walk::file(&judge, &whole);
+        if found.is_empty() {
             continue;
         }
-        let source = Arc::new(Source::new(Arc::from(Utf8PathBuf::from(path)), file.text));
-        for miss in misses {
-            let spot = source.bytes(miss.bytes);
-            let finding = Diagnostic::warning("unknown-read", miss.message).at(&spot);
-            findings.add(finding.note(miss.note));
+        let source = Arc::new(Source::new(Arc::from(path.clone()), Arc::clone(text)));
+        for it in found {
+            findings.add(placed(&source, it));
         }
     }
 }
 
-/// The tokens of a function: the first one of its body, the one after its last, and its parameter.
-type Body = (usize, usize, usize);
-
-/// The words of a file.
-struct File<'a> {
-    text: &'a str,
-    tokens: Vec<Token>,
-    line_starts: Vec<usize>,
+/// Returns every function with what it is given.
+fn given(config: &Config) -> Vec<(&Slot, Given<'_>)> {
+    let mut all: Vec<(&Slot, Given<'_>)> = Vec::new();
+    all.extend(config.handlers.iter().map(|it| (&it.slot, Given::Event(it.event))));
+    for kind in config.kinds.values() {
+        all.extend(kind.verify.iter().map(|it| (it, Given::Produced(kind))));
+        all.extend(kind.retry.iter().map(|it| (it, Given::Failed(kind))));
+        if let Prompt::Function(slot) = &kind.prompt {
+            all.push((slot, Given::Prompt(kind)));
+        }
+        if let Some(Lane::Function(slot)) = &kind.lane {
+            all.push((slot, Given::Lane(kind)));
+        }
+    }
+    for schedule in config.schedules.values() {
+        if let Wanted::Function(slot) = &schedule.enqueue {
+            all.push((slot, Given::Due));
+        }
+    }
+    all.extend(config.webhooks.values().map(|it| (&it.enqueue, Given::Call)));
+    all
 }
 
-impl<'a> File<'a> {
-    fn new(text: &'a str) -> File<'a> {
-        let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
-        let line_starts = std::iter::once(0).chain(breaks).collect();
-        File { text, tokens: tokens(text), line_starts }
+fn count_starts(proto: &bytecode::Proto, starts: &mut BTreeMap<u32, usize>) {
+    for inner in &proto.inner {
+        *starts.entry(inner.line).or_default() += 1;
+        count_starts(inner, starts);
     }
+}
 
-    fn name(&self, index: usize) -> Option<&'a str> {
-        self.tokens.get(index)?.name(self.text)
-    }
+fn placed(source: &Arc<Source>, found: Found) -> Diagnostic {
+    let Found { severity, code, line, word, message, note } = found;
+    let spot = source.name_in_line(&word, line).or_else(|| source.text_in_line(&word, line));
+    let spot: Spot = spot.unwrap_or_else(|| source.whole_line(line));
+    let finding = match severity {
+        Severity::Error => Diagnostic::error(code, message),
+        Severity::Warning => Diagnostic::warning(code, message),
+    };
+    finding.at(&spot).note(note)
+}
 
-    fn is(&self, index: usize, sign: char) -> bool {
-        self.tokens.get(index).is_some_and(|it| it.is(sign))
-    }
-
-    /// Returns what a function reads in vain. One that is given several things is asked for what
-    /// none of them has.
-    fn misses(&self, (first, end, param): Body, given: &[Given]) -> Vec<Miss> {
-        let param = self.name(param);
-        let is_use = |it: &usize| self.name(*it) == param && !self.is_field(*it);
-        let uses: Vec<usize> = (first..end).filter(is_use).collect();
-        // Where the name means something else, nothing is known.
-        if uses.iter().any(|it| self.is_bound(*it)) {
-            return Vec::new();
+impl<'k> Judge<'k> {
+    /// Returns what the function is given that begins in a line and is the value of a field. Where
+    /// several begin, only those of which it is sure.
+    pub(crate) fn given(&self, line: u32, field: Option<&str>) -> Vec<Given<'k>> {
+        let all = self.given.get(&line).cloned().unwrap_or_default();
+        match self.starts.get(&line) {
+            Some(1) => all,
+            _ => all.into_iter().filter(|it| field == Some(it.field())).collect(),
         }
-        let miss = |at: usize| {
-            let mut all = given.iter().map(|it| self.miss(at, *it));
-            let first = all.next()??;
-            all.all(|it| it.is_some()).then_some(first)
-        };
-        uses.into_iter().filter_map(miss).collect()
     }
 
-    /// Returns the only function in a line that can be meant.
-    fn function(&self, line: u32, given: Given) -> Option<Body> {
-        let index = (line as usize).checked_sub(1)?;
-        let (from, to) = (
-            *self.line_starts.get(index)?,
-            self.line_starts.get(index + 1).copied().unwrap_or(self.text.len()),
-        );
-        let begin = self.tokens.partition_point(|it| it.start() < from);
-        let here = (begin..self.tokens.len()).take_while(|it| self.tokens[*it].start() < to);
-        let all: Vec<usize> = here.filter(|it| self.name(*it) == Some("function")).collect();
-        let one = match all.as_slice() {
-            [one] => *one,
-            all => {
-                let is_it = |it: &&usize| match given {
-                    Given::Event(_) => self.is(it.wrapping_sub(1), ','),
-                    Given::Record("wb.ProducedJob") => self.is_value_of(**it, "verify"),
-                    Given::Record(_) => self.is_value_of(**it, "retry"),
-                };
-                let mut fit = all.iter().filter(is_it);
-                fit.next().filter(|_| fit.next().is_none()).copied()?
-            }
-        };
-        // `function name(param, …)` or `function(param, …)`.
-        let open = (one + 1..one + 6).find(|it| self.is(*it, '('))?;
-        self.name(open + 1)?;
-        let mut depth = 1_u32;
-        for index in open + 2..self.tokens.len() {
-            match self.name(index) {
-                Some("function" | "if" | "do" | "repeat") => depth += 1,
-                Some("end" | "until") => depth -= 1,
-                _ => {}
-            }
-            if depth == 0 {
-                return Some((open + 2, index, open + 1));
-            }
+    /// A global that is not there.
+    pub(crate) fn global(&self, line: u32, name: &str) -> Option<Found> {
+        if self.globals.iter().any(|it| it == name) {
+            return None;
         }
-        None
+        let (message, note) =
+            (format!("undefined global `{name}`"), global_note(name, &self.globals));
+        Some(Found::warning("undefined-global", (line, name), message, note))
     }
 
-    fn is_value_of(&self, index: usize, name: &str) -> bool {
-        self.is(index.wrapping_sub(1), '=') && self.name(index.wrapping_sub(2)) == Some(name)
+    /// A global that is set.
+    pub(crate) fn assignment(&self, line: u32, name: &str) -> Found {
+        let message = format!("assignment to global `{name}`");
+        Found::warning("global-assignment", (line, name), message, format!("write local {name}"))
     }
 
-    /// Whether a name stands after a dot, and not after the two that join texts.
-    fn is_field(&self, index: usize) -> bool {
-        let before = index.wrapping_sub(1);
-        self.is(before, ':') || (self.is(before, '.') && !self.is(index.wrapping_sub(2), '.'))
-    }
-
-    /// Whether a name is set here: as a local, as a parameter, or by an assignment.
-    fn is_bound(&self, index: usize) -> bool {
-        let before = index.wrapping_sub(1);
-        if matches!(self.name(before), Some("local" | "for" | "function")) {
-            return true;
-        }
-        let open = (index.saturating_sub(8)..index).rev().find(|it| self.is(*it, '('));
-        let is_param = open.is_some_and(|open| {
-            let is_function = |it: usize| self.name(it) == Some("function");
-            let is_list = (open + 1..index).all(|it| self.is(it, ',') || self.name(it).is_some());
-            is_list && (is_function(open.wrapping_sub(1)) || is_function(open.wrapping_sub(2)))
+    /// A function that `wb`, or a table in it, does not have.
+    pub(crate) fn unknown_function(&self, line: u32, path: &str, key: &str) -> Option<Found> {
+        let full = format!("{path}.{key}");
+        let here = full.strip_prefix("wb.").unwrap_or(&full);
+        let before = path.strip_prefix("wb").unwrap_or(path).trim_start_matches('.');
+        let known = DECLARATIONS.iter().map(|it| it.word).chain(FUNCTIONS.iter().map(|it| it.name));
+        let below = known.chain(["input"]).filter_map(|it| match before {
+            "" => it.split('.').next(),
+            _ => it.strip_prefix(before)?.strip_prefix('.'),
         });
-        let is_set = self.is(index + 1, '=') && !self.is(index + 2, '=');
-        is_param || (is_set && !self.is(before, '{') && !self.is(before, ','))
+        let names: Vec<&str> = below.collect();
+        if names.contains(&key) || path == "wb.input" || here.split('.').count() > 2 {
+            return None;
+        }
+        let message = format!("{path} has no function `{key}`");
+        Some(Found::warning("unknown-function", (line, key), message, suggestion(key, names)))
     }
 
-    /// Follows `param.a.b` as far as its names are known.
-    fn miss(&self, at: usize, given: Given) -> Option<Miss> {
-        let mut members = given.members()?;
-        let mut shown = self.name(at)?.to_owned();
-        let mut at = at;
-        let mut is_first = true;
-        while self.is(at + 1, '.') {
-            let name = self.name(at + 2)?;
-            at += 2;
-            let Some(member) = members.iter().find(|it| it.name == name) else {
-                let is_set = self.is(at + 1, '=') && !self.is(at + 2, '=');
-                let note = elsewhere(given, name, is_first, &shown)
-                    .unwrap_or_else(|| suggestion(name, members.iter().map(|it| it.name)));
-                let what = match is_first {
-                    true => given.what(),
-                    false => format!("`{shown}` of {}", given.what()),
-                };
-                let message = format!("{what} has no `{name}`");
-                return (!is_set).then(|| self.found(at, message, note));
-            };
-            if let Some(miss) = self.never(at, given, is_first, member) {
-                return Some(miss);
-            }
-            shown = format!("{shown}.{name}");
-            is_first = false;
-            members = given.within(member)?;
-        }
-        None
+    /// A name that what a function is given does not have.
+    pub(crate) fn read(
+        &self,
+        (line, given): (u32, Given<'k>),
+        (shown, key, is_root): (&str, &str, bool),
+        names: &[Name<'k>],
+    ) -> Found {
+        let what = match is_root {
+            true => given.what(),
+            false => format!("`{shown}` of {}", given.what()),
+        };
+        let note = given.elsewhere(key, is_root, shown);
+        let note = note.unwrap_or_else(|| match (key, names) {
+            ("text", [only]) | ("value", [only]) => format!("write {shown}.{}", only.name),
+            _ => suggestion(key, names.iter().map(|it| it.name).collect::<Vec<_>>()),
+        });
+        let message = format!("{what} has no `{key}`");
+        Found::warning("unknown-read", (line, key), message, note)
     }
 
     /// The kind of an event is its name: it is never that of a job.
-    fn never(&self, at: usize, given: Given, is_first: bool, member: &Member) -> Option<Miss> {
-        let Given::Event(kind) = given else { return None };
-        if !is_first || member.name != "kind" {
-            return None;
-        }
-        let is_compared = (self.is(at + 1, '=') || self.is(at + 1, '~')) && self.is(at + 2, '=');
-        let text = self.tokens.get(at + 3).filter(|it| matches!(it.word, Word::Text(_)))?;
-        let said = text.literal(self.text)?;
-        if !is_compared || said == kind.as_str() {
-            return None;
-        }
+    pub(crate) fn kind_of_event(
+        &self,
+        line: u32,
+        given: Given<'k>,
+        (shown, said): (&str, &str),
+    ) -> Found {
+        let Given::Event(kind) = given else { return self.word(line, (shown, said), &[]) };
         let message = format!("`kind` of an event is its name, {}", kind.as_str());
-        let note = match elsewhere(given, "kind", true, self.name(at - 2)?) {
-            Some(note) => note,
-            None => format!("this is never \"{}\"", said.escape_debug()),
+        let note = given.elsewhere("kind", true, shown);
+        let note = note.unwrap_or_else(|| format!("this is never \"{}\"", said.escape_debug()));
+        Found::warning("unknown-read", (line, "kind"), message, note)
+    }
+
+    /// A word that a value never has.
+    pub(crate) fn word(&self, line: u32, (shown, said): (&str, &str), words: &[&str]) -> Found {
+        let message = format!("`{shown}` is never \"{}\"", said.escape_debug());
+        Found::warning(
+            "unknown-word",
+            (line, said),
+            message,
+            suggestion(said, words.iter().copied()),
+        )
+    }
+
+    /// A prompt that no job would have.
+    pub(crate) fn no_return(&self, line: u32, kind: &Kind) -> Found {
+        let message =
+            format!("the function of the prompt of kind \"{}\" returns nothing", kind.name);
+        let note = "write return ([[…]]):format(…), or return \"…\" .. job.NAME".to_owned();
+        Found::error("no-return", (line, "function"), message, note)
+    }
+
+    /// A request that is returned, and that nobody reads.
+    pub(crate) fn returned(&self, line: u32, request: &Request) -> Option<Found> {
+        let (_, kind, _) = request.kind()?;
+        let kind = kind.as_deref().unwrap_or("NAME").escape_debug().to_string();
+        let message = "a request that is returned makes no job".to_owned();
+        let note = format!("write wb.enqueue {{ kind = \"{kind}\", … }}, without return");
+        Some(Found::error("returned-request", (line, "return"), message, note))
+    }
+
+    /// `wb.enqueue("kind", { … })`.
+    pub(crate) fn two_values(&self, line: u32, kind: &str) -> Found {
+        let message = "wb.enqueue takes exactly one table".to_owned();
+        let note = format!("write wb.enqueue {{ kind = \"{}\", … }}", kind.escape_debug());
+        Found::warning("wrong-call", (line, "enqueue"), message, note)
+    }
+
+    /// A job that would be refused.
+    pub(crate) fn request(&self, line: u32, request: &Request) -> Vec<Found> {
+        let Some((_, name, at)) = request.kind() else {
+            let message = "wb.enqueue has no `kind`".to_owned();
+            let note = "write kind = \"NAME\"".to_owned();
+            let found = Found::warning("missing-field", (line, "enqueue"), message, note);
+            return Some(found).filter(|_| !request.is_open).into_iter().collect();
         };
-        Some(self.found(at, message, note))
+        let Some(name) = name else { return Vec::new() };
+        let renamed = || self.kinds.values().find(|it| it.was.as_deref() == Some(name));
+        let Some(kind) = self.kinds.get(name).or_else(renamed) else {
+            if self.names.contains(&name.as_str()) {
+                return Vec::new();
+            }
+            let message = format!("wb.enqueue names no kind: `{}`", name.escape_debug());
+            let note = suggestion(name, self.names.clone());
+            return vec![Found::warning("unknown-kind", (*at, name), message, note)];
+        };
+        self.inputs(line, request, kind)
     }
 
-    fn found(&self, at: usize, message: String, note: String) -> Miss {
-        let token = &self.tokens[at];
-        Miss { bytes: token.range(), message, note }
+    fn inputs(&self, line: u32, request: &Request, kind: &Kind) -> Vec<Found> {
+        let inputs = || kind.inputs.iter().filter(|it| !it.ty.is_computed());
+        let mut found = Vec::new();
+        for (name, _, at) in &request.fields {
+            let is_known = inputs().any(|it| it.name == *name) || name == TOPIC_IDS;
+            if !is_known && !REQUEST_FIELDS.contains(&name.as_str()) {
+                let message = format!("kind \"{}\" has no input `{name}`", kind.name);
+                let known = inputs().map(|it| it.name.as_str()).chain(REQUEST_FIELDS);
+                let note = suggestion(name, known.collect::<Vec<_>>());
+                found.push(Found::warning("unknown-input", (*at, name), message, note));
+            }
+        }
+        let has = |name: &str| request.fields.iter().any(|it| it.0 == name);
+        let needed = inputs().filter(|it| {
+            let is_several = it.ty == InputType::Topic && has(TOPIC_IDS);
+            it.required && it.default.is_none() && it.from.is_none() && !is_several
+        });
+        for input in needed.filter(|it| !request.is_open && !has(&it.name)) {
+            let message = format!("kind \"{}\" needs `{}`", kind.name, input.name);
+            let note = format!("write {} = …", input.name);
+            found.push(Found::warning("missing-input", (line, "enqueue"), message, note));
+        }
+        found
     }
 }
 
-/// Says that a name, or the one that it may be, is in one of the tables that are given.
-fn elsewhere(given: Given, name: &str, is_first: bool, shown: &str) -> Option<String> {
-    let root = shown.split('.').next()?;
-    let members = given.members()?;
-    let here = members.iter().map(|it| it.name).filter(|_| is_first);
-    if name != "kind" && nearest(name, here).is_some() {
-        return None;
-    }
-    // The data of an event stays as it was when it happened; a job is as it is now.
-    let tables = ["job", "data", "produced"];
-    let mut tables = tables.iter().filter_map(|it| members.iter().find(|one| one.name == *it));
-    tables.find_map(|table| {
-        let is_there = given.within(table)?.iter().any(|it| it.name == name);
-        let has_job = !matches!(given, Given::Event(kind) if !kind.as_str().starts_with("job_"));
-        let is_given = table.name != "job" || has_job;
-        (is_there && is_given).then(|| format!("write {root}.{}.{name}", table.name))
-    })
-}
+/// The code of a file, as the engine has compiled it.
+pub(crate) type Code = (Utf8PathBuf, Vec<u8>);

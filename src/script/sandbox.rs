@@ -17,6 +17,7 @@ use crate::script::declare::{global_note, key_text, print, refuse, sealed, wb_ta
 use crate::script::diagnostic::{Diagnostic, nearest};
 use crate::script::require::module_path;
 use crate::script::session::{Caller, Module, Session};
+use crate::script::strings;
 use crate::script::value::cause_text;
 
 /// What is kept of Lua's own functions.
@@ -50,6 +51,12 @@ pub(crate) fn new_lua() -> mlua::Result<Lua> {
     Ok(lua)
 }
 
+/// Returns the names of all that a script finds there.
+pub(crate) fn global_names() -> Vec<String> {
+    let names = BASE.into_iter().chain([UTF8, "print", "require"]);
+    names.map(str::to_owned).collect()
+}
+
 /// Returns the environment in which all files of the script run.
 pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> {
     let globals = lua.globals();
@@ -59,6 +66,7 @@ pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Tabl
     }
     let string: Table = globals.get("string")?;
     string.raw_set("dump", Value::Nil)?;
+    strings::install(lua)?;
     lua.load(COUNTED).set_name("=string").exec()?;
     session.set_reported(reported(lua)?);
     base.raw_set("print", print(lua, session)?)?;
@@ -215,6 +223,7 @@ fn require(lua: &Lua, session: &Rc<Session>, wb: Table, env: &Table) -> mlua::Re
                 return Ok(session.reported());
             }
         };
+        session.compiled(&path, &function);
         let value = match function.call::<Value>(name.as_str())? {
             Value::Nil => Value::Boolean(true),
             value => value,

@@ -144,6 +144,13 @@ impl Session {
         Ok(text)
     }
 
+    /// Keeps what a file was compiled to, for whoever judges its functions.
+    pub(crate) fn compiled(&self, path: &Utf8Path, function: &Function) {
+        if self.told.borrow().is_some() {
+            self.draft.borrow_mut().code.push((path.to_owned(), function.dump(false)));
+        }
+    }
+
     /// Says to somebody what is declared from here on.
     pub(crate) fn set_told(&self, told: Sender<News>) {
         *self.told.borrow_mut() = Some(told);

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use crate::base::EventKind;
 use crate::script::config::InputType;
 use crate::script::schema::{
-    DECLARATIONS, FUNCTIONS, Field, Function, Member, PROMPT, RECORDS, Record, Shape,
+    ALIASES, DECLARATIONS, FUNCTIONS, Field, Function, Member, PROMPT, RECORDS, Record, Shape,
     TEST_FUNCTIONS, TEST_RECORDS, event_data, input_fields,
 };
 
@@ -26,6 +26,7 @@ pub const EDITOR_SETTINGS: &str = r#"{
     "package": "disable"
   },
   "workspace.library": [".wiki-browser/types"],
+  "workspace.ignoreDir": ["data"],
   "workspace.checkThirdParty": false
 }
 "#;
@@ -45,6 +46,10 @@ pub fn stubs() -> String {
     let words: Vec<String> =
         EventKind::ALL.iter().map(|it| format!("\"{}\"", it.as_str())).collect();
     push(&mut text, format_args!("\n---@alias wb.EventName {}\n", words.join("|")));
+    for (name, words) in ALIASES {
+        let words: Vec<String> = words.iter().map(|it| format!("\"{it}\"")).collect();
+        push(&mut text, format_args!("---@alias {name} {}\n", words.join("|")));
+    }
     for it in DECLARATIONS.iter().filter(|it| it.is_named) {
         let class = class(it.word);
         push(

@@ -95,6 +95,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "long_inputs",
         sql: include_str!("../../migrations/022_long_inputs.sql"),
     },
+    Migration {
+        version: 23,
+        name: "script_jobs",
+        sql: include_str!("../../migrations/023_script_jobs.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

@@ -9,6 +9,7 @@ mod field;
 mod follow;
 mod init;
 mod job;
+mod many;
 mod new;
 mod operations;
 mod people;

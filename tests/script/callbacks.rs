@@ -119,6 +119,48 @@ fn jobs_that_ask_for_one_another_end() {
 }
 
 #[test]
+fn a_handler_that_runs_away_is_stopped_within_the_hour() {
+    let bench = Bench::new();
+    bench.limits("jobs = 4, script_jobs = 7");
+    bench.word_kind("loops", QUICK, "exit 0");
+    bench.lua(
+        "wb.on(\"job_finished\", function(event)
+           for _ = 1, 5 do wb.enqueue { kind = \"loops\" } end
+         end)\n",
+    );
+    let server = bench.serve();
+    let first = bench.job("loops", json!({}));
+    all_ended(&bench, "loops", 8);
+    let refused = "handlers have asked for 7 jobs within an hour, the most allowed";
+    wait_for("the last ones are refused", || {
+        let all = jobs(&bench, "loops");
+        all.iter()
+            .all(|it| it["id"] == first || it["warnings"].to_string().contains(refused))
+            .then_some(())
+    });
+    // What a person asks for is not bounded by it.
+    assert_eq!(bench.ended(&bench.job("loops", json!({})))["status"], "succeeded");
+    server.stop();
+    let failed = events(&bench, "script_failed");
+    assert!(failed[0]["message"].as_str().unwrap().contains("raise script_jobs in wb.limits"));
+}
+
+#[test]
+fn what_a_handler_of_the_queue_says_stays_with_the_job() {
+    let bench = Bench::new();
+    bench.word_kind("echoes", QUICK, "while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done");
+    bench.lua("wb.on(\"job_queued\", function() error(\"too early\") end)\n");
+    let server = bench.serve();
+    let job = bench.job("echoes", json!({}));
+    let is_warned = |job: &serde_json::Value| job["warnings"].to_string().contains("too early");
+    until("the warning is there", || is_warned(&bench.show(&job)));
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let ended = bench.ended(&job);
+    assert!(is_warned(&ended), "{ended:#}");
+    server.stop();
+}
+
+#[test]
 fn a_function_says_whether_a_job_is_repeated() {
     let bench = Bench::new();
     let agent = "n=$(cat \"$OUT/n\" 2>/dev/null || echo 0); n=$((n+1)); echo $n > \"$OUT/n\"\n\

@@ -171,25 +171,29 @@ fn a_dry_run_says_what_would_be_different_and_changes_nothing() {
         .replace("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:1\"");
     bench.write("wiki-browser.lua", &script);
     let (code, out, err) = bench.cli(&["reload", "--dry-run"]);
-    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(code, 1, "{out}{err}");
     for said in [
-        "removed  kind \"goes\": 1 of its jobs wait, and would fail when they start",
+        "removed  kind \"goes\": 1 of its jobs waits",
+        "1 job of kind \"goes\" waits: the new script has no such kind",
+        "write was = \"goes\" in the kind that takes its place; or type wiki-browser reload --drop",
+        "1 job of kind \"goes\" waits and would be lost: generation 1 stays in force",
         "added    kind \"comes\"",
         "changed  limits",
         "site.listen takes effect after a restart",
         "limits.grace takes effect after a restart",
-        "generation 1 stays in force",
     ] {
         assert!(out.contains(said), "{said}: {out}");
     }
     let shown = bench.get("/api/config").ok();
     assert_eq!((&shown["script"]["generation"], &shown["limits"]["jobs"]), (&json!(1), &json!(1)));
-    // Then for good: the waiting job starts under the new script, which has no such kind.
-    let done = reload(&bench, false);
+    // Nor for good, unless the operator says that the waiting job may go.
+    let refused = reload(&bench, false);
+    assert_eq!((&refused["ok"], &refused["lost"][0]["jobs"]), (&json!(false), &json!(1)));
+    assert_eq!(bench.show(&waiting)["status"], "queued");
+    let done = bench.post("/api/config/reload", json!({"drop": true})).ok();
     assert_eq!(done["difference"]["needs_restart"], json!(["site.listen", "limits.grace"]));
     let job = bench.ended(&waiting);
-    assert_eq!(job["reason"], "kind_changed", "{job:#}");
-    assert!(job["error_tail"].as_str().unwrap().contains("goes"), "{job:#}");
+    assert_eq!((&job["status"], &job["reason"]), (&json!("cancelled"), &json!("cancelled")));
     assert_eq!(bench.show(&running)["status"], "running");
     let shown = bench.get("/api/config").ok();
     assert_eq!(shown["script"]["needs_restart"], json!(["site.listen", "limits.grace"]));
@@ -199,6 +203,93 @@ fn a_dry_run_says_what_would_be_different_and_changes_nothing() {
     server.stop();
     let told = events(&bench, "config_reloaded").remove(0);
     assert_eq!(told["removed_kinds"], json!([{"what": "kind \"goes\"", "waiting": 1}]));
+}
+
+/// Declares a kind of which one job runs and others wait; returns those that wait.
+fn queue(bench: &Bench, server: &mut Option<Server>) -> Vec<String> {
+    bench.limits("jobs = 1");
+    kind(bench, "no");
+    bench.word_kind("slow", "timeout = \"20s\"", "echo \"$word\" >> \"$OUT/done\"");
+    *server = Some(bench.serve());
+    bench.job("waits", json!({"word": "a"}));
+    bench.wait_left("ready.a");
+    ["x", "y", "z"].map(|word| bench.job("slow", json!({"word": word}))).to_vec()
+}
+
+#[test]
+fn the_waiting_jobs_of_a_kind_go_on_under_its_new_name() {
+    let (bench, mut server) = (Bench::new(), None);
+    let waiting = queue(&bench, &mut server);
+    let old = bench.read("wiki-browser.lua");
+    let renamed = old.replace("wb.kind \"slow\" {", "wb.kind \"slower\" {");
+    bench.write("wiki-browser.lua", &renamed);
+    let (code, out, _) = bench.cli(&["reload"]);
+    assert_eq!((code, out.contains("3 jobs of kind \"slow\" wait")), (1, true), "{out}");
+    let (_, out, _) = bench.cli(&["status"]);
+    assert!(out.contains("not reloaded: 3 jobs of kind \"slow\" wait and would be lost"), "{out}");
+    for job in &waiting {
+        assert_eq!(bench.show(job)["status"], "queued");
+    }
+    let with_name = renamed.replace("\"slower\" {", "\"slower\" { was = \"slow\",");
+    bench.write("wiki-browser.lua", &with_name);
+    assert_eq!(bench.cli(&["reload", "--dry-run"]).0, 0);
+    let (code, out, err) = bench.cli(&["reload"]);
+    assert_eq!(code, 0, "{out}{err}");
+    for job in &waiting {
+        assert_eq!(bench.show(job)["kind"], "slower");
+    }
+    let_go(&bench, "a");
+    for job in &waiting {
+        assert_eq!(bench.ended(job)["status"], "succeeded");
+    }
+    assert_eq!(bench.left("done").lines().collect::<Vec<_>>(), ["x", "y", "z"]);
+    server.unwrap().stop();
+}
+
+#[test]
+fn at_a_start_jobs_wait_for_a_kind_that_is_gone() {
+    let (bench, mut server) = (Bench::new(), None);
+    let waiting = queue(&bench, &mut server);
+    server.unwrap().stop();
+    let good = bench.read("wiki-browser.lua");
+    bench.write("wiki-browser.lua", good.replace("wb.kind \"slow\" {", "wb.kind \"slower\" {"));
+    let server = bench.serve();
+    assert!(server.log().contains("3 jobs of kind \"slow\" wait until the script has that kind"));
+    let after = bench.ended(&bench.job("slower", json!({"word": "w"})));
+    assert_eq!(after["status"], "succeeded", "others do not wait behind them");
+    for job in &waiting {
+        let job = bench.show(job);
+        assert_eq!(
+            (&job["status"], &job["waiting"]["code"]),
+            (&json!("queued"), &json!("kind_gone"))
+        );
+    }
+    // They have waited for it before: a reload loses nothing, and the kind that is back has them.
+    assert_eq!(reload(&bench, false)["ok"], true);
+    bench.write("wiki-browser.lua", &good);
+    assert_eq!(reload(&bench, false)["ok"], true);
+    for job in &waiting {
+        assert_eq!(bench.ended(job)["status"], "succeeded");
+    }
+    server.stop();
+}
+
+#[test]
+fn inputs_that_a_kind_takes_no_more_keep_it_from_being_reloaded() {
+    let (bench, mut server) = (Bench::new(), None);
+    let waiting = queue(&bench, &mut server);
+    let good = bench.read("wiki-browser.lua");
+    let slow = good.find("wb.kind \"slow\"").unwrap();
+    let other = good[slow..].replace("word", "text");
+    bench.write("wiki-browser.lua", format!("{}{other}", &good[..slow]));
+    let refused = reload(&bench, false);
+    assert_eq!(refused["ok"], false, "{refused:#}");
+    let why = refused["lost"][0]["why"].as_str().unwrap();
+    assert_eq!(why, "kind \"slow\" has no input `word`");
+    bench.write("wiki-browser.lua", good.replace("wb_agent={{wb_agent}}", "x={{wb_agent}}"));
+    assert_eq!(reload(&bench, true)["ok"], true, "only the prompt is another one");
+    assert_eq!(bench.show(&waiting[0])["status"], "queued");
+    server.unwrap().stop();
 }
 
 #[test]

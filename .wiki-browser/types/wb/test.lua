@@ -110,6 +110,7 @@
 ---@field files? table<string, string> Texts of files that it reads, by path.
 ---@field env? table<string, string> What `wb.env` returns now; nothing else is set.
 ---@field secrets? table<string, string|false> Values of secrets now.
+---@field drop? boolean Whether waiting jobs that it has no place for are cancelled.
 
 ---What came of a reload.
 ---@class wb.test.Reloaded: wb.test.Effects

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::base::limit::TEXT_INPUT_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
 use crate::cli::commands::follow::{self, Follow, Show};
+use crate::cli::commands::many::{self, Many};
 use crate::cli::commands::{Desk, Page, line, number, text};
 use crate::cli::commands::{changes, log, outcome};
 use crate::cli::input;
@@ -41,23 +42,31 @@ script). A server that goes away meanwhile is waited for, 120s at most.")]
     },
     /// Ask for a job of a kind
     Create(CreateArgs),
-    /// Cancel a job: at once if it waits, within its grace if it runs
+    /// Cancel a job: at once if it waits, within its grace if it runs; or all of a kind or status
+    #[command(after_help = "Without --status those that wait. Only an admin may cancel several.")]
     Cancel {
         /// Id of the job
-        id: String,
+        id: Option<String>,
+        #[command(flatten)]
+        many: Many,
     },
     /// Make a new job with the inputs of one that has ended; it waits if the lane is busy
+    #[command(after_help = "\
+Several are repeated by --kind, --status (without it those that failed) and --older-than, by an
+admin; what was repeated already is left out.")]
     Retry {
         /// Id of the job
-        id: String,
+        id: Option<String>,
+        #[command(flatten)]
+        many: Many,
         /// Not before the provider of its engine takes more again, if it took no more
-        #[arg(long)]
+        #[arg(long, requires = "id")]
         when_allowed: bool,
         /// Start it at this time at the earliest (2026-01-02T03:04:05Z), or after a wait (+10m, 2h)
-        #[arg(long, value_name = "WHEN")]
+        #[arg(long, value_name = "WHEN", requires = "id")]
         not_before: Option<String>,
         /// Watch the new job until it ends
-        #[arg(long)]
+        #[arg(long, requires = "id")]
         wait: bool,
         /// Also print what the agent says and does, on standard error
         #[arg(long, requires = "wait")]
@@ -182,10 +191,19 @@ pub(in crate::cli) fn run(desk: &Desk, command: JobCommand) -> Result<u8> {
             );
         }
         JobCommand::Create(args) => return create(desk, &args),
-        JobCommand::Cancel { id } => cancel(desk, &id),
-        JobCommand::Retry { id, when_allowed, not_before, wait, log, raw } => {
+        JobCommand::Cancel { id, many } => {
+            if many::is_meant(id.as_deref(), &many)? {
+                return many::run(desk, &many, many::CANCEL);
+            }
+            many::cancel(desk, &id.unwrap_or_default())
+        }
+        JobCommand::Retry { id, many, when_allowed, not_before, wait, log, raw } => {
+            if many::is_meant(id.as_deref(), &many)? {
+                return many::run(desk, &many, many::RETRY);
+            }
             let when = (when_allowed, not_before.as_deref());
-            return retry(desk, &id, when, wait.then(|| Show::of(Show::Nothing, log, raw)));
+            let show = wait.then(|| Show::of(Show::Nothing, log, raw));
+            return many::retry(desk, &id.unwrap_or_default(), when, show);
         }
         JobCommand::Restore { id, names, dry_run } => changes::restore(desk, &id, &names, dry_run),
         JobCommand::Keep { id } => changes::keep(desk, &id),
@@ -325,20 +343,6 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
     accepted(desk, &client, &answer, show)
 }
 
-fn retry(
-    desk: &Desk,
-    given: &str,
-    (when_allowed, not_before): (bool, Option<&str>),
-    show: Option<Show>,
-) -> Result<u8> {
-    let client = desk.client()?;
-    let id = desk.id(&client, Noun::Job, given)?;
-    let not_before = not_before.map(|it| when::point(desk.now(), it)).transpose()?;
-    let body = json!({"when_allowed": when_allowed, "not_before": not_before});
-    let answer = client.create(&format!("/api/agent/jobs/{id}/retry"), &body)?;
-    accepted(desk, &client, &answer, show)
-}
-
 /// Prints the id of a new job, or watches it: then the last answer is the job itself.
 pub(super) fn accepted(
     desk: &Desk,
@@ -353,16 +357,6 @@ pub(super) fn accepted(
         return Ok(0);
     };
     follow::run(desk, client, &Follow { id: id.to_owned(), show })
-}
-
-fn cancel(desk: &Desk, given: &str) -> Result<()> {
-    let client = desk.client()?;
-    let id = desk.id(&client, Noun::Job, given)?;
-    let job = client.post(&format!("/api/agent/jobs/{id}/cancel"), &json!({}))?;
-    desk.screen.answer(&job, |screen, job| match text(job, "status") {
-        "running" => screen.put(&format!("job {id} is ending")),
-        status => screen.put(&format!("job {id} is {}", screen.state(status))),
-    })
 }
 
 fn prompt(desk: &Desk, given: &str) -> Result<()> {

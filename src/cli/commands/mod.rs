@@ -7,6 +7,7 @@ mod doctor;
 mod follow;
 pub(super) mod job;
 mod log;
+mod many;
 mod outcome;
 pub(super) mod person;
 pub(super) mod perspective;

@@ -14,8 +14,9 @@ use crate::script::Shown;
 /// `reload`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Exits 0 if the script is in force, 1 if it is wrong; then the one before stays in force. Jobs that
-run keep the script that they started with. SIGHUP does the same.
+Exits 0 if the script is in force, 1 if it is wrong or would lose waiting jobs; then the one before
+stays in force. Jobs that run keep the script that they started with. A kind that has another name
+now takes over the waiting jobs of the old one by its `was`. SIGHUP reloads without --drop.
 
 Examples:
   wiki-browser reload --dry-run
@@ -24,6 +25,9 @@ pub(in crate::cli) struct ReloadArgs {
     /// Only say what would be different
     #[arg(long)]
     dry_run: bool,
+    /// Cancel the waiting jobs that the new script has no place for
+    #[arg(long)]
+    drop: bool,
 }
 
 /// What can be done with schedules.
@@ -35,7 +39,9 @@ pub(in crate::cli) enum ScheduleCommand {
 
 /// Has the server read its script again; returns 0 or 1.
 pub(super) fn run(desk: &Desk, args: &ReloadArgs) -> Result<u8> {
-    let answer = desk.client()?.post("/api/config/reload", &json!({"dry_run": args.dry_run}))?;
+    let answer = desk
+        .client()?
+        .post("/api/config/reload", &json!({"dry_run": args.dry_run, "drop": args.drop}))?;
     let is_right = answer["ok"] == true;
     desk.screen.answer(&answer, |_, answer| match is_right {
         true => right(desk, answer),
@@ -45,6 +51,7 @@ pub(super) fn run(desk: &Desk, args: &ReloadArgs) -> Result<u8> {
 }
 
 fn wrong(desk: &Desk, answer: &Value) -> Result<()> {
+    differences(desk, &answer["difference"])?;
     let trouble = &answer["trouble"];
     for error in trouble["errors"].as_array().into_iter().flatten() {
         // It makes harmless what it quotes, as for `check`.
@@ -56,20 +63,12 @@ fn wrong(desk: &Desk, answer: &Value) -> Result<()> {
 
 fn right(desk: &Desk, answer: &Value) -> Result<()> {
     let difference = &answer["difference"];
-    for change in difference["changes"].as_array().into_iter().flatten() {
-        let waiting = match change["waiting"].as_i64() {
-            Some(count) if count > 0 => {
-                format!(": {count} of its jobs wait, and would fail when they start")
-            }
-            _ => String::new(),
-        };
-        let style = if waiting.is_empty() { Style::Dim } else { Style::Red };
-        let said = format!("{:<8} {}{waiting}", text(change, "how"), text(change, "what"));
-        desk.screen.put(&desk.screen.paint(style, &escape::line(&said)))?;
-    }
-    for name in difference["needs_restart"].as_array().into_iter().flatten() {
-        let name = escape::line(name.as_str().unwrap_or_default());
-        desk.screen.put(&format!("{name} takes effect after a restart"))?;
+    differences(desk, difference)?;
+    for lost in answer["lost"].as_array().into_iter().flatten() {
+        let (kind, count) = (text(lost, "kind"), &lost["jobs"]);
+        let verb = if answer["dry_run"] == true { "would be" } else { "were" };
+        let said = format!("{count} waiting jobs of kind \"{kind}\" {verb} cancelled");
+        desk.screen.put(&desk.screen.paint(Style::Red, &escape::line(&said)))?;
     }
     for warning in answer["warnings"].as_array().into_iter().flatten() {
         desk.screen.note(&escape::line(warning.as_str().unwrap_or_default()));
@@ -82,6 +81,25 @@ fn right(desk: &Desk, answer: &Value) -> Result<()> {
         (false, _) => format!("generation {number} is in force"),
     };
     desk.screen.put(&desk.screen.paint(Style::Green, &said))
+}
+
+/// Prints what another script has different.
+fn differences(desk: &Desk, difference: &Value) -> Result<()> {
+    for change in difference["changes"].as_array().into_iter().flatten() {
+        let waiting = match change["waiting"].as_i64() {
+            Some(1) => ": 1 of its jobs waits".to_owned(),
+            Some(count) if count > 0 => format!(": {count} of its jobs wait"),
+            _ => String::new(),
+        };
+        let style = if waiting.is_empty() { Style::Dim } else { Style::Red };
+        let said = format!("{:<8} {}{waiting}", text(change, "how"), text(change, "what"));
+        desk.screen.put(&desk.screen.paint(style, &escape::line(&said)))?;
+    }
+    for name in difference["needs_restart"].as_array().into_iter().flatten() {
+        let name = escape::line(name.as_str().unwrap_or_default());
+        desk.screen.put(&format!("{name} takes effect after a restart"))?;
+    }
+    Ok(())
 }
 
 /// Runs a command on schedules.

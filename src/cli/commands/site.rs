@@ -37,9 +37,9 @@ pub(super) fn status(desk: &Desk) -> Result<u8> {
         Err(cause) => return Err(cause),
     };
     let config = client.get("/api/config")?;
+    let health = client.get("/api/health")?;
     let counts = json!({
-        "jobs_running": count(&client, "/api/agent/jobs", "running")?,
-        "jobs_queued": count(&client, "/api/agent/jobs", "queued")?,
+        "jobs_running": health["jobs"]["running"], "jobs_queued": health["jobs"]["queued"],
         "topics_open": count(&client, "/api/topics", "open")?,
         "proposals_open": count(&client, "/api/proposals", "open")?,
     });
@@ -123,7 +123,10 @@ fn script_words(script: &Value) -> Vec<(Style, String)> {
     let trouble = &script["trouble"];
     if !trouble.is_null() {
         let summary = text(trouble, "summary");
-        said.push((Style::Red, format!("not reloaded: {summary}; wiki-browser check shows it")));
+        said.push((
+            Style::Red,
+            format!("not reloaded: {summary}; wiki-browser reload --dry-run shows it"),
+        ));
     }
     let waits = script["needs_restart"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let waits: Vec<&str> = waits.collect();

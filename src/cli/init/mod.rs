@@ -157,7 +157,13 @@ fn answers(screen: &Screen, args: &InitArgs, folder: &Utf8Path) -> Result<Answer
     let email = args.email.clone().unwrap_or(email);
     check_author("name", &name)?;
     check_author("email", &email)?;
-    Ok(Answers { engine, root: root.to_string(), author_name: name, author_email: email })
+    let top = plain(&folder.join(&root));
+    let below = folder.strip_prefix(&top).ok().map(|it| match it.as_str() {
+        "" => String::new(),
+        path => format!("{path}/"),
+    });
+    let root = root.to_string();
+    Ok(Answers { engine, root, below, author_name: name, author_email: email })
 }
 
 /// Reads `Name <mail>`.

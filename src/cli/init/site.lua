@@ -7,7 +7,7 @@ wb.site {
   root    = @ROOT@,                     -- folder of a git repository that holds the sources
   data    = "./data",                -- database, socket, job folders; ignored by git
   listen  = "127.0.0.1:7180",        -- port 0 picks a free one (see data/server.json)
-  sources = { "**/*.md" },           -- which tracked files are sources
+  sources = { @SOURCES@ }, -- tracked files that are documents, and with ! those that are not
 }
 
 wb.identity {                        -- author of every commit that an agent's text ends in
@@ -18,7 +18,7 @@ wb.identity {                        -- author of every commit that an agent's t
 wb.limits {
   jobs  = 1,                         -- agents running at once
   grace = "5s",                      -- what an agent has to end in when it is stopped
-  -- daily = { cost_usd = 20 },      -- what all jobs may spend on a day (UTC); also tokens, time
+  daily = @DAILY@, -- all jobs on a day (UTC); also tokens
 }
 
 -- How agents are run --------------------------------------------------------------------------

@@ -228,6 +228,8 @@ pub(super) struct Answers {
     pub(super) engine: Choice,
     /// The root, as it stands in the script.
     pub(super) root: String,
+    /// The folder of the site below the root, with a slash at its end; nothing if it is not there.
+    pub(super) below: Option<String>,
     /// Who writes the commits.
     pub(super) author_name: String,
     /// Their mail address.
@@ -240,6 +242,27 @@ fn by(engine: Choice, kinds: &str) -> String {
     let kinds = kinds.replace("\"claude\",", &format!("\"{}\",", engine.as_str()));
     let is_kept = |line: &&str| engine != Choice::Pi || !line.starts_with("  idle ");
     kinds.split_inclusive('\n').filter(is_kept).collect()
+}
+
+/// What a site writes for its agents: readers do not propose to change that.
+const OWN: [&str; 2] = ["skills/**", "agents/**"];
+
+/// Returns the globs of a site: its own files are no documents.
+fn sources(below: Option<&str>) -> String {
+    let mut globs = vec![quoted("**/*.md")];
+    if let Some(below) = below {
+        let below = globset::escape(below);
+        globs.extend(OWN.map(|it| quoted(&format!("!{below}{it}"))));
+    }
+    globs.join(", ")
+}
+
+/// Returns what all jobs may spend on a day; an engine that does not tell its cost has time only.
+fn daily(engine: Choice) -> &'static str {
+    match engine {
+        Choice::Claude => "{ cost_usd = 20, time = \"8h\" }",
+        _ => "{ time = \"8h\" }",
+    }
 }
 
 /// Returns the script of a new site.
@@ -261,9 +284,11 @@ pub(super) fn script(answers: &Answers) -> String {
         .replace("@INCORPORATE@", &incorporate)
         .replace("@PROMPT@", prompt)
         .replace("@OTHERS@", &others)
+        .replace("@DAILY@", daily(answers.engine))
         .split('@')
         .map(|part| match part {
             "ROOT" => quoted(&answers.root),
+            "SOURCES" => sources(answers.below.as_deref()),
             "AUTHOR_NAME" => quoted(&answers.author_name),
             "AUTHOR_EMAIL" => quoted(&answers.author_email),
             other => other.to_owned(),
@@ -279,6 +304,7 @@ mod tests {
         Answers {
             engine,
             root: ".".to_owned(),
+            below: Some("wiki/".to_owned()),
             author_name: "A \"B\" \\ @ROOT@".to_owned(),
             author_email: "a@b".to_owned(),
         }
@@ -290,6 +316,7 @@ mod tests {
             let script = script(&answers(engine));
             assert!(script.contains("author_name  = \"A \\\"B\\\" \\\\ @ROOT@\","), "{script}");
             assert!(script.contains("root    = \".\","));
+            assert!(script.contains(r#"{ "**/*.md", "!wiki/skills/**", "!wiki/agents/**" }"#));
             assert!(!script.replace("@ROOT@", "").replace("a@b", "").contains('@'), "{script}");
         }
         assert_eq!(quoted("a\nb"), "\"a\\u{a}b\"");

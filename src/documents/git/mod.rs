@@ -8,6 +8,7 @@ mod call;
 mod convert;
 mod entries;
 mod failure;
+mod globs;
 mod head;
 mod history;
 mod index;
@@ -23,7 +24,6 @@ mod write;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -36,6 +36,7 @@ use crate::process::{Children, Root};
 use settings::{Settings, StandIn, common_folder};
 
 pub use entries::{Identity, KnownSources};
+pub use globs::matches_any;
 pub use head::Head;
 pub use history::{HistoryEntry, HistoryPage, HistoryPlace};
 pub use last_change::LastChanges;
@@ -45,6 +46,7 @@ pub use write::Person;
 pub(in crate::documents) use aside::Checkout;
 pub(in crate::documents) use call::{Call, Git};
 pub(in crate::documents) use convert::Conversion;
+use globs::SourceGlobs;
 pub(in crate::documents) use index::{Change, IndexEntry};
 pub(in crate::documents) use papers::Papers;
 pub(in crate::documents) use tree::{Grove, TreeEntry};
@@ -68,7 +70,7 @@ struct Shared {
     common: Utf8PathBuf,
     root: Root,
     prefix: String,
-    sources: GlobSet,
+    sources: SourceGlobs,
     format: ObjectFormat,
     approving: RwLock<()>,
     entries: entries::Entries,
@@ -109,7 +111,7 @@ impl Repo {
         sources: &[String],
         children: Children,
     ) -> Result<Repo> {
-        let sources = globs(sources)?;
+        let sources = SourceGlobs::of(sources)?;
         let folder = Root::open(root)?;
         let git = Git::new(git, root, children);
         refuse_old(&git.call(&["version"]).line().await?)?;
@@ -360,23 +362,6 @@ async fn refuse_foreign(git: &Git, root: &Utf8Path) -> Result<ObjectFormat> {
             .code("not_a_repository")
             .hint("name a folder of the working tree, not of `.git`; see also `core.worktree`")),
     }
-}
-
-/// Returns whether a glob, read as those of Sources are, matches one of these paths below the root;
-/// what is no glob matches nothing.
-pub fn matches_any(glob: &str, paths: &[Utf8PathBuf]) -> bool {
-    globs(&[glob.to_owned()]).is_ok_and(|set| paths.iter().any(|it| set.is_match(it)))
-}
-
-fn globs(sources: &[String]) -> Result<GlobSet> {
-    let mut set = GlobSetBuilder::new();
-    for source in sources {
-        let glob = GlobBuilder::new(source).literal_separator(true).build();
-        set.add(glob.map_err(|cause| {
-            Error::invalid(format!("`{source}` is not a glob")).code("bad_glob").source(cause)
-        })?);
-    }
-    set.build().context(ErrorKind::Invalid, || "the globs of the sources are too large".to_owned())
 }
 
 fn hash_object(format: ObjectFormat, kind: &str, bytes: &[u8]) -> BlobId {

@@ -15,7 +15,7 @@ use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Clock, Error, ErrorKind, Result, SourcePath};
 use crate::documents::git::settings::StandIn;
 use crate::documents::git::{Git, Head, ObjectFormat, Person, Repo, Shared, TreeEntry};
-use crate::documents::git::{entries, globs};
+use crate::documents::git::{SourceGlobs, entries};
 use crate::documents::seen::{Seen, Sighting, SourceChange};
 use crate::documents::snapshot::Looks;
 use crate::documents::source::{Source, SourceState, not_a_source};
@@ -81,7 +81,7 @@ impl Repo {
             common: git_dir.clone(),
             root: Root::open(folder)?,
             prefix: String::new(),
-            sources: globs(sources)?,
+            sources: SourceGlobs::of(sources)?,
             format: ObjectFormat::Sha1,
             approving: RwLock::new(()),
             entries: entries::Entries::default(),

@@ -10,7 +10,8 @@ use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::Person;
 use crate::documents::seen::Hint;
 use crate::flows::lab::ground::Ground;
-use crate::flows::{notice, reload as reloading};
+use crate::flows::notice;
+use crate::flows::reload::{self as reloading, ReloadRequest};
 use crate::script::Report;
 
 /// What a commit of others says unless the test does.
@@ -94,8 +95,14 @@ pub(super) async fn reload(ground: &mut Ground, fields: &Value) -> Result<Value>
         .map_err(|report| refused(&report, ground.site.scripts.current().number))?;
     let data = ground.site.config.site.data.clone();
     let (loaded, engines) = wanted.ready(loaded, data, &ground.clock);
-    let (by, request) = (ground.caller.actor(), reloading::ReloadRequest::default());
+    let drop = fields["drop"] == true;
+    let (by, request) = (ground.caller.actor(), ReloadRequest { dry_run: false, drop });
     let reloaded = reloading::replace(&ground.site, &by, request, (loaded, engines)).await?;
+    if let Some(trouble) = reloaded.trouble {
+        let message = format!("{}; generation {} stays", trouble.summary, reloaded.generation);
+        let note = "write was = \"OLD-NAME\" in the kind that takes its place, or t.reload { drop = true }";
+        return Err(Error::conflict("waiting_jobs", message).hint(note));
+    }
     ground.wanted = wanted;
     let current = ground.site.scripts.current();
     ground.site.works.config = current.config.clone();

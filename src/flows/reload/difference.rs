@@ -25,7 +25,7 @@ pub struct Change {
     pub what: String,
     /// `added`, `changed` or `removed`.
     pub how: &'static str,
-    /// Of a kind that is removed: how many of its jobs wait. They will fail when they start.
+    /// Of a kind that is removed: how many of its jobs wait. They wait until it is back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<i64>,
 }

@@ -21,7 +21,9 @@ const fn texts(name: &'static str, doc: &'static str) -> Member {
 
 const JOB_ID: Member = text("id", "The job.");
 const KIND: Member = text("kind", "Its kind.");
-const STATUS: Member = text("status", "Its status.");
+const STATUS: Member = Member { name: "status", ty: "wb.JobStatus", doc: "Its status." };
+const REASON: Member =
+    Member { name: "reason", ty: "wb.JobReason?", doc: "Why it ended so; nil for success." };
 const PATH: Member = text("source_path", "The Source.");
 const MAYBE_PATH: Member = maybe("source_path", "The Source it works on.");
 const TOPIC: Member = text("topic_id", "The Topic.");
@@ -37,7 +39,7 @@ const JOB_FINISHED: &[Member] = &[
     JOB_ID,
     KIND,
     STATUS,
-    maybe("reason", "Why it ended so; nil for success."),
+    REASON,
     MAYBE_PATH,
     MAYBE_TOPIC,
     maybe("retry_at", "When its provider takes more, if it said so."),
@@ -125,6 +127,34 @@ const ENGINE_RELEASED: &[Member] = &[text("engine", "The engine.")];
 const PERSON_CHANGED: &[Member] =
     &[text("id", "The person."), text("change", "What is different.")];
 
+/// States of a job.
+pub(crate) const JOB_STATUS: [&str; 6] =
+    ["queued", "running", "succeeded", "failed", "timed_out", "cancelled"];
+/// Why a job ended otherwise than well.
+pub(crate) const JOB_REASON: [&str; 17] = [
+    "spawn_failed",
+    "exit_status",
+    "signal",
+    "no_result",
+    "idle_timeout",
+    "start_timeout",
+    "wall_timeout",
+    "prompt_failed",
+    "kind_changed",
+    "inputs_changed",
+    "guard_lost",
+    "server_restarted",
+    "rate_limited",
+    "cancelled",
+    "verify_failed",
+    "verify_unasked",
+    "internal",
+];
+
+/// Types that are one of some words, by name.
+pub(crate) const ALIASES: [(&str, &[&str]); 2] =
+    [("wb.JobStatus", &JOB_STATUS), ("wb.JobReason", &JOB_REASON)];
+
 /// Returns what is in `data` of an event.
 pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
     match kind {
@@ -180,7 +210,7 @@ const JOB: Record = Record {
         MAYBE_PATH,
         MAYBE_TOPIC,
         maybe("persona_name", "The persona it speaks for."),
-        maybe("reason", "Why it ended so; nil for success."),
+        REASON,
         maybe("error_tail", "The end of its standard error; nil for success."),
         maybe("summary", "The agent's last words."),
         Member { name: "result", ty: "any", doc: "What the agent handed in by `finish`." },

@@ -90,8 +90,8 @@ const SITE: [Field; 7] = [
         "sources",
         Shape::Lines,
         "**/*.md",
-        r#"{ "docs/**/*.md", "README.md" }"#,
-        "Globs of the tracked files that are Sources.",
+        r#"{ "docs/**/*.md", "README.md", "!docs/old/**" }"#,
+        "Globs of the tracked files that are Sources; one with `!` before it leaves files out.",
     ),
     field(
         "wb_agent",
@@ -142,7 +142,7 @@ const DAILY: [Field; 3] = [
     field("time", Shape::Duration, r#""4h""#, "Time of jobs from start to end, summed up."),
 ];
 
-const LIMITS: [Field; 5] = [
+const LIMITS: [Field; 6] = [
     with("jobs", Shape::Count, "1", "4", "Most agents that run at once."),
     with("grace", Shape::Duration, "5s", r#""10s""#, "Whole budget from the first signal to KILL."),
     field(
@@ -162,6 +162,13 @@ const LIMITS: [Field; 5] = [
         Shape::Fields(&DAILY),
         r#"{ time = "1h" }"#,
         "What each person's jobs may spend on a day.",
+    ),
+    with(
+        "script_jobs",
+        Shape::Count,
+        "200",
+        "50",
+        "Jobs that handlers may ask for within an hour, all of them together.",
     ),
 ];
 
@@ -217,7 +224,7 @@ const SEES: [&str; 2] = ["inputs", "site"];
 /// Words of `kind.on_server_loss`; only the first is built.
 const ON_SERVER_LOSS: [&str; 2] = ["kill", "keep"];
 
-const KIND: [Field; 19] = [
+const KIND: [Field; 20] = [
     needed(
         "about",
         Shape::Line,
@@ -315,6 +322,12 @@ const KIND: [Field; 19] = [
         "kill",
         r#""kill""#,
         "What a lost server means.",
+    ),
+    field(
+        "was",
+        Shape::Line,
+        r#""review""#,
+        "Name that the kind had before: its waiting jobs go on under the present one.",
     ),
 ];
 

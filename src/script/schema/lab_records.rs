@@ -223,6 +223,7 @@ const RELOAD: Record = Record {
         given("files", "table<string, string>?", "Texts of files that it reads, by path."),
         given("env", "table<string, string>?", "What `wb.env` returns now; nothing else is set."),
         given("secrets", "table<string, string|false>?", "Values of secrets now."),
+        given("drop", "boolean?", "Whether waiting jobs that it has no place for are cancelled."),
     ],
     doc: "What is different when the script is read again.",
 };

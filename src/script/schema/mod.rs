@@ -9,7 +9,9 @@ mod functions;
 mod lab;
 mod lab_records;
 
-pub(crate) use events::{RECORDS, event_data};
+pub(crate) use events::{ALIASES, RECORDS, event_data};
+#[cfg(test)]
+pub(crate) use events::{JOB_REASON, JOB_STATUS};
 pub(crate) use fields::{BUILTINS, PROMPT_BY, REQUEST_FIELDS};
 pub use fields::{DECLARATIONS, input_fields};
 pub(crate) use functions::PROMPT;

@@ -39,6 +39,20 @@ async fn an_event_goes_in_and_effects_come_out() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_returned_is_an_error() {
+    let site = Site::with_head(
+        "wb.on(\"job_finished\", function() return wb.json.decode('{\"kind\":\"a\"}') end)
+         wb.on(\"job_finished\", function() return true end)\n",
+    );
+    let told = site.loaded().vm.fire(EventKind::JobFinished, Value::Null).await;
+    let error = told[0].outcome.as_ref().unwrap_err();
+    let expected = "wiki-browser.lua:4: the function returned a table, which nobody reads: \
+                    write wb.enqueue { kind = \"a\", … }";
+    assert_eq!(error.message(), expected);
+    assert!(told[1].outcome.is_ok());
+}
+
+#[tokio::test]
 async fn what_a_declaration_returns_stands_for_its_name() {
     let site = Site::with_head(
         "wb.engine \"e\" { type = \"process\", command = { \"cat\" }, prompt = \"stdin\" }

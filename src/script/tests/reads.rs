@@ -39,6 +39,11 @@ fn what_is_not_plain_is_left_alone() {
          wb.on(\"job_finished\", f) wb.on(\"message_posted\", f)",
         "wb.on(\"job_finished\", function() end) wb.on(\"job_queued\", function(e) end)",
         "wb.on(\"job_finished\", print)",
+        "wb.on(\"job_finished\", function(e) local job = e.job job = { x = 1 } print(job.x) end)",
+        "wb.on(\"job_finished\", function(e) local job = e.job or { x = 1 } print(job.x) end)",
+        "local last\nwb.on(\"job_finished\", function(e) last = e.job end)\n\
+         wb.on(\"job_queued\", function(e) last = { x = 1 } print(last.x) end)",
+        "wb.on(\"job_finished\", function(e) for _, job in ipairs({ e.job }) do print(job.x) end end)",
         "local f = function(a, e) print(e.x) end\nwb.on(\"job_finished\", function(e) f(1, e) end)",
     ] {
         assert_eq!(warnings(&format!("{lines}\n")), Vec::<String>::new(), "{lines}");
@@ -52,9 +57,147 @@ fn what_checks_and_repeats_jobs_is_looked_at_too() {
         \"x\", produces = \"result\", inputs = {},\nverify = function(job) return \
         job.produced.txt == job.message end, retry = function(job) return job.atempt < 2 end }";
     let found = warnings(&format!("{kind}\n"));
-    let expected = ["has no `txt`: did you mean `text`?", "`message`", "mean `attempt`?"];
+    let expected = ["has no `txt`: expected `value`", "`message`", "mean `attempt`?"];
     assert_eq!(found.len(), expected.len(), "{found:?}");
     for (one, expected) in found.iter().zip(expected) {
         assert!(one.contains(expected), "{one}");
+    }
+}
+
+/// The kinds of which functions ask for jobs.
+const KINDS: &str = "wb.engine \"e\" { type = \"process\", command = { \"true\" }, prompt = \
+    \"stdin\" }\nwb.kind \"digest\" { about = \"a\", engine = \"e\", timeout = \"5m\", prompt = \
+    \"{{word}} {{more}}\", inputs = { word = wb.input.line(), more = wb.input.line { default = \"x\" } } }\n";
+
+/// Returns `code: message: note` of all that is wrong in the body of a function, and expects one.
+#[track_caller]
+fn finding(before: &str, body: &str, after: &str) -> String {
+    let site = Site::with_head(&format!("{KINDS}{before}{body}{after}"));
+    let found = match site.load() {
+        Ok(loaded) => loaded.warnings,
+        Err(report) => report.errors,
+    };
+    assert_eq!(found.len(), 1, "{body}: {found:#?}");
+    let line = found[0].line_text.as_deref().unwrap_or("");
+    assert!(!line.is_empty(), "{body} has no line");
+    format!("{}: {}: {}", found[0].code, found[0].message, found[0].note.as_deref().unwrap_or(""))
+}
+
+#[test]
+fn what_a_function_can_never_do_is_told_before_it_is_called() {
+    for (body, expected) in [
+        ("print(job.status)", "undefined-global: undefined global `job`"),
+        ("if later(e) then end local function later() end", "undefined-global"),
+        ("count = 1", "global-assignment: assignment to global `count`: write local count"),
+        ("wb.enqeue { kind = \"digest\" }", "wb has no function `enqeue`: did you mean `enqueue`?"),
+        ("wb.log.warning(\"x\")", "wb.log has no function `warning`: did you mean `warn`?"),
+        ("local job = e.job\nprint(job.state)", "`e.job` of an event job_finished has no `state`"),
+        (
+            "local data, job = e.data, e.job\nif job then pcall(function() print(data.sub) end) end",
+            "`e.data` of an event job_finished has no `sub`",
+        ),
+        ("if e.job.status == \"failure\" then end", "never \"failure\": did you mean `failed`?"),
+        ("local why = e.data.reason\nif \"ratelimit\" ~= why then end", "mean `rate_limited`?"),
+        (
+            "wb.enqueue { kind = \"digst\", word = \"x\" }",
+            "no kind: `digst`: did you mean `digest`?",
+        ),
+        (
+            "wb.enqueue {\n kind = \"digest\",\n word = \"x\",\n wrd = \"y\" }",
+            "no input `wrd`: did you mean",
+        ),
+        ("wb.enqueue { kind = \"digest\" }", "missing-input: kind \"digest\" needs `word`"),
+        ("local enqueue = wb.enqueue\nenqueue { kind = \"no\" }", "names no kind: `no`"),
+        ("wb.enqueue(\"digest\", { word = \"x\" })", "takes exactly one table: write wb.enqueue {"),
+        (
+            "return { kind = \"digest\", word = \"x\" }",
+            "makes no job: write wb.enqueue { kind = \"digest\"",
+        ),
+    ] {
+        let shown = finding("wb.on(\"job_finished\", function(e)\n", body, "\nend)\n");
+        assert!(shown.contains(expected), "{body}: {shown}");
+    }
+}
+
+#[test]
+fn every_function_is_looked_at_by_what_it_is_given() {
+    let kind =
+        "wb.kind \"k\" { about = \"a\", engine = \"e\", timeout = \"5m\", produces = \"result\",
+        inputs = { word = wb.input.line() }, prompt = \"{{word}}\",\n";
+    for (before, body, after, expected) in [
+        (
+            kind,
+            "prompt = function(job) return \"x\" .. job.persona end }\n",
+            "",
+            "what the prompt of kind \"k\" is given has no `persona`",
+        ),
+        (
+            kind,
+            "prompt = function(job) local text = \"x\" .. job.word end }\n",
+            "",
+            "no-return: the function of the prompt of kind \"k\" returns nothing",
+        ),
+        (
+            kind,
+            "lane = function(inputs) return \"word=\" .. inputs.wrd end }\n",
+            "",
+            "the lane of kind \"k\" is given has no `wrd`: did you mean `word`?",
+        ),
+        (
+            kind,
+            "verify = function(job) return #job.produced.text > 3 end }\n",
+            "",
+            "`job.produced` of the job that verify is given has no `text`: write job.produced.value",
+        ),
+        (
+            kind,
+            "retry = function(job) return job.inputs.wrd == nil end }\n",
+            "",
+            "`job.inputs` of the job that retry is given has no `wrd`: did you mean `word`?",
+        ),
+        (
+            "",
+            "wb.schedule \"s\" { every = \"1h\", enqueue = function(time) print(time.planed) end }\n",
+            "",
+            "the time that a schedule is given has no `planed`: did you mean `planned`?",
+        ),
+        (
+            "",
+            "wb.webhook \"w\" { secret = wb.secret.env \"S\", enqueue = function(call) print(call.data) end }\n",
+            "",
+            "the call that a webhook is given has no `data`",
+        ),
+        (
+            "",
+            "wb.schedule \"s\" { every = \"1h\", enqueue = function() return { kind = \"digest\" } end }\n",
+            "",
+            "returned-request",
+        ),
+    ] {
+        let before = match body.starts_with("prompt") {
+            true => before.replace("prompt = \"{{word}}\",", ""),
+            false => before.to_owned(),
+        };
+        let shown = finding(&before, body, after);
+        assert!(shown.contains(expected), "{body}: {shown}");
+    }
+}
+
+#[test]
+fn what_a_function_may_do_is_left_alone() {
+    for body in [
+        "local word = e.job.inputs.word\nwb.enqueue { kind = \"digest\", word = word, priority = 3 }",
+        "local job = { kind = \"digest\" }\njob.word = \"x\"\nwb.enqueue(job)",
+        "for _, word in ipairs({ \"a\" }) do wb.enqueue { kind = \"digest\", word = word } end",
+        "local kind = e.job.status == \"failed\" and \"digest\" or \"no\"\n\
+         wb.enqueue { kind = kind, word = \"x\" }",
+        "if e.job.reason == nil or e.data.reason == \"rate_limited\" then end",
+        "local t = {}\nt.x = 1\nreturn t.x",
+        "local function help(x) if x then return help(nil) end return { kind = \"no\" } end\nhelp(e)",
+        "wb.log.info(\"%s\", wb.date.format(e.at, \"%d\"))\nprint(wb.json.encode(e), utf8.char(1))",
+    ] {
+        let lines = format!("{KINDS}wb.on(\"job_finished\", function(e)\n{body}\nend)\n");
+        let loaded = Site::with_head(&lines).loaded();
+        assert!(loaded.warnings.is_empty(), "{body}: {:#?}", loaded.warnings);
     }
 }

@@ -1,0 +1,55 @@
+//! `job cancel` and `job retry` of many jobs at once.
+
+use serde_json::json;
+
+use super::desk::{operator, text};
+use crate::support::Bench;
+
+#[test]
+fn jobs_are_cancelled_and_repeated_by_kind_and_status() {
+    let bench = Bench::new();
+    bench.limits("jobs = 1");
+    bench.word_kind(
+        "waits",
+        "timeout = \"40s\"",
+        "while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done",
+    );
+    bench.word_kind("fails", "timeout = \"20s\"", "[ -e \"$OUT/fine\" ]");
+    bench.word_kind("others", "timeout = \"20s\"", "exit 0");
+    let server = bench.serve();
+    let failed: Vec<String> = (0..3).map(|_| bench.job("fails", json!({}))).collect();
+    failed.iter().for_each(|id| assert_eq!(bench.ended(id)["status"], "failed"));
+    bench.job("waits", json!({}));
+    let waiting: Vec<String> = (0..230).map(|_| bench.job("others", json!({}))).collect();
+    let (_, status, _) = bench.cli(&["status"]);
+    assert!(status.contains("1 running, 230 queued"), "{status}");
+    let said = |args: &[&str], code: i32| {
+        let assert = operator(&bench, args).assert().code(code);
+        let output = assert.get_output();
+        text(&output.stdout) + &text(&output.stderr)
+    };
+    assert!(said(&["job", "cancel"], 2).contains("which job is meant?"));
+    let all = ["job", "cancel", "--kind", "others"];
+    let shown = said(&[&all[..], &["--dry-run"]].concat(), 0);
+    assert_eq!(shown, "230 queued jobs of kind \"others\"\n");
+    let shown = said(&all, 2);
+    assert!(shown.contains("230 queued jobs of kind \"others\": nobody is there"), "{shown}");
+    assert_eq!(bench.show(&waiting[0])["status"], "queued");
+    let shown = said(&[&all[..], &["--yes"]].concat(), 0);
+    assert_eq!(shown, "230 jobs cancelled\n");
+    for id in [&waiting[0], &waiting[229]] {
+        assert_eq!(bench.show(id)["status"], "cancelled");
+    }
+    assert_eq!(said(&[&all[..], &["--yes"]].concat(), 0), "0 queued jobs of kind \"others\"\n");
+    std::fs::write(bench.out.join("fine"), "").unwrap();
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let again = ["job", "retry", "--kind", "fails", "--status", "failed", "--yes"];
+    assert_eq!(said(&[&again[..], &["--older-than", "1h"]].concat(), 0).lines().count(), 1);
+    assert_eq!(said(&again, 0), "3 jobs repeated\n");
+    let repeated = bench.show(&failed[0])["retried_as"][0].as_str().unwrap().to_owned();
+    assert_eq!(bench.ended(&repeated)["status"], "succeeded");
+    // What was repeated is left out.
+    assert_eq!(said(&again, 0), "0 failed jobs of kind \"fails\"\n");
+    assert!(said(&["job", "retry", "--status", "queued", "--yes"], 2).contains("timed_out"));
+    server.stop();
+}

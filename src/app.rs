@@ -233,7 +233,6 @@ async fn serve_site(
             return Ok(ExitCode::SUCCESS);
         }
     };
-    flows::reload::begin(&site).await?;
     let tcp = port::bind(config).await?;
     let address = tcp.local_addr().context(ErrorKind::Unavailable, || "no address".to_owned())?;
     let unix: UnixListener = bind_unix(&config.site.data, SOCKET)?;

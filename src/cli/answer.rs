@@ -192,6 +192,9 @@ fn of_job(command: &JobCommand) -> Option<&'static str> {
             "id job_id also_open{topics[id title] topic_count proposals[id topic_id topic_title] \
              proposal_count}"
         }
+        JobCommand::Cancel { id: None, .. } | JobCommand::Retry { id: None, .. } => {
+            "jobs refused[job_id code message] next"
+        }
         JobCommand::Retry { wait: false, .. } => "id job_id",
         JobCommand::Create(_)
         | JobCommand::Retry { .. }

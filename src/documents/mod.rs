@@ -41,7 +41,7 @@ mod word;
 pub use anchor::{NewAnchor, Placed, PlacementState, Selection, resolve};
 pub use diff::unified;
 pub use fate::Fate;
-pub use git::{Repo, git_version, matches_any};
+pub use git::{Repo, git_version, matches_any, work_tree};
 pub use message::Message;
 pub use placement::Placement;
 pub use proposal::{Proposal, ProposalStatus};

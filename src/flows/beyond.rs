@@ -125,6 +125,11 @@ fn place(to: &Target) -> Option<Diagnostic> {
             let message = format!("`root` of site {what}: {path}");
             Some(Diagnostic::error("missing-root", message).note(note))
         }
+        Target::Root(path) if documents::work_tree(path).is_none() => {
+            let message = format!("`root` of site is in no git repository: {path}");
+            let note = format!("name a folder of one, or type: git init '{path}'");
+            Some(Diagnostic::error("no-repository", message).note(note))
+        }
         Target::WbAgent(path) if !path.is_file() => {
             let message = format!("`wb_agent` of site is not there: {path}");
             let note = "serve refuses it: leave it out if wb-agent is beside wiki-browser";

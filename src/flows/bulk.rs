@@ -1,4 +1,5 @@
-//! Many jobs cancelled or repeated at once, by kind, state and age: a part of them for each request.
+//! Many jobs cancelled or repeated at once, by kind, state and age: a part of them for each
+//! request.
 //!
 //! **Invariant:** asking again does nothing twice: what was cancelled is not in its state any more,
 //! and what was repeated is left out.

@@ -68,8 +68,8 @@ pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Res
     Ok(checked)
 }
 
-/// Refuses what a waiting job was given if its kind would not take it any more, as far as that needs
-/// neither the database nor the repository.
+/// Refuses what a waiting job was given if its kind would not take it any more, as far as that
+/// needs neither the database nor the repository.
 ///
 /// # Errors
 /// As [`check`].

@@ -1,7 +1,7 @@
 //! The start of a site, in this order: settle what can be settled, recover approvals, then listen.
 
 use crate::base::Result;
-use crate::flows::{Site, approve};
+use crate::flows::{Site, approve, reload};
 use crate::jobs::Job;
 
 /// Recovers jobs and approvals; returns the jobs whose guards have not ended yet. Their lanes stay
@@ -10,6 +10,7 @@ use crate::jobs::Job;
 /// # Errors
 /// As the database or git.
 pub async fn recover(site: &Site) -> Result<Vec<Job>> {
+    reload::begin(site).await?;
     let left = site.queue.recover().await?;
     approve::recover(site).await?;
     Ok(left)

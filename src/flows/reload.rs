@@ -331,8 +331,8 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
     Ok(())
 }
 
-/// Has waiting jobs go on under the names that their kinds have now, and says which of them wait for
-/// a kind that the script of this start does not have: nobody is there to be asked, so they wait.
+/// Has waiting jobs go on under the names that their kinds have now, and says which of them wait
+/// for a kind that the script of this start does not have: nobody is there to be asked.
 ///
 /// # Errors
 /// As reading and writing.
@@ -342,8 +342,9 @@ pub async fn begin(site: &Site) -> Result<()> {
     let queued = site.store.read(jobs::queue_counts).await?.queued;
     for (kind, count) in queued.iter().filter(|it| !site.config.kinds.contains_key(&it.0)) {
         warn!(
-            "{count} jobs of kind \"{kind}\" wait until the script has that kind again; was = \"{kind}\" \
-             in another kind takes them over, wiki-browser job cancel --kind {kind} cancels them"
+            "{count} jobs of kind \"{kind}\" wait until the script has that kind again; \
+             was = \"{kind}\" in another kind takes them over, \
+             wiki-browser job cancel --kind {kind} cancels them"
         );
     }
     Ok(())

@@ -164,6 +164,14 @@ impl<'a> Builder<'a> {
         self.site_leads(site, &root, wb_agent.as_deref());
         let listen = self.listen(site);
         self.check_globs(site);
+        for name in ["root", "data", "wb_agent"] {
+            if let Some(text) = site.text(name).filter(|it| it.starts_with('~')) {
+                let message = format!("`{name}` of site is `{}`", text.escape_debug());
+                let note = "nobody puts a folder in place of `~`: write the whole path, or one \
+                            that is seen from the script, as in \"..\"";
+                self.error("bad-path", message, site.spot(name), note);
+            }
+        }
         for (host, spot) in site.lines("public_hosts") {
             if !is_host(host) {
                 let message = format!("`{}` is not a host name", host.escape_debug());

@@ -240,7 +240,8 @@ mod tests {
     #[test]
     fn lines_names_and_locals_are_those_of_the_text() {
         let proto = compiled(
-            "local a, b = 1, 2\ndo local c = a end\n\nlocal d = b\nreturn function(x, y)\n  return x .. a, missing\nend\n",
+            "local a, b = 1, 2\ndo local c = a end\n\nlocal d = b\n\
+             return function(x, y)\n  return x .. a, missing\nend\n",
         );
         let registers: Vec<usize> = proto.locals.iter().map(|it| it.register).collect();
         assert_eq!(registers, [0, 1, 2, 2]);

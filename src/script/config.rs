@@ -47,14 +47,6 @@ pub struct Config {
     pub webhooks: BTreeMap<String, Webhook>,
 }
 
-impl Config {
-    /// Returns the kind with this name, or the one that had it before.
-    pub fn kind(&self, name: &str) -> Option<&Kind> {
-        let renamed = || self.kinds.values().find(|it| it.was.as_deref() == Some(name));
-        self.kinds.get(name).or_else(renamed)
-    }
-}
-
 /// Where the site's things are.
 #[derive(Clone, Debug, Serialize)]
 pub struct Site {

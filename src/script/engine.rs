@@ -65,6 +65,16 @@ impl EngineBuilder<'_> {
             let message = format!("`command` of {title} is empty");
             self.error("bad-text", message, checked.spot("command"), "it needs a program");
         }
+        if let ([only], Some((_, spot))) = (command.as_slice(), checked.lines("command").first())
+            && only.contains(' ')
+            && !only.contains('/')
+        {
+            let words: Vec<String> =
+                only.split_whitespace().map(|it| format!("\"{it}\"")).collect();
+            let message = format!("`command` of {title} is one word with blanks");
+            let note = format!("no shell parts it: write {{ {} }}", words.join(", "));
+            self.error("bad-text", message, spot, &note);
+        }
         let prompt = match checked.text("prompt") {
             Some(word) if word == PROMPT_BY[1] => PromptBy::Argument,
             _ => PromptBy::Stdin,

@@ -398,18 +398,18 @@ fn meant_duration(text: &str) -> Option<String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, word) = (text[..end].parse::<f64>().ok()?, text[end..].trim());
     let units: [(&str, &[&str], f64); 5] = [
-        ("ms", &["ms", "msec", "millis", "milliseconds", "millisecond"], 1.0),
+        ("ms", &["ms", "msec", "millis", "milliseconds"], 1.0),
         ("s", &["s", "sec", "secs", "second", "seconds"], 1e3),
         ("m", &["m", "min", "mins", "minute", "minutes"], 6e4),
         ("h", &["h", "hr", "hrs", "hour", "hours"], 3.6e6),
         ("d", &["d", "day", "days"], 8.64e7),
     ];
+    // So large a number was meant in milliseconds.
+    let word = if word.is_empty() && number >= 1e4 { "ms" } else { word };
     let (_, _, scale) = units.iter().find(|(_, words, _)| words.contains(&word))?;
     let whole = number * scale;
-    if !(1.0..=366.0 * 8.64e7).contains(&whole) || whole.fract() != 0.0 {
-        return None;
-    }
-    Some(format_duration(Duration::from_millis(whole as u64)))
+    let is_right = (1.0..=366.0 * 8.64e7).contains(&whole) && whole.fract() == 0.0;
+    is_right.then(|| format_duration(Duration::from_millis(whole as u64)))
 }
 
 fn fit_lines(label: Arguments<'_>, table: &Table, findings: &mut Findings) -> Given {

@@ -51,8 +51,8 @@ impl<'k> Given<'k> {
         }
     }
 
-    /// Returns the field of a declaration that holds such a function; for a handler what it is given
-    /// to.
+    /// Returns the field of a declaration that holds such a function; for a handler what it is
+    /// given to.
     pub(crate) fn field(self) -> &'static str {
         match self {
             Given::Event(_) => "on",

@@ -361,7 +361,7 @@ impl<'a> KindBuilder<'a> {
         let mut seen = BTreeSet::new();
         for (at, piece) in pieces(template) {
             match piece {
-                Piece::Text(_) => {}
+                Piece::Text(_) | Piece::Braces => {}
                 Piece::Name("skill") if !has_skill && !self.checked.has("skill") => {
                     let message = format!("{title} has no skill for {{{{skill}}}}");
                     let spot = self.spot_in(template, at, "{{skill}}".len());
@@ -377,7 +377,12 @@ impl<'a> KindBuilder<'a> {
                 Piece::Bad => {
                     let message = format!("`{{{{` in the prompt of {title} begins no name");
                     let spot = self.spot_in(template, at, 2);
-                    self.error("bad-template", message, &spot, "write {{name}} without blanks");
+                    self.error(
+                        "bad-template",
+                        message,
+                        &spot,
+                        "write {{name}} without blanks, or {{{{ for {{ itself",
+                    );
                 }
             }
         }

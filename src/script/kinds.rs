@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
 
-use crate::script::config::{Engine, Kind, Limits};
+use crate::script::config::{Config, Engine, Kind, Limits};
 use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::kind::KindBuilder;
 use crate::script::lint;
@@ -25,6 +25,14 @@ pub(crate) struct Kinds<'a> {
     pub(crate) engine_names: Option<&'a BTreeSet<String>>,
     /// What may run at once.
     pub(crate) limits: &'a Limits,
+}
+
+impl Config {
+    /// Returns the kind with this name, or the one that had it before.
+    pub fn kind(&self, name: &str) -> Option<&Kind> {
+        let renamed = || self.kinds.values().find(|it| it.was.as_deref() == Some(name));
+        self.kinds.get(name).or_else(renamed)
+    }
 }
 
 impl Kinds<'_> {

@@ -10,6 +10,7 @@ use crate::script::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::extract::{Checked, Given};
 use crate::script::node::Draft;
 use crate::script::output::Reads;
+use crate::script::secret::EnvValue;
 use crate::script::spot::Spot;
 use crate::script::template::{Piece, pieces};
 
@@ -32,6 +33,7 @@ impl Lint<'_> {
     pub(crate) fn look(mut self, lanes: &BTreeMap<String, Spot>) {
         self.lanes(lanes);
         self.engines();
+        self.keys();
         self.caps();
     }
 
@@ -73,6 +75,25 @@ impl Lint<'_> {
                 let message = format!("engine \"{}\" runs with {word}", engine.name);
                 let note = "its agents may do all that the server's account may do";
                 self.warn("skips-permissions", message, &spot, note);
+            }
+        }
+    }
+
+    /// A key that stands in the script is copied with it.
+    fn keys(&mut self) {
+        const BEGINNINGS: [&str; 6] = ["sk-", "sk_live_", "ghp_", "github_pat_", "xoxb-", "AKIA"];
+        for declared in self.draft.declared.iter().filter(|it| it.word == "engine") {
+            let Some(Given::Texts(texts)) = declared.checked().given("env") else { continue };
+            for (name, (value, spot)) in texts {
+                let is_key = |text: &String| {
+                    text.len() >= 16 && BEGINNINGS.iter().any(|it| text.starts_with(it))
+                };
+                if matches!(value, EnvValue::Text(text) if is_key(text)) {
+                    let message = format!("`{name}` in `env` of {} is a key", declared.title());
+                    let note = format!("write {name} = wb.secret.env \"{name}\"");
+                    let finding = Diagnostic::warning("secret-literal", message).at_name(spot);
+                    self.findings.add(finding.note(note));
+                }
             }
         }
     }
@@ -168,6 +189,14 @@ fn inputs(title: &str, kind: &Kind, checked: &Checked, draft: &Draft, findings: 
         let message = format!("the prompt of {title} does not name its skill");
         let finding = Diagnostic::warning("unused-skill", message).at(checked.spot("skill"));
         findings.add(finding.note("write Use the {{skill}} skill."));
+    }
+    for input in kind.inputs.iter().filter(|it| !shown.contains(it.name.as_str())) {
+        if template.contains(&format!("{{{}}}", input.name)) {
+            let message = format!("`{{{}}}` in the prompt of {title} is no gap", input.name);
+            let finding = Diagnostic::warning("unused-input", message).at(checked.spot("prompt"));
+            findings.add(finding.note(format!("write {{{{{}}}}}", input.name)));
+            shown.insert(&input.name);
+        }
     }
     let Some(Given::Inputs(given)) = checked.given("inputs") else { return };
     for input in kind.inputs.iter().filter(|it| !shown.contains(it.name.as_str())) {

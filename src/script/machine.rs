@@ -2,14 +2,15 @@
 //!
 //! **Invariant:** values of the VM never leave this thread; a function and its VM end together.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use mlua::{Function, Lua, MultiValue, Table, Value};
+use mlua::{Function, HookTriggers, Lua, MultiValue, Table, Value, VmState};
 use serde_json::Value as Json;
 
 use crate::base::{Error, Result, truncate_chars};
@@ -129,6 +130,10 @@ impl Machine {
                 self.report("limit", &message, "look for a loop that does not end")
             }
             (None, Err(message)) => {
+                let message = match self.session.sources().split_message(&message).0 {
+                    None if message == out_of_memory() => last_place(plan) + &message,
+                    _ => message,
+                };
                 self.report("runtime", &message, &advice(&message).unwrap_or_default());
             }
             (None, Ok(_)) => return Ok(true),
@@ -207,15 +212,16 @@ impl Drop for Machine {
     }
 }
 
-/// Says that nobody reads what a handler, a schedule or a webhook returns: a request that is returned
-/// would be lost without a word.
+/// Says that nobody reads what a handler, a schedule or a webhook returns: a request that is
+/// returned would be lost without a word.
 fn returned(table: &Table) -> String {
     let kind = match table.raw_get("kind") {
         Ok(Value::String(kind)) => truncate_chars(&kind.to_string_lossy(), 64),
         _ => "NAME".to_owned(),
     };
     format!(
-        "the function returned a table, which nobody reads: write wb.enqueue {{ kind = \"{}\", … }}",
+        "the function returned a table, which nobody reads: \
+         write wb.enqueue {{ kind = \"{}\", … }}",
         kind.escape_debug()
     )
 }
@@ -255,9 +261,44 @@ pub(crate) fn unreadable(plan: &Plan, cause: &Error) -> Diagnostic {
 }
 
 fn explain(message: String) -> String {
-    let limit = MEMORY_BYTES_MAX / (1024 * 1024);
     match message.as_str() {
-        "not enough memory" => format!("used more than {limit} MiB of memory"),
+        "not enough memory" => out_of_memory(),
         _ => message,
     }
+}
+
+fn out_of_memory() -> String {
+    format!("used more than {} MiB of memory", MEMORY_BYTES_MAX / (1024 * 1024))
+}
+
+/// Returns `FILE:LINE: ` of the last line that a script came to: the engine does not say it when
+/// its memory is used up. The script is evaluated once more, line by line, and what it declares is
+/// dropped. Nothing if that comes to no line.
+fn last_place(plan: &Plan) -> String {
+    let last = Rc::new(RefCell::new(String::new()));
+    let seen = Rc::clone(&last);
+    let again = || -> mlua::Result<()> {
+        let lua = new_lua()?;
+        let session = Rc::new(Session::new(plan));
+        let env = environment(&lua, &session)?;
+        let text = session.read(&plan.script).map_err(mlua::Error::external)?;
+        let main = compile(&lua, &plan.script, &text, env)?;
+        let until = Instant::now() + Budget::LOAD.wall;
+        lua.set_global_hook(HookTriggers::EVERY_LINE, move |_, debug| {
+            let source = debug.source().source.map(|it| it.into_owned()).unwrap_or_default();
+            if let (Some(path), Some(line)) = (source.strip_prefix('@'), debug.current_line()) {
+                *seen.borrow_mut() = format!("{path}:{line}: ");
+            }
+            match Instant::now() < until {
+                true => Ok(VmState::Continue),
+                false => Err(mlua::Error::runtime("it takes too long")),
+            }
+        })?;
+        let evaluated = main.call::<()>(());
+        session.clear();
+        evaluated
+    };
+    // That it fails is why it is evaluated again.
+    let _ = again();
+    last.take()
 }

@@ -59,8 +59,8 @@ pub(crate) fn is_plain(pattern: &[u8]) -> bool {
 }
 
 impl<'t> Search<'t> {
-    /// Begins; the steps of all that is asked of it count together. `is_bounded` is false only where
-    /// a test needs a search without an end.
+    /// Begins; the steps of all that is asked of it count together. `is_bounded` is false only
+    /// where a test needs a search without an end.
     pub(crate) fn new(text: &'t [u8], pattern: &'t [u8], is_bounded: bool) -> Search<'t> {
         let steps_max = if is_bounded { STEPS_MAX } else { u32::MAX };
         Search { text, pattern, captures: Vec::new(), steps: 0, steps_max, depth: 0 }
@@ -277,7 +277,8 @@ impl<'t> Search<'t> {
         Ok(None)
     }
 
-    /// `%f[set]`: between a byte outside of the set and one inside; returns the rest of the pattern.
+    /// `%f[set]`: between a byte outside of the set and one inside; returns the rest of the
+    /// pattern.
     fn frontier(&mut self, at: usize, item: usize) -> Result<Option<usize>, Wrong> {
         if self.pattern.get(item) != Some(&b'[') {
             return Err("missing '[' after '%f' in pattern".to_owned());

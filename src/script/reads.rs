@@ -1,8 +1,8 @@
 //! What is wrong inside the functions of a script: names that are not there, words that a value
 //! never has, and jobs that would be refused.
 //!
-//! **Invariant:** what may never be reached is a warning, though it is an error of the call when it is:
-//! a script that works is not refused. An error is only what makes a function good for nothing.
+//! **Invariant:** what may never be reached is a warning, though it is an error of the call when it
+//! is: a script that works is not refused. An error is only what makes a function good for nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

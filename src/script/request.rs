@@ -29,7 +29,10 @@ pub(crate) fn fit(label: std::fmt::Arguments<'_>, table: &Table, findings: &mut 
             other => {
                 let message = format!("`{}` in {label} is {}", name.escape_debug(), other.what());
                 let finding = Diagnostic::error("wrong-type", message).at(&node.spot);
-                findings.add(finding.note("it must be a text, a number or a flag"));
+                findings.add(finding.note(match name.as_str() {
+                    "inputs" => "write the inputs beside it: { kind = \"NAME\", INPUT = … }",
+                    _ => "it must be a text, a number or a flag",
+                }));
                 is_wrong = true;
                 continue;
             }

@@ -169,13 +169,9 @@ fn require(lua: &Lua, session: &Rc<Session>, wb: Table, env: &Table) -> mlua::Re
             return Err(caller.error("require takes the name of a module"));
         };
         let name = name.to_string_lossy();
-        if name == "wb" {
-            return Ok(Value::Table(wb.clone()));
-        }
-        if name == "wb.test"
-            && let Some(lab) = session.lab()
-        {
-            return Ok(Value::Table(lab));
+        let lab = session.lab().filter(|_| name == "wb.test");
+        if let Some(own) = lab.or_else(|| (name == "wb").then(|| wb.clone())) {
+            return Ok(Value::Table(own));
         }
         let wrong = |code, message: String, note: String| {
             let finding = Diagnostic::error(code, message).at(&session.text_spot(&caller, &name));
@@ -190,7 +186,10 @@ fn require(lua: &Lua, session: &Rc<Session>, wb: Table, env: &Table) -> mlua::Re
             Some(Module::Done(value)) => return Ok(value),
             Some(Module::Running) => {
                 let message = format!("module \"{name}\" requires itself");
-                let note = "files are read once, one after the other: leave this require out";
+                let note = match name.as_str() {
+                    "wiki-browser" => "write require \"wb\" for the functions of this program",
+                    _ => "files are read once, one after the other: leave this require out",
+                };
                 return wrong("require-cycle", message, note.to_owned());
             }
             None if !session.is_loading() => {

@@ -317,7 +317,8 @@ mod tests {
         let text = format!(
             "{ALL} local text, pattern, by, at = ... \
              local function shown(...) local all = {{ ... }} for i = 1, select('#', ...) do \
-             all[i] = type(all[i]) .. ':' .. tostring(all[i]) end return table.concat(all, ',') end \
+             all[i] = type(all[i]) .. ':' .. tostring(all[i]) end \
+             return table.concat(all, ',') end \
              return shown(pcall(function() return {call} end))"
         );
         let function: Function = lua.load(text).set_name("=x").into_function().unwrap();

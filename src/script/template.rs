@@ -24,6 +24,8 @@ pub(crate) enum Piece<'a> {
     Text(&'a str),
     /// `{{name}}`.
     Name(&'a str),
+    /// `{{{{`, which stands for `{{`.
+    Braces,
     /// `{{` without a name and `}}`.
     Bad,
 }
@@ -41,6 +43,10 @@ pub(crate) fn pieces(template: &str) -> impl Iterator<Item = (usize, Piece<'_>)>
             at += len;
             return Some((start, Piece::Text(&rest[..len])));
         };
+        if inner.starts_with("{{") {
+            at += 4;
+            return Some((start, Piece::Braces));
+        }
         let len = inner
             .bytes()
             .take_while(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte))
@@ -63,6 +69,7 @@ pub fn fill_template(template: &str, values: &BTreeMap<String, String>) -> Resul
     for (_, piece) in pieces(template) {
         let text = match piece {
             Piece::Text(text) => text,
+            Piece::Braces => "{{",
             Piece::Name(name) => values
                 .get(name)
                 .ok_or_else(|| Error::invalid(format!("there is no value for {{{{{name}}}}}")))?,
@@ -168,6 +175,7 @@ mod tests {
             assert!(fill_template(bad, &values).is_err(), "{bad}");
         }
         assert_eq!(fill_template("{a} }} {x", &values).unwrap(), "{a} }} {x");
+        assert_eq!(fill_template("{{{{\"a\": {{a}}}} {{{{", &values).unwrap(), "{{\"a\": x}} {{");
     }
 
     #[test]
@@ -187,6 +195,7 @@ mod tests {
                 match piece {
                     Piece::Text(text) => whole.push_str(text),
                     Piece::Name(name) => whole.push_str(&format!("{{{{{name}}}}}")),
+                    Piece::Braces => whole.push_str("{{{{"),
                     Piece::Bad => whole.push_str("{{"),
                 }
             }

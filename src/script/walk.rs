@@ -1,5 +1,5 @@
-//! Follows what a function of a script is given through its compiled code: what it reads of it, what
-//! it compares it with, and which jobs it asks for.
+//! Follows what a function of a script is given through its compiled code: what it reads of it,
+//! what it compares it with, and which jobs it asks for.
 //!
 //! **Invariant:** a hint, not a proof: a value of which it is not sure is unknown, and nothing is
 //! said of it. A local that is set twice is unknown, and so is what is left in a register where

@@ -252,7 +252,7 @@ fn at_a_start_jobs_wait_for_a_kind_that_is_gone() {
     let waiting = queue(&bench, &mut server);
     server.unwrap().stop();
     let good = bench.read("wiki-browser.lua");
-    bench.write("wiki-browser.lua", good.replace("wb.kind \"slow\" {", "wb.kind \"slower\" {"));
+    bench.edit(|lua| lua.replace("wb.kind \"slow\" {", "wb.kind \"slower\" {"));
     let server = bench.serve();
     assert!(server.log().contains("3 jobs of kind \"slow\" wait until the script has that kind"));
     let after = bench.ended(&bench.job("slower", json!({"word": "w"})));

@@ -16,7 +16,8 @@ fn g27_two_threads_are_given_up_and_then_everybody_is_told() {
         "wb.kind \"stuck\" {{ about = \"S\", engine = \"echoes\", timeout = \"20s\",
            prompt = function() return {PATTERN} or \"never\" end }}
          wb.kind \"loops\" {{ about = \"L\", engine = \"echoes\", timeout = \"20s\",
-           prompt = function() while true do pcall(function() while true do end end) end end }}
+           prompt = function()
+             while true do pcall(function() while true do end end) end return \"x\" end }}
          wb.kind \"plain\" {{ about = \"P\", engine = \"echoes\", timeout = \"20s\",
            prompt = function() return \"job=1\" end }}\n"
     ));
@@ -67,7 +68,8 @@ fn g27_a_pattern_costs_its_call_only() {
     bench.engine("echoes", "exit 0");
     bench.lua(
         "wb.kind \"runs\" { about = \"S\", engine = \"echoes\", timeout = \"20s\",
-           prompt = function() return (\"a\"):rep(200):find((\"a*\"):rep(60) .. \"b\") or \"never\" end }
+           prompt = function()
+             return (\"a\"):rep(200):find((\"a*\"):rep(60) .. \"b\") or \"never\" end }
          wb.kind \"plain\" { about = \"P\", engine = \"echoes\", timeout = \"20s\",
            prompt = function() return \"job=1\" end }\n",
     );

@@ -109,7 +109,7 @@ pub(super) fn run(desk: &Desk, many: &Many, deed: Deed) -> Result<u8> {
         }
     }
     let has_refused = !refused.is_empty();
-    let answer = json!({"jobs": done, "refused": refused});
+    let answer = json!({"jobs": done, "refused": refused, "next": null});
     desk.screen.answer(&answer, |screen, answer| {
         for one in answer["refused"].as_array().into_iter().flatten() {
             let said = format!("job {}: {}", text(one, "job_id"), text(one, "message"));

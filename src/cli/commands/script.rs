@@ -51,10 +51,18 @@ pub(in crate::cli) struct RenderArgs {
 pub(in crate::cli) fn check(desk: &Desk, args: &CheckArgs) -> Result<u8> {
     let path = desk.script()?;
     let programs = std::env::var("PATH").unwrap_or_default();
+    show_log();
     match flows::check::check(&path, &Wear::default(), &programs, Purpose::Check) {
         Ok(loaded) => fine(desk, &path, &loaded, args.print).map(|()| 0),
         Err(report) => wrong(desk, &path, &report),
     }
+}
+
+/// Has what the script logs while it loads written on standard error.
+fn show_log() {
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false);
+    // Whoever has set another one up has it there, too.
+    let _ = log.with_target(false).without_time().try_init();
 }
 
 fn wrong(desk: &Desk, path: &Utf8Path, report: &Report) -> Result<u8> {

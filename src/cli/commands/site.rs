@@ -56,7 +56,8 @@ pub(super) fn status(desk: &Desk) -> Result<u8> {
     };
     let is_ready = ready["status"] == "ready";
     let value = json!({
-        "ready": ready, "site": config["site"], "version": config["version"],
+        "ready": ready, "health": health["status"], "site": config["site"],
+        "version": config["version"],
         "warnings": config["warnings"], "counts": counts, "backup": backups["items"][0],
         "engines": client.get("/api/engines")?["items"],
         "search": search, "script": config["script"],
@@ -74,8 +75,13 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
     desk.detail("listens on", address.iter().find(|it| !it.is_empty()).map_or("", |it| it))?;
     desk.detail("version", &line(value, "version"))?;
     let ready = &value["ready"];
-    let style = if ready["status"] == "ready" { Style::Green } else { Style::Red };
-    let why = [line(ready, "status"), line(ready, "message")];
+    let is_well = ready["status"] == "ready" && value["health"] == "ok";
+    let style = if is_well { Style::Green } else { Style::Red };
+    let state = match is_well || ready["status"] != "ready" {
+        true => line(ready, "status"),
+        false => line(value, "health"),
+    };
+    let why = [state, line(ready, "message")];
     desk.detail("state", &desk.screen.paint(style, why.join(" ").trim_end()))?;
     let n = |name: &str| match value["counts"][name].as_u64() {
         Some(200) => "200 or more".to_owned(),

@@ -12,6 +12,7 @@ use crate::cli::plan::{self, Item};
 use crate::cli::screen::{Screen, Style};
 use crate::cli::{ask, escape};
 use crate::client::working_folder;
+use crate::documents::work_tree;
 use crate::flows::engines;
 use crate::script::{self, Diagnostic};
 
@@ -254,16 +255,6 @@ fn check_work_tree(folder: &Utf8Path) -> Result<()> {
     Err(Error::invalid(format!("{folder} is not in a git work tree"))
         .code("no_work_tree")
         .hint("sources are files of a git repository: run git init first, or go to one"))
-}
-
-/// Returns the nearest folder upwards that git would take as a work tree.
-fn work_tree(folder: &Utf8Path) -> Option<&Utf8Path> {
-    folder.ancestors().find(|it| {
-        let git = it.join(".git");
-        // A file stands for a repository elsewhere: a linked work tree or a submodule.
-        git.join("HEAD").is_file()
-            || std::fs::read_to_string(&git).is_ok_and(|text| text.starts_with("gitdir:"))
-    })
 }
 
 fn check_root(folder: &Utf8Path, root: &Utf8Path) -> Result<()> {

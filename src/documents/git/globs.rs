@@ -5,8 +5,8 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::base::{Context, Error, ErrorKind, Result};
 
-/// The globs of a site. Their order does not count: a file is a Source if one without `!` matches it
-/// and none with `!` does.
+/// The globs of a site. Their order does not count: a file is a Source if one without `!` matches
+/// it and none with `!` does.
 pub(in crate::documents) struct SourceGlobs {
     included: GlobSet,
     excluded: GlobSet,

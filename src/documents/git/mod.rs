@@ -387,6 +387,16 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// Returns the nearest folder upwards that git would take as a work tree.
+pub fn work_tree(folder: &Utf8Path) -> Option<&Utf8Path> {
+    folder.ancestors().find(|it| {
+        let git = it.join(".git");
+        // A file stands for a repository elsewhere: a linked work tree or a submodule.
+        git.join("HEAD").is_file()
+            || std::fs::read_to_string(&git).is_ok_and(|text| text.starts_with("gitdir:"))
+    })
+}
+
 /// Runs work that waits for the disk on a thread that may wait.
 pub(in crate::documents) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,

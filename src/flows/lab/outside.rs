@@ -100,7 +100,7 @@ pub(super) async fn reload(ground: &mut Ground, fields: &Value) -> Result<Value>
     let reloaded = reloading::replace(&ground.site, &by, request, (loaded, engines)).await?;
     if let Some(trouble) = reloaded.trouble {
         let message = format!("{}; generation {} stays", trouble.summary, reloaded.generation);
-        let note = "write was = \"OLD-NAME\" in the kind that takes its place, or t.reload { drop = true }";
+        let note = "write was = \"OLD-NAME\" in the kind that takes its place, or drop = true here";
         return Err(Error::conflict("waiting_jobs", message).hint(note));
     }
     ground.wanted = wanted;

@@ -237,7 +237,7 @@ const KIND: [Field; 20] = [
         "prompt",
         Shape::Prompt,
         r#""Use the {{skill}} skill on topic {{topic_id}}. Call {{wb_agent}}.""#,
-        "What the agent is told; needed unless the engine is builtin.",
+        "What the agent is told, with `{{{{` for `{{` itself; needed unless the engine is builtin.",
     ),
     field(
         "inputs",

@@ -403,3 +403,50 @@ fn require_stays_in_the_folder() {
     assert!(errors[0].message.contains("requires itself"), "{}", errors[0]);
     check("require \"wiki-browser\"\n", &["4:9 require-cycle"]);
 }
+
+#[test]
+fn what_people_write_by_habit_is_told_with_what_to_type() {
+    let kind = |fields: &str| {
+        format!(
+            "wb.engine \"e\" {{ type = \"process\", command = {{ \"true\" }},\n\
+             prompt = \"stdin\" }}\nwb.kind \"k\" {{ about = \"a\", engine = \"e\", {fields} }}\n"
+        )
+    };
+    for (lines, expected) in [
+        ("wb.site { root = \"~/wiki\" }\n".to_owned(), "nobody puts a folder in place of `~`"),
+        (kind("timeout = 180000, prompt = \"x\""), "write \"3m\""),
+        (kind("timeout = \"5m\", prompt = \"{{ x }}\""), "or {{{{ for {{ itself"),
+        (kind("timeout = \"5m\", prompt = [[ a[b[1]] . x ]]"), "write [=[ … ]=]"),
+        ("require \"wiki-browser\"\n".to_owned(), "write require \"wb\""),
+        (
+            "wb.engine \"c\" { type = \"process\", command = { \"claude -p\" },\n\
+             prompt = \"stdin\" }\n"
+                .to_owned(),
+            "write { \"claude\", \"-p\" }",
+        ),
+        (
+            kind("timeout = \"5m\", prompt = \"x\"")
+                + "wb.schedule \"s\" { every = \"1h\", enqueue = { kind = \"k\", inputs = {} } }\n",
+            "write the inputs beside it",
+        ),
+        ("local t = (\"x\"):rep(1e9)\n".to_owned(), "wiki-browser.lua:4:"),
+        (
+            "local t = {}\nwhile true do\n  t[#t + 1] = (\"x\"):rep(1e5 + #t)\nend\n".to_owned(),
+            "wiki-browser.lua:6:",
+        ),
+    ] {
+        let report = Site::with_head(&lines).load().expect_err(&lines).to_string();
+        assert!(report.contains(expected), "{lines}: {report}");
+    }
+    let input = "inputs = { word = wb.input.line() }, verify = function() return true end";
+    let site =
+        Site::with_head(&kind(&format!("timeout = \"5m\", prompt = \"a {{word}}\", {input}")));
+    let warnings = site.loaded().warnings;
+    assert!(warnings.iter().any(|it| it.note.as_deref() == Some("write {{word}}")), "{warnings:?}");
+    let site = Site::with_head(
+        "wb.engine \"e\" { type = \"process\", command = { \"true\" }, prompt = \"stdin\",
+           env = { ANTHROPIC_API_KEY = \"sk-ant-api03-0123456789\" } }\n",
+    );
+    let found = site.loaded().warnings;
+    assert!(found.iter().any(|it| it.code == "secret-literal"), "{found:?}");
+}

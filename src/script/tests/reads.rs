@@ -43,7 +43,8 @@ fn what_is_not_plain_is_left_alone() {
         "wb.on(\"job_finished\", function(e) local job = e.job or { x = 1 } print(job.x) end)",
         "local last\nwb.on(\"job_finished\", function(e) last = e.job end)\n\
          wb.on(\"job_queued\", function(e) last = { x = 1 } print(last.x) end)",
-        "wb.on(\"job_finished\", function(e) for _, job in ipairs({ e.job }) do print(job.x) end end)",
+        "wb.on(\"job_finished\", function(e) for _, job in ipairs({ e.job }) do\n\
+         print(job.x) end end)",
         "local f = function(a, e) print(e.x) end\nwb.on(\"job_finished\", function(e) f(1, e) end)",
     ] {
         assert_eq!(warnings(&format!("{lines}\n")), Vec::<String>::new(), "{lines}");
@@ -67,7 +68,8 @@ fn what_checks_and_repeats_jobs_is_looked_at_too() {
 /// The kinds of which functions ask for jobs.
 const KINDS: &str = "wb.engine \"e\" { type = \"process\", command = { \"true\" }, prompt = \
     \"stdin\" }\nwb.kind \"digest\" { about = \"a\", engine = \"e\", timeout = \"5m\", prompt = \
-    \"{{word}} {{more}}\", inputs = { word = wb.input.line(), more = wb.input.line { default = \"x\" } } }\n";
+    \"{{word}} {{more}}\", inputs = { word = wb.input.line(), \
+    more = wb.input.line { default = \"x\" } } }\n";
 
 /// Returns `code: message: note` of all that is wrong in the body of a function, and expects one.
 #[track_caller]
@@ -93,7 +95,8 @@ fn what_a_function_can_never_do_is_told_before_it_is_called() {
         ("wb.log.warning(\"x\")", "wb.log has no function `warning`: did you mean `warn`?"),
         ("local job = e.job\nprint(job.state)", "`e.job` of an event job_finished has no `state`"),
         (
-            "local data, job = e.data, e.job\nif job then pcall(function() print(data.sub) end) end",
+            "local data, job = e.data, e.job\n\
+             if job then pcall(function() print(data.sub) end) end",
             "`e.data` of an event job_finished has no `sub`",
         ),
         ("if e.job.status == \"failure\" then end", "never \"failure\": did you mean `failed`?"),
@@ -147,7 +150,7 @@ fn every_function_is_looked_at_by_what_it_is_given() {
             kind,
             "verify = function(job) return #job.produced.text > 3 end }\n",
             "",
-            "`job.produced` of the job that verify is given has no `text`: write job.produced.value",
+            "that verify is given has no `text`: write job.produced.value",
         ),
         (
             kind,
@@ -157,19 +160,22 @@ fn every_function_is_looked_at_by_what_it_is_given() {
         ),
         (
             "",
-            "wb.schedule \"s\" { every = \"1h\", enqueue = function(time) print(time.planed) end }\n",
+            "wb.schedule \"s\" { every = \"1h\",
+               enqueue = function(time) print(time.planed) end }\n",
             "",
             "the time that a schedule is given has no `planed`: did you mean `planned`?",
         ),
         (
             "",
-            "wb.webhook \"w\" { secret = wb.secret.env \"S\", enqueue = function(call) print(call.data) end }\n",
+            "wb.webhook \"w\" { secret = wb.secret.env \"S\",
+               enqueue = function(call) print(call.data) end }\n",
             "",
             "the call that a webhook is given has no `data`",
         ),
         (
             "",
-            "wb.schedule \"s\" { every = \"1h\", enqueue = function() return { kind = \"digest\" } end }\n",
+            "wb.schedule \"s\" { every = \"1h\",
+               enqueue = function() return { kind = \"digest\" } end }\n",
             "",
             "returned-request",
         ),
@@ -186,14 +192,16 @@ fn every_function_is_looked_at_by_what_it_is_given() {
 #[test]
 fn what_a_function_may_do_is_left_alone() {
     for body in [
-        "local word = e.job.inputs.word\nwb.enqueue { kind = \"digest\", word = word, priority = 3 }",
+        "local word = e.job.inputs.word\n\
+         wb.enqueue { kind = \"digest\", word = word, priority = 3 }",
         "local job = { kind = \"digest\" }\njob.word = \"x\"\nwb.enqueue(job)",
         "for _, word in ipairs({ \"a\" }) do wb.enqueue { kind = \"digest\", word = word } end",
         "local kind = e.job.status == \"failed\" and \"digest\" or \"no\"\n\
          wb.enqueue { kind = kind, word = \"x\" }",
         "if e.job.reason == nil or e.data.reason == \"rate_limited\" then end",
         "local t = {}\nt.x = 1\nreturn t.x",
-        "local function help(x) if x then return help(nil) end return { kind = \"no\" } end\nhelp(e)",
+        "local function help(x) if x then return help(nil) end\n\
+         return { kind = \"no\" } end\nhelp(e)",
         "wb.log.info(\"%s\", wb.date.format(e.at, \"%d\"))\nprint(wb.json.encode(e), utf8.char(1))",
     ] {
         let lines = format!("{KINDS}wb.on(\"job_finished\", function(e)\n{body}\nend)\n");

@@ -441,7 +441,7 @@
 ---@field about string What it does, for people.
 ---@field engine string|wb.Engine How its agent is run.
 ---@field skill? string Folder of the skill, with a SKILL.md.
----@field prompt? string|fun(job: wb.PromptValues): string What the agent is told; needed unless the engine is builtin.
+---@field prompt? string|fun(job: wb.PromptValues): string What the agent is told, with `{{{{` for `{{` itself; needed unless the engine is builtin.
 ---@field inputs? table<string, wb.Input> What a job is given.
 ---@field lane? string|fun(inputs: table<string, any>): string? Input whose value is not worked on twice at once.
 ---@field on_busy? "reject"|"queue" What happens if the lane is taken. Default: `queue`.

@@ -190,8 +190,9 @@ fn inputs(title: &str, kind: &Kind, checked: &Checked, draft: &Draft, findings: 
         let finding = Diagnostic::warning("unused-skill", message).at(checked.spot("skill"));
         findings.add(finding.note("write Use the {{skill}} skill."));
     }
-    for input in kind.inputs.iter().filter(|it| !shown.contains(it.name.as_str())) {
-        if template.contains(&format!("{{{}}}", input.name)) {
+    for input in &kind.inputs {
+        if !shown.contains(input.name.as_str()) && template.contains(&format!("{{{}}}", input.name))
+        {
             let message = format!("`{{{}}}` in the prompt of {title} is no gap", input.name);
             let finding = Diagnostic::warning("unused-input", message).at(checked.spot("prompt"));
             findings.add(finding.note(format!("write {{{{{}}}}}", input.name)));

@@ -73,9 +73,10 @@ impl<'t> Search<'t> {
             if rest.len() < self.pattern.len() {
                 return Ok(None);
             }
-            let same = rest.iter().zip(self.pattern).take_while(|(a, b)| a == b).count();
-            self.count(u32::try_from(same).unwrap_or(u32::MAX) / 8 + 1)?;
-            if same == self.pattern.len() {
+            let is_near = rest.first() == self.pattern.first();
+            let cost = if is_near { self.pattern.len() / 8 } else { 0 };
+            self.count(u32::try_from(cost).unwrap_or(u32::MAX).saturating_add(1))?;
+            if rest.starts_with(self.pattern) {
                 return Ok(Some(at));
             }
         }
@@ -245,7 +246,7 @@ impl<'t> Search<'t> {
             Some((from, Length::Bytes(count))) => (*from, *count),
             Some((_, Length::Place)) => return Ok(None),
             Some((_, Length::Open)) | None => {
-                return Err(format!("invalid capture index %{number} in pattern"));
+                return Err(format!("invalid capture index %{number}"));
             }
         };
         self.count(u32::try_from(count / 8).unwrap_or(u32::MAX))?;

@@ -325,7 +325,8 @@ mod tests {
         let (text, pattern, by, at) = args;
         let string = |bytes: &[u8]| lua.create_string(bytes).unwrap();
         let given = (string(text), string(pattern), string(by), *at);
-        function.call::<LuaString>(given).unwrap().to_string_lossy()
+        // Who calls it last of all has no frame any more, and so no line.
+        function.call::<LuaString>(given).unwrap().to_string_lossy().replace("x:10: ", "")
     }
 
     proptest::proptest! {

@@ -107,11 +107,6 @@ fn note(source: &Arc<Source>, line: u32, message: &str, at: Option<usize>) -> St
     if is_list && here.is_some_and(is_statement) {
         return "a `}` is missing before it".to_owned();
     }
-    let is_long = |it: &Token| source.slice(it.range()).starts_with("[[");
-    if before(1).is_some_and(is_long) || before(2).is_some_and(is_long) {
-        return "a text [[ … ]] ends at its first ]]: write [=[ … ]=] around one that holds it"
-            .to_owned();
-    }
     if let (true, Some(here), Some(last)) = (is_list, here, before(1))
         && ends_value(source, last)
         && !matches!(here.word, Word::Sign(')' | ']' | '='))

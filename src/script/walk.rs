@@ -376,7 +376,8 @@ impl<'k> Frame<'_, 'k> {
     /// Forgets all that is not a local: code comes here from elsewhere.
     fn forget_temporaries(&mut self, at: usize) {
         for register in 0..REGISTERS {
-            if self.local(register, at).is_none() {
+            // One that begins just here was set by one of the ways that lead here.
+            if self.local(register, at).is_none_or(|it| it.from == at) {
                 self.set(register, Value::Unknown);
             }
         }

@@ -416,7 +416,6 @@ fn what_people_write_by_habit_is_told_with_what_to_type() {
         ("wb.site { root = \"~/wiki\" }\n".to_owned(), "nobody puts a folder in place of `~`"),
         (kind("timeout = 180000, prompt = \"x\""), "write \"3m\""),
         (kind("timeout = \"5m\", prompt = \"{{ x }}\""), "or {{{{ for {{ itself"),
-        (kind("timeout = \"5m\", prompt = [[ a[b[1]] . x ]]"), "write [=[ … ]=]"),
         ("require \"wiki-browser\"\n".to_owned(), "write require \"wb\""),
         (
             "wb.engine \"c\" { type = \"process\", command = { \"claude -p\" },\n\

@@ -23,6 +23,8 @@ pub(crate) enum Captured {
     Part(usize, usize),
     /// A place in the text, counted from 0.
     Place(usize),
+    /// Nothing: its bracket is never closed. It is an error only for whoever reads it.
+    Open,
 }
 
 /// Where a pattern fits.
@@ -96,7 +98,7 @@ impl<'t> Search<'t> {
             if let Some(to) = self.fit(at, first)?
                 && last_end != Some(to)
             {
-                let captures = self.captured()?;
+                let captures = self.captured();
                 return Ok(Some(Fit { from: at, to, captures }));
             }
             if is_anchored {
@@ -106,11 +108,11 @@ impl<'t> Search<'t> {
         Ok(None)
     }
 
-    fn captured(&self) -> Result<Vec<Captured>, Wrong> {
+    fn captured(&self) -> Vec<Captured> {
         let captured = |(from, length): &(usize, Length)| match length {
-            Length::Open => Err("unfinished capture".to_owned()),
-            Length::Place => Ok(Captured::Place(*from)),
-            Length::Bytes(count) => Ok(Captured::Part(*from, from + count)),
+            Length::Open => Captured::Open,
+            Length::Place => Captured::Place(*from),
+            Length::Bytes(count) => Captured::Part(*from, from + count),
         };
         self.captures.iter().map(captured).collect()
     }

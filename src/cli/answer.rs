@@ -229,6 +229,7 @@ fn of_proposal(command: &ProposalCommand) -> Option<&'static str> {
              followed[proposal_id outcome revision_id] cancelled_jobs[]"
         }
         ProposalCommand::Reject { .. } => "@proposal cancelled_job_id",
+        ProposalCommand::Rework { wait: true, .. } => "@job",
         ProposalCommand::Rework { .. } => "job_id proposal_id topic_id message_id sequence",
         ProposalCommand::Edit { .. } => "@proposal",
         ProposalCommand::List { .. }

@@ -213,7 +213,7 @@ mod tests {
         check("> <p>x &amp;\n> <b>y</b>\n> <img alt='z' src=a.png></p>\n", "x & y z", &["y", "z"]);
         check("<details><summary>q</summary>\n\n*n*\n\n</details>\n", "q n", &["q", "n"]);
         check("<!-- a\n\nb -->\n\nx <my-tag> y", "x <my-tag> y", &["<my-tag>"]);
-        check("<script>\nx < 1\n</script>", "<script>\nx < 1\n</script>", &["x < 1"]);
+        check("<script>\nx < 1\n</script>", "<script> x < 1\n</script>", &["x < 1"]);
         check("\u{feff}# é *日本*語\r\n\r\nü", "é 日本語 ü", &["é", "本", "ü"]);
         check("---\ntitle: T\n---\n\n# H", "title: T\nH", &["T", "H"]);
         check("[a]: http://x.y\n\n``a`b`` [a]", "a`b a", &["a`b"]);

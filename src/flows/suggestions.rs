@@ -182,8 +182,8 @@ fn read_thread(c: &Connection, id: &TopicId) -> Result<(Topic, Vec<Message>, Vec
     Ok((topic, message::list_of(c, id)?, proposal::of_topic(c, id)?))
 }
 
-/// Returns why a text is not proposed again that a proposal has; `written` is when its words were
-/// suggested, nothing for now.
+/// Returns why a text that a proposal has is not proposed again; `written` is when its words were
+/// suggested, nothing if that is happening.
 fn obstacle(same: &Proposal, written: Option<Millis>) -> Option<Error> {
     let number = same.revision_number;
     let is_newer = || written.is_none_or(|at| same.decided_at.is_some_and(|then| at > then));

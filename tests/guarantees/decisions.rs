@@ -17,8 +17,6 @@ fn g32_the_one_that_asks() {
     for line in std::fs::read_to_string(base.join("decisions")).unwrap().lines() {
         let (target, body) = line.split_once(' ').unwrap();
         let call = Call::post(target, serde_json::from_str(body).unwrap());
-        // Without this word a request without a token is not even asked for one.
-        let call = call.header("Sec-Fetch-Site", "none");
         let call = if token.is_empty() { call } else { call.token(&token) };
         let answer = call.try_socket(&base.join("wiki/data/wb.sock")).unwrap();
         lines += &format!("{target} {} {}\n", answer.status, answer.code());

@@ -217,7 +217,7 @@ fn g23_no_route_is_served_under_another_name() {
 const FROM: [(&str, &str); 15] = [
     ("nothing", ""),
     ("own", "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\n"),
-    ("own", "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"),
+    ("typed", "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"),
     ("own", "Origin: OWN\r\n"),
     ("own", "Sec-Fetch-Site: same-origin\r\nOrigin: OWN\r\n"),
     ("other", "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n"),
@@ -282,6 +282,7 @@ fn g23_every_route_asks_where_a_request_comes_from_and_who_sends_it() {
             for (credential, is_bearer, counts) in credentials.iter().rev().take(count) {
                 let comes_from_here = match from {
                     "own" => true,
+                    "typed" => is_read,
                     "nothing" => is_read || *is_bearer,
                     "link" => is_read && is_page,
                     _ => false,

@@ -67,7 +67,8 @@ fn an_edit_that_is_merged_or_edited_again_keeps_who_made_it() {
     assert_eq!(twice["editors"], json!(["ada <ada@users.invalid>", "bo <bo@example.org>"]));
     bench.send(&approval_by(&twice, &bo)).ok();
     let said = bench.git(&["log", "-1", "--format=%B"]);
-    let want = "Co-authored-by: ada <ada@users.invalid>\nCo-authored-by: bo <bo@example.org>\nApproved-by: bo <bo@";
+    let want = "Co-authored-by: ada <ada@users.invalid>\n\
+                Co-authored-by: bo <bo@example.org>\nApproved-by: bo <bo@";
     assert!(said.contains(want), "{said}");
     server.stop();
 }

@@ -55,7 +55,7 @@ fn a_commit_has_the_causes_that_this_site_wrote_down_and_no_others() {
     assert_eq!(code, 0, "{err}");
     let lines: Vec<&str> = out.lines().collect();
     let short = &topic.id[28..];
-    assert!(lines[2].contains(short) && lines[2].contains("Incorporate:"), "{out}");
+    assert!(lines[2].contains(short) && lines[2].contains("Better words"), "{out}");
     assert!(!lines[1].contains(short) && !lines[1].contains("Ada"), "{out}");
     server.stop();
 }

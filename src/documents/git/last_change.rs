@@ -33,8 +33,8 @@ pub(super) struct Walked {
     known: Mutex<Option<(BlobId, LastChanges)>>,
     /// Held by who walks: others wait for what that finds.
     turn: tokio::sync::Mutex<()>,
-    /// Walks that outlive the answer they began for. They only read, in bounded time, so that a stop
-    /// of the server need not wait for them.
+    /// Walks that outlive the answer they began for. They only read, in bounded time: a stop of the
+    /// server does not wait for them.
     walks: TaskTracker,
 }
 

@@ -12,6 +12,8 @@ use crate::process::{self, Children, Run};
 use crate::script::{EnvValue, Loaded};
 
 const WHAT: &str = "engine";
+/// What is said of files that steer agents.
+const AGENT_FILES: &str = "agent files";
 /// Programs that answer `--version` at once and do nothing else. What others would do is unknown.
 const KNOWN: [&str; 9] =
     ["aider", "amp", "claude", "codex", "copilot", "cursor-agent", "gemini", "goose", "opencode"];
@@ -96,17 +98,20 @@ fn files(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Vec
     if !adds.is_empty() {
         let files = there.programs().map_or_else(String::new, |it| format!(": {it}"));
         found.push(Finding::warn(
-            WHAT,
+            AGENT_FILES,
             format!("\"{name}\" starts MCP servers, hooks and plugins it finds{files}"),
             format!("add {}", adds.join(", ")),
         ));
     } else if let Some(files) = there.programs() {
-        found.push(Finding::ok(WHAT, format!("\"{name}\" leaves out the programs of {files}")));
+        found.push(Finding::ok(
+            AGENT_FILES,
+            format!("\"{name}\" leaves out the programs of {files}"),
+        ));
     }
     let instructing: Vec<&str> = there.instructing.iter().map(String::as_str).collect();
     if !instructing.is_empty() {
         let says = format!("\"{name}\" is instructed by {}", instructing.join(", "));
-        found.push(Finding::ok(WHAT, says));
+        found.push(Finding::ok(AGENT_FILES, says));
     }
     found
 }

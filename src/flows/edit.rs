@@ -42,7 +42,7 @@ pub async fn edit(
     key: Option<idempotency::Key>,
 ) -> Result<Proposal> {
     let editor = caller.may_decide()?;
-    let (person, name) = (editor.id.clone(), editor.display_name.clone());
+    let person = editor.id.clone();
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
         let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
         let find = move |c: &rusqlite::Connection| names::fill_proposal(c, proposal::find(c, &id)?);
@@ -76,7 +76,7 @@ pub async fn edit(
         base_source_sha: was.base_source_sha,
         proposed_sha: new.0,
         text: new.1,
-        summary: Some(request.summary.unwrap_or_else(|| edited_by(&name, was.revision_number))),
+        summary: Some(request.summary.unwrap_or_else(|| edited(was.revision_number))),
     };
     let origin = Origin {
         how: How::Edited,
@@ -106,6 +106,6 @@ pub async fn edit(
 }
 
 /// Says where an edited text comes from: what the agent said is about its own text.
-fn edited_by(name: &str, revision: i64) -> String {
-    format!("Edited by {name}; based on revision {revision}.")
+fn edited(revision: i64) -> String {
+    format!("Edited; based on revision {revision}.")
 }

@@ -127,8 +127,8 @@ test("reading, commenting and approving need no script", async (t) => {
   await page.getByText("The mud is heavy").first().waitFor();
   const id = await site.topic(WELL, "mud is heavy", "Is it?");
   await page.goto(`/topics/${id}`);
-  await page.locator(`form[action="/topics/${id}/messages"] textarea`).fill("It is light when it is dry.");
-  await page.locator(`form[action="/topics/${id}/messages"] button[type=submit]`).click();
+  await page.locator(`form[action="/topics/${id}/messages"] textarea[required]`).fill("It is light when it is dry.");
+  await page.locator(`form[action="/topics/${id}/messages"] button[type=submit]`).first().click();
   await page.getByText("It is light when it is dry.").waitFor();
   const proposal = await site.proposal("incorporate", id);
   await page.goto("/");

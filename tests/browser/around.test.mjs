@@ -48,28 +48,28 @@ test("the documents stand beside the one that is read, and can be folded for goo
   const ada = await visitor(t, site, { viewport: WIDE });
   const page = await ada.openLive("/d/guide/one.md");
   const tree = page.getByRole("navigation", { name: "Documents", exact: true });
-  assert.equal(await tree.locator("[aria-current]").textContent(), "one.md");
+  assert.equal(await tree.locator("[aria-current]").textContent(), "One");
   // What is beside it is one click away; what is in other folders, two.
-  await tree.getByRole("link", { name: "two.md" }).click();
+  await tree.getByRole("link", { name: "Two" }).click();
   await page.waitForURL(`${site.origin}/d/guide/two.md`);
-  assert.ok(await tree.getByRole("link", { name: "three.md" }).isHidden());
+  assert.ok(await tree.getByRole("link", { name: "Three" }).isHidden());
   await tree.getByText("deep", { exact: true }).click();
-  await tree.getByRole("link", { name: "three.md" }).click();
+  await tree.getByRole("link", { name: "Three" }).click();
   await page.waitForURL(`${site.origin}/d/guide/deep/three.md`);
   // A new document comes by itself.
   site.write("guide/new.md", "# New\n");
   site.commit("another");
-  await tree.getByRole("link", { name: "new.md" }).waitFor();
+  await tree.getByRole("link", { name: "New" }).waitFor();
   // Folded: also on the next page, from its first bytes on.
   await tree.getByRole("button", { name: "Hide" }).click();
-  await tree.getByRole("link", { name: "new.md" }).waitFor({ state: "hidden" });
+  await tree.getByRole("link", { name: "New" }).waitFor({ state: "hidden" });
   await until("the browser keeps it", async () =>
     (await ada.context.cookies()).some((it) => it.name === "wb_look" && it.value === "system.on.off"));
   await page.goto("/d/guide/one.md?text=1");
   assert.match(await (await page.request.get("/d/README.md")).text(), /id="tree"[^>]* data-folded/);
-  assert.ok(await tree.getByRole("link", { name: "two.md" }).isHidden());
+  assert.ok(await tree.getByRole("link", { name: "Two" }).isHidden());
   await tree.getByText("Documents").click();
-  await tree.getByRole("link", { name: "two.md" }).waitFor();
+  await tree.getByRole("link", { name: "Two" }).waitFor();
   await tree.getByRole("button", { name: "Keep open" }).click();
   await page.goto("/d/README.md");
   await tree.getByText("guide", { exact: true }).waitFor();
@@ -80,7 +80,7 @@ test("on a laptop the list unfolds above the text, on a phone there is none", as
   const site = await serve(t, { files: FILES });
   const ada = await visitor(t, site, { viewport: LAPTOP });
   const page = await ada.open("/d/guide/one.md");
-  const two = page.locator("#tree").getByRole("link", { name: "two.md" });
+  const two = page.locator("#tree").getByRole("link", { name: "Two" });
   assert.ok(await two.isHidden());
   await page.locator("#tree > details > summary").click();
   await two.click();
@@ -150,7 +150,7 @@ test("lines follow the document: new words, new Topics, and what is being writte
   await page.locator("#L3 mark", { hasText: "Second line" }).waitFor();
   // Somebody writes about a text that changes: it is said, and nothing is lost.
   await page.locator("#L2 .line-text").selectText();
-  await page.locator(".reader-pop button").click();
+  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
   await page.locator(".composer textarea[name=body]").fill("Half a thought");
   site.write("plain.txt", "Another beginning.\nFirst line.\nSecond line.\n");
   await page.getByText("The document has changed meanwhile.").waitFor();
@@ -158,7 +158,7 @@ test("lines follow the document: new words, new Topics, and what is being writte
   await page.getByRole("button", { name: "Show its new text" }).click();
   await page.locator("#L1", { hasText: "Another beginning." }).waitFor();
   await page.locator("#L2 .line-text").selectText();
-  await page.locator(".reader-pop button").click();
+  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
   assert.equal(await page.locator(".composer textarea[name=body]").inputValue(), "Half a thought");
 });
 

@@ -242,7 +242,7 @@ fn a_full_lane_takes_no_more_and_its_jobs_are_found_by_a_piece_of_their_ids() {
     let error = refused(&bench, &later, 6, "queue_full");
     assert!(error["message"].as_str().unwrap().contains("source_path=guide.md"), "{error}");
     let status = said(&bench, &["status"]);
-    assert!(status.contains("jobs        0 running, 200 or more queued\n"), "{status}");
+    assert!(status.contains("jobs        0 running, 1001 queued\n"), "{status}");
     // The oldest stands on the last of many pages.
     let id = &first.trim()[28..];
     assert_eq!(bench.json(&["job", "show", id])["id"], first.trim());

@@ -86,7 +86,11 @@ fn what_was_typed_comes_back_with_the_refusal() {
         assert_eq!(seen.status, 400, "{}", seen.html);
         assert!(seen.html.contains(words), "{}", seen.html);
         assert!(seen.html.contains("message &#60;/textarea&#62;&#60;script&#62;"), "{}", seen.html);
-        assert!(seen.html.contains("<a class=\"button\" href=\"/d/guide.md\">"), "{}", seen.html);
+        assert!(
+            seen.html.contains("<a class=\"button\" data-way href=\"/d/guide.md\">"),
+            "{}",
+            seen.html
+        );
     }
     // The document changes after the page was shown: its words are not looked for elsewhere.
     let html = browser.page("/d/guide.md");

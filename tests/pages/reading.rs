@@ -83,7 +83,7 @@ fn what_is_not_there_is_a_page_with_a_way_back() {
         let seen = browser.get(&path);
         assert_eq!(seen.status, 404, "{path}: {}", seen.html);
         assert!(seen.html.contains("There is nothing here"), "{path}");
-        assert!(seen.html.contains("<a class=\"button\" href=\"/\">"), "{path}");
+        assert!(seen.html.contains("<a class=\"button\" data-way href=\"/\">"), "{path}");
     }
     // The form of a Topic that is gone leads to the others, with what was typed.
     let form = format!("/topics/{id}/messages");

@@ -387,13 +387,17 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// Longest `.git` file that is read: it holds one path.
+const GIT_FILE_BYTES_MAX: usize = 16 * 1024;
+
 /// Returns the nearest folder upwards that git would take as a work tree.
 pub fn work_tree(folder: &Utf8Path) -> Option<&Utf8Path> {
-    folder.ancestors().find(|it| {
-        let git = it.join(".git");
-        // A file stands for a repository elsewhere: a linked work tree or a submodule.
-        git.join("HEAD").is_file()
-            || std::fs::read_to_string(&git).is_ok_and(|text| text.starts_with("gitdir:"))
+    folder.ancestors().find(|above| {
+        above.join(".git/HEAD").is_file()
+            // A file stands for a repository elsewhere: a linked work tree or a submodule.
+            || Root::open(above)
+                .and_then(|root| root.read_relative(".git".into(), GIT_FILE_BYTES_MAX))
+                .is_ok_and(|(text, _)| text.starts_with(b"gitdir:"))
     })
 }
 

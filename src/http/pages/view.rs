@@ -189,6 +189,14 @@ pub(super) struct ProposalView {
     pub(super) approvable: Approvable,
 }
 
+impl ProposalView {
+    /// Returns name and address of each co-author of the commit.
+    pub(super) fn co_authors(&self) -> Vec<(&str, &str)> {
+        let split = |editor: &'_ str| editor.rfind(" <").unwrap_or(editor.len());
+        self.editors.iter().map(|editor| editor.split_at(split(editor))).collect()
+    }
+}
+
 /// A revision of the same Topic.
 #[derive(Debug, Deserialize)]
 pub(super) struct Revision {

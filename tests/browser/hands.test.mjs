@@ -152,7 +152,7 @@ test("a form that is refused leads to a page that says why, with what was typed 
     [409, "That does not fit the present state", `/topics/${topic}/messages`, { key: "a", body: "Typed <b>at length</b>" }, "Typed <b>at length</b>"],
     [409, "That does not fit the present state", `/topics/${topic}/discard`, { reason: "Once more" }, "Once more"],
     [413, "That is too large", `/topics/${topic}/messages`, { key: "b", body: "x".repeat(1_200_000) }, null],
-    [400, "The request is wrong", "/topics", { key: "c", source_path: "guide.md", about: "words", blob: site.git("rev-parse", "HEAD:guide.md"), quote: "not there", prefix: "", suffix: "", body: "Of words" }, "> not there\n\nOf words"],
+    [400, "Bad request", "/topics", { key: "c", source_path: "guide.md", about: "words", blob: site.git("rev-parse", "HEAD:guide.md"), quote: "not there", prefix: "", suffix: "", body: "Of words" }, "> not there\n\nOf words"],
     [404, "There is nothing here", "/topics/01a20242-2c96-7508-89e3-ec061899bdc9/messages", { key: "d", body: "Lost?" }, "Lost?"],
   ]) {
     const page = await send(ada, address, fields);

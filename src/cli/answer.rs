@@ -35,7 +35,8 @@ const RECORDS: [(&str, &str); 7] = [
         "topic",
         "id source_path is_global title status created_by created_by_name created_at closed_at \
          message_count anchor{quote prefix suffix heading_path[] block_kind origin*} \
-         placement{blob state start end confidence method decided_by}",
+         placement{blob state start end confidence method decided_by} \
+         source_deleted{is_committed commit}",
     ),
     (
         "proposal",

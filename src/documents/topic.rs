@@ -10,6 +10,7 @@ use crate::base::{
     truncate_chars,
 };
 use crate::documents::anchor::{self, Anchor, NewAnchor, Placed};
+use crate::documents::git::Deletion;
 use crate::documents::placement::{self, Placement};
 use crate::documents::plain::Plain;
 use crate::documents::word::{check_line, check_text, word_enum};
@@ -64,6 +65,8 @@ pub struct Topic {
     pub anchor: Option<Anchor>,
     /// Where that is in the version that was asked for, if known.
     pub placement: Option<Placement>,
+    /// How its Source was deleted, if it is open and that is not there; filled by a flow.
+    pub source_deleted: Option<Deletion>,
 }
 
 /// A Topic to be opened.
@@ -395,6 +398,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Topic> {
         message_count: row.get("message_count")?,
         anchor: None,
         placement: None,
+        source_deleted: None,
     })
 }
 

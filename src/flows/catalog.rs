@@ -91,8 +91,17 @@ pub async fn recent(
     let at = |path: &SourcePath| changes.get(path).max(touched.get(path)).map_or(0, |it| it.0);
     // Those of one commit keep the order of their paths.
     paths.sort_by_key(|it| std::cmp::Reverse(at(it)));
-    paths.truncate(most);
-    Ok(paths)
+    let mut found = Vec::new();
+    for path in paths {
+        if found.len() == most {
+            break;
+        }
+        // Git tracks it, but the file may be deleted all the same.
+        if site.repo.is_there(&path).await? {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the document with which a reader begins: the README or index nearest to the top.

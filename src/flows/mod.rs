@@ -18,6 +18,7 @@ pub mod catalog;
 pub mod changes;
 pub mod check;
 pub mod config;
+mod deletion;
 pub mod doctor;
 pub mod edit;
 mod effects;

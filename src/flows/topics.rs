@@ -11,8 +11,8 @@ use crate::documents::{
     self, Message, ProposalStatus, Selection, Topic, TopicStatus, message, suggestion, text,
 };
 use crate::flows::{
-    Site, called_off, jobs as job_flow, kept_answer, names, opened, page_limit, place, renamed,
-    rework, sources,
+    Site, called_off, deletion, jobs as job_flow, kept_answer, names, opened, page_limit, place,
+    renamed, rework, sources,
 };
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
@@ -153,7 +153,8 @@ pub struct TopicQuery {
 }
 
 /// Returns Topics, newest first, as `{items, next}`. With a `source_path` each open one has its
-/// placement in the present text, else the last one on record.
+/// placement in the present text, else the last one on record; in a deleted Source none has a
+/// place.
 ///
 /// # Errors
 /// `invalid` for a status that is none; `forbidden` with code `not_granted`.
@@ -181,12 +182,15 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Val
     let mut items = page.items;
     if let Some(path) = &query.source_path {
         place_in_present(site, path, &mut items).await?;
+    } else {
+        deletion::mark_all(site, &mut items).await?;
     }
     Ok(json!({"items": items, "next": page.next}))
 }
 
-/// Fills in the placements in the present text. A Source that is gone, or is no text now (a link, a
-/// binary file, one that is too large), leaves them as on record: whoever opens it is told why.
+/// Fills in the placements in the present text. In a deleted Source nothing has a place; one that
+/// is no text now (a link, a binary file, one that is too large) leaves them as on record: whoever
+/// opens it is told why.
 pub(super) async fn place_in_present(
     site: &Site,
     path: &SourcePath,
@@ -194,12 +198,10 @@ pub(super) async fn place_in_present(
 ) -> Result<()> {
     let (blob, text) = match site.repo.present(path).await {
         Ok(present) => present,
-        Err(cause)
-            if matches!(
-                cause.kind(),
-                ErrorKind::NotFound | ErrorKind::Invalid | ErrorKind::TooLarge
-            ) =>
-        {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            return deletion::mark_of(site, path, topics).await;
+        }
+        Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::TooLarge) => {
             return Ok(());
         }
         Err(cause) => return Err(cause),

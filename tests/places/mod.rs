@@ -1,6 +1,7 @@
 //! Where Topics are: in commits of others, in texts that are not committed, after a person said so.
 
 mod baseline;
+mod deleted;
 mod elsewhere;
 mod export;
 mod followed;

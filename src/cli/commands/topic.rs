@@ -189,7 +189,23 @@ fn list(desk: &Desk, source: Option<&SourcePath>, status: Option<&str>, page: &P
 
 /// Returns where a Topic is in the present text, in one word.
 fn place(topic: &Value) -> &str {
-    if topic["is_global"] == true { "global" } else { text(&topic["placement"], "state") }
+    if !topic["source_deleted"].is_null() {
+        "orphaned"
+    } else if topic["is_global"] == true {
+        "global"
+    } else {
+        text(&topic["placement"], "state")
+    }
+}
+
+/// Returns how the document of a Topic was deleted, if it was.
+fn deletion(topic: &Value) -> Option<String> {
+    let deletion = topic.get("source_deleted").filter(|it| !it.is_null())?;
+    Some(match deletion["commit"].as_str() {
+        Some(commit) => format!("deleted in commit {}", escape::line(commit)),
+        None if deletion["is_committed"] == true => "deleted".to_owned(),
+        None => "deleted, not committed".to_owned(),
+    })
 }
 
 fn show(desk: &Desk, given: &str) -> Result<()> {
@@ -215,6 +231,9 @@ fn head(desk: &Desk, screen: &Screen, topic: &Value) -> Result<()> {
     desk.detail("topic", &line(topic, "id"))?;
     desk.detail("status", &screen.state(text(topic, "status")))?;
     desk.detail("source", &line(topic, "source_path"))?;
+    if let Some(how) = deletion(topic) {
+        desk.detail("source is", &how)?;
+    }
     desk.detail("place", &screen.state(place(topic)))?;
     desk.detail("quote", &escape::line(&truncate_chars(text(&topic["anchor"], "quote"), 200)))
 }

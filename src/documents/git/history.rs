@@ -114,6 +114,20 @@ impl FromStr for HistoryPlace {
 }
 
 impl Repo {
+    /// Returns the newest commits up to `head` that changed a Source under this name, newest first.
+    ///
+    /// # Errors
+    /// As [`Repo::history_page`].
+    pub(super) async fn history_from(
+        &self,
+        head: &BlobId,
+        path: &SourcePath,
+        limit: usize,
+    ) -> Result<Vec<HistoryEntry>> {
+        self.require_match(path)?;
+        self.log(path, head, 0, limit.min(ENTRIES_MAX)).await
+    }
+
     /// Returns the newest commits that changed a Source under this name, newest first.
     ///
     /// # Errors
@@ -121,7 +135,7 @@ impl Repo {
     pub async fn history(&self, path: &SourcePath, limit: usize) -> Result<Vec<HistoryEntry>> {
         self.require_match(path)?;
         let Some(tip) = self.tip("HEAD").await? else { return Ok(Vec::new()) };
-        self.log(path, &tip, 0, limit.min(ENTRIES_MAX)).await
+        self.history_from(&tip, path, limit).await
     }
 
     /// Returns one page of the commits that changed a Source, newest first, also those under the

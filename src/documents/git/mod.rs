@@ -6,6 +6,7 @@
 mod aside;
 mod call;
 mod convert;
+mod deletion;
 mod entries;
 mod failure;
 mod globs;
@@ -35,6 +36,7 @@ use crate::process::{Children, Root};
 
 use settings::{Settings, StandIn, common_folder};
 
+pub use deletion::Deletion;
 pub use entries::{Identity, KnownSources};
 pub use globs::matches_any;
 pub use head::Head;
@@ -75,6 +77,7 @@ struct Shared {
     approving: RwLock<()>,
     entries: entries::Entries,
     walked: last_change::Walked,
+    deletions: deletion::Deletions,
     looks: Looks,
     tasks: TaskTracker,
     /// The Sources of a test, which has no repository.
@@ -144,6 +147,7 @@ impl Repo {
             approving: RwLock::new(()),
             entries: entries::Entries::default(),
             walked: last_change::Walked::default(),
+            deletions: deletion::Deletions::default(),
             looks: Looks::default(),
             tasks: TaskTracker::new(),
             papers: None,

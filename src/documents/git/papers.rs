@@ -77,6 +77,7 @@ impl Repo {
         let git_dir = folder.join("git");
         let shared = Shared {
             walked: super::last_change::Walked::default(),
+            deletions: super::deletion::Deletions::default(),
             git: Git::new(Utf8PathBuf::from(NO_GIT), folder, Children::new()),
             common: git_dir.clone(),
             root: Root::open(folder)?,

@@ -45,6 +45,7 @@ fn a_new_topic_has_its_message_anchor_and_place() {
             "message_count",
             "anchor",
             "placement",
+            "source_deleted",
         ]
     );
     assert_eq!(fixture.kinds(0), ["topic_created"]);

@@ -107,6 +107,14 @@ impl TopicPage {
         self.more_jobs > 0 || self.jobs.iter().any(|it| !it.is_card)
     }
 
+    /// Returns where the words are in the present text.
+    fn place_words(&self) -> &'static str {
+        match self.view.topic.placement.as_ref() {
+            None => "The document cannot be read; these are the words as they were last.",
+            place => words::placement_words(place),
+        }
+    }
+
     /// Returns whether the words that stand there are others than those that were marked.
     fn is_reworded(&self) -> bool {
         let placement = self.view.topic.placement.as_ref();
@@ -317,6 +325,7 @@ async fn page(
     let messages = std::mem::take(&mut view.messages);
     let mut messages = Said::all(site, &view.topic, messages).await?;
     messages.iter_mut().for_each(|it| it.judge(&view.proposals));
+    let is_deleted = view.topic.source_deleted.is_some();
     let pending = pending(site, &view, &messages, &jobs);
     let holder = holder::of(site, &caller, &path).await?;
     let query = TopicQuery {
@@ -332,8 +341,13 @@ async fn page(
         read(site.store.read(move |c| placement::history(c, &asked)).await?)?;
     places.reverse();
     places.truncate(PLACES_SHOWN);
+    let kinds = match is_deleted {
+        // No job can start on a document that is not there.
+        true => Vec::new(),
+        false => starts::starts(site, caller.person()?, &others, refused).await,
+    };
     Ok(TopicPage {
-        kinds: starts::starts(site, caller.person()?, &others, refused).await,
+        kinds,
         holder,
         messages,
         frame,
@@ -354,7 +368,8 @@ fn pending(site: &Site, view: &TopicView, said: &[Said], jobs: &[Worked]) -> Opt
     let last = said.iter().rfind(suggests)?.message.created_at.0;
     let is_busy = || jobs.iter().any(|it| it.job.is_active());
     let is_proposed = || view.proposals.iter().any(|it| it.created_at.0 >= last);
-    if view.topic.status != "open" || is_busy() || is_proposed() {
+    let is_settled = view.topic.status != "open" || view.topic.source_deleted.is_some();
+    if is_settled || is_busy() || is_proposed() {
         return None;
     }
     let kind = flows::suggestions::applying(&site.config).map(|(kind, _)| kind.name.clone());

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, JobId, Result};
 use crate::http::pages::time::At;
+use crate::http::pages::words;
 use crate::script::{Config, Produces};
 
 /// Returns a flow's answer in the shape that a page shows.
@@ -99,6 +100,26 @@ pub(super) struct Topic {
     pub(super) message_count: i64,
     pub(super) anchor: Option<Anchor>,
     pub(super) placement: Option<Placement>,
+    #[serde(default)]
+    pub(super) source_deleted: Option<Deletion>,
+}
+
+/// How the document of a Topic was deleted.
+#[derive(Debug, Deserialize)]
+pub(super) struct Deletion {
+    is_committed: bool,
+    commit: Option<String>,
+}
+
+impl Deletion {
+    /// Returns it as a sentence.
+    pub(super) fn sentence(&self) -> String {
+        match &self.commit {
+            Some(commit) => format!("The document was deleted in commit {}.", words::short(commit)),
+            None if self.is_committed => "The document was deleted.".to_owned(),
+            None => "The document is deleted, but the deletion is not committed.".to_owned(),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]

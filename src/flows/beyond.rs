@@ -37,7 +37,7 @@ pub fn check(loaded: &Loaded, env: &[(String, String)], purpose: Purpose) -> Vec
         add(it.lead, Diagnostic::warning("secret-missing", it.says).note(it.advice));
     }
     for lead in &loaded.leads {
-        if let Some(finding) = place(&lead.to) {
+        if let Some(finding) = place(&lead.to, purpose) {
             add(lead, finding);
         }
     }
@@ -117,7 +117,7 @@ pub fn meant(glob: &str, paths: &[Utf8PathBuf]) -> String {
 }
 
 /// What is wrong with a place that the script names.
-fn place(to: &Target) -> Option<Diagnostic> {
+fn place(to: &Target, purpose: Purpose) -> Option<Diagnostic> {
     match to {
         Target::Root(path) if !path.is_dir() => {
             let what = if path.exists() { "is no folder" } else { "is not there" };
@@ -125,8 +125,9 @@ fn place(to: &Target) -> Option<Diagnostic> {
             let message = format!("`root` of site {what}: {path}");
             Some(Diagnostic::error("missing-root", message).note(note))
         }
-        Target::Root(path) if documents::work_tree(path).is_none() => {
-            let message = format!("`root` of site is in no git repository: {path}");
+        // A start asks git, which says more exactly what is wrong.
+        Target::Root(path) if purpose == Purpose::Check && documents::work_tree(path).is_none() => {
+            let message = format!("`root` of site is in no working tree of git: {path}");
             let note = format!("name a folder of one, or type: git init '{path}'");
             Some(Diagnostic::error("no-repository", message).note(note))
         }

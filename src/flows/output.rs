@@ -181,7 +181,7 @@ async fn read(
         // A job that waits, or that never got as far as an agent, has printed nothing.
         ErrorKind::NotFound => job.guard.is_none(),
         // Nor is read what an agent has put in the place of its output.
-        _ => cause.code_str() == process::NOT_REGULAR,
+        _ => process::is_usurped(cause),
     };
     let chunk = match read {
         Err(cause) if is_nothing(&cause) => {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
 use crate::jobs::refusal::Refusal;
-use crate::process::{JobFolder, Stream, read_output};
+use crate::process::{JobFolder, Stream, is_usurped, read_output};
 use crate::script::Reads;
 
 mod calls;
@@ -290,15 +290,18 @@ impl Telemetry {
     }
 }
 
+/// Reads a job's stream; nothing if it is not there.
+fn stream_bytes(dir: &Utf8Path) -> Result<Vec<u8>> {
+    let Some(folder) = JobFolder::open(dir)? else { return Ok(Vec::new()) };
+    Ok(folder.read(STREAM_FILE, STREAM_FILE_BYTES_MAX)?.unwrap_or_default())
+}
+
 /// Returns up to `limit` entries of a job's stream after a number.
 ///
 /// # Errors
 /// `unavailable` if the file cannot be read.
 pub fn read_stream(dir: &Utf8Path, after: u64, limit: usize) -> Result<Vec<Value>> {
-    let Some(folder) = JobFolder::open(dir)? else { return Ok(Vec::new()) };
-    let Some(bytes) = folder.read(STREAM_FILE, STREAM_FILE_BYTES_MAX)? else {
-        return Ok(Vec::new());
-    };
+    let bytes = stream_bytes(dir)?;
     let mut entries = Vec::new();
     for line in bytes.split(|byte| *byte == b'\n') {
         // The last line may be half written; it comes whole with the next read.
@@ -319,9 +322,10 @@ pub fn read_stream(dir: &Utf8Path, after: u64, limit: usize) -> Result<Vec<Value
 /// # Errors
 /// `unavailable` if the file cannot be read.
 pub fn read_stream_end(dir: &Utf8Path, limit: usize) -> Result<(Vec<Value>, Value)> {
-    let bytes = match JobFolder::open(dir)? {
-        Some(folder) => folder.read(STREAM_FILE, STREAM_FILE_BYTES_MAX)?.unwrap_or_default(),
-        None => Vec::new(),
+    let bytes = match stream_bytes(dir) {
+        // What an agent put in the place of its stream is not read, and the job is shown.
+        Err(cause) if is_usurped(&cause) => Vec::new(),
+        bytes => bytes?,
     };
     // The last line may be half written.
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();

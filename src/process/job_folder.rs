@@ -16,7 +16,7 @@ use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
-use crate::process::launch::not_regular;
+use crate::process::launch::{NOT_A_FOLDER, not_regular};
 use crate::process::lock::FileLock;
 
 /// How often a lookup is repeated when something on the way is renamed meanwhile.
@@ -248,7 +248,7 @@ fn refused(path: &Utf8Path, cause: Errno) -> Error {
         Errno::ELOOP | Errno::ENOTDIR | Errno::EXDEV => Error::unavailable(format!(
             "{path} is not a job's folder any more, but a link or a file"
         ))
-        .code("path_is_link")
+        .code(NOT_A_FOLDER)
         .hint("put the folder back; no link is followed there"),
         _ => return Error::of_disk(format!("cannot open {path}"), cause.into()),
     };
@@ -282,6 +282,7 @@ mod tests {
             for refused in [JobFolder::open(&path).map(drop), JobFolder::make(&path).map(drop)] {
                 assert_eq!(refused.unwrap_err().code_str(), "path_is_link", "{which}");
             }
+            assert_eq!(crate::process::last_printed(&path).unwrap(), None, "{which}");
             // Who has it open writes where it was opened.
             made.put("exit.json", b"later").unwrap();
             assert_eq!(made.read("exit.json", 10).unwrap().unwrap(), b"later");

@@ -353,7 +353,15 @@ fn open_regular(path: &Utf8Path) -> Result<Option<File>> {
 }
 
 /// Code of a file in whose place something else stands.
-pub const NOT_REGULAR: &str = "not_regular";
+const NOT_REGULAR: &str = "not_regular";
+/// Code of a folder in whose place a link or a file stands.
+pub(in crate::process) const NOT_A_FOLDER: &str = "path_is_link";
+
+/// Returns whether a refusal came of something that stands in the place of a job's file or folder:
+/// an agent may have put it there.
+pub fn is_usurped(refusal: &Error) -> bool {
+    [NOT_REGULAR, NOT_A_FOLDER].contains(&refusal.code_str())
+}
 
 /// Returns the refusal of something that stands where a file should be.
 pub(in crate::process) fn not_regular(path: &Utf8Path) -> Error {

@@ -34,8 +34,8 @@ pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use job_folder::JobFolder;
 pub use launch::{
-    Clocks, ExitCause, ExitRecord, GuardEvent, Launch, LaunchStdin, MARK, NOT_REGULAR,
-    OnServerLoss, OutputCaps, Stream, StreamRecord, read_exit_record, read_small, sync_path,
+    Clocks, ExitCause, ExitRecord, GuardEvent, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
+    Stream, StreamRecord, is_usurped, read_exit_record, read_small, sync_path,
 };
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;

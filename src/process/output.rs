@@ -13,7 +13,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Context, Error, ErrorKind, Millis, Result};
 use crate::process::job_folder::JobFolder;
-use crate::process::launch::{NOT_REGULAR, Stream};
+use crate::process::launch::{Stream, is_usurped};
 
 const HEADER_START: &str = "[output from byte ";
 const HEADER_BYTES_MAX: usize = 128;
@@ -87,19 +87,24 @@ pub fn output_tail(job_dir: &Utf8Path, stream: Stream, bytes_max: usize) -> Resu
 }
 
 /// Returns when something was last written of either stream; nothing before the first byte, or if
-/// the agent has put something else in the place of its output.
+/// the agent has put something else in the place of its output or of its folder.
 ///
 /// # Errors
 /// `unavailable` if a file of it cannot be looked at.
 pub fn last_printed(job_dir: &Utf8Path) -> Result<Option<Millis>> {
     let mut last = None;
-    let Some(folder) = JobFolder::open(job_dir)? else { return Ok(None) };
+    let folder = match JobFolder::open(job_dir) {
+        Ok(Some(folder)) => folder,
+        Ok(None) => return Ok(None),
+        Err(cause) if is_usurped(&cause) => return Ok(None),
+        Err(cause) => return Err(cause),
+    };
     for stream in [Stream::Stdout, Stream::Stderr] {
         for name in [head_name(stream), tail_name(stream)] {
             let file = match folder.regular(&name) {
                 Ok(Some(file)) => file,
                 Ok(None) => continue,
-                Err(cause) if cause.code_str() == NOT_REGULAR => continue,
+                Err(cause) if is_usurped(&cause) => continue,
                 Err(cause) => return Err(cause),
             };
             let meta = file.metadata();

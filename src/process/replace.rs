@@ -10,6 +10,7 @@ use std::fs::{File, Permissions};
 use std::io::{ErrorKind as IoKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::time::SystemTime;
 
 use camino::Utf8Path;
 use nix::errno::Errno;
@@ -35,6 +36,8 @@ pub struct Replacement<'a> {
     /// Where the file that it replaces goes, below another root of the same file system: whoever
     /// has that open may still write to it. Otherwise it is removed.
     pub keep: Option<(&'a Root, &'a Utf8Path)>,
+    /// The time of change that it gets; now otherwise.
+    pub modified: Option<SystemTime>,
 }
 
 /// How a spare file that a crash left was settled.
@@ -51,13 +54,14 @@ pub enum Spare {
 }
 
 impl Root {
-    /// Replaces a file's content in one step. The file keeps its permissions.
+    /// Replaces a file's content in one step and returns when it was changed last before. The
+    /// file keeps its permissions.
     ///
     /// # Errors
     /// As [`Root::read`]; `conflict` with code `source_dirty` if it does not hold `from`, and
     /// `hard_link` if it has a second name; `unavailable` with `disk_full` or `read_only`. The
     /// file is as it was then.
-    pub fn replace(&self, it: Replacement<'_>) -> Result<()> {
+    pub fn replace(&self, it: Replacement<'_>) -> Result<SystemTime> {
         let (folder, name) = self.folder_of(it.path)?;
         let mut old = open_at(&folder, name).map_err(|cause| gone(it.path, cause))?;
         let meta = old.metadata().map_err(|cause| unwritable(it.path, cause))?;
@@ -72,6 +76,7 @@ impl Root {
         if !it.from.is_none_or(|from| holds(&mut old, from)) {
             return Err(dirty(it.path));
         }
+        let was = meta.modified().map_err(|cause| unwritable(it.path, cause))?;
         if let Err(cause) = write_spare(&folder, &it, &meta) {
             // What is left of it is ours alone.
             let _ = unlink(&folder, it.spare);
@@ -92,7 +97,7 @@ impl Root {
             // The text is in the repository; only the folder's entry may be lost by a power cut.
             tracing::warn!("the folder of {} is not synced: {cause}", it.path);
         }
-        Ok(())
+        Ok(was)
     }
 
     /// Puts a file that [`Root::replace`] kept back in its place, if that holds exactly `ours`.
@@ -229,6 +234,9 @@ fn write_spare(
     // Only root may give a file away; for anyone else it is theirs, as when git writes it.
     let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
     file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))?;
+    if let Some(modified) = it.modified {
+        file.set_modified(modified)?;
+    }
     file.sync_all()
 }
 

@@ -109,7 +109,12 @@ fn a_taken_port_is_said_with_the_way_out() {
 fn a_root_that_is_no_repository_is_refused() {
     let bench = bench_with("127.0.0.1:0", "");
     std::fs::rename(bench.top.join(".git"), bench.base.join("git")).unwrap();
-    let (_, said) = fails(&bench, 1);
-    assert!(said.contains("`root` of site is in no git repository"), "{said}");
-    assert!(said.contains("git init"), "{said}");
+    let (_, said) = fails(&bench, 6);
+    assert!(said.contains("is not in a git repository"), "{said}");
+    assert!(said.contains("hint: "), "{said}");
+    // A check, which asks no git, says it with the script's line.
+    let checked = operator(&bench, &["check"]).assert().code(1);
+    let output = checked.get_output();
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert!(said.contains("no-repository") && said.contains("type: git init"), "{said}");
 }

@@ -251,9 +251,9 @@ async fn g19_a_file_that_was_written_before_the_index_goes_back() {
     for is_staged in [false, true] {
         for (what, meanwhile, status) in moved {
             let half = prepared().await;
-            half.write_file();
-            if is_staged {
-                half.make_step();
+            match is_staged {
+                true => half.make_step(),
+                false => half.write_file(),
             }
             meanwhile(&half);
             let note = half.is_dropped().await;

@@ -287,16 +287,26 @@ impl Site {
 
     /// Asserts that an approval is refused with a code and changes nothing at all.
     pub(crate) async fn refuses(&self, approval: &Approval, code: &str) {
-        let before = self.snapshot();
+        let (before, kept) = (self.snapshot(), self.kept());
         let error = self.approve(approval).await.unwrap_err();
         assert_eq!(error.code_str(), code, "{}", error.chain());
         assert!(before == self.snapshot(), "a refusal changed something");
+        assert_eq!(kept, self.kept(), "a refusal replaced a file");
+        assert_ne!(kept, Some(Snapshot::new()), "an earlier refusal left a folder");
         let (attempt, proposal) = self.rows(approval).await;
         assert!(attempt.is_none_or(|it| it == "dropped") && proposal == "open");
         let left = std::fs::read_dir(&self.data).unwrap().flatten();
-        let left: Vec<_> =
-            left.filter(|it| !it.file_name().to_string_lossy().starts_with("wb.db")).collect();
+        let is_other = |name: &str| !name.starts_with("wb.db") && name != "replaced";
+        let left: Vec<_> = left.filter(|it| is_other(&it.file_name().to_string_lossy())).collect();
         assert!(left.is_empty(), "{left:?}");
+    }
+
+    /// Returns the files that earlier approvals replaced; nothing if there is no folder of them.
+    fn kept(&self) -> Option<Snapshot> {
+        let folder = self.data.join("replaced");
+        let mut files = Snapshot::new();
+        folder.exists().then(|| collect(&folder, &folder, &mut files))?;
+        Some(files)
     }
 }
 

@@ -170,6 +170,8 @@ fn g22_a_job_folder_that_became_a_link_is_not_followed() {
     for word in ["jobs", "."] {
         let job = bench.job("swap", json!({"word": word}));
         bench.ended(&job);
+        let page = bench.get(&format!("/jobs/{job}"));
+        assert_eq!(page.status, 200, "{word}: what an agent did to its folder hides no job");
         for part in ["log?stream=stdout", "log?stream=stderr", "prompt", "stream"] {
             let answer = bench.get(&format!("/api/agent/jobs/{job}/{part}"));
             assert!(!answer.body.to_string().contains(CANARY), "{word} {part}: {answer:?}");

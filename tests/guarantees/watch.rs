@@ -360,7 +360,8 @@ fn g31_a_person_puts_back_from_the_page() {
         html.contains("<code>guide.md</code> edited") && html.contains("Put it all back"),
         "{html}"
     );
-    let form = Call::new("POST", &format!("/jobs/{id}/restore")).header("Sec-Fetch-Site", "none");
+    let form =
+        Call::new("POST", &format!("/jobs/{id}/restore")).header("Sec-Fetch-Site", "same-origin");
     let done = bench.send(&form.token(&bench.operator()));
     assert_eq!(done.status, 303, "{done:?}");
     assert_eq!(bench.status(), "");

@@ -36,8 +36,9 @@ impl Place {
     /// Replaces `old` by `new`; returns the code of a refusal.
     fn replace(&self, from: Option<&str>, to: &str) -> Result<(), String> {
         let (path, from) = (&source(), from.map(str::as_bytes));
-        let it = Replacement { path, spare: SPARE, from, to: to.as_bytes(), keep: None };
-        self.root.replace(it).map_err(|it| it.code_str().to_owned())
+        let to = to.as_bytes();
+        let it = Replacement { path, spare: SPARE, from, to, keep: None, modified: None };
+        self.root.replace(it).map(drop).map_err(|it| it.code_str().to_owned())
     }
 
     fn text(&self) -> String {

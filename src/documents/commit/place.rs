@@ -1,5 +1,7 @@
 //! One change of one Source, and where it stands: in a commit, in the index, in the working tree.
 
+use std::time::SystemTime;
+
 use crate::base::fault::{self, crash_point};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
@@ -104,16 +106,17 @@ impl Change {
         step: Step<'_>,
         is_written: bool,
     ) -> Result<()> {
+        let mut was = None;
         if !is_written {
             let expected = if fault::is_off("approval_dirty") { None } else { Some(step.from) };
-            self.write(repo, aside, (expected, step.to)).await?;
+            was = self.write(repo, aside, (expected, step.to)).await?;
         }
         crash_point("approve_file");
         let (old, new) = step.commits;
         if let Err(refusal) = repo.step_index(old, new).await {
             if !is_written {
                 // Ours for a moment only: whoever changed it meanwhile keeps what they made.
-                match self.put_back(repo, aside, step.to).await {
+                match self.put_back(repo, aside, step.to, was).await {
                     Ok(true) => {}
                     Ok(false) => tracing::warn!("{} was changed and is left", self.path),
                     Err(cause) => {
@@ -135,35 +138,41 @@ impl Change {
         }
     }
 
-    /// Gives the file the proposed text.
+    /// Gives the file the proposed text; returns when it was changed last, if it was there.
     async fn write(
         &self,
         repo: &Repo,
         aside: &Aside,
         (from, to): (Option<&[u8]>, &[u8]),
-    ) -> Result<()> {
+    ) -> Result<Option<SystemTime>> {
         let (root, path, aside) = (repo.root().clone(), self.path.clone(), aside.clone());
         let (from, to) = (from.map(<[u8]>::to_vec), to.to_vec());
         if self.is_new() {
             let made = blocking(move || root.create(&path, &aside.spare, &to)).await?;
             return match made.map_err(|cause| self.blocked(cause))? {
-                true => Ok(()),
+                true => Ok(None),
                 false => Err(exists(&self.path)),
             };
         }
-        blocking(move || {
+        let written = blocking(move || {
             let data = Root::open(&aside.data)?;
             let (path, spare) = (&path, aside.spare.as_str());
-            let keep = Some((&data, aside.kept.as_path()));
-            root.replace(Replacement { path, spare, from: from.as_deref(), to: &to, keep })
-        })
-        .await?
+            let (from, keep) = (from.as_deref(), Some((&data, aside.kept.as_path())));
+            root.replace(Replacement { path, spare, from, to: &to, keep, modified: None })
+        });
+        written.await?.map(Some)
     }
 
     /// Takes the proposed text out of the working tree again: the file that it replaced comes back
-    /// with all that was written to it since, or the base is written anew. Returns whether it did;
-    /// what is not exactly as we wrote it stays as it is.
-    pub(super) async fn put_back(&self, repo: &Repo, aside: &Aside, text: &[u8]) -> Result<bool> {
+    /// with all that was written to it since, or the base is written anew, as old as it was.
+    /// Returns whether it did; what is not exactly as we wrote it stays as it is.
+    pub(super) async fn put_back(
+        &self,
+        repo: &Repo,
+        aside: &Aside,
+        text: &[u8],
+        modified: Option<SystemTime>,
+    ) -> Result<bool> {
         let (root, path, at) = (repo.root().clone(), self.path.clone(), aside.clone());
         let ours = text.to_vec();
         if self.is_new() {
@@ -181,11 +190,11 @@ impl Change {
         let (root, path, at) = (repo.root().clone(), self.path.clone(), aside.clone());
         let ours = text.to_vec();
         let written = blocking(move || {
-            let (path, spare) = (&path, at.spare.as_str());
-            root.replace(Replacement { path, spare, from: Some(&ours), to: &base, keep: None })
+            let (path, spare, from) = (&path, at.spare.as_str(), Some(ours.as_slice()));
+            root.replace(Replacement { path, spare, from, to: &base, keep: None, modified })
         });
         match written.await? {
-            Ok(()) => Ok(true),
+            Ok(_) => Ok(true),
             Err(refusal) if matches!(refusal.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => {
                 Ok(false)
             }

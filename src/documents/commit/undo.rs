@@ -76,7 +76,7 @@ impl Change {
         let is_gone = stands.is_none();
         let file = match is_ours {
             // First the file: it may be refused, and the index is of no use without it.
-            true if self.put_back(repo, aside, text).await? => Fate::PutBack,
+            true if self.put_back(repo, aside, text, None).await? => Fate::PutBack,
             true => Fate::Left,
             false if is_gone || stands.as_ref() == Some(&self.base_blob) => Fate::Untouched,
             false => Fate::Left,

@@ -71,9 +71,11 @@ impl Repo {
         path: &SourcePath,
     ) -> Result<Grove> {
         let names: Vec<String> = self.git_path(path).split('/').map(str::to_owned).collect();
-        let mut asked = vec![commit.to_string(), format!("{commit}^{{tree}}")];
-        asked
-            .extend((1..names.len()).map(|depth| format!("{commit}:{}", names[..depth].join("/"))));
+        // `COMMIT:` and not `COMMIT^{tree}`: by that name git gives the tree unseen, and it is seen
+        // here what is wrong with it.
+        let folders =
+            (0..names.len()).map(|depth| format!("{commit}:{}", names[..depth].join("/")));
+        let asked: Vec<String> = std::iter::once(commit.to_string()).chain(folders).collect();
         let mut found = self.objects_named(&asked).await?.into_iter();
         // What the base holds goes into the new commit: a tree under a false name would bring
         // other files with it than those that are checked out.

@@ -4,7 +4,7 @@ use rusqlite::{Connection, named_params};
 use serde_json::{Map, Value};
 
 use crate::base::{Actor, Error, ErrorKind, JobId, Millis, Result, fault};
-use crate::jobs::{NewJob, Status};
+use crate::jobs::{NewJob, Status, long_inputs};
 use crate::store::Tx;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -151,8 +151,14 @@ pub fn each_waiting(
     let mut statement = c.prepare_cached(INPUTS)?;
     let mut rows = statement.query(named_params! {":kind": kind})?;
     while let Some(row) = rows.next()? {
-        let inputs: String = row.get(1)?;
-        see(row.get(0)?, serde_json::from_str(&inputs).unwrap_or_default());
+        let (id, inputs): (JobId, String) = (row.get(0)?, row.get(1)?);
+        let inputs = match long_inputs::find(c, &id)? {
+            Some(long) => long,
+            None => serde_json::from_str(&inputs).map_err(|cause| {
+                Error::internal(format!("the inputs of job {id}")).source(cause)
+            })?,
+        };
+        see(id, inputs);
     }
     Ok(())
 }
@@ -167,4 +173,24 @@ pub fn rename_kind(tx: &Tx<'_>, from: &str, to: &str) -> Result<usize> {
         tx.ring(crate::jobs::BELL);
     }
     Ok(renamed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::model::Bench;
+
+    #[test]
+    fn a_waiting_job_is_shown_with_its_inputs_however_long_they_are() {
+        let mut bench = Bench::new(1, 1, 1);
+        let mut expected = Vec::new();
+        for length in [1, 100_000] {
+            let inputs = Map::from_iter([("word".to_owned(), Value::from("x".repeat(length)))]);
+            let new = NewJob { inputs: inputs.clone(), ..bench.request("a", None, 0, 0) };
+            expected.push((bench.add(new), inputs));
+        }
+        let mut seen = Vec::new();
+        each_waiting(&bench.connection, "a", |id, inputs| seen.push((id, inputs))).unwrap();
+        assert!(seen == expected, "{} jobs are shown otherwise than they were asked", seen.len());
+    }
 }

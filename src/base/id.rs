@@ -78,6 +78,10 @@ text_id! {
     TopicId "topic" is_uuid;
     /// Names a message of a Topic.
     MessageId "message" is_uuid;
+    /// Names a message between addresses; messages of Topics have ids of their own.
+    MailId "message" is_uuid;
+    /// Names a question to a person.
+    ApprovalId "approval" is_uuid;
     /// Names a proposal.
     ProposalId "proposal" is_uuid;
     /// Names an attempt to commit a proposal.

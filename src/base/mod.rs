@@ -4,6 +4,7 @@
 //! exceptions, and both are handles that a test replaces.
 
 mod actor;
+mod address;
 mod agent_file;
 mod clock;
 mod error;
@@ -21,6 +22,7 @@ mod source_path;
 mod tail;
 
 pub use actor::Actor;
+pub use address::{Address, is_segment};
 pub use agent_file::is_agent_file;
 pub use clock::{Clock, Millis};
 pub use error::{Context, Error, ErrorKind, Result};
@@ -28,8 +30,8 @@ pub use event::{Event, EventKind, Scope};
 pub use finding::{Finding, Level};
 pub use front_matter::{FrontMatter, split_front_matter};
 pub use id::{
-    AttemptId, BlobId, Ids, JobId, MessageId, PersonId, ProposalId, TokenId, TopicId, digest_hex,
-    random_token,
+    ApprovalId, AttemptId, BlobId, Ids, JobId, MailId, MessageId, PersonId, ProposalId, TokenId,
+    TopicId, digest_hex, random_token,
 };
 pub use odd::odd;
 pub use page::Page;

@@ -58,6 +58,7 @@ pub(in crate::flows) async fn new_job(
         config_digest: site.config.digest.clone(),
         retry_of: None,
         depth: 0,
+        message_id: None,
     })
 }
 

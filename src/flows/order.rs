@@ -134,6 +134,8 @@ mod tests {
             start: None,
             idle: None,
             linger: Default::default(),
+            hooks: Default::default(),
+            inbox: None,
             was: None,
             at: Location { file: camino::Utf8Path::new("x").into(), line: 1, column: 1 },
         }

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::{KIND_QUEUED_MAX, LANE_QUEUED_MAX, PERSON_QUEUED_MAX, QUEUED_MAX};
 use crate::base::{
-    Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Result, SourcePath, TopicId,
-    fault,
+    Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, MailId, Millis, Result, SourcePath,
+    TopicId, fault,
 };
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::{BELL, Grant, Reason, long_inputs, table};
@@ -16,9 +16,9 @@ use crate::store::Tx;
 const INSERT: &str = "
     INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
         inputs_json, grants_json, requested_by, priority, not_before_ms, ready, created_ms,
-        config_digest, retry_of, depth)
+        config_digest, retry_of, depth, message_id)
     VALUES (:id, :kind, :lane, 'queued', :source, :topic, :persona, :inputs, :grants, :by,
-        :priority, :not_before, :ready, :now, :config, :retry_of, :depth)";
+        :priority, :not_before, :ready, :now, :config, :retry_of, :depth, :message)";
 const QUEUED_IN_LANE: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE lane_key = :lane AND status = 'queued'";
 const QUEUED: &str = "SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued'";
@@ -76,6 +76,8 @@ pub struct NewJob {
     pub retry_of: Option<JobId>,
     /// How many jobs of the script led to this one.
     pub depth: u32,
+    /// The message that starts it, if its kind is an inbox.
+    pub message_id: Option<MailId>,
 }
 
 /// Accepts a job.
@@ -107,7 +109,7 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
         ":inputs": inputs.in_row(), ":grants": grants,
         ":by": new.requested_by, ":priority": new.priority, ":not_before": new.not_before,
         ":ready": ready, ":now": tx.now(), ":config": new.config_digest, ":retry_of": new.retry_of,
-        ":depth": new.depth,
+        ":depth": new.depth, ":message": new.message_id,
     })?;
     inputs.keep(tx, &id)?;
     if let (Some(lane), false) = (&new.lane, is_later) {

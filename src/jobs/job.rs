@@ -1,180 +1,15 @@
 //! A job as a row and as JSON.
 
 use std::cell::Cell;
-use std::fmt;
 
 use rusqlite::Row;
 use rusqlite::types::FromSql;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::base::{Actor, Error, JobId, Millis, SourcePath, TopicId};
-
-/// Where a job is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// Accepted; nothing was started.
-    Queued,
-    /// Claimed; its lane is held until it is settled.
-    Running,
-    /// Ended with what it promised.
-    Succeeded,
-    /// Ended without.
-    Failed,
-    /// Ended by one of its clocks.
-    TimedOut,
-    /// Ended by a person.
-    Cancelled,
-}
-
-impl Status {
-    /// All, in the order of a job's life.
-    pub const ALL: [Status; 6] = [
-        Status::Queued,
-        Status::Running,
-        Status::Succeeded,
-        Status::Failed,
-        Status::TimedOut,
-        Status::Cancelled,
-    ];
-
-    /// Returns the word in the table.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Queued => "queued",
-            Status::Running => "running",
-            Status::Succeeded => "succeeded",
-            Status::Failed => "failed",
-            Status::TimedOut => "timed_out",
-            Status::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns whether a job in this state has ended.
-    pub fn is_final(self) -> bool {
-        !matches!(self, Status::Queued | Status::Running)
-    }
-
-    /// Returns the state with this word.
-    ///
-    /// # Errors
-    /// `invalid` with the list of words.
-    pub fn parse(word: &str) -> Result<Status, Error> {
-        Self::ALL.into_iter().find(|it| it.as_str() == word).ok_or_else(|| {
-            let words: Vec<&str> = Self::ALL.iter().map(|it| it.as_str()).collect();
-            Error::invalid(format!("`{word}` is not a status of a job"))
-                .hint(format!("one of {}", words.join(", ")))
-        })
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for Status {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-/// Why a job ended as it did; none for success.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// The agent could not be started.
-    SpawnFailed,
-    /// The agent exited with another status than 0.
-    ExitStatus,
-    /// The agent was ended by a signal that we did not send.
-    Signal,
-    /// The agent exited with 0 but left nothing of what its kind produces.
-    NoResult,
-    /// No output for the kind's `idle`.
-    IdleTimeout,
-    /// No output at all within the kind's `start`.
-    StartTimeout,
-    /// The kind's `timeout` passed.
-    WallTimeout,
-    /// The prompt could not be made.
-    PromptFailed,
-    /// The kind is gone, or the inputs do not fit it any more.
-    KindChanged,
-    /// What the job works on has changed so that it cannot be done.
-    InputsChanged,
-    /// The guard ended without a record.
-    GuardLost,
-    /// The server ended while the job ran.
-    ServerRestarted,
-    /// The agent's provider takes no more at present.
-    RateLimited,
-    /// A person cancelled it.
-    Cancelled,
-    /// The script's own check refused the result.
-    VerifyFailed,
-    /// The script's own check could not be asked.
-    VerifyUnasked,
-    /// A fault of this program.
-    Internal,
-}
-
-impl Reason {
-    /// All reasons.
-    pub const ALL: [Reason; 17] = [
-        Reason::SpawnFailed,
-        Reason::ExitStatus,
-        Reason::Signal,
-        Reason::NoResult,
-        Reason::IdleTimeout,
-        Reason::StartTimeout,
-        Reason::WallTimeout,
-        Reason::PromptFailed,
-        Reason::KindChanged,
-        Reason::InputsChanged,
-        Reason::GuardLost,
-        Reason::ServerRestarted,
-        Reason::RateLimited,
-        Reason::Cancelled,
-        Reason::VerifyFailed,
-        Reason::VerifyUnasked,
-        Reason::Internal,
-    ];
-
-    /// Returns the word in the table.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Reason::SpawnFailed => "spawn_failed",
-            Reason::ExitStatus => "exit_status",
-            Reason::Signal => "signal",
-            Reason::NoResult => "no_result",
-            Reason::IdleTimeout => "idle_timeout",
-            Reason::StartTimeout => "start_timeout",
-            Reason::WallTimeout => "wall_timeout",
-            Reason::PromptFailed => "prompt_failed",
-            Reason::KindChanged => "kind_changed",
-            Reason::InputsChanged => "inputs_changed",
-            Reason::GuardLost => "guard_lost",
-            Reason::ServerRestarted => "server_restarted",
-            Reason::RateLimited => "rate_limited",
-            Reason::Cancelled => "cancelled",
-            Reason::VerifyFailed => "verify_failed",
-            Reason::VerifyUnasked => "verify_unasked",
-            Reason::Internal => "internal",
-        }
-    }
-
-    fn parse(word: &str) -> Option<Reason> {
-        Self::ALL.into_iter().find(|it| it.as_str() == word)
-    }
-}
-
-impl Serialize for Reason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
+use crate::base::{Actor, ApprovalId, Error, JobId, MailId, Millis, SourcePath, TopicId};
+use crate::jobs::state::{Phase, Reason, Status, Verdict};
 
 /// A job. JSON has document A's names; what only the program needs is left out.
 #[derive(Clone, Debug, Serialize)]
@@ -241,6 +76,18 @@ pub struct Job {
     pub session_ref: Option<String>,
     /// The script that it ran under.
     pub config_digest: String,
+    /// The first leg of its instance, if it is a later one.
+    pub root_id: Option<JobId>,
+    /// The leg that it goes on from.
+    pub resumes: Option<JobId>,
+    /// The message that started it.
+    pub message_id: Option<MailId>,
+    /// The part of its run that it is in: `prepare`, `run` or `cleanup`.
+    pub phase: Option<Phase>,
+    /// What its agent said it came to.
+    pub verdict: Option<Verdict>,
+    /// The approval that it waits for.
+    pub waits_for: Option<ApprovalId>,
     /// What its token may do.
     #[serde(skip)]
     pub grants: Vec<crate::jobs::Grant>,
@@ -322,8 +169,19 @@ impl Job {
             retry_of: row.get("retry_of")?,
             engine: row.get("engine")?,
             retry_at: row.get("retry_at_ms")?,
+            root_id: row.get("root_id")?,
+            resumes: row.get("resumes")?,
+            phase: row.get::<Option<String>>("phase")?.as_deref().and_then(Phase::parse),
+            message_id: row.get("message_id")?,
+            waits_for: row.get("waits_for")?,
+            verdict: row.get::<Option<String>>("verdict")?.as_deref().and_then(Verdict::parse),
             guard: guard(&row)?,
         })
+    }
+
+    /// Returns the first leg of its instance: what address, workspace and message hang on.
+    pub fn root(&self) -> &JobId {
+        self.root_id.as_ref().unwrap_or(&self.id)
     }
 
     /// Returns an input as the text that a template shows; nothing if it was not given.
@@ -379,12 +237,6 @@ fn column_error(cause: Error) -> rusqlite::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn scripts_know_every_state_and_reason() {
-        assert_eq!(Status::ALL.map(Status::as_str), crate::script::JOB_STATUS);
-        assert_eq!(Reason::ALL.map(Reason::as_str), crate::script::JOB_REASON);
-    }
 
     #[test]
     fn columns_are_found_by_name_in_any_order() {

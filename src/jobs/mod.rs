@@ -34,6 +34,7 @@ mod sentence;
 mod settle;
 #[cfg(test)]
 mod spending;
+mod state;
 mod steering;
 mod step;
 mod table;
@@ -51,7 +52,7 @@ pub use engine::{Engines, ResolvedEngine};
 pub use enqueue::{NewJob, cancel_queued, enqueue, queued_of};
 pub use generation::{Generation, Generations};
 pub use hold::{Hold, hold_of, holds, release};
-pub use job::{Job, JobFilter, Reason, Status, Turn};
+pub use job::{Job, JobFilter, Turn};
 pub use lane::{Capacities, refresh_all};
 pub use measured::{QueueCounts, Spent, queue_counts, spent};
 pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
@@ -60,6 +61,7 @@ pub use renamed::rename_source;
 pub use retained::{Files, fence_all, files, give_up_files, queued};
 pub use sentence::sentence;
 pub use settle::{keep_result, keep_topic, request_cancel};
+pub use state::{Phase, Reason, Status, Verdict};
 pub use steering::{Steering, hold_steering, release_steering, steering};
 pub use step::{Step, StepKind};
 pub use table::{

@@ -90,6 +90,7 @@ impl Bench {
             config_digest: "digest".to_owned(),
             retry_of: None,
             depth: 0,
+            message_id: None,
         }
     }
 

@@ -27,6 +27,9 @@ pub fn sentence(
         (_, Reason::IdleTimeout) => "Agent timed out: it printed nothing more.".to_owned(),
         (_, Reason::StartTimeout) => "Agent timed out: it printed nothing at all.".to_owned(),
         (_, Reason::ServerRestarted) => "Agent failed: server restarted.".to_owned(),
+        (_, Reason::NoResult) if job.message_id.is_some() => {
+            "Agent ended without saying what it came to (wb-agent complete or fail).".to_owned()
+        }
         // A refusal may stand below the first line.
         (_, Reason::NoResult) => match job.error_tail.as_deref().and_then(|it| it.lines().next()) {
             Some(tail) if tail.ends_with("perspective") => {
@@ -69,8 +72,27 @@ pub fn sentence(
             "The job failed by a fault of this program. See the server's log.".to_owned()
         }
         (_, Reason::ExitStatus | Reason::Cancelled) => "Agent failed. See log.".to_owned(),
+        (_, reason) => of_instance(job, reason),
     };
     Some(text)
+}
+
+/// What only instances and agents that live on come to.
+fn of_instance(job: &Job, reason: Reason) -> String {
+    let tail = |otherwise: &'static str| job.error_tail.as_deref().unwrap_or(otherwise);
+    match reason {
+        Reason::Reported => format!("The agent gave up: {}", tail("it did not say why")),
+        Reason::BadReply => {
+            format!("The agent's reply was refused: {}", tail("it does not fit the schema"))
+        }
+        Reason::PrepareFailed => "The hook that runs before the agent failed. See log.".to_owned(),
+        Reason::TerminalLost => "The terminal that the agent lived in is gone.".to_owned(),
+        Reason::SessionLost => {
+            "The engine does not know the agent's session any more: run it again.".to_owned()
+        }
+        Reason::Resumed => "The agent went on after a decision, as another job.".to_owned(),
+        _ => "Agent failed. See log.".to_owned(),
+    }
 }
 
 fn limited(retry_at: Option<Millis>) -> String {

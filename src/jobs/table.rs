@@ -17,7 +17,8 @@ macro_rules! slim {
                      WHEN result_json IS NOT NULL THEN '\"(longer than 64 KiB)\"' END
                     AS result_json,
                 warnings_json, cancelled_by, session_ref, usage_json, cost_usd, config_digest,
-                retry_of, engine, retry_at_ms, guard_pid, guard_start, boot_id
+                retry_of, guard_pid, guard_start, boot_id, engine, retry_at_ms, root_id, resumes,
+                phase, message_id, waits_for, verdict
              FROM agent_jobs ",
             $rest
         )

@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 use crate::base::EventKind;
 use crate::base::limit::format_duration;
 use crate::script::daily::Daily;
+use crate::script::inbox::{Hooks, Inbox};
 use crate::script::output::Reads;
 use crate::script::place::{Location, ScriptFile, Slot};
 use crate::script::schedule::Schedule;
@@ -215,6 +216,10 @@ pub struct Kind {
     /// Longest wait for the exit after the final result.
     #[serde(serialize_with = "write_duration")]
     pub linger: Duration,
+    /// What runs before and after its agent, and where.
+    pub hooks: Hooks,
+    /// What it has more if messages start its jobs.
+    pub inbox: Option<Inbox>,
     /// The name that it had before.
     pub was: Option<String>,
     /// Where it is declared.

@@ -13,6 +13,7 @@ use crate::script::config::{
 use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings, nearest, suggestion};
 use crate::script::extract::{Checked, Given};
+use crate::script::inbox::Hooks;
 use crate::script::input;
 use crate::script::node::{Declared, Plain};
 use crate::script::output::Reads;
@@ -103,6 +104,8 @@ impl<'a> KindBuilder<'a> {
             start: checked.duration("start").or(by_reads(30)),
             idle: checked.duration("idle").or(by_reads(180)),
             linger: checked.duration("linger").unwrap_or_default(),
+            hooks: Hooks::default(),
+            inbox: None,
             was: self.was(),
             at: self.declared.spot.at(),
         }

@@ -100,6 +100,12 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "script_jobs",
         sql: include_str!("../../migrations/023_script_jobs.sql"),
     },
+    Migration {
+        version: 24,
+        name: "instances",
+        sql: include_str!("../../migrations/024_instances.sql"),
+    },
+    Migration { version: 25, name: "mail", sql: include_str!("../../migrations/025_mail.sql") },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

@@ -220,6 +220,7 @@ fn new_job(ground: &Ground, kind: &Kind, data: &Map<String, Value>) -> Result<Ne
         config_digest: ground.site.config.digest.clone(),
         retry_of: None,
         depth: 0,
+        message_id: None,
         inputs: given,
     })
 }

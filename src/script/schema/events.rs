@@ -128,10 +128,10 @@ const PERSON_CHANGED: &[Member] =
     &[text("id", "The person."), text("change", "What is different.")];
 
 /// States of a job.
-pub(crate) const JOB_STATUS: [&str; 6] =
-    ["queued", "running", "succeeded", "failed", "timed_out", "cancelled"];
+pub(crate) const JOB_STATUS: [&str; 7] =
+    ["queued", "running", "parked", "succeeded", "failed", "timed_out", "cancelled"];
 /// Why a job ended otherwise than well.
-pub(crate) const JOB_REASON: [&str; 17] = [
+pub(crate) const JOB_REASON: [&str; 23] = [
     "spawn_failed",
     "exit_status",
     "signal",
@@ -148,6 +148,12 @@ pub(crate) const JOB_REASON: [&str; 17] = [
     "cancelled",
     "verify_failed",
     "verify_unasked",
+    "reported",
+    "bad_reply",
+    "prepare_failed",
+    "terminal_lost",
+    "session_lost",
+    "resumed",
     "internal",
 ];
 

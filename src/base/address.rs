@@ -1,0 +1,205 @@
+//! Who can be written to: one text for agents, running instances, inboxes, people and channels.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{Error, Result, truncate_chars};
+
+/// Longest part of an address, in bytes.
+const SEGMENT_BYTES_MAX: usize = 63;
+
+/// An address. Its text is canonical: an address that is parsed from its own text is the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Address {
+    /// `agent:NAME`: an agent that lives on; a bare `NAME` means it.
+    Agent(String),
+    /// `agent:TEMPLATE/JOB`: a running instance of an inbox. The command line takes a unique
+    /// beginning of the id as well.
+    Instance {
+        /// The part of the inbox's name before the slash.
+        template: String,
+        /// The root job's id.
+        job: String,
+    },
+    /// `topic:TEMPLATE/INBOX`: an inbox; each message to it starts an instance.
+    Inbox {
+        /// The part of the inbox's name before the slash.
+        template: String,
+        /// The part behind it.
+        inbox: String,
+    },
+    /// `person:NAME`.
+    Person(String),
+    /// `channel:SLUG`.
+    Channel(String),
+    /// `approval:CHANNEL`: a label, never a recipient.
+    Approval(String),
+}
+
+impl Address {
+    /// Returns the word by which tables name this class; none for a label.
+    pub fn class(&self) -> Option<&'static str> {
+        match self {
+            Address::Agent(_) => Some("agent"),
+            Address::Instance { .. } => Some("instance"),
+            Address::Inbox { .. } => Some("topic"),
+            Address::Person(_) => Some("person"),
+            Address::Channel(_) => Some("channel"),
+            Address::Approval(_) => None,
+        }
+    }
+
+    /// Returns the name without its class, as tables hold it.
+    pub fn name(&self) -> String {
+        match self {
+            Address::Agent(name) | Address::Person(name) => name.clone(),
+            Address::Channel(name) | Address::Approval(name) => name.clone(),
+            Address::Instance { template, job } => format!("{template}/{job}"),
+            Address::Inbox { template, inbox } => format!("{template}/{inbox}"),
+        }
+    }
+
+    /// Returns the address of a class and a name of a table.
+    ///
+    /// # Errors
+    /// `internal` if they make no address.
+    pub fn from_row(class: &str, name: &str) -> Result<Address> {
+        let prefix = if class == "instance" { "agent" } else { class };
+        format!("{prefix}:{name}").parse().map_err(|cause: Error| {
+            Error::internal(format!("a row holds no address: {class} {name}")).source(cause)
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = match self {
+            Address::Agent(_) | Address::Instance { .. } => "agent",
+            Address::Inbox { .. } => "topic",
+            Address::Person(_) => "person",
+            Address::Channel(_) => "channel",
+            Address::Approval(_) => "approval",
+        };
+        write!(f, "{prefix}:{}", self.name())
+    }
+}
+
+impl FromStr for Address {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Address> {
+        let (class, name) = text.split_once(':').unwrap_or(("agent", text));
+        let parts: Vec<&str> = name.split('/').collect();
+        if parts.is_empty() || !parts.iter().all(|part| is_segment(part)) {
+            return Err(malformed(text));
+        }
+        let owned = |part: &str| part.to_owned();
+        match (class, parts.as_slice()) {
+            ("agent", [name]) => Ok(Address::Agent(owned(name))),
+            ("agent", [template, job]) => {
+                Ok(Address::Instance { template: owned(template), job: owned(job) })
+            }
+            ("topic", [template, inbox]) => {
+                Ok(Address::Inbox { template: owned(template), inbox: owned(inbox) })
+            }
+            ("person", [name]) => Ok(Address::Person(owned(name))),
+            ("channel", [slug]) => Ok(Address::Channel(owned(slug))),
+            ("approval", [channel]) => Ok(Address::Approval(owned(channel))),
+            _ => Err(malformed(text)),
+        }
+    }
+}
+
+/// Returns whether a text may be one part of an address: letters, digits, `_` and `-`, the first a
+/// letter or a digit.
+pub fn is_segment(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=SEGMENT_BYTES_MAX).contains(&text.len())
+        && text.as_bytes()[0].is_ascii_alphanumeric()
+        && text.bytes().all(is_plain)
+}
+
+fn malformed(text: &str) -> Error {
+    let shown = truncate_chars(text, 80);
+    Error::invalid(format!("`{}` is not an address", shown.escape_debug()))
+        .code("malformed_address")
+        .hint("write agent:NAME, topic:TEMPLATE/INBOX, person:NAME or channel:NAME")
+}
+
+impl TryFrom<String> for Address {
+    type Error = Error;
+    fn try_from(text: String) -> Result<Address> {
+        text.parse()
+    }
+}
+
+impl From<Address> for String {
+    fn from(address: Address) -> String {
+        address.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_address_survives_its_text() {
+        for text in [
+            "agent:gitea-lead",
+            "agent:aws-account-lead/01a20055-441c-7543-b08c-8b3d2fe49395",
+            "topic:aws-account-lead/provision",
+            "person:ada",
+            "channel:workshop-names-7",
+            "approval:aws",
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!(address.to_string(), text);
+            if let Some(class) = address.class() {
+                assert_eq!(Address::from_row(class, &address.name()).unwrap(), address);
+            }
+        }
+        assert_eq!("robbo".parse::<Address>().unwrap(), Address::Agent("robbo".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_by_name() {
+        let long = "a".repeat(64);
+        for text in [
+            "",
+            ":",
+            "agent:",
+            "topic:a",
+            "topic:a/b/c",
+            "topic:/a",
+            "topic:a/",
+            "person:a/b",
+            "agent:a:b",
+            "agent: a",
+            "agent:-a",
+            "agent:_a",
+            "group:a",
+            "person:ä",
+            "a\0b",
+            &long,
+            "approval:a/b",
+            "TOPIC:a/b",
+        ] {
+            let refused = text.parse::<Address>().unwrap_err();
+            assert_eq!(refused.code_str(), "malformed_address", "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_parses_prints_as_itself(text in "[a-z:/_A-Z0-9-]{0,40}") {
+            if let Ok(address) = text.parse::<Address>() {
+                prop_assert_eq!(address.to_string().parse::<Address>().unwrap(), address);
+            }
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::base::fault;
 use crate::base::limit::ERROR_TAIL_BYTES_MAX;
 use crate::jobs::queue::Inner;
-use crate::jobs::settle::Outcome;
+use crate::jobs::settle::{Ended, Outcome};
 use crate::jobs::telemetry::Report;
 use crate::jobs::telemetry::limit::{self, Limit};
 use crate::jobs::{Generation, Job, Reason, Status, job_dir};
@@ -25,7 +25,7 @@ pub(super) async fn verify(
 ) {
     let kind = generation.config.kinds.get(&job.kind);
     let has_check = kind.is_some_and(|it| it.verify.is_some());
-    if outcome.failure.is_some() || !has_check || fault::is_off("verify") {
+    if outcome.ended != Ended::Well || !has_check || fault::is_off("verify") {
         return;
     }
     let generation = match fault::is_off("generation_pin") {
@@ -34,7 +34,7 @@ pub(super) async fn verify(
     };
     let looked = (inner.setup.hooks.verify)(generation, job.clone());
     if let Some((reason, refusal)) = looked.await {
-        outcome.failure = Some((Status::Failed, reason));
+        outcome.ended = Ended::Not(Status::Failed, reason);
         outcome.error_tail = refusal;
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn outcome_of(
     };
     match end {
         GuardEnd::Lost => {
-            outcome.failure = Some((Status::Failed, Reason::GuardLost));
+            outcome.ended = Ended::Not(Status::Failed, Reason::GuardLost);
             outcome.error_tail = "the guard ended without a record: was it killed?".to_owned();
         }
         GuardEnd::Recorded(record) => judge(&mut outcome, record, is_stopping),
@@ -76,14 +76,14 @@ pub(super) fn outcome_of(
         outcome.warnings.push(format!("permission_denials: {count}"));
     }
     let is_silent = outcome.error_tail.trim().is_empty();
-    if is_silent && matches!(outcome.failure, Some((_, Reason::ExitStatus))) {
+    if is_silent && matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus)) {
         // Claude Code says on its standard output why it could not work ("Not logged in").
         outcome.error_tail = report.summary.clone().unwrap_or_default();
     }
-    if is_silent && matches!(outcome.failure, Some((Status::TimedOut, _))) {
+    if is_silent && matches!(outcome.ended, Ended::Not(Status::TimedOut, _)) {
         outcome.error_tail = report.doing.clone().unwrap_or_default();
     }
-    let is_own = matches!(outcome.failure, Some((_, Reason::ExitStatus | Reason::Signal)));
+    let is_own = matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus | Reason::Signal));
     let untold = outcome.refusal.as_ref().filter(|it| !it.is_told_in(&outcome.error_tail));
     if let Some(refusal) = untold.filter(|_| is_own) {
         let before = outcome.error_tail.trim_end();
@@ -121,17 +121,17 @@ fn judge(outcome: &mut Outcome, record: ExitRecord, is_stopping: bool) {
     if !record.survivors.is_empty() {
         outcome.warnings.push(format!("survivors: {:?}", record.survivors));
     }
-    let timed_out = |reason| Some((Status::TimedOut, reason));
-    outcome.failure = match record.cause {
+    let timed_out = |reason| Ended::Not(Status::TimedOut, reason);
+    outcome.ended = match record.cause {
         ExitCause::Exit => match (record.code, record.signal) {
-            (Some(0), _) => None,
-            (_, Some(_)) => Some((Status::Failed, Reason::Signal)),
-            _ => Some((Status::Failed, Reason::ExitStatus)),
+            (Some(0), _) => Ended::Well,
+            (_, Some(_)) => Ended::Not(Status::Failed, Reason::Signal),
+            _ => Ended::Not(Status::Failed, Reason::ExitStatus),
         },
         ExitCause::SpawnFailed => {
             let cause = record.error.unwrap_or_default();
             outcome.error_tail = format!("agent unreachable: {cause}");
-            Some((Status::Failed, Reason::SpawnFailed))
+            Ended::Not(Status::Failed, Reason::SpawnFailed)
         }
         ExitCause::StartTimeout => timed_out(Reason::StartTimeout),
         ExitCause::IdleTimeout => timed_out(Reason::IdleTimeout),
@@ -139,12 +139,12 @@ fn judge(outcome: &mut Outcome, record: ExitRecord, is_stopping: bool) {
         // It had said its last word and then hung: what it promised decides, as after an exit 0.
         ExitCause::Linger => {
             outcome.warnings.push("lingered".to_owned());
-            None
+            Ended::Well
         }
-        ExitCause::Stopped if !is_stopping => Some((Status::Failed, Reason::Signal)),
+        ExitCause::Stopped if !is_stopping => Ended::Not(Status::Failed, Reason::Signal),
         ExitCause::Stopped | ExitCause::Lifeline => {
             outcome.error_tail = "server restarted while job in flight".to_owned();
-            Some((Status::Failed, Reason::ServerRestarted))
+            Ended::Not(Status::Failed, Reason::ServerRestarted)
         }
     };
 }

@@ -1,7 +1,8 @@
 //! Jobs that an earlier server left running.
 //!
-//! **Invariant:** a job is settled only with its lock in hand: the lock is the proof that its guard
-//! has ended. The recorded pid is for signals only, and those need proof of their own.
+//! **Invariant:** a job is settled only with the locks of all its phases in hand: they are the
+//! proof that its guards have ended. The recorded pid is for signals only, and those need proof of
+//! their own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tracing::{error, warn};
 
 use crate::base::{Clock, Context, Error, ErrorKind, JobId, Millis, Result, fault};
 use crate::jobs::queue::Inner;
-use crate::jobs::settle::Outcome;
+use crate::jobs::settle::{Ended, Outcome};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{
     Generation, Job, Reason, Status, execution, job_dir, lane, outcome, retained, table,
@@ -110,10 +111,10 @@ fn kill_guard(job: &Job) {
     }
 }
 
-/// Settles a job if its lock is free and nothing of it is left; whether it did.
+/// Settles a job if its locks are free and nothing of it is left; whether it did.
 async fn try_to_settle(inner: &Arc<Inner>, job: &Job) -> bool {
-    match try_lock(inner, job) {
-        Ok(Some(lock)) => match settle_with_lock(inner, job, lock).await {
+    match try_locks(inner, job) {
+        Ok(Some(locks)) => match settle_with_locks(inner, job, locks).await {
             Ok(settled) => {
                 execution::log_end(&settled);
                 true
@@ -130,6 +131,20 @@ async fn try_to_settle(inner: &Arc<Inner>, job: &Job) -> bool {
             false
         }
     }
+}
+
+/// Takes the lock of the job and those of its other phases; nothing if a guard holds one.
+fn try_locks(inner: &Inner, job: &Job) -> Result<Option<Vec<FileLock>>> {
+    let Some(own) = try_lock(inner, job)? else { return Ok(None) };
+    let mut locks = vec![own];
+    for dir in execution::folders(&inner.ground.data, job).iter().skip(1) {
+        let Some(folder) = JobFolder::open(dir)? else { continue };
+        match lock_of(&folder, job)? {
+            Some(lock) => locks.push(lock),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(locks))
 }
 
 fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
@@ -152,6 +167,10 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
     if job.guard.as_ref().is_some_and(is_guard) {
         return Ok(None);
     }
+    lock_of(&folder, job)
+}
+
+fn lock_of(folder: &JobFolder, job: &Job) -> Result<Option<FileLock>> {
     match folder.lock("lock") {
         // A guard that is proven dead holds nothing: what stands there was put there by its agent.
         Err(cause) if job.guard.is_some() => {
@@ -169,13 +188,13 @@ fn put_aside(path: &Utf8Path) -> Result<()> {
         .context(ErrorKind::Unavailable, || format!("cannot put {path} aside"))
 }
 
-async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Result<Job> {
+async fn settle_with_locks(inner: &Arc<Inner>, job: &Job, locks: Vec<FileLock>) -> Result<Job> {
     let dir = job_dir(&inner.ground.data, &job.id);
     // A guard that was killed together with its server cannot have swept. What cannot be ended is
     // an error, and the lane stays held. (Waiting for what is marked, the guard among it, is as
     // good a proof of absence as the lock: the switch leaves out both.)
     if !fault::is_off("recovery_lock") {
-        end_left_behind(inner, job, &dir).await?;
+        end_left_behind(inner, job).await?;
     }
     let record = process::read_exit_record(&dir).unwrap_or_else(|cause| {
         warn!(job_id = %job.id, "{}", cause.chain());
@@ -198,7 +217,7 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
             )
         }
         _ => Outcome {
-            failure: Some((Status::Failed, Reason::ServerRestarted)),
+            ended: Ended::Not(Status::Failed, Reason::ServerRestarted),
             error_tail: "server restarted while job in flight".to_owned(),
             summary: report.summary,
             usage: report.usage,
@@ -213,17 +232,19 @@ async fn settle_with_lock(inner: &Arc<Inner>, job: &Job, lock: FileLock) -> Resu
     fault::crash_point("before_settle");
     outcome::verify(inner, &generation, job, &mut outcome).await;
     let settled = execution::settle_once(inner, &generation, job, &outcome).await;
-    drop(lock);
+    drop(locks);
     settled
 }
 
 /// Ends what carries the mark, after its grace, and what is in the job's cgroup, if it had one.
-async fn end_left_behind(inner: &Inner, job: &Job, dir: &Utf8Path) -> Result<()> {
+async fn end_left_behind(inner: &Inner, job: &Job) -> Result<()> {
     let (id, ground) = (job.id.as_str(), &inner.ground);
     let by_mark = process::end_marked(MARK, id, ground.grace).await;
     // Whatever the mark has come to: a cgroup ends at once what forks faster than one can look.
-    if ground.cgroups.end(id, &ground.data, dir).await? {
-        warn!(job_id = %job.id, "ended what was left in the cgroup of a job");
+    for dir in execution::folders(&ground.data, job) {
+        if ground.cgroups.end(id, &ground.data, &dir).await? {
+            warn!(job_id = %job.id, "ended what was left in the cgroup of a job");
+        }
     }
     let ended = match by_mark {
         Err(_) => process::end_marked(MARK, id, Duration::ZERO).await?,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::base::{Actor, Error, JobId, Result, digest_hex, random_token};
 use crate::jobs::execution::{self, Ready};
 use crate::jobs::generation::Pin;
-use crate::jobs::settle::{self, Outcome};
+use crate::jobs::settle::{self, Ended, Outcome};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Generation, Job, Queue, Reason, Status, claim, job_dir, table};
 use crate::process::{ExitRecord, GuardEnd, Stream, put_output};
@@ -78,8 +78,11 @@ impl Queue {
         let Some((job, _, generation)) = self.claim_this(id).await? else {
             return Err(Error::conflict("not_ready", format!("job {id} cannot run now")));
         };
-        let failure = reason.filter(|_| status != Status::Succeeded).map(|it| (status, it));
-        let outcome = Outcome { failure, error_tail: tail, ..Outcome::default() };
+        let ended = match reason.filter(|_| status != Status::Succeeded) {
+            Some(reason) => Ended::Not(status, reason),
+            None => Ended::Well,
+        };
+        let outcome = Outcome { ended, error_tail: tail, ..Outcome::default() };
         let (id, hooks) = (job.id.clone(), self.inner.setup.hooks.clone());
         let lanes = generation.capacities().clone();
         self.inner

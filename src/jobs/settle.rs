@@ -56,11 +56,21 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("settle::keep_topic", KEEP_TOPIC),
 ];
 
+/// How an execution ended, as far as its processes tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Well: what the kind promises decides.
+    #[default]
+    Well,
+    /// Otherwise.
+    Not(Status, Reason),
+}
+
 /// What an execution came to, before it is known whether it left what was promised.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
-    /// How it ended; `None` means well, and then the promised result decides.
-    pub(super) failure: Option<(Status, Reason)>,
+    /// How it ended.
+    pub(super) ended: Ended,
     /// The agent's exit status.
     pub(super) exit_code: Option<i32>,
     /// The signal that ended it.
@@ -249,7 +259,7 @@ fn decide(
         let tail = Some(outcome.error_tail.clone()).filter(|it| !it.is_empty());
         return Ok((Status::Cancelled, Some(Reason::Cancelled), tail));
     }
-    if let Some((status, reason)) = outcome.failure {
+    if let Ended::Not(status, reason) = outcome.ended {
         return Ok((status, Some(reason), Some(outcome.error_tail.clone())));
     }
     let Some(produces) = produces else { return Ok((Status::Succeeded, None, None)) };

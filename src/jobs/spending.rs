@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::base::{Actor, JobId, Millis};
 use crate::jobs::model::Bench;
-use crate::jobs::settle::{Outcome, settle};
+use crate::jobs::settle::{Ended, Outcome, settle};
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::usage::{DAY_MS, day_of, next_day};
 use crate::jobs::{
@@ -168,7 +168,7 @@ fn what_never_ran_has_spent_nothing_and_what_was_ended_has() {
 
 fn limited(retry_at: Option<Millis>) -> Outcome {
     Outcome {
-        failure: Some((Status::Failed, Reason::ExitStatus)),
+        ended: Ended::Not(Status::Failed, Reason::ExitStatus),
         limit: Some(Limit { retry_at, is_prose: false }),
         holds_engine: true,
         ..Outcome::default()
@@ -276,7 +276,7 @@ fn a_job_that_left_what_it_promised_has_succeeded_whatever_it_met() {
     engines(&mut bench);
     let id = ask(&mut bench, "a", "ada");
     bench.take("1").unwrap();
-    let outcome = Outcome { failure: None, ..limited(None) };
+    let outcome = Outcome { ended: Ended::Well, ..limited(None) };
     let job = spend(&mut bench, &id, 0.0, outcome);
     assert_eq!((job.status, job.reason, job.retry_at), (Status::Succeeded, None, None));
     assert!(holds(&bench.connection, bench.clock.now()).unwrap().is_empty());

@@ -1,4 +1,4 @@
-//! The folder of one job, held open: `jobs/ID` below the data folder.
+//! The folder of one job, held open: `jobs/ID` below the data folder, or one of a phase below that.
 //!
 //! Agents of our own uid can put anything there, also in place of the folder itself.
 //!
@@ -30,7 +30,8 @@ pub struct JobFolder {
 }
 
 impl JobFolder {
-    /// Opens a job's folder by its path, which ends in `jobs/ID`; nothing if it is not there.
+    /// Opens a job's folder by its path, which ends in `jobs/ID` or `jobs/ID/PHASE`; nothing if it
+    /// is not there.
     ///
     /// # Errors
     /// `unavailable`, with code `path_is_link` if a link or a file is where a folder should be.
@@ -211,7 +212,10 @@ impl JobFolder {
 
 /// Returns the data folder, which the operator named, and the way from there.
 fn parts(path: &Utf8Path) -> (&Utf8Path, &Utf8Path) {
-    let data = path.ancestors().nth(2).unwrap_or(Utf8Path::new(""));
+    let is_jobs = |it: &Utf8Path| it.file_name() == Some("jobs");
+    let above = path.parent().map(|it| (is_jobs(it), it.parent().is_some_and(is_jobs)));
+    let levels = if above == Some((false, true)) { 3 } else { 2 };
+    let data = path.ancestors().nth(levels).unwrap_or(Utf8Path::new(""));
     let below = path.strip_prefix(data).unwrap_or(path);
     (if data.as_str().is_empty() { Utf8Path::new(".") } else { data }, below)
 }
@@ -269,10 +273,16 @@ mod tests {
 
     #[test]
     fn a_folder_that_became_a_link_is_neither_opened_nor_made() {
-        for which in ["jobs", "jobs/a"] {
+        for (which, path) in [
+            ("jobs", "jobs/a"),
+            ("jobs/a", "jobs/a"),
+            ("jobs", "jobs/a/prepare"),
+            ("jobs/a", "jobs/a/prepare"),
+            ("jobs/a/prepare", "jobs/a/prepare"),
+        ] {
             let (_data, data) = data();
             let (_other, other) = self::data();
-            let path = data.join("jobs/a");
+            let path = data.join(path);
             assert!(JobFolder::open(&path).unwrap().is_none());
             let made = JobFolder::make(&path).unwrap();
             made.put("exit.json", b"{}").unwrap();

@@ -1,0 +1,140 @@
+//! Following a guard: what its agent prints, who wants it to end, and the fence when it does.
+
+use futures_util::FutureExt as _;
+use futures_util::future::{Fuse, FusedFuture as _};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+use crate::base::fault;
+use crate::jobs::queue::{Inner, Running};
+use crate::jobs::refusal::Refusal;
+use crate::jobs::telemetry::Telemetry;
+use crate::jobs::{Job, Phase, settle};
+use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
+
+/// Follows a guard to its end; returns that with what its agent said and when the end began. Only
+/// the phase `run` fences: the token of a job whose `prepare` has ended must stay good.
+pub(super) async fn follow(
+    (inner, job, phase): (&Inner, &Job, Phase),
+    mut guard: Guard,
+    mut telemetry: Option<Telemetry>,
+    outside: &Running,
+    stop: &CancellationToken,
+) -> (GuardEnd, Option<Telemetry>, Option<Instant>) {
+    let mut ending = None;
+    let stopper = guard.stopper();
+    let (mut is_told, mut is_fenced, mut is_in_call) = (false, phase != Phase::Run, false);
+    // The fence is written while the guard brings the end about: neither waits for the other, and
+    // the settlement comes after both.
+    let mut fencing = std::pin::pin!(Fuse::terminated());
+    // A guard that stands still is killed by `process` and comes back as lost.
+    loop {
+        let event = tokio::select! {
+            event = guard.next() => event,
+            () = fencing.as_mut(), if !fencing.is_terminated() => continue,
+            () = outside.cancel.cancelled(), if !is_told => {
+                is_told = true;
+                ending.get_or_insert_with(Instant::now);
+                stopper.stop(ExitCause::Stopped);
+                continue;
+            }
+            () = stop.cancelled(), if !is_told => {
+                is_told = true;
+                ending.get_or_insert_with(Instant::now);
+                if phase == Phase::Run {
+                    fence(inner, job).await;
+                }
+                stopper.stop(ExitCause::Stopped);
+                continue;
+            }
+        };
+        match event {
+            None => break,
+            Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
+                ending.get_or_insert_with(Instant::now);
+                if !is_fenced {
+                    is_fenced = true;
+                    fencing.set(fence(inner, job).fuse());
+                }
+            }
+            Some(GuardEvent::Output { stream: Stream::Stdout, .. }) if phase == Phase::Run => {
+                telemetry = hear(telemetry, job, outside, (&stopper, &mut is_in_call)).await;
+            }
+            Some(_) => {}
+        }
+    }
+    let end = guard.wait().await;
+    if !fencing.is_terminated() {
+        fencing.await;
+    }
+    if phase != Phase::Run {
+        return (end, telemetry, ending);
+    }
+    fault::crash_point("after_exit");
+    // The fence stands: nothing more is refused to a running job.
+    let refused = outside.refusals.take();
+    let (telemetry, _) = pump(telemetry.take(), job, refused, true).await;
+    (end, telemetry, ending)
+}
+
+/// Reads what the agent printed, and tells the guard what follows from it.
+async fn hear(
+    telemetry: Option<Telemetry>,
+    job: &Job,
+    outside: &Running,
+    (stopper, is_in_call): (&GuardStopper, &mut bool),
+) -> Option<Telemetry> {
+    let (telemetry, is_final) = pump(telemetry, job, outside.refusals.take(), false).await;
+    if is_final {
+        stopper.final_result();
+    }
+    let now_in_call = telemetry.as_ref().is_some_and(Telemetry::is_in_call);
+    if now_in_call != *is_in_call {
+        *is_in_call = now_in_call;
+        stopper.in_call(now_in_call);
+    }
+    telemetry
+}
+
+/// Reads what the agent has printed since; whether its final result was among it.
+pub(in crate::jobs) async fn pump(
+    telemetry: Option<Telemetry>,
+    job: &Job,
+    refused: Vec<Refusal>,
+    is_last: bool,
+) -> (Option<Telemetry>, bool) {
+    let Some(mut telemetry) = telemetry else { return (None, false) };
+    let pumped = tokio::task::spawn_blocking(move || {
+        // An agent is refused before it prints so.
+        let found = telemetry.refused(refused).and_then(|()| match is_last {
+            true => telemetry.finish().map(|()| false),
+            false => telemetry.pump(),
+        });
+        (telemetry, found)
+    });
+    match pumped.await {
+        Ok((telemetry, Ok(is_final))) => (Some(telemetry), is_final),
+        Ok((telemetry, Err(cause))) => {
+            // Telemetry never decides; a job is not failed for the want of it.
+            warn!(job_id = %job.id, "telemetry: {}", cause.chain());
+            (Some(telemetry), false)
+        }
+        Err(cause) => {
+            error!(job_id = %job.id, "telemetry: {cause}");
+            (None, false)
+        }
+    }
+}
+
+/// Fences a job whose agent ends: its token is refused from then on.
+pub(in crate::jobs) async fn fence(inner: &Inner, job: &Job) {
+    let id = job.id.clone();
+    if let Err(cause) =
+        inner.setup.store.write(move |tx| settle::begin_ending(tx, &id).map(|_| ())).await
+    {
+        // The settlement sets the same column, so a token outlives this failure by moments only.
+        error!(job_id = %job.id, "the job could not be fenced: {}", cause.chain());
+    }
+    fault::crash_point("after_fence");
+}

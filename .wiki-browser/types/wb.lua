@@ -24,6 +24,10 @@
 ---@class wb.Kind
 ---@field package is_kind true
 
+---What `wb.inbox` returns; usable where the name is.
+---@class wb.Inbox
+---@field package is_inbox true
+
 ---What `wb.schedule` returns; usable where the name is.
 ---@class wb.Schedule
 ---@field package is_schedule true
@@ -458,6 +462,44 @@
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
 ---@field on_server_loss? "kill"|"keep" What a lost server means. Default: `kill`.
 ---@field was? string Name that the kind had before: its waiting jobs go on under the present one.
+---@field prepare? string|string[] What runs before the agent, without a token; if it fails, so does the job.
+---@field cleanup? string|string[] What runs after the agent, however it ended; also after a crash, so it may run twice.
+---@field hook_timeout? wb.Duration Longest run of `prepare` or `cleanup`, up to 10m. Default: `60s`.
+---@field workspace? "shared"|"worktree" Where the agent works: in the site's folder, or in a git worktree of its own. Default: `shared`.
+---@field repo? string Repository of the worktrees; that of the site by default.
+
+---What jobs of this kind may spend on a day (UTC).
+---@class wb.InboxFields.Daily
+---@field cost_usd? number US dollars, as the agents tell them.
+---@field tokens? number Tokens read and written, those from a cache included.
+---@field time? wb.Duration Time of jobs from start to end, summed up.
+
+---Messages as jobs: each message to `topic:TEMPLATE/NAME` starts an agent.
+---@class wb.InboxFields
+---@field about string What it does, for people.
+---@field engine string|wb.Engine How its agent is run.
+---@field skill? string Folder of the skill, with a SKILL.md.
+---@field prompt? string|fun(job: wb.PromptValues): string What the agent is told; the skill, `{{banner}}` and `{{payload}}` by default.
+---@field schema? string JSON schema of the payload: a file below the script.
+---@field reply_schema? string JSON schema of the reply: a file below the script.
+---@field concurrency? integer Most instances at once, 1 to 64. Default: `1`.
+---@field priority? number Place among waiting jobs, -100 to 100: higher is earlier.
+---@field daily? wb.InboxFields.Daily What jobs of this kind may spend on a day (UTC).
+---@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, beside that of `produces`.
+---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
+---@field timeout? wb.Duration Longest run. Default: `45m`.
+---@field idle? wb.Duration Longest silence outside of tool calls; 3m if the engine reads JSON.
+---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
+---@field on_lost? "fail"|"requeue"|"requeue_always" What a crash means: it failed, or it is repeated if its run had not begun, or always. Default: `fail`.
+---@field prepare? string|string[] What runs before the agent, without a token; if it fails, so does the job.
+---@field cleanup? string|string[] What runs after the agent, however it ended; also after a crash, so it may run twice.
+---@field hook_timeout? wb.Duration Longest run of `prepare` or `cleanup`, up to 10m. Default: `60s`.
+---@field start? string|string[] What runs in place of the engine's command.
+---@field workspace? "shared"|"worktree" Where the agent works: in the site's folder, or in a git worktree of its own. Default: `shared`.
+---@field repo? string Repository of the worktrees; that of the site by default.
+---@field cwd_base? string Folder in which hooks start and below which worktrees are made.
+---@field cwd_template? string Folder of an instance that `prepare` makes: `$WORKTREE_PATH`; knows `{{cwd_base}}` too.
+---@field sends? string[] Addresses its agents may send to; people, agents and inboxes by default.
 
 ---A job that is made by itself, again and again.
 ---@class wb.ScheduleFields
@@ -575,6 +617,11 @@ function wb.engine(name) end
 ---@param name string Small letters, digits, `-` and `_`.
 ---@return fun(fields: wb.KindFields): wb.Kind
 function wb.kind(name) end
+
+---Messages as jobs: each message to `topic:TEMPLATE/NAME` starts an agent.
+---@param name string TEMPLATE/NAME: letters, digits, `-` and `_`.
+---@return fun(fields: wb.InboxFields): wb.Inbox
+function wb.inbox(name) end
 
 ---A job that is made by itself, again and again.
 ---@param name string Small letters, digits, `-` and `_`.

@@ -195,6 +195,22 @@ pub const SCRIPT_RETRIES_MAX: u32 = 10;
 pub const SCRIPT_TEXT_BYTES_MAX: u64 = 256 * 1024;
 /// Longest of these lines, in characters.
 pub const SCRIPT_LOG_CHARS_MAX: usize = 4_000;
+/// Most files that inboxes name: schemas, hooks and templates.
+pub const INBOX_FILES_MAX: usize = 512;
+/// Most instances of one inbox at once.
+pub const INBOX_CONCURRENCY_MAX: u32 = 64;
+/// Largest JSON schema of an inbox, in bytes.
+pub const SCHEMA_BYTES_MAX: u64 = 64 * 1024;
+/// Longest text of a hook, in bytes.
+pub const HOOK_BYTES_MAX: usize = 16 * 1024;
+/// Longest run of a hook, in milliseconds.
+pub const HOOK_MS_MAX: u64 = 600_000;
+/// Largest file of a template, in bytes.
+pub const TEMPLATE_BYTES_MAX: u64 = 64 * 1024;
+/// Most inboxes of one template.
+pub const TEMPLATE_TOPICS_MAX: usize = 64;
+/// Most templates.
+pub const TEMPLATES_MAX: usize = 200;
 /// Largest file of a skill, in bytes.
 pub const SKILL_BYTES_MAX: u64 = 1024 * 1024;
 /// Longest line of an agent's stream that is read as telemetry, in bytes.
@@ -381,6 +397,14 @@ limits! {
     SCRIPT_TEXT_BYTES_MAX "bytes" "(the script is refused)" "a file that `wb.file` reads";
     SCRIPT_LOG_LINES_MAX "lines" "(passed over)" "lines logged by a call of the script";
     SCRIPT_LOG_CHARS_MAX "characters" "(cut)" "a line logged by the script";
+    INBOX_FILES_MAX "files" "(the script is refused)" "schemas, hooks and templates of inboxes";
+    INBOX_CONCURRENCY_MAX "jobs" "(the script is refused)" "instances of an inbox at once";
+    SCHEMA_BYTES_MAX "bytes" "(the script is refused)" "a JSON schema of an inbox";
+    HOOK_BYTES_MAX "bytes" "(the script is refused)" "the text of a hook";
+    HOOK_MS_MAX "ms" "(the script is refused)" "the run of a hook";
+    TEMPLATE_BYTES_MAX "bytes" "(the script is refused)" "the file of a template";
+    TEMPLATE_TOPICS_MAX "inboxes" "(the script is refused)" "inboxes of a template";
+    TEMPLATES_MAX "files" "(the script is refused)" "templates beside the script";
     SKILL_BYTES_MAX "bytes" "(the script is refused)" "the file of a skill";
     ANSWER_BYTES_MAX "bytes" "too_large" "an answer that a command reads";
     EVENT_BYTES_MAX "bytes" "too_large" "an event that a command reads";

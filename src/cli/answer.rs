@@ -92,7 +92,7 @@ impl Shape {
             }
             Command::Reload(_) => {
                 "ok dry_run generation digest \
-                 difference{changes[what how waiting] needs_restart[] files[]} \
+                 difference{changes[what how waiting runs[when command]] needs_restart[] files[]} \
                  trouble{at summary errors*} lost[kind jobs why] warnings[]"
             }
             Command::Person(command) => match command {

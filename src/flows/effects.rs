@@ -166,7 +166,7 @@ pub(in crate::flows) async fn job(
         Some(Value::String(name)) => name,
         _ => return Err(Error::invalid("a job needs `kind`, the name of a kind")),
     };
-    let kind = inputs::kind(site, &name)?;
+    let kind = inputs::asked_kind(site, &name)?;
     let priority = request.remove("priority");
     let not_before = request.remove("not_before");
     let replaces = request.remove("replace_proposals") == Some(Value::Bool(true));

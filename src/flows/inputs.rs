@@ -41,6 +41,21 @@ pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
     })
 }
 
+/// Returns a kind of which somebody asks for a job.
+///
+/// # Errors
+/// As [`kind`]; `invalid` with code `takes_messages` for an inbox: only a message starts its jobs.
+pub fn asked_kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
+    let kind = kind(works, name)?;
+    if kind.inbox.is_some() {
+        let message = format!("{} takes messages, not requests for jobs", kind.title());
+        return Err(Error::invalid(message)
+            .code("takes_messages")
+            .hint(format!("send to topic:{}: the message starts its job", kind.name)));
+    }
+    Ok(kind)
+}
+
 /// Checks what was sent against the declaration of the kind.
 ///
 /// # Errors

@@ -79,7 +79,7 @@ pub async fn create(
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
         return kept["job_id"].as_str().unwrap_or_default().parse();
     }
-    let kind = inputs::kind(site, &request.kind)?;
+    let kind = inputs::asked_kind(site, &request.kind)?;
     let checked = match inputs::check(site, kind, &request.inputs).await {
         Ok(checked) => checked,
         Err(refusal) => return Err(changes::explain(site, None, refusal).await),

@@ -130,8 +130,8 @@ impl Rules {
 /// Why a job waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// A stable word: `kind_gone`, `not_before`, `lane_busy`, `lane_order`, `engine_held`,
-    /// `daily_cap`, `kind_cap`, `jobs_cap` or `turn`.
+    /// A stable word: `kind_gone`, `inbox_gone`, `not_before`, `lane_busy`, `lane_order`,
+    /// `engine_held`, `daily_cap`, `kind_cap`, `jobs_cap` or `turn`.
     pub code: &'static str,
     /// The same for a person, without a full stop.
     pub message: String,
@@ -211,6 +211,14 @@ impl Outlook {
         }
         if self.caps.rules.is_gone(&job.kind) {
             let kind = &job.kind;
+            // Names of kinds have no slash.
+            if kind.contains('/') {
+                let message = format!(
+                    "the script has no inbox \"{kind}\": declare it again, or wiki-browser job \
+                     cancel --kind {kind}"
+                );
+                return Ok(Some(Waiting::new("inbox_gone", message)));
+            }
             let message = format!(
                 "the script has no kind \"{kind}\": declare it again, write was = \"{kind}\" \
                  in the kind that took its place, or wiki-browser job cancel --kind {kind}"

@@ -7,6 +7,7 @@ use std::time::Duration;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::base::digest_hex;
+use crate::script::beside::Beside;
 use crate::script::config::{Config, Engine, Handler, Identity, Kind, Limits, Site};
 use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings};
@@ -20,7 +21,6 @@ use crate::script::node::{Declared, Draft};
 use crate::script::place::ScriptFile;
 use crate::script::reads;
 use crate::script::request;
-use crate::script::require::Origin;
 use crate::script::schedule::{self, Schedule};
 use crate::script::schema::{self, API_VERSION};
 use crate::script::spot::Spot;
@@ -37,7 +37,7 @@ pub(crate) struct Builder<'a> {
     draft: &'a Draft,
     folder: &'a Utf8Path,
     script: &'a Utf8Path,
-    origin: &'a Origin,
+    beside: Beside<'a>,
     findings: Findings,
     leads: Vec<Lead>,
     /// Every declared name, also of declarations that are wrong otherwise.
@@ -58,7 +58,8 @@ impl<'a> Builder<'a> {
             findings.add(finding.clone());
         }
         let Plan { folder, script, origin, .. } = plan;
-        Builder { draft, folder, script, origin, findings, leads: Vec::new(), names }
+        let beside = Beside::new(folder, origin);
+        Builder { draft, folder, script, beside, findings, leads: Vec::new(), names }
     }
 
     /// Judges everything; the config is right only if no finding is an error.
@@ -68,7 +69,7 @@ impl<'a> Builder<'a> {
         let identity = self.identity();
         let (limits, lane_spots) = self.limits();
         let engines = self.engines();
-        let kinds = self.kinds(&engines, &limits);
+        let kinds = self.kinds(&engines, &limits, &site.root);
         let site_wide = Lint {
             draft: self.draft,
             limits: &limits,
@@ -82,9 +83,11 @@ impl<'a> Builder<'a> {
         let handlers = self.draft.handlers.iter();
         let handlers =
             handlers.map(|(event, slot)| Handler { event: *event, slot: slot.clone() }).collect();
+        let mut files = self.draft.files.clone();
+        files.extend(self.beside.take());
         let config = Config {
-            digest: digest(&self.draft.files),
-            files: self.draft.files.clone(),
+            digest: digest(&files),
+            files,
             folder: self.folder.to_owned(),
             script: self.folder.join(self.script),
             site,
@@ -330,11 +333,12 @@ impl<'a> Builder<'a> {
         &mut self,
         engines: &BTreeMap<String, Engine>,
         limits: &Limits,
+        root: &Utf8Path,
     ) -> BTreeMap<String, Kind> {
         let judge = Kinds {
             draft: self.draft,
-            folder: self.folder,
-            origin: self.origin,
+            beside: &self.beside,
+            root,
             engines,
             engine_names: self.names.get("engine"),
             limits,

@@ -124,7 +124,7 @@ pub(crate) fn file(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
 }
 
 /// Returns the file of the same folder whose name is most like that of one that is not there.
-fn beside(folder: &Utf8Path, path: &Utf8Path) -> Option<Utf8PathBuf> {
+pub(crate) fn beside(folder: &Utf8Path, path: &Utf8Path) -> Option<Utf8PathBuf> {
     let parent = path.parent()?;
     let entries = folder.join(parent).read_dir_utf8().ok()?.take(NAMES_MAX).flatten();
     let names: Vec<String> = entries.map(|it| it.file_name().to_owned()).collect();

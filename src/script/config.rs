@@ -227,6 +227,16 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// Returns the word by which it is declared: `kind` or `inbox`.
+    pub fn word(&self) -> &'static str {
+        if self.inbox.is_some() { "inbox" } else { "kind" }
+    }
+
+    /// Returns what people call it: `kind "answer"`, `inbox "accounts/teardown"`.
+    pub fn title(&self) -> String {
+        format!("{} \"{}\"", self.word(), self.name)
+    }
+
     /// Returns the input with this name.
     pub fn input(&self, name: &str) -> Option<&Input> {
         self.inputs.iter().find(|input| input.name == name)

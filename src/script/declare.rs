@@ -213,10 +213,10 @@ fn named(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<F
                 return refuse(&session, &caller, finding.at(&session.line(&caller)));
             }
         };
-        if !schema::is_name(&name) {
+        if !schema::is_name_of(word, &name) {
             let spot = session.sources().call_spot(&caller, word, Some(&name));
             let message = format!("`{}` is not a name for a {word}", name.escape_debug());
-            let note = "a name is small letters, digits, `-` and `_`, and begins with a letter";
+            let note = schema::name_note(word);
             session.report(Diagnostic::error("bad-name", message).at(&spot).note(note));
         }
         let pending = session.begin(word, name.clone(), caller);

@@ -22,7 +22,7 @@ const MESSAGE_CHARS_MAX: usize = 1_000;
 const LINE_CHARS_MAX: usize = 160;
 
 /// Codes of findings about what a field holds; all others are about the field.
-const OF_VALUES: [&str; 27] = [
+const OF_VALUES: [&str; 31] = [
     "bad-address",
     "bad-choices",
     "bad-default",
@@ -30,14 +30,18 @@ const OF_VALUES: [&str; 27] = [
     "bad-from",
     "bad-glob",
     "bad-host",
+    "bad-hook",
     "bad-identity",
     "bad-lane",
     "bad-path",
+    "bad-schema",
     "bad-skill",
     "bad-template",
     "bad-text",
     "bad-time",
     "bad-zone",
+    "missing-hook",
+    "missing-schema",
     "missing-skill",
     "nil-field",
     "not-built-yet",

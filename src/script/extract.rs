@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::base::limit::{format_duration, parse_duration};
+use crate::base::limit::parse_duration;
 use crate::script::config::InputType;
 use crate::script::diagnostic::{Diagnostic, Findings, expected, nearest, suggestion};
+use crate::script::duration::fit_duration;
+use crate::script::hook::{self, Command};
 use crate::script::node::{Node, Plain, Table};
 use crate::script::place::Slot;
 use crate::script::request;
@@ -34,6 +36,8 @@ pub(crate) enum Given {
     Duration(Duration),
     /// A list of lines with their places.
     Lines(Vec<(String, Spot)>),
+    /// A command.
+    Command(Command),
     /// Names with texts or secrets.
     Texts(BTreeMap<String, (EnvValue, Spot)>),
     /// Names with counts.
@@ -272,6 +276,9 @@ fn fit(title: Arguments<'_>, field: &Field, node: &Node, findings: &mut Findings
         (Shape::Lines, Plain::Table(table)) if table.fields.is_empty() => {
             fit_lines(label, table, findings)
         }
+        (Shape::Command, Plain::Text(_) | Plain::Table(_)) => {
+            hook::fit(label, field, node, findings).map_or(Given::Wrong, Given::Command)
+        }
         (Shape::Texts, Plain::Table(table)) if table.items.is_empty() => {
             fit_texts(label, table, findings)
         }
@@ -295,10 +302,8 @@ fn fit(title: Arguments<'_>, field: &Field, node: &Node, findings: &mut Findings
         }
         (Shape::Scalar, Plain::Text(text)) => Given::Text(text.clone()),
         (Shape::Scalar, Plain::Flag(flag)) => Given::Flag(*flag),
-        (Shape::Scalar, Plain::Integer(number)) => Given::Text(number.to_string()),
-        (Shape::Scalar, Plain::Number(number)) if number.is_finite() => {
-            Given::Text(number.to_string())
-        }
+        (Shape::Scalar, Plain::Integer(it)) => Given::Text(it.to_string()),
+        (Shape::Scalar, Plain::Number(it)) if it.is_finite() => Given::Text(it.to_string()),
         (Shape::Lines, Plain::Text(text)) => no_list(label, field, text, node, findings),
         (shape, value) => {
             let message = format!("{label} is {}, but must be {}", value.what(), shape.what());
@@ -328,7 +333,7 @@ fn no_list(
 }
 
 /// Returns a right value as a script would write it.
-fn how_to_write(field: &Field) -> String {
+pub(crate) fn how_to_write(field: &Field) -> String {
     format!("write {} = {}", field.name, field.example)
 }
 
@@ -375,41 +380,6 @@ fn fit_count(
         findings.add(Diagnostic::error("out-of-range", message).at(&node.spot).note(note));
     }
     count
-}
-
-fn fit_duration(label: Arguments<'_>, text: &str, node: &Node, findings: &mut Findings) -> Given {
-    match parse_duration(text) {
-        Ok(duration) => Given::Duration(duration),
-        Err(cause) => {
-            let message = format!("{label} is no duration");
-            let meant = meant_duration(text).map(|it| format!("write \"{it}\""));
-            let said = || cause.message().escape_debug().to_string().replace("\\\"", "\"");
-            let note = meant.unwrap_or_else(said);
-            let finding = Diagnostic::error("bad-duration", message).at(&node.spot);
-            findings.add(finding.note(note));
-            Given::Wrong
-        }
-    }
-}
-
-/// Returns the duration that a person meant by `5 minutes`, `30 sec` or `1.5h`.
-fn meant_duration(text: &str) -> Option<String> {
-    let text = text.trim().to_ascii_lowercase();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, word) = (text[..end].parse::<f64>().ok()?, text[end..].trim());
-    let units: [(&str, &[&str], f64); 5] = [
-        ("ms", &["ms", "msec", "millis", "milliseconds"], 1.0),
-        ("s", &["s", "sec", "secs", "second", "seconds"], 1e3),
-        ("m", &["m", "min", "mins", "minute", "minutes"], 6e4),
-        ("h", &["h", "hr", "hrs", "hour", "hours"], 3.6e6),
-        ("d", &["d", "day", "days"], 8.64e7),
-    ];
-    // So large a number was meant in milliseconds.
-    let word = if word.is_empty() && number >= 1e4 { "ms" } else { word };
-    let (_, _, scale) = units.iter().find(|(_, words, _)| words.contains(&word))?;
-    let whole = number * scale;
-    let is_right = (1.0..=366.0 * 8.64e7).contains(&whole) && whole.fract() == 0.0;
-    is_right.then(|| format_duration(Duration::from_millis(whole as u64)))
 }
 
 fn fit_lines(label: Arguments<'_>, table: &Table, findings: &mut Findings) -> Given {

@@ -4,7 +4,7 @@ use crate::base::EventKind;
 use crate::script::config::{Kind, Produces};
 use crate::script::diagnostic::nearest;
 use crate::script::schema::{ALIASES, Member, RECORDS, event_data};
-use crate::script::template::PROMPT_NAMES;
+use crate::script::template::{INBOX_NAMES, PROMPT_NAMES};
 
 /// The input that kinds have by themselves.
 pub(crate) const TOPIC_IDS: &str = "topic_ids";
@@ -44,7 +44,7 @@ impl<'k> Given<'k> {
             Given::Event(kind) => format!("an event {}", kind.as_str()),
             Given::Produced(_) => "the job that verify is given".to_owned(),
             Given::Failed(_) => "the job that retry is given".to_owned(),
-            Given::Prompt(kind) => format!("what the prompt of kind \"{}\" is given", kind.name),
+            Given::Prompt(kind) => format!("what the prompt of {} is given", kind.title()),
             Given::Lane(kind) => format!("what the lane of kind \"{}\" is given", kind.name),
             Given::Due => "the time that a schedule is given".to_owned(),
             Given::Call => "the call that a webhook is given".to_owned(),
@@ -79,7 +79,9 @@ impl<'k> Given<'k> {
             Given::Call => of_record("wb.Call"),
             Given::Prompt(kind) => {
                 let own = PROMPT_NAMES.into_iter().map(|name| Name { name, ty: "string" });
-                return own.chain(inputs(kind, |_| true)).collect();
+                let of_inbox = if kind.inbox.is_some() { &INBOX_NAMES[..] } else { &[] };
+                let of_inbox = of_inbox.iter().map(|name| Name { name, ty: "string" });
+                return own.chain(of_inbox).chain(inputs(kind, |_| true)).collect();
             }
             Given::Lane(kind) => return inputs(kind, |it| !it.ty.is_computed()).collect(),
         }

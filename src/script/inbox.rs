@@ -3,10 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
+use crate::base::Address;
+use crate::base::limit::{INBOX_CONCURRENCY_MAX, SCHEMA_BYTES_MAX};
+use crate::script::beside::{Beside, below};
+use crate::script::diagnostic::{Diagnostic, Findings};
+use crate::script::extract::Checked;
+use crate::script::hook::shown_command;
 use crate::script::json_schema::JsonSchema;
+use crate::script::node::Declared;
+
+/// Whom instances may write to if nothing is declared.
+const SENDS: [&str; 3] = ["person:*", "agent:*", "topic:*"];
 
 /// An inbox: a kind `TEMPLATE/NAME` whose jobs are started by messages to `topic:TEMPLATE/NAME`.
 #[derive(Clone, Debug, Serialize)]
@@ -69,6 +79,13 @@ impl Hooks {
             || self.cleanup.is_some()
             || self.workspace == WorkspaceMode::Worktree
     }
+
+    /// Returns what is executed beside the engine: the field, and the command as it was written.
+    pub fn commands(&self) -> Vec<(&'static str, String)> {
+        let all = [("prepare", &self.prepare), ("start", &self.start), ("cleanup", &self.cleanup)];
+        let given = all.into_iter().filter_map(|(name, argv)| Some((name, argv.as_deref()?)));
+        given.map(|(name, argv)| (name, shown_command(argv))).collect()
+    }
 }
 
 /// Where an agent works.
@@ -80,4 +97,138 @@ pub enum WorkspaceMode {
     Shared,
     /// In a worktree of its own, which is removed when its work is kept.
     Worktree,
+}
+
+/// Makes the inbox of one declaration.
+pub(crate) struct InboxBuilder<'a> {
+    /// The declaration; its name has two parts unless that was reported.
+    pub(crate) declared: &'a Declared,
+    /// Its fields.
+    pub(crate) checked: &'a Checked,
+    /// The file that declares it, from the script's folder.
+    pub(crate) file: &'a Utf8Path,
+    /// Files beside the script.
+    pub(crate) beside: &'a Beside<'a>,
+    /// Where findings go.
+    pub(crate) findings: &'a mut Findings,
+}
+
+impl InboxBuilder<'_> {
+    /// Judges what only an inbox has; right only if no finding is an error.
+    pub(crate) fn build(mut self, is_builtin: bool) -> Inbox {
+        let (checked, title) = (self.checked, self.declared.title());
+        if is_builtin {
+            let message = format!("{title} cannot have a builtin engine");
+            let note = "a builtin engine reads no messages: name one of type \"process\"";
+            self.error("broken-rule", message, "engine", note);
+        }
+        if let Some(count) = checked.count("concurrency").filter(|it| *it > INBOX_CONCURRENCY_MAX) {
+            let message = format!(
+                "`concurrency` of {title} is {count}, but must be from 1 to {INBOX_CONCURRENCY_MAX}"
+            );
+            self.error("out-of-range", message, "concurrency", "lower it");
+        }
+        let whole = self.declared.name.clone().unwrap_or_default();
+        let (template, name) = whole.split_once('/').unwrap_or((&whole, ""));
+        Inbox {
+            template: template.to_owned(),
+            name: name.to_owned(),
+            schema: self.schema("schema"),
+            reply_schema: self.schema("reply_schema"),
+            on_lost: match checked.text("on_lost") {
+                Some("requeue") => OnLost::Requeue,
+                Some("requeue_always") => OnLost::RequeueAlways,
+                _ => OnLost::Fail,
+            },
+            sends: self.sends(),
+        }
+    }
+
+    fn error(&mut self, code: &'static str, message: String, field: &str, note: &str) {
+        let finding = Diagnostic::error(code, message).at(self.checked.spot(field));
+        self.findings.add(finding.note(note));
+    }
+
+    fn schema(&mut self, field: &'static str) -> Option<JsonSchema> {
+        let (title, written) = (self.declared.title(), self.checked.text(field)?);
+        let Some(path) = below(written, self.file) else {
+            let message = format!(
+                "`{field}` of {title} is no file below the script: {}",
+                written.escape_debug()
+            );
+            self.error("bad-path", message, field, "write \"schemas/NAME.json\"");
+            return None;
+        };
+        let text = match self.beside.read(&path, SCHEMA_BYTES_MAX) {
+            Ok(text) => text,
+            Err(cause) => {
+                let message = format!("`{field}` of {title}: {}", cause.message());
+                let missing = format!("write {path}, as {{\"type\": \"object\"}}");
+                let note = cause.hint_str().unwrap_or(&missing);
+                self.error("missing-schema", message, field, note);
+                return None;
+            }
+        };
+        let compiled = match serde_json::from_str(&text) {
+            Ok(json) => JsonSchema::compile(json).map_err(|cause| cause.message().to_owned()),
+            Err(cause) => Err(format!("no JSON: {cause}")),
+        };
+        match compiled {
+            Ok(schema) => Some(schema),
+            Err(fault) => {
+                let message = format!("`{field}` of {title}: {path}: {fault}");
+                let note = "it is a JSON schema that refers to nothing outside of its file";
+                self.error("bad-schema", message, field, note);
+                None
+            }
+        }
+    }
+
+    fn sends(&mut self) -> Vec<String> {
+        if !self.checked.has("sends") {
+            return SENDS.map(str::to_owned).to_vec();
+        }
+        let mut patterns = Vec::new();
+        for (pattern, spot) in self.checked.lines("sends") {
+            if !is_address_pattern(pattern) {
+                let message = format!(
+                    "`{}` in `sends` of {} is no pattern of addresses",
+                    pattern.escape_debug(),
+                    self.declared.title()
+                );
+                let note = "write \"person:*\", \"agent:NAME\", \"topic:TEMPLATE/*\" or \
+                            \"channel:NAME\"";
+                self.findings.add(Diagnostic::error("bad-address", message).at(spot).note(note));
+            }
+            patterns.push(pattern.clone());
+        }
+        patterns
+    }
+}
+
+/// Returns whether a text is an address, in which `*` may stand for any text behind the class.
+fn is_address_pattern(pattern: &str) -> bool {
+    let Some((class, name)) = pattern.split_once(':') else { return false };
+    let is_recipient = |it: Address| it.class().is_some();
+    match (class, name) {
+        ("agent" | "topic" | "person" | "channel", "*") => true,
+        _ => !class.contains('*') && pattern.replace('*', "x").parse().is_ok_and(is_recipient),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text_behind_the_class() {
+        for pattern in ["person:*", "agent:lead", "topic:a-*/b*", "topic:*/b", "agent:a/*"] {
+            assert!(is_address_pattern(pattern), "{pattern}");
+        }
+        for pattern in
+            ["*", "lead", "approval:a", "approval:*", "topic:a", "person:a b", "x:*", "*:a", ""]
+        {
+            assert!(!is_address_pattern(pattern), "{pattern}");
+        }
+    }
 }

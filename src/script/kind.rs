@@ -3,25 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 
 use crate::base::limit::PRIORITY_MAX;
-use crate::base::split_front_matter;
+use crate::script::beside::Beside;
 use crate::script::config::{
-    Engine, EngineBody, Input, InputType, Kind, Lane, OnBusy, Produces, Prompt, Skill,
+    Engine, EngineBody, Input, InputType, Kind, Lane, OnBusy, Produces, Prompt,
 };
 use crate::script::daily;
-use crate::script::diagnostic::{Diagnostic, Findings, nearest, suggestion};
+use crate::script::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::extract::{Checked, Given};
-use crate::script::inbox::Hooks;
+use crate::script::hook::HookBuilder;
+use crate::script::inbox::{Hooks, Inbox, InboxBuilder};
 use crate::script::input;
 use crate::script::node::{Declared, Plain};
 use crate::script::output::Reads;
 use crate::script::place::Slot;
-use crate::script::require::Origin;
 use crate::script::schema::is_name;
 use crate::script::spot::Spot;
-use crate::script::template::{PROMPT_NAMES, Piece, pieces};
+use crate::script::template::{INBOX_NAMES, INBOX_PROMPT, PROMPT_NAMES, Piece, pieces};
 
 /// What a request for a job can say beside the inputs.
 const REQUEST_NAMES: [&str; 3] = ["priority", "not_before", "replace_proposals"];
@@ -30,21 +30,16 @@ const REQUEST_NAMES: [&str; 3] = ["priority", "not_before", "replace_proposals"]
 const PROMPT_NOTE: &str =
     "write prompt = [[Use the {{skill}} skill. …]], with {{NAME}} for an input";
 
-/// Most folders that are looked at for a skill that was meant.
-const SKILLS_MAX: usize = 500;
-/// Largest SKILL.md that is read, in bytes.
-const SKILL_BYTES_MAX: u64 = crate::base::limit::SKILL_BYTES_MAX;
-
 /// One declaration and what it may refer to.
 pub(crate) struct KindBuilder<'a> {
     /// The declaration.
     pub(crate) declared: &'a Declared,
     /// Its fields.
     pub(crate) checked: &'a Checked,
-    /// The script's folder.
-    pub(crate) folder: &'a Utf8Path,
-    /// Where its files are read.
-    pub(crate) origin: &'a Origin,
+    /// Files beside the script.
+    pub(crate) beside: &'a Beside<'a>,
+    /// Absolute folder of the site's repository.
+    pub(crate) root: &'a Utf8Path,
     /// The engines that are right.
     pub(crate) engines: &'a BTreeMap<String, Engine>,
     /// The names of all engines.
@@ -82,7 +77,11 @@ impl<'a> KindBuilder<'a> {
             let note = "it comes with a later release; \"kill\" is the default";
             self.error("not-built-yet", message, checked.spot("on_server_loss"), note);
         }
+        let is_inbox = self.is_inbox();
+        let (hooks, inbox) = self.around(is_builtin);
         let prompt = self.prompt(is_builtin, skill.is_some());
+        // What runs in place of the engine may tell nothing.
+        let is_steady = is_steady && hooks.start.is_none();
         let by_reads = |seconds| is_steady.then(|| Duration::from_secs(seconds));
         Kind {
             name: self.declared.name.clone().unwrap_or_default(),
@@ -93,7 +92,7 @@ impl<'a> KindBuilder<'a> {
             inputs,
             lane,
             on_busy,
-            max_running: checked.count("max_running"),
+            max_running: checked.count(if is_inbox { "concurrency" } else { "max_running" }),
             priority: self.priority(),
             daily: daily::build(self.declared.title(), "daily", checked, self.findings),
             produces,
@@ -104,11 +103,35 @@ impl<'a> KindBuilder<'a> {
             start: checked.duration("start").or(by_reads(30)),
             idle: checked.duration("idle").or(by_reads(180)),
             linger: checked.duration("linger").unwrap_or_default(),
-            hooks: Hooks::default(),
-            inbox: None,
+            hooks,
+            inbox,
             was: self.was(),
             at: self.declared.spot.at(),
         }
+    }
+
+    /// Returns what runs around the agent, and what it has more as an inbox.
+    fn around(&mut self, is_builtin: bool) -> (Hooks, Option<Inbox>) {
+        let (declared, checked, at) = (self.declared, self.checked, self.declared.spot.at());
+        let is_inbox = self.is_inbox();
+        let hooks = HookBuilder {
+            title: declared.title(),
+            checked,
+            file: &at.file,
+            beside: self.beside,
+            root: self.root,
+            findings: self.findings,
+        };
+        let hooks = hooks.build(is_inbox);
+        let inbox = is_inbox.then(|| {
+            let (file, beside, findings) = (&at.file, self.beside, &mut *self.findings);
+            InboxBuilder { declared, checked, file, beside, findings }.build(is_builtin)
+        });
+        (hooks, inbox)
+    }
+
+    fn is_inbox(&self) -> bool {
+        self.declared.word == "inbox"
     }
 
     fn priority(&mut self) -> i64 {
@@ -140,11 +163,11 @@ impl<'a> KindBuilder<'a> {
         Some(before.to_owned())
     }
 
-    fn title(&self) -> &'a str {
+    pub(crate) fn title(&self) -> &'a str {
         self.declared.title()
     }
 
-    fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
+    pub(crate) fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
         self.findings.add(Diagnostic::error(code, message).at(spot).note(note));
     }
 
@@ -160,58 +183,6 @@ impl<'a> KindBuilder<'a> {
             self.error("unknown-engine", message, self.checked.spot("engine"), &note);
         }
         self.engines.get(name)
-    }
-
-    fn skill(&mut self) -> Option<Skill> {
-        let written = self.checked.text("skill")?;
-        let spot = self.checked.spot("skill");
-        let path = Utf8Path::new(written);
-        let is_below = path.components().all(|part| matches!(part, Utf8Component::Normal(_)));
-        let (true, Some(name)) = (is_below, path.file_name()) else {
-            let message = format!("`skill` of {} is not a folder below the script", self.title());
-            self.error("bad-path", message, spot, "write \"skills/NAME\"");
-            return None;
-        };
-        let skill = Skill { path: path.to_owned(), name: name.to_owned() };
-        // Rebuilt, since `a//b` and `a/./b` would not compare with the name of the open file.
-        let file = path.components().collect::<Utf8PathBuf>().join("SKILL.md");
-        let text = match self.origin.read_at_most(self.folder, &file, SKILL_BYTES_MAX) {
-            Ok(text) => text,
-            Err(cause) => {
-                let message = format!("`skill` of {}: {}", self.title(), cause.message());
-                let note = self.meant_skill(path).unwrap_or_else(|| {
-                    format!("write {file}, which begins with the lines ---, name: {name}, ---")
-                });
-                self.error("missing-skill", message, spot, &note);
-                return Some(skill);
-            }
-        };
-        let front = match split_front_matter(&text) {
-            Ok((front, _)) => front.unwrap_or_default(),
-            Err(cause) => {
-                let message = format!("{file}: {}", cause.message());
-                self.error("bad-skill", message, spot, "");
-                return Some(skill);
-            }
-        };
-        if front.field("name") != Some(skill.name.as_str()) {
-            let given = front.field("name").unwrap_or("");
-            let message = format!("{file} has the name `{}`", given.escape_debug());
-            let note = format!("`name` in its front matter must be `{}`", skill.name);
-            self.error("bad-skill", message, spot, &note);
-        }
-        Some(skill)
-    }
-
-    /// Returns the folder beside it that was probably meant.
-    fn meant_skill(&self, path: &Utf8Path) -> Option<String> {
-        let parent = path.parent()?;
-        let entries = self.folder.join(parent).read_dir_utf8().ok()?.flatten().take(SKILLS_MAX);
-        let has_skill = |it: &camino::Utf8DirEntry| it.path().join("SKILL.md").is_file();
-        let names: Vec<String> =
-            entries.filter(has_skill).map(|it| it.file_name().to_owned()).collect();
-        let near = nearest(path.file_name()?, names.iter().map(String::as_str))?;
-        Some(format!("did you mean `{}`?", parent.join(near)))
     }
 
     fn inputs(&mut self) -> Vec<Input> {
@@ -341,6 +312,10 @@ impl<'a> KindBuilder<'a> {
             }
             Some(_) => {}
             None if is_builtin => {}
+            None if self.is_inbox() => {
+                let skill = if has_skill { "Use the {{skill}} skill.\n\n" } else { "" };
+                return Prompt::Template(format!("{skill}{INBOX_PROMPT}"));
+            }
             None => {
                 let message = format!("{} has no `prompt`", self.title());
                 let note = format!("it needs a text or a function: {PROMPT_NOTE}");
@@ -360,7 +335,8 @@ impl<'a> KindBuilder<'a> {
             return;
         }
         let names = self.input_names();
-        let known = || names.iter().copied().chain(PROMPT_NAMES);
+        let of_inbox = if self.is_inbox() { &INBOX_NAMES[..] } else { &[] };
+        let known = || names.iter().copied().chain(PROMPT_NAMES).chain(of_inbox.iter().copied());
         let mut seen = BTreeSet::new();
         for (at, piece) in pieces(template) {
             match piece {

@@ -4,21 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
 
+use crate::script::beside::Beside;
 use crate::script::config::{Config, Engine, Kind, Limits};
 use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::kind::KindBuilder;
 use crate::script::lint;
 use crate::script::node::{Declared, Draft};
-use crate::script::require::Origin;
 
 /// What kinds are judged by.
 pub(crate) struct Kinds<'a> {
     /// What was declared.
     pub(crate) draft: &'a Draft,
-    /// The script's folder.
-    pub(crate) folder: &'a Utf8Path,
-    /// Where its files are read.
-    pub(crate) origin: &'a Origin,
+    /// Files beside the script.
+    pub(crate) beside: &'a Beside<'a>,
+    /// Absolute folder of the site's repository.
+    pub(crate) root: &'a Utf8Path,
     /// The engines that are right.
     pub(crate) engines: &'a BTreeMap<String, Engine>,
     /// The names of all engines.
@@ -36,8 +36,8 @@ impl Config {
 }
 
 impl Kinds<'_> {
-    /// Returns all kinds in the order of their declarations; each is right only if no finding is an
-    /// error.
+    /// Returns all kinds, those of inboxes among them, in the order of their declarations; each is
+    /// right only if no finding is an error.
     pub(crate) fn all(&self, findings: &mut Findings) -> Vec<Kind> {
         let one = |declared: &Declared| {
             let errors = findings.errors();
@@ -45,8 +45,8 @@ impl Kinds<'_> {
             let builder = KindBuilder {
                 declared,
                 checked,
-                folder: self.folder,
-                origin: self.origin,
+                beside: self.beside,
+                root: self.root,
                 engines: self.engines,
                 engine_names: self.engine_names,
                 findings,
@@ -54,11 +54,18 @@ impl Kinds<'_> {
             let kind = builder.build();
             if findings.errors() == errors {
                 let engine = self.engines.get(&kind.engine);
-                lint::kind((&kind, checked, engine), self.limits, self.draft, findings);
+                lint::kind(
+                    declared.title(),
+                    (&kind, checked, engine),
+                    self.limits,
+                    self.draft,
+                    findings,
+                );
             }
             kind
         };
-        let declared = || self.draft.declared.iter().filter(|it| it.word == "kind");
+        let declared =
+            || self.draft.declared.iter().filter(|it| matches!(it.word, "kind" | "inbox"));
         let kinds: Vec<Kind> = declared().map(one).collect();
         self.check_was(findings);
         kinds

@@ -35,6 +35,19 @@ impl Lint<'_> {
         self.engines();
         self.keys();
         self.caps();
+        self.slots();
+    }
+
+    /// An instance that waits for another job would hold the only slot.
+    fn slots(&mut self) {
+        let first = self.draft.declared.iter().find(|it| it.word == "inbox");
+        if let Some(first) = first.filter(|_| self.limits.jobs == 1) {
+            let message = "one job runs at a time, and there are inboxes".to_owned();
+            let spot = first.spot.clone();
+            let note = "an instance that waits for another job would wait for ever: \
+                        write wb.limits { jobs = 4 }";
+            self.warn("one-slot", message, &spot, note);
+        }
     }
 
     fn warn(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
@@ -105,11 +118,11 @@ impl Lint<'_> {
         let find = |word: &str, name: Option<&str>| spots.get(&(word, name)).copied();
         for kind in self.kinds.values().filter(|it| it.daily.is_some()) {
             let (Some(engine), Some(spot)) =
-                (self.engines.get(&kind.engine), find("kind", Some(&kind.name)))
+                (self.engines.get(&kind.engine), find(kind.word(), Some(&kind.name)))
             else {
                 continue;
             };
-            let title = format!("daily of kind \"{}\"", kind.name);
+            let title = format!("daily of {}", kind.title());
             daily::warn_unseen(&title, kind.daily.as_ref(), &[engine], spot, self.findings);
         }
         let is_used = |it: &&Engine| self.kinds.values().any(|kind| kind.engine == it.name);
@@ -126,17 +139,17 @@ impl Lint<'_> {
 
 /// Looks at one kind that is right.
 pub(crate) fn kind(
+    title: &str,
     (kind, checked, engine): (&Kind, &Checked, Option<&Engine>),
     limits: &Limits,
     draft: &Draft,
     findings: &mut Findings,
 ) {
-    let title = format!("kind \"{}\"", kind.name);
     for (field, why) in shadowed(kind, checked, engine, limits) {
         let message = format!("`{field}` of {title} has no effect");
         findings.add(Diagnostic::warning("shadowed", message).at(checked.spot(field)).note(why));
     }
-    inputs(&title, kind, checked, draft, findings);
+    inputs(title, kind, checked, draft, findings);
 }
 
 /// Returns the fields that another one leaves without effect, and why.
@@ -158,7 +171,8 @@ fn shadowed(
         found.push(("on_busy", "without a `lane` nothing is busy: write lane = …".to_owned()));
     }
     for (field, limit) in [("start", kind.start), ("idle", kind.idle)] {
-        if checked.has(field) && limit.is_some_and(|it| it >= kind.timeout) {
+        let is_clock = field != "start" || kind.inbox.is_none();
+        if is_clock && checked.has(field) && limit.is_some_and(|it| it >= kind.timeout) {
             found.push((field, "it is not shorter than `timeout`".to_owned()));
         }
     }
@@ -168,7 +182,8 @@ fn shadowed(
         found.push(("linger", why));
     }
     if kind.max_running.is_some_and(|it| it > limits.jobs) {
-        found.push(("max_running", format!("it is above jobs = {} of limits", limits.jobs)));
+        let field = if kind.inbox.is_some() { "concurrency" } else { "max_running" };
+        found.push((field, format!("it is above jobs = {} of limits", limits.jobs)));
     }
     found
 }

@@ -257,8 +257,7 @@ impl<'k> Judge<'k> {
 
     /// A prompt that no job would have.
     pub(crate) fn no_return(&self, line: u32, kind: &Kind) -> Found {
-        let message =
-            format!("the function of the prompt of kind \"{}\" returns nothing", kind.name);
+        let message = format!("the function of the prompt of {} returns nothing", kind.title());
         let note = "write return ([[…]]):format(…), or return \"…\" .. job.NAME".to_owned();
         Found::error("no-return", (line, "function"), message, note)
     }

@@ -77,6 +77,11 @@ pub(crate) fn check(
         }
         return;
     };
+    if kind.inbox.is_some() {
+        let finding = Diagnostic::error("broken-rule", format!("{title} names an inbox"));
+        error(finding.at(spot("kind")), "a message starts its jobs: send one in a function");
+        return;
+    }
     let inputs = || kind.inputs.iter().filter(|it| !it.ty.is_computed());
     for name in request.keys().filter(|it| !REQUEST_FIELDS.contains(&it.as_str())) {
         if !inputs().any(|it| it.name == *name) {

@@ -144,6 +144,7 @@ fn type_of(owner: &str, field: &Field) -> String {
             words.join("|")
         }
         Shape::Lines => "string[]".to_owned(),
+        Shape::Command => "string|string[]".to_owned(),
         Shape::Texts => "table<string, string|wb.Secret>".to_owned(),
         Shape::Counts => "table<string, integer>".to_owned(),
         Shape::Secret => "wb.Secret".to_owned(),
@@ -231,9 +232,13 @@ fn declarations() -> String {
             true => push(
                 &mut text,
                 format_args!(
-                    "\n---{doc}\n---@param name string Small letters, digits, `-` and `_`.\n\
+                    "\n---{doc}\n---@param name string {}.\n\
                      ---@return fun(fields: wb.{class}Fields): wb.{class}\n\
-                     function wb.{word}(name) end\n"
+                     function wb.{word}(name) end\n",
+                    match word {
+                        "inbox" => "TEMPLATE/NAME: letters, digits, `-` and `_`",
+                        _ => "Small letters, digits, `-` and `_`",
+                    }
                 ),
             ),
             false => push(

@@ -14,6 +14,11 @@ use crate::script::vm::Vm;
 
 /// Names that every prompt can use beside the inputs of its kind.
 pub const PROMPT_NAMES: [&str; 6] = ["job_id", "kind", "skill", "root", "wb_agent", "folder"];
+/// Names that the prompt of an inbox can use as well.
+pub const INBOX_NAMES: [&str; 6] =
+    ["banner", "message_id", "message_path", "payload", "from", "reply_to"];
+/// The prompt of an inbox that has none of its own.
+pub(crate) const INBOX_PROMPT: &str = "{{banner}}\n\n{{payload}}";
 /// Longest prompt, in bytes.
 const PROMPT_BYTES_MAX: usize = crate::base::limit::PROMPT_BYTES_MAX;
 
@@ -85,8 +90,8 @@ pub fn fill_template(template: &str, values: &BTreeMap<String, String>) -> Resul
     Ok(filled)
 }
 
-/// Returns the prompt of a job. `values` holds what belongs to `PROMPT_NAMES` and the inputs; an
-/// input that is not required and not given is empty.
+/// Returns the prompt of a job. `values` holds what belongs to `PROMPT_NAMES` and the inputs, and
+/// for an inbox to `INBOX_NAMES`; an input that is not required and not given is empty.
 ///
 /// # Errors
 /// `invalid` if a value of one line is more than that, and if the script fails.
@@ -124,7 +129,9 @@ pub async fn prompt(vm: &Vm, kind: &Kind, values: &BTreeMap<String, String>) -> 
 /// A line break in a value of one line could forge a line of the prompt's parameter block.
 fn check_lines(kind: &Kind, values: &BTreeMap<String, String>) -> Result<()> {
     for (name, value) in values {
-        let is_text = kind.input(name).is_some_and(|input| input.ty == InputType::Text);
+        let is_of_message = kind.inbox.is_some() && ["banner", "payload"].contains(&&**name);
+        let is_text =
+            is_of_message || kind.input(name).is_some_and(|input| input.ty == InputType::Text);
         if is_text && value.len() > TEXT_INPUT_BYTES_MAX {
             return Err(too_large());
         }

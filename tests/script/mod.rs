@@ -3,6 +3,7 @@
 mod callbacks;
 mod checks;
 mod crash;
+mod inboxes;
 mod reload;
 mod schedules;
 mod stuck;

@@ -11,12 +11,16 @@ use crate::cli::short_id::items;
 use crate::cli::table::Table;
 use crate::script::Shown;
 
+/// Most lines of a command that `reload` prints.
+const COMMAND_LINES_MAX: usize = 40;
+
 /// `reload`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Exits 0 if the script is in force, 1 if it is wrong or would lose waiting jobs; then the one before
-stays in force. Jobs that run keep the script that they started with. A kind that has another name
-now takes over the waiting jobs of the old one by its `was`. SIGHUP reloads without --drop.
+stays in force. Commands that run around agents are printed. Jobs that run keep the script that they
+started with. A kind that has another name now takes over the waiting jobs of the old one by its
+`was`; those of an inbox that is gone wait until it is back. SIGHUP reloads without --drop.
 
 Examples:
   wiki-browser reload --dry-run
@@ -94,10 +98,28 @@ fn differences(desk: &Desk, difference: &Value) -> Result<()> {
         let style = if waiting.is_empty() { Style::Dim } else { Style::Red };
         let said = format!("{:<8} {}{waiting}", text(change, "how"), text(change, "what"));
         desk.screen.put(&desk.screen.paint(style, &escape::line(&said)))?;
+        for run in change["runs"].as_array().into_iter().flatten() {
+            commands(desk, text(run, "when"), text(run, "command"))?;
+        }
     }
     for name in difference["needs_restart"].as_array().into_iter().flatten() {
         let name = escape::line(name.as_str().unwrap_or_default());
         desk.screen.put(&format!("{name} takes effect after a restart"))?;
+    }
+    Ok(())
+}
+
+/// Prints what a declaration has executed, line by line.
+fn commands(desk: &Desk, when: &str, command: &str) -> Result<()> {
+    let lines: Vec<&str> = command.trim_end().lines().collect();
+    let shown = lines.iter().take(COMMAND_LINES_MAX);
+    for (number, line) in shown.enumerate() {
+        let head = if number == 0 { when } else { "" };
+        desk.screen.put(&escape::line(&format!("           {head:<8} {line}")))?;
+    }
+    if lines.len() > COMMAND_LINES_MAX {
+        let more = lines.len() - COMMAND_LINES_MAX;
+        desk.screen.put(&format!("                    … {more} more lines"))?;
     }
     Ok(())
 }

@@ -28,6 +28,18 @@ pub struct Change {
     /// Of a kind that is removed: how many of its jobs wait. They wait until it is back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<i64>,
+    /// What is executed beside the engine of a kind or an inbox that was added or changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<Run>,
+}
+
+/// A command that a declaration has executed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Run {
+    /// `prepare`, `start` or `cleanup`.
+    pub when: &'static str,
+    /// The command as it was written; of a file its path and its text.
+    pub command: String,
 }
 
 impl Difference {
@@ -44,6 +56,13 @@ impl Difference {
         }
         let added = after.keys().filter(|it| !before.contains_key(*it));
         changes.extend(added.map(|what| change(what, "added")));
+        for kind in new.kinds.values() {
+            let title = kind.title();
+            if let Some(change) = changes.iter_mut().find(|it| it.what == title) {
+                let commands = kind.hooks.commands().into_iter();
+                change.runs = commands.map(|(when, command)| Run { when, command }).collect();
+            }
+        }
         let texts = |config: &Config| {
             let pairs = config.files.iter().map(|it| (it.path.to_string(), it.text.clone()));
             pairs.collect::<BTreeMap<_, _>>()
@@ -56,9 +75,10 @@ impl Difference {
 
     /// Notes how many jobs wait of the kinds that are removed.
     pub fn note_waiting(&mut self, old: &Config, new: &Config, queued: &[(String, i64)]) {
-        for name in old.kinds.keys().filter(|it| !new.kinds.contains_key(*it)) {
+        for kind in old.kinds.values().filter(|it| !new.kinds.contains_key(&it.name)) {
+            let name = &kind.name;
             let waiting = queued.iter().find(|(kind, _)| kind == name).map_or(0, |it| it.1);
-            let title = format!("kind \"{name}\"");
+            let title = kind.title();
             if let Some(change) = self.changes.iter_mut().find(|it| it.what == title) {
                 change.waiting = Some(waiting);
             }
@@ -93,7 +113,7 @@ impl Difference {
 }
 
 fn change(what: &str, how: &'static str) -> Change {
-    Change { what: what.to_owned(), how, waiting: None }
+    Change { what: what.to_owned(), how, waiting: None, runs: Vec::new() }
 }
 
 /// Returns every declaration as plain data, without its place in the text.
@@ -105,8 +125,8 @@ fn parts(config: &Config) -> BTreeMap<String, Value> {
     for (name, it) in &config.engines {
         add(format!("engine \"{name}\""), json!(it));
     }
-    for (name, it) in &config.kinds {
-        add(format!("kind \"{name}\""), json!(it));
+    for it in config.kinds.values() {
+        add(it.title(), json!(it));
     }
     for (name, it) in &config.schedules {
         let value = json!({"timing": it.describe(), "missed": it.missed, "enqueue": it.enqueue});

@@ -29,7 +29,7 @@ pub struct Lost {
 }
 
 /// Returns the jobs that wait under one script and would not run under another one: their kind is
-/// gone, or takes their inputs no more.
+/// gone, or takes their inputs no more. Jobs of an inbox wait until it is back.
 ///
 /// # Errors
 /// As any read.
@@ -41,6 +41,8 @@ pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Los
         match (before, after) {
             // They have waited for their kind before.
             (None, None) => {}
+            // A message is kept until its inbox is back, or somebody cancels its job.
+            (Some(before), None) if before.inbox.is_some() => {}
             (Some(_), None) => jobs::each_waiting(c, &name, |id, _| ids.push(id))?,
             (Some(before), Some(after)) if json!(before.inputs) == json!(after.inputs) => {}
             (_, Some(after)) => jobs::each_waiting(c, &name, |id, given| {

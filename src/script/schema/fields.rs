@@ -2,10 +2,12 @@
 
 use crate::script::config::InputType;
 use crate::script::output::Reads;
-use crate::script::schema::functions::{CALLED, DUE, LANE, RETRY, VERIFY};
+use crate::script::schema::functions::{CALLED, DUE};
+use crate::script::schema::kind_fields::{INBOX, KIND};
 use crate::script::schema::{Declaration, Field, Shape};
 
-const fn needed(
+/// A field that must be there.
+pub(in crate::script::schema) const fn needed(
     name: &'static str,
     shape: Shape,
     example: &'static str,
@@ -14,7 +16,8 @@ const fn needed(
     Field { name, shape, is_required: true, default: None, example, doc }
 }
 
-const fn field(
+/// A field without a default.
+pub(in crate::script::schema) const fn field(
     name: &'static str,
     shape: Shape,
     example: &'static str,
@@ -23,7 +26,8 @@ const fn field(
     Field { name, shape, is_required: false, default: None, example, doc }
 }
 
-const fn with(
+/// A field with a default.
+pub(in crate::script::schema) const fn with(
     name: &'static str,
     shape: Shape,
     default: &'static str,
@@ -34,7 +38,7 @@ const fn with(
 }
 
 /// All declarations.
-pub const DECLARATIONS: [Declaration; 7] = [
+pub const DECLARATIONS: [Declaration; 8] = [
     Declaration {
         word: "site",
         is_named: false,
@@ -50,6 +54,12 @@ pub const DECLARATIONS: [Declaration; 7] = [
     Declaration { word: "limits", is_named: false, fields: &LIMITS, doc: "What may run at once." },
     Declaration { word: "engine", is_named: true, fields: &ENGINE, doc: "How an agent is run." },
     Declaration { word: "kind", is_named: true, fields: &KIND, doc: "A sort of job." },
+    Declaration {
+        word: "inbox",
+        is_named: true,
+        fields: &INBOX,
+        doc: "Messages as jobs: each message to `topic:TEMPLATE/NAME` starts an agent.",
+    },
     Declaration {
         word: "schedule",
         is_named: true,
@@ -131,7 +141,7 @@ const IDENTITY: [Field; 4] = [
 ];
 
 /// What can be capped on a day.
-const DAILY: [Field; 3] = [
+pub(in crate::script::schema) const DAILY: [Field; 3] = [
     field("cost_usd", Shape::Number, "20", "US dollars, as the agents tell them."),
     field(
         "tokens",
@@ -212,122 +222,6 @@ const ENGINE: [Field; 6] = [
         "hold",
         r#""go_on""#,
         "Whether its other jobs wait when its provider takes no more.",
-    ),
-];
-
-/// Words of `kind.on_busy`.
-const ON_BUSY: [&str; 2] = ["reject", "queue"];
-/// Words of `kind.produces`.
-const PRODUCES: [&str; 5] = ["proposal", "perspective", "message", "result", "topic"];
-/// Words of `kind.sees`.
-const SEES: [&str; 2] = ["inputs", "site"];
-/// Words of `kind.on_server_loss`; only the first is built.
-const ON_SERVER_LOSS: [&str; 2] = ["kill", "keep"];
-
-const KIND: [Field; 20] = [
-    needed(
-        "about",
-        Shape::Line,
-        r#""Answer the last question of a topic""#,
-        "What it does, for people.",
-    ),
-    needed("engine", Shape::Reference("engine"), r#""codex""#, "How its agent is run."),
-    field("skill", Shape::Path, r#""skills/answer""#, "Folder of the skill, with a SKILL.md."),
-    field(
-        "prompt",
-        Shape::Prompt,
-        r#""Use the {{skill}} skill on topic {{topic_id}}. Call {{wb_agent}}.""#,
-        "What the agent is told, with `{{{{` for `{{` itself; needed unless the engine is builtin.",
-    ),
-    field(
-        "inputs",
-        Shape::Inputs,
-        "{ topic_id = wb.input.topic(), tone = wb.input.line { required = false } }",
-        "What a job is given.",
-    ),
-    field(
-        "lane",
-        Shape::LineOr(&LANE),
-        r#""topic_id""#,
-        "Input whose value is not worked on twice at once.",
-    ),
-    with(
-        "on_busy",
-        Shape::Word(&ON_BUSY),
-        "queue",
-        r#""reject""#,
-        "What happens if the lane is taken.",
-    ),
-    field("max_running", Shape::Count, "2", "Most jobs of this kind at once."),
-    field(
-        "priority",
-        Shape::Number,
-        "10",
-        "Place among waiting jobs, -100 to 100: higher is earlier.",
-    ),
-    field(
-        "daily",
-        Shape::Fields(&DAILY),
-        r#"{ time = "2h" }"#,
-        "What jobs of this kind may spend on a day (UTC).",
-    ),
-    field(
-        "produces",
-        Shape::Word(&PRODUCES),
-        r#""message""#,
-        "What a job must leave behind to be a success.",
-    ),
-    with(
-        "sees",
-        Shape::Word(&SEES),
-        "inputs",
-        r#""site""#,
-        "What its agents may look at: what they were given, or every source and topic.",
-    ),
-    field(
-        "verify",
-        Shape::Function(&VERIFY),
-        r#"function(job) return #job.produced.text > 20 or "too short" end"#,
-        "A check of the result, beside that of `produces`.",
-    ),
-    field(
-        "retry",
-        Shape::Function(&RETRY),
-        r#"function(job) return job.reason == "rate_limited" and "15m" end"#,
-        "Whether a job that failed is repeated, and when.",
-    ),
-    needed("timeout", Shape::Duration, r#""5m""#, "Longest run."),
-    field(
-        "start",
-        Shape::Duration,
-        r#""30s""#,
-        "Longest wait for output; 30s if the engine reads JSON.",
-    ),
-    field(
-        "idle",
-        Shape::Duration,
-        r#""3m""#,
-        "Longest silence outside of tool calls; 3m if the engine reads JSON.",
-    ),
-    with(
-        "linger",
-        Shape::Duration,
-        "10s",
-        r#""20s""#,
-        "Longest wait for the exit after the final result.",
-    ),
-    with(
-        "on_server_loss",
-        Shape::Word(&ON_SERVER_LOSS),
-        "kill",
-        r#""kill""#,
-        "What a lost server means.",
-    ),
-    field(
-        "was",
-        Shape::Line,
-        r#""review""#,
-        "Name that the kind had before: its waiting jobs go on under the present one.",
     ),
 ];
 

@@ -6,6 +6,7 @@
 mod events;
 mod fields;
 mod functions;
+mod kind_fields;
 mod lab;
 mod lab_records;
 
@@ -20,6 +21,8 @@ pub(crate) use functions::{BASE, CALLBACKS};
 pub use functions::{FUNCTIONS, Function, When};
 pub use lab::TEST_FUNCTIONS;
 pub(crate) use lab_records::{DOES, PROPOSES, TEST_RECORDS, TOPIC};
+
+use crate::base::is_segment;
 
 /// The version of the script's interface.
 pub(crate) const API_VERSION: i64 = 1;
@@ -43,6 +46,8 @@ pub enum Shape {
     Word(&'static [&'static str]),
     /// A list of lines.
     Lines,
+    /// A command: shell text, `"./FILE"` or program and arguments.
+    Command,
     /// Names with texts or secrets.
     Texts,
     /// Names with whole numbers from one.
@@ -82,6 +87,7 @@ impl Shape {
                 words.join(" or ")
             }
             Shape::Lines => "a list of texts".to_owned(),
+            Shape::Command => "shell text, a \"./FILE\" or a list of texts".to_owned(),
             Shape::Texts => "a table of names with texts or secrets".to_owned(),
             Shape::Counts => "a table of names and whole numbers".to_owned(),
             Shape::Secret => "a secret".to_owned(),
@@ -183,6 +189,25 @@ pub(crate) fn declaration(word: &str) -> Option<&'static Declaration> {
 }
 
 const DECLARATIONS_REF: &[Declaration] = &DECLARATIONS;
+
+/// Returns whether a text names a declaration of this word.
+pub(crate) fn is_name_of(word: &str, name: &str) -> bool {
+    match (word, name.split_once('/')) {
+        ("inbox", Some((template, name))) => is_segment(template) && is_segment(name),
+        ("inbox", None) => false,
+        _ => is_name(name),
+    }
+}
+
+/// Returns what a name of this word is.
+pub(crate) fn name_note(word: &str) -> &'static str {
+    match word {
+        "inbox" => {
+            "write TEMPLATE/NAME, each of letters, digits, `-` and `_`, as in \"accounts/teardown\""
+        }
+        _ => "a name is small letters, digits, `-` and `_`, and begins with a letter",
+    }
+}
 
 /// Returns whether a name is small letters, digits, `-` and `_`, and begins with a letter.
 pub fn is_name(name: &str) -> bool {

@@ -4,6 +4,7 @@ mod attacks;
 mod bombs;
 mod calls;
 mod findings;
+mod inboxes;
 mod mistakes;
 mod reads;
 mod reference;

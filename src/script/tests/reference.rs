@@ -35,14 +35,15 @@ fn whole(it: &Declaration) -> String {
     let name = match it.word {
         "engine" => " \"codex\"",
         "kind" => " \"answer\"",
+        "inbox" => " \"accounts/teardown\"",
         "schedule" => " \"links\"",
         "webhook" => " \"issues\"",
         _ => "",
     };
     let width = it.fields.iter().map(|it| it.name.len()).max().unwrap_or(0);
     let line = |field: &Field| format!("  {:<width$} = {},\n", field.name, field.example);
-    // A schedule has either `every` or `at`.
-    let fields = it.fields.iter().filter(|field| field.name != "every");
+    // A schedule has either `every` or `at`, an inbox a worktree or a folder that a hook makes.
+    let fields = it.fields.iter().filter(|it| !["every", "cwd_template"].contains(&it.name));
     let lines: String = fields.map(line).collect();
     format!("```lua\nwb.{}{name} {{\n{lines}}}\n```\n", it.word)
 }
@@ -202,6 +203,12 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
             ("prompt", "\"{{topic_id}}\""),
             ("inputs", "{ topic_id = wb.input.topic() }"),
         ],
+        "inbox" => &[
+            ("about", "\"a\""),
+            ("engine", "\"codex\""),
+            ("skill", "\"skills/answer\""),
+            ("cwd_base", "\"work\""),
+        ],
         _ => &[],
     }
 }
@@ -243,6 +250,9 @@ fn loads(example: &str) {
     }
     let site = Site::new(&text);
     site.write("kinds/review.lua", "return {}\n");
+    for path in after(example, "\"schemas/") {
+        site.write(&format!("schemas/{path}"), "{}\n");
+    }
     for name in after(example, "\"skills/").chain(["answer"]) {
         site.write(&format!("skills/{name}/SKILL.md"), &format!("---\nname: {name}\n---\n"));
     }
@@ -275,7 +285,11 @@ fn after<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = &'t str> {
 #[test]
 fn the_example_of_every_field_loads() {
     for it in &DECLARATIONS {
-        let name = if it.is_named { " \"codex\"" } else { "" };
+        let name = match (it.is_named, it.word) {
+            (false, _) => "",
+            (true, "inbox") => " \"accounts/teardown\"",
+            (true, _) => " \"codex\"",
+        };
         for field in it.fields {
             loads(&declared(it.word, name, &[(field.name, field.example)]));
             let Shape::Fields(inner) = field.shape else { continue };
@@ -324,9 +338,14 @@ fn the_example_of_every_function_loads() {
 #[test]
 fn every_example_of_the_documents_loads() {
     let mut seen = 0;
-    for path in
-        ["docs/lua.md", "docs/callbacks.md", "docs/kinds.md", "docs/engines.md", "docs/events.md"]
-    {
+    for path in [
+        "docs/lua.md",
+        "docs/callbacks.md",
+        "docs/kinds.md",
+        "docs/engines.md",
+        "docs/events.md",
+        "docs/inboxes.md",
+    ] {
         let text = std::fs::read_to_string(repository().join(path)).unwrap();
         for block in text.split("```lua\n").skip(1) {
             let example = block.split("```").next().unwrap();

@@ -1,0 +1,70 @@
+//! Inboxes in a script that is reloaded: what is printed of them, and what is refused.
+
+use serde_json::json;
+
+use crate::support::Bench;
+
+/// A site whose server runs without an inbox yet; then one is declared, with hooks.
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.limits("jobs = 2");
+    bench.word_kind("plain", "timeout = \"20s\"", "exit 0");
+    bench
+}
+
+fn declare(bench: &Bench) {
+    std::fs::create_dir_all(bench.top.join("hooks")).unwrap();
+    bench.write("hooks/prepare.sh", "mkdir scratch\n\u{1b}[2J echo done\n");
+    bench.lua(
+        r#"wb.inbox "accounts/teardown" {
+  about = "Tear down", engine = "plain", prepare = "./hooks/prepare.sh",
+  cleanup = { "rm", "-rf", "scratch" },
+}
+"#,
+    );
+    bench.write_script();
+}
+
+#[test]
+fn a_reload_prints_new_inboxes_and_what_they_execute() {
+    let bench = bench();
+    let server = bench.serve();
+    declare(&bench);
+    let (code, out, err) = bench.cli(&["reload", "--dry-run"]);
+    assert_eq!(code, 0, "{out}{err}");
+    for said in [
+        "added    inbox \"accounts/teardown\"",
+        "prepare  ",
+        "/hooks/prepare.sh\n",
+        "mkdir scratch\n",
+        "cleanup  rm -rf scratch\n",
+    ] {
+        assert!(out.contains(said), "{said}: {out}");
+    }
+    assert!(!out.contains('\u{1b}'), "a terminal sees text only: {out:?}");
+    let (code, out, _) = bench.cli(&["reload"]);
+    assert_eq!((code, out.contains("mkdir scratch")), (0, true), "{out}");
+    // A file that is saved is another text, which a reload prints before it is in force.
+    bench.write("hooks/prepare.sh", "mkdir other\n");
+    let (_, out, _) = bench.cli(&["reload", "--dry-run"]);
+    assert!(out.contains("changed  inbox \"accounts/teardown\""), "{out}");
+    assert!(out.contains("mkdir other\n"), "{out}");
+    bench.edit(|lua| lua[..lua.find("wb.inbox").unwrap()].to_owned());
+    bench.write_script();
+    let (_, out, _) = bench.cli(&["reload", "--dry-run"]);
+    assert!(out.contains("removed  inbox \"accounts/teardown\"\n"), "{out}");
+    server.stop();
+}
+
+#[test]
+fn only_a_message_starts_a_job_of_an_inbox() {
+    let bench = bench();
+    declare(&bench);
+    let server = bench.serve();
+    let refused = bench.post("/api/agent/jobs", json!({"kind": "accounts/teardown"}));
+    assert_eq!((refused.status, refused.code()), (400, "takes_messages"), "{refused:?}");
+    let (code, out, err) = bench.cli(&["job", "create", "accounts/teardown"]);
+    assert_eq!(code, 2, "{out}{err}");
+    assert!(err.contains("send to topic:accounts/teardown"), "{err}");
+    server.stop();
+}

@@ -12,7 +12,7 @@
 ---@class wb.Secret
 ---@field package is_secret true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"person_changed"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"person_changed"
 ---@alias wb.JobStatus "queued"|"running"|"parked"|"succeeded"|"failed"|"timed_out"|"cancelled"
 ---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"reported"|"bad_reply"|"prepare_failed"|"terminal_lost"|"session_lost"|"resumed"|"internal"
 
@@ -378,6 +378,16 @@
 ---@field data wb.EngineReleasedData Ids and states.
 
 ---Ids and states.
+---@class wb.WorkspaceChangedData
+---@field job_id string The job that it was made for.
+---@field state string `making`, `ready`, `cleaning`, `gone` or `failed`.
+
+---What a handler of `workspace_changed` is given.
+---@class wb.WorkspaceChangedEvent: wb.Event
+---@field kind "workspace_changed" Its name.
+---@field data wb.WorkspaceChangedData Ids and states.
+
+---Ids and states.
 ---@class wb.PersonChangedData
 ---@field id string The person.
 ---@field change string What is different.
@@ -700,6 +710,7 @@ function wb.api(version) end
 ---@overload fun(event: "schedule_fired", handler: fun(event: wb.ScheduleFiredEvent))
 ---@overload fun(event: "engine_held", handler: fun(event: wb.EngineHeldEvent))
 ---@overload fun(event: "engine_released", handler: fun(event: wb.EngineReleasedEvent))
+---@overload fun(event: "workspace_changed", handler: fun(event: wb.WorkspaceChangedEvent))
 ---@overload fun(event: "person_changed", handler: fun(event: wb.PersonChangedEvent))
 function wb.on(event, handler) end
 

@@ -49,13 +49,15 @@ pub enum EventKind {
     EngineHeld,
     /// A person let an engine go on before its time.
     EngineReleased,
+    /// The workspace of an instance was made, is cleaned up, is gone or needs a person.
+    WorkspaceChanged,
     /// A person was added, disabled or enabled, has another role, or has a token more or less.
     PersonChanged,
 }
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 21] = [
+    pub const ALL: [EventKind; 22] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -76,6 +78,7 @@ impl EventKind {
         EventKind::ScheduleFired,
         EventKind::EngineHeld,
         EventKind::EngineReleased,
+        EventKind::WorkspaceChanged,
         EventKind::PersonChanged,
     ];
 
@@ -102,6 +105,7 @@ impl EventKind {
             EventKind::ScheduleFired => "schedule_fired",
             EventKind::EngineHeld => "engine_held",
             EventKind::EngineReleased => "engine_released",
+            EventKind::WorkspaceChanged => "workspace_changed",
             EventKind::PersonChanged => "person_changed",
         }
     }
@@ -142,6 +146,7 @@ impl EventKind {
             }
             EventKind::EngineHeld => &["engine", "until", "job_id"],
             EventKind::EngineReleased => &["engine"],
+            EventKind::WorkspaceChanged => &["job_id", "state"],
             EventKind::PersonChanged => &["id", "change"],
         }
     }

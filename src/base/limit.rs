@@ -221,6 +221,8 @@ pub const STREAM_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub const GIT_ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Longest listing of git, in bytes: about a million paths.
 pub const GIT_LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Most work that is kept of one worktree, in bytes.
+pub const KEPT_WORK_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Most calls of git at one time.
 pub const GIT_CALLS_MAX: usize = 12;
 /// Most commits of a Source's history in one answer.
@@ -386,6 +388,7 @@ limits! {
     CHANGES_TOLD_MAX "events" "(one event)" "Sources that change at once, each with an event";
     GIT_ANSWER_BYTES_MAX "bytes" "git_failed" "a short answer of git";
     GIT_LISTING_BYTES_MAX "bytes" "git_failed" "a listing of git";
+    KEPT_WORK_BYTES_MAX "bytes" "not_kept" "work that is kept of one worktree";
     GIT_CALLS_MAX "calls" "(wait)" "calls of git at one time";
     SCRIPT_FILES_MAX "files" "(the script is refused)" "files of the script";
     SCRIPT_FILE_BYTES_MAX "bytes" "(the script is refused)" "a file of the script";

@@ -37,6 +37,7 @@ pub mod text;
 pub mod title;
 pub mod topic;
 mod word;
+pub mod workspace;
 
 pub use anchor::{NewAnchor, Placed, PlacementState, Selection, resolve};
 pub use diff::unified;
@@ -65,6 +66,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         seen::STATEMENTS,
         text::STATEMENTS,
         topic::STATEMENTS,
+        workspace::row::STATEMENTS,
     ]
     .concat();
     all.extend(search::statements());

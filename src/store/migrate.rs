@@ -106,6 +106,11 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/024_instances.sql"),
     },
     Migration { version: 25, name: "mail", sql: include_str!("../../migrations/025_mail.sql") },
+    Migration {
+        version: 26,
+        name: "workspaces",
+        sql: include_str!("../../migrations/026_workspaces.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

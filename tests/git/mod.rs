@@ -12,3 +12,4 @@ mod refusals;
 mod sources;
 mod support;
 mod table;
+mod workspaces;

@@ -136,6 +136,11 @@ impl Git {
         &self.folder
     }
 
+    /// Returns the program, and what knows its processes.
+    pub(in crate::documents) fn program(&self) -> (Utf8PathBuf, Children) {
+        (self.program.clone(), self.children.clone())
+    }
+
     /// Starts to put a call together.
     pub(in crate::documents) fn call(&self, args: &[&str]) -> Call<'_> {
         Call {

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
-use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath, fault};
@@ -75,6 +75,7 @@ struct Shared {
     sources: SourceGlobs,
     format: ObjectFormat,
     approving: RwLock<()>,
+    worktrees: Mutex<()>,
     entries: entries::Entries,
     walked: last_change::Walked,
     deletions: deletion::Deletions,
@@ -145,6 +146,7 @@ impl Repo {
             sources,
             format,
             approving: RwLock::new(()),
+            worktrees: Mutex::new(()),
             entries: entries::Entries::default(),
             walked: last_change::Walked::default(),
             deletions: deletion::Deletions::default(),
@@ -161,6 +163,20 @@ impl Repo {
     pub fn beside(mut self, data: &Utf8Path) -> Repo {
         self.stand_in = Arc::new(self.stand_in.moved(data.join("git")));
         self
+    }
+
+    /// Opens another repository with the same program.
+    ///
+    /// # Errors
+    /// As [`Repo::open`].
+    pub(in crate::documents) async fn elsewhere(&self, folder: &Utf8Path) -> Result<Repo> {
+        let (program, children) = self.git().program();
+        Repo::open(folder, program, &[], children).await
+    }
+
+    /// Waits until no other task of this program adds a worktree or removes one.
+    pub(in crate::documents) async fn worktree_turn(&self) -> MutexGuard<'_, ()> {
+        self.shared.worktrees.lock().await
     }
 
     /// Returns the folder of the Sources.

@@ -85,6 +85,7 @@ impl Repo {
             sources: SourceGlobs::of(sources)?,
             format: ObjectFormat::Sha1,
             approving: RwLock::new(()),
+            worktrees: tokio::sync::Mutex::new(()),
             entries: entries::Entries::default(),
             looks: Looks::default(),
             tasks: TaskTracker::new(),

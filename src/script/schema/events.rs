@@ -124,6 +124,10 @@ const ENGINE_HELD: &[Member] = &[
     maybe("job_id", "The job that was refused."),
 ];
 const ENGINE_RELEASED: &[Member] = &[text("engine", "The engine.")];
+const WORKSPACE_CHANGED: &[Member] = &[
+    text("job_id", "The job that it was made for."),
+    text("state", "`making`, `ready`, `cleaning`, `gone` or `failed`."),
+];
 const PERSON_CHANGED: &[Member] =
     &[text("id", "The person."), text("change", "What is different.")];
 
@@ -183,6 +187,7 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
         EventKind::ScheduleFired => SCHEDULE_FIRED,
         EventKind::EngineHeld => ENGINE_HELD,
         EventKind::EngineReleased => ENGINE_RELEASED,
+        EventKind::WorkspaceChanged => WORKSPACE_CHANGED,
         EventKind::PersonChanged => PERSON_CHANGED,
     }
 }

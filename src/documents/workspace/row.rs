@@ -1,0 +1,306 @@
+//! Owns the table `workspaces`: a folder of its own for the instance that a root job began.
+
+use camino::Utf8PathBuf;
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::base::{Actor, BlobId, Error, Event, EventKind, JobId, Millis, Result, truncate_chars};
+use crate::documents::word::word_enum;
+use crate::store::Tx;
+
+/// Longest note, in characters.
+const NOTE_CHARS_MAX: usize = 2_000;
+
+word_enum! {
+    /// Who makes a workspace.
+    WorkspaceSort {
+        /// The server: a worktree of a repository.
+        Worktree = "worktree",
+        /// The script's hooks make and remove it.
+        Folder = "folder",
+    }
+}
+
+word_enum! {
+    /// Where a workspace is in its life.
+    WorkspaceState {
+        /// It is being made.
+        Making = "making",
+        /// Hooks and agents may work in it.
+        Ready = "ready",
+        /// The cleanup runs.
+        Cleaning = "cleaning",
+        /// It was removed, or left to a person.
+        Gone = "gone",
+        /// Its cleanup failed, or something in it cannot be kept.
+        Failed = "failed",
+    }
+}
+
+/// A workspace that is to be made.
+#[derive(Clone, Debug)]
+pub struct NewWorkspace {
+    /// The first leg of the instance.
+    pub root: JobId,
+    /// Who makes it.
+    pub sort: WorkspaceSort,
+    /// Where, absolute.
+    pub path: Utf8PathBuf,
+    /// The repository of a worktree, absolute.
+    pub repo: Option<Utf8PathBuf>,
+    /// The hook that runs afterwards, as JSON.
+    pub cleanup: Option<String>,
+}
+
+/// A workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Workspace {
+    /// The first leg of the instance.
+    #[serde(rename = "job_id")]
+    pub root: JobId,
+    /// Who makes it.
+    pub sort: WorkspaceSort,
+    /// Where it is, absolute.
+    pub path: Utf8PathBuf,
+    /// The repository of a worktree, absolute.
+    pub repo: Option<Utf8PathBuf>,
+    /// The commit that a worktree began with.
+    pub base_commit: Option<BlobId>,
+    /// Where it is in its life.
+    pub state: WorkspaceState,
+    /// The hook that runs afterwards, as JSON; it holds the environment of a message.
+    #[serde(skip)]
+    pub cleanup: Option<String>,
+    /// The ref that holds what was not committed anywhere else.
+    pub kept_ref: Option<String>,
+    /// When it was asked for.
+    pub made_at: Millis,
+    /// When it was removed, or its cleanup failed.
+    pub ended_at: Option<Millis>,
+    /// How often a cleanup began.
+    pub tries: u32,
+    /// What a person should know.
+    pub note: Option<String>,
+}
+
+const INSERT: &str = "
+    INSERT INTO workspaces (root_job, sort, path, repo, state, cleanup_json, made_ms)
+    VALUES (:root, :sort, :path, :repo, 'making', :cleanup, :now)";
+const TAKEN: &str = "
+    SELECT root_job FROM workspaces WHERE path = :path AND state <> 'gone'";
+const FIND: &str = "SELECT * FROM workspaces WHERE root_job = :root";
+const READY: &str = "
+    UPDATE workspaces SET state = 'ready', base_commit = :base
+    WHERE root_job = :root AND state = 'making'";
+const BEGIN_CLEANUP: &str = "
+    UPDATE workspaces SET state = 'cleaning', tries = tries + 1, ended_ms = NULL
+    WHERE root_job = :root AND state <> 'gone'";
+const END: &str = "
+    UPDATE workspaces SET state = :state, ended_ms = :now, note = :note,
+        kept_ref = COALESCE(:kept, kept_ref)
+    WHERE root_job = :root AND state = 'cleaning'";
+const LEAVE: &str = "
+    UPDATE workspaces SET state = 'gone', ended_ms = :now, note = :note
+    WHERE root_job = :root AND state IN ('making', 'ready', 'failed')";
+// `state > ''` is always true: it lets the partial index be searched.
+const OPEN: &str = "
+    SELECT * FROM workspaces INDEXED BY workspaces_open
+    WHERE state <> 'gone' AND state > '' ORDER BY made_ms LIMIT :limit";
+const LIST: &str = "
+    SELECT * FROM workspaces INDEXED BY workspaces_by_time
+    WHERE made_ms <= :until ORDER BY made_ms DESC LIMIT :limit";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("workspaces::insert", INSERT),
+    ("workspaces::taken", TAKEN),
+    ("workspaces::find", FIND),
+    ("workspaces::ready", READY),
+    ("workspaces::begin_cleanup", BEGIN_CLEANUP),
+    ("workspaces::end", END),
+    ("workspaces::leave", LEAVE),
+    ("workspaces::open", OPEN),
+    ("workspaces::list", LIST),
+];
+
+/// Writes down that a workspace is going to be made, before anything of it is.
+///
+/// # Errors
+/// `conflict` with code `workspace_taken` if another one is at that path.
+pub fn insert(tx: &Tx<'_>, new: &NewWorkspace) -> Result<()> {
+    let mut taken = tx.prepare_cached(TAKEN)?;
+    let other: Option<JobId> =
+        taken.query_row(named_params! {":path": new.path.as_str()}, |row| row.get(0)).optional()?;
+    if let Some(other) = other {
+        let message = format!("{} is the workspace of job {other}", new.path);
+        return Err(Error::conflict("workspace_taken", message)
+            .hint("put {{message_id}} into `cwd_template`, so that each message has its own"));
+    }
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":root": new.root, ":sort": new.sort, ":path": new.path.as_str(),
+        ":repo": new.repo.as_ref().map(|it| it.as_str()), ":cleanup": new.cleanup,
+        ":now": tx.now(),
+    })?;
+    changed(tx, &new.root, WorkspaceState::Making, &Actor::System)
+}
+
+/// Returns the workspace of an instance, if it has one.
+///
+/// # Errors
+/// As any read.
+pub fn find(connection: &Connection, root: &JobId) -> Result<Option<Workspace>> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    Ok(statement.query_row(named_params! {":root": root}, from_row).optional()?)
+}
+
+/// Notes that a workspace can be worked in. `base` is the commit of a worktree.
+///
+/// # Errors
+/// `conflict` with code `workspace_state` if it is not being made.
+pub fn ready(tx: &Tx<'_>, root: &JobId, base: Option<&BlobId>) -> Result<()> {
+    let params = named_params! {":root": root, ":base": base};
+    one(tx.prepare_cached(READY)?.execute(params)?, root)?;
+    changed(tx, root, WorkspaceState::Ready, &Actor::System)
+}
+
+/// Counts a cleanup that is about to begin, and returns the row; nothing without a workspace, or if
+/// it is gone.
+///
+/// # Errors
+/// As any write.
+pub fn begin_cleanup(tx: &Tx<'_>, root: &JobId) -> Result<Option<Workspace>> {
+    if tx.prepare_cached(BEGIN_CLEANUP)?.execute(named_params! {":root": root})? == 0 {
+        return Ok(None);
+    }
+    changed(tx, root, WorkspaceState::Cleaning, &Actor::System)?;
+    find(tx.connection(), root)
+}
+
+/// Notes how a cleanup ended: `gone`, or `failed` with a note that says why.
+///
+/// # Errors
+/// `conflict` with code `workspace_state` if no cleanup runs.
+pub fn end(
+    tx: &Tx<'_>,
+    root: &JobId,
+    state: WorkspaceState,
+    (kept_ref, note): (Option<&str>, Option<&str>),
+) -> Result<()> {
+    let note = note.map(|it| truncate_chars(it, NOTE_CHARS_MAX));
+    let params = named_params! {
+        ":root": root, ":state": state, ":kept": kept_ref, ":note": note, ":now": tx.now(),
+    };
+    one(tx.prepare_cached(END)?.execute(params)?, root)?;
+    changed(tx, root, state, &Actor::System)
+}
+
+/// Leaves a workspace to a person: nothing here touches its folder any more.
+///
+/// # Errors
+/// `conflict` with code `workspace_state` if it is gone or being cleaned up.
+pub fn leave(tx: &Tx<'_>, root: &JobId, by: &Actor) -> Result<()> {
+    let note = format!("left to {by}");
+    let params = named_params! {":root": root, ":note": note, ":now": tx.now()};
+    one(tx.prepare_cached(LEAVE)?.execute(params)?, root)?;
+    changed(tx, root, WorkspaceState::Gone, by)
+}
+
+/// Returns the workspaces that are not gone, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn open(connection: &Connection, limit: u32) -> Result<Vec<Workspace>> {
+    let mut statement = connection.prepare_cached(OPEN)?;
+    let rows = statement.query_map(named_params! {":limit": limit}, from_row)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the workspaces that were made until a time, newest first.
+///
+/// # Errors
+/// As any read.
+pub fn list(connection: &Connection, until: Millis, limit: u32) -> Result<Vec<Workspace>> {
+    let mut statement = connection.prepare_cached(LIST)?;
+    let rows = statement.query_map(named_params! {":until": until, ":limit": limit}, from_row)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn one(changed: usize, root: &JobId) -> Result<()> {
+    match changed {
+        1 => Ok(()),
+        _ => Err(Error::conflict(
+            "workspace_state",
+            format!("the workspace of job {root} is gone or being cleaned up"),
+        )
+        .hint("wiki-browser workspace list shows its state")),
+    }
+}
+
+fn changed(tx: &Tx<'_>, root: &JobId, state: WorkspaceState, by: &Actor) -> Result<()> {
+    let data = json!({"job_id": root, "state": state});
+    tx.emit(Event::new(EventKind::WorkspaceChanged, format!("job:{root}"), by.clone(), data))
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Workspace> {
+    Ok(Workspace {
+        root: row.get("root_job")?,
+        sort: row.get("sort")?,
+        path: row.get::<_, String>("path")?.into(),
+        repo: row.get::<_, Option<String>>("repo")?.map(Utf8PathBuf::from),
+        base_commit: row.get("base_commit")?,
+        state: row.get("state")?,
+        cleanup: row.get("cleanup_json")?,
+        kept_ref: row.get("kept_ref")?,
+        made_at: row.get("made_ms")?,
+        ended_at: row.get("ended_ms")?,
+        tries: row.get("tries")?,
+        note: row.get("note")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::fixture::Fixture;
+
+    fn new(root: &JobId, path: &str) -> NewWorkspace {
+        NewWorkspace {
+            root: root.clone(),
+            sort: WorkspaceSort::Folder,
+            path: path.into(),
+            repo: None,
+            cleanup: Some("{}".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_workspace_lives_once_and_its_path_has_one_owner() {
+        let mut fixture = Fixture::new();
+        let topic = fixture.topic("a.md", "bridge").id;
+        let (first, second) = (fixture.job(&topic), fixture.job(&topic));
+        fixture.write(|tx, _| insert(tx, &new(&first, "/w/a"))).unwrap();
+        let taken = fixture.write(|tx, _| insert(tx, &new(&second, "/w/a"))).unwrap_err();
+        assert_eq!(taken.code_str(), "workspace_taken");
+        fixture.write(|tx, _| ready(tx, &first, None)).unwrap();
+        let again = fixture.write(|tx, _| ready(tx, &first, None)).unwrap_err();
+        assert_eq!(again.code_str(), "workspace_state");
+        let cleaning = fixture.write(|tx, _| begin_cleanup(tx, &first)).unwrap().unwrap();
+        assert_eq!((cleaning.state, cleaning.tries), (WorkspaceState::Cleaning, 1));
+        let failed = (None, Some("it hangs"));
+        fixture.write(|tx, _| end(tx, &first, WorkspaceState::Failed, failed)).unwrap();
+        let cleaning = fixture.write(|tx, _| begin_cleanup(tx, &first)).unwrap().unwrap();
+        assert_eq!(cleaning.tries, 2);
+        let kept = (Some("refs/wiki-browser/jobs/x/work"), None);
+        fixture.write(|tx, _| end(tx, &first, WorkspaceState::Gone, kept)).unwrap();
+        assert_eq!(fixture.write(|tx, _| begin_cleanup(tx, &first)).unwrap(), None);
+        let gone = find(&fixture.connection, &first).unwrap().unwrap();
+        assert_eq!((gone.state, gone.note), (WorkspaceState::Gone, None));
+        assert_eq!(gone.kept_ref.as_deref(), kept.0);
+        // Its path is free again.
+        fixture.write(|tx, _| insert(tx, &new(&second, "/w/a"))).unwrap();
+        let open = open(&fixture.connection, 10).unwrap();
+        assert_eq!(open.iter().map(|it| &it.root).collect::<Vec<_>>(), [&second]);
+        assert_eq!(list(&fixture.connection, fixture.clock.now(), 10).unwrap().len(), 2);
+    }
+}

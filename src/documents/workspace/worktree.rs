@@ -1,0 +1,187 @@
+//! A worktree of its own for an instance: made under one lock for all, removed when its work is
+//! kept.
+//!
+//! **Invariant:** git is told where the worktree's own folder is and which common folder counts: the
+//! file `.git` inside, which an agent may have replaced, is never believed.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::{BlobId, Context, Error, ErrorKind, JobId, Result};
+use crate::documents::git::{Call, Repo, blocking};
+use crate::documents::workspace::keep;
+use crate::process::{FileLock, read_small, remove_some};
+
+/// The lock in the common folder of a repository: `worktree add` fails when two run at once.
+const LOCK: &str = "wb-worktree.lock";
+/// How often and after which pause a lock that another server holds is tried.
+const LOCK_TRIES: u32 = 600;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// Entries that are removed before others may run on the same thread.
+const ENTRIES_AT_ONCE: usize = 10_000;
+/// Longest path of a worktree in git's own file.
+const GITDIR_BYTES_MAX: u64 = 8 * 1024;
+
+/// A worktree that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The commit that it holds.
+    pub base: BlobId,
+}
+
+/// What may be lost when a worktree is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discard {
+    /// Nothing: what cannot be kept stays where it is.
+    Nothing,
+    /// Whatever cannot be kept: a person said so.
+    Unkept,
+}
+
+/// A worktree as git knows it.
+pub(in crate::documents::workspace) struct Tree {
+    pub(in crate::documents::workspace) repo: Repo,
+    pub(in crate::documents::workspace) path: Utf8PathBuf,
+    /// Its folder below git's common one.
+    pub(in crate::documents::workspace) own: Utf8PathBuf,
+}
+
+impl Tree {
+    /// Opens the repository in `folder`, which need not be that of the site.
+    async fn of(site: &Repo, folder: &Utf8Path, path: &Utf8Path) -> Result<Tree> {
+        let name = path.file_name().ok_or_else(|| Error::invalid(format!("{path} has no name")))?;
+        let repo = site.elsewhere(folder).await?;
+        let own = repo.common_dir().join("worktrees").join(name);
+        Ok(Tree { repo, path: path.to_owned(), own })
+    }
+
+    /// Starts a call that works in the worktree. It sees no configuration of the repository: no
+    /// filter is run.
+    pub(in crate::documents::workspace) async fn call(&self, args: &[&str]) -> Result<Call<'_>> {
+        let settings = self.repo.settings().await?;
+        let call = self.repo.git().call(args).set("core.sparseCheckout=false");
+        let call = call.env("GIT_DIR", self.own.as_str());
+        Ok(call.env("GIT_WORK_TREE", self.path.as_str()).on_files(&settings))
+    }
+
+    /// Returns whether git's folder of this name is that of a worktree at our path.
+    async fn is_known(&self) -> Result<bool> {
+        let (file, link) = (self.own.join("gitdir"), self.path.join(".git"));
+        let read = blocking(move || read_small(&file, GITDIR_BYTES_MAX)).await?;
+        let told = read?.map(|it| String::from_utf8_lossy(&it).trim_end().to_owned());
+        Ok(told.is_some_and(|it| it == link.as_str()))
+    }
+
+    async fn lock(&self) -> Result<FileLock> {
+        let path = self.repo.common_dir().join(LOCK);
+        for _ in 0..LOCK_TRIES {
+            let lock = path.clone();
+            if let Some(held) = blocking(move || FileLock::try_take(&lock)).await?? {
+                return Ok(held);
+            }
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
+        Err(Error::unavailable(format!("another program holds {path}")).code("worktree_locked"))
+    }
+
+    /// Removes the worktree's files, and then what git knows of it.
+    async fn remove(&self) -> Result<()> {
+        remove_all(&self.path).await?;
+        let _turn = self.repo.worktree_turn().await;
+        let _lock = self.lock().await?;
+        remove_all(&self.own).await
+    }
+}
+
+/// Makes a worktree of the repository in `folder` at `path`, with the commit that is checked out
+/// there and no branch. The files are written outside the lock.
+///
+/// # Errors
+/// `conflict` with code `workspace_exists` if something is at the path; `unavailable` if git fails.
+pub async fn make(site: &Repo, folder: &Utf8Path, path: &Utf8Path, job: &JobId) -> Result<Made> {
+    let above = path.parent().map(Utf8Path::to_owned).unwrap_or_default();
+    let at = path.to_owned();
+    let is_taken = blocking(move || {
+        let made = std::fs::create_dir_all(&above);
+        made.context(ErrorKind::Unavailable, || format!("cannot make {above}"))?;
+        Ok::<_, Error>(at.symlink_metadata().is_ok())
+    });
+    if is_taken.await?? {
+        return Err(Error::conflict("workspace_exists", format!("{path} is there already")));
+    }
+    let tree = Tree::of(site, folder, path).await?;
+    let head = tree.repo.git().call(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+    let head = head.run().await?;
+    if head.code != 0 {
+        return Err(Error::invalid(format!("{folder} has no commit to make a worktree of"))
+            .code("no_commit")
+            .hint("commit something there first"));
+    }
+    let base: BlobId = head.line()?.parse()?;
+    {
+        let _turn = site.worktree_turn().await;
+        let _lock = tree.lock().await?;
+        let reason = format!("wiki-browser {job}");
+        let add = ["worktree", "add", "--no-checkout", "--detach", "--lock", "--reason"];
+        let call = tree.repo.git().call(&add).arg(reason).arg(path.as_str()).arg(base.as_str());
+        call.writing().output().await?;
+    }
+    tree.call(&["reset", "--hard", "--quiet"]).await?.writing().output().await?;
+    Ok(Made { base })
+}
+
+/// Removes a worktree. What differs from `base`, or was committed since, is kept under a ref before;
+/// returns that. Without a base nobody has worked in it: it was never ready.
+///
+/// # Errors
+/// `conflict` with code `not_kept` (and why) or `not_ours`: then nothing was removed.
+pub async fn remove(
+    site: &Repo,
+    (folder, path): (&Utf8Path, &Utf8Path),
+    (job, base): (&JobId, Option<&BlobId>),
+    discard: Discard,
+) -> Result<Option<String>> {
+    let tree = Tree::of(site, folder, path).await?;
+    let at = path.to_owned();
+    let is_there = blocking(move || at.symlink_metadata().is_ok()).await?;
+    if !tree.is_known().await? {
+        if !is_there {
+            // What a crash left of git's own folder has no path in it yet.
+            remove_all(&tree.own).await?;
+            return Ok(None);
+        }
+        return Err(Error::conflict(
+            "not_ours",
+            format!("{path} is not the worktree of job {job}"),
+        )
+        .hint("look what it is, and remove it yourself"));
+    }
+    let name = format!("refs/wiki-browser/jobs/{job}/work");
+    let kept = match base {
+        Some(base) if is_there => match keep::keep(&tree, base, &name).await {
+            Err(_) if discard == Discard::Unkept => None,
+            kept => kept?.map(|()| name),
+        },
+        _ => None,
+    };
+    tree.remove().await?;
+    Ok(kept)
+}
+
+async fn remove_all(path: &Utf8Path) -> Result<()> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Error::internal(format!("{path} is no folder to remove")));
+    };
+    let (above, name) = (above.to_owned(), name.to_owned());
+    loop {
+        let (above, name) = (above.clone(), name.clone());
+        let removed = blocking(move || match above.symlink_metadata() {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(true),
+            _ => remove_some(&above, &name, ENTRIES_AT_ONCE).map(|it| it.is_done),
+        });
+        if removed.await?? {
+            return Ok(());
+        }
+    }
+}

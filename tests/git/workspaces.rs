@@ -1,0 +1,247 @@
+//! Worktrees of instances: made at once, kept when somebody worked in them, and only then removed.
+
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
+use wiki_browser::base::{BlobId, Clock, Ids, JobId};
+use wiki_browser::documents::Repo;
+use wiki_browser::documents::workspace::{Discard, make, remove};
+
+use crate::git::support::{folder, git, init, open, try_git, write};
+
+struct Bench {
+    repo: Repo,
+    top: Utf8PathBuf,
+    below: Utf8PathBuf,
+    ids: Ids,
+    _folder: tempfile::TempDir,
+}
+
+/// A worktree of a job.
+struct Tree {
+    job: JobId,
+    path: Utf8PathBuf,
+    base: BlobId,
+}
+
+impl Bench {
+    async fn new(files: &[(&str, &str)]) -> Bench {
+        let (held, base) = folder();
+        let top = base.join("wiki");
+        init(&top, files);
+        let repo = open(&top).await.unwrap();
+        let below = base.join("worktrees");
+        Bench { repo, top, below, ids: Ids::new(Clock::system()), _folder: held }
+    }
+
+    async fn make(&self) -> Tree {
+        let job: JobId = self.ids.mint();
+        let path = self.below.join(format!("wt-{job}"));
+        let made = make(&self.repo, &self.top, &path, &job).await.unwrap();
+        Tree { job, path, base: made.base }
+    }
+
+    async fn remove(&self, tree: &Tree, discard: Discard) -> Result<Option<String>, String> {
+        let base = Some(&tree.base);
+        remove(&self.repo, (&self.top, &tree.path), (&tree.job, base), discard)
+            .await
+            .map_err(|cause| cause.code_str().to_owned())
+    }
+
+    /// What git and the disk know of worktrees.
+    fn left(&self) -> (usize, bool) {
+        let listed = git(&self.top, &["worktree", "list", "--porcelain"]);
+        let count = listed.lines().filter(|line| line.starts_with("worktree ")).count();
+        (count - 1, self.below.read_dir_utf8().is_ok_and(|it| it.count() > 0))
+    }
+}
+
+#[tokio::test]
+async fn a_worktree_nobody_worked_in_leaves_nothing() {
+    let bench = Bench::new(&[("a.md", "one\n"), (".gitignore", "target/\n")]).await;
+    let tree = bench.make().await;
+    assert_eq!(std::fs::read_to_string(tree.path.join("a.md")).unwrap(), "one\n");
+    assert_eq!(git(&tree.path, &["status", "--porcelain"]), "");
+    let listed = git(&bench.top, &["worktree", "list", "--porcelain"]);
+    assert!(listed.contains(&format!("locked wiki-browser {}", tree.job)), "{listed}");
+    write(&tree.path, "target/large", "built");
+    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Ok(None));
+    assert_eq!(bench.left(), (0, false));
+    assert_eq!(git(&bench.top, &["for-each-ref", "refs/wiki-browser"]), "");
+    // What is gone is gone.
+    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Ok(None));
+}
+
+/// Fails with `WB_WITHOUT=kept_work` in the last case.
+#[tokio::test]
+async fn what_an_agent_left_is_kept_whether_it_committed_or_not() {
+    let files = [("a.md", "one\n"), ("gone.md", "x\n"), (".gitignore", "target/\n")];
+    let bench = Bench::new(&files).await;
+    for commits in [false, true] {
+        let tree = bench.make().await;
+        write(&tree.path, "a.md", "two\n");
+        if commits {
+            git(&tree.path, &["commit", "-q", "-a", "-m", "mine"]);
+        }
+        // An index that was told to overlook it.
+        git(&tree.path, &["update-index", "--assume-unchanged", "a.md"]);
+        write(&tree.path, "a.md", "three\n");
+        write(&tree.path, "deep/new.md", "new\n");
+        write(&tree.path, "target/built", "built\n");
+        std::fs::remove_file(tree.path.join("gone.md")).unwrap();
+        let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+        assert_eq!(kept, format!("refs/wiki-browser/jobs/{}/work", tree.job));
+        let show = |name: &str| git(&bench.top, &["show", &format!("{kept}:{name}")]);
+        assert_eq!((show("a.md"), show("deep/new.md")), ("three".into(), "new".into()));
+        let names = git(&bench.top, &["ls-tree", "-r", "--name-only", &kept]);
+        assert_eq!(names, ".gitignore\na.md\ndeep/new.md");
+        let count = git(&bench.top, &["rev-list", "--count", &format!("{}..{kept}", tree.base)]);
+        assert_eq!(count, if commits { "2" } else { "1" });
+        assert_eq!(bench.left(), (0, false));
+    }
+    // A commit without anything else is kept as it is.
+    let tree = bench.make().await;
+    git(&tree.path, &["commit", "-q", "--allow-empty", "-m", "mine"]);
+    let head = git(&tree.path, &["rev-parse", "HEAD"]);
+    let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+    assert_eq!(git(&bench.top, &["rev-parse", &kept]), head);
+    assert_eq!(git(&bench.top, &["status", "--porcelain"]), "");
+
+    let tree = bench.make().await;
+    let large = std::fs::File::create(tree.path.join("large")).unwrap();
+    large.set_len(64 * 1024 * 1024 + 1).unwrap();
+    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Err("not_kept".to_owned()));
+    assert!(tree.path.join("large").is_file());
+    assert_eq!(bench.remove(&tree, Discard::Unkept).await, Ok(None));
+    assert_eq!(bench.left(), (0, false));
+}
+
+#[tokio::test]
+async fn a_repository_within_is_never_lost() {
+    let bench = Bench::new(&[("a.md", "one\n")]).await;
+    // With a commit, without one, in place of git's own file.
+    for (at, commits) in [("inner", true), ("inner", false), (".", true)] {
+        let tree = bench.make().await;
+        let inner = tree.path.join(at);
+        if at == "." {
+            std::fs::remove_file(tree.path.join(".git")).unwrap();
+        }
+        init(&inner, &[("b.md", "b\n")]);
+        if !commits {
+            std::fs::remove_dir_all(inner.join(".git/refs")).unwrap();
+            std::fs::create_dir(inner.join(".git/refs")).unwrap();
+        }
+        let refused = bench.remove(&tree, Discard::Nothing).await.unwrap_err();
+        assert!(commits == (refused == "not_kept"), "{at} {commits}: {refused}");
+        assert!(inner.join(".git").is_dir() && inner.join("b.md").is_file());
+        assert_eq!(bench.remove(&tree, Discard::Unkept).await, Ok(None));
+    }
+    // A submodule in which somebody worked.
+    let (_held, other) = folder();
+    init(&other.join("lib"), &[("lib.md", "x\n")]);
+    let from = other.join("lib");
+    let add = ["-c", "protocol.file.allow=always", "submodule", "add", "-q", from.as_str(), "sub"];
+    git(&bench.top, &add);
+    git(&bench.top, &["commit", "-q", "-m", "sub"]);
+    let tree = bench.make().await;
+    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Ok(None));
+    let tree = bench.make().await;
+    let update = ["-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init"];
+    git(&tree.path, &update);
+    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Err("not_kept".to_owned()));
+}
+
+#[tokio::test]
+async fn nothing_of_a_users_is_removed() {
+    let bench = Bench::new(&[("a.md", "one\n")]).await;
+    let job: JobId = bench.ids.mint();
+    let path = bench.below.join(format!("wt-{job}"));
+    write(&path, "mine.md", "mine\n");
+    let refused = make(&bench.repo, &bench.top, &path, &job).await.unwrap_err();
+    assert_eq!(refused.code_str(), "workspace_exists");
+    let at = (bench.top.as_path(), path.as_path());
+    let refused = remove(&bench.repo, at, (&job, None), Discard::Unkept).await.unwrap_err();
+    assert_eq!(refused.code_str(), "not_ours");
+    assert!(path.join("mine.md").is_file());
+    // A worktree's file `.git` that leads to the user's own tree moves nothing there.
+    let tree = bench.make().await;
+    write(&tree.path, ".git", format!("gitdir: {}/.git\n", bench.top));
+    write(&tree.path, "a.md", "two\n");
+    let before = git(&bench.top, &["rev-parse", "HEAD"]);
+    let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+    assert_eq!(git(&bench.top, &["show", &format!("{kept}:a.md")]), "two");
+    assert_eq!(git(&bench.top, &["rev-parse", "HEAD"]), before);
+    assert_eq!(git(&bench.top, &["status", "--porcelain"]), "");
+    assert!(bench.top.join("a.md").is_file());
+}
+
+#[tokio::test]
+async fn what_git_would_run_is_not_run() {
+    let bench = Bench::new(&[("a.md", "one\n"), (".gitattributes", "*.md filter=evil\n")]).await;
+    let ran = bench.top.join("ran");
+    let set = |name: &str, what: &str| {
+        git(&bench.top, &["config", name, &format!("touch {ran}; {what}")]);
+    };
+    set("filter.evil.smudge", "cat");
+    set("filter.evil.clean", "cat");
+    set("core.fsmonitor", "true");
+    write(&bench.top, ".git/hooks/post-checkout", format!("#!/bin/sh\ntouch {ran}\n"));
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(bench.top.join(".git/hooks/post-checkout"), mode).unwrap();
+    let tree = bench.make().await;
+    write(&tree.path, "a.md", "two\n");
+    assert!(bench.remove(&tree, Discard::Nothing).await.unwrap().is_some());
+    assert!(!ran.exists());
+}
+
+#[tokio::test]
+async fn a_repository_without_a_commit_is_refused() {
+    let (_held, base) = folder();
+    std::fs::create_dir(base.join("empty")).unwrap();
+    git(&base.join("empty"), &["init", "-q"]);
+    let repo = open(&base.join("empty")).await.unwrap();
+    let job: JobId = Ids::new(Clock::system()).mint();
+    let path = base.join(format!("wt-{job}"));
+    let refused = make(&repo, &base.join("empty"), &path, &job).await.unwrap_err();
+    assert_eq!(refused.code_str(), "no_commit");
+    assert!(!path.exists());
+    let refused = make(&repo, &base.join("nowhere"), &path, &job).await.unwrap_err();
+    assert!(!refused.message().is_empty() && !path.exists());
+}
+
+#[tokio::test]
+async fn sixteen_at_once_of_two_thousand_files() {
+    let (held, base) = folder();
+    let top = base.join("wiki");
+    std::fs::create_dir(&top).unwrap();
+    git(&top, &["init", "-q", "-b", "main"]);
+    for nth in 0..2_000 {
+        write(&top, &format!("docs/{}/{nth}.md", nth % 40), format!("# {nth}\n\nText.\n"));
+    }
+    git(&top, &["add", "-A"]);
+    git(&top, &["commit", "-q", "-m", "first"]);
+    let repo = open(&top).await.unwrap();
+    let below = base.join("worktrees");
+    let bench = Arc::new(Bench { repo, top, below, ids: Ids::new(Clock::system()), _folder: held });
+    let mut tasks = tokio::task::JoinSet::new();
+    for nth in 0..16 {
+        let bench = Arc::clone(&bench);
+        tasks.spawn(async move {
+            let tree = bench.make().await;
+            if nth % 2 == 0 {
+                write(&tree.path, "docs/0/0.md", format!("{nth}\n"));
+            }
+            let kept = bench.remove(&tree, Discard::Nothing).await.unwrap();
+            assert_eq!(kept.is_some(), nth % 2 == 0);
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    assert_eq!(bench.left(), (0, false));
+    assert_eq!(try_git(&bench.top, &["fsck", "--strict"]).0, 0);
+    let refs = git(&bench.top, &["for-each-ref", "refs/wiki-browser"]);
+    assert_eq!(refs.lines().count(), 8);
+    assert!(bench.top.join(".git/wb-worktree.lock").is_file());
+}

@@ -7,6 +7,7 @@ pub mod process;
 pub mod script;
 pub mod store;
 
+pub mod approvals;
 pub mod documents;
 pub mod jobs;
 pub mod people;

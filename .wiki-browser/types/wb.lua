@@ -12,7 +12,7 @@
 ---@class wb.Secret
 ---@field package is_secret true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"person_changed"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"person_changed"|"approval_created"|"approval_decided"
 ---@alias wb.JobStatus "queued"|"running"|"parked"|"succeeded"|"failed"|"timed_out"|"cancelled"
 ---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"reported"|"bad_reply"|"prepare_failed"|"terminal_lost"|"session_lost"|"resumed"|"internal"
 
@@ -397,6 +397,31 @@
 ---@field kind "person_changed" Its name.
 ---@field data wb.PersonChangedData Ids and states.
 
+---Ids and states.
+---@class wb.ApprovalCreatedData
+---@field id string The approval.
+---@field channel string Its channel.
+---@field sort string `request` or `permission`.
+---@field job_id? string The job that asks.
+
+---What a handler of `approval_created` is given.
+---@class wb.ApprovalCreatedEvent: wb.Event
+---@field kind "approval_created" Its name.
+---@field data wb.ApprovalCreatedData Ids and states.
+
+---Ids and states.
+---@class wb.ApprovalDecidedData
+---@field id string The approval.
+---@field channel string Its channel.
+---@field sort string `request` or `permission`.
+---@field job_id? string The job that asked.
+---@field state string `approved`, `amended`, `rejected`, `withdrawn` or `expired`.
+
+---What a handler of `approval_decided` is given.
+---@class wb.ApprovalDecidedEvent: wb.Event
+---@field kind "approval_decided" Its name.
+---@field data wb.ApprovalDecidedData Ids and states.
+
 ---Where the site's things are.
 ---@class wb.SiteFields
 ---@field root? string Folder of the git repository that holds the Sources. Default: `.`.
@@ -464,6 +489,7 @@
 ---@field daily? wb.KindFields.Daily What jobs of this kind may spend on a day (UTC).
 ---@field produces? "proposal"|"perspective"|"message"|"result"|"topic" What a job must leave behind to be a success.
 ---@field sees? "inputs"|"site" What its agents may look at: what they were given, or every source and topic. Default: `inputs`.
+---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
 ---@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, beside that of `produces`.
 ---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
 ---@field timeout wb.Duration Longest run.
@@ -712,6 +738,8 @@ function wb.api(version) end
 ---@overload fun(event: "engine_released", handler: fun(event: wb.EngineReleasedEvent))
 ---@overload fun(event: "workspace_changed", handler: fun(event: wb.WorkspaceChangedEvent))
 ---@overload fun(event: "person_changed", handler: fun(event: wb.PersonChangedEvent))
+---@overload fun(event: "approval_created", handler: fun(event: wb.ApprovalCreatedEvent))
+---@overload fun(event: "approval_decided", handler: fun(event: wb.ApprovalDecidedEvent))
 function wb.on(event, handler) end
 
 ---Asks for a job, which is accepted when the function has returned without an error.

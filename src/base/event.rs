@@ -53,11 +53,15 @@ pub enum EventKind {
     WorkspaceChanged,
     /// A person was added, disabled or enabled, has another role, or has a token more or less.
     PersonChanged,
+    /// Somebody asks for an approval.
+    ApprovalCreated,
+    /// An approval was decided, withdrawn, or has expired.
+    ApprovalDecided,
 }
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 22] = [
+    pub const ALL: [EventKind; 24] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -80,6 +84,8 @@ impl EventKind {
         EventKind::EngineReleased,
         EventKind::WorkspaceChanged,
         EventKind::PersonChanged,
+        EventKind::ApprovalCreated,
+        EventKind::ApprovalDecided,
     ];
 
     /// Returns the word of this kind.
@@ -107,6 +113,8 @@ impl EventKind {
             EventKind::EngineReleased => "engine_released",
             EventKind::WorkspaceChanged => "workspace_changed",
             EventKind::PersonChanged => "person_changed",
+            EventKind::ApprovalCreated => "approval_created",
+            EventKind::ApprovalDecided => "approval_decided",
         }
     }
 
@@ -148,6 +156,8 @@ impl EventKind {
             EventKind::EngineReleased => &["engine"],
             EventKind::WorkspaceChanged => &["job_id", "state"],
             EventKind::PersonChanged => &["id", "change"],
+            EventKind::ApprovalCreated => &["id", "channel", "sort", "job_id"],
+            EventKind::ApprovalDecided => &["id", "channel", "sort", "job_id", "state"],
         }
     }
 
@@ -184,7 +194,7 @@ pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
-    /// `person:ID`, `sources`, `config`, `script`, `schedule:NAME`.
+    /// `person:ID`, `approval:ID`, `sources`, `config`, `script`, `schedule:NAME`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,

@@ -261,6 +261,18 @@ pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
 /// Largest file of anchors that `wb-agent` reads, in bytes.
 pub const ANCHORS_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Largest payload of an approval, also a changed one, in bytes of JSON.
+pub const APPROVAL_PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+/// Largest schema that an approval brings, in bytes of JSON.
+pub const APPROVAL_SCHEMA_BYTES_MAX: usize = 16 * 1024;
+/// Longest title of an approval, in characters.
+pub const APPROVAL_TITLE_CHARS_MAX: usize = 200;
+/// Most pending approvals of one requester.
+pub const APPROVALS_PENDING_MAX: i64 = 100;
+/// Longest body that asks for an approval or decides one, in bytes.
+pub const APPROVAL_BODY_BYTES_MAX: usize = 2 * APPROVAL_PAYLOAD_BYTES_MAX + 64 * 1024;
+/// Longest wait for a decision in one request, in milliseconds.
+pub const APPROVAL_WAIT_MS_MAX: u64 = 55_000;
 
 /// One limit as docs/limits.md tells of it.
 #[derive(Clone, Copy, Debug)]
@@ -346,6 +358,12 @@ limits! {
     SUMMARY_BYTES_MAX "bytes" "too_large" "a summary or a reason";
     SUBJECT_CHARS_MAX "characters" "bad_message" "the subject of a commit";
     COMMIT_BODY_BYTES_MAX "bytes" "bad_message" "the body of a commit";
+    APPROVAL_BODY_BYTES_MAX "bytes" "too_large" "a body that asks for an approval or decides one";
+    APPROVAL_PAYLOAD_BYTES_MAX "bytes" "too_large" "the payload of an approval";
+    APPROVAL_SCHEMA_BYTES_MAX "bytes" "too_large" "the schema of an approval";
+    APPROVAL_TITLE_CHARS_MAX "characters" "bad_title" "the title of an approval";
+    APPROVALS_PENDING_MAX "approvals" "too_many_approvals" "pending approvals of a requester";
+    APPROVAL_WAIT_MS_MAX "ms" "(pending)" "a wait for a decision in one request";
     PERSONA_NAME_BYTES_MAX "bytes" "bad_input" "the name of a persona";
     PERSONA_BYTES_MAX "bytes" "too_large" "the file of a persona";
     PERSONA_FRONT_BYTES_MAX "bytes" "bad_persona" "the front matter of a persona";

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::base::Result;
 use crate::cli::args::Command;
+use crate::cli::commands::approval::ApprovalCommand;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::person::PersonCommand;
 use crate::cli::commands::perspective::PerspectiveCommand;
@@ -80,6 +81,7 @@ impl Shape {
             Command::Job(command) => of_job(command)?,
             Command::Topic(command) => of_topic(command)?,
             Command::Proposal(command) => of_proposal(command)?,
+            Command::Approval(command) => of_approval(command)?,
             // With --wait it is that of the job, unless there is none because the view is fresh.
             Command::Perspective(PerspectiveCommand::Request(args)) if args.wait => {
                 "job_id is_new perspective{@view} @job"
@@ -123,6 +125,7 @@ impl Shape {
             | Command::Types(_)
             | Command::Doctor
             | Command::Render(_)
+            | Command::Decisions
             | Command::Source(_)
             | Command::Persona(_)
             | Command::Perspective(_)
@@ -237,6 +240,16 @@ fn of_proposal(command: &ProposalCommand) -> Option<&'static str> {
         | ProposalCommand::Show { .. }
         | ProposalCommand::Diff { .. } => return None,
     })
+}
+
+fn of_approval(command: &ApprovalCommand) -> Option<&'static str> {
+    match command {
+        ApprovalCommand::Approve { .. } | ApprovalCommand::Reject { .. } => Some(
+            "id channel sort title state version requester requester_name from job_id root_id \
+             note decided_by decided_by_name decided_at expires_at used_at created_at",
+        ),
+        ApprovalCommand::List { .. } | ApprovalCommand::Show { .. } => None,
+    }
 }
 
 /// Reads the fields of a record, up to its end.

@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
 
+use crate::cli::commands::approval::ApprovalCommand;
 use crate::cli::commands::backup::{BackupArgs, CleanupArgs, RecoverArgs, RestoreArgs};
 use crate::cli::commands::completions::CompletionsArgs;
 use crate::cli::commands::job::JobCommand;
@@ -116,6 +117,11 @@ Examples:
     /// Work with proposals: new texts that wait for a decision
     #[command(subcommand)]
     Proposal(ProposalCommand),
+    /// Answer what agents ask: approve or reject
+    #[command(subcommand)]
+    Approval(ApprovalCommand),
+    /// List what waits for a decision: proposals and approvals, oldest first
+    Decisions,
     /// Look at sources: the documents of the site
     #[command(subcommand)]
     Source(SourceCommand),

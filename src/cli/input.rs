@@ -40,6 +40,22 @@ pub(super) fn file(path: &Utf8Path, what: &str, bytes_max: usize) -> Result<Stri
     text(file, what, bytes_max)
 }
 
+/// Reads JSON that was given as an argument: itself, or `@FILE`; `@-` is standard input.
+///
+/// # Errors
+/// As [`file`], and `invalid` if it is not JSON.
+pub(super) fn json(given: &str, what: &str, bytes_max: usize) -> Result<serde_json::Value> {
+    let text = match given.strip_prefix('@') {
+        Some(path) => file(Utf8Path::new(path), what, bytes_max)?,
+        None => text(given.as_bytes(), what, bytes_max)?,
+    };
+    serde_json::from_str(&text).map_err(|cause| {
+        Error::invalid(format!("{what} is not JSON: {cause}"))
+            .code("not_json")
+            .hint("a plain text is JSON when it stands in double quotes; @FILE reads a file")
+    })
+}
+
 fn text(from: impl Read, what: &str, bytes_max: usize) -> Result<String> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
@@ -72,6 +88,8 @@ mod tests {
         assert_eq!(text(&b"a\r\n"[..], "the text", 3).unwrap(), "a\r\n");
         assert_eq!(text(&b"abcd"[..], "the text", 3).unwrap_err().kind(), ErrorKind::TooLarge);
         assert!(text(&b""[..], "the text", 3).unwrap_err().message().contains("empty"));
+        assert_eq!(json("{\"a\":1}", "the payload", 9).unwrap()["a"], 1);
+        assert_eq!(json("plain", "the payload", 9).unwrap_err().code_str(), "not_json");
         let error = text(&b"ab\xff"[..], "the text", 9).unwrap_err();
         assert_eq!(error.message(), "the text is not UTF-8 at byte 2");
     }

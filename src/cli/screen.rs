@@ -217,9 +217,11 @@ impl Screen {
     /// Returns a word of state in its colour.
     pub(super) fn state(&self, word: &str) -> String {
         let style = match word {
-            "succeeded" | "approved" | "incorporated" | "clean" | "exact" => Style::Green,
+            "succeeded" | "approved" | "amended" | "incorporated" | "clean" | "exact" => {
+                Style::Green
+            }
             "failed" | "timed_out" | "rejected" | "orphaned" | "void" => Style::Red,
-            "cancelled" | "discarded" | "superseded" => Style::Dim,
+            "cancelled" | "discarded" | "superseded" | "withdrawn" | "expired" => Style::Dim,
             _ => Style::Yellow,
         };
         self.paint(style, &escape::line(word))

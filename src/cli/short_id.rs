@@ -21,6 +21,8 @@ pub(super) enum Noun {
     Topic,
     /// A proposal.
     Proposal,
+    /// An approval.
+    Approval,
 }
 
 impl Noun {
@@ -29,6 +31,7 @@ impl Noun {
             Noun::Job => "job",
             Noun::Topic => "topic",
             Noun::Proposal => "proposal",
+            Noun::Approval => "approval",
         }
     }
 
@@ -37,6 +40,7 @@ impl Noun {
             Noun::Job => "/api/agent/jobs",
             Noun::Topic => "/api/topics",
             Noun::Proposal => "/api/proposals",
+            Noun::Approval => "/api/approvals",
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, named_params};
 
-use crate::base::{Result, SourcePath};
+use crate::base::{ProposalId, Result, SourcePath};
 
 // By state: few Topics are open, however many there were.
 const TOPICS: &str = "
@@ -18,12 +18,16 @@ const PROPOSALS: &str = "
     WHERE proposal.status = 'open' GROUP BY topics.source_path";
 const PROPOSALS_COUNT: &str = "
     SELECT COUNT(*) FROM incorporation_proposals WHERE status = 'open'";
+const OLDEST_PROPOSALS: &str = "
+    SELECT id FROM incorporation_proposals INDEXED BY proposals_by_status
+    WHERE status = 'open' ORDER BY id LIMIT :limit";
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("pending::topics", TOPICS),
     ("pending::proposals", PROPOSALS),
     ("pending::proposals_count", PROPOSALS_COUNT),
+    ("pending::oldest_proposals", OLDEST_PROPOSALS),
 ];
 
 /// How much waits on each Source that has any.
@@ -54,4 +58,14 @@ pub fn of_all(connection: &Connection) -> Result<Pending> {
 /// As any read.
 pub fn proposals(connection: &Connection) -> Result<i64> {
     Ok(connection.prepare_cached(PROPOSALS_COUNT)?.query_row([], |row| row.get(0))?)
+}
+
+/// Returns the proposals that await review, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn oldest_proposals(connection: &Connection, limit: u32) -> Result<Vec<ProposalId>> {
+    let mut statement = connection.prepare_cached(OLDEST_PROPOSALS)?;
+    let ids = statement.query_map(named_params! {":limit": limit}, |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
 }

@@ -82,6 +82,7 @@ fn kind(kind: &Kind) -> Value {
         "name": kind.name, "about": kind.about, "engine": kind.engine,
         "skill": kind.skill.as_ref().map(|it| &it.name),
         "produces": kind.produces.map(|it| it.as_str()), "sees_site": kind.sees_site,
+        "asks": kind.asks,
         "lane": kind.lane.as_ref().map(lane),
         "on_busy": kind.on_busy.as_str(), "timeout": format_duration(kind.timeout),
         "max_running": kind.max_running, "inputs": inputs,

@@ -336,6 +336,9 @@ pub async fn refuse_unwritable(repo: &Repo, input: &Input, path: &SourcePath) ->
 /// Returns what the token of such a job may do. The script may choose the kind, not the grants.
 pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
     let mut grants = several::grants(kind, &checked.values);
+    if kind.asks || kind.inbox.is_some() {
+        grants.push(Grant::approvals());
+    }
     let proposes = kind.produces == Some(Produces::Proposal);
     let has_topic = kind.inputs.iter().any(|it| it.ty == InputType::Topic);
     let mut of_site = if kind.sees_site { vec![Verb::Read] } else { Vec::new() };

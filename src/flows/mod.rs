@@ -7,6 +7,7 @@
 
 pub mod agent_files;
 pub mod also_open;
+pub mod approvals;
 pub mod approve;
 mod asked;
 pub mod backup;
@@ -18,6 +19,7 @@ pub mod catalog;
 pub mod changes;
 pub mod check;
 pub mod config;
+pub mod decisions;
 mod deletion;
 pub mod doctor;
 pub mod edit;

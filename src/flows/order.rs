@@ -128,6 +128,7 @@ mod tests {
             daily: None,
             produces: None,
             sees_site: false,
+            asks: false,
             verify: None,
             retry: None,
             timeout: Default::default(),

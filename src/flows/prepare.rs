@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
-use crate::flows::{Works, found, inputs, opened, personas, rework, several, verify, watch};
+use crate::flows::{
+    Works, approvals, found, inputs, opened, personas, rework, several, verify, watch,
+};
 use crate::jobs::{Hooks, Job, Prepared, Status};
 use crate::script::{self, Config, Input, InputType, Kind, Produces};
 
@@ -37,6 +39,7 @@ pub fn hooks(works: &Works) -> Hooks {
             documents::perspective::settle_job(tx, &job.id, succeeded)?;
             documents::proposal::settle_job(tx, &job.id, succeeded, &crate::base::Actor::System)?;
             found::settle_job(tx, job, succeeded)?;
+            approvals::withdraw::settle_job(tx, job)?;
             opened::settle_job(tx, job, succeeded)
         }),
         watch: watch::watch(works),

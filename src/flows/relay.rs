@@ -218,7 +218,9 @@ fn concerns(site: &Site, event: &StoredEvent) -> bool {
         let kind = event.data["kind"].as_str().and_then(|kind| config.kind(kind));
         event.kind == EventKind::JobFinished && kind.is_some_and(|kind| kind.retry.is_some())
     };
-    config.handlers.iter().any(|it| it.event == event.kind) || retries()
+    // What is private to a person is not told to the script, which is everybody's.
+    let is_private = event.scope != "site";
+    !is_private && (config.handlers.iter().any(|it| it.event == event.kind) || retries())
 }
 
 /// Tells the handlers of one event, and commits what they want together with how far they were

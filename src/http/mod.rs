@@ -4,6 +4,7 @@
 //! [`ROUTES`] is served to nobody.
 //! **Invariant:** no static state; what handlers need is in [`Edge`].
 
+mod approvals;
 mod assets;
 mod audience;
 mod away;
@@ -195,6 +196,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         search::routes(site),
         topics::routes(site),
         proposals::routes(site),
+        approvals::routes(edge, site),
         jobs::routes(site),
         usage::routes(site),
         settings::routes(edge, site),

@@ -30,6 +30,8 @@ pub enum Verb {
     View,
     /// Open a Topic on it.
     Open,
+    /// Ask a person.
+    Ask,
 }
 
 impl Verb {
@@ -40,6 +42,7 @@ impl Verb {
             Verb::Propose => "propose",
             Verb::View => "view",
             Verb::Open => "open",
+            Verb::Ask => "ask",
         }
     }
 }
@@ -47,7 +50,11 @@ impl Verb {
 /// What a grant on all Sources and all Topics is on.
 const SITE: &str = "site";
 
-/// One permission of a job: `topic:ID read+message+propose`, `source:PATH read` or `site read`.
+/// What a grant to ask for approvals is on.
+const APPROVALS: &str = "approvals";
+
+/// One permission of a job: `topic:ID read+message+propose`, `source:PATH read`, `site read` or
+/// `approvals ask`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Grant {
@@ -69,6 +76,11 @@ impl Grant {
     /// Returns a grant on every Source and every Topic.
     pub fn site(verbs: &[Verb]) -> Grant {
         Grant { subject: SITE.to_owned(), verbs: verbs.to_vec() }
+    }
+
+    /// Returns a grant to ask people for approvals.
+    pub fn approvals() -> Grant {
+        Grant { subject: APPROVALS.to_owned(), verbs: vec![Verb::Ask] }
     }
 
     /// Returns what it is on, as events name it: `topic:ID` or `source:PATH`.
@@ -103,7 +115,7 @@ impl FromStr for Grant {
         let wrong = || Error::internal(format!("`{text}` is not a grant"));
         // A path may hold spaces: the verbs stand behind the last one.
         let (subject, verbs) = text.rsplit_once(' ').ok_or_else(wrong)?;
-        let all = [Verb::Read, Verb::Message, Verb::Propose, Verb::View, Verb::Open];
+        let all = [Verb::Read, Verb::Message, Verb::Propose, Verb::View, Verb::Open, Verb::Ask];
         let verbs: Option<Vec<Verb>> = verbs
             .split('+')
             .map(|word| all.into_iter().find(|verb| verb.as_str() == word))
@@ -158,6 +170,14 @@ impl Job {
         self.require(SITE, Verb::Read)
     }
 
+    /// Refuses a job whose kind may not ask people.
+    ///
+    /// # Errors
+    /// `forbidden` with code `not_granted`.
+    pub fn require_asking(&self) -> Result<()> {
+        self.require(APPROVALS, Verb::Ask)
+    }
+
     fn require(&self, subject: &str, verb: Verb) -> Result<()> {
         let is_of_site = subject.starts_with("topic:") || subject.starts_with("source:");
         let allowed = |it: &Grant| {
@@ -173,9 +193,11 @@ impl Job {
             Verb::Propose => "propose for",
             Verb::View => "store a view of",
             Verb::Open => "open a topic on",
+            Verb::Ask => "ask for",
         };
         let hint = match (subject, verb) {
             (SITE, _) => "only a job of a kind with sees = \"site\" may",
+            (_, Verb::Ask) => "only a job of an inbox, or of a kind with asks = true, may",
             (_, Verb::Open) => "a job of a kind with produces = \"topic\" may, on its own source",
             _ => "a job works on the topic and the source that it was started for",
         };
@@ -255,6 +277,7 @@ mod tests {
             "source:a b.md read+view",
             "persona:critic read",
             "site read+open",
+            "approvals ask",
         ] {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
         }

@@ -200,6 +200,8 @@ pub struct Kind {
     pub produces: Option<Produces>,
     /// Whether its jobs may look at every Source and every Topic.
     pub sees_site: bool,
+    /// Whether its agents may ask people for approvals.
+    pub asks: bool,
     /// A check of the result beside that of `produces`.
     pub verify: Option<Slot>,
     /// Says whether a job that failed is repeated, and when.

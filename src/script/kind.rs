@@ -97,6 +97,7 @@ impl<'a> KindBuilder<'a> {
             daily: daily::build(self.declared.title(), "daily", checked, self.findings),
             produces,
             sees_site: self.checked.text("sees") == Some("site"),
+            asks: self.checked.flag("asks").unwrap_or_default(),
             verify: self.function("verify"),
             retry: self.function("retry"),
             timeout: checked.duration("timeout").unwrap_or_default(),

@@ -111,6 +111,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "workspaces",
         sql: include_str!("../../migrations/026_workspaces.sql"),
     },
+    Migration {
+        version: 27,
+        name: "approvals",
+        sql: include_str!("../../migrations/027_approvals.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

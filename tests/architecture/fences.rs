@@ -13,6 +13,8 @@ const FENCED: &[(&str, &str, &str)] = &[
     ("/api/topics/{id}/proposals", "src/flows/incorporate.rs", "propose"),
     ("/api/agent/jobs/{id}/result", "src/flows/jobs.rs", "finish"),
     ("/api/proposals", "src/flows/found.rs", "propose"),
+    ("/api/approvals", "src/flows/approvals/ask.rs", "ask"),
+    ("/api/approvals/{id}/withdraw", "src/flows/approvals/withdraw.rs", "withdraw"),
     ("/api/perspectives", "src/flows/perspectives.rs", "put"),
 ];
 
@@ -38,6 +40,8 @@ fn every_writing_route_of_a_job_calls_the_fence_first() {
             "message::post",
             "jobs::keep_result",
             "perspective::put",
+            "approvals::insert",
+            "approvals::decide",
         ] {
             if let Some(place) = inside.find(writing) {
                 assert!(fence < place, "{function} writes before the fence");

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use wiki_browser::base::Clock;
 use wiki_browser::store::{MIGRATIONS, events, idempotency, migrate};
-use wiki_browser::{documents, jobs, people};
+use wiki_browser::{approvals, documents, jobs, people};
 
 use crate::architecture::rust_files;
 
@@ -53,6 +53,7 @@ const EXCUSED: &[(&str, &str)] = &[
 fn all() -> Vec<(&'static str, &'static str)> {
     let mut all = jobs::statements();
     all.extend(documents::statements());
+    all.extend(approvals::statements());
     all.extend(people::STATEMENTS.iter().copied().flatten().copied());
     all.extend(events::STATEMENTS);
     all.extend(wiki_browser::flows::relay::STATEMENTS);

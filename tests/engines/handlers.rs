@@ -123,6 +123,13 @@ fn rename(bench: &Bench) {
     until("a source is renamed", is_told);
 }
 
+fn ask_and_withdraw(bench: &Bench) {
+    let question = json!({"channel": "aws", "title": "Go on?"});
+    let asked = bench.post("/api/approvals", question).ok();
+    let withdraw = format!("/api/approvals/{}/withdraw", asked["id"].as_str().unwrap());
+    bench.post(&withdraw, json!({})).ok();
+}
+
 /// Everything that leaves an event is done once; what stands in the log is what the code declares,
 /// and what the code declares is what the document says.
 #[test]
@@ -162,6 +169,7 @@ fn events_say_what_their_document_says() {
     let keep = format!("/api/agent/jobs/{}/keep", touches["id"].as_str().unwrap());
     bench.post(&keep, json!({})).ok();
     bench.post("/api/persons", json!({"name": "kim", "role": "viewer"})).ok();
+    ask_and_withdraw(&bench);
     let topic = bench.topic("guide.md", "The first line.", "Say more.");
     let shown = bench.proposal("adds", &topic);
     bench.write("guide.md", "# Guide\n\nBy hand.\n");

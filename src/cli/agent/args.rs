@@ -3,6 +3,8 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
 
+use crate::cli::agent::approval::ApprovalVerb;
+
 /// Heading of what every command takes.
 const HEADING: &str = "Site and answer";
 /// What stands at the end of `wb-agent --help`.
@@ -110,6 +112,9 @@ pub(super) enum Verb {
     },
     /// Store the view of a source for a persona, from standard input; once a job
     PutPerspective(PutPerspective),
+    /// Ask a person to approve something, and wait for the decision
+    #[command(subcommand)]
+    Approval(ApprovalVerb),
     /// Propose what the last suggestion block of this job's topic says; needs no model
     ///
     /// The content of the block replaces exactly the anchored words, byte for byte: an empty block
@@ -203,6 +208,12 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
         "get-persona" => (None, "one JSON object {name, about, paths, sha, body}"),
         "put-perspective" => (Some("the view, UTF-8, not empty, at most 8 MiB"), "nothing"),
         "apply-suggestions" => (None, "the id of the proposal"),
+        "approval" => (None, "what its verbs print"),
+        "approval create" => (None, "the id of the approval"),
+        "approval get" => (None, "one JSON object: the approval with payload, changes and events"),
+        "approval list" => (None, "a JSON array of approvals without their payloads"),
+        "approval withdraw" => (None, "nothing"),
+        "approval await" => (None, "one JSON object {state, payload, note}"),
         "help" => (None, "the help, or a JSON object {name, version, verbs}"),
         _ => return None,
     })

@@ -10,7 +10,17 @@ use crate::cli::agent::args::{Cli, streams};
 pub(super) fn table() -> Value {
     let mut root = Cli::command();
     root.build();
-    let verbs: Vec<Value> = root.get_subcommands().map(|verb| describe(&root, verb)).collect();
+    let mut verbs = Vec::new();
+    for verb in root.get_subcommands() {
+        let name = verb.get_name();
+        // A verb of several words stands as a whole.
+        if verb.has_subcommands() {
+            let inner = verb.get_subcommands().filter(|it| it.get_name() != "help");
+            verbs.extend(inner.map(|it| describe(&root, &format!("{name} {}", it.get_name()), it)));
+        } else {
+            verbs.push(describe(&root, name, verb));
+        }
+    }
     json!({"name": "wb-agent", "version": env!("CARGO_PKG_VERSION"), "verbs": verbs})
 }
 
@@ -36,7 +46,7 @@ pub(super) fn text(verb: Option<&str>) -> Result<String> {
     Ok(text)
 }
 
-fn describe(root: &Command, verb: &Command) -> Value {
+fn describe(root: &Command, name: &str, verb: &Command) -> Value {
     let is_global = |id: &str| root.get_arguments().any(|it| it.get_id() == id);
     let own = verb.get_arguments().filter(|it| {
         !matches!(it.get_id().as_str(), "help" | "version") && !is_global(it.get_id().as_str())
@@ -52,9 +62,9 @@ fn describe(root: &Command, verb: &Command) -> Value {
             })
         })
         .collect();
-    let (stdin, stdout) = streams(verb.get_name()).unwrap_or((None, ""));
+    let (stdin, stdout) = streams(name).unwrap_or((None, ""));
     json!({
-        "verb": verb.get_name(),
+        "verb": name,
         "about": verb.get_about().map(ToString::to_string),
         "flags": flags,
         "stdin": stdin,

@@ -3,6 +3,7 @@
 //! **Invariant:** who is asking is said by `WB_TOKEN` alone; a missing token never becomes another.
 
 mod apply;
+mod approval;
 mod args;
 mod help;
 
@@ -102,6 +103,7 @@ fn run(cli: Cli) -> Result<u8> {
             print(&screen, &client(&place)?.get(&query("/api/personas", &pairs))?)?;
         }
         Verb::PutPerspective(args) => put_perspective(&screen, &place, &args)?,
+        Verb::Approval(verb) => return approval::run(&screen, || client(&place), &verb),
         Verb::ApplySuggestions => return apply_suggestions(&screen, &place),
     }
     Ok(0)
@@ -116,7 +118,8 @@ fn explain(screen: &Screen, place: &Place, verb: Option<&str>) -> Result<()> {
         // Refuses a verb that is not there before the table is cut down to it.
         help::text(Some(verb))?;
         if let Some(verbs) = table["verbs"].as_array_mut() {
-            verbs.retain(|it| it["verb"] == verb);
+            let of_it = |it: &str| it.strip_prefix(verb).is_some_and(|rest| !rest.starts_with('-'));
+            verbs.retain(|it| it["verb"].as_str().is_some_and(of_it));
         }
     }
     print(screen, &table)

@@ -1,5 +1,6 @@
 //! The operator's commands: from arguments to requests, and from answers to words.
 
+pub(super) mod approval;
 pub(super) mod backup;
 mod changes;
 pub(super) mod completions;
@@ -125,6 +126,8 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Job(command) => job::run(desk, command),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command),
+        Command::Approval(command) => approval::run(desk, command).map(|()| 0),
+        Command::Decisions => approval::decisions(desk).map(|()| 0),
         Command::Source(command) => source::run(desk, command).map(|()| 0),
         Command::Persona(command) => perspective::persona(desk, command).map(|()| 0),
         Command::Perspective(command) => perspective::run(desk, command),

@@ -356,7 +356,9 @@ async fn emit(ground: &Ground, event: EventKind, data: Map<String, Value>) -> Re
         | EventKind::ChangesDecided
         | EventKind::EngineReleased
         | EventKind::ConfigReloaded
-        | EventKind::PersonChanged => ground.caller.actor(),
+        | EventKind::PersonChanged
+        | EventKind::ApprovalCreated
+        | EventKind::ApprovalDecided => ground.caller.actor(),
         _ => Actor::System,
     };
     let event = Event::new(event, subject, actor, Value::Object(data));

@@ -130,6 +130,19 @@ const WORKSPACE_CHANGED: &[Member] = &[
 ];
 const PERSON_CHANGED: &[Member] =
     &[text("id", "The person."), text("change", "What is different.")];
+const APPROVAL_CREATED: &[Member] = &[
+    text("id", "The approval."),
+    text("channel", "Its channel."),
+    text("sort", "`request` or `permission`."),
+    maybe("job_id", "The job that asks."),
+];
+const APPROVAL_DECIDED: &[Member] = &[
+    text("id", "The approval."),
+    text("channel", "Its channel."),
+    text("sort", "`request` or `permission`."),
+    maybe("job_id", "The job that asked."),
+    text("state", "`approved`, `amended`, `rejected`, `withdrawn` or `expired`."),
+];
 
 /// States of a job.
 pub(crate) const JOB_STATUS: [&str; 7] =
@@ -189,6 +202,8 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
         EventKind::EngineReleased => ENGINE_RELEASED,
         EventKind::WorkspaceChanged => WORKSPACE_CHANGED,
         EventKind::PersonChanged => PERSON_CHANGED,
+        EventKind::ApprovalCreated => APPROVAL_CREATED,
+        EventKind::ApprovalDecided => APPROVAL_DECIDED,
     }
 }
 

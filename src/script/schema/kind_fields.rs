@@ -98,7 +98,7 @@ const REPO: Field = field(
 );
 
 /// The fields of `wb.kind`.
-pub(in crate::script::schema) const KIND: [Field; 25] = [
+pub(in crate::script::schema) const KIND: [Field; 26] = [
     ABOUT,
     BY_ENGINE,
     SKILL,
@@ -142,6 +142,13 @@ pub(in crate::script::schema) const KIND: [Field; 25] = [
         "inputs",
         r#""site""#,
         "What its agents may look at: what they were given, or every source and topic.",
+    ),
+    with(
+        "asks",
+        Shape::Flag,
+        "false",
+        "true",
+        "Whether its agents may ask people for approvals (`wb-agent approval create`).",
     ),
     CHECKED_BY,
     REPEATED_BY,

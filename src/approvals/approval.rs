@@ -1,0 +1,467 @@
+//! An approval as a row: asking for one, finding it, and its history.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::approvals::BELL;
+use crate::approvals::word::{Sort, State};
+use crate::base::limit::{
+    APPROVAL_PAYLOAD_BYTES_MAX, APPROVAL_SCHEMA_BYTES_MAX, APPROVAL_TITLE_CHARS_MAX,
+    APPROVALS_PENDING_MAX,
+};
+use crate::base::{
+    Actor, Address, ApprovalId, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Page,
+    PersonId, Result, Scope, is_segment,
+};
+use crate::store::Tx;
+
+/// The columns of [`Approval::from_row`].
+macro_rules! facts {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, channel, sort, private_to, title, requester, from_class, from_name, job_id,
+                root_id, state, version, note, decided_by, decided_ms, expires_ms, used_ms,
+                created_ms FROM approvals ",
+            $rest
+        )
+    };
+}
+
+const FIND: &str = facts!("WHERE id = :id");
+const LIST: &str = facts!(
+    "WHERE id < :after AND (private_to IS NULL OR private_to = :person)
+        AND (:channel IS NULL OR channel = :channel)
+    ORDER BY id DESC LIMIT :limit"
+);
+const LIST_BY_STATE: &str = facts!(
+    "WHERE state = :state AND id < :after AND (private_to IS NULL OR private_to = :person)
+        AND (:channel IS NULL OR channel = :channel)
+    ORDER BY id DESC LIMIT :limit"
+);
+const LIST_BY_ROOT: &str = facts!(
+    "WHERE root_id = :root AND id < :after AND private_to IS NULL
+        AND (:state IS NULL OR state = :state) AND (:channel IS NULL OR channel = :channel)
+    ORDER BY id DESC LIMIT :limit"
+);
+const OLDEST_PENDING: &str = facts!(
+    "WHERE state = 'pending' AND (private_to IS NULL OR private_to = :person)
+    ORDER BY id LIMIT :limit"
+);
+const PENDING_OF_ROOT: &str =
+    "SELECT id FROM approvals WHERE root_id = :root AND state = 'pending' ORDER BY id";
+const PENDING_COUNT: &str = "
+    SELECT COUNT(*) FROM approvals
+    WHERE state = 'pending' AND (private_to IS NULL OR private_to = :person)";
+const PENDING_OF_REQUESTER: &str =
+    "SELECT COUNT(*) FROM approvals WHERE requester = :requester AND state = 'pending'";
+const TEXTS: &str = "SELECT payload_json, schema_json, changed_json FROM approvals WHERE id = :id";
+const INSERT: &str = "
+    INSERT INTO approvals (id, channel, sort, title, payload_json, schema_json, requester,
+        from_class, from_name, job_id, root_id, expires_ms, created_ms)
+    VALUES (:id, :channel, :sort, :title, :payload, :schema, :requester, :from_class, :from_name,
+        :job, :root, :expires, :now)";
+const NOTE_EVENT: &str = "
+    INSERT INTO approval_events (approval_id, version, event, actor, at_ms, data_json)
+    VALUES (:id, :version, :event, :actor, :now, :data)";
+const HISTORY: &str = "
+    SELECT version, event, actor, at_ms, data_json FROM approval_events
+    WHERE approval_id = :id ORDER BY version";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("approval::find", FIND),
+    ("approval::list", LIST),
+    ("approval::list_by_state", LIST_BY_STATE),
+    ("approval::list_by_root", LIST_BY_ROOT),
+    ("approval::oldest_pending", OLDEST_PENDING),
+    ("approval::pending_of_root", PENDING_OF_ROOT),
+    ("approval::pending_count", PENDING_COUNT),
+    ("approval::pending_of_requester", PENDING_OF_REQUESTER),
+    ("approval::texts", TEXTS),
+    ("approval::insert", INSERT),
+    ("approval::note_event", NOTE_EVENT),
+    ("approval::history", HISTORY),
+];
+
+/// Greater than every id.
+const PAST_EVERY_ID: &str = "~";
+
+/// An approval without its texts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Approval {
+    /// Its name.
+    pub id: ApprovalId,
+    /// The label that it was filed under.
+    pub channel: String,
+    /// What it is about.
+    pub sort: Sort,
+    /// What is asked, in one line.
+    pub title: String,
+    /// Where it is.
+    pub state: State,
+    /// Counts its changes, from 1.
+    pub version: i64,
+    /// Who asks.
+    pub requester: Actor,
+    /// How the requester is called; flows fill it in.
+    pub requester_name: Option<String>,
+    /// The address of the requester, if it has one.
+    pub from: Option<Address>,
+    /// The job that asks.
+    pub job_id: Option<JobId>,
+    /// The first leg of that job.
+    pub root_id: Option<JobId>,
+    /// What was said with the decision.
+    pub note: Option<String>,
+    /// Who decided.
+    pub decided_by: Option<Actor>,
+    /// How that one is called; flows fill it in.
+    pub decided_by_name: Option<String>,
+    /// When it was decided.
+    pub decided_at: Option<Millis>,
+    /// When it expires.
+    pub expires_at: Option<Millis>,
+    /// When the permission was used.
+    pub used_at: Option<Millis>,
+    /// When it was asked.
+    pub created_at: Millis,
+    /// The only person who sees it.
+    #[serde(skip)]
+    pub private_to: Option<PersonId>,
+}
+
+/// What an approval is about, word for word.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Texts {
+    /// What is to be approved.
+    pub payload: Value,
+    /// The JSON schema that the payload fits.
+    pub schema: Option<Value>,
+    /// The payload as it was approved, if it was changed.
+    pub changes: Option<Value>,
+}
+
+/// One change of an approval.
+#[derive(Clone, Debug, Serialize)]
+pub struct Past {
+    /// The version that it led to.
+    pub version: i64,
+    /// `created`, or the state that it led to.
+    pub event: String,
+    /// Who did it.
+    pub actor: Actor,
+    /// How they are called; flows fill it in.
+    pub actor_name: Option<String>,
+    /// When.
+    pub at: Millis,
+    /// What else is known: a `note`.
+    pub data: Value,
+}
+
+/// Who looks.
+#[derive(Clone, Debug)]
+pub enum Viewer {
+    /// The program itself: sees all.
+    Program,
+    /// A person: sees what is private to nobody else.
+    Person(PersonId),
+    /// The jobs of one root: they see what one of them asked.
+    Root(JobId),
+}
+
+/// Which approvals to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only in this state.
+    pub state: Option<State>,
+    /// Only of this channel.
+    pub channel: Option<String>,
+    /// Only those before this one.
+    pub after: Option<ApprovalId>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A question; its payload was checked against its schema.
+#[derive(Clone, Debug)]
+pub struct NewApproval {
+    /// The label that it is filed under.
+    pub channel: String,
+    /// What it is about.
+    pub sort: Sort,
+    /// What is asked, in one line.
+    pub title: String,
+    /// What is to be approved.
+    pub payload: Value,
+    /// The JSON schema of the payload.
+    pub schema: Option<Value>,
+    /// Who asks.
+    pub requester: Actor,
+    /// The address of the requester.
+    pub from: Option<Address>,
+    /// The job that asks, and its first leg.
+    pub job: Option<(JobId, JobId)>,
+    /// When it expires.
+    pub expires_at: Option<Millis>,
+}
+
+impl Approval {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
+        let (class, name): (Option<String>, Option<String>) =
+            (row.get("from_class")?, row.get("from_name")?);
+        let from = match (class, name) {
+            (Some(class), Some(name)) => {
+                Some(Address::from_row(&class, &name).map_err(|cause| {
+                    let kind = rusqlite::types::Type::Text;
+                    rusqlite::Error::FromSqlConversionFailure(0, kind, Box::new(cause))
+                })?)
+            }
+            _ => None,
+        };
+        Ok(Approval {
+            id: row.get("id")?,
+            channel: row.get("channel")?,
+            sort: row.get("sort")?,
+            title: row.get("title")?,
+            state: row.get("state")?,
+            version: row.get("version")?,
+            requester: row.get("requester")?,
+            requester_name: None,
+            from,
+            job_id: row.get("job_id")?,
+            root_id: row.get("root_id")?,
+            note: row.get("note")?,
+            decided_by: row.get("decided_by")?,
+            decided_by_name: None,
+            decided_at: row.get("decided_ms")?,
+            expires_at: row.get("expires_ms")?,
+            used_at: row.get("used_ms")?,
+            created_at: row.get("created_ms")?,
+            private_to: row.get("private_to")?,
+        })
+    }
+
+    fn is_seen_by(&self, viewer: &Viewer) -> bool {
+        match viewer {
+            Viewer::Program => true,
+            Viewer::Person(id) => self.private_to.as_ref().is_none_or(|it| it == id),
+            Viewer::Root(id) => self.private_to.is_none() && self.root_id.as_ref() == Some(id),
+        }
+    }
+
+    /// Writes the event of a change in its history and in the log, and tells it.
+    pub(super) fn record(&self, tx: &Tx<'_>, by: &Actor, data: &Value) -> Result<()> {
+        let is_new = self.version == 1;
+        let event = if is_new { "created" } else { self.state.as_str() };
+        tx.prepare_cached(NOTE_EVENT)?.execute(named_params! {
+            ":id": self.id, ":version": self.version, ":event": event, ":actor": by,
+            ":now": tx.now(), ":data": data.to_string(),
+        })?;
+        let mut ids = json!({
+            "id": self.id, "channel": self.channel, "sort": self.sort, "job_id": self.job_id,
+        });
+        let kind = match is_new {
+            true => EventKind::ApprovalCreated,
+            false => {
+                ids["state"] = json!(self.state);
+                EventKind::ApprovalDecided
+            }
+        };
+        let mut event =
+            Event::new(kind, format!("approval:{}", self.id), by.clone(), ids).audited();
+        if let Some(person) = &self.private_to {
+            event.scope = Scope::Person(person.clone());
+        }
+        tx.emit(event)
+    }
+}
+
+/// Keeps a question.
+///
+/// # Errors
+/// `invalid` with codes `bad_channel` and `bad_title`; `too_large`; `busy` with code
+/// `too_many_approvals`.
+pub fn insert(tx: &Tx<'_>, ids: &Ids, new: &NewApproval) -> Result<Approval> {
+    refuse_words(new)?;
+    let payload = bounded("payload", &new.payload, APPROVAL_PAYLOAD_BYTES_MAX)?;
+    let schema = new.schema.as_ref();
+    let schema = schema.map(|it| bounded("schema", it, APPROVAL_SCHEMA_BYTES_MAX)).transpose()?;
+    let of_requester = named_params! {":requester": new.requester};
+    let pending: i64 =
+        tx.prepare_cached(PENDING_OF_REQUESTER)?.query_row(of_requester, |row| row.get(0))?;
+    if pending >= APPROVALS_PENDING_MAX {
+        let message = format!("{pending} approvals of this requester are pending");
+        return Err(Error::new(ErrorKind::Busy, message)
+            .code("too_many_approvals")
+            .hint("withdraw some, or wait for their decisions"));
+    }
+    let id: ApprovalId = ids.mint();
+    let (job, root) = new.job.clone().unzip();
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":id": id, ":channel": new.channel, ":sort": new.sort, ":title": new.title,
+        ":payload": payload, ":schema": schema, ":requester": new.requester,
+        ":from_class": new.from.as_ref().and_then(Address::class),
+        ":from_name": new.from.as_ref().map(Address::name), ":job": job, ":root": root,
+        ":expires": new.expires_at, ":now": tx.now(),
+    })?;
+    let made = find(tx.connection(), &id, &Viewer::Program)?;
+    made.record(tx, &new.requester, &json!({}))?;
+    if made.expires_at.is_some() {
+        tx.ring(BELL);
+    }
+    Ok(made)
+}
+
+fn refuse_words(new: &NewApproval) -> Result<()> {
+    if !is_segment(&new.channel) {
+        let message = "the channel of an approval is one word of letters, digits, `-` and `_`";
+        return Err(Error::invalid(message).code("bad_channel").hint("as in --channel billing"));
+    }
+    let chars = new.title.chars().count();
+    let wrong = match chars {
+        _ if new.title.trim().is_empty() => "the title of an approval is empty".to_owned(),
+        _ if new.title.chars().any(char::is_control) => {
+            "the title of an approval is not a single line".to_owned()
+        }
+        ..=APPROVAL_TITLE_CHARS_MAX => return Ok(()),
+        _ => format!("the title has {chars} characters, {APPROVAL_TITLE_CHARS_MAX} are allowed"),
+    };
+    Err(Error::invalid(wrong).code("bad_title").hint("ask in one line; details go in the payload"))
+}
+
+pub(super) fn bounded(what: &str, value: &Value, bytes_max: usize) -> Result<String> {
+    let text = value.to_string();
+    if text.len() <= bytes_max {
+        return Ok(text);
+    }
+    let message = format!("the {what} has {} bytes, {bytes_max} are allowed", text.len());
+    Err(Error::new(ErrorKind::TooLarge, message).hint("leave out what nobody decides by"))
+}
+
+/// Returns an approval that the viewer may see.
+///
+/// # Errors
+/// `not_found`, also for one that is private to another person or asked by another job.
+pub fn find(connection: &Connection, id: &ApprovalId, viewer: &Viewer) -> Result<Approval> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let found = statement.query_row(named_params! {":id": id}, Approval::from_row).optional()?;
+    found.filter(|it| it.is_seen_by(viewer)).ok_or_else(|| {
+        Error::not_found(format!("no approval {id}"))
+            .hint("`wiki-browser approval list` names those that exist")
+    })
+}
+
+/// Returns what an approval is about.
+///
+/// # Errors
+/// `internal` if it is not there, or is not JSON.
+pub fn texts(connection: &Connection, id: &ApprovalId) -> Result<Texts> {
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let mut statement = connection.prepare_cached(TEXTS)?;
+    let (payload, schema, changes): (String, Option<String>, Option<String>) =
+        statement.query_row(named_params! {":id": id}, read)?;
+    let parsed = |text: String| {
+        serde_json::from_str(&text)
+            .map_err(|cause| Error::internal("a text of an approval is not JSON").source(cause))
+    };
+    Ok(Texts {
+        payload: parsed(payload)?,
+        schema: schema.map(parsed).transpose()?,
+        changes: changes.map(parsed).transpose()?,
+    })
+}
+
+/// Returns the changes of an approval, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn history(connection: &Connection, id: &ApprovalId) -> Result<Vec<Past>> {
+    let mut statement = connection.prepare_cached(HISTORY)?;
+    let rows = statement.query_map(named_params! {":id": id}, |row| {
+        let data: String = row.get("data_json")?;
+        Ok(Past {
+            version: row.get("version")?,
+            event: row.get("event")?,
+            actor: row.get("actor")?,
+            actor_name: None,
+            at: row.get("at_ms")?,
+            data: serde_json::from_str(&data).unwrap_or_default(),
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the approvals that a viewer may see, newest first.
+///
+/// # Errors
+/// As any read.
+pub fn list(connection: &Connection, viewer: &Viewer, filter: &Filter) -> Result<Page<Approval>> {
+    let after = filter.after.as_ref().map_or(PAST_EVERY_ID, ApprovalId::as_str);
+    let (channel, limit) = (&filter.channel, Page::<Approval>::rows_to_read(filter.limit));
+    let rows: Vec<Approval> = match (viewer, filter.state) {
+        (Viewer::Root(root), state) => {
+            let mut statement = connection.prepare_cached(LIST_BY_ROOT)?;
+            let params = named_params! {
+                ":root": root, ":state": state, ":after": after, ":channel": channel,
+                ":limit": limit,
+            };
+            statement.query_map(params, Approval::from_row)?.collect::<rusqlite::Result<_>>()?
+        }
+        (viewer, Some(state)) => {
+            let mut statement = connection.prepare_cached(LIST_BY_STATE)?;
+            let params = named_params! {
+                ":person": viewer.person(), ":state": state, ":after": after,
+                ":channel": channel, ":limit": limit,
+            };
+            statement.query_map(params, Approval::from_row)?.collect::<rusqlite::Result<_>>()?
+        }
+        (viewer, None) => {
+            let mut statement = connection.prepare_cached(LIST)?;
+            let params = named_params! {
+                ":person": viewer.person(), ":after": after, ":channel": channel,
+                ":limit": limit,
+            };
+            statement.query_map(params, Approval::from_row)?.collect::<rusqlite::Result<_>>()?
+        }
+    };
+    Ok(Page::of(rows, filter.limit, |it| it.id.to_string()))
+}
+
+impl Viewer {
+    fn person(&self) -> Option<&PersonId> {
+        match self {
+            Viewer::Person(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the approvals that wait for a person, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn oldest_pending(c: &Connection, person: &PersonId, limit: u32) -> Result<Vec<Approval>> {
+    let mut statement = c.prepare_cached(OLDEST_PENDING)?;
+    let params = named_params! {":person": person, ":limit": limit};
+    let rows = statement.query_map(params, Approval::from_row)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns how many approvals wait for a person.
+///
+/// # Errors
+/// As any read.
+pub fn pending_count(c: &Connection, person: &PersonId) -> Result<i64> {
+    let params = named_params! {":person": person};
+    Ok(c.prepare_cached(PENDING_COUNT)?.query_row(params, |row| row.get(0))?)
+}
+
+/// Returns the pending approvals that the jobs of a root asked for.
+///
+/// # Errors
+/// As any read.
+pub fn pending_of_root(connection: &Connection, root: &JobId) -> Result<Vec<ApprovalId>> {
+    let mut statement = connection.prepare_cached(PENDING_OF_ROOT)?;
+    let ids = statement.query_map(named_params! {":root": root}, |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}

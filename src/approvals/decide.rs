@@ -1,0 +1,75 @@
+//! The one change of an approval: from pending to a final state.
+
+use rusqlite::named_params;
+use serde_json::{Value, json};
+
+use crate::approvals::approval::{Approval, Viewer, bounded, find};
+use crate::approvals::word::State;
+use crate::base::limit::{APPROVAL_PAYLOAD_BYTES_MAX, SUMMARY_BYTES_MAX};
+use crate::base::{Actor, ApprovalId, Error, ErrorKind, Result, fault};
+use crate::store::Tx;
+
+const DECIDE: &str = "
+    UPDATE approvals SET state = :state, version = version + 1, changed_json = :changes,
+        note = :note, decided_by = :by, decided_ms = MAX(:now, created_ms)
+    WHERE id = :id AND state = 'pending' AND version = COALESCE(:version, version)
+        AND (expires_ms IS NULL OR expires_ms > :now OR :state IN ('withdrawn', 'expired'))";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[("decide::decide", DECIDE)];
+
+/// What becomes of an approval.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The final state.
+    pub state: State,
+    /// The payload as it is approved, for [`State::Amended`].
+    pub changes: Option<Value>,
+    /// What is said with it.
+    pub note: Option<String>,
+    /// The version that was looked at; none for whoever decides without looking.
+    pub version: Option<i64>,
+}
+
+/// Decides a pending approval.
+///
+/// # Errors
+/// `conflict` with codes `approval_decided` (naming by whom) and `version_changed`; `too_large`;
+/// `not_found`.
+pub fn decide(tx: &Tx<'_>, id: &ApprovalId, by: &Actor, decision: &Decision) -> Result<Approval> {
+    let changes = decision.changes.as_ref();
+    let changes =
+        changes.map(|it| bounded("payload", it, APPROVAL_PAYLOAD_BYTES_MAX)).transpose()?;
+    let note = decision.note.as_deref().map(str::trim).filter(|it| !it.is_empty());
+    if note.is_some_and(|it| it.len() > SUMMARY_BYTES_MAX) {
+        let message = format!("the note has more than {SUMMARY_BYTES_MAX} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message).hint("say it in fewer words"));
+    }
+    let changed = tx.prepare_cached(DECIDE)?.execute(named_params! {
+        ":id": id, ":state": decision.state, ":changes": changes, ":note": note, ":by": by,
+        ":now": tx.now(), ":version": decision.version,
+    })?;
+    let found = find(tx.connection(), id, &Viewer::Program)?;
+    if changed == 0 && !fault::is_off("approval_once") {
+        return Err(refusal(tx, &found));
+    }
+    found.record(tx, by, &note.map_or_else(|| json!({}), |note| json!({"note": note})))?;
+    Ok(found)
+}
+
+fn refusal(tx: &Tx<'_>, found: &Approval) -> Error {
+    let id = &found.id;
+    match (&found.decided_by, found.expires_at) {
+        (Some(by), _) => {
+            let message = format!("approval {id} was {} by {by}", found.state);
+            Error::conflict("approval_decided", message).hint("look at it again")
+        }
+        (None, Some(at)) if at <= tx.now() => {
+            Error::conflict("approval_decided", format!("approval {id} has expired"))
+                .hint("whoever asked can ask again")
+        }
+        _ => {
+            let message = format!("approval {id} has version {} now", found.version);
+            Error::conflict("version_changed", message).hint("look at it again, then decide")
+        }
+    }
+}

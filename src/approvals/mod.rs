@@ -1,0 +1,26 @@
+//! Owns the tables `approvals` and `approval_events`: questions to a person, and their answers.
+//!
+//! **Invariant:** an approval is decided once, by one `UPDATE … WHERE state = 'pending'`; the
+//! schema refuses every later change.
+//! **Invariant:** what is private to a person is found by that person and by the program only.
+
+mod approval;
+mod decide;
+mod expire;
+mod word;
+
+pub use approval::{
+    Approval, Filter, NewApproval, Past, Texts, Viewer, find, history, insert, list,
+    oldest_pending, pending_count, pending_of_root, texts,
+};
+pub use decide::{Decision, decide};
+pub use expire::{due, next_due};
+pub use word::{Sort, State};
+
+/// The bell that is rung when an approval with an expiry was created.
+pub const BELL: &str = "approvals";
+
+/// Returns the statements of this module, for the schema test.
+pub fn statements() -> Vec<(&'static str, &'static str)> {
+    [approval::STATEMENTS, decide::STATEMENTS, expire::STATEMENTS].concat()
+}

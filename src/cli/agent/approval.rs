@@ -1,0 +1,169 @@
+//! `wb-agent approval`: asking a person, and waiting for the answer.
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::base::limit::{
+    APPROVAL_PAYLOAD_BYTES_MAX, APPROVAL_SCHEMA_BYTES_MAX, APPROVAL_WAIT_MS_MAX, parse_duration,
+};
+use crate::base::{ApprovalId, Error, Result};
+use crate::cli::screen::Screen;
+use crate::cli::{escape, input};
+use crate::client::{Client, query};
+
+/// Exit codes of `await`; 0 is a yes.
+const REJECTED: u8 = 10;
+const ENDED: u8 = 11;
+const PENDING: u8 = 75;
+
+/// What stands at the end of `approval await --help`.
+const AWAIT_HELP: &str = "\
+Exit codes: 0 approved (the payload printed is the one that was approved), 10 rejected,
+11 withdrawn or expired, 75 still pending.
+
+Example:
+  wb-agent approval await ID --timeout none";
+
+/// What an agent does with approvals.
+#[derive(Debug, Subcommand)]
+pub(super) enum ApprovalVerb {
+    /// Ask a person to approve something
+    Create(Create),
+    /// Print an approval with its payload, its decision and its history
+    Get {
+        /// Id of the approval
+        id: String,
+    },
+    /// Print the approvals that this job asked for, newest first
+    List {
+        /// Only those in this state: pending, approved, amended, rejected, withdrawn or expired
+        #[arg(long, value_name = "STATE")]
+        state: Option<String>,
+    },
+    /// Take an approval back that is still pending
+    Withdraw {
+        /// Id of the approval
+        id: String,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// Wait for the decision on an approval
+    #[command(after_help = AWAIT_HELP)]
+    Await {
+        /// Id of the approval
+        id: String,
+        /// Longest wait, as 90s, or none
+        #[arg(long, value_name = "TIME", default_value = "90s")]
+        timeout: String,
+    },
+}
+
+/// `approval create`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  wb-agent approval create --channel aws --title 'Create billing-prod?' --payload @plan.json")]
+pub(super) struct Create {
+    /// Label that the approval is filed under: one word
+    #[arg(long, value_name = "WORD")]
+    channel: String,
+    /// What is asked, in one line
+    #[arg(long, value_name = "TEXT")]
+    title: String,
+    /// What is to be approved, as JSON; @FILE reads a file, @- standard input
+    #[arg(long, value_name = "JSON|@FILE")]
+    payload: Option<String>,
+    /// File with a JSON schema of the payload, which a changed payload must fit as well
+    #[arg(long, value_name = "FILE")]
+    schema: Option<Utf8PathBuf>,
+    /// Expire after this time, as 7d; never without it
+    #[arg(long, value_name = "TIME")]
+    expires: Option<String>,
+}
+
+/// Runs a verb; returns the exit code.
+pub(super) fn run(
+    screen: &Screen,
+    client: impl FnOnce() -> Result<Client>,
+    verb: &ApprovalVerb,
+) -> Result<u8> {
+    match verb {
+        ApprovalVerb::Create(args) => {
+            let body = question(args)?;
+            let made = client()?.create("/api/approvals", &body)?;
+            screen.answer(&made, |screen, made| {
+                screen.put(&escape::line(made["id"].as_str().unwrap_or_default()))
+            })?;
+        }
+        ApprovalVerb::Get { id } => {
+            let id: ApprovalId = id.parse()?;
+            super::print(screen, &client()?.get(&format!("/api/approvals/{id}"))?)?;
+        }
+        ApprovalVerb::List { state } => {
+            let pairs = [("state", state.as_deref())];
+            let all = super::all(&client()?, "/api/approvals", &pairs)?;
+            super::print(screen, &json!(all))?;
+        }
+        ApprovalVerb::Withdraw { id, note } => {
+            let id: ApprovalId = id.parse()?;
+            let body = note.as_ref().map_or_else(|| json!({}), |note| json!({"note": note}));
+            let withdrawn = client()?.post(&format!("/api/approvals/{id}/withdraw"), &body)?;
+            screen.answer(&withdrawn, |_, _| Ok(()))?;
+        }
+        ApprovalVerb::Await { id, timeout } => {
+            let id: ApprovalId = id.parse()?;
+            let limit = match timeout.as_str() {
+                "none" => None,
+                text => Some(parse_duration(text)?),
+            };
+            return wait(screen, &client()?, &id, limit);
+        }
+    }
+    Ok(0)
+}
+
+fn question(args: &Create) -> Result<Value> {
+    let mut body = json!({"channel": args.channel, "title": args.title});
+    if let Some(payload) = &args.payload {
+        body["payload"] = input::json(payload, "the payload", APPROVAL_PAYLOAD_BYTES_MAX)?;
+    }
+    if let Some(path) = &args.schema {
+        let from = format!("@{path}");
+        body["schema"] = input::json(&from, "the schema", APPROVAL_SCHEMA_BYTES_MAX)?;
+    }
+    if let Some(expires) = &args.expires {
+        parse_duration(expires)?;
+        body["expires"] = json!(expires);
+    }
+    Ok(body)
+}
+
+/// Waits by one long request after the other, prints the outcome, and returns the exit code.
+fn wait(screen: &Screen, client: &Client, id: &ApprovalId, limit: Option<Duration>) -> Result<u8> {
+    let (start, longest) = (Instant::now(), Duration::from_millis(APPROVAL_WAIT_MS_MAX));
+    loop {
+        let left = limit.map_or(longest, |it| it.saturating_sub(start.elapsed()).min(longest));
+        let seconds = left.as_millis().div_ceil(1_000).to_string();
+        let path = format!("/api/approvals/{id}/await");
+        let found = client.get(&query(&path, &[("timeout", Some(&seconds))]))?;
+        let is_over = limit.is_some_and(|it| start.elapsed() >= it);
+        let code = match found["state"].as_str() {
+            Some("approved" | "amended") => 0,
+            Some("rejected") => REJECTED,
+            Some("withdrawn" | "expired") => ENDED,
+            Some("pending") if !is_over => continue,
+            Some("pending") => PENDING,
+            _ => return Err(Error::internal("the server named no state of the approval")),
+        };
+        let outcome = json!({
+            "state": found["state"], "payload": found["payload"], "note": found["note"],
+        });
+        super::print(screen, &outcome)?;
+        return Ok(code);
+    }
+}

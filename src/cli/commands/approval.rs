@@ -1,0 +1,167 @@
+//! `wiki-browser approval` and `decisions`: what waits for a person, and saying yes or no.
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::base::Result;
+use crate::base::limit::APPROVAL_PAYLOAD_BYTES_MAX;
+use crate::cli::commands::{Desk, Page, line, number, text};
+use crate::cli::short_id::{Noun, items, shorten};
+use crate::cli::table::Table;
+use crate::cli::{escape, input};
+use crate::client::query;
+
+/// States of an approval.
+const STATES: [&str; 6] = ["pending", "approved", "amended", "rejected", "withdrawn", "expired"];
+
+/// What can be done with approvals.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ApprovalCommand {
+    /// List approvals, newest first
+    List {
+        /// In this state only
+        #[arg(long, value_name = "STATE", value_parser = STATES)]
+        state: Option<String>,
+        /// Of this channel only
+        #[arg(long, value_name = "WORD")]
+        channel: Option<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Print an approval: what is asked, its payload, and its history
+    Show {
+        /// Id of the approval
+        id: String,
+    },
+    /// Approve what an agent asks, as it is or with a changed payload
+    #[command(after_help = "Examples:
+  wiki-browser approval approve 81bc --note 'Only this once'
+  wiki-browser approval show 81bc --field payload > plan.json
+  wiki-browser approval approve 81bc --with @plan.json")]
+    Approve {
+        /// Id of the approval
+        id: String,
+        /// Approve this payload instead, as JSON; @FILE reads a file, @- standard input
+        #[arg(long, value_name = "JSON|@FILE")]
+        with: Option<String>,
+        /// What is said with it; the agent reads it
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// Refuse what an agent asks
+    #[command(after_help = "Example:\n  wiki-browser approval reject 81bc --note 'Too expensive'")]
+    Reject {
+        /// Id of the approval
+        id: String,
+        /// What is said with it; the agent reads it
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+}
+
+/// Runs a command.
+pub(in crate::cli) fn run(desk: &Desk, command: ApprovalCommand) -> Result<()> {
+    match command {
+        ApprovalCommand::List { state, channel, page } => {
+            list(desk, state.as_deref(), channel.as_deref(), &page)
+        }
+        ApprovalCommand::Show { id } => show(desk, &id),
+        ApprovalCommand::Approve { id, with, note } => {
+            let changes =
+                with.map(|it| input::json(&it, "the payload", APPROVAL_PAYLOAD_BYTES_MAX));
+            let changes = changes.transpose()?;
+            decide(desk, &id, "approve", json!({"changes": changes, "note": note}))
+        }
+        ApprovalCommand::Reject { id, note } => decide(desk, &id, "reject", json!({"note": note})),
+    }
+}
+
+fn list(desk: &Desk, state: Option<&str>, channel: Option<&str>, page: &Page) -> Result<()> {
+    let limit = page.limit();
+    let pairs =
+        [("state", state), ("channel", channel), ("after", page.after()), ("limit", Some(&*limit))];
+    let answer = desk.client()?.get(&query("/api/approvals", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["ID", "STATE", "WHEN", "CHANNEL", "FROM", "TITLE"]);
+        for it in items(answer) {
+            table.row([
+                shorten(text(it, "id")),
+                text(it, "state"),
+                &desk.ago(&it["created_at"]),
+                text(it, "channel"),
+                text(it, "requester_name"),
+                text(it, "title"),
+            ]);
+        }
+        screen.table(&table, "no approvals")?;
+        desk.more(answer);
+        Ok(())
+    })
+}
+
+fn show(desk: &Desk, given: &str) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Approval, given)?;
+    let shown = client.get(&format!("/api/approvals/{id}"))?;
+    desk.screen.answer(&shown, |screen, shown| {
+        screen.put(&line(shown, "title"))?;
+        desk.detail("approval", &line(shown, "id"))?;
+        desk.detail("state", &screen.state(text(shown, "state")))?;
+        desk.detail("version", &number(shown, "version"))?;
+        desk.detail("channel", &line(shown, "channel"))?;
+        desk.detail("asked by", &line(shown, "requester_name"))?;
+        desk.detail("from", &line(shown, "from"))?;
+        desk.detail("job", &line(shown, "job_id"))?;
+        desk.detail("when", &escape::line(&desk.ago(&shown["created_at"])))?;
+        desk.detail("expires", &line(shown, "expires_at"))?;
+        desk.detail("decided by", &line(shown, "decided_by_name"))?;
+        desk.detail("note", &line(shown, "note"))?;
+        put_json(desk, "payload", &shown["payload"])?;
+        if !shown["changes"].is_null() {
+            put_json(desk, "approved as", &shown["changes"])?;
+        }
+        Ok(())
+    })
+}
+
+fn put_json(desk: &Desk, name: &str, value: &Value) -> Result<()> {
+    desk.screen.put(&format!("\n{name}"))?;
+    // Nothing that was read as JSON fails to be written so.
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    desk.screen.put(&escape::json(&text))
+}
+
+/// Decides by the version that is there now.
+fn decide(desk: &Desk, given: &str, verb: &str, mut body: Value) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Approval, given)?;
+    let shown = client.get(&format!("/api/approvals/{id}"))?;
+    body["version"] = shown["version"].clone();
+    if let Some(fields) = body.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    let decided = client.post(&format!("/api/approvals/{id}/{verb}"), &body)?;
+    desk.screen.answer(&decided, |screen, decided| {
+        let state = screen.state(text(decided, "state"));
+        screen.put(&format!("approval {id} is {state}"))
+    })
+}
+
+/// Lists what waits for a decision, oldest first.
+pub(in crate::cli) fn decisions(desk: &Desk) -> Result<()> {
+    let answer = desk.client()?.get("/api/decisions")?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["WHAT", "ID", "SINCE", "FROM", "PLACE", "TITLE"]);
+        for it in items(answer) {
+            table.row([
+                text(it, "what"),
+                shorten(text(it, "id")),
+                &desk.ago(&it["since"]),
+                text(it, "from"),
+                text(it, "place"),
+                text(it, "title"),
+            ]);
+        }
+        screen.table(&table, "nothing waits for a decision")
+    })
+}

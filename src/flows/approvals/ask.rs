@@ -1,0 +1,130 @@
+//! Asking a person for an approval.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::approvals::{self, Approval, NewApproval, Sort};
+use crate::base::limit::parse_duration;
+use crate::base::{Address, Error, Millis, Result, is_segment};
+use crate::flows::approvals::{named, schema};
+use crate::flows::{Site, kept_answer};
+use crate::jobs::{self, Job};
+use crate::people::{Caller, Person};
+use crate::store::idempotency;
+
+/// The body of `POST /api/approvals`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskRequest {
+    /// The label that it is filed under: one word.
+    pub channel: String,
+    /// What is asked, in one line.
+    pub title: String,
+    /// What is to be approved: any JSON.
+    #[serde(default = "nothing")]
+    pub payload: Value,
+    /// A JSON schema that the payload fits, and a changed one must fit.
+    #[serde(default)]
+    pub schema: Option<Value>,
+    /// After how long it expires, as `7d`; never if it is left out.
+    #[serde(default)]
+    pub expires: Option<String>,
+}
+
+fn nothing() -> Value {
+    json!({})
+}
+
+/// Asks for an approval; returns it.
+///
+/// # Errors
+/// `invalid` (`bad_channel`, `bad_title`, `bad_schema`, `bad_payload`), `too_large`; `busy` with
+/// code `too_many_approvals`; `forbidden` with code `not_granted` for a job whose kind may not ask.
+pub async fn ask(
+    site: &Site,
+    caller: &Caller,
+    request: AskRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Value> {
+    if !caller.is_job() {
+        caller.may_write()?;
+    }
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        return Ok(kept);
+    }
+    let lasts = request.expires.as_deref().map(parse_duration).transpose();
+    let lasts = lasts.map_err(|cause| cause.code("bad_parameter"))?;
+    let lasts = lasts.map(|it| i64::try_from(it.as_millis()).unwrap_or(i64::MAX));
+    let request = checked(request).await?;
+    let (ids, caller) = (site.ids.clone(), caller.clone());
+    let made = site.store.write(move |tx| {
+        let job = match &caller {
+            Caller::Job { token_hash, .. } => Some(jobs::fence(tx, token_hash)?),
+            Caller::Person { .. } => None,
+        };
+        if let Some(key) = &key
+            && let Some(kept) = idempotency::find(tx.connection(), key)?
+        {
+            return Ok(kept);
+        }
+        let expires_at = lasts.map(|ms| tx.now().plus(ms));
+        let new = asked((&caller, job.as_ref()), &request, expires_at)?;
+        let made = approvals::insert(tx, &ids, &new)?;
+        let answer = answer(named(tx.connection(), made)?)?;
+        if let Some(key) = &key {
+            idempotency::remember(tx, key, &answer)?;
+        }
+        Ok(answer)
+    });
+    made.await
+}
+
+fn answer(approval: Approval) -> Result<Value> {
+    serde_json::to_value(approval)
+        .map_err(|cause| Error::internal("an approval is not JSON").source(cause))
+}
+
+/// Checks the payload against its schema, where that may take time.
+async fn checked(request: AskRequest) -> Result<AskRequest> {
+    let checking = tokio::task::spawn_blocking(move || {
+        schema::require(request.schema.as_ref(), &request.payload)?;
+        Ok(request)
+    });
+    checking.await.map_err(|_| Error::internal("a check of a schema panicked").code("panic"))?
+}
+
+fn asked(
+    (caller, job): (&Caller, Option<&Job>),
+    request: &AskRequest,
+    expires_at: Option<Millis>,
+) -> Result<NewApproval> {
+    let from = match (caller, job) {
+        (_, Some(job)) => {
+            job.require_asking()?;
+            of_instance(job)
+        }
+        (caller, None) => of_person(caller.person()?),
+    };
+    let (requester, job) = (caller.actor(), job.map(|it| (it.id.clone(), it.root().clone())));
+    Ok(NewApproval {
+        channel: request.channel.clone(),
+        sort: Sort::Request,
+        title: request.title.trim().to_owned(),
+        payload: request.payload.clone(),
+        schema: request.schema.clone(),
+        requester,
+        from,
+        job,
+        expires_at,
+    })
+}
+
+fn of_person(person: &Person) -> Option<Address> {
+    is_segment(&person.name).then(|| Address::Person(person.name.clone()))
+}
+
+/// Returns the address of an instance; none for a job of a kind that is no inbox.
+fn of_instance(job: &Job) -> Option<Address> {
+    let (template, _) = job.kind.split_once('/')?;
+    Some(Address::Instance { template: template.to_owned(), job: job.root().to_string() })
+}

@@ -1,0 +1,90 @@
+//! A person's decision on an approval, and what follows from any end of one.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::approvals::{self, Approval, Decision, State, Viewer};
+use crate::base::{ApprovalId, Error, Result, fault};
+use crate::flows::Site;
+use crate::flows::approvals::{named, schema};
+use crate::people::Caller;
+
+/// The body of `POST /api/approvals/{id}/approve` and `…/reject`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecideRequest {
+    /// The version that was looked at.
+    pub version: i64,
+    /// The whole payload as it is approved, if it is to be another one.
+    #[serde(default)]
+    pub changes: Option<Value>,
+    /// What is said with the decision.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// What a person says to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes, perhaps to something else.
+    Approve,
+    /// No.
+    Reject,
+}
+
+/// Decides an approval.
+///
+/// # Errors
+/// `conflict` with codes `approval_decided` and `version_changed`; `invalid` with code
+/// `bad_payload` and the path; `forbidden` for viewers, jobs and tokens without the scope;
+/// `not_found`.
+pub async fn decide(
+    site: &Site,
+    caller: &Caller,
+    id: &ApprovalId,
+    answer: Answer,
+    request: DecideRequest,
+) -> Result<Approval> {
+    let person = caller.may_decide()?.id.clone();
+    if answer == Answer::Reject && request.changes.is_some() {
+        return Err(Error::invalid("a rejection has no changes")
+            .code("bad_parameter")
+            .hint("approve with changes, or say in the note what should be different"));
+    }
+    let viewer = Viewer::Person(person);
+    let (asked, wanted) = (viewer.clone(), id.clone());
+    let texts = site.store.read(move |c| {
+        approvals::find(c, &wanted, &asked)?;
+        approvals::texts(c, &wanted)
+    });
+    let texts = texts.await?;
+    // A payload that was not changed is approved as it was.
+    let changes = request.changes.filter(|it| *it != texts.payload);
+    let changes = match changes {
+        Some(changes) => Some(checked(texts.schema, changes).await?),
+        None => None,
+    };
+    let state = match (answer, &changes) {
+        (Answer::Reject, _) => State::Rejected,
+        (Answer::Approve, None) => State::Approved,
+        (Answer::Approve, Some(_)) => State::Amended,
+    };
+    let decision = Decision { state, changes, note: request.note, version: Some(request.version) };
+    let (id, by) = (id.clone(), caller.actor());
+    let decided = site.store.write(move |tx| {
+        approvals::find(tx.connection(), &id, &viewer)?;
+        let decided = approvals::decide(tx, &id, &by, &decision)?;
+        named(tx.connection(), decided)
+    });
+    let decided = decided.await;
+    fault::crash_point("after_decision");
+    decided
+}
+
+async fn checked(schema: Option<Value>, changes: Value) -> Result<Value> {
+    let checking = tokio::task::spawn_blocking(move || {
+        schema::require(schema.as_ref(), &changes)?;
+        Ok(changes)
+    });
+    checking.await.map_err(|_| Error::internal("a check of a schema panicked").code("panic"))?
+}

@@ -1,0 +1,95 @@
+//! What became of an approval, for whoever waits for that.
+//!
+//! **Invariant:** a wait sleeps on the events of the database; it never looks again and again.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::approvals::{self, State};
+use crate::base::limit::APPROVAL_WAIT_MS_MAX;
+use crate::base::{ApprovalId, Error, EventKind, Result};
+use crate::flows::Site;
+use crate::flows::approvals::viewer;
+use crate::people::Caller;
+
+/// The query of `GET /api/approvals/{id}/await`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wait {
+    /// Seconds to wait for a decision at most; 0 looks once.
+    pub timeout: Option<u64>,
+}
+
+impl Wait {
+    fn duration(&self) -> Result<Duration> {
+        let most = APPROVAL_WAIT_MS_MAX / 1_000;
+        match self.timeout.unwrap_or(most) {
+            seconds if seconds <= most => Ok(Duration::from_secs(seconds)),
+            seconds => Err(Error::invalid(format!("timeout {seconds} is above {most}"))
+                .code("bad_parameter")
+                .hint("ask again: the answer of a decided approval stays")),
+        }
+    }
+}
+
+/// Returns `{id, state, version, payload, note, decided_by}` as soon as the approval is decided, or
+/// with state `pending` when the time has passed or the server stops. `payload` is what was
+/// approved: the changed one, if it was changed.
+///
+/// # Errors
+/// `not_found`; `invalid` for a timeout above the longest.
+pub async fn outcome(
+    site: &Site,
+    caller: &Caller,
+    (id, wait): (&ApprovalId, Wait),
+    stop: &CancellationToken,
+) -> Result<Value> {
+    caller.may_read()?;
+    let deadline = Instant::now() + wait.duration()?;
+    // Before the first look: what happens in between is heard.
+    let mut events = site.store.subscribe();
+    loop {
+        let (state, answer) = look(site, caller, id).await?;
+        if state != State::Pending || Instant::now() >= deadline || stop.is_cancelled() {
+            return Ok(answer);
+        }
+        loop {
+            let heard = tokio::select! {
+                heard = events.recv() => heard,
+                () = tokio::time::sleep_until(deadline) => break,
+                () = stop.cancelled() => break,
+            };
+            match heard {
+                Ok(event) => {
+                    let is_about = event.data["id"].as_str() == Some(id.as_str());
+                    if event.kind == EventKind::ApprovalDecided && is_about {
+                        break;
+                    }
+                }
+                Err(RecvError::Lagged(_)) => break,
+                Err(RecvError::Closed) => return Ok(answer),
+            }
+        }
+    }
+}
+
+async fn look(site: &Site, caller: &Caller, id: &ApprovalId) -> Result<(State, Value)> {
+    let (caller, id) = (caller.clone(), id.clone());
+    site.store
+        .read(move |c| {
+            let found = approvals::find(c, &id, &viewer(c, &caller)?)?;
+            let texts = approvals::texts(c, &id)?;
+            let answer = json!({
+                "id": found.id, "state": found.state, "version": found.version,
+                "payload": texts.changes.unwrap_or(texts.payload), "note": found.note,
+                "decided_by": found.decided_by,
+            });
+            Ok((found.state, answer))
+        })
+        .await
+}

@@ -1,0 +1,80 @@
+//! Approvals as people and agents read them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::approvals::{self, Approval, Filter, Past, State, Texts};
+use crate::base::{ApprovalId, Result};
+use crate::flows::approvals::{named, viewer};
+use crate::flows::{Site, page_limit};
+use crate::people::{self, Caller};
+
+/// The query of `GET /api/approvals`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalQuery {
+    /// `pending`, `approved`, `amended`, `rejected`, `withdrawn` or `expired`.
+    pub state: Option<String>,
+    /// Only of this channel.
+    pub channel: Option<String>,
+    /// The `next` of the page before.
+    pub after: Option<ApprovalId>,
+    /// Rows of a page.
+    pub limit: Option<u32>,
+}
+
+/// Returns approvals without their payloads, newest first, as `{items, next}`. A job sees what its
+/// root asked.
+///
+/// # Errors
+/// `invalid` for a state that is none.
+pub async fn list(site: &Site, caller: &Caller, query: ApprovalQuery) -> Result<Value> {
+    caller.may_read()?;
+    let filter = Filter {
+        state: query.state.as_deref().map(str::parse::<State>).transpose()?,
+        channel: query.channel,
+        after: query.after,
+        limit: page_limit(query.limit)?,
+    };
+    let caller = caller.clone();
+    site.store
+        .read(move |c| {
+            let page = approvals::list(c, &viewer(c, &caller)?, &filter)?;
+            let items = page.items.into_iter().map(|it| named(c, it));
+            let items: Vec<Approval> = items.collect::<Result<_>>()?;
+            Ok(json!({"items": items, "next": page.next}))
+        })
+        .await
+}
+
+/// An approval with all that a decision needs.
+#[derive(Debug, Serialize)]
+pub struct Shown {
+    /// The approval.
+    #[serde(flatten)]
+    pub approval: Approval,
+    /// What it is about.
+    #[serde(flatten)]
+    pub texts: Texts,
+    /// Its changes, oldest first.
+    pub events: Vec<Past>,
+}
+
+/// Returns an approval.
+///
+/// # Errors
+/// `not_found`, also for one that the caller may not see.
+pub async fn show(site: &Site, caller: &Caller, id: &ApprovalId) -> Result<Shown> {
+    caller.may_read()?;
+    let (caller, id) = (caller.clone(), id.clone());
+    site.store
+        .read(move |c| {
+            let approval = named(c, approvals::find(c, &id, &viewer(c, &caller)?)?)?;
+            let mut events = approvals::history(c, &id)?;
+            for event in &mut events {
+                event.actor_name = Some(people::display_name(c, &event.actor)?);
+            }
+            Ok(Shown { texts: approvals::texts(c, &id)?, approval, events })
+        })
+        .await
+}

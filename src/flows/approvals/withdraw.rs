@@ -1,0 +1,83 @@
+//! Taking a question back: whoever asked, or the end of the job that did.
+
+use serde::Deserialize;
+
+use crate::approvals::{self, Approval, Decision, State};
+use crate::base::{Actor, ApprovalId, Error, ErrorKind, Result};
+use crate::flows::Site;
+use crate::flows::approvals::{named, viewer};
+use crate::jobs::{self, Job, Reason};
+use crate::people::Caller;
+use crate::store::Tx;
+
+/// The body of `POST /api/approvals/{id}/withdraw`; it may be left out.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WithdrawRequest {
+    /// The version that was looked at.
+    #[serde(default)]
+    pub version: Option<i64>,
+    /// Why.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// Withdraws an approval.
+///
+/// # Errors
+/// `conflict` with codes `approval_decided` and `version_changed`; `forbidden` with code
+/// `not_requester`; `not_found`.
+pub async fn withdraw(
+    site: &Site,
+    caller: &Caller,
+    id: &ApprovalId,
+    request: WithdrawRequest,
+) -> Result<Approval> {
+    if !caller.is_job() {
+        caller.may_write()?;
+    }
+    let (id, caller) = (id.clone(), caller.clone());
+    let decision = Decision {
+        state: State::Withdrawn,
+        changes: None,
+        note: request.note,
+        version: request.version,
+    };
+    let withdrawn = site.store.write(move |tx| {
+        if let Caller::Job { token_hash, .. } = &caller {
+            jobs::fence(tx, token_hash)?;
+        }
+        let found = approvals::find(tx.connection(), &id, &viewer(tx.connection(), &caller)?)?;
+        // A later leg takes back what an earlier one asked: it is not found by other jobs.
+        if !caller.is_job() && found.requester != caller.actor() {
+            let message = format!("only who asked for approval {id} withdraws it");
+            return Err(Error::new(ErrorKind::Forbidden, message)
+                .code("not_requester")
+                .hint("reject it instead"));
+        }
+        let withdrawn = approvals::decide(tx, &id, &caller.actor(), &decision)?;
+        named(tx.connection(), withdrawn)
+    });
+    withdrawn.await
+}
+
+/// Withdraws what a job and the legs before it asked, once the last of them has ended: nobody would
+/// hear the answer.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn settle_job(tx: &Tx<'_>, job: &Job) -> Result<()> {
+    if !job.status.is_final() || job.reason == Some(Reason::Resumed) {
+        return Ok(());
+    }
+    for id in approvals::pending_of_root(tx.connection(), job.root())? {
+        let decision = Decision {
+            state: State::Withdrawn,
+            changes: None,
+            note: Some(format!("job {} ended", job.id)),
+            version: None,
+        };
+        approvals::decide(tx, &id, &Actor::System, &decision)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! What waits for a person's decision: proposals awaiting review and pending approvals.
+
+use rusqlite::Connection;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::approvals::{self, Approval, Sort};
+use crate::base::{Actor, Millis, PersonId, Result};
+use crate::documents::{Proposal, pending, proposal, topic};
+use crate::flows::{Site, names};
+use crate::people::{self, Caller};
+
+/// Most decisions of each sort in one answer: the oldest.
+const DECISIONS_MAX: u32 = 200;
+
+/// Something that waits for a decision.
+#[derive(Clone, Debug, Serialize)]
+pub struct Waiting {
+    /// `proposal`, `approval`, `permission` or `call`.
+    pub what: &'static str,
+    /// The id of that.
+    pub id: String,
+    /// What is asked, in one line.
+    pub title: String,
+    /// Who asks.
+    pub from: String,
+    /// Where it belongs: a document, or a channel.
+    pub place: String,
+    /// Since when it waits.
+    pub since: Millis,
+    /// When it expires.
+    pub expires_at: Option<Millis>,
+    /// The address of its page.
+    pub link: String,
+}
+
+/// Returns what waits for the caller's decision as `{items, next}`, oldest first.
+///
+/// # Errors
+/// `forbidden` for jobs; as any read.
+pub async fn list(site: &Site, caller: &Caller) -> Result<Value> {
+    let items = waiting(site, caller).await?;
+    Ok(json!({"items": items, "next": null}))
+}
+
+/// Returns what waits for the caller's decision, oldest first.
+///
+/// # Errors
+/// As [`list`].
+pub async fn waiting(site: &Site, caller: &Caller) -> Result<Vec<Waiting>> {
+    let person = caller.person()?.id.clone();
+    site.store.read(move |c| of(c, &person)).await
+}
+
+/// Returns how much waits for a person.
+///
+/// # Errors
+/// As any read.
+pub fn count(connection: &Connection, person: &PersonId) -> Result<i64> {
+    Ok(pending::proposals(connection)? + approvals::pending_count(connection, person)?)
+}
+
+fn of(c: &Connection, person: &PersonId) -> Result<Vec<Waiting>> {
+    let mut all = Vec::new();
+    for id in pending::oldest_proposals(c, DECISIONS_MAX)? {
+        all.push(of_proposal(c, names::fill_proposal(c, proposal::find(c, &id)?)?)?);
+    }
+    for approval in approvals::oldest_pending(c, person, DECISIONS_MAX)? {
+        all.push(of_approval(c, approval)?);
+    }
+    all.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
+    Ok(all)
+}
+
+fn of_proposal(c: &Connection, it: Proposal) -> Result<Waiting> {
+    let by = match (&it.proposed_by, &it.job_id) {
+        (Some(person), _) => Some(Actor::Person(person.clone())),
+        (None, job) => job.clone().map(Actor::Job),
+    };
+    Ok(Waiting {
+        what: "proposal",
+        title: topic::find(c, &it.topic_id, None)?.title,
+        from: match by {
+            Some(by) => people::display_name(c, &by)?,
+            None => String::new(),
+        },
+        place: it.source_path.to_string(),
+        since: it.created_at,
+        expires_at: None,
+        link: format!("/proposals/{}", it.id),
+        id: it.id.to_string(),
+    })
+}
+
+fn of_approval(c: &Connection, it: Approval) -> Result<Waiting> {
+    let from = match &it.from {
+        Some(address) if it.job_id.is_some() => address.to_string(),
+        _ => people::display_name(c, &it.requester)?,
+    };
+    Ok(Waiting {
+        what: match it.sort {
+            Sort::Request => "approval",
+            Sort::Permission => "permission",
+            Sort::Call => "call",
+        },
+        title: it.title,
+        from,
+        place: it.channel,
+        since: it.created_at,
+        expires_at: it.expires_at,
+        link: format!("/approvals/{}", it.id),
+        id: it.id.to_string(),
+    })
+}

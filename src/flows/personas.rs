@@ -14,7 +14,7 @@ use crate::flows::{Site, Works};
 use crate::jobs::{self, Job, Verb};
 use crate::people::{Caller, Persona, PersonaFault, is_persona_name, parse_persona};
 use crate::process::Root;
-use crate::script::{Diagnostic, InputType};
+use crate::script::{Diagnostic, InputType, is_template};
 
 /// The folder of the personas, beside the script.
 const FOLDER: &str = "agents";
@@ -59,6 +59,11 @@ pub async fn find(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<Found> {
             blocking(move || read(&root, &asked)).await?
         }
     };
+    if is_template(&text) {
+        return Err(Error::not_found(format!("{} is a template of inboxes", path_of(name)))
+            .code("no_persona")
+            .hint("a persona has no `engine` in its front matter"));
+    }
     let persona = parse_persona(name, &text).map_err(|it| refusal(name, &it))?;
     Ok(Found { persona, sha: repo.hash_text(&text).await? })
 }
@@ -87,7 +92,7 @@ fn refusal(name: &str, fault: &PersonaFault) -> Error {
         .hint(fault.hint.clone())
 }
 
-/// Returns all personas by name, also the files that are none.
+/// Returns all personas by name, also the files that are none; templates of inboxes are left out.
 ///
 /// # Errors
 /// `unavailable` if the folder cannot be read; `conflict` with code `too_many_personas`.
@@ -102,6 +107,7 @@ pub async fn all(works: &Works) -> Result<Vec<Listed>> {
         let name = file.strip_suffix(".md").unwrap_or(&file).to_owned();
         let found = match text {
             Err(cause) => Err(cause),
+            Ok(text) if is_template(&text) => continue,
             Ok(text) => match parse_persona(&name, &text) {
                 Err(fault) => Err(refusal(&name, &fault)),
                 Ok(persona) => repo.hash_text(&text).await.map(|sha| Found { persona, sha }),
@@ -179,6 +185,10 @@ pub fn check(folder: &Utf8Path) -> Vec<Diagnostic> {
                 continue;
             }
         };
+        // The script judges templates.
+        if is_template(&text) {
+            continue;
+        }
         if let Err(fault) = parse_persona(name, &text) {
             let line = text.lines().nth(fault.line.saturating_sub(1) as usize);
             let finding = Diagnostic::error(BAD, fault.message);

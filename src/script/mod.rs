@@ -39,6 +39,7 @@ mod node;
 mod output;
 mod outside;
 mod pattern;
+mod persona_file;
 mod place;
 mod placing;
 mod position;
@@ -65,6 +66,7 @@ mod walk;
 mod wear;
 mod webhook;
 mod written;
+mod yaml;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,6 +89,7 @@ pub use lead::{Lead, Target};
 pub use machine::MEND;
 pub use output::Reads;
 pub use outside::{Outside, Said, SaidLine};
+pub use persona_file::is_template;
 pub use place::{Location, ScriptFile, Slot};
 pub use schedule::{Missed, Schedule, Timing, Wanted};
 pub(crate) use schema::event_data;
@@ -176,7 +179,8 @@ fn load_from(
         let finding = Diagnostic::error("engine", format!("{file}: {}", cause.message()));
         Report::of(finding.note(cause.hint_str().unwrap_or_default()))
     };
-    let started = vm::evaluate(plan.clone(), wear.clone()).map_err(failed)?;
+    let mut started = vm::evaluate(plan.clone(), wear.clone()).map_err(failed)?;
+    persona_file::declare(&plan, &mut started.draft);
     let (config, leads, findings) = Builder::new(&started.draft, &plan).build();
     let report = Report::new(findings, &started.draft.files);
     if !report.errors.is_empty() {

@@ -68,3 +68,32 @@ fn only_a_message_starts_a_job_of_an_inbox() {
     assert!(err.contains("send to topic:accounts/teardown"), "{err}");
     server.stop();
 }
+
+#[test]
+fn a_template_is_no_persona_and_counts_from_a_reload_on() {
+    let bench = bench();
+    std::fs::create_dir_all(bench.top.join("agents")).unwrap();
+    bench.write("agents/critic.md", "---\nname: critic\n---\nYou doubt.\n");
+    let server = bench.serve();
+    let lead = "---\nid: lead\npersistent: false\nengine: plain\ntopics:\n  - name: provision\n\
+        ---\nYou lead.\n";
+    bench.write("agents/lead.md", lead);
+    let (code, out, err) = bench.cli(&["persona", "list"]);
+    assert_eq!(
+        (code, out.contains("critic"), out.contains("lead")),
+        (0, true, false),
+        "{out}{err}"
+    );
+    let kinds = |bench: &Bench| bench.get("/api/config").ok()["kinds"].to_string();
+    assert!(!kinds(&bench).contains("lead/provision"), "saving a file changes nothing");
+    let (code, out, err) = bench.cli(&["check"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let (code, out, err) = bench.cli(&["reload"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("added    inbox \"lead/provision\""), "{out}");
+    assert!(kinds(&bench).contains("lead/provision"));
+    bench.write("agents/lead.md", lead.replace("- name", "- nam"));
+    let (code, out, _) = bench.cli(&["reload"]);
+    assert_eq!((code, out.contains("agents/lead.md:6")), (1, true), "{out}");
+    server.stop();
+}

@@ -10,6 +10,7 @@ mod reads;
 mod reference;
 mod shipped;
 mod spending;
+mod templates;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -73,6 +73,7 @@ pub mod usage;
 mod verify;
 pub mod watch;
 pub mod webhooks;
+pub mod workspaces;
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
 use crate::flows::{
-    Works, approvals, found, inputs, opened, personas, rework, several, verify, watch,
+    Works, approvals, found, inputs, opened, personas, rework, several, verify, watch, workspaces,
 };
 use crate::jobs::{Hooks, Job, Prepared, Status};
 use crate::script::{self, Config, Input, InputType, Kind, Produces};
@@ -44,6 +44,7 @@ pub fn hooks(works: &Works) -> Hooks {
         }),
         watch: watch::watch(works),
         recall: watch::recall(works),
+        workspace: workspaces::workspaces(works),
     }
 }
 
@@ -90,7 +91,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
     }
     let prompt = prompt(works, kind, job.id.as_str(), &values).await?;
     let prompt = prompt + &rework::block(works, &job.id).await?;
-    Ok(Prepared { inputs: values, prompt, grants })
+    Ok(Prepared { inputs: values, prompt, grants, env: Vec::new() })
 }
 
 /// Makes the prompt of a job of which all inputs are known.

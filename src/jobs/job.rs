@@ -94,6 +94,9 @@ pub struct Job {
     /// The engine that ran it.
     #[serde(skip)]
     pub engine: Option<String>,
+    /// When its agent was started, if its hooks or its inbox make that count.
+    #[serde(skip)]
+    pub run_at: Option<Millis>,
     /// The guard, once it was started.
     #[serde(skip)]
     pub guard: Option<crate::process::ProcessIdentity>,
@@ -175,6 +178,7 @@ impl Job {
             message_id: row.get("message_id")?,
             waits_for: row.get("waits_for")?,
             verdict: row.get::<Option<String>>("verdict")?.as_deref().and_then(Verdict::parse),
+            run_at: row.get("run_ms")?,
             guard: guard(&row)?,
         })
     }

@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::base::{Error, JobId, Result, fault};
-use crate::jobs::{ResolvedEngine, job_dir};
+use crate::jobs::{HookRun, ResolvedEngine, job_dir};
 use crate::process::{Cgroups, Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps};
 use crate::script::{EnvValue, Kind, PromptBy};
 
@@ -176,6 +176,46 @@ fn environment(ground: &Ground, engine: &ResolvedEngine) -> Result<Vec<(String, 
         set("WB_SECRETS", &secret.join(","));
     }
     Ok(env)
+}
+
+/// Returns what starts the guard of a hook in a folder of its own: without a token, and with
+/// nothing to read.
+pub(super) fn hook_spec(ground: &Ground, id: &JobId, dir: &Utf8Path, hook: &HookRun) -> GuardSpec {
+    let is_own = |name: &str| hook.env.iter().any(|it| it.0 == name);
+    let quiet =
+        [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "gc.auto"), ("GIT_CONFIG_VALUE_0", "0")];
+    let quiet = quiet.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let inherited = ground.env.iter().filter(|it| !is_own(&it.0)).cloned();
+    let inherited = inherited.filter(|it| quiet.iter().all(|other| other.0 != it.0));
+    let (mut plain, private): (Vec<_>, Vec<_>) =
+        inherited.partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
+    plain.extend(quiet);
+    plain.extend(hook.env.iter().cloned());
+    let cwd = if hook.cwd.is_dir() { hook.cwd.clone() } else { ground.folder.clone() };
+    let grace_ms = u64::try_from(ground.grace.as_millis()).unwrap_or(u64::MAX);
+    let (start_ms, idle_ms, wall_ms) = (None, None, hook.timeout_ms);
+    let launch = Launch {
+        version: 1,
+        job: id.to_string(),
+        argv: hook.argv.clone(),
+        env: plain,
+        cwd,
+        stdin: LaunchStdin::Null,
+        clocks: Clocks { start_ms, idle_ms, wall_ms, linger_ms: grace_ms },
+        grace_ms,
+        output: OutputCaps { head_bytes: OUTPUT_HEAD_BYTES_MAX, tail_bytes: OUTPUT_TAIL_BYTES_MAX },
+        on_server_loss: OnServerLoss::Kill,
+        cgroup: None,
+        sandbox: None,
+    };
+    GuardSpec {
+        program: ground.wb_agent.clone(),
+        job_dir: dir.to_owned(),
+        launch,
+        prompt: None,
+        secrets: private,
+        cgroups: ground.cgroups.clone(),
+    }
 }
 
 /// Returns the socket's path as agents are told it.

@@ -20,6 +20,7 @@ mod job;
 mod lane;
 mod launch;
 mod long_inputs;
+mod lost;
 mod measured;
 #[cfg(test)]
 mod model;
@@ -41,6 +42,7 @@ mod table;
 mod telemetry;
 mod usage;
 mod waiting;
+mod workspace;
 
 pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
 pub use again::{attempt_of, depth_of, is_repeated, warn};
@@ -70,6 +72,7 @@ pub use table::{
 pub use telemetry::{read_stream, read_stream_end};
 pub use usage::{Usage, UsageBy, usage};
 pub use waiting::{Outlook, Waiting};
+pub use workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces};
 
 use crate::base::JobId;
 use camino::{Utf8Path, Utf8PathBuf};

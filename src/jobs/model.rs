@@ -14,7 +14,7 @@ use crate::jobs::lane::{Capacities, refresh_all};
 use crate::jobs::settle::{Outcome, settle};
 use crate::jobs::waiting::Rules;
 use crate::jobs::{
-    Hooks, Job, NewJob, Prepared, Status, Watched, cancel_queued, enqueue, fence, table,
+    Hooks, Job, NewJob, Prepared, Status, Watched, Workspaces, cancel_queued, enqueue, fence, table,
 };
 use crate::script::OnBusy;
 use crate::store::{MIGRATIONS, Tx, migrate};
@@ -43,7 +43,7 @@ impl Bench {
             prepare: Arc::new(|_, _| {
                 Box::pin(async {
                     let (inputs, prompt, grants) = Default::default();
-                    Ok(Prepared { inputs, prompt, grants })
+                    Ok(Prepared { inputs, prompt, grants, env: Vec::new() })
                 })
             }),
             verify: Arc::new(|_, _| Box::pin(async { None })),
@@ -56,6 +56,7 @@ impl Bench {
                 })
             }),
             recall: Arc::new(|_| Box::pin(async { Vec::new() })),
+            workspace: Workspaces::none(),
         };
         Bench { connection, ids: Ids::new(clock.clone()), clock, caps, hooks }
     }

@@ -19,6 +19,7 @@ use crate::jobs::claim;
 use crate::jobs::lane::Capacities;
 use crate::jobs::launch::{self, Ground};
 use crate::jobs::refusal::Refusals;
+use crate::jobs::workspace::Workspaces;
 use crate::jobs::{
     BELL, CapState, Generation, Generations, Grant, Job, NewJob, Reason, execution, recovery,
     settle,
@@ -38,6 +39,8 @@ pub struct Prepared {
     pub prompt: String,
     /// What the kind in force grants.
     pub grants: Vec<Grant>,
+    /// What the agent and the hooks are told beside that, as environment; no secrets.
+    pub env: Vec<(String, String)>,
 }
 
 type Prepare = dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Result<Prepared>> + Send + Sync;
@@ -70,6 +73,8 @@ pub struct Hooks {
     pub watch: Watch,
     /// The same for a job of which an earlier server saw only the beginning.
     pub recall: Recall,
+    /// Who makes the folders in which agents work alone.
+    pub workspace: Workspaces,
 }
 
 /// What a queue is made of.

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::base::{Clock, Context, Error, ErrorKind, JobId, Millis, Result, fault};
+use crate::jobs::execution::around::{self, Cleaned};
 use crate::jobs::queue::Inner;
 use crate::jobs::settle::{Ended, Outcome};
 use crate::jobs::telemetry::Telemetry;
@@ -60,7 +61,9 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
         Err(cause) => error!("cgroups of jobs that are over: {}", cause.chain()),
     }
     for job in running {
-        if !try_to_settle(inner, &job).await {
+        // What has hooks may take long to clean up: a start does not wait for that.
+        let stop = CancellationToken::new();
+        if job.phase.is_some() || !try_to_settle(inner, &job, &stop).await {
             left.push(job);
         }
     }
@@ -72,7 +75,7 @@ pub(super) async fn wait_and_settle(inner: Arc<Inner>, job: Job, stop: Cancellat
     let late_at = Instant::now() + inner.ground.grace + GUARD_LATE;
     let kill_at = Instant::now() + inner.ground.grace + GUARD_SLACK;
     let mut pause = LOCK_RETRY;
-    while !stop.is_cancelled() && !try_to_settle(&inner, &job).await {
+    while !stop.is_cancelled() && !try_to_settle(&inner, &job, &stop).await {
         if Instant::now() > kill_at {
             kill_guard(&job);
             pause = LOCK_RETRY_SLOW;
@@ -112,9 +115,9 @@ fn kill_guard(job: &Job) {
 }
 
 /// Settles a job if its locks are free and nothing of it is left; whether it did.
-async fn try_to_settle(inner: &Arc<Inner>, job: &Job) -> bool {
+async fn try_to_settle(inner: &Arc<Inner>, job: &Job, stop: &CancellationToken) -> bool {
     match try_locks(inner, job) {
-        Ok(Some(locks)) => match settle_with_locks(inner, job, locks).await {
+        Ok(Some(locks)) => match settle_with_locks(inner, job, locks, stop).await {
             Ok(settled) => {
                 execution::log_end(&settled);
                 true
@@ -136,6 +139,9 @@ async fn try_to_settle(inner: &Arc<Inner>, job: &Job) -> bool {
 /// Takes the lock of the job and those of its other phases; nothing if a guard holds one.
 fn try_locks(inner: &Inner, job: &Job) -> Result<Option<Vec<FileLock>>> {
     let Some(own) = try_lock(inner, job)? else { return Ok(None) };
+    if fault::is_off("end_first") {
+        return Ok(Some(vec![own]));
+    }
     let mut locks = vec![own];
     for dir in execution::folders(&inner.ground.data, job).iter().skip(1) {
         let Some(folder) = JobFolder::open(dir)? else { continue };
@@ -156,7 +162,7 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
         put_aside(&dir)?;
     }
     let folder = JobFolder::make(&dir)?;
-    if fault::is_off("recovery_lock") {
+    if fault::is_off("recovery_lock") || fault::is_off("end_first") {
         return folder.lock("lock.ignored");
     }
     // An agent of our own uid can remove the file of the lock; the guard's identity it cannot fake.
@@ -188,28 +194,58 @@ fn put_aside(path: &Utf8Path) -> Result<()> {
         .context(ErrorKind::Unavailable, || format!("cannot put {path} aside"))
 }
 
-async fn settle_with_locks(inner: &Arc<Inner>, job: &Job, locks: Vec<FileLock>) -> Result<Job> {
-    let dir = job_dir(&inner.ground.data, &job.id);
+async fn settle_with_locks(
+    inner: &Arc<Inner>,
+    job: &Job,
+    locks: Vec<FileLock>,
+    stop: &CancellationToken,
+) -> Result<Job> {
     // A guard that was killed together with its server cannot have swept. What cannot be ended is
     // an error, and the lane stays held. (Waiting for what is marked, the guard among it, is as
     // good a proof of absence as the lock: the switch leaves out both.)
-    if !fault::is_off("recovery_lock") {
+    if !fault::is_off("recovery_lock") && !fault::is_off("end_first") {
         end_left_behind(inner, job).await?;
+    }
+    let generation = inner.setup.generations.current();
+    let mut outcome = outcome_left(inner, &generation, job).await;
+    if !fault::is_off("watch") {
+        outcome.warnings.extend((inner.setup.hooks.recall)(job.id.clone()).await);
+    }
+    outcome::verify(inner, &generation, job, &mut outcome).await;
+    if job.phase.is_some() {
+        match around::clean_up(inner, job, stop).await? {
+            Cleaned::Done(warning) => outcome.warnings.extend(warning),
+            Cleaned::Left => return Err(around::left(job)),
+        }
+    }
+    fault::crash_point("before_settle");
+    let settled = execution::settle_once(inner, &generation, job, &outcome).await;
+    drop(locks);
+    settled
+}
+
+/// Says what a job came to whose server is gone: by the record of its guard, if it left one.
+async fn outcome_left(inner: &Arc<Inner>, generation: &Arc<Generation>, job: &Job) -> Outcome {
+    let dir = job_dir(&inner.ground.data, &job.id);
+    // The agent of a job with phases was started, or what stands there is nobody's record.
+    let has_run = job.phase.is_none() || job.run_at.is_some();
+    if !has_run && let Some(why) = around::prepare_failure(&inner.ground.data, job) {
+        return execution::failed(Reason::PrepareFailed, why);
     }
     let record = process::read_exit_record(&dir).unwrap_or_else(|cause| {
         warn!(job_id = %job.id, "{}", cause.chain());
         None
     });
+    let record = record.filter(|_| has_run);
     // Also of an agent that ended because its server did: what it cost was spent.
     let ended = record.as_ref().map(|it| Millis(it.ended_ms));
-    let generation = inner.setup.generations.current();
-    let report = read_again(inner, &generation, job, ended).await;
-    let mut outcome = match record {
+    let report = read_again(inner, generation, job, ended).await;
+    match record {
         Some(record) if !fault::is_off("exit_record") => {
             // Told to stop by a server that did not live to write it down.
             let is_stopping = record.cause == ExitCause::Stopped;
             outcome::outcome_of(
-                (inner, &generation),
+                (inner, generation),
                 job,
                 GuardEnd::Recorded(record),
                 &report,
@@ -225,15 +261,7 @@ async fn settle_with_locks(inner: &Arc<Inner>, job: &Job, locks: Vec<FileLock>) 
             session_ref: report.session_ref,
             ..Outcome::default()
         },
-    };
-    if !fault::is_off("watch") {
-        outcome.warnings.extend((inner.setup.hooks.recall)(job.id.clone()).await);
     }
-    fault::crash_point("before_settle");
-    outcome::verify(inner, &generation, job, &mut outcome).await;
-    let settled = execution::settle_once(inner, &generation, job, &outcome).await;
-    drop(locks);
-    settled
 }
 
 /// Ends what carries the mark, after its grace, and what is in the job's cgroup, if it had one.

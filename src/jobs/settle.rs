@@ -6,9 +6,12 @@ use serde_json::{Map, Value, json};
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId, tail_of};
 use crate::jobs::lane::{self, Capacities};
+use crate::jobs::lost::{self, Repeat};
 use crate::jobs::refusal::Refusal;
 use crate::jobs::telemetry::limit::Limit;
-use crate::jobs::{BELL, Grant, Hooks, Job, Reason, Status, Verb, hold, long_inputs, table, usage};
+use crate::jobs::{
+    BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, hold, long_inputs, table, usage,
+};
 use crate::process::ProcessIdentity;
 use crate::script::Produces;
 use crate::store::Tx;
@@ -34,6 +37,13 @@ const CANCELLED: &str = "
 const KEEP_INPUTS: &str = "
     UPDATE agent_jobs SET inputs_json = :inputs, grants_json = :grants
     WHERE id = :id AND status = 'running'";
+// A phase begins without a guard: the pid of the one before tells nothing about it. An agent is not
+// started for a job that is ending, and in a cleanup its token is refused.
+const BEGIN_PHASE: &str = "
+    UPDATE agent_jobs SET phase = :phase, guard_pid = NULL, guard_start = NULL, boot_id = NULL,
+        run_ms = IIF(:phase = 'run', MAX(:now, started_ms), run_ms),
+        ending_ms = IIF(:phase = 'cleanup', COALESCE(ending_ms, MAX(:now, started_ms)), ending_ms)
+    WHERE id = :id AND status = 'running' AND (:phase <> 'run' OR ending_ms IS NULL)";
 const KEEP_GUARD: &str = "
     UPDATE agent_jobs SET guard_pid = :pid, guard_start = :start, boot_id = :boot
     WHERE id = :id AND status = 'running'";
@@ -51,6 +61,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("settle::cancelled", CANCELLED),
     ("settle::settle", SETTLE),
     ("settle::keep_inputs", KEEP_INPUTS),
+    ("settle::begin_phase", BEGIN_PHASE),
     ("settle::keep_guard", KEEP_GUARD),
     ("settle::keep_result", KEEP_RESULT),
     ("settle::keep_topic", KEEP_TOPIC),
@@ -93,6 +104,8 @@ pub(super) struct Outcome {
     pub(super) limit: Option<Limit>,
     /// Whether the engine's other jobs wait until such a limit is over.
     pub(super) holds_engine: bool,
+    /// What is needed to repeat a job of an inbox.
+    pub(super) repeat: Option<Repeat>,
 }
 
 /// Fences a running job: from this commit on its token is refused. Whether it was not yet.
@@ -143,6 +156,15 @@ pub(super) fn keep_start(
     inputs.replace(tx, id)?;
     let params = named_params! {":id": id, ":inputs": inputs.in_row(), ":grants": grants};
     one(tx.prepare_cached(KEEP_INPUTS)?.execute(params)?, id)
+}
+
+/// Notes which phase of a running job is next; nothing of it may be started before this commit.
+///
+/// # Errors
+/// `conflict` with code `job_ended` if the job does not run, or is to run but is ending.
+pub(super) fn begin_phase(tx: &Tx<'_>, id: &JobId, phase: Phase) -> Result<()> {
+    let params = named_params! {":id": id, ":now": tx.now(), ":phase": phase.as_str()};
+    one(tx.prepare_cached(BEGIN_PHASE)?.execute(params)?, id)
 }
 
 pub(super) fn keep_guard(tx: &Tx<'_>, id: &JobId, guard: &ProcessIdentity) -> Result<()> {
@@ -212,6 +234,10 @@ pub(super) fn settle(
         lane::refresh(tx, lane, capacities)?;
     }
     let job = table::find_slim(tx.connection(), id)?;
+    if let Some(how) = &outcome.repeat {
+        lost::repeat(tx, &job, how, capacities)?;
+    }
+    // It sees whether the job is repeated.
     (hooks.settled)(tx, &job)?;
     usage::add(tx, &job)?;
     match (limit, &job.engine) {

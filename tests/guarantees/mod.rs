@@ -16,6 +16,7 @@ mod decisions;
 mod disk;
 mod escape;
 mod flood;
+mod hooks;
 mod hostile;
 mod idle;
 mod inputs;

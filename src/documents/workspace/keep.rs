@@ -1,7 +1,7 @@
 //! Work that an agent left in its worktree: kept under a ref before the worktree goes.
 //!
-//! **Invariant:** the worktree's own index, which an agent may have told to overlook files, is never
-//! asked; git compares the files themselves.
+//! **Invariant:** the worktree's own index, which an agent may have told to overlook files, is
+//! never asked; git compares the files themselves.
 
 use camino::Utf8Path;
 

@@ -1,8 +1,8 @@
 //! A worktree of its own for an instance: made under one lock for all, removed when its work is
 //! kept.
 //!
-//! **Invariant:** git is told where the worktree's own folder is and which common folder counts: the
-//! file `.git` inside, which an agent may have replaced, is never believed.
+//! **Invariant:** git is told where the worktree's own folder is and which common folder counts:
+//! the file `.git` inside, which an agent may have replaced, is never believed.
 
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ const GITDIR_BYTES_MAX: u64 = 8 * 1024;
 pub struct Made {
     /// The commit that it holds.
     pub base: BlobId,
+    /// Where in it the folder is that was asked for; empty for its top.
+    pub prefix: String,
 }
 
 /// What may be lost when a worktree is removed.
@@ -128,11 +130,13 @@ pub async fn make(site: &Repo, folder: &Utf8Path, path: &Utf8Path, job: &JobId) 
         call.writing().output().await?;
     }
     tree.call(&["reset", "--hard", "--quiet"]).await?.writing().output().await?;
-    Ok(Made { base })
+    let prefix = tree.repo.git_prefix();
+    let is_there = tree.path.join(&prefix).is_dir();
+    Ok(Made { base, prefix: if is_there { prefix } else { String::new() } })
 }
 
-/// Removes a worktree. What differs from `base`, or was committed since, is kept under a ref before;
-/// returns that. Without a base nobody has worked in it: it was never ready.
+/// Removes a worktree. What differs from `base`, or was committed since, is kept under a ref
+/// before; returns that. Without a base nobody has worked in it: it was never ready.
 ///
 /// # Errors
 /// `conflict` with code `not_kept` (and why) or `not_ours`: then nothing was removed.

@@ -4,6 +4,7 @@
 //! **Invariant:** the row is settled only after the last guard has ended and nothing that any of
 //! them started is left.
 
+pub(super) mod around;
 mod follow;
 mod phase;
 
@@ -14,15 +15,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::base::{Error, Result, fault};
+use crate::jobs::lost::Repeat;
 use crate::jobs::outcome::{self, outcome_of};
 use crate::jobs::queue::{Inner, Running, Watched};
 use crate::jobs::settle::{self, Ended, Outcome};
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Generation, Job, Phase, Reason, Status, claim, launch};
+use crate::jobs::workspace::{self, Plan};
+use crate::jobs::{Generation, Job, Phase, Reason, ResolvedEngine, Status, claim, launch};
 use crate::process::{GuardEnd, GuardSpec};
-use crate::script::{Kind, Reads};
+use crate::script::{Kind, PromptBy, Reads};
 use crate::store::Tx;
 
+use around::{Cleaned, SetUp};
 pub(super) use follow::{fence, pump};
 use phase::Ran;
 pub(super) use phase::folders;
@@ -51,7 +55,7 @@ pub(super) async fn execute(
             Outcome::default()
         }
         Ok(_) if stop.is_cancelled() => return give_back(&inner, &job).await,
-        Ok(ready) => match supervise((&inner, &generation), &job, ready, outside, &stop).await {
+        Ok(ready) => match run_all((&inner, &generation), &job, ready, outside, &stop).await {
             Some(outcome) => outcome,
             None => return,
         },
@@ -73,9 +77,13 @@ async fn give_back(inner: &Inner, job: &Job) {
 pub(super) struct Ready {
     pub(super) spec: GuardSpec,
     pub(super) reads: Option<Reads>,
+    /// What runs around the agent.
+    plan: Option<Plan>,
+    /// Whether it counts if the agent was started: its inbox may repeat what was lost before.
+    is_marked: bool,
 }
 
-fn failed(reason: Reason, tail: String) -> Outcome {
+pub(super) fn failed(reason: Reason, tail: String) -> Outcome {
     let ended = Ended::Not(Status::Failed, reason);
     Outcome { ended, error_tail: tail, ..Outcome::default() }
 }
@@ -109,10 +117,11 @@ pub(super) async fn prepare(
         kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
     }
     fault::crash_point("after_prepare");
-    let made = (prepared.prompt, token);
+    let made = (prepared.prompt, token, prepared.env);
     ready((inner, generation), job, kind, made).map_err(|cause| match cause.code_str() {
         "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
         "secret_missing" => failed(Reason::SpawnFailed, cause.chain()),
+        "bad_hook" => failed(Reason::PrepareFailed, cause.chain()),
         _ => failed(Reason::PromptFailed, cause.message().to_owned()),
     })
 }
@@ -121,11 +130,83 @@ fn ready(
     (inner, generation): (&Inner, &Generation),
     job: &Job,
     kind: &Kind,
-    (prompt, token): (String, String),
+    (prompt, token, env): (String, String, Vec<(String, String)>),
 ) -> Result<Ready> {
     let engine = generation.engines.find(&kind.engine)?;
-    let spec = launch::guard_spec(&inner.ground, &job.id, kind, engine, prompt, token)?;
-    Ok(Ready { spec, reads: engine.reads })
+    let plan = Plan::of(&inner.ground, job, kind, &env)?;
+    let started = match &kind.hooks.start {
+        Some(start) => {
+            let argv = workspace::resolved(&inner.ground, start)?;
+            Some(ResolvedEngine { argv, prompt: Some(PromptBy::Stdin), ..engine.clone() })
+        }
+        None => None,
+    };
+    let started = started.as_ref().unwrap_or(engine);
+    let mut spec = launch::guard_spec(&inner.ground, &job.id, kind, started, prompt, token)?;
+    if let Some(plan) = &plan {
+        let is_ours = |name: &str| plan.env.iter().any(|it| it.0 == name);
+        spec.launch.env.retain(|it| !is_ours(&it.0));
+        spec.secrets.retain(|it| !is_ours(&it.0));
+        spec.launch.env.extend(plan.env.iter().cloned());
+    }
+    Ok(Ready { spec, reads: engine.reads, plan, is_marked: kind.inbox.is_some() })
+}
+
+/// Runs the agent, and the hooks around it; nothing if the server stops before all is over.
+async fn run_all(
+    (inner, generation): (&Inner, &Arc<Generation>),
+    job: &Job,
+    mut ready: Ready,
+    outside: Running,
+    stop: &CancellationToken,
+) -> Option<Outcome> {
+    let Some(plan) = ready.plan.take() else {
+        return run_agent((inner, generation), job, ready, outside, stop).await;
+    };
+    ready.is_marked = true;
+    let mut outcome = match around::set_up(inner, job, &plan, &outside, stop).await {
+        SetUp::Left => return None,
+        SetUp::Failed(outcome) => *outcome,
+        SetUp::Ready(folder) => {
+            ready.spec.launch.cwd = folder;
+            run_agent((inner, generation), job, ready, outside, stop).await?
+        }
+    };
+    if fault::is_off("settle_last") {
+        settle_until_done((inner, generation), job, outcome.clone(), stop).await;
+    }
+    loop {
+        match around::clean_up(inner, job, stop).await {
+            Ok(Cleaned::Left) => return None,
+            Ok(Cleaned::Done(warning)) => {
+                outcome.warnings.extend(warning);
+                return Some(outcome);
+            }
+            Err(cause) => error!(job_id = %job.id, "no cleanup yet: {}", cause.chain()),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(SETTLE_RETRY) => {}
+            () = stop.cancelled() => return None,
+        }
+    }
+}
+
+async fn run_agent(
+    (inner, generation): (&Inner, &Arc<Generation>),
+    job: &Job,
+    ready: Ready,
+    outside: Running,
+    stop: &CancellationToken,
+) -> Option<Outcome> {
+    if ready.is_marked {
+        match around::begin(inner, job, Phase::Run).await {
+            Ok(()) => {}
+            // Somebody cancelled it in this moment.
+            Err(cause) if cause.code_str() == "job_ended" => return Some(Outcome::default()),
+            Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
+        }
+    }
+    supervise((inner, generation), job, ready, outside, stop).await
 }
 
 /// Runs the agent and says what it came to; nothing if the server stops while processes are left
@@ -138,7 +219,7 @@ async fn supervise(
     stop: &CancellationToken,
 ) -> Option<Outcome> {
     let watched = (inner.setup.hooks.watch)(job.id.clone()).await;
-    let Ready { spec, reads } = ready;
+    let Ready { spec, reads, .. } = ready;
     let (end, telemetry) =
         match phase::run(inner, job, (Phase::Run, spec, reads), &outside, stop).await {
             Ran::Ended(end, telemetry) => (end, telemetry.map(|it| *it)),
@@ -216,8 +297,11 @@ pub(super) async fn settle_once(
     job: &Job,
     outcome: &Outcome,
 ) -> Result<Job, Error> {
-    let (id, outcome) = (job.id.clone(), outcome.clone());
-    let produces = generation.config.kinds.get(&job.kind).and_then(|kind| kind.produces);
+    let (id, mut outcome) = (job.id.clone(), outcome.clone());
+    let kind = generation.config.kinds.get(&job.kind);
+    let produces = kind.and_then(|kind| kind.produces);
+    let inbox = kind.and_then(|kind| kind.inbox.as_ref());
+    outcome.repeat = inbox.map(|it| Repeat { on_lost: it.on_lost, ids: inner.setup.ids.clone() });
     let hooks = inner.setup.hooks.clone();
     let lanes = inner.setup.generations.current().capacities().clone();
     inner

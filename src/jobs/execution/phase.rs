@@ -14,7 +14,7 @@ use crate::base::{Error, fault};
 use crate::jobs::execution::follow::{fence, follow};
 use crate::jobs::queue::{Inner, Running};
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Job, Phase, job_dir, settle};
+use crate::jobs::{Job, Phase, Status, job_dir, settle};
 use crate::process::{self, GuardEnd, GuardSpec, MARK, ProcessIdentity};
 use crate::script::Reads;
 
@@ -44,8 +44,10 @@ pub(super) async fn run(
         Ok(guard) => guard,
         Err(cause) => return Ran::NotStarted(cause),
     };
-    if phase == Phase::Run {
-        fault::crash_point("after_spawn");
+    match phase {
+        Phase::Prepare => fault::crash_point("prepare_spawned"),
+        Phase::Run => fault::crash_point("after_spawn"),
+        Phase::Cleanup => fault::crash_point("cleanup_spawned"),
     }
     let identity = guard.identity().clone();
     let clock = inner.setup.store.clock().clone();
@@ -88,6 +90,10 @@ pub(in crate::jobs) fn folders(data: &Utf8Path, job: &Job) -> Vec<Utf8PathBuf> {
 }
 
 async fn keep_guard(inner: &Inner, (job, phase): (&Job, Phase), identity: ProcessIdentity) {
+    if job.status != Status::Running {
+        // A cleanup of a job that has ended: no row waits for this guard.
+        return;
+    }
     let id = job.id.clone();
     let kept = inner.setup.store.write(move |tx| settle::keep_guard(tx, &id, &identity)).await;
     if let Err(cause) = kept {

@@ -17,6 +17,7 @@ use crate::cli::commands::proposal::ProposalCommand;
 use crate::cli::commands::token::TokenCommand;
 use crate::cli::commands::topic::TopicCommand;
 use crate::cli::commands::usage::EngineCommand;
+use crate::cli::commands::workspace::WorkspaceCommand;
 use crate::cli::field::{self, There};
 use crate::cli::new::NewCommand;
 
@@ -82,6 +83,7 @@ impl Shape {
             Command::Topic(command) => of_topic(command)?,
             Command::Proposal(command) => of_proposal(command)?,
             Command::Approval(command) => of_approval(command)?,
+            Command::Workspace(command) => of_workspace(command)?,
             // With --wait it is that of the job, unless there is none because the view is fresh.
             Command::Perspective(PerspectiveCommand::Request(args)) if args.wait => {
                 "job_id is_new perspective{@view} @job"
@@ -249,6 +251,16 @@ fn of_approval(command: &ApprovalCommand) -> Option<&'static str> {
              note decided_by decided_by_name decided_at expires_at used_at created_at",
         ),
         ApprovalCommand::List { .. } | ApprovalCommand::Show { .. } => None,
+    }
+}
+
+fn of_workspace(command: &WorkspaceCommand) -> Option<&'static str> {
+    match command {
+        WorkspaceCommand::List => None,
+        WorkspaceCommand::Sweep { .. } => Some("items[job_id path problem] dry_run"),
+        WorkspaceCommand::Keep { .. } | WorkspaceCommand::Remove { .. } => {
+            Some("job_id sort path repo base_commit state kept_ref made_at ended_at tries note")
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::cli::commands::token::TokenCommand;
 use crate::cli::commands::topic::TopicCommand;
 use crate::cli::commands::types::TypesArgs;
 use crate::cli::commands::usage::{EngineCommand, UsageArgs};
+use crate::cli::commands::workspace::WorkspaceCommand;
 use crate::cli::init::InitArgs;
 use crate::cli::lua_test::TestArgs;
 use crate::cli::new::NewCommand;
@@ -122,6 +123,9 @@ Examples:
     Approval(ApprovalCommand),
     /// List what waits for a decision: proposals and approvals, oldest first
     Decisions,
+    /// Look at workspaces: the folders of their own in which agents work
+    #[command(subcommand)]
+    Workspace(WorkspaceCommand),
     /// Look at sources: the documents of the site
     #[command(subcommand)]
     Source(SourceCommand),

@@ -10,12 +10,13 @@ use crate::base::limit::RESULT_BYTES_MAX;
 use crate::base::{
     Actor, Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
 };
+use crate::documents::workspace::Workspace;
 use crate::documents::{self, opened::OpenedTopic, proposal::lineage};
 use crate::flows::inputs;
 use crate::flows::people::refuse_disabled;
 use crate::flows::{
     Site, asked, changes, found, kept_answer, opened, order, output, page_limit, prepare, several,
-    suggestions,
+    suggestions, workspaces,
 };
 use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting};
 use crate::people::{self, Caller};
@@ -61,6 +62,7 @@ pub struct JobView {
     proposal_id: Option<ProposalId>,
     opened_topics: Vec<OpenedTopic>,
     changes: Option<Value>,
+    workspace: Option<Workspace>,
 }
 
 /// Accepts a job.
@@ -204,7 +206,8 @@ pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
         let shown = view(&site.works, c, jobs::find(c, id)?)?;
         let opened_topics = opened::of_job(c, &shown.job)?;
         let (changes, retried_as) = (changes::view(c, id)?, jobs::retries(c, id)?);
-        Ok(JobView { changes, retried_as, opened_topics, ..shown })
+        let workspace = workspaces::of_job(c, &shown.job)?;
+        Ok(JobView { changes, retried_as, opened_topics, workspace, ..shown })
     })?;
     if shown.job.status == Status::Running {
         shown.printed_at = output::last_printed(site, id).await?;
@@ -271,6 +274,7 @@ pub(super) fn view_with(
         proposal_id: proposal.map(|it| it.id),
         opened_topics: Vec::new(),
         changes: None,
+        workspace: None,
         job,
     })
 }

@@ -1,17 +1,31 @@
 //! Folders of their own in which agents work: made for the queue, swept, kept and removed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use serde_json::json;
-use tracing::error;
+use rusqlite::Connection;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, warn};
 
-use crate::base::{Error, ErrorKind, JobId, Result};
+use crate::base::{Actor, Error, ErrorKind, JobId, Millis, Result};
 use crate::documents::workspace::{
     self, Discard, NewWorkspace, Workspace, WorkspaceSort, WorkspaceState, row,
 };
-use crate::flows::Works;
-use crate::jobs::{Cleanup, HookRun, WorkspaceNeed, Workspaces};
+use crate::flows::{Site, Works};
+use crate::jobs::{self, Cleanup, HookRun, WorkspaceNeed, Workspaces};
+use crate::people::Caller;
+use crate::process;
+
+/// How often it is swept.
+const EVERY: Duration = Duration::from_secs(3_600);
+const MINUTE_MS: i64 = 60_000;
+/// Most workspaces that one sweep looks at.
+const SWEPT_MAX: u32 = 1_000;
+/// Most workspaces that a list shows.
+const LISTED_MAX: u32 = 200;
 
 /// Returns what makes the workspaces of jobs and removes them.
 pub fn workspaces(works: &Works) -> Workspaces {
@@ -99,5 +113,197 @@ async fn remove(works: &Works, found: &Workspace, discard: Discard) -> Result<Op
         // The repository is gone, and the worktree with it or not: nobody can keep anything.
         Err(cause) if cause.kind() == ErrorKind::NotFound && !found.path.exists() => Ok(None),
         removed => removed,
+    }
+}
+
+/// What one sweep came to.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Swept {
+    /// The workspaces that were cleaned up, or would be.
+    pub items: Vec<SweptOne>,
+    /// Whether nothing was touched.
+    pub dry_run: bool,
+}
+
+/// A workspace that a sweep cleaned up, or would.
+#[derive(Clone, Debug, Serialize)]
+pub struct SweptOne {
+    /// The job that it was made for.
+    pub job_id: JobId,
+    /// Where it is.
+    pub path: Utf8PathBuf,
+    /// What went wrong; null if nothing did.
+    pub problem: Option<String>,
+}
+
+/// Sweeps at the start and then every hour, until `stop`.
+pub async fn serve(site: Site, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            swept = sweep(&site, false, &stop) => match swept {
+                Ok(swept) => debug!(count = swept.items.len(), "workspaces were swept"),
+                Err(cause) => warn!("workspaces could not be swept: {}", cause.chain()),
+            },
+            () = stop.cancelled() => return,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Cleans up the workspaces whose jobs have ended: those of a crash, and those whose cleanup
+/// failed. Only folders with a row are looked at.
+///
+/// # Errors
+/// As the database; what goes wrong with one of them is in the answer.
+pub async fn sweep(site: &Site, dry_run: bool, stop: &CancellationToken) -> Result<Swept> {
+    let open = site.store.read(|c| row::open(c, SWEPT_MAX)).await?;
+    let mut swept = Swept { items: Vec::new(), dry_run };
+    for found in open {
+        let (root, now) = (found.root.clone(), site.store.clock().now());
+        let rest = site.store.read(move |c| jobs::rest_of(c, &root)).await?;
+        if !is_due(&found, rest.ended.filter(|_| !rest.is_active), now) || stop.is_cancelled() {
+            continue;
+        }
+        let path = found.path.clone();
+        let is_used = tokio::task::spawn_blocking(move || process::is_occupied(&path)).await;
+        if is_used.unwrap_or(true) {
+            continue;
+        }
+        let problem = match dry_run {
+            true => found.note.clone(),
+            false => match site.queue.clean_up(&found.root, stop).await {
+                Ok(warning) => warning,
+                Err(cause) => Some(cause.message().to_owned()),
+            },
+        };
+        swept.items.push(SweptOne { job_id: found.root, path: found.path, problem });
+    }
+    Ok(swept)
+}
+
+/// Whether a workspace is to be swept: its job has ended long enough ago, and a cleanup that failed
+/// is not tried again at once.
+fn is_due(found: &Workspace, ended: Option<Millis>, now: Millis) -> bool {
+    let Some(ended) = ended else { return false };
+    let pause = match (found.state, found.tries) {
+        (WorkspaceState::Failed, 1) => MINUTE_MS,
+        (WorkspaceState::Failed, 2) => 10 * MINUTE_MS,
+        (WorkspaceState::Failed, 3) => 60 * MINUTE_MS,
+        (WorkspaceState::Failed, _) => return false,
+        _ => 10 * MINUTE_MS,
+    };
+    now >= found.ended_at.unwrap_or(ended).plus(pause)
+}
+
+/// Returns the newest workspaces.
+///
+/// # Errors
+/// As any read.
+pub async fn list(site: &Site) -> Result<Value> {
+    let until = site.store.clock().now();
+    let items = site.store.read(move |c| row::list(c, until, LISTED_MAX)).await?;
+    Ok(json!({"items": items}))
+}
+
+/// Leaves a workspace to whoever asks: nothing here touches its folder any more.
+///
+/// # Errors
+/// `not_found`; `conflict` with codes `still_running` and `workspace_state`.
+pub async fn keep(site: &Site, caller: &Caller, root: &JobId) -> Result<Workspace> {
+    let by = Actor::Person(caller.may_decide()?.id.clone());
+    rested(site, root).await?;
+    let id = root.clone();
+    site.store.write(move |tx| row::leave(tx, &id, &by)).await?;
+    shown(site, root).await
+}
+
+/// Removes a workspace, also what of a worktree's work cannot be kept. A folder that a hook made is
+/// cleaned up by its hook.
+///
+/// # Errors
+/// `not_found`; `conflict` with codes `still_running` and `workspace_state`.
+pub async fn discard(site: &Site, caller: &Caller, root: &JobId) -> Result<Workspace> {
+    caller.may_decide()?;
+    let found = rested(site, root).await?;
+    if found.state == WorkspaceState::Gone {
+        return Err(Error::conflict("workspace_state", format!("{} is gone", found.path)));
+    }
+    if found.sort == WorkspaceSort::Folder {
+        site.queue.clean_up(root, &CancellationToken::new()).await?;
+        return shown(site, root).await;
+    }
+    let (works, id) = (site.works.clone(), root.clone());
+    // As a task of its own: a client that goes away leaves no half of it.
+    let work = async move {
+        begin(&works, id.clone()).await?;
+        end(&works, &id, None, Discard::Unkept).await
+    };
+    site.repo.run_to_end(work).await?;
+    shown(site, root).await
+}
+
+/// Returns a workspace as the job's page shows it.
+///
+/// # Errors
+/// As any read.
+pub fn of_job(connection: &Connection, job: &jobs::Job) -> Result<Option<Workspace>> {
+    row::find(connection, job.root())
+}
+
+async fn rested(site: &Site, root: &JobId) -> Result<Workspace> {
+    let found = shown(site, root).await?;
+    let id = root.clone();
+    if site.store.read(move |c| jobs::rest_of(c, &id)).await?.is_active {
+        return Err(Error::conflict("still_running", format!("job {root} has not ended"))
+            .hint("wait for it, or cancel it"));
+    }
+    Ok(found)
+}
+
+async fn shown(site: &Site, root: &JobId) -> Result<Workspace> {
+    let id = root.clone();
+    let found = site.store.read(move |c| row::find(c, &id)).await?;
+    found.ok_or_else(|| {
+        Error::not_found(format!("job {root} has no workspace"))
+            .hint("wiki-browser workspace list names them")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_tried_again_after_a_while_and_then_left_to_a_person() {
+        let ids = crate::base::Ids::new(crate::base::Clock::system());
+        let at = |state, tries, ended_at| Workspace {
+            root: ids.mint(),
+            sort: WorkspaceSort::Folder,
+            path: "/w".into(),
+            repo: None,
+            base_commit: None,
+            state,
+            cleanup: None,
+            kept_ref: None,
+            made_at: Millis(0),
+            ended_at,
+            tries,
+            note: None,
+        };
+        let minutes = |count: i64| Millis(count * MINUTE_MS);
+        let due = |it: &Workspace, ended, now| is_due(it, ended, minutes(now));
+        let ready = at(WorkspaceState::Ready, 0, None);
+        assert!(!due(&ready, None, 100));
+        assert!(!due(&ready, Some(minutes(0)), 9) && due(&ready, Some(minutes(0)), 10));
+        for (tries, pause) in [(1, 1), (2, 10), (3, 60)] {
+            let failed = at(WorkspaceState::Failed, tries, Some(minutes(5)));
+            assert!(!due(&failed, Some(minutes(0)), 4 + pause), "{tries}");
+            assert!(due(&failed, Some(minutes(0)), 5 + pause), "{tries}");
+        }
+        let failed = at(WorkspaceState::Failed, 4, Some(minutes(5)));
+        assert!(!due(&failed, Some(minutes(0)), 1_000_000));
     }
 }

@@ -44,6 +44,7 @@ mod table;
 mod topics;
 mod usage;
 mod who;
+mod workspaces;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -197,6 +198,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         topics::routes(site),
         proposals::routes(site),
         approvals::routes(edge, site),
+        workspaces::routes(site),
         jobs::routes(site),
         usage::routes(site),
         settings::routes(edge, site),

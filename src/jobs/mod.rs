@@ -60,7 +60,7 @@ pub use measured::{QueueCounts, Spent, queue_counts, spent};
 pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
 pub use rehearsal::{Played, Rehearsal};
 pub use renamed::rename_source;
-pub use retained::{Files, fence_all, files, give_up_files, queued};
+pub use retained::{Files, Rest, fence_all, files, give_up_files, queued, rest_of};
 pub use sentence::sentence;
 pub use settle::{keep_result, keep_topic, request_cancel};
 pub use state::{Phase, Reason, Status, Verdict};

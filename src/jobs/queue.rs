@@ -16,13 +16,14 @@ use tracing::{error, warn};
 
 use crate::base::{Error, Ids, JobId, Millis, Result, digest_hex, fault, random_token};
 use crate::jobs::claim;
+use crate::jobs::execution::around::{self, Cleaned};
 use crate::jobs::lane::Capacities;
 use crate::jobs::launch::{self, Ground};
 use crate::jobs::refusal::Refusals;
 use crate::jobs::workspace::Workspaces;
 use crate::jobs::{
     BELL, CapState, Generation, Generations, Grant, Job, NewJob, Reason, execution, recovery,
-    settle,
+    retained, settle, table,
 };
 use crate::process::{Cgroups, Children};
 use crate::script::Produces;
@@ -101,6 +102,8 @@ pub(super) struct Inner {
     pub(super) setup: Setup,
     pub(super) ground: Ground,
     running: Mutex<HashMap<JobId, Running>>,
+    /// Cleanups of jobs that have ended come one at a time.
+    cleaning: tokio::sync::Mutex<()>,
 }
 
 /// What reaches the execution of a job from outside.
@@ -131,7 +134,14 @@ impl Queue {
             grace: config.limits.grace,
             cgroups: setup.cgroups.clone(),
         };
-        Queue { inner: Arc::new(Inner { setup, ground, running: Mutex::default() }) }
+        Queue {
+            inner: Arc::new(Inner {
+                setup,
+                ground,
+                running: Mutex::default(),
+                cleaning: Default::default(),
+            }),
+        }
     }
 
     pub(super) fn current(&self) -> Arc<Generation> {
@@ -231,6 +241,28 @@ impl Queue {
                     return;
                 }
             }
+        }
+    }
+
+    /// Runs the cleanup of an instance that has ended; returns what a person should know.
+    ///
+    /// # Errors
+    /// `conflict` with code `still_running`; as reading and writing.
+    pub async fn clean_up(&self, root: &JobId, stop: &CancellationToken) -> Result<Option<String>> {
+        let _one = self.inner.cleaning.lock().await;
+        let id = root.clone();
+        let (job, rest) = self
+            .inner
+            .setup
+            .store
+            .read(move |c| Ok((table::find_slim(c, &id)?, retained::rest_of(c, &id)?)))
+            .await?;
+        if rest.is_active {
+            return Err(Error::conflict("still_running", format!("job {root} has not ended")));
+        }
+        match around::clean_up(&self.inner, &job, stop).await? {
+            Cleaned::Done(warning) => Ok(warning),
+            Cleaned::Left => Err(around::left(&job)),
         }
     }
 

@@ -14,6 +14,18 @@ pub struct Files {
     pub removed: Option<Millis>,
 }
 
+/// Whether any leg of an instance is still to come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// Whether one waits, runs or is parked.
+    pub is_active: bool,
+    /// When the last one ended.
+    pub ended: Option<Millis>,
+}
+
+const REST: &str = "
+    SELECT COUNT(*) FILTER (WHERE status IN ('queued', 'running', 'parked')), MAX(completed_ms)
+    FROM agent_jobs WHERE id = :root OR root_id = :root";
 const FILES: &str = "
     SELECT completed_ms, files_removed_ms FROM agent_jobs WHERE id = :id";
 const GIVE_UP: &str = "
@@ -25,11 +37,24 @@ const FENCE_ALL: &str = "
 const QUEUED: &str = "SELECT id FROM agent_jobs WHERE status = 'queued' ORDER BY seq";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("retained::rest", REST),
     ("retained::files", FILES),
     ("retained::give_up", GIVE_UP),
     ("retained::fence_all", FENCE_ALL),
     ("retained::queued", QUEUED),
 ];
+
+/// Returns whether an instance has come to rest, by its first leg.
+///
+/// # Errors
+/// As any read.
+pub fn rest_of(connection: &Connection, root: &JobId) -> Result<Rest> {
+    let mut statement = connection.prepare_cached(REST)?;
+    let rest = statement.query_row(named_params! {":root": root}, |row| {
+        Ok(Rest { is_active: row.get::<_, i64>(0)? > 0, ended: row.get(1)? })
+    });
+    Ok(rest?)
+}
 
 /// Returns what the row of a job says about its folder; nothing without a row.
 ///

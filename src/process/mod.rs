@@ -43,7 +43,7 @@ pub use machine::{disk, free_bytes, machine};
 pub use notices::{Noticed, Notices};
 pub use output::{OutputChunk, last_printed, output_tail, put_output, read_output};
 pub use own::{OwnUsage, own_usage, release_large_blocks};
-pub use probe::{is_root, owner_and_mode, probe, probe_folder, probe_guard};
+pub use probe::{is_occupied, is_root, owner_and_mode, probe, probe_folder, probe_guard};
 pub use remove::{Removal, Size, measure, remove_some};
 pub use replace::{Replacement, Spare, private_folder};
 pub use root::{FileFacts, Root, Standing};

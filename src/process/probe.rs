@@ -197,6 +197,14 @@ fn landlock() -> Finding {
     }
 }
 
+/// Returns whether a process that this user can see stands in a folder, or below it. Waits for
+/// `/proc`.
+pub fn is_occupied(folder: &Utf8Path) -> bool {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let places = processes.filter_map(|it| std::fs::read_link(it.path().join("cwd")).ok());
+    places.into_iter().any(|it| it.starts_with(folder))
+}
+
 /// Returns whether this program runs as root.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()

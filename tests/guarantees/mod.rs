@@ -39,3 +39,4 @@ mod switches;
 mod tokens;
 mod user;
 mod watch;
+mod workspaces;

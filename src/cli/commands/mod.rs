@@ -23,6 +23,7 @@ pub(super) mod topic;
 mod transcript;
 pub(super) mod types;
 pub(super) mod usage;
+pub(super) mod workspace;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -127,6 +128,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command),
         Command::Approval(command) => approval::run(desk, command).map(|()| 0),
+        Command::Workspace(command) => workspace::run(desk, command).map(|()| 0),
         Command::Decisions => approval::decisions(desk).map(|()| 0),
         Command::Source(command) => source::run(desk, command).map(|()| 0),
         Command::Persona(command) => perspective::persona(desk, command).map(|()| 0),

@@ -308,6 +308,17 @@ pub(super) struct Job {
     pub(super) cost_usd: Option<f64>,
     #[serde(default)]
     pub(super) changes: Option<Changes>,
+    #[serde(default)]
+    pub(super) workspace: Option<Workspace>,
+}
+
+/// The folder of its own in which a job's agent works.
+#[derive(Debug, Deserialize)]
+pub(super) struct Workspace {
+    pub(super) path: String,
+    pub(super) state: String,
+    pub(super) kept_ref: Option<String>,
+    pub(super) note: Option<String>,
 }
 
 /// A Topic that a job opened.

@@ -89,6 +89,17 @@ pub(super) fn job_state(job: &Job) -> State {
     }
 }
 
+/// Returns the state of the folder in which a job's agent works.
+pub(super) fn workspace_state(state: &str) -> State {
+    match state {
+        "making" => State(Tone::Running, "Being made"),
+        "ready" => State(Tone::Running, "In use"),
+        "cleaning" => State(Tone::Running, "Being cleaned up"),
+        "gone" => State(Tone::Quiet, "Removed"),
+        _ => State(Tone::Bad, "Needs a person"),
+    }
+}
+
 /// Returns where the words of a Topic are in the present text.
 pub(super) fn placement_words(placement: Option<&Placement>) -> &'static str {
     match placement.map(|it| it.state.as_str()) {

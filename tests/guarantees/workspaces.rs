@@ -1,0 +1,98 @@
+//! Workspaces that need a person, and the sweep.
+
+use serde_json::json;
+
+use crate::pages::Browser;
+use crate::support::{Bench, until};
+
+/// Leaves a repository of its own in its worktree if its word says so.
+const AGENT: &str = "pwd > \"$OUT/pwd\"
+case $word in
+  nested) mkdir inner && cd inner && git init -q && echo x > x && git add x &&
+    git -c user.name=a -c user.email=a@b commit -q -m x ;;
+  wait) until [ -e \"$OUT/go\" ]; do sleep 0.02; done ;;
+esac";
+
+fn declare(bench: &Bench) {
+    bench.word_kind("work", "timeout = \"30s\", workspace = \"worktree\"", AGENT);
+}
+
+#[test]
+fn what_cannot_be_kept_waits_for_a_person() {
+    let bench = Bench::new();
+    declare(&bench);
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    let [removed, kept] = [1, 2].map(|_| {
+        let job = bench.job("work", json!({"word": "nested"}));
+        let row = bench.ended(&job);
+        assert_eq!(row["status"], "succeeded", "{row:#}");
+        let warning = row["warnings"][0].as_str().unwrap().to_owned();
+        assert!(warning.starts_with("cleanup_failed: the work is not kept"), "{warning}");
+        assert_eq!(row["workspace"]["state"], "failed", "{row:#}");
+        (job, bench.left("pwd"))
+    });
+    let listed = bench.json(&["workspace", "list"]);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2);
+    assert_eq!(listed["items"][0]["job_id"], json!(kept.0));
+    let page = browser.page(&format!("/jobs/{}", removed.0));
+    assert!(page.contains("Needs a person") && page.contains(&removed.1), "{page}");
+    let done = bench.json(&["workspace", "remove", &removed.0]);
+    assert_eq!((&done["state"], &done["note"]), (&json!("gone"), &json!(null)));
+    assert!(!std::path::Path::new(&removed.1).exists());
+    let done = bench.json(&["workspace", "keep", &kept.0]);
+    assert_eq!(done["state"], "gone");
+    assert!(std::path::Path::new(&kept.1).join("inner/x").is_file());
+    for verb in ["keep", "remove"] {
+        let again = bench.post(&format!("/api/workspaces/{}/{verb}", kept.0), json!({}));
+        assert_eq!(again.refusal(), (409, "workspace_state"), "{verb}");
+    }
+    let none = bench.post("/api/workspaces/01a20778-3ba4-73b0-9f38-8ba7174fe0b3/keep", json!({}));
+    assert_eq!(none.refusal().0, 404);
+    server.stop();
+}
+
+#[test]
+fn a_workspace_that_is_used_is_nobodys_to_remove() {
+    let bench = Bench::new();
+    declare(&bench);
+    let server = bench.serve();
+    let job = bench.job("work", json!({"word": "wait"}));
+    bench.wait_left("pwd");
+    assert_eq!(bench.show(&job)["workspace"]["state"], "ready");
+    for verb in ["keep", "remove"] {
+        let refused = bench.post(&format!("/api/workspaces/{job}/{verb}"), json!({}));
+        assert_eq!(refused.refusal(), (409, "still_running"), "{verb}");
+    }
+    assert_eq!(bench.json(&["workspace", "sweep"])["items"], json!([]));
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let row = bench.ended(&job);
+    assert_eq!((&row["status"], &row["workspace"]["state"]), (&json!("succeeded"), &json!("gone")));
+    server.stop();
+}
+
+#[cfg(feature = "faults")]
+#[test]
+fn the_sweep_tries_a_failed_cleanup_again() {
+    let bench = Bench::new();
+    let cleanup = format!("cleanup = [[test ! -e {}/broken]]", bench.out);
+    bench.word_kind("work", &format!("timeout = \"30s\", {cleanup}"), "true");
+    let clock = bench.base.join("clock");
+    std::fs::write(&clock, "0").unwrap();
+    std::fs::write(bench.out.join("broken"), "").unwrap();
+    let server = bench.serve_with(&[("WB_CLOCK", clock.as_str())]);
+    let job = bench.job("work", json!({}));
+    assert_eq!(bench.ended(&job)["workspace"]["state"], "failed");
+    // It is not tried at once.
+    assert_eq!(bench.json(&["workspace", "sweep"])["items"], json!([]));
+    std::fs::write(&clock, "120000").unwrap();
+    std::fs::remove_file(bench.out.join("broken")).unwrap();
+    let sweep = |more: &[&str]| bench.json(&[&["workspace", "sweep"], more].concat());
+    let told = sweep(&["--dry-run"]);
+    assert_eq!((&told["items"][0]["job_id"], &told["dry_run"]), (&json!(job), &json!(true)));
+    assert_eq!(bench.show(&job)["workspace"]["state"], "failed");
+    assert_eq!(sweep(&[])["items"][0]["problem"], json!(null));
+    until("it is gone", || bench.show(&job)["workspace"]["state"] == "gone");
+    assert_eq!(sweep(&[])["items"], json!([]));
+    server.stop();
+}

@@ -521,6 +521,7 @@
 ---@field concurrency? integer Most instances at once, 1 to 64. Default: `1`.
 ---@field priority? number Place among waiting jobs, -100 to 100: higher is earlier.
 ---@field daily? wb.InboxFields.Daily What jobs of this kind may spend on a day (UTC).
+---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
 ---@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, beside that of `produces`.
 ---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
 ---@field timeout? wb.Duration Longest run. Default: `45m`.

@@ -77,6 +77,7 @@ impl Shape {
         let text = match command {
             Command::Init(_) => "folder written[] dry_run next[]",
             Command::New(NewCommand::Kind(_)) => "kind written[] next[] dry_run",
+            Command::New(NewCommand::Inbox(_)) => "inbox written[] next[] dry_run",
             Command::New(NewCommand::Persona(_)) => "persona written[] dry_run",
             Command::Types(args) if !args.check => "folder written[] settings",
             Command::Job(command) => of_job(command)?,

@@ -27,8 +27,9 @@ use crate::script::yaml::{Front, Yaml};
 /// The folder of personas and templates, beside the script.
 const FOLDER: &str = "agents";
 /// Fields of a template that each of its topics has, with their names in an inbox.
-const SHARED: [(&str, &str); 10] = [
+const SHARED: [(&str, &str); 11] = [
     ("about", "about"),
+    ("asks", "asks"),
     ("cleanup", "cleanup"),
     ("cwd_base", "cwd_base"),
     ("cwd_template", "cwd_template"),
@@ -40,8 +41,7 @@ const SHARED: [(&str, &str); 10] = [
     ("workspace", "workspace"),
 ];
 /// Fields of a template beside those.
-const OWN: [&str; 8] =
-    ["asks", "id", "model", "name", "on_server_loss", "paths", "persistent", "topics"];
+const OWN: [&str; 7] = ["id", "model", "name", "on_server_loss", "paths", "persistent", "topics"];
 
 /// Returns whether a text in the folder of personas is a template.
 pub fn is_template(text: &str) -> bool {
@@ -193,10 +193,6 @@ impl Template<'_> {
                     let message = "`model` is not handed to engines yet".to_owned();
                     let note = "name the model in the `command` of the engine";
                     self.warn("not-built-yet", message, &spot, note);
-                }
-                ("asks", Yaml::Flag(true)) => {
-                    let message = "`asks` is not built yet".to_owned();
-                    self.warn("not-built-yet", message, &spot, "leave it out");
                 }
                 ("on_server_loss", Yaml::Text(word)) if word == "keep" => {
                     let message = "`on_server_loss: keep` is not built yet".to_owned();

@@ -195,3 +195,36 @@ fn a_terminal_is_asked_for_what_is_not_given() {
     assert!(screen.contains("nothing was written"), "{screen}");
     assert!(!other.path().join("wiki-browser.lua").exists());
 }
+
+#[test]
+fn a_new_inbox_passes_check_and_test_at_once() {
+    let folder = site("claude");
+    let path = folder.path();
+    for args in
+        [&["accounts/teardown"][..], &["Lead/provision", "--markdown", "--about", "A \"b\": #c"]]
+    {
+        wiki_browser(path).args(["new", "inbox"]).args(args).assert().success();
+        let value = checked(path);
+        assert_eq!(value["ok"], true, "{args:?}: {value:#}");
+        let kind = &value["config"]["kinds"][args[0]];
+        assert_eq!(kind["inbox"]["schema"]["required"][0], "text", "{value:#}");
+        assert!(kind["inbox"]["reply_schema"].is_object());
+        // The same once more is refused, and nothing is written.
+        let before = script(path);
+        let refused = wiki_browser(path).args(["new", "inbox"]).args(args).assert().failure();
+        let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(said.contains("is declared already"), "{said}");
+        assert_eq!(script(path), before);
+    }
+    assert_eq!(checked(path)["config"]["kinds"]["Lead/provision"]["about"], "A \"b\": #c");
+    wiki_browser(path).args(["test"]).assert().success();
+    for (name, hint) in [("teardown", "TEMPLATE/NAME"), ("a/b/c", "TEMPLATE/NAME")] {
+        let refused = wiki_browser(path).args(["new", "inbox", name]).assert().code(2);
+        let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(said.contains(hint), "{said}");
+    }
+    let other = ["new", "inbox", "Lead/retire", "--markdown"];
+    let refused = wiki_browser(path).args(other).assert().failure();
+    let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(said.contains("add the topic to that file"), "{said}");
+}

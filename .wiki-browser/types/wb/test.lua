@@ -164,7 +164,7 @@ function t.topic(fields) end
 ---@param body string What a person writes.
 function t.message(topic, body) end
 
----Returns the prompt that a job would be given.
+---Returns the prompt that a job would be given; of an inbox for `{ payload = … }`.
 ---@param kind string The name of a kind.
 ---@param inputs table<string, any>? Its inputs by name. A source is a path, which is made if it is not there; a topic is what `t.topic` returned.
 ---@return string

@@ -42,7 +42,12 @@ pub(super) fn add(desk: &Desk, args: &KindArgs) -> Result<()> {
     desk.screen.answer(&value, |screen, _| tell(screen, args.dry_run, &written, &next))
 }
 
-fn tell(screen: &Screen, dry_run: bool, written: &[String], next: &[String]) -> Result<()> {
+pub(super) fn tell(
+    screen: &Screen,
+    dry_run: bool,
+    written: &[String],
+    next: &[String],
+) -> Result<()> {
     screen.put(if dry_run { "would write:" } else { "wrote:" })?;
     for line in written {
         screen.put(&format!("  {}", escape::line(line)))?;
@@ -109,7 +114,7 @@ fn check_free(config: &Config, folder: &Utf8Path, name: &str) -> Result<()> {
 fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
     // What is wrong is said before anything is asked.
     wanted(args.inputs.iter().map(String::as_str))?;
-    let (engine, is_builtin) = engine(screen, config, args)?;
+    let (engine, is_builtin) = engine(screen, config, args.engine.as_deref())?;
     let produce = match args.produces {
         Some(produce) => produce,
         None if is_builtin => Produce::Proposal,
@@ -212,9 +217,13 @@ const NO_ENGINE: &str = "declare one that runs an agent, for example: \
     prompt = \"stdin\" }";
 
 /// Returns the engine's name, and whether it is a part of this program.
-fn engine(screen: &Screen, config: &Config, args: &KindArgs) -> Result<(String, bool)> {
+pub(super) fn engine(
+    screen: &Screen,
+    config: &Config,
+    wanted: Option<&str>,
+) -> Result<(String, bool)> {
     let names: Vec<&str> = config.engines.keys().map(String::as_str).collect();
-    if let Some(name) = &args.engine {
+    if let Some(name) = wanted {
         let Some(engine) = config.engines.get(name) else {
             let message = format!("the script has no engine \"{}\"", name.escape_debug());
             let hint = match names.as_slice() {
@@ -225,7 +234,7 @@ fn engine(screen: &Screen, config: &Config, args: &KindArgs) -> Result<(String, 
             };
             return Err(Error::invalid(message).code("unknown_engine").hint(hint));
         };
-        return Ok((name.clone(), engine.is_builtin()));
+        return Ok((name.to_owned(), engine.is_builtin()));
     }
     let agents: Vec<&str> =
         config.engines.values().filter(|it| !it.is_builtin()).map(|it| it.name.as_str()).collect();
@@ -260,7 +269,7 @@ fn items(config: &Config, folder: &Utf8Path, args: &KindArgs, block: &Block) -> 
     }
     let before = std::fs::read_to_string(folder.join(&path))
         .context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
-    let after = with_block(&before, block);
+    let after = with_block(&before, |wb| block.lua(wb));
     let mut items = Vec::new();
     if !block.is_builtin {
         let file = Utf8PathBuf::from(format!("skills/{}/SKILL.md", block.name));
@@ -273,9 +282,9 @@ fn items(config: &Config, folder: &Utf8Path, args: &KindArgs, block: &Block) -> 
 }
 
 /// Returns a file with the block at its end; before a `return`, which must stand last.
-fn with_block(before: &str, block: &Block) -> String {
+pub(super) fn with_block(before: &str, block: impl Fn(&str) -> String) -> String {
     let name = before.lines().find_map(wb_name);
-    let mut added = block.lua(name.unwrap_or("wb"));
+    let mut added = block(name.unwrap_or("wb"));
     if name.is_none() {
         added = format!("\nlocal wb = require \"wb\"{added}");
     }
@@ -302,7 +311,7 @@ fn wb_name(line: &str) -> Option<&str> {
 }
 
 /// Loads the script as it would be; what does not pass is not written.
-fn try_out(path: &Utf8Path, items: &[Item]) -> Result<()> {
+pub(super) fn try_out(path: &Utf8Path, items: &[Item]) -> Result<()> {
     let mut files = BTreeMap::new();
     for item in items {
         match item {
@@ -341,18 +350,22 @@ mod tests {
         }
     }
 
+    fn lua(wb: &str) -> String {
+        block().lua(wb)
+    }
+
     #[test]
     fn the_block_stands_at_the_end_by_the_files_own_names() {
-        let after = with_block("local w = require('wb')\nw.api(1)", &block());
+        let after = with_block("local w = require('wb')\nw.api(1)", lua);
         assert!(
             after.starts_with("local w = require('wb')\nw.api(1)\n\nw.kind \"k\" {\n"),
             "{after}"
         );
         assert!(after.contains("w.input.source()") && after.ends_with("}\n"), "{after}");
-        let after = with_block("local M = {}\nreturn M\n", &block());
+        let after = with_block("local M = {}\nreturn M\n", lua);
         assert!(after.ends_with("}\n\nreturn M\n"), "{after}");
         assert!(after.contains("local wb = require \"wb\"\nwb.kind"), "{after}");
-        let after = with_block("local wb = require \"wb\"\r\n", &block());
+        let after = with_block("local wb = require \"wb\"\r\n", lua);
         assert!(!after.replace("\r\n", "").contains('\n'), "{after:?}");
     }
 }

@@ -1,6 +1,8 @@
-//! `wiki-browser new`: a kind with its skill, or a persona, that pass `check` and `test` at once.
+//! `wiki-browser new`: a kind with its skill, a persona or an inbox, which pass `check` and `test`
+//! at once.
 
 mod first_test;
+mod inbox;
 mod kind;
 mod persona;
 mod shape;
@@ -20,6 +22,8 @@ pub(in crate::cli) enum NewCommand {
     Kind(KindArgs),
     /// Add a reader: a file in agents/ that says who a view of a source is for
     Persona(PersonaArgs),
+    /// Add an inbox: an address whose messages start agents, with schemas and a first test
+    Inbox(InboxArgs),
 }
 
 /// `new kind`.
@@ -85,11 +89,38 @@ pub(in crate::cli) struct PersonaArgs {
     dry_run: bool,
 }
 
+/// `new inbox`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Writes a block at the end of the script (with --markdown a file agents/TEMPLATE.md), JSON schemas of
+the message and of the reply, and a test. If anything is in the way, nothing is written.
+
+Examples:
+  wiki-browser new inbox accounts/teardown --about 'Tear an account down'
+  wiki-browser new inbox accounts/provision --markdown")]
+pub(in crate::cli) struct InboxArgs {
+    /// Name of the inbox: TEMPLATE/NAME, each of letters, digits, `-` and `_`
+    name: String,
+    /// What it does, in one line
+    #[arg(long, value_name = "TEXT")]
+    about: Option<String>,
+    /// Engine of the script that runs it; needed if there are several
+    #[arg(long, value_name = "NAME")]
+    engine: Option<String>,
+    /// Write a Markdown template instead of a block of the script
+    #[arg(long)]
+    markdown: bool,
+    /// Only tell what would be written
+    #[arg(long)]
+    dry_run: bool,
+}
+
 /// Writes what was asked for.
 pub(in crate::cli) fn run(desk: &Desk, command: &NewCommand) -> Result<()> {
     match command {
         NewCommand::Kind(args) => kind::add(desk, args),
         NewCommand::Persona(args) => persona::add(desk, args),
+        NewCommand::Inbox(args) => inbox::add(desk, args),
     }
 }
 

@@ -10,6 +10,7 @@
 mod decide;
 mod ground;
 mod happen;
+mod letter;
 mod outside;
 mod play;
 mod suite;
@@ -151,6 +152,9 @@ async fn act(ground: &mut Ground, verb: Verb, args: &[Value]) -> Result<Step> {
 /// Makes the prompt of a job that is not asked for.
 async fn rendered(ground: &Ground, kind: &str, given: &Value) -> Result<String> {
     let kind = known_kind(ground, kind)?;
+    if let Some(inbox) = &kind.inbox {
+        return letter::rendered(ground, (kind, inbox), given).await;
+    }
     let sent = sent(ground, kind, given)?;
     let site = &ground.site;
     let checked = inputs::check(site, kind, &sent).await?;

@@ -64,6 +64,13 @@ const LINGER: Field = with(
     r#""20s""#,
     "Longest wait for the exit after the final result.",
 );
+const ASKS: Field = with(
+    "asks",
+    Shape::Flag,
+    "false",
+    "true",
+    "Whether its agents may ask people for approvals (`wb-agent approval create`).",
+);
 const PREPARE: Field = field(
     "prepare",
     Shape::Command,
@@ -143,13 +150,7 @@ pub(in crate::script::schema) const KIND: [Field; 26] = [
         r#""site""#,
         "What its agents may look at: what they were given, or every source and topic.",
     ),
-    with(
-        "asks",
-        Shape::Flag,
-        "false",
-        "true",
-        "Whether its agents may ask people for approvals (`wb-agent approval create`).",
-    ),
+    ASKS,
     CHECKED_BY,
     REPEATED_BY,
     needed("timeout", Shape::Duration, r#""5m""#, "Longest run."),
@@ -183,7 +184,7 @@ pub(in crate::script::schema) const KIND: [Field; 26] = [
 
 /// The fields of `wb.inbox`. Its `start` is a command: the longest wait for a first output is
 /// always that of the engine.
-pub(in crate::script::schema) const INBOX: [Field; 24] = [
+pub(in crate::script::schema) const INBOX: [Field; 25] = [
     needed("about", Shape::Line, r#""Tear an account down""#, "What it does, for people."),
     BY_ENGINE,
     SKILL,
@@ -208,6 +209,7 @@ pub(in crate::script::schema) const INBOX: [Field; 24] = [
     with("concurrency", Shape::Count, "1", "4", "Most instances at once, 1 to 64."),
     PRIORITY,
     DAILY_CAP,
+    ASKS,
     CHECKED_BY,
     REPEATED_BY,
     with("timeout", Shape::Duration, "45m", r#""2h""#, "Longest run."),

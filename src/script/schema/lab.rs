@@ -109,7 +109,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         when: When::Testing,
         example: "t.eq(t.render(\"links\", { source_path = \"guide.md\" }), \"Check the links \
             in guide.md.\")",
-        doc: "Returns the prompt that a job would be given.",
+        doc: "Returns the prompt that a job would be given; of an inbox for `{ payload = … }`.",
     },
     Function {
         name: "run",

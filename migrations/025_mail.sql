@@ -25,6 +25,7 @@ CREATE TABLE messages (
     CHECK ((reply_class IS NULL) = (reply_name IS NULL))
 ) STRICT;
 CREATE INDEX messages_by_recipient ON messages (to_class, to_name, seq);
+CREATE INDEX messages_by_sender ON messages (from_class, from_name, seq) WHERE from_class IS NOT NULL;
 CREATE INDEX messages_by_thread ON messages (thread, seq);
 CREATE INDEX messages_by_job ON messages (job_id, created_ms) WHERE job_id IS NOT NULL;
 CREATE INDEX messages_by_reply ON messages (in_reply_to, seq) WHERE in_reply_to IS NOT NULL;

@@ -1,5 +1,6 @@
 //! `wiki-browser`: people and coding agents work on documents together.
 
+pub mod api;
 pub mod base;
 
 pub mod client;
@@ -10,6 +11,7 @@ pub mod store;
 pub mod approvals;
 pub mod documents;
 pub mod jobs;
+pub mod mail;
 pub mod people;
 
 pub mod flows;

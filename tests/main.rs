@@ -11,6 +11,7 @@ mod git;
 mod guarantees;
 mod http;
 mod lua_test;
+mod mail;
 mod pages;
 mod perspectives;
 mod places;

@@ -12,7 +12,7 @@
 ---@class wb.Secret
 ---@field package is_secret true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"person_changed"|"approval_created"|"approval_decided"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"person_changed"|"approval_created"|"approval_decided"
 ---@alias wb.JobStatus "queued"|"running"|"parked"|"succeeded"|"failed"|"timed_out"|"cancelled"
 ---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"reported"|"bad_reply"|"prepare_failed"|"terminal_lost"|"session_lost"|"resumed"|"internal"
 
@@ -388,6 +388,28 @@
 ---@field data wb.WorkspaceChangedData Ids and states.
 
 ---Ids and states.
+---@class wb.MessageSentData
+---@field message_id string The message.
+---@field to_class string Whom it is for: agent, instance, topic, person or channel.
+---@field job_id? string The job that it started, if it went to an inbox.
+---@field state string What became of it so far.
+
+---What a handler of `message_sent` is given.
+---@class wb.MessageSentEvent: wb.Event
+---@field kind "message_sent" Its name.
+---@field data wb.MessageSentData Ids and states.
+
+---Ids and states.
+---@class wb.DeliveryChangedData
+---@field message_id string The message.
+---@field state string What became of it.
+
+---What a handler of `delivery_changed` is given.
+---@class wb.DeliveryChangedEvent: wb.Event
+---@field kind "delivery_changed" Its name.
+---@field data wb.DeliveryChangedData Ids and states.
+
+---Ids and states.
 ---@class wb.PersonChangedData
 ---@field id string The person.
 ---@field change string What is different.
@@ -738,6 +760,8 @@ function wb.api(version) end
 ---@overload fun(event: "engine_held", handler: fun(event: wb.EngineHeldEvent))
 ---@overload fun(event: "engine_released", handler: fun(event: wb.EngineReleasedEvent))
 ---@overload fun(event: "workspace_changed", handler: fun(event: wb.WorkspaceChangedEvent))
+---@overload fun(event: "message_sent", handler: fun(event: wb.MessageSentEvent))
+---@overload fun(event: "delivery_changed", handler: fun(event: wb.DeliveryChangedEvent))
 ---@overload fun(event: "person_changed", handler: fun(event: wb.PersonChangedEvent))
 ---@overload fun(event: "approval_created", handler: fun(event: wb.ApprovalCreatedEvent))
 ---@overload fun(event: "approval_decided", handler: fun(event: wb.ApprovalDecidedEvent))

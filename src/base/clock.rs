@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::base::fault;
 
@@ -40,6 +40,14 @@ impl fmt::Display for Millis {
 impl Serialize for Millis {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.rfc3339())
+    }
+}
+
+impl<'de> Deserialize<'de> for Millis {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let at: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
+        Ok(Millis(at.as_millisecond()))
     }
 }
 

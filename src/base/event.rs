@@ -51,6 +51,10 @@ pub enum EventKind {
     EngineReleased,
     /// The workspace of an instance was made, is cleaned up, is gone or needs a person.
     WorkspaceChanged,
+    /// A message between addresses was accepted.
+    MessageSent,
+    /// Something became of a message for its recipient.
+    DeliveryChanged,
     /// A person was added, disabled or enabled, has another role, or has a token more or less.
     PersonChanged,
     /// Somebody asks for an approval.
@@ -61,7 +65,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 24] = [
+    pub const ALL: [EventKind; 26] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -83,6 +87,8 @@ impl EventKind {
         EventKind::EngineHeld,
         EventKind::EngineReleased,
         EventKind::WorkspaceChanged,
+        EventKind::MessageSent,
+        EventKind::DeliveryChanged,
         EventKind::PersonChanged,
         EventKind::ApprovalCreated,
         EventKind::ApprovalDecided,
@@ -112,6 +118,8 @@ impl EventKind {
             EventKind::EngineHeld => "engine_held",
             EventKind::EngineReleased => "engine_released",
             EventKind::WorkspaceChanged => "workspace_changed",
+            EventKind::MessageSent => "message_sent",
+            EventKind::DeliveryChanged => "delivery_changed",
             EventKind::PersonChanged => "person_changed",
             EventKind::ApprovalCreated => "approval_created",
             EventKind::ApprovalDecided => "approval_decided",
@@ -155,6 +163,8 @@ impl EventKind {
             EventKind::EngineHeld => &["engine", "until", "job_id"],
             EventKind::EngineReleased => &["engine"],
             EventKind::WorkspaceChanged => &["job_id", "state"],
+            EventKind::MessageSent => &["message_id", "to_class", "job_id", "state"],
+            EventKind::DeliveryChanged => &["message_id", "state"],
             EventKind::PersonChanged => &["id", "change"],
             EventKind::ApprovalCreated => &["id", "channel", "sort", "job_id"],
             EventKind::ApprovalDecided => &["id", "channel", "sort", "job_id", "state"],
@@ -194,7 +204,7 @@ pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
-    /// `person:ID`, `approval:ID`, `sources`, `config`, `script`, `schedule:NAME`.
+    /// `message:ID`, `person:ID`, `approval:ID`, `sources`, `config`, `script`, `schedule:NAME`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,

@@ -11,6 +11,7 @@ use crate::base::Result;
 use crate::cli::args::Command;
 use crate::cli::commands::approval::ApprovalCommand;
 use crate::cli::commands::job::JobCommand;
+use crate::cli::commands::mail::SendArgs;
 use crate::cli::commands::person::PersonCommand;
 use crate::cli::commands::perspective::PerspectiveCommand;
 use crate::cli::commands::proposal::ProposalCommand;
@@ -80,6 +81,7 @@ impl Shape {
             Command::New(NewCommand::Inbox(_)) => "inbox written[] next[] dry_run",
             Command::New(NewCommand::Persona(_)) => "persona written[] dry_run",
             Command::Types(args) if !args.check => "folder written[] settings",
+            Command::Send(args) => of_send(args),
             Command::Job(command) => of_job(command)?,
             Command::Topic(command) => of_topic(command)?,
             Command::Proposal(command) => of_proposal(command)?,
@@ -129,6 +131,8 @@ impl Shape {
             | Command::Doctor
             | Command::Render(_)
             | Command::Decisions
+            | Command::Mail(_)
+            | Command::Inbox(_)
             | Command::Source(_)
             | Command::Persona(_)
             | Command::Perspective(_)
@@ -190,6 +194,13 @@ impl Shape {
             (Shape::Value, Value::Array(_)) => Some("0".to_owned()),
             _ => None,
         }
+    }
+}
+
+fn of_send(args: &SendArgs) -> &'static str {
+    match args.wait {
+        true => "message_id state reply* failure job_id job_status",
+        false => "message_id job_id instance state",
     }
 }
 

@@ -7,6 +7,7 @@ use crate::cli::commands::approval::ApprovalCommand;
 use crate::cli::commands::backup::{BackupArgs, CleanupArgs, RecoverArgs, RestoreArgs};
 use crate::cli::commands::completions::CompletionsArgs;
 use crate::cli::commands::job::JobCommand;
+use crate::cli::commands::mail::{InboxCommand, MailCommand, SendArgs};
 use crate::cli::commands::person::PersonCommand;
 use crate::cli::commands::perspective::{PersonaCommand, PerspectiveCommand};
 use crate::cli::commands::proposal::ProposalCommand;
@@ -112,6 +113,14 @@ Examples:
     /// Work with jobs: the runs of agents
     #[command(subcommand)]
     Job(JobCommand),
+    /// Write to an inbox, an instance or a person
+    Send(SendArgs),
+    /// Read messages, and wait for replies
+    #[command(subcommand)]
+    Mail(MailCommand),
+    /// Look at inboxes: where messages start instances
+    #[command(subcommand)]
+    Inbox(InboxCommand),
     /// Work with topics: the threads about words of a source
     #[command(subcommand)]
     Topic(TopicCommand),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::limit::parse_duration;
 use crate::base::{Actor, Error, JobId, Result};
+use crate::flows::jobs::cancel_waiting;
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, effects, order};
 use crate::jobs::{self, Choice, NewJob, Status};
@@ -72,12 +73,12 @@ pub async fn cancel(site: &Site, caller: &Caller, request: BulkRequest) -> Resul
     if request.dry_run {
         return counted(site, choice).await;
     }
-    let (after, lanes) = (request.after, site.queue.capacities());
+    let (after, lanes, source) = (request.after, site.queue.capacities(), site.ids.clone());
     let cancel = move |tx: &crate::store::Tx<'_>| {
         let found = jobs::chosen(tx.connection(), &choice, after, CANCELLED_AT_ONCE)?;
         let mut done = Bulk { next: next(&found, CANCELLED_AT_ONCE), ..Bulk::default() };
         for (_, id) in found {
-            let cancelled = match jobs::cancel_queued(tx, &id, &by, &lanes)? {
+            let cancelled = match cancel_waiting(tx, &source, &id, &by, &lanes)? {
                 true => Ok(()),
                 false => jobs::request_cancel(tx, &id, &by),
             };

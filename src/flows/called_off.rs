@@ -4,6 +4,7 @@
 use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{Actor, JobId, ProposalId, Result, TopicId, fault};
 use crate::documents::topic;
+use crate::flows::jobs::cancel_waiting;
 use crate::flows::{Site, rework};
 use crate::jobs::{self, Job, JobFilter, Status, Verb};
 use crate::script::Produces;
@@ -62,7 +63,7 @@ fn cancel(tx: &Tx<'_>, site: &Site, job: &Job, by: &Actor) -> Result<bool> {
     if fault::is_off("called_off") || job.ending_at.is_some() {
         return Ok(false);
     }
-    if jobs::cancel_queued(tx, &job.id, by, &site.queue.capacities())? {
+    if cancel_waiting(tx, &site.ids, &job.id, by, &site.queue.capacities())? {
         return Ok(true);
     }
     jobs::request_cancel(tx, &job.id, by).map(|()| true)

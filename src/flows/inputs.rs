@@ -339,6 +339,8 @@ pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
     if kind.asks || kind.inbox.is_some() {
         grants.push(Grant::approvals());
     }
+    let sends = kind.inbox.iter().flat_map(|it| &it.sends);
+    grants.extend(sends.map(|pattern| Grant::address(pattern)));
     let proposes = kind.produces == Some(Produces::Proposal);
     let has_topic = kind.inputs.iter().any(|it| it.ty == InputType::Topic);
     let mut of_site = if kind.sees_site { vec![Verb::Read] } else { Vec::new() };

@@ -8,20 +8,20 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::RESULT_BYTES_MAX;
 use crate::base::{
-    Actor, Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
+    Actor, Error, ErrorKind, Ids, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
 };
 use crate::documents::workspace::Workspace;
 use crate::documents::{self, opened::OpenedTopic, proposal::lineage};
 use crate::flows::inputs;
 use crate::flows::people::refuse_disabled;
 use crate::flows::{
-    Site, asked, changes, found, kept_answer, opened, order, output, page_limit, prepare, several,
-    suggestions, workspaces,
+    Site, asked, changes, found, kept_answer, mail, opened, order, output, page_limit, prepare,
+    several, suggestions, workspaces,
 };
-use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting};
+use crate::jobs::{self, Capacities, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting};
 use crate::people::{self, Caller};
 use crate::script::{EngineBody, Produces, Reads};
-use crate::store::idempotency;
+use crate::store::{Tx, idempotency};
 
 /// The body of `POST /api/agent/jobs`: the kind, its inputs beside it, and when.
 #[derive(Clone, Debug, Deserialize)]
@@ -184,16 +184,34 @@ pub async fn retry(
 /// `conflict` with code `job_ended`.
 pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     let by = Actor::Person(caller.may_write()?.id.clone());
-    let (asked, lanes) = (id.clone(), site.queue.capacities());
+    let (asked, lanes, ids) = (id.clone(), site.queue.capacities(), site.ids.clone());
     site.store
         .write(move |tx| {
-            if jobs::cancel_queued(tx, &asked, &by, &lanes)? {
+            if cancel_waiting(tx, &ids, &asked, &by, &lanes)? {
                 return Ok(());
             }
             jobs::request_cancel(tx, &asked, &by)
         })
         .await?;
     show(site, caller, id).await
+}
+
+/// Cancels a job that waits, and tells whoever waits for its answer; whether it did.
+///
+/// # Errors
+/// As any write.
+pub(super) fn cancel_waiting(
+    tx: &Tx<'_>,
+    ids: &Ids,
+    id: &JobId,
+    by: &Actor,
+    lanes: &Capacities,
+) -> Result<bool> {
+    if !jobs::cancel_queued(tx, id, by, lanes)? {
+        return Ok(false);
+    }
+    mail::fail(tx, ids, &jobs::find_brief(tx.connection(), id)?)?;
+    Ok(true)
 }
 
 /// Returns a job.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::base::{
     Actor, Error, ErrorKind, Event, EventKind, Ids, Millis, PersonId, Result, TokenId, fault,
 };
+use crate::flows::jobs::cancel_waiting;
 use crate::jobs::{self, Capacities};
 use crate::people::{self, Caller, NewPerson, Person, Role, Token, TokenScope};
 use crate::store::{Store, Tx};
@@ -108,7 +109,7 @@ pub async fn add(site: &People, caller: &Caller, request: PersonRequest) -> Resu
 /// # Errors
 /// `not_found`; `conflict` with code `not_active` or `last_admin`.
 pub async fn disable(site: &People, caller: &Caller, name: &str) -> Result<Person> {
-    let (by, lanes) = (caller.actor(), site.lanes.clone());
+    let (by, lanes, ids) = (caller.actor(), site.lanes.clone(), site.ids.clone());
     change(site, caller, name, "disabled", move |tx, person| {
         if person.disabled_at.is_some() {
             let message = format!("{} is disabled already", person.name);
@@ -117,24 +118,24 @@ pub async fn disable(site: &People, caller: &Caller, name: &str) -> Result<Perso
         }
         keep_an_admin(tx, person)?;
         people::disable(tx, &person.id)?;
-        cancel_waiting(tx, &person.id, &by, &lanes)?;
+        cancel_jobs_of(tx, &person.id, &by, (&ids, &lanes))?;
         people::end_logins(tx, &person.id)
     })
     .await
 }
 
 /// Cancels the jobs of a person that wait.
-pub(super) fn cancel_waiting(
+fn cancel_jobs_of(
     tx: &Tx<'_>,
     person: &PersonId,
     by: &Actor,
-    lanes: &Capacities,
+    (ids, lanes): (&Ids, &Capacities),
 ) -> Result<()> {
     if fault::is_off("disabled_jobs") {
         return Ok(());
     }
     for id in jobs::queued_of(tx.connection(), &Actor::Person(person.clone()))? {
-        jobs::cancel_queued(tx, &id, by, lanes)?;
+        cancel_waiting(tx, ids, &id, by, lanes)?;
     }
     Ok(())
 }
@@ -269,7 +270,11 @@ pub struct Taken {
 ///
 /// # Errors
 /// As any write.
-pub fn take_again(tx: &Tx<'_>, later: &[Person], lanes: &Capacities) -> Result<Taken> {
+pub fn take_again(
+    tx: &Tx<'_>,
+    later: &[Person],
+    (ids, lanes): (&Ids, &Capacities),
+) -> Result<Taken> {
     let mut taken = Taken::default();
     // The disabled first: if somebody must stay, then rather one who had only a lower role.
     let (ended, active): (Vec<_>, Vec<_>) = later.iter().partition(|it| it.disabled_at.is_some());
@@ -287,7 +292,7 @@ pub fn take_again(tx: &Tx<'_>, later: &[Person], lanes: &Capacities) -> Result<T
         }
         if ends {
             people::disable(tx, &then.id)?;
-            cancel_waiting(tx, &then.id, &Actor::System, lanes)?;
+            cancel_jobs_of(tx, &then.id, &Actor::System, (ids, lanes))?;
             changed(tx, &then.id, &Actor::System, "disabled")?;
             taken.disabled += 1;
         }

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
 use crate::flows::{
-    Works, approvals, found, inputs, opened, personas, rework, several, verify, watch, workspaces,
+    Works, approvals, found, inputs, instances, mail, opened, personas, rework, several, verify,
+    watch, workspaces,
 };
 use crate::jobs::{Hooks, Job, Prepared, Status};
 use crate::script::{self, Config, Input, InputType, Kind, Produces};
@@ -26,7 +27,7 @@ const OF_THE_KIND: [&str; 6] = [
 
 /// Returns what documents and the script add to a job's life.
 pub fn hooks(works: &Works) -> Hooks {
-    let at_start = works.clone();
+    let (at_start, at_end) = (works.clone(), works.clone());
     Hooks {
         prepare: Arc::new(move |generation, job| {
             let works = at_start.at(generation);
@@ -34,13 +35,14 @@ pub fn hooks(works: &Works) -> Hooks {
         }),
         verify: verify::verify(works),
         produced: Arc::new(produced),
-        settled: Arc::new(|tx, job| {
+        settled: Arc::new(move |tx, job| {
             let succeeded = job.status == Status::Succeeded;
             documents::perspective::settle_job(tx, &job.id, succeeded)?;
             documents::proposal::settle_job(tx, &job.id, succeeded, &crate::base::Actor::System)?;
             found::settle_job(tx, job, succeeded)?;
             approvals::withdraw::settle_job(tx, job)?;
-            opened::settle_job(tx, job, succeeded)
+            opened::settle_job(tx, job, succeeded)?;
+            mail::settle_job(tx, &at_end, job)
         }),
         watch: watch::watch(works),
         recall: watch::recall(works),
@@ -89,9 +91,14 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
             inputs::refuse_unwritable(&works.repo, input, &path).await?;
         }
     }
-    let prompt = prompt(works, kind, job.id.as_str(), &values).await?;
+    let instance = instances::prepare(works, job).await?;
+    let (more, files, env) = match instance {
+        Some(it) => (it.texts, Some(it.files), it.env),
+        None => Default::default(),
+    };
+    let prompt = prompt(works, kind, job.id.as_str(), &values, more).await?;
     let prompt = prompt + &rework::block(works, &job.id).await?;
-    Ok(Prepared { inputs: values, prompt, grants, env: Vec::new() })
+    Ok(Prepared { inputs: values, prompt, grants, env, files })
 }
 
 /// Makes the prompt of a job of which all inputs are known.
@@ -103,8 +110,10 @@ pub(in crate::flows) async fn prompt(
     kind: &Kind,
     job_id: &str,
     values: &Map<String, Value>,
+    more: BTreeMap<String, String>,
 ) -> Result<String> {
-    let texts = texts(&works.config, &works.wb_agent, kind, job_id, values);
+    let mut texts = texts(&works.config, &works.wb_agent, kind, job_id, values);
+    texts.extend(more);
     let prompt = script::prompt(&works.vm(), kind, &texts).await.map_err(|cause| {
         let code =
             if cause.code_str() == "script_stuck" { "script_stuck" } else { "prompt_failed" };

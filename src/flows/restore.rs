@@ -21,6 +21,7 @@ use crate::base::{
 use crate::documents::Repo;
 use crate::documents::attempt::approvers;
 use crate::flows::backup as copies;
+use crate::flows::jobs::cancel_waiting;
 use crate::flows::people::{Taken, take_again};
 use crate::flows::reconcile::{Adopts, Found, reconcile};
 use crate::jobs::{self, Capacities, job_dir};
@@ -312,6 +313,7 @@ async fn settle_rows(
     };
     let past: Vec<JobId> = waiting.into_iter().filter(|id| has_folder(id) || is_past(id)).collect();
     let (lanes, ids) = (Capacities(site.config.limits.lanes.clone()), past.clone());
+    let source = Ids::new(store.clock().clone());
     let (persons, revoked) = match since {
         Since::Known(old) => (old.persons.clone(), old.revoked.clone()),
         Since::Nothing | Since::Unknown => (Vec::new(), Vec::new()),
@@ -320,13 +322,13 @@ async fn settle_rows(
     let done = store.write(move |tx| {
         let running = jobs::fence_all(tx)?;
         for id in &ids {
-            jobs::cancel_queued(tx, id, &Actor::System, &lanes)?;
+            cancel_waiting(tx, &source, id, &Actor::System, &lanes)?;
         }
         let tokens = match ends_all {
             true => people::revoke_all_tokens(tx)?,
             false => people::revoke_tokens(tx, &revoked)?,
         };
-        Ok((running, tokens, take_again(tx, &persons, &lanes)?))
+        Ok((running, tokens, take_again(tx, &persons, (&source, &lanes))?))
     });
     let (running, tokens, Taken { disabled, lowered, kept, tokens: of_kept }) = done.await?;
     report.jobs_running = running;

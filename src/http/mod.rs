@@ -18,6 +18,7 @@ mod hooks;
 mod jobs;
 mod listen;
 mod login;
+mod mail;
 mod markdown;
 mod me;
 mod metrics;
@@ -200,6 +201,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         approvals::routes(edge, site),
         workspaces::routes(site),
         jobs::routes(site),
+        mail::routes(site),
         usage::routes(site),
         settings::routes(edge, site),
         script::routes(site),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Error, ErrorKind, JobId, Result, SourcePath, TopicId};
+use crate::base::{Address, Error, ErrorKind, JobId, Result, SourcePath, TopicId};
 use crate::jobs::Job;
 use crate::jobs::table::slim;
 use crate::store::Tx;
@@ -32,6 +32,8 @@ pub enum Verb {
     Open,
     /// Ask a person.
     Ask,
+    /// Send messages to it.
+    Send,
 }
 
 impl Verb {
@@ -43,6 +45,7 @@ impl Verb {
             Verb::View => "view",
             Verb::Open => "open",
             Verb::Ask => "ask",
+            Verb::Send => "send",
         }
     }
 }
@@ -83,6 +86,11 @@ impl Grant {
         Grant { subject: APPROVALS.to_owned(), verbs: vec![Verb::Ask] }
     }
 
+    /// Returns a grant to send to the addresses of a pattern, in which `*` stands for any text.
+    pub fn address(pattern: &str) -> Grant {
+        Grant { subject: format!("address:{pattern}"), verbs: vec![Verb::Send] }
+    }
+
     /// Returns what it is on, as events name it: `topic:ID` or `source:PATH`.
     pub fn subject(&self) -> &str {
         &self.subject
@@ -115,7 +123,15 @@ impl FromStr for Grant {
         let wrong = || Error::internal(format!("`{text}` is not a grant"));
         // A path may hold spaces: the verbs stand behind the last one.
         let (subject, verbs) = text.rsplit_once(' ').ok_or_else(wrong)?;
-        let all = [Verb::Read, Verb::Message, Verb::Propose, Verb::View, Verb::Open, Verb::Ask];
+        let all = [
+            Verb::Read,
+            Verb::Message,
+            Verb::Propose,
+            Verb::View,
+            Verb::Open,
+            Verb::Ask,
+            Verb::Send,
+        ];
         let verbs: Option<Vec<Verb>> = verbs
             .split('+')
             .map(|word| all.into_iter().find(|verb| verb.as_str() == word))
@@ -162,6 +178,25 @@ impl Job {
         self.require(&format!("persona:{name}"), Verb::Read)
     }
 
+    /// Refuses an address that no grant of this job allows to send to.
+    ///
+    /// # Errors
+    /// `forbidden` with code `not_granted`.
+    pub fn require_address(&self, to: &Address) -> Result<()> {
+        let text = to.to_string();
+        let is_allowed = |it: &Grant| {
+            let pattern = it.subject.strip_prefix("address:");
+            it.verbs.contains(&Verb::Send) && pattern.is_some_and(|it| fits(it, &text))
+        };
+        if self.grants.iter().any(is_allowed) {
+            return Ok(());
+        }
+        let message = format!("job {} may not send to {to}", self.id);
+        Err(Error::new(ErrorKind::Forbidden, message)
+            .code("not_granted")
+            .hint("the script says it: sends = { \"person:*\", … } of its inbox"))
+    }
+
     /// Refuses what only a job of a kind may that sees the whole site.
     ///
     /// # Errors
@@ -194,6 +229,7 @@ impl Job {
             Verb::View => "store a view of",
             Verb::Open => "open a topic on",
             Verb::Ask => "ask for",
+            Verb::Send => "send to",
         };
         let hint = match (subject, verb) {
             (SITE, _) => "only a job of a kind with sees = \"site\" may",
@@ -208,6 +244,19 @@ impl Job {
         let message = format!("job {} may not {does} {what}", self.id);
         Err(Error::new(ErrorKind::Forbidden, message).code("not_granted").hint(hint))
     }
+}
+
+/// Whether a text fits a pattern in which `*` stands for any text, also none.
+fn fits(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        let Some(place) = rest.find(part) else { return false };
+        rest = &rest[place + part.len()..];
+    }
+    rest.ends_with(last)
 }
 
 /// Whether a token still counts.
@@ -278,9 +327,29 @@ mod tests {
             "persona:critic read",
             "site read+open",
             "approvals ask",
+            "address:person:* send",
         ] {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
         }
         assert!("source:a.md own".parse::<Grant>().is_err());
+    }
+
+    #[test]
+    fn a_pattern_fits_whole_addresses() {
+        for (pattern, text, does) in [
+            ("person:*", "person:ada", true),
+            ("person:ada", "person:ada", true),
+            ("person:ada", "person:adam", false),
+            ("topic:*/review", "topic:docs/review", true),
+            ("topic:*/review", "topic:docs/reviews", false),
+            ("topic:a*", "topic:b/a", false),
+            ("*", "agent:x", true),
+            ("agent:a*b*c", "agent:aXbYc", true),
+            ("agent:a*b*c", "agent:acb", false),
+            ("", "agent:x", false),
+            ("agent:ab*ba", "agent:aba", false),
+        ] {
+            assert_eq!(fits(pattern, text), does, "{pattern} {text}");
+        }
     }
 }

@@ -39,6 +39,24 @@ const ENCLOSING_AGENT: [&str; 16] = [
     "CODEX_SANDBOX_NETWORK_DISABLED",
 ];
 
+/// Names by which an agent knows that it is an instance: a server that was itself started by one
+/// must not hand them on.
+const INSTANCE: [&str; 13] = [
+    "MESSAGE_ID",
+    "MESSAGE_PATH",
+    "REPLY_PATH",
+    "STATUS_PATH",
+    "MESSAGE_CONTENT",
+    "WORKTREE_PATH",
+    "CWD_BASE",
+    "REPO_ROOT",
+    "AGENT_TEMPLATE",
+    "TOPIC_NAME",
+    "INSTANCE_ADDR",
+    "REPLY_TO_ADDR",
+    "INSTANCE_ID",
+];
+
 /// Variables whose values tell nothing: they are written down with the job, for whoever looks why
 /// it went wrong. All others pass to the guard over its lifeline only.
 const PLAIN: [&str; 13] = [
@@ -72,7 +90,9 @@ pub(super) struct Ground {
 
 /// Returns the server's environment as agents may inherit it.
 pub(super) fn inheritable(vars: Vec<(String, String)>) -> Vec<(String, String)> {
-    let is_kept = |name: &str| !name.starts_with("WB_") && !ENCLOSING_AGENT.contains(&name);
+    let is_kept = |name: &str| {
+        !name.starts_with("WB_") && !ENCLOSING_AGENT.contains(&name) && !INSTANCE.contains(&name)
+    };
     vars.into_iter().filter(|(name, _)| is_kept(name)).collect()
 }
 
@@ -86,8 +106,8 @@ pub(super) fn guard_spec(
     id: &JobId,
     kind: &Kind,
     engine: &ResolvedEngine,
-    prompt: String,
-    token: String,
+    (prompt, token): (String, String),
+    env: &[(String, String)],
 ) -> Result<GuardSpec> {
     let mut argv = engine.argv.clone();
     let mut stdin = LaunchStdin::Null;
@@ -117,6 +137,7 @@ pub(super) fn guard_spec(
         .into_iter()
         .partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
     private.push(("WB_TOKEN".to_owned(), token));
+    let plain = with_names_of_instance(plain, env, &ground.wb_agent);
     let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let launch = Launch {
         version: 1,
@@ -145,6 +166,29 @@ pub(super) fn guard_spec(
         secrets: private,
         cgroups: ground.cgroups.clone(),
     })
+}
+
+/// Adds the names of an instance. They are no secrets: whoever looks why it went wrong finds them.
+fn with_names_of_instance(
+    mut plain: Vec<(String, String)>,
+    env: &[(String, String)],
+    wb_agent: &Utf8Path,
+) -> Vec<(String, String)> {
+    plain.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
+    plain.extend(env.iter().filter(|(name, _)| name != "MESSAGE_CONTENT").cloned());
+    if !env.is_empty() && !fault::is_off("agent_path") {
+        with_own_path(&mut plain, wb_agent);
+    }
+    plain
+}
+
+/// An instance finds `wb-agent` by its name, wherever its shell looks first.
+fn with_own_path(env: &mut Vec<(String, String)>, wb_agent: &Utf8Path) {
+    let Some(folder) = wb_agent.parent() else { return };
+    match env.iter_mut().find(|(name, _)| name == "PATH") {
+        Some((_, path)) => *path = format!("{folder}:{path}"),
+        None => env.push(("PATH".to_owned(), folder.to_string())),
+    }
 }
 
 fn environment(ground: &Ground, engine: &ResolvedEngine) -> Result<Vec<(String, String)>> {

@@ -19,6 +19,7 @@ mod hold;
 mod job;
 mod lane;
 mod launch;
+mod leg;
 mod long_inputs;
 mod lost;
 mod measured;
@@ -41,6 +42,7 @@ mod step;
 mod table;
 mod telemetry;
 mod usage;
+mod verdict;
 mod waiting;
 mod workspace;
 
@@ -56,6 +58,7 @@ pub use generation::{Generation, Generations};
 pub use hold::{Hold, hold_of, holds, release};
 pub use job::{Job, JobFilter, Turn};
 pub use lane::{Capacities, refresh_all};
+pub use leg::{last_leg, last_of_message, legs};
 pub use measured::{QueueCounts, Spent, queue_counts, spent};
 pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
 pub use rehearsal::{Played, Rehearsal};
@@ -71,6 +74,7 @@ pub use table::{
 };
 pub use telemetry::{read_stream, read_stream_end};
 pub use usage::{Usage, UsageBy, usage};
+pub use verdict::{Given, InstanceFiles, check_reply, give_verdict};
 pub use waiting::{Outlook, Waiting};
 pub use workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces};
 
@@ -105,6 +109,8 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         long_inputs::STATEMENTS,
         board::STATEMENTS,
         bulk::STATEMENTS,
+        leg::STATEMENTS,
+        verdict::STATEMENTS,
     ]
     .concat()
 }

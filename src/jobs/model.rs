@@ -43,7 +43,7 @@ impl Bench {
             prepare: Arc::new(|_, _| {
                 Box::pin(async {
                     let (inputs, prompt, grants) = Default::default();
-                    Ok(Prepared { inputs, prompt, grants, env: Vec::new() })
+                    Ok(Prepared { inputs, prompt, grants, env: Vec::new(), files: None })
                 })
             }),
             verify: Arc::new(|_, _| Box::pin(async { None })),

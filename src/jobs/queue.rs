@@ -22,8 +22,8 @@ use crate::jobs::launch::{self, Ground};
 use crate::jobs::refusal::Refusals;
 use crate::jobs::workspace::Workspaces;
 use crate::jobs::{
-    BELL, CapState, Generation, Generations, Grant, Job, NewJob, Reason, execution, recovery,
-    retained, settle, table,
+    BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, NewJob, Reason, execution,
+    recovery, retained, settle, table,
 };
 use crate::process::{Cgroups, Children};
 use crate::script::Produces;
@@ -42,6 +42,8 @@ pub struct Prepared {
     pub grants: Vec<Grant>,
     /// What the agent and the hooks are told beside that, as environment; no secrets.
     pub env: Vec<(String, String)>,
+    /// The files of an instance.
+    pub files: Option<InstanceFiles>,
 }
 
 type Prepare = dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Result<Prepared>> + Send + Sync;
@@ -113,6 +115,8 @@ pub(super) struct Running {
     pub(super) cancel: CancellationToken,
     /// What its agent was refused.
     pub(super) refusals: Refusals,
+    /// Its agent has said what it came to.
+    pub(super) verdict: CancellationToken,
 }
 
 /// A handle to the queue; cheap to clone.
@@ -277,6 +281,15 @@ impl Queue {
         let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(it) = running.get(id) {
             it.refusals.push(error);
+        }
+    }
+
+    /// Tells the execution of an instance that its verdict was committed: its agent may say its
+    /// last words, and is ended.
+    pub fn note_verdict(&self, id: &JobId) {
+        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(it) = running.get(id) {
+            it.verdict.cancel();
         }
     }
 

@@ -18,7 +18,7 @@ use crate::jobs::queue::Inner;
 use crate::jobs::settle::{Ended, Outcome};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{
-    Generation, Job, Reason, Status, execution, job_dir, lane, outcome, retained, table,
+    Generation, Job, Reason, Status, execution, job_dir, lane, outcome, retained, table, verdict,
 };
 use crate::process::{
     self, ExitCause, FileLock, GuardEnd, JobFolder, MARK, ProcessIdentity, Signal, carries_mark,
@@ -208,6 +208,7 @@ async fn settle_with_locks(
     }
     let generation = inner.setup.generations.current();
     let mut outcome = outcome_left(inner, &generation, job).await;
+    verdict::look_at_end((inner, &generation), job, &mut outcome).await;
     if !fault::is_off("watch") {
         outcome.warnings.extend((inner.setup.hooks.recall)(job.id.clone()).await);
     }

@@ -10,7 +10,7 @@ use crate::jobs::lost::{self, Repeat};
 use crate::jobs::refusal::Refusal;
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::{
-    BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, hold, long_inputs, table, usage,
+    BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Verdict, hold, long_inputs, table, usage,
 };
 use crate::process::ProcessIdentity;
 use crate::script::Produces;
@@ -22,7 +22,7 @@ const BEGIN_ENDING: &str = "
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
 const REQUEST_CANCEL: &str = "
     UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms), cancelled_by = :by
-    WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
+    WHERE id = :id AND status = 'running' AND ending_ms IS NULL AND verdict IS NULL";
 const SETTLE: &str = "
     UPDATE agent_jobs SET status = :status, reason = :reason,
         completed_ms = MAX(:now, started_ms, COALESCE(ending_ms, 0)),
@@ -130,7 +130,12 @@ pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
             Ok(())
         }
         _ => {
-            let job = table::find(tx.connection(), id)?;
+            let job = table::find_slim(tx.connection(), id)?;
+            if let (Some(verdict), false) = (job.verdict, job.status.is_final()) {
+                let message = format!("job {id} has said `{}` already", verdict.as_str());
+                return Err(Error::conflict("already_completed", message)
+                    .hint("its agent is being ended; what it said counts"));
+            }
             let state = if job.status.is_final() { "has ended" } else { "is ending" };
             Err(Error::conflict("job_ended", format!("job {id} {state} already"))
                 .hint("wiki-browser job show says what it came to"))
@@ -285,8 +290,22 @@ fn decide(
         let tail = Some(outcome.error_tail.clone()).filter(|it| !it.is_empty());
         return Ok((Status::Cancelled, Some(Reason::Cancelled), tail));
     }
+    if job.verdict == Some(Verdict::Error) {
+        let why = job.result.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+        return Ok((Status::Failed, Some(Reason::Reported), Some(why)));
+    }
     if let Ended::Not(status, reason) = outcome.ended {
         return Ok((status, Some(reason), Some(outcome.error_tail.clone())));
+    }
+    if job.verdict == Some(Verdict::Ok) {
+        return Ok((Status::Succeeded, None, None));
+    }
+    if job.message_id.is_some() {
+        let mut tail = "agent ended without a verdict".to_owned();
+        if let Some(refusal) = &outcome.refusal {
+            tail = format!("{tail}\n{}", refusal.line());
+        }
+        return Ok((Status::Failed, Some(Reason::NoResult), Some(tail)));
     }
     let Some(produces) = produces else { return Ok((Status::Succeeded, None, None)) };
     if (hooks.produced)(tx, job, produces)? || crate::base::fault::is_off("postcondition") {

@@ -18,5 +18,5 @@ pub(crate) use look::{
     Patience, arguments_with, beats, marked, processes_of, until, wait_for, within,
 };
 pub(crate) use server::{Server, shell};
-pub(crate) use site::{Bench, Topic, git, try_git};
+pub(crate) use site::{Bench, Topic, cli, git, try_git};
 pub(crate) use wire::{Answer, Call, raw};

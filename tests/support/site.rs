@@ -148,6 +148,17 @@ wb_agent={{{{wb_agent}}}}
         ));
     }
 
+    /// Declares an inbox whose instances run a shell script; the names of an instance are in its
+    /// environment, and `wb-agent` is found.
+    pub(crate) fn inbox(&self, name: &str, fields: &str, agent: &str) {
+        let engine = name.replace('/', "-");
+        self.raw_engine(&engine, agent);
+        self.lua(&format!(
+            r#"wb.inbox "{name}" {{ about = "A test", engine = "{engine}", {fields} }}
+"#
+        ));
+    }
+
     /// Declares an engine that is a shell script and begins by reading its prompt.
     pub(crate) fn engine(&self, name: &str, agent: &str) {
         self.raw_engine(name, &format!("{AGENT}{agent}\n"));
@@ -348,13 +359,8 @@ wb.limits {{ {} }}
     }
 
     /// Runs the operator's program; returns exit code, standard output and standard error.
-    #[allow(clippy::disallowed_methods, reason = "a test plays the operator in a terminal")]
     pub(crate) fn cli(&self, args: &[&str]) -> (i32, String, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_wiki-browser"));
-        command.args(args).current_dir(&self.top).env_clear().env("PATH", "/usr/bin:/bin");
-        let output = command.output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+        cli(&self.top, args)
     }
 
     /// Runs the operator's program with `--json`; returns the answer of a success.
@@ -403,6 +409,16 @@ impl Drop for Bench {
         within(Duration::from_secs(5), || self.alive().is_empty());
         self.remove_cgroups();
     }
+}
+
+/// Runs the operator's program in a folder; returns exit code, standard output and standard error.
+#[allow(clippy::disallowed_methods, reason = "a test plays the operator in a terminal")]
+pub(crate) fn cli(folder: &Utf8Path, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wiki-browser"));
+    command.args(args).current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin");
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
 /// Runs git as the user would, in a clean environment; returns what it printed.

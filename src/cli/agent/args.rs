@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::cli::agent::approval::ApprovalVerb;
+use crate::cli::agent::mail::Send;
 
 /// Heading of what every command takes.
 const HEADING: &str = "Site and answer";
@@ -121,6 +122,33 @@ pub(super) enum Verb {
     /// deletes them and leaves the line break after them. Exits 1 if there is no suggestion, if
     /// the anchor is not exact, or if nothing changes.
     ApplySuggestions,
+    /// Say that this instance did what was asked, with the reply for the sender
+    ///
+    /// It ends this instance: say it last.
+    Complete {
+        /// JSON, @FILE with JSON (@- is standard input), or a text
+        #[arg(long, value_name = "JSON")]
+        reply: Option<String>,
+    },
+    /// Say that this instance could not do what was asked; the sender gets the reason
+    ///
+    /// It ends this instance: say it last.
+    Fail {
+        /// Why, in a sentence
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// Print what others have written to this instance since it was started
+    Inbox {
+        /// Only what came after this `seq`; what came before is confirmed
+        #[arg(long, value_name = "SEQ")]
+        after: Option<i64>,
+        /// Wait so long for a message, at most 55s
+        #[arg(long, value_name = "DURATION")]
+        wait: Option<String>,
+    },
+    /// Write to an agent, an inbox or a person
+    Send(Send),
     /// Print this help, or the table of all verbs with --json
     Help {
         /// Verb to explain
@@ -205,6 +233,9 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
             (Some("the message, UTF-8, not empty, at most 64 KiB"), "the id of the message")
         }
         "finish" => (None, "nothing"),
+        "complete" | "fail" => (None, "nothing"),
+        "inbox" => (None, "a JSON array of {seq, id, sort, from, payload, …}, oldest first"),
+        "send" => (None, "the id of the message"),
         "get-persona" => (None, "one JSON object {name, about, paths, sha, body}"),
         "put-perspective" => (Some("the view, UTF-8, not empty, at most 8 MiB"), "nothing"),
         "apply-suggestions" => (None, "the id of the proposal"),

@@ -1,17 +1,16 @@
 //! The help of `wb-agent` for an agent, made from the parser's own table.
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use serde_json::{Value, json};
 
 use crate::base::{Error, Result};
-use crate::cli::agent::args::{Cli, streams};
+use crate::cli::agent::args::streams;
 
 /// Returns the table of all verbs.
-pub(super) fn table() -> Value {
-    let mut root = Cli::command();
+pub(super) fn table(mut root: Command) -> Value {
     root.build();
     let mut verbs = Vec::new();
-    for verb in root.get_subcommands() {
+    for verb in root.get_subcommands().filter(|it| !it.is_hide_set()) {
         let name = verb.get_name();
         // A verb of several words stands as a whole.
         if verb.has_subcommands() {
@@ -28,8 +27,7 @@ pub(super) fn table() -> Value {
 ///
 /// # Errors
 /// `invalid` if there is no such verb.
-pub(super) fn text(verb: Option<&str>) -> Result<String> {
-    let mut root = Cli::command();
+pub(super) fn text(mut root: Command, verb: Option<&str>) -> Result<String> {
     root.build();
     let Some(name) = verb else { return Ok(root.render_long_help().to_string()) };
     let Some(verb) = root.find_subcommand_mut(name) else {
@@ -75,11 +73,12 @@ fn describe(root: &Command, name: &str, verb: &Command) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::agent::command;
 
     #[test]
     fn the_parser_is_sound_and_every_verb_says_what_it_reads_and_prints() {
-        Cli::command().debug_assert();
-        let table = table();
+        command().debug_assert();
+        let table = table(command());
         let verbs = table["verbs"].as_array().unwrap();
         assert!(verbs.len() >= 9);
         for verb in verbs {
@@ -101,8 +100,18 @@ mod tests {
 
     #[test]
     fn a_verb_is_explained_or_the_verbs_are_named() {
-        assert!(text(Some("insert-proposal")).unwrap().contains("Standard input:  the whole new"));
-        assert!(text(Some("insert")).unwrap_err().hint_str().unwrap().contains("post-message"));
-        assert!(text(None).unwrap().contains("Exit codes"));
+        assert!(
+            text(command(), Some("insert-proposal"))
+                .unwrap()
+                .contains("Standard input:  the whole new")
+        );
+        assert!(
+            text(command(), Some("insert"))
+                .unwrap_err()
+                .hint_str()
+                .unwrap()
+                .contains("post-message")
+        );
+        assert!(text(command(), None).unwrap().contains("Exit codes"));
     }
 }

@@ -6,12 +6,13 @@ mod apply;
 mod approval;
 mod args;
 mod help;
+mod mail;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
-use clap::Parser;
+use clap::FromArgMatches as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -37,12 +38,23 @@ pub(super) fn command() -> clap::Command {
     <args::Cli as clap::CommandFactory>::command()
 }
 
+/// Returns the parser as this agent sees it: an instance ends with a verdict, any other job with a
+/// result. What does not fit is not shown; typed all the same, it says so.
+fn command_here() -> clap::Command {
+    let hidden: &[&str] = match mail::is_instance() {
+        true => &["finish"],
+        false => &["complete", "fail", "inbox"],
+    };
+    hidden.iter().fold(command(), |root, name| root.mut_subcommand(name, |it| it.hide(true)))
+}
+
 /// Runs `wb-agent` with these arguments, the program's name first.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
-    let cli = match Cli::try_parse_from(&args) {
+    let parsed = command_here().try_get_matches_from(&args);
+    let cli = match parsed.and_then(|it| Cli::from_arg_matches(&it)) {
         Ok(cli) => cli,
-        Err(cause) => return usage(cause, &command(), &args),
+        Err(cause) => return usage(cause, &command_here(), &args),
     };
     let json = cli.place.json;
     match run(cli) {
@@ -104,6 +116,10 @@ fn run(cli: Cli) -> Result<u8> {
         }
         Verb::PutPerspective(args) => put_perspective(&screen, &place, &args)?,
         Verb::Approval(verb) => return approval::run(&screen, || client(&place), &verb),
+        Verb::Complete { reply } => mail::complete(&screen, &place, reply.as_deref())?,
+        Verb::Fail { reason } => mail::fail(&screen, &place, &reason)?,
+        Verb::Inbox { after, wait } => mail::inbox(&screen, &place, after, wait.as_deref())?,
+        Verb::Send(args) => mail::send(&screen, &place, &args)?,
         Verb::ApplySuggestions => return apply_suggestions(&screen, &place),
     }
     Ok(0)
@@ -111,12 +127,12 @@ fn run(cli: Cli) -> Result<u8> {
 
 fn explain(screen: &Screen, place: &Place, verb: Option<&str>) -> Result<()> {
     if !place.json {
-        return screen.put(help::text(verb)?.trim_end());
+        return screen.put(help::text(command_here(), verb)?.trim_end());
     }
-    let mut table = help::table();
+    let mut table = help::table(command_here());
     if let Some(verb) = verb {
         // Refuses a verb that is not there before the table is cut down to it.
-        help::text(Some(verb))?;
+        help::text(command_here(), Some(verb))?;
         if let Some(verbs) = table["verbs"].as_array_mut() {
             let of_it = |it: &str| it.strip_prefix(verb).is_some_and(|rest| !rest.starts_with('-'));
             verbs.retain(|it| it["verb"].as_str().is_some_and(of_it));

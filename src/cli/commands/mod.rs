@@ -8,6 +8,7 @@ mod doctor;
 mod follow;
 pub(super) mod job;
 mod log;
+pub(super) mod mail;
 mod many;
 mod outcome;
 pub(super) mod person;
@@ -125,6 +126,9 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Doctor => doctor::doctor(desk),
         Command::Render(args) => script::render(desk, &args),
         Command::Job(command) => job::run(desk, command),
+        Command::Send(args) => mail::send(desk, &args),
+        Command::Mail(command) => mail::run(desk, command),
+        Command::Inbox(command) => mail::inbox(desk, command).map(|()| 0),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command),
         Command::Approval(command) => approval::run(desk, command).map(|()| 0),

@@ -160,7 +160,7 @@ async fn rendered(ground: &Ground, kind: &str, given: &Value) -> Result<String> 
     let checked = inputs::check(site, kind, &sent).await?;
     let mut values = checked.values;
     prepare::compute(site, kind, &mut values).await?;
-    prepare::prompt(site, kind, render::EXAMPLE_JOB, &values).await
+    prepare::prompt(site, kind, render::EXAMPLE_JOB, &values, Default::default()).await
 }
 
 /// Returns a kind, or which one was probably meant.

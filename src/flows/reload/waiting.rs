@@ -6,6 +6,7 @@ use serde_json::json;
 use tracing::info;
 
 use crate::base::{Actor, Error, JobId, Result};
+use crate::flows::jobs::cancel_waiting;
 use crate::flows::{Site, inputs};
 use crate::jobs;
 use crate::script::{Config, Diagnostic};
@@ -91,8 +92,9 @@ pub(super) async fn drop_all(site: &Site, lost: &[Lost], by: &Actor) -> Result<(
     for Lost { kind, ids, .. } in lost {
         for batch in ids.chunks(BATCH) {
             let (ids, by, lanes) = (batch.to_vec(), by.clone(), site.queue.capacities());
+            let source = site.ids.clone();
             let cancel = move |tx: &crate::store::Tx<'_>| {
-                let cancelled = |id| jobs::cancel_queued(tx, id, &by, &lanes);
+                let cancelled = |id| cancel_waiting(tx, &source, id, &by, &lanes);
                 ids.iter().try_for_each(|id| cancelled(id).map(drop))
             };
             let cancelled: std::result::Result<(), Error> = site.store.write(cancel).await;

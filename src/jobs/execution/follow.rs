@@ -10,7 +10,7 @@ use crate::base::fault;
 use crate::jobs::queue::{Inner, Running};
 use crate::jobs::refusal::Refusal;
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Job, Phase, settle};
+use crate::jobs::{Job, Phase, settle, verdict};
 use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
 
 /// Follows a guard to its end; returns that with what its agent said and when the end began. Only
@@ -28,11 +28,17 @@ pub(super) async fn follow(
     // The fence is written while the guard brings the end about: neither waits for the other, and
     // the settlement comes after both.
     let mut fencing = std::pin::pin!(Fuse::terminated());
+    let mut verdict = std::pin::pin!(verdict::given((inner, job, phase), &outside.verdict).fuse());
     // A guard that stands still is killed by `process` and comes back as lost.
     loop {
         let event = tokio::select! {
             event = guard.next() => event,
             () = fencing.as_mut(), if !fencing.is_terminated() => continue,
+            // The agent may still say its last words and what it cost.
+            () = verdict.as_mut(), if !verdict.is_terminated() => {
+                stopper.final_result();
+                continue;
+            }
             () = outside.cancel.cancelled(), if !is_told => {
                 is_told = true;
                 ending.get_or_insert_with(Instant::now);

@@ -21,7 +21,7 @@ use crate::jobs::queue::{Inner, Running, Watched};
 use crate::jobs::settle::{self, Ended, Outcome};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::workspace::{self, Plan};
-use crate::jobs::{Generation, Job, Phase, Reason, ResolvedEngine, Status, claim, launch};
+use crate::jobs::{Generation, Job, Phase, Reason, ResolvedEngine, Status, claim, launch, verdict};
 use crate::process::{GuardEnd, GuardSpec};
 use crate::script::{Kind, PromptBy, Reads};
 use crate::store::Tx;
@@ -117,6 +117,10 @@ pub(super) async fn prepare(
         kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
     }
     fault::crash_point("after_prepare");
+    if let Some(files) = &prepared.files {
+        verdict::lay_out(inner, job, files)
+            .map_err(|cause| failed(Reason::SpawnFailed, cause.chain()))?;
+    }
     let made = (prepared.prompt, token, prepared.env);
     ready((inner, generation), job, kind, made).map_err(|cause| match cause.code_str() {
         "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
@@ -142,7 +146,8 @@ fn ready(
         None => None,
     };
     let started = started.as_ref().unwrap_or(engine);
-    let mut spec = launch::guard_spec(&inner.ground, &job.id, kind, started, prompt, token)?;
+    let mut spec =
+        launch::guard_spec(&inner.ground, &job.id, kind, started, (prompt, token), &env)?;
     if let Some(plan) = &plan {
         let is_ours = |name: &str| plan.env.iter().any(|it| it.0 == name);
         spec.launch.env.retain(|it| !is_ours(&it.0));
@@ -246,6 +251,7 @@ pub(super) async fn ended(
 ) -> Outcome {
     let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
     let mut outcome = outcome_of((inner, generation), job, end, &report, is_stopping);
+    verdict::look_at_end((inner, generation), job, &mut outcome).await;
     outcome::verify(inner, generation, job, &mut outcome).await;
     outcome
 }

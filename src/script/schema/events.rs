@@ -128,6 +128,14 @@ const WORKSPACE_CHANGED: &[Member] = &[
     text("job_id", "The job that it was made for."),
     text("state", "`making`, `ready`, `cleaning`, `gone` or `failed`."),
 ];
+const MESSAGE_SENT: &[Member] = &[
+    text("message_id", "The message."),
+    text("to_class", "Whom it is for: agent, instance, topic, person or channel."),
+    maybe("job_id", "The job that it started, if it went to an inbox."),
+    text("state", "What became of it so far."),
+];
+const DELIVERY_CHANGED: &[Member] =
+    &[text("message_id", "The message."), text("state", "What became of it.")];
 const PERSON_CHANGED: &[Member] =
     &[text("id", "The person."), text("change", "What is different.")];
 const APPROVAL_CREATED: &[Member] = &[
@@ -201,6 +209,8 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
         EventKind::EngineHeld => ENGINE_HELD,
         EventKind::EngineReleased => ENGINE_RELEASED,
         EventKind::WorkspaceChanged => WORKSPACE_CHANGED,
+        EventKind::MessageSent => MESSAGE_SENT,
+        EventKind::DeliveryChanged => DELIVERY_CHANGED,
         EventKind::PersonChanged => PERSON_CHANGED,
         EventKind::ApprovalCreated => APPROVAL_CREATED,
         EventKind::ApprovalDecided => APPROVAL_DECIDED,

@@ -1,0 +1,6 @@
+//! Requests and answers of the HTTP interface as types: one file a resource. Server, pages and
+//! command line use the same ones, so that a renamed field is found by the compiler.
+//!
+//! **Invariant:** plain data; nothing here reads a table or decides anything.
+
+pub mod mail;

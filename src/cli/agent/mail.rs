@@ -1,0 +1,187 @@
+//! The verbs of an instance: what it came to, its mail, and writing to others.
+
+use std::io::Write as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::api::mail::{Sent, VerdictRequest};
+use crate::base::{Context, Error, ErrorKind, Result};
+use crate::cli::agent::args::Place;
+use crate::cli::agent::{client, job_id, print};
+use crate::cli::input;
+use crate::cli::screen::Screen;
+
+/// Longest reply or payload that is read from a file, in bytes.
+const JSON_BYTES_MAX: usize = 1024 * 1024;
+
+/// `send`.
+#[derive(Args, Debug)]
+pub(super) struct Send {
+    /// Whom it is for: agent:NAME, topic:TEMPLATE/NAME, person:NAME
+    #[arg(value_name = "ADDRESS")]
+    to: String,
+    /// What is sent: JSON, @FILE, or a text
+    #[arg(long, value_name = "JSON", required_unless_present = "message")]
+    payload: Option<String>,
+    /// The message that it answers
+    #[arg(long, value_name = "ID")]
+    in_reply_to: Option<String>,
+    /// Where the reply goes, if not to this instance
+    #[arg(long, value_name = "ADDRESS")]
+    reply_to: Option<String>,
+    /// A word of your own, which the reply has as well
+    #[arg(long, value_name = "WORD", alias = "topic")]
+    category: Option<String>,
+    /// Do the same request under the same word only once
+    #[arg(long, value_name = "WORD")]
+    key: Option<String>,
+    /// The text of the message, in place of --payload
+    #[arg(value_name = "MESSAGE", conflicts_with = "payload")]
+    message: Option<String>,
+}
+
+/// The places that an instance was given; nothing outside of one.
+struct Mode {
+    reply: Utf8PathBuf,
+    status: Utf8PathBuf,
+}
+
+impl Mode {
+    /// Two of the three names never make an instance.
+    fn of_environment() -> Option<Mode> {
+        let given = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
+        given("MESSAGE_ID")?;
+        given("AGENT_TEMPLATE")?;
+        let reply = Utf8PathBuf::from(given("REPLY_PATH")?);
+        let status =
+            given("STATUS_PATH").map_or_else(|| reply.with_file_name("status"), Into::into);
+        Some(Mode { reply, status })
+    }
+
+    fn require() -> Result<Mode> {
+        Mode::of_environment().ok_or_else(|| {
+            Error::invalid("this works inside an instance of an inbox only")
+                .code("no_instance")
+                .hint("a job that no message started hands in its result with `wb-agent finish`")
+        })
+    }
+}
+
+/// Whether this agent is an instance of an inbox.
+pub(super) fn is_instance() -> bool {
+    Mode::of_environment().is_some()
+}
+
+/// `complete`: the reply goes into its file, then to the server, then the status into its file.
+pub(super) fn complete(screen: &Screen, place: &Place, reply: Option<&str>) -> Result<()> {
+    let mode = Mode::require()?;
+    let reply = reply.map(|it| json_of(it, "the reply")).transpose()?.unwrap_or(Value::Null);
+    replace(&mode.reply, reply.to_string().as_bytes())?;
+    let request = VerdictRequest { verdict: "ok".to_owned(), reply: Some(reply), reason: None };
+    give(screen, place, &mode, &request, "ok\n")
+}
+
+/// `fail`.
+pub(super) fn fail(screen: &Screen, place: &Place, reason: &str) -> Result<()> {
+    let mode = Mode::require()?;
+    let request = VerdictRequest {
+        verdict: "error".to_owned(),
+        reply: None,
+        reason: Some(reason.to_owned()),
+    };
+    give(screen, place, &mode, &request, &format!("error\n{reason}\n"))
+}
+
+/// A verdict that the server refuses leaves no status, so that the agent can correct it. Without a
+/// server the files alone count.
+fn give(
+    screen: &Screen,
+    place: &Place,
+    mode: &Mode,
+    request: &VerdictRequest,
+    status: &str,
+) -> Result<()> {
+    let told = client(place).and_then(|client| {
+        client.post(&format!("/api/agent/jobs/{}/verdict", job_id(&client)?), &json!(request))
+    });
+    match told {
+        Ok(_) => {}
+        Err(cause) if cause.kind() == ErrorKind::Unavailable => {
+            screen.note("no server answers; it finds the status file when it is back");
+        }
+        Err(cause) if cause.code_str() == "job_ended" => {
+            // A server that was started again refuses the token, and still reads the file.
+            replace(&mode.status, status.as_bytes())?;
+            return Err(cause);
+        }
+        Err(cause) => return Err(cause),
+    }
+    replace(&mode.status, status.as_bytes())?;
+    screen.answer(&json!({}), |_, _| Ok(()))
+}
+
+/// Puts a file in place whole or not at all.
+fn replace(path: &Utf8Path, bytes: &[u8]) -> Result<()> {
+    let aside = Utf8PathBuf::from(format!("{path}.{}", std::process::id()));
+    let write = || -> std::io::Result<()> {
+        let mut file = std::fs::File::create(&aside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&aside, path)
+    };
+    write().context(ErrorKind::Unavailable, || format!("cannot write {path}"))
+}
+
+/// `inbox`: what waits for this instance.
+pub(super) fn inbox(
+    screen: &Screen,
+    place: &Place,
+    after: Option<i64>,
+    wait: Option<&str>,
+) -> Result<()> {
+    let wait = wait.map(crate::base::limit::parse_duration).transpose()?;
+    let body = json!({"after": after, "wait": wait.map(|it| it.as_secs())});
+    print(screen, &client(place)?.post("/api/agent/inbox", &body)?)
+}
+
+/// `send`.
+pub(super) fn send(screen: &Screen, place: &Place, args: &Send) -> Result<()> {
+    let payload = match (&args.payload, &args.message) {
+        (Some(payload), _) => json_of(payload, "the payload")?,
+        (None, text) => Value::String(text.clone().unwrap_or_default()),
+    };
+    let body = json!({
+        "to": args.to, "payload": payload, "in_reply_to": args.in_reply_to,
+        "reply_to": args.reply_to, "category": args.category,
+    });
+    let client = client(place)?;
+    let answer = match &args.key {
+        Some(key) => client.post_once("/api/messages", &body, key)?,
+        None => client.create("/api/messages", &body)?,
+    };
+    let sent: Sent = serde_json::from_value(answer.clone())
+        .context(ErrorKind::Internal, || "the server's answer is of another version".to_owned())?;
+    screen.answer(&answer, |screen, _| screen.put(sent.message_id.as_str()))
+}
+
+/// JSON, a file with JSON, or a text.
+fn json_of(given: &str, what: &str) -> Result<Value> {
+    let wrong = |cause: serde_json::Error| {
+        Error::invalid(format!("{what} is not JSON: {cause}"))
+            .code("bad_reply")
+            .hint("a plain text is JSON when it stands in double quotes")
+    };
+    match given.strip_prefix('@') {
+        Some(path) => {
+            let text = input::file(Utf8Path::new(path), what, JSON_BYTES_MAX)?;
+            serde_json::from_str(&text).map_err(wrong)
+        }
+        None => match serde_json::from_str(given) {
+            Ok(value) => Ok(value),
+            Err(cause) if given.trim_start().starts_with(['{', '[', '"']) => Err(wrong(cause)),
+            Err(_) => Ok(Value::String(given.to_owned())),
+        },
+    }
+}

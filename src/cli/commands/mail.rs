@@ -1,0 +1,341 @@
+//! `wiki-browser send`, `mail` and `inbox`: writing to addresses, and waiting for what comes back.
+
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use clap::{Args, Subcommand};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::api::mail::{
+    AwaitState, Awaited, InboxList, InboxView, MessagePage, MessageView, SendRequest, Sent,
+};
+use crate::base::limit::parse_duration;
+use crate::base::{Context, Error, ErrorKind, MailId, Result};
+use crate::cli::commands::site::Absence;
+use crate::cli::commands::{Desk, Page};
+use crate::cli::short_id::shorten;
+use crate::cli::table::Table;
+use crate::cli::{escape, input};
+use crate::client::{Client, query};
+
+/// Longest payload that is read from a file, in bytes.
+const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
+/// How long the server is asked to wait at once.
+const WAIT_AT_ONCE: Duration = Duration::from_secs(50);
+/// Between two looks for a server that is away.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The exit code when the time is over and there is no answer yet.
+const TIMED_OUT: u8 = 75;
+
+/// `send`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+An address is topic:TEMPLATE/NAME (an inbox: the message starts an instance), person:NAME, or
+agent:TEMPLATE/ID (a running instance). --payload is JSON, or @FILE (@- is standard input); a text
+that is not JSON is sent as a text.
+
+With --wait the reply is printed when it is there: exit 0 with it, 1 if there is none, 75 if the
+time is over. The command that goes on waiting stands on standard error before; it works after a
+restart of the server or the machine as well.
+
+Examples:
+  wiki-browser send topic:aws-account-lead/provision --payload '{\"team\":\"billing\"}' --wait
+  wiki-browser send person:ada --payload 'The report is ready.'
+  wiki-browser send topic:docs/review --payload @request.json --reply-to person:ada")]
+pub(in crate::cli) struct SendArgs {
+    /// Whom it is for
+    #[arg(value_name = "ADDRESS")]
+    to: String,
+    /// What is sent: JSON, @FILE, or a text
+    #[arg(long, value_name = "JSON")]
+    payload: String,
+    /// The message that it answers
+    #[arg(long, value_name = "ID")]
+    in_reply_to: Option<String>,
+    /// Where the reply goes, if not to you
+    #[arg(long, value_name = "ADDRESS")]
+    reply_to: Option<String>,
+    /// A word of your own, which the reply has as well
+    #[arg(long, value_name = "WORD")]
+    category: Option<String>,
+    /// Do the same request under the same word only once: a repetition gets the first answer
+    #[arg(long, value_name = "WORD")]
+    key: Option<String>,
+    /// Wait for the reply and print it
+    #[arg(long)]
+    pub(in crate::cli) wait: bool,
+    /// Wait no longer than this, such as 10m
+    #[arg(long, value_name = "DURATION", requires = "wait")]
+    timeout: Option<String>,
+}
+
+/// What can be done with messages.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum MailCommand {
+    /// List messages, newest first: yours, and those between agents and inboxes
+    List {
+        /// To this address only; `me` is you
+        #[arg(long, value_name = "ADDRESS")]
+        to: Option<String>,
+        /// From this address only; `me` is you
+        #[arg(long, value_name = "ADDRESS")]
+        from: Option<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Print a message with what became of it; one to you counts as read
+    Show {
+        /// Id of the message
+        id: String,
+    },
+    /// Wait for the reply to a message; exits 0 with it, 1 if there is none, 75 if the time is over
+    Wait {
+        /// Id of the message
+        id: String,
+        /// Wait no longer than this, such as 10m
+        #[arg(long, value_name = "DURATION")]
+        timeout: Option<String>,
+    },
+}
+
+/// What can be done with inboxes.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum InboxCommand {
+    /// List the inboxes of the script, with what waits in them
+    List,
+    /// Print an inbox: its schemas, and what waits in it
+    Show {
+        /// TEMPLATE/NAME
+        name: String,
+    },
+}
+
+/// Sends a message.
+pub(in crate::cli) fn send(desk: &Desk, args: &SendArgs) -> Result<u8> {
+    let request = SendRequest {
+        to: args.to.clone(),
+        payload: payload(&args.payload)?,
+        in_reply_to: args.in_reply_to.as_deref().map(str::parse).transpose()?,
+        reply_to: args.reply_to.clone(),
+        category: args.category.clone(),
+    };
+    let until = deadline(args.timeout.as_deref())?;
+    let client = desk.client()?;
+    let body = json!(request);
+    let answer = match &args.key {
+        Some(key) => client.post_once("/api/messages", &body, key)?,
+        None => client.create("/api/messages", &body)?,
+    };
+    let sent: Sent = typed(answer.clone())?;
+    if args.wait {
+        desk.screen.note(&format!("wiki-browser mail wait {}", sent.message_id));
+        return wait(desk, &client, &sent.message_id, until);
+    }
+    desk.screen.answer(&answer, |screen, _| {
+        if let Some(instance) = &sent.instance {
+            screen.note(&format!("started {instance}"));
+        }
+        screen.put(sent.message_id.as_str())
+    })?;
+    Ok(0)
+}
+
+/// Runs a command on messages; the code is that of the program.
+pub(in crate::cli) fn run(desk: &Desk, command: MailCommand) -> Result<u8> {
+    match command {
+        MailCommand::List { to, from, page } => list(desk, to.as_deref(), from.as_deref(), &page),
+        MailCommand::Show { id } => show(desk, &id.parse()?),
+        MailCommand::Wait { id, timeout } => {
+            let until = deadline(timeout.as_deref())?;
+            wait(desk, &desk.client()?, &id.parse()?, until)
+        }
+    }
+}
+
+/// Runs a command on inboxes.
+pub(in crate::cli) fn inbox(desk: &Desk, command: InboxCommand) -> Result<()> {
+    match command {
+        InboxCommand::List => inboxes(desk),
+        InboxCommand::Show { name } => inbox_show(desk, &name),
+    }
+}
+
+/// Returns a payload as it was given: JSON, a file with JSON, or a text.
+fn payload(given: &str) -> Result<Value> {
+    if let Some(path) = given.strip_prefix('@') {
+        let text = input::file(Utf8Path::new(path), "the payload", PAYLOAD_BYTES_MAX)?;
+        return serde_json::from_str(&text)
+            .context(ErrorKind::Invalid, || format!("the payload in {path} is not JSON"));
+    }
+    match serde_json::from_str(given) {
+        Ok(value) => Ok(value),
+        // What begins like a record or a list was meant as one.
+        Err(cause) if given.trim_start().starts_with(['{', '[']) => {
+            Err(Error::invalid("the payload is not JSON").source(cause))
+        }
+        Err(_) => Ok(Value::String(given.to_owned())),
+    }
+}
+
+fn deadline(timeout: Option<&str>) -> Result<Option<Instant>> {
+    Ok(timeout.map(parse_duration).transpose()?.map(|it| Instant::now() + it))
+}
+
+fn typed<T: DeserializeOwned>(answer: Value) -> Result<T> {
+    serde_json::from_value(answer)
+        .context(ErrorKind::Internal, || "the server's answer is of another version".to_owned())
+}
+
+/// Waits for the reply to a message, also across a restart of the server.
+fn wait(desk: &Desk, client: &Client, id: &MailId, until: Option<Instant>) -> Result<u8> {
+    let mut absence = Absence::default();
+    // The message was accepted: whoever waits for its reply waits for the server as well.
+    absence.end(desk);
+    loop {
+        let left = until.map(|it| it.saturating_duration_since(Instant::now()));
+        let seconds = left.unwrap_or(WAIT_AT_ONCE).min(WAIT_AT_ONCE).as_secs().to_string();
+        let pairs = [("timeout", Some(seconds.as_str()))];
+        match client.look(&query(&format!("/api/messages/{id}/await"), &pairs)) {
+            Ok(answer) => {
+                absence.end(desk);
+                let found: Awaited = typed(answer.clone())?;
+                if found.state != AwaitState::Pending {
+                    return tell(desk, &answer, &found);
+                }
+            }
+            Err(cause) if cause.kind() == ErrorKind::Unavailable => {
+                absence.goes_on(desk, cause)?;
+                std::thread::sleep(LOOK_INTERVAL);
+            }
+            Err(cause) => return Err(cause),
+        }
+        if left.is_some_and(|it| it.is_zero()) {
+            desk.screen.note(&format!("no reply yet: wiki-browser mail wait {id}"));
+            return Ok(TIMED_OUT);
+        }
+    }
+}
+
+fn tell(desk: &Desk, answer: &Value, found: &Awaited) -> Result<u8> {
+    desk.screen.answer(answer, |screen, _| match (&found.reply, &found.failure) {
+        (Some(reply), _) => screen.put(&value(reply)),
+        (None, failure) => {
+            screen.note(&escape::line(failure.as_deref().unwrap_or("there is no reply")));
+            if let Some(job) = &found.job_id {
+                screen.note(&format!("wiki-browser job show {job}"));
+            }
+            Ok(())
+        }
+    })?;
+    Ok(u8::from(found.state != AwaitState::Replied))
+}
+
+/// A text is printed as it is, anything else as JSON.
+fn value(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => escape::block(text),
+        None => escape::json(&format!("{value:#}")),
+    }
+}
+
+fn list(desk: &Desk, to: Option<&str>, from: Option<&str>, page: &Page) -> Result<u8> {
+    let limit = page.limit();
+    let pairs = [("to", to), ("from", from), ("limit", Some(&*limit)), ("after", page.after())];
+    let answer = desk.client()?.get(&query("/api/messages", &pairs))?;
+    let found: MessagePage = typed(answer.clone())?;
+    desk.screen.answer(&answer, |screen, _| {
+        let mut table = Table::new(&["ID", "SORT", "FROM", "TO", "STATE", "WHEN"]);
+        for it in &found.items {
+            let from = it.from.as_ref().map_or_else(|| it.sender.name.clone(), ToString::to_string);
+            let state = it.deliveries.first().map_or("", |it| it.state.as_str());
+            table.row([
+                shorten(it.id.as_str()),
+                it.sort.as_str(),
+                &escape::line(&from),
+                &it.to.to_string(),
+                &screen.state(state),
+                &desk.ago(&json!(it.created_at)),
+            ]);
+        }
+        screen.table(&table, "no messages")?;
+        if let Some(next) = found.next {
+            screen.note(&format!("more: --after {next}"));
+        }
+        Ok(())
+    })?;
+    Ok(0)
+}
+
+fn show(desk: &Desk, id: &MailId) -> Result<u8> {
+    let client = desk.client()?;
+    let answer = client.get(&format!("/api/messages/{id}"))?;
+    let found: MessageView = typed(answer.clone())?;
+    desk.screen.answer(&answer, |screen, _| {
+        desk.detail("id", found.id.as_str())?;
+        desk.detail("sort", found.sort.as_str())?;
+        let from = found.from.as_ref().map(ToString::to_string);
+        desk.detail("from", &escape::line(&from.unwrap_or_else(|| found.sender.name.clone())))?;
+        desk.detail("to", &found.to.to_string())?;
+        desk.detail("category", &escape::line(found.category.as_deref().unwrap_or_default()))?;
+        let answered = found.in_reply_to.as_ref().map(MailId::as_str);
+        desk.detail("answers", answered.unwrap_or_default())?;
+        for delivery in &found.deliveries {
+            let why = delivery.reason.as_ref().or(delivery.proof.as_ref());
+            let why = why.map(|it| format!(" ({})", escape::line(it))).unwrap_or_default();
+            desk.detail("state", &format!("{}{why}", screen.state(&delivery.state)))?;
+            let job = delivery.job_id.as_ref().map(|it| it.as_str());
+            desk.detail("job", job.unwrap_or_default())?;
+        }
+        desk.detail("when", &desk.ago(&json!(found.created_at)))?;
+        screen.put("")?;
+        screen.put(&value(&found.payload))
+    })?;
+    client.post(&format!("/api/messages/{id}/read"), &json!({}))?;
+    Ok(0)
+}
+
+fn inboxes(desk: &Desk) -> Result<()> {
+    let answer = desk.client()?.get("/api/inboxes")?;
+    let found: InboxList = typed(answer.clone())?;
+    desk.screen.answer(&answer, |screen, _| {
+        let mut table = Table::new(&["INBOX", "WAITING", "RUNNING", "PARKED", "AT ONCE", "ABOUT"]);
+        for it in &found.items {
+            table.row([
+                it.name.clone(),
+                it.depth.to_string(),
+                it.running.to_string(),
+                it.parked.to_string(),
+                it.concurrency.to_string(),
+                escape::line(&it.about),
+            ]);
+        }
+        screen.table(&table, "no inboxes: docs/inboxes.md says how to declare one")
+    })
+}
+
+fn inbox_show(desk: &Desk, name: &str) -> Result<()> {
+    let (template, inbox) = name.split_once('/').ok_or_else(|| {
+        Error::invalid(format!("`{}` is not TEMPLATE/NAME", name.escape_debug()))
+            .hint("`wiki-browser inbox list` names them")
+    })?;
+    let answer = desk.client()?.get(&format!("/api/inboxes/{template}/{inbox}"))?;
+    let found: InboxView = typed(answer.clone())?;
+    desk.screen.answer(&answer, |screen, _| {
+        desk.detail("inbox", &found.name)?;
+        desk.detail("address", &found.address.to_string())?;
+        desk.detail("about", &escape::line(&found.about))?;
+        desk.detail("engine", &escape::line(&found.engine))?;
+        desk.detail("waiting", &found.depth.to_string())?;
+        desk.detail("running", &format!("{} of {}", found.running, found.concurrency))?;
+        desk.detail("parked", &found.parked.to_string())?;
+        desk.detail("on_lost", &found.on_lost)?;
+        for (what, schema) in [("payload", &found.schema), ("reply", &found.reply_schema)] {
+            if let Some(schema) = schema {
+                screen.put(&format!("\n{what}:"))?;
+                screen.put(&escape::json(&format!("{schema:#}")))?;
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,35 @@
+//! Instances: the jobs that messages to an inbox start.
+
+mod environment;
+mod verdict;
+
+use rusqlite::Connection;
+
+use crate::base::{Actor, Address, JobId, Result};
+use crate::jobs;
+use crate::people;
+
+pub(in crate::flows) use environment::prepare;
+pub use verdict::give;
+
+/// Returns the address of an instance of a kind; `kind` is `TEMPLATE/NAME`.
+pub(in crate::flows) fn address(kind: &str, root: &JobId) -> Address {
+    let template = kind.split_once('/').map_or(kind, |(template, _)| template);
+    Address::Instance { template: template.to_owned(), job: root.to_string() }
+}
+
+/// Returns the address that an actor writes from; none for the script, and for a job that no
+/// message started.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) fn address_of(c: &Connection, actor: &Actor) -> Result<Option<Address>> {
+    match actor {
+        Actor::Person(id) => Ok(people::find(c, id)?.map(|person| Address::Person(person.name))),
+        Actor::Job(id) => {
+            let job = jobs::find_brief(c, id)?;
+            Ok(job.message_id.is_some().then(|| address(&job.kind, job.root())))
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,70 @@
+//! What an instance says it came to: `wb-agent complete` and `fail`.
+
+use serde_json::{Value, json};
+
+use crate::api::mail::VerdictRequest;
+use crate::base::{Error, ErrorKind, JobId, Result};
+use crate::flows::Site;
+use crate::flows::jobs::require_own;
+use crate::flows::mail::PAYLOAD_BYTES_MAX;
+use crate::jobs::{self, Given, Verdict};
+use crate::people::Caller;
+
+/// Takes the verdict of an instance, once. The same one again is the same answer.
+///
+/// # Errors
+/// `invalid` with code `bad_reply` if the reply does not fit the inbox, with code `bad_verdict` if
+/// it is none, with code `no_instance` for a job that no message started; `conflict` with code
+/// `already_completed` or `job_ended`.
+pub async fn give(
+    site: &Site,
+    caller: &Caller,
+    id: &JobId,
+    request: VerdictRequest,
+) -> Result<Value> {
+    require_own(caller, id)?;
+    let given = check(request)?;
+    let (config, own) = (site.config_of(id), id.clone());
+    let kind = site.store.read(move |c| Ok(jobs::find_brief(c, &own)?.kind)).await?;
+    if let (Verdict::Ok, Some(kind)) = (given.verdict, config.kinds.get(&kind)) {
+        jobs::check_reply(kind, &given.result)?;
+    }
+    let token = caller.job()?.1.to_owned();
+    let (queue, id) = (site.queue.clone(), id.clone());
+    let told = id.clone();
+    site.store
+        .write(move |tx| {
+            let job = jobs::fence(tx, &token)?;
+            if job.message_id.is_none() {
+                return Err(Error::invalid(format!("job {id} is no instance of an inbox"))
+                    .code("no_instance")
+                    .hint("hand in its result with `wb-agent finish`"));
+            }
+            jobs::give_verdict(tx, &id, &given)
+        })
+        .await?;
+    queue.note_verdict(&told);
+    Ok(json!({}))
+}
+
+fn check(request: VerdictRequest) -> Result<Given> {
+    let bad = |what: &str| Err(Error::invalid(what.to_owned()).code("bad_verdict"));
+    let given = match (request.verdict.as_str(), request.reply, request.reason) {
+        ("ok", Some(reply), None) => Given { verdict: Verdict::Ok, result: reply },
+        ("ok", None, None) => Given { verdict: Verdict::Ok, result: Value::Null },
+        ("error", None, Some(reason)) if !reason.trim().is_empty() => {
+            Given { verdict: Verdict::Error, result: Value::String(reason) }
+        }
+        ("error", None, _) => return bad("a failure needs a reason"),
+        ("ok" | "error", _, _) => return bad("a reply goes with ok, a reason with error"),
+        _ => return bad("the verdict is neither ok nor error"),
+    };
+    let bytes = given.result.to_string().len();
+    if bytes > PAYLOAD_BYTES_MAX {
+        let message =
+            format!("the reply has {bytes} bytes as JSON, {PAYLOAD_BYTES_MAX} are allowed");
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .hint("write what is large into a file and say where it is"));
+    }
+    Ok(given)
+}

@@ -1,0 +1,28 @@
+//! Messages between addresses: who may write to whom, what a message starts, and how its answer
+//! comes back.
+
+mod answer;
+mod inboxes;
+mod pull;
+mod recipient;
+mod reply;
+mod send;
+mod show;
+
+pub use answer::wait;
+pub use inboxes::{list as inboxes, show as inbox};
+pub use pull::pull;
+pub(in crate::flows) use reply::{fail, settle_job};
+pub use send::send;
+pub use show::{list, read, show};
+
+/// Longest payload and longest reply as JSON, in bytes.
+pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+/// Longest category, in characters.
+const CATEGORY_CHARS_MAX: usize = 80;
+/// Most messages that one job sends within [`SENDS_WINDOW_MS`].
+const SENDS_MAX: u32 = 60;
+/// How long sends of a job are counted, in milliseconds.
+const SENDS_WINDOW_MS: i64 = 60_000;
+/// How many jobs may lead to a message, one after the other.
+const DEPTH_MAX: u32 = crate::base::limit::SCRIPT_DEPTH_MAX;

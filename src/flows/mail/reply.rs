@@ -1,0 +1,143 @@
+//! The answer to a message: what its instance came to, sent in the transaction that settles it.
+//!
+//! **Invariant:** sending an answer never fails a settlement: what cannot be delivered is kept,
+//! with the reason.
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::api::mail::Sort;
+use crate::base::{Actor, Address, Ids, PersonId, Result, fault};
+use crate::flows::mail::DEPTH_MAX;
+use crate::flows::mail::recipient::{self, Recipient};
+use crate::flows::mail::send;
+use crate::flows::{Works, instances};
+use crate::jobs::{self, Job, Status};
+use crate::mail::{self, Message, NewMessage};
+use crate::people;
+use crate::store::Tx;
+
+/// Sends the answer of an instance that was settled; nothing for another job, and for one that is
+/// repeated: its repetition answers.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
+    if fault::is_off("answer") {
+        return Ok(());
+    }
+    if job.message_id.is_some() {
+        // What others wrote to it and it did not fetch.
+        let own = instances::address(&job.kind, job.root());
+        mail::drop_open(tx, &own, "recipient_ended", job.status == Status::Succeeded)?;
+    }
+    match job.status {
+        Status::Succeeded => reply(tx, works, job),
+        _ => fail(tx, &works.ids, job),
+    }
+}
+
+fn reply(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
+    let Some(message) = answered(tx.connection(), job)? else { return Ok(()) };
+    let Some(to) = message.answer_to().cloned() else { return Ok(()) };
+    // The row that was settled is read without long values.
+    let payload = jobs::find(tx.connection(), &job.id)?.result.unwrap_or(Value::Null);
+    let mut new = answer(Sort::Reply, job, &message, &to, payload);
+    let target = target(works, tx.connection(), &to);
+    match target {
+        Ok(Recipient::Inbox(_)) if new.depth >= DEPTH_MAX => {
+            store_only(tx, &works.ids, &new, "depth")
+        }
+        Ok(recipient) => {
+            if matches!(recipient, Recipient::Inbox(_)) {
+                new.depth += 1;
+            }
+            let lanes = works.scripts.current().capacities().clone();
+            let by = &job.requested_by;
+            send::write(tx, works, &new, (&recipient, by), &lanes).map(drop)
+        }
+        Err(reason) => store_only(tx, &works.ids, &new, &reason),
+    }
+}
+
+/// Sends that there will be no reply. An inbox takes work and no failures: if the reply was to go
+/// there, the sender is told.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn fail(tx: &Tx<'_>, ids: &Ids, job: &Job) -> Result<()> {
+    let Some(message) = answered(tx.connection(), job)? else { return Ok(()) };
+    let to = match message.answer_to() {
+        Some(Address::Inbox { .. }) => message.from.clone(),
+        other => other.cloned(),
+    };
+    let Some(to) = to else { return Ok(()) };
+    let payload = json!({"error": {
+        "status": job.status, "reason": job.reason, "message": failure_of(job),
+    }});
+    let new = answer(Sort::Failure, job, &message, &to, payload);
+    let person = match &to {
+        Address::Person(name) => people::find_by_name(tx.connection(), name)?.map(|it| it.id),
+        _ => None,
+    };
+    let has_ended = match &to {
+        Address::Person(_) => person.is_none(),
+        Address::Instance { job, .. } => match job.parse() {
+            Ok(id) => jobs::last_leg(tx.connection(), &id)?.status.is_final(),
+            Err(_) => true,
+        },
+        _ => true,
+    };
+    write_or_drop(tx, ids, &new, has_ended.then_some("recipient_ended"), person.as_ref())
+}
+
+/// Says in one sentence why an instance left no reply.
+pub(super) fn failure_of(job: &Job) -> String {
+    let sentence = jobs::sentence(job, "the agent", None, None);
+    sentence.unwrap_or_else(|| format!("The job ended as {}.", job.status))
+}
+
+/// The message that an instance answers; nothing if another job will answer it.
+fn answered(c: &Connection, job: &Job) -> Result<Option<Message>> {
+    let Some(id) = &job.message_id else { return Ok(None) };
+    if jobs::is_repeated(c, &job.id)? {
+        return Ok(None);
+    }
+    mail::find(c, id).map(Some)
+}
+
+fn answer(sort: Sort, job: &Job, message: &Message, to: &Address, payload: Value) -> NewMessage {
+    NewMessage {
+        sort,
+        sender: Actor::Job(job.id.clone()),
+        from: Some(instances::address(&job.kind, job.root())),
+        to: to.clone(),
+        payload,
+        category: message.category.clone(),
+        in_reply_to: Some(message.id.clone()),
+        reply_to: None,
+        depth: message.depth,
+        job_id: Some(job.id.clone()),
+        approval_id: None,
+    }
+}
+
+/// Whom the answer reaches, or the word for why it reaches nobody.
+fn target(works: &Works, c: &Connection, to: &Address) -> std::result::Result<Recipient, String> {
+    recipient::resolve(works, c, to).map_err(|cause| cause.code_str().to_owned())
+}
+
+fn store_only(tx: &Tx<'_>, ids: &Ids, new: &NewMessage, reason: &str) -> Result<()> {
+    write_or_drop(tx, ids, new, Some(reason), None)
+}
+
+fn write_or_drop(
+    tx: &Tx<'_>,
+    ids: &Ids,
+    new: &NewMessage,
+    dropped: Option<&str>,
+    person: Option<&PersonId>,
+) -> Result<()> {
+    let id = mail::send(tx, ids, new)?;
+    mail::deliver(tx, (&id, &new.sender), &new.to, dropped, person)
+}

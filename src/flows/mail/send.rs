@@ -1,0 +1,237 @@
+//! Sending: one call for every recipient. A message to an inbox becomes a job in the transaction
+//! that accepts it.
+
+use serde_json::{Value, json};
+
+use crate::api::mail::{SendRequest, Sent, Sort};
+use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result, fault};
+use crate::flows::mail::recipient::{self, Recipient};
+use crate::flows::mail::{
+    CATEGORY_CHARS_MAX, DEPTH_MAX, PAYLOAD_BYTES_MAX, SENDS_MAX, SENDS_WINDOW_MS,
+};
+use crate::flows::people::refuse_disabled;
+use crate::flows::{Site, Works, inputs, instances, kept_answer};
+use crate::jobs::{self, Capacities, Job, NewJob};
+use crate::mail::{self, NewMessage};
+use crate::people::Caller;
+use crate::script::{Kind, OnBusy};
+use crate::store::{Tx, idempotency};
+
+/// Sends a message.
+///
+/// # Errors
+/// `invalid`: `malformed_address`, `approval_is_no_target`, `bad_payload` with the place;
+/// `not_found`: `no_recipient`; `conflict`: `recipient_ended`, `not_deliverable`, `depth`;
+/// `forbidden`: `viewer`, `not_granted`; `busy`: `queue_full`, `too_many_messages`, `daily_cap`.
+pub async fn send(
+    site: &Site,
+    caller: &Caller,
+    request: SendRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Sent> {
+    let by = match caller {
+        Caller::Person { .. } => Actor::Person(caller.may_write()?.id.clone()),
+        Caller::Job { id, .. } => Actor::Job(id.clone()),
+    };
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        return kept_sent(kept);
+    }
+    let draft = check(site, by, request)?;
+    let (site, token) = (site.clone(), caller.job().ok().map(|(_, token)| token.to_owned()));
+    let store = site.store.clone();
+    store
+        .write(move |tx| {
+            let sender = token.as_deref().map(|token| jobs::fence(tx, token)).transpose()?;
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
+            {
+                return kept_sent(kept);
+            }
+            let sent = accept(tx, &site, &draft, sender.as_ref())?;
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!(sent))?;
+            }
+            Ok(sent)
+        })
+        .await
+}
+
+fn kept_sent(kept: Value) -> Result<Sent> {
+    serde_json::from_value(kept)
+        .map_err(|cause| Error::internal("a kept answer is none of a message").source(cause))
+}
+
+/// What is asked for, with everything checked that needs no transaction.
+struct Draft {
+    by: Actor,
+    to: Address,
+    reply_to: Option<Address>,
+    request: SendRequest,
+}
+
+fn check(site: &Site, by: Actor, request: SendRequest) -> Result<Draft> {
+    let to: Address = request.to.parse()?;
+    let reply_to = request.reply_to.as_deref().map(str::parse::<Address>).transpose()?;
+    if let Some(label @ Address::Approval(_)) = &reply_to {
+        return Err(Error::invalid(format!("{label} is a label, no reply goes there"))
+            .code("approval_is_no_target")
+            .of_input("reply_to"));
+    }
+    let bytes = request.payload.to_string().len();
+    if bytes > PAYLOAD_BYTES_MAX {
+        let message =
+            format!("the payload has {bytes} bytes as JSON, {PAYLOAD_BYTES_MAX} are allowed");
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .hint("write what is large into a file and send where it is"));
+    }
+    if let Some(word) = &request.category {
+        let is_line = !word.chars().any(char::is_control);
+        if !is_line || word.is_empty() || word.chars().count() > CATEGORY_CHARS_MAX {
+            let message =
+                format!("a category is one line of at most {CATEGORY_CHARS_MAX} characters");
+            return Err(Error::invalid(message).code("bad_parameter").of_input("category"));
+        }
+    }
+    if let Address::Inbox { .. } = &to {
+        let kind = recipient::inbox(site, &to.name())?;
+        if let Some(schema) = &recipient::of_kind(kind)?.schema {
+            schema
+                .require(&request.payload, "payload", "bad_payload")
+                .map_err(|cause| cause.hint(format!("`wiki-browser inbox show {}`", kind.name)))?;
+        }
+    }
+    Ok(Draft { by, to, reply_to, request })
+}
+
+/// Writes a message and what follows from it.
+fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft, sender: Option<&Job>) -> Result<Sent> {
+    let c = tx.connection();
+    // What a job starts counts for whoever asked for that job.
+    let asked_by = sender.map_or(&draft.by, |it| &it.requested_by);
+    refuse_disabled(c, asked_by)?;
+    if let Some(job) = sender {
+        refuse_too_many(tx, job)?;
+        if !may_answer(tx, job, draft)? {
+            job.require_address(&draft.to)?;
+        }
+    }
+    let recipient = recipient::resolve(site, c, &draft.to)?;
+    if let Some(to) = &draft.reply_to {
+        recipient::resolve(site, c, to).map_err(|cause| cause.of_input("reply_to"))?;
+    }
+    let starts_job = matches!(recipient, Recipient::Inbox(_));
+    let message = NewMessage {
+        sort: Sort::Message,
+        sender: draft.by.clone(),
+        from: instances::address_of(c, &draft.by)?,
+        to: draft.to.clone(),
+        payload: draft.request.payload.clone(),
+        category: draft.request.category.clone(),
+        in_reply_to: draft.request.in_reply_to.clone(),
+        reply_to: draft.reply_to.clone(),
+        depth: depth(tx, sender, starts_job)?,
+        job_id: sender.map(|it| it.id.clone()),
+        approval_id: None,
+    };
+    if let Recipient::Inbox(name) = &recipient {
+        let kind = recipient::inbox(site, name)?;
+        // The message has no id yet, and needs none to be refused.
+        site.queue.admit(tx, &new_job(site, kind, message.depth, (None, asked_by)))?;
+    }
+    let lanes = site.queue.capacities();
+    write(tx, site, &message, (&recipient, asked_by), &lanes)
+}
+
+/// Writes a message to a recipient that was found.
+pub(super) fn write(
+    tx: &Tx<'_>,
+    works: &Works,
+    message: &NewMessage,
+    (recipient, asked_by): (&Recipient, &Actor),
+    lanes: &Capacities,
+) -> Result<Sent> {
+    let id = mail::send(tx, &works.ids, message)?;
+    let written = (&id, &message.sender);
+    match recipient {
+        Recipient::Inbox(name) => {
+            if fault::is_off("send_tx") {
+                // As if the job were made afterwards, by a server that does not live to do it.
+                fault::crash_point("after_send");
+            }
+            let kind = recipient::inbox(works, name)?;
+            let new = new_job(works, kind, message.depth, (Some(&id), asked_by));
+            let job = jobs::enqueue(tx, &works.ids, lanes, &new)?;
+            mail::deliver_to_job(tx, written, &message.to, &job)?;
+            let instance = instances::address(&kind.name, &job);
+            Ok(Sent {
+                message_id: id,
+                job_id: Some(job),
+                instance: Some(instance),
+                state: "confirmed".to_owned(),
+            })
+        }
+        Recipient::Instance => {
+            mail::deliver(tx, written, &message.to, None, None)?;
+            Ok(Sent { message_id: id, job_id: None, instance: None, state: "queued".to_owned() })
+        }
+        Recipient::Person(person) => {
+            mail::deliver(tx, written, &message.to, None, Some(person))?;
+            Ok(Sent { message_id: id, job_id: None, instance: None, state: "queued".to_owned() })
+        }
+    }
+}
+
+/// The job that a message to an inbox starts.
+fn new_job(works: &Works, kind: &Kind, depth: u32, (id, by): (Option<&MailId>, &Actor)) -> NewJob {
+    NewJob {
+        kind: kind.name.clone(),
+        lane: None,
+        on_busy: OnBusy::Queue,
+        source_path: None,
+        topic_id: None,
+        persona_name: None,
+        inputs: Default::default(),
+        grants: inputs::grants(kind, &Default::default()),
+        requested_by: by.clone(),
+        priority: kind.priority,
+        not_before: None,
+        config_digest: works.config.digest.clone(),
+        retry_of: None,
+        depth,
+        message_id: id.cloned(),
+    }
+}
+
+fn refuse_too_many(tx: &Tx<'_>, job: &Job) -> Result<()> {
+    let since = tx.now().plus(-SENDS_WINDOW_MS);
+    let sent = mail::recent_of_job(tx.connection(), &job.id, since)?;
+    if sent < SENDS_MAX {
+        return Ok(());
+    }
+    let message = format!("job {} has sent {sent} messages within a minute", job.id);
+    Err(Error::new(ErrorKind::Busy, message)
+        .code("too_many_messages")
+        .hint("wait a minute; one message can carry more than one thing"))
+}
+
+/// Whoever was written to may write back, whatever the script says of other addresses.
+fn may_answer(tx: &Tx<'_>, job: &Job, draft: &Draft) -> Result<bool> {
+    let Some(answered) = &draft.request.in_reply_to else { return Ok(false) };
+    let message = mail::find(tx.connection(), answered)?;
+    let own = instances::address(&job.kind, job.root());
+    let was_told = message.to == own || job.message_id.as_ref() == Some(&message.id);
+    Ok(was_told && message.answer_to() == Some(&draft.to))
+}
+
+/// How many jobs led to a message: those of the message that started its sender, and one more if
+/// it starts another.
+fn depth(tx: &Tx<'_>, sender: Option<&Job>, starts_job: bool) -> Result<u32> {
+    let Some(sender) = sender else { return Ok(0) };
+    let before = jobs::depth_of(tx.connection(), &sender.id)?;
+    let depth = before + u32::from(starts_job);
+    if depth <= DEPTH_MAX {
+        return Ok(depth);
+    }
+    let message = format!("{before} jobs led to job {} already, one by the other", sender.id);
+    Err(Error::conflict("depth", message).hint("answer the sender in place of starting another"))
+}

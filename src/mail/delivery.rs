@@ -1,0 +1,240 @@
+//! What became of a message for one recipient.
+//!
+//! **Invariant:** a delivery that was given out is never given out again by itself: what nobody
+//! confirmed is shown, and a person decides.
+
+use rusqlite::{Connection, Row, named_params};
+use serde_json::json;
+
+use crate::base::{Actor, Address, Error, EventKind, JobId, MailId, PersonId, Result, Scope};
+use crate::mail::message::{self, Message};
+use crate::store::Tx;
+
+const INSERT: &str = "
+    INSERT INTO deliveries (message_id, to_class, to_name, state, job_id, proof, reason, ended_ms)
+    VALUES (:message, :class, :name, :state, :job, :proof, :reason, :ended)";
+const OF_MESSAGE: &str = "
+    SELECT * FROM deliveries WHERE message_id = :message ORDER BY seq";
+const OPEN_OF: &str = "
+    SELECT * FROM deliveries WHERE to_class = :class AND to_name = :name AND state = 'queued'
+    ORDER BY seq LIMIT :limit";
+const MARK_SENT: &str = "
+    UPDATE deliveries SET state = 'sent', sent_ms = :now, is_head = 0, job_id = :job
+    WHERE seq = :seq AND state = 'queued'";
+const CONFIRM_PULLED: &str = "
+    UPDATE deliveries SET state = 'confirmed', proof = 'pulled', ended_ms = :now
+    WHERE to_class = :class AND to_name = :name AND state = 'sent' AND seq <= :until";
+const CONFIRM_READ: &str = "
+    UPDATE deliveries SET state = 'confirmed', proof = 'read', ended_ms = :now
+    WHERE message_id = :message AND to_class = 'person' AND to_name = :name AND state = 'queued'";
+const UNREAD: &str = "
+    SELECT COUNT(*) FROM deliveries
+    WHERE to_class = 'person' AND to_name = :name AND state = 'queued'";
+const DROP_OPEN: &str = "
+    UPDATE deliveries SET state = 'dropped', reason = :reason, ended_ms = :now
+    WHERE to_class = :class AND to_name = :name AND state = 'queued'";
+const GIVE_UP_SENT: &str = "
+    UPDATE deliveries SET state = 'unconfirmed', reason = :reason, ended_ms = :now
+    WHERE to_class = :class AND to_name = :name AND state IN ('claimed', 'sent')";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("delivery::insert", INSERT),
+    ("delivery::of_message", OF_MESSAGE),
+    ("delivery::open_of", OPEN_OF),
+    ("delivery::mark_sent", MARK_SENT),
+    ("delivery::confirm_pulled", CONFIRM_PULLED),
+    ("delivery::confirm_read", CONFIRM_READ),
+    ("delivery::unread", UNREAD),
+    ("delivery::drop_open", DROP_OPEN),
+    ("delivery::give_up_sent", GIVE_UP_SENT),
+];
+
+/// What became of a message for one recipient.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// Its place in the order of acceptance.
+    pub seq: i64,
+    /// The message.
+    pub message_id: MailId,
+    /// Whom it is for.
+    pub to: Address,
+    /// `queued claimed sent confirmed unconfirmed expired dropped`.
+    pub state: String,
+    /// What proves that it arrived.
+    pub proof: Option<String>,
+    /// Why it did not.
+    pub reason: Option<String>,
+    /// The job that it was given to, or that it started.
+    pub job_id: Option<JobId>,
+}
+
+impl Delivery {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+        let to: (String, String) = (row.get("to_class")?, row.get("to_name")?);
+        Ok(Delivery {
+            seq: row.get("seq")?,
+            message_id: row.get("message_id")?,
+            to: Address::from_row(&to.0, &to.1).map_err(|cause| {
+                let text = rusqlite::types::Type::Text;
+                rusqlite::Error::FromSqlConversionFailure(0, text, Box::new(cause))
+            })?,
+            state: row.get("state")?,
+            proof: row.get("proof")?,
+            reason: row.get("reason")?,
+            job_id: row.get("job_id")?,
+        })
+    }
+}
+
+/// Who may see what happens to the mail of an address.
+fn scope(person: Option<&PersonId>) -> Scope {
+    person.map_or(Scope::Site, |id| Scope::Person(id.clone()))
+}
+
+/// Writes that a message waits for its recipient, or that it never reaches them. `person` is the
+/// recipient, if it is one: what happens to a person's mail is told to nobody else.
+///
+/// # Errors
+/// As any insert.
+pub fn deliver(
+    tx: &Tx<'_>,
+    (message, by): (&MailId, &Actor),
+    to: &Address,
+    dropped: Option<&str>,
+    person: Option<&PersonId>,
+) -> Result<()> {
+    let state = if dropped.is_some() { "dropped" } else { "queued" };
+    insert(tx, message, to, (state, None, dropped), None)?;
+    let data = json!({"to_class": to.class(), "job_id": null, "state": state});
+    message::tell(tx, EventKind::MessageSent, message, by, scope(person), data)
+}
+
+/// Writes that a message has arrived by starting a job.
+///
+/// # Errors
+/// As any insert.
+pub fn deliver_to_job(
+    tx: &Tx<'_>,
+    (message, by): (&MailId, &Actor),
+    to: &Address,
+    job: &JobId,
+) -> Result<()> {
+    insert(tx, message, to, ("confirmed", Some("job"), None), Some(job))?;
+    let data = json!({"to_class": to.class(), "job_id": job, "state": "confirmed"});
+    message::tell(tx, EventKind::MessageSent, message, by, Scope::Site, data)
+}
+
+fn insert(
+    tx: &Tx<'_>,
+    message: &MailId,
+    to: &Address,
+    (state, proof, reason): (&str, Option<&str>, Option<&str>),
+    job: Option<&JobId>,
+) -> Result<()> {
+    let ended = (state != "queued").then(|| tx.now());
+    let class = to.class().ok_or_else(|| Error::internal("a delivery to a label was written"))?;
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":message": message, ":class": class, ":name": to.name(), ":state": state, ":job": job,
+        ":proof": proof, ":reason": reason, ":ended": ended,
+    })?;
+    Ok(())
+}
+
+/// Returns what became of a message, in the order of its deliveries.
+///
+/// # Errors
+/// As any read.
+pub fn of_message(connection: &Connection, message: &MailId) -> Result<Vec<Delivery>> {
+    let mut statement = connection.prepare_cached(OF_MESSAGE)?;
+    let found = statement.query_map(named_params! {":message": message}, Delivery::from_row)?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns what waits for an address, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn open_of(connection: &Connection, to: &Address, limit: u32) -> Result<Vec<Delivery>> {
+    let mut statement = connection.prepare_cached(OPEN_OF)?;
+    let params = named_params! {":class": to.class(), ":name": to.name(), ":limit": limit};
+    Ok(statement.query_map(params, Delivery::from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Gives an instance what waits for it, oldest first: `sent`, until it says that it has it.
+///
+/// # Errors
+/// As any write.
+pub fn pull(tx: &Tx<'_>, to: &Address, job: &JobId, limit: u32) -> Result<Vec<(i64, Message)>> {
+    let mut given = Vec::new();
+    for delivery in open_of(tx.connection(), to, limit)? {
+        let params = named_params! {":seq": delivery.seq, ":now": tx.now(), ":job": job};
+        if tx.prepare_cached(MARK_SENT)?.execute(params)? == 1 {
+            let message = message::find(tx.connection(), &delivery.message_id)?;
+            changed(tx, &message.id, &Actor::Job(job.clone()), "sent")?;
+            given.push((delivery.seq, message));
+        }
+    }
+    Ok(given)
+}
+
+/// Confirms what an instance has pulled, up to a place.
+///
+/// # Errors
+/// As any write.
+pub fn confirm_pulled(tx: &Tx<'_>, to: &Address, until: i64) -> Result<()> {
+    let params = named_params! {
+        ":class": to.class(), ":name": to.name(), ":now": tx.now(), ":until": until,
+    };
+    tx.prepare_cached(CONFIRM_PULLED)?.execute(params)?;
+    Ok(())
+}
+
+/// Confirms that a person has read a message; whether it was unread.
+///
+/// # Errors
+/// As any write.
+pub fn confirm_read(tx: &Tx<'_>, message: &MailId, name: &str, person: &PersonId) -> Result<bool> {
+    let params = named_params! {":message": message, ":name": name, ":now": tx.now()};
+    if tx.prepare_cached(CONFIRM_READ)?.execute(params)? == 0 {
+        return Ok(false);
+    }
+    let (by, data) = (Actor::Person(person.clone()), json!({"state": "confirmed"}));
+    let scope = Scope::Person(person.clone());
+    message::tell(tx, EventKind::DeliveryChanged, message, &by, scope, data)?;
+    Ok(true)
+}
+
+/// Returns how many messages a person has not read.
+///
+/// # Errors
+/// As any read.
+pub fn unread(connection: &Connection, name: &str) -> Result<u64> {
+    let mut statement = connection.prepare_cached(UNREAD)?;
+    let count: i64 = statement.query_row(named_params! {":name": name}, |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}
+
+/// Drops what waits for a recipient that is gone for good. What it had been given and did not
+/// confirm stays `unconfirmed`, unless it ended well: then it has it.
+///
+/// # Errors
+/// As any write.
+pub fn drop_open(tx: &Tx<'_>, to: &Address, reason: &str, has_ended_well: bool) -> Result<()> {
+    if has_ended_well {
+        confirm_pulled(tx, to, i64::MAX)?;
+    }
+    let params = named_params! {
+        ":class": to.class(), ":name": to.name(), ":now": tx.now(), ":reason": reason,
+    };
+    for delivery in open_of(tx.connection(), to, u32::MAX)? {
+        changed(tx, &delivery.message_id, &Actor::System, "dropped")?;
+    }
+    tx.prepare_cached(DROP_OPEN)?.execute(params)?;
+    tx.prepare_cached(GIVE_UP_SENT)?.execute(params)?;
+    Ok(())
+}
+
+fn changed(tx: &Tx<'_>, message: &MailId, by: &Actor, state: &str) -> Result<()> {
+    let data = json!({"state": state});
+    message::tell(tx, EventKind::DeliveryChanged, message, by, Scope::Site, data)
+}

@@ -1,0 +1,56 @@
+//! Agents cannot run away: how often, how deep and to whom a job sends.
+
+use serde_json::json;
+
+use crate::mail::send;
+use crate::support::Bench;
+
+#[test]
+fn a_job_sends_no_more_than_sixty_messages_a_minute() {
+    let bench = Bench::new();
+    let agent = "for i in $(seq 61); do\n\
+        wb-agent send person:ada --payload $i > /dev/null 2> \"$OUT/said\" \\\n\
+        || echo $i > \"$OUT/at\"; done; wb-agent complete";
+    bench.inbox("t/floods", "timeout = \"2m\"", agent);
+    let server = bench.serve();
+    let sent = send(&bench, "topic:t/floods", json!({})).ok();
+    assert_eq!(bench.ended(sent["job_id"].as_str().unwrap())["status"], "succeeded");
+    assert_eq!(bench.left("at"), "61");
+    assert!(bench.left("said").contains("within a minute"), "{}", bench.left("said"));
+    server.stop();
+}
+
+/// Each instance starts the next one, until the depth is reached.
+#[test]
+fn instances_that_start_each_other_come_to_an_end() {
+    let bench = Bench::new();
+    let agent = "wb-agent send topic:t/chain --payload '{}' 2> \"$OUT/refused.$$\" \\\n\
+        || cp \"$OUT/refused.$$\" \"$OUT/end\"\n\
+        wb-agent complete";
+    bench.inbox("t/chain", "timeout = \"1m\"", agent);
+    let server = bench.serve();
+    send(&bench, "topic:t/chain", json!({})).ok();
+    let end = bench.wait_left("end");
+    assert!(end.contains("5 jobs led to job"), "{end}");
+    bench.quiet();
+    assert_eq!(bench.json(&["job", "list"])["items"].as_array().unwrap().len(), 6);
+    server.stop();
+}
+
+#[test]
+fn a_job_sends_to_the_addresses_of_its_inbox_only_and_answers_whoever_wrote_to_it() {
+    let bench = Bench::new();
+    let agent = "exec 3> \"$OUT/code\"\n\
+        wb-agent send topic:t/other --payload 1 2> \"$OUT/refused\"; echo $? >&3\n\
+        wb-agent send person:ada --payload 2; echo $? >&3\n\
+        wb-agent send person:ada --payload 3 --in-reply-to \"$MESSAGE_ID\"; echo $? >&3\n\
+        wb-agent complete";
+    bench.inbox("t/mute", "sends = {}", agent);
+    bench.inbox("t/other", "timeout = \"1m\"", "wb-agent complete");
+    let server = bench.serve();
+    let sent = send(&bench, "topic:t/mute", json!({})).ok();
+    bench.ended(sent["job_id"].as_str().unwrap());
+    assert_eq!(bench.left("code"), "3\n3\n0");
+    assert!(bench.left("refused").contains("may not send to topic:t/other"));
+    server.stop();
+}

@@ -1,0 +1,120 @@
+//! Mail between people, instances and the script: who reads what.
+
+use serde_json::{Value, json};
+
+use crate::mail::{answer, send};
+use crate::support::{Bench, Call};
+
+fn token_of(bench: &Bench, name: &str) -> String {
+    bench.json(&["person", "add", name, "--role", "member"]);
+    let made = bench.json(&["token", "create", name, "--person", name, "--scope", "write"]);
+    made["token"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn mail_of_a_person_is_read_by_that_person_only() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let (bea, eve) = (token_of(&bench, "bea"), token_of(&bench, "eve"));
+    let sent = send(&bench, "person:bea", json!("for your eyes")).ok();
+    assert_eq!(sent["state"], "queued");
+    let target = format!("/api/messages/{}", sent["message_id"].as_str().unwrap());
+    let of = |token: &str, target: &str| bench.send(&Call::get(target).token(token));
+    assert_eq!(of(&bea, &target).ok()["payload"], "for your eyes");
+    assert_eq!(of(&eve, &target).refusal(), (404, "not_found"));
+    assert_eq!(of(&eve, &format!("{target}/await")).refusal(), (404, "not_found"));
+    let count = |token: &str| of(token, "/api/messages").ok()["items"].as_array().unwrap().len();
+    assert_eq!((count(&bea), count(&eve)), (1, 0));
+    let read = bench.send(&Call::post(&format!("{target}/read"), json!({})).token(&bea)).ok();
+    assert_eq!(read["was_unread"], true);
+    assert_eq!(of(&bea, &target).ok()["deliveries"][0]["state"], "confirmed");
+    let events = |token: &str| {
+        let shown = of(token, "/api/messages?to=me").ok();
+        shown["items"].as_array().unwrap().len()
+    };
+    assert_eq!((events(&bea), events(&eve)), (1, 0));
+    server.stop();
+}
+
+/// Two instances and a person: what is sent to a running one is pulled, once, and confirmed.
+#[test]
+fn an_instance_pulls_what_is_sent_to_it() {
+    let bench = Bench::new();
+    let agent = "echo up > \"$OUT/up\"\n\
+        got=$(wb-agent inbox --wait 30s); printf '%s' \"$got\" > \"$OUT/got\"\n\
+        wb-agent inbox --after 9999999 > \"$OUT/rest\"\n\
+        wb-agent send person:ada 'I have it' --topic note > \"$OUT/sent\"\n\
+        wb-agent complete --reply '\"bye\"'";
+    bench.inbox("t/talks", "timeout = \"1m\"", agent);
+    let server = bench.serve();
+    let first = send(&bench, "topic:t/talks", json!({})).ok();
+    bench.wait_left("up");
+    let instance = first["instance"].as_str().unwrap();
+    let second = send(&bench, instance, json!({"more": true})).ok();
+    assert_eq!(answer(&bench, first["message_id"].as_str().unwrap())["reply"], "bye");
+    let got: Value = serde_json::from_str(&bench.left("got")).unwrap();
+    assert_eq!(
+        (&got[0]["id"], &got[0]["payload"]),
+        (&second["message_id"], &json!({"more": true}))
+    );
+    assert_eq!(bench.left("rest").trim(), "[]");
+    let shown =
+        bench.get(&format!("/api/messages/{}", second["message_id"].as_str().unwrap())).ok();
+    assert_eq!(
+        (&shown["deliveries"][0]["state"], &shown["deliveries"][0]["proof"]),
+        (&json!("confirmed"), &json!("pulled"))
+    );
+    let note = bench.get(&format!("/api/messages/{}", bench.left("sent"))).ok();
+    assert_eq!((&note["payload"], &note["category"]), (&json!("I have it"), &json!("note")));
+    assert_eq!(note["from"], instance);
+    let late = send(&bench, instance, json!({}));
+    assert_eq!(late.refusal(), (409, "recipient_ended"));
+    server.stop();
+}
+
+#[test]
+fn what_an_instance_has_not_pulled_is_dropped_with_a_reason() {
+    let bench = Bench::new();
+    let agent = "echo up > \"$OUT/up\"; until [ -e \"$OUT/go\" ]; do sleep 0.05; done\n\
+        wb-agent complete";
+    bench.inbox("t/deaf", "timeout = \"1m\"", agent);
+    let server = bench.serve();
+    let first = send(&bench, "topic:t/deaf", json!({})).ok();
+    bench.wait_left("up");
+    let second = send(&bench, first["instance"].as_str().unwrap(), json!(2)).ok();
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.ended(first["job_id"].as_str().unwrap());
+    let shown =
+        bench.get(&format!("/api/messages/{}", second["message_id"].as_str().unwrap())).ok();
+    assert_eq!(
+        (&shown["deliveries"][0]["state"], &shown["deliveries"][0]["reason"]),
+        (&json!("dropped"), &json!("recipient_ended"))
+    );
+    server.stop();
+}
+
+/// The reply goes where the sender says; who asked may read the thread.
+#[test]
+fn a_reply_goes_where_the_sender_says() {
+    let bench = Bench::new();
+    bench.inbox("t/first", "timeout = \"1m\"", "wb-agent complete --reply '{\"step\": 1}'");
+    bench.inbox(
+        "t/second",
+        "timeout = \"1m\"",
+        "tr -d ' \\n' < \"$MESSAGE_PATH\" > \"$OUT/s\"; echo >> \"$OUT/s\"\n\
+        mv \"$OUT/s\" \"$OUT/second\"\n\
+        wb-agent complete --reply 2",
+    );
+    let server = bench.serve();
+    let bea = token_of(&bench, "bea");
+    let body = json!({"to": "topic:t/first", "payload": 0, "reply_to": "person:bea"});
+    let sent = bench.post("/api/messages", body).ok();
+    bench.ended(sent["job_id"].as_str().unwrap());
+    let mail = bench.send(&Call::get("/api/messages?to=me").token(&bea)).ok();
+    assert_eq!(mail["items"][0]["payload"], json!({"step": 1}));
+    let body = json!({"to": "topic:t/first", "payload": 0, "reply_to": "topic:t/second"});
+    bench.post("/api/messages", body).ok();
+    let text = bench.wait_left("second");
+    assert_eq!(text, "{\"step\":1}");
+    server.stop();
+}

@@ -1,0 +1,185 @@
+//! What an instance says it came to decides, once.
+
+use serde_json::{Value, json};
+
+use crate::mail::{answer, send};
+use crate::support::Bench;
+
+/// Runs one instance to its end; returns its job and the answer of its message.
+fn outcome(bench: &Bench, inbox: &str) -> (Value, Value) {
+    let sent = send(bench, &format!("topic:{inbox}"), json!({})).ok();
+    let job = bench.ended(sent["job_id"].as_str().unwrap());
+    (job, answer(bench, sent["message_id"].as_str().unwrap()))
+}
+
+#[test]
+fn a_verdict_counts_whatever_the_exit_status() {
+    let bench = Bench::new();
+    bench.inbox("t/well", "timeout = \"20s\"", "wb-agent complete --reply '\"done\"'; exit 7");
+    bench.inbox("t/badly", "timeout = \"20s\"", "wb-agent fail --reason 'no such team'; exit 0");
+    bench.inbox("t/silent", "timeout = \"20s\"", "exit 0");
+    bench.inbox("t/broken", "timeout = \"20s\"", "echo oops >&2; exit 3");
+    let server = bench.serve();
+    let (job, told) = outcome(&bench, "t/well");
+    assert_eq!((&job["status"], &told["reply"]), (&json!("succeeded"), &json!("done")));
+    let (job, told) = outcome(&bench, "t/badly");
+    assert_eq!((&job["status"], &job["reason"]), (&json!("failed"), &json!("reported")));
+    assert_eq!(told["state"], "failed");
+    assert_eq!(told["failure"], "The agent gave up: no such team");
+    let (job, told) = outcome(&bench, "t/silent");
+    assert_eq!((&job["reason"], &told["state"]), (&json!("no_result"), &json!("failed")));
+    assert!(told["failure"].as_str().unwrap().contains("wb-agent complete"), "{told}");
+    let (job, told) = outcome(&bench, "t/broken");
+    assert_eq!((&job["reason"], &told["state"]), (&json!("exit_status"), &json!("failed")));
+    let (code, _, err) =
+        bench.cli(&["send", "topic:t/badly", "--payload", "1", "--wait", "--timeout", "60s"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("no such team"), "{err}");
+    server.stop();
+}
+
+/// An agent that goes on after its verdict is ended, with the time to say its last words.
+#[test]
+fn an_instance_ends_with_its_verdict() {
+    let bench = Bench::new();
+    let agent = "wb-agent complete --reply 1; echo said > \"$OUT/said\"\n\
+        while :; do sleep 0.1; done";
+    bench.inbox("t/lingers", "timeout = \"2m\", linger = \"1s\"", agent);
+    let server = bench.serve();
+    let (job, told) = outcome(&bench, "t/lingers");
+    assert_eq!((&job["status"], &told["reply"]), (&json!("succeeded"), &json!(1)));
+    assert_eq!(bench.left("said"), "said");
+    server.stop();
+    bench.quiet();
+}
+
+#[test]
+fn a_reply_that_does_not_fit_can_be_corrected() {
+    let bench = Bench::new();
+    bench.write("reply.json", r#"{"type": "object", "required": ["account"]}"#);
+    let agent = "wb-agent complete --reply '{\"acount\": 1}' 2> \"$OUT/refused\"\n\
+        echo \"$?\" > \"$OUT/code\"; wb-agent complete --reply '{\"account\": 2}'";
+    bench.inbox("t/corrects", "reply_schema = \"reply.json\"", agent);
+    bench.inbox(
+        "t/file",
+        "reply_schema = \"reply.json\"",
+        "echo '{\"acount\": 1}' > \"$REPLY_PATH\"; echo ok > \"$STATUS_PATH\"; exit 0",
+    );
+    let server = bench.serve();
+    let (job, told) = outcome(&bench, "t/corrects");
+    assert_eq!((&job["status"], &told["reply"]), (&json!("succeeded"), &json!({"account": 2})));
+    assert_eq!(bench.left("code"), "2");
+    assert!(bench.left("refused").contains("account"), "{}", bench.left("refused"));
+    let (job, told) = outcome(&bench, "t/file");
+    assert_eq!((&job["reason"], &told["state"]), (&json!("bad_reply"), &json!("failed")));
+    server.stop();
+}
+
+/// Fails with `WB_WITHOUT=verdict_once`.
+#[test]
+fn the_first_verdict_stands() {
+    let bench = Bench::new();
+    let agent = "wb-agent complete --reply 1\n\
+        wb-agent complete --reply 1; echo $? > \"$OUT/same\"\n\
+        wb-agent complete --reply 2 2> \"$OUT/other\"; echo $? >> \"$OUT/same\"\n\
+        wb-agent fail --reason late; echo $? >> \"$OUT/same\"";
+    bench.inbox("t/twice", "timeout = \"20s\"", agent);
+    let server = bench.serve();
+    let (job, told) = outcome(&bench, "t/twice");
+    assert_eq!((&job["status"], &told["reply"]), (&json!("succeeded"), &json!(1)));
+    assert_eq!(bench.left("same"), "0\n5\n5");
+    assert!(bench.left("other").contains("has said `ok` already"), "{}", bench.left("other"));
+    let replies = bench.json(&["mail", "list", "--to", "me"])["items"].clone();
+    assert_eq!(replies.as_array().unwrap().len(), 1, "{replies}");
+    server.stop();
+}
+
+/// What a program without `wb-agent` does: it writes the files.
+#[test]
+fn a_status_file_is_a_verdict() {
+    let bench = Bench::new();
+    let wait = "while :; do sleep 0.1; done";
+    bench.inbox(
+        "t/ok",
+        "linger = \"1s\"",
+        &format!("echo '[1]' > \"$REPLY_PATH\"; echo ok > \"$STATUS_PATH\"; {wait}"),
+    );
+    bench.inbox(
+        "t/no",
+        "linger = \"1s\"",
+        &format!("printf 'error\\nthe quota is used up\\n' > \"$STATUS_PATH\"; {wait}"),
+    );
+    let server = bench.serve();
+    let (job, told) = outcome(&bench, "t/ok");
+    assert_eq!((&job["status"], &told["reply"]), (&json!("succeeded"), &json!([1])));
+    let (job, told) = outcome(&bench, "t/no");
+    assert_eq!((&job["status"], &job["reason"]), (&json!("failed"), &json!("reported")));
+    assert_eq!(told["failure"], "The agent gave up: the quota is used up");
+    server.stop();
+}
+
+/// A status that is a fifo, a link, a folder or very long stops nothing and is no verdict.
+#[test]
+fn a_hostile_status_file_is_no_verdict() {
+    let bench = Bench::new();
+    for (name, make) in [
+        ("fifo", "mkfifo \"$STATUS_PATH\""),
+        ("link", "echo ok > \"$OUT/ok\"; ln -s \"$OUT/ok\" \"$STATUS_PATH\""),
+        ("folder", "mkdir \"$STATUS_PATH\""),
+    ] {
+        let agent = format!("rm -f \"$STATUS_PATH\"; {make}; sleep 1.2; exit 0");
+        bench.inbox(&format!("t/{name}"), "timeout = \"20s\"", &agent);
+    }
+    bench.inbox(
+        "t/long",
+        "timeout = \"20s\"",
+        "head -c 3000000 /dev/zero | tr '\\0' x > \"$STATUS_PATH\"",
+    );
+    let server = bench.serve();
+    for name in ["fifo", "link", "folder"] {
+        let (job, told) = outcome(&bench, &format!("t/{name}"));
+        assert_eq!(
+            (&job["reason"], &told["state"]),
+            (&json!("no_result"), &json!("failed")),
+            "{name}"
+        );
+    }
+    let (job, _) = outcome(&bench, "t/long");
+    assert_eq!(job["reason"], "reported");
+    server.stop();
+}
+
+#[test]
+fn a_cancel_before_the_verdict_wins_and_one_after_it_is_refused() {
+    let bench = Bench::new();
+    let agent = "wb-agent complete --reply 1; echo x > \"$OUT/said\"; while :; do sleep 0.1; done";
+    bench.inbox("t/said", "linger = \"3s\"", agent);
+    bench.inbox("t/open", "timeout = \"1m\"", "echo x > \"$OUT/up\"; while :; do sleep 0.1; done");
+    bench.inbox("t/waits", "concurrency = 1", "while :; do sleep 0.1; done");
+    let server = bench.serve();
+    let sent = send(&bench, "topic:t/said", json!({})).ok();
+    bench.wait_left("said");
+    let job = sent["job_id"].as_str().unwrap();
+    let refused = bench.post(&format!("/api/agent/jobs/{job}/cancel"), json!({}));
+    assert_eq!(refused.refusal(), (409, "already_completed"));
+    assert_eq!(bench.ended(job)["status"], "succeeded");
+
+    let sent = send(&bench, "topic:t/open", json!({})).ok();
+    bench.wait_left("up");
+    let job = sent["job_id"].as_str().unwrap();
+    bench.post(&format!("/api/agent/jobs/{job}/cancel"), json!({})).ok();
+    assert_eq!(bench.ended(job)["status"], "cancelled");
+    let told = answer(&bench, sent["message_id"].as_str().unwrap());
+    assert!(told["failure"].as_str().unwrap().contains("Cancelled"), "{told}");
+
+    // Also one that had not begun is answered.
+    send(&bench, "topic:t/waits", json!({})).ok();
+    let sent = send(&bench, "topic:t/waits", json!({})).ok();
+    let job = sent["job_id"].as_str().unwrap();
+    bench.post(&format!("/api/agent/jobs/{job}/cancel"), json!({})).ok();
+    assert_eq!(answer(&bench, sent["message_id"].as_str().unwrap())["state"], "failed");
+    let failures = bench.json(&["mail", "list", "--to", "me"])["items"].clone();
+    let of_this = |it: &&Value| it["in_reply_to"] == sent["message_id"] && it["sort"] == "failure";
+    assert_eq!(failures.as_array().unwrap().iter().filter(of_this).count(), 1);
+    server.stop();
+}

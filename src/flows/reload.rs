@@ -341,10 +341,14 @@ pub async fn begin(site: &Site) -> Result<()> {
     site.store.write(move |tx| follow_names(tx, &config)).await?;
     let queued = site.store.read(jobs::queue_counts).await?.queued;
     for (kind, count) in queued.iter().filter(|it| !site.config.kinds.contains_key(&it.0)) {
+        // Names of kinds have no slash.
+        let (what, was) = match kind.contains('/') {
+            true => ("inbox", String::new()),
+            false => ("kind", format!("was = \"{kind}\" in another kind takes them over, ")),
+        };
         warn!(
-            "{count} jobs of kind \"{kind}\" wait until the script has that kind again; \
-             was = \"{kind}\" in another kind takes them over, \
-             wiki-browser job cancel --kind {kind} cancels them"
+            "{count} jobs of {what} \"{kind}\" wait until the script has that {what} again; \
+             {was}wiki-browser job cancel --kind {kind} cancels them"
         );
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::Bench;
+use crate::support::{Bench, until};
 
 /// A site whose server runs without an inbox yet; then one is declared, with hooks.
 fn bench() -> Bench {
@@ -95,5 +95,44 @@ fn a_template_is_no_persona_and_counts_from_a_reload_on() {
     bench.write("agents/lead.md", lead.replace("- name", "- nam"));
     let (code, out, _) = bench.cli(&["reload"]);
     assert_eq!((code, out.contains("agents/lead.md:6")), (1, true), "{out}");
+    server.stop();
+}
+
+#[test]
+fn the_jobs_of_an_inbox_that_is_removed_wait_until_it_is_back() {
+    let bench = bench();
+    let fields = "about = \"A test\", engine = \"plain\", timeout = \"20s\", prompt = \"x\"";
+    bench.lua(&format!("wb.kind \"bare\" {{ {fields} }}\n"));
+    declare(&bench);
+    let server = bench.serve();
+    let later = json!({"kind": "bare", "not_before": "2100-01-01T00:00:00Z"});
+    let job = bench.post("/api/agent/jobs", later).ok()["job_id"].as_str().unwrap().to_owned();
+    server.stop();
+    bench.sql("UPDATE agent_jobs SET kind = 'accounts/teardown' WHERE status = 'queued'");
+    let server = bench.serve();
+    let good = bench.read("wiki-browser.lua");
+    let (rest, _) = good.split_once("wb.inbox").unwrap();
+    let code = |bench: &Bench| bench.show(&job)["waiting"]["code"].clone();
+    assert_eq!(code(&bench), "not_before");
+    bench.write("wiki-browser.lua", rest);
+    let (exit, out, err) = bench.cli(&["reload"]);
+    assert_eq!(exit, 0, "{out}{err}");
+    assert!(out.contains("removed  inbox \"accounts/teardown\": 1 of its jobs waits"), "{out}");
+    assert_eq!(code(&bench), "inbox_gone");
+    let said = bench.show(&job)["waiting"]["message"].as_str().unwrap().to_owned();
+    assert!(said.contains("job cancel --kind accounts/teardown"), "{said}");
+    server.stop();
+    bench.edit(|lua| lua[..lua.find("wb.inbox").unwrap()].to_owned());
+    let server = bench.serve();
+    let said = "1 jobs of inbox \"accounts/teardown\" wait until";
+    until("the log names the inbox", || server.log().contains(said));
+    bench.write("wiki-browser.lua", &good);
+    assert_eq!(bench.cli(&["reload"]).0, 0);
+    assert_eq!(code(&bench), "not_before");
+    bench.write("wiki-browser.lua", rest);
+    assert_eq!(bench.cli(&["reload"]).0, 0);
+    let (exit, out, err) = bench.cli(&["job", "cancel", "--kind", "accounts/teardown", "--yes"]);
+    assert_eq!(exit, 0, "{out}{err}");
+    assert_eq!(bench.ended(&job)["status"], "cancelled");
     server.stop();
 }

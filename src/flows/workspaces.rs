@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
-use crate::base::{Actor, Error, ErrorKind, JobId, Millis, Result};
+use crate::base::{Actor, Context, Error, ErrorKind, JobId, Millis, Result};
 use crate::documents::workspace::{
-    self, Discard, NewWorkspace, Workspace, WorkspaceSort, WorkspaceState, row,
+    self, Discard, NewWorkspace, Wanted, Workspace, WorkspaceSort, WorkspaceState, row,
 };
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Cleanup, HookRun, WorkspaceNeed, Workspaces};
@@ -55,7 +55,11 @@ async fn make(works: &Works, need: WorkspaceNeed) -> Result<Utf8PathBuf> {
         NewWorkspace { root: root.clone(), sort, path: path.clone(), repo: repo.clone(), cleanup };
     works.store.write(move |tx| row::insert(tx, &new)).await?;
     let made = match &repo {
-        Some(repo) => Some(workspace::make(&works.repo, repo, &path, &root).await?),
+        Some(folder) => {
+            let mark = mark(works)?;
+            let wanted = Wanted { folder, path: &path, job: &root, mark: &mark };
+            Some(workspace::make(&works.repo, wanted).await?)
+        }
         None => None,
     };
     let base = made.as_ref().map(|it| it.base.clone());
@@ -106,14 +110,24 @@ async fn end(
 
 async fn remove(works: &Works, found: &Workspace, discard: Discard) -> Result<Option<String>> {
     let Some(repo) = &found.repo else { return Ok(None) };
-    let at = (repo.as_path(), found.path.as_path());
-    let removed =
-        workspace::remove(&works.repo, at, (&found.root, found.base_commit.as_ref()), discard);
+    let mark = mark(works)?;
+    let wanted =
+        Wanted { folder: repo.as_path(), path: &found.path, job: &found.root, mark: &mark };
+    let removed = workspace::remove(&works.repo, wanted, found.base_commit.as_ref(), discard);
     match removed.await {
         // The repository is gone, and the worktree with it or not: nobody can keep anything.
         Err(cause) if cause.kind() == ErrorKind::NotFound && !found.path.exists() => Ok(None),
         removed => removed,
     }
+}
+
+/// Returns what tells this site from one that began as a copy of its data folder.
+fn mark(works: &Works) -> Result<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let data = &works.config.site.data;
+    let facts = std::fs::metadata(data)
+        .context(ErrorKind::Unavailable, || format!("cannot look at {data}"))?;
+    Ok(format!("{data} {}:{}", facts.dev(), facts.ino()))
 }
 
 /// What one sweep came to.

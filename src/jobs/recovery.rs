@@ -78,6 +78,10 @@ pub(super) async fn wait_and_settle(inner: Arc<Inner>, job: Job, stop: Cancellat
     while !stop.is_cancelled() && !try_to_settle(&inner, &job, &stop).await {
         if Instant::now() > kill_at {
             kill_guard(&job);
+            // Its time is over: nothing of the job may hold a lock of its any more.
+            if let Err(cause) = end_left_behind(&inner, &job).await {
+                error!(job_id = %job.id, "what the guard left: {}", cause.chain());
+            }
             pause = LOCK_RETRY_SLOW;
         } else if Instant::now() > late_at {
             end_below_guard(&job).await;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use wiki_browser::base::{BlobId, Clock, Ids, JobId};
 use wiki_browser::documents::Repo;
-use wiki_browser::documents::workspace::{Discard, make, remove};
+use wiki_browser::documents::workspace::{Discard, Wanted, make, remove};
 
 use crate::git::support::{folder, git, init, open, try_git, write};
 
@@ -24,6 +24,10 @@ struct Tree {
     base: BlobId,
 }
 
+fn wanted<'a>(folder: &'a Utf8Path, path: &'a Utf8Path, job: &'a JobId) -> Wanted<'a> {
+    Wanted { folder, path, job, mark: "site" }
+}
+
 impl Bench {
     async fn new(files: &[(&str, &str)]) -> Bench {
         let (held, base) = folder();
@@ -37,13 +41,14 @@ impl Bench {
     async fn make(&self) -> Tree {
         let job: JobId = self.ids.mint();
         let path = self.below.join(format!("wt-{job}"));
-        let made = make(&self.repo, &self.top, &path, &job).await.unwrap();
+        let wanted = wanted(&self.top, &path, &job);
+        let made = make(&self.repo, wanted).await.unwrap();
         Tree { job, path, base: made.base }
     }
 
     async fn remove(&self, tree: &Tree, discard: Discard) -> Result<Option<String>, String> {
-        let base = Some(&tree.base);
-        remove(&self.repo, (&self.top, &tree.path), (&tree.job, base), discard)
+        let wanted = wanted(&self.top, &tree.path, &tree.job);
+        remove(&self.repo, wanted, Some(&tree.base), discard)
             .await
             .map_err(|cause| cause.code_str().to_owned())
     }
@@ -157,10 +162,10 @@ async fn nothing_of_a_users_is_removed() {
     let job: JobId = bench.ids.mint();
     let path = bench.below.join(format!("wt-{job}"));
     write(&path, "mine.md", "mine\n");
-    let refused = make(&bench.repo, &bench.top, &path, &job).await.unwrap_err();
+    let refused = make(&bench.repo, wanted(&bench.top, &path, &job)).await.unwrap_err();
     assert_eq!(refused.code_str(), "workspace_exists");
-    let at = (bench.top.as_path(), path.as_path());
-    let refused = remove(&bench.repo, at, (&job, None), Discard::Unkept).await.unwrap_err();
+    let at = wanted(&bench.top, &path, &job);
+    let refused = remove(&bench.repo, at, None, Discard::Unkept).await.unwrap_err();
     assert_eq!(refused.code_str(), "not_ours");
     assert!(path.join("mine.md").is_file());
     // A worktree's file `.git` that leads to the user's own tree moves nothing there.
@@ -173,6 +178,20 @@ async fn nothing_of_a_users_is_removed() {
     assert_eq!(git(&bench.top, &["rev-parse", "HEAD"]), before);
     assert_eq!(git(&bench.top, &["status", "--porcelain"]), "");
     assert!(bench.top.join("a.md").is_file());
+}
+
+/// Fails with `WB_WITHOUT=worktree_mark`.
+#[tokio::test]
+async fn a_copy_of_a_site_removes_nothing_of_the_first() {
+    let bench = Bench::new(&[("a.md", "one\n")]).await;
+    let tree = bench.make().await;
+    let theirs = Wanted { mark: "copy", ..wanted(&bench.top, &tree.path, &tree.job) };
+    for discard in [Discard::Nothing, Discard::Unkept] {
+        let refused = remove(&bench.repo, theirs, Some(&tree.base), discard).await.unwrap_err();
+        assert_eq!(refused.code_str(), "not_ours");
+    }
+    assert!(tree.path.join("a.md").is_file());
+    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Ok(None));
 }
 
 #[tokio::test]
@@ -203,10 +222,10 @@ async fn a_repository_without_a_commit_is_refused() {
     let repo = open(&base.join("empty")).await.unwrap();
     let job: JobId = Ids::new(Clock::system()).mint();
     let path = base.join(format!("wt-{job}"));
-    let refused = make(&repo, &base.join("empty"), &path, &job).await.unwrap_err();
+    let refused = make(&repo, wanted(&base.join("empty"), &path, &job)).await.unwrap_err();
     assert_eq!(refused.code_str(), "no_commit");
     assert!(!path.exists());
-    let refused = make(&repo, &base.join("nowhere"), &path, &job).await.unwrap_err();
+    let refused = make(&repo, wanted(&base.join("nowhere"), &path, &job)).await.unwrap_err();
     assert!(!refused.message().is_empty() && !path.exists());
 }
 

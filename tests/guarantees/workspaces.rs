@@ -52,6 +52,27 @@ fn what_cannot_be_kept_waits_for_a_person() {
     server.stop();
 }
 
+/// An agent that is to propose works in a worktree like any other; its proposal is as ever.
+#[test]
+fn a_proposal_can_come_from_a_worktree() {
+    let bench = Bench::new();
+    let agent =
+        "pwd > \"$OUT/pwd\"; sed -i 's/first/best/' guide.md; propose --summary better < guide.md";
+    bench.topic_kind(
+        "incorporate",
+        "produces = \"proposal\", timeout = \"30s\", workspace = \"worktree\"",
+        agent,
+    );
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "Better.");
+    let shown = bench.proposal("incorporate", &topic);
+    assert!(shown["text"].as_str().unwrap().contains("The best line."), "{shown:#}");
+    assert!(bench.left("pwd").contains("/data/worktrees/wt-"), "{}", bench.left("pwd"));
+    assert!(bench.read("guide.md").contains("The first line."));
+    assert_eq!(bench.status(), "");
+    server.stop();
+}
+
 #[test]
 fn a_workspace_that_is_used_is_nobodys_to_remove() {
     let bench = Bench::new();

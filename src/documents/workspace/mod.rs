@@ -8,4 +8,4 @@ pub mod row;
 mod worktree;
 
 pub use row::{NewWorkspace, Workspace, WorkspaceSort, WorkspaceState};
-pub use worktree::{Discard, Made, make, remove};
+pub use worktree::{Discard, Made, Wanted, make, remove};

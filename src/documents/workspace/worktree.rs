@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::{BlobId, Context, Error, ErrorKind, JobId, Result};
+use crate::base::{BlobId, Context, Error, ErrorKind, JobId, Result, fault};
 use crate::documents::git::{Call, Repo, blocking};
 use crate::documents::workspace::keep;
 use crate::process::{FileLock, read_small, remove_some};
@@ -20,7 +20,9 @@ const LOCK_TRIES: u32 = 600;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Entries that are removed before others may run on the same thread.
 const ENTRIES_AT_ONCE: usize = 10_000;
-/// Longest path of a worktree in git's own file.
+/// The file in git's folder of a worktree that says which site made it.
+const MARK: &str = "wiki-browser";
+/// Longest path of a worktree in git's own file, and longest mark.
 const GITDIR_BYTES_MAX: u64 = 8 * 1024;
 
 /// A worktree that was made.
@@ -30,6 +32,19 @@ pub struct Made {
     pub base: BlobId,
     /// Where in it the folder is that was asked for; empty for its top.
     pub prefix: String,
+}
+
+/// A worktree as it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The folder whose repository it is of, absolute.
+    pub folder: &'a Utf8Path,
+    /// Where it is, absolute.
+    pub path: &'a Utf8Path,
+    /// The first leg of the instance that works in it.
+    pub job: &'a JobId,
+    /// Which site makes and removes it: a copy of the database must not remove what is another's.
+    pub mark: &'a str,
 }
 
 /// What may be lost when a worktree is removed.
@@ -75,6 +90,13 @@ impl Tree {
         Ok(told.is_some_and(|it| it == link.as_str()))
     }
 
+    /// Returns whether this site made it, or died before it could say so.
+    async fn is_ours(&self, mark: &str, was_ready: bool) -> Result<bool> {
+        let file = self.own.join(MARK);
+        let told = blocking(move || read_small(&file, GITDIR_BYTES_MAX)).await??;
+        Ok(told.map_or(!was_ready, |it| it == mark.as_bytes()))
+    }
+
     async fn lock(&self) -> Result<FileLock> {
         let path = self.repo.common_dir().join(LOCK);
         for _ in 0..LOCK_TRIES {
@@ -101,7 +123,8 @@ impl Tree {
 ///
 /// # Errors
 /// `conflict` with code `workspace_exists` if something is at the path; `unavailable` if git fails.
-pub async fn make(site: &Repo, folder: &Utf8Path, path: &Utf8Path, job: &JobId) -> Result<Made> {
+pub async fn make(site: &Repo, wanted: Wanted<'_>) -> Result<Made> {
+    let Wanted { folder, path, job, mark } = wanted;
     let above = path.parent().map(Utf8Path::to_owned).unwrap_or_default();
     let at = path.to_owned();
     let is_taken = blocking(move || {
@@ -128,6 +151,9 @@ pub async fn make(site: &Repo, folder: &Utf8Path, path: &Utf8Path, job: &JobId) 
         let add = ["worktree", "add", "--no-checkout", "--detach", "--lock", "--reason"];
         let call = tree.repo.git().call(&add).arg(reason).arg(path.as_str()).arg(base.as_str());
         call.writing().output().await?;
+        let (file, mark) = (tree.own.join(MARK), mark.to_owned());
+        let written = blocking(move || std::fs::write(&file, mark)).await?;
+        written.context(ErrorKind::Unavailable, || format!("cannot write {}", tree.own))?;
     }
     tree.call(&["reset", "--hard", "--quiet"]).await?.writing().output().await?;
     let prefix = tree.repo.git_prefix();
@@ -142,10 +168,11 @@ pub async fn make(site: &Repo, folder: &Utf8Path, path: &Utf8Path, job: &JobId) 
 /// `conflict` with code `not_kept` (and why) or `not_ours`: then nothing was removed.
 pub async fn remove(
     site: &Repo,
-    (folder, path): (&Utf8Path, &Utf8Path),
-    (job, base): (&JobId, Option<&BlobId>),
+    wanted: Wanted<'_>,
+    base: Option<&BlobId>,
     discard: Discard,
 ) -> Result<Option<String>> {
+    let Wanted { folder, path, job, mark } = wanted;
     let tree = Tree::of(site, folder, path).await?;
     let at = path.to_owned();
     let is_there = blocking(move || at.symlink_metadata().is_ok()).await?;
@@ -160,6 +187,10 @@ pub async fn remove(
             format!("{path} is not the worktree of job {job}"),
         )
         .hint("look what it is, and remove it yourself"));
+    }
+    if !tree.is_ours(mark, base.is_some()).await? && !fault::is_off("worktree_mark") {
+        return Err(Error::conflict("not_ours", format!("another site made {path}"))
+            .hint("was the data folder copied? remove the worktree there, or by hand"));
     }
     let name = format!("refs/wiki-browser/jobs/{job}/work");
     let kept = match base {

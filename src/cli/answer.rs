@@ -111,11 +111,7 @@ impl Shape {
                 PersonCommand::Link { .. } => "@link",
                 PersonCommand::List => return None,
             },
-            Command::Token(command) => match command {
-                TokenCommand::Create(_) => "id name person scopes[] expires_at token",
-                TokenCommand::Revoke { .. } => "id name",
-                TokenCommand::List { .. } => return None,
-            },
+            Command::Token(command) => of_token(command)?,
             Command::Backup(args) if !args.list => "path bytes version took_ms removed[]",
             Command::Restore(_) | Command::Recover(_) => "@report",
             Command::Cleanup(_) => {
@@ -263,6 +259,14 @@ fn of_approval(command: &ApprovalCommand) -> Option<&'static str> {
              note decided_by decided_by_name decided_at expires_at used_at created_at",
         ),
         ApprovalCommand::List { .. } | ApprovalCommand::Show { .. } => None,
+    }
+}
+
+fn of_token(command: &TokenCommand) -> Option<&'static str> {
+    match command {
+        TokenCommand::Create(_) => Some("id name person scopes[] expires_at token"),
+        TokenCommand::Revoke { .. } => Some("id name"),
+        TokenCommand::List { .. } => None,
     }
 }
 

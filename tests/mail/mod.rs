@@ -1,6 +1,8 @@
 //! Messages, inboxes and instances: from `send` to the reply.
 
 mod crashes;
+#[cfg(feature = "faults")]
+mod hooks;
 mod limits;
 mod people;
 mod verdicts;

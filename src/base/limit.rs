@@ -269,8 +269,8 @@ pub const APPROVAL_SCHEMA_BYTES_MAX: usize = 16 * 1024;
 pub const APPROVAL_TITLE_CHARS_MAX: usize = 200;
 /// Most pending approvals of one requester.
 pub const APPROVALS_PENDING_MAX: i64 = 100;
-/// Longest body that asks for an approval or decides one, in bytes.
-pub const APPROVAL_BODY_BYTES_MAX: usize = 2 * APPROVAL_PAYLOAD_BYTES_MAX + 64 * 1024;
+/// Longest body that asks for an approval or decides one: characters may be escaped, in bytes.
+pub const APPROVAL_BODY_BYTES_MAX: usize = 6 * APPROVAL_PAYLOAD_BYTES_MAX + 64 * 1024;
 /// Longest wait for a decision in one request, in milliseconds.
 pub const APPROVAL_WAIT_MS_MAX: u64 = 55_000;
 

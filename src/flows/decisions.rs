@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::approvals::{self, Approval, Sort};
 use crate::base::{Actor, Millis, PersonId, Result};
 use crate::documents::{Proposal, pending, proposal, topic};
+use crate::flows::approvals::named;
 use crate::flows::{Site, names};
 use crate::people::{self, Caller};
 
@@ -50,6 +51,19 @@ pub async fn list(site: &Site, caller: &Caller) -> Result<Value> {
 pub async fn waiting(site: &Site, caller: &Caller) -> Result<Vec<Waiting>> {
     let person = caller.person()?.id.clone();
     site.store.read(move |c| of(c, &person)).await
+}
+
+/// Returns the approvals that wait for the caller's decision, oldest first.
+///
+/// # Errors
+/// As [`list`].
+pub async fn approvals(site: &Site, caller: &Caller) -> Result<Vec<Approval>> {
+    let person = caller.person()?.id.clone();
+    let find = move |c: &Connection| {
+        let oldest = approvals::oldest_pending(c, &person, DECISIONS_MAX)?;
+        oldest.into_iter().map(|it| named(c, it)).collect()
+    };
+    site.store.read(find).await
 }
 
 /// Returns how much waits for a person.

@@ -46,6 +46,8 @@ test("everything around the pages is done by keyboard alone", async (t) => {
   await press("Enter", "?");
   await page.getByRole("heading", { name: "Shortcuts" }).waitFor();
   await press("Escape", "g", "d");
+  await page.waitForURL(`${site.origin}/decisions`);
+  await press("g", "f");
   await page.waitForURL(`${site.origin}/d`);
   // Who goes on typing at once types into it.
   await press("/");

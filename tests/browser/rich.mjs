@@ -203,6 +203,17 @@ export async function live(site) {
   ids.jobs.running = await site.job("slow", { topic_id: ids.other });
   await site.status(ids.jobs.running, "running");
   ids.jobs.queued = await site.job("incorporate", { topic_id: ids.topic, replace_proposals: false }).catch(() => null);
+  const question = {
+    channel: "aws", title: "Create account billing-prod?",
+    payload: { team: "billing", budget: 300, dry_run: false },
+    schema: { properties: { team: { enum: ["billing", "search"] }, budget: { type: "integer", maximum: 500, description: "Euro a month" } } },
+  };
+  ids.approvals = { pending: (await site.post("/api/approvals", question)).id };
+  const plan = { channel: "dns", title: "Move the zone example.org to the new servers?", payload: { zone: "example.org", steps: ["lower the TTL", "move", "check"] }, expires: "7d" };
+  ids.approvals.amended = (await site.post("/api/approvals", plan)).id;
+  const changes = { ...plan.payload, steps: ["lower the TTL", "wait a day", "move", "check"] };
+  await site.post(`/api/approvals/${ids.approvals.amended}/approve`, { version: 1, changes, note: "Not before the weekend." });
+  ids.approvals.json = (await site.post("/api/approvals", plan)).id;
   await until("the search knows it all", async () => (await site.get("/api/search/index")).state === "ready");
   ids.placed = Object.fromEntries((await site.get("/api/topics?source_path=states.md&limit=50")).items
     .map((it) => [it.title.split(" ").at(-1).replace(".", ""), it.placement?.state]));
@@ -220,6 +231,8 @@ export function pages(ids) {
     approved: `/proposals/${ids.proposals.approved}`, rejected: `/proposals/${ids.proposals.rejected}`,
     superseded: `/proposals/${ids.proposals.superseded}`, edit: `/proposals/${ids.proposals.open}/edit`,
     carry: `/proposals/${ids.proposals.superseded}/edit`,
+    approval: `/approvals/${ids.approvals.pending}`, amended: `/approvals/${ids.approvals.amended}`,
+    plan: `/approvals/${ids.approvals.json}`, approvals: "/approvals",
     jobs: "/jobs", failed: `/jobs/${ids.jobs.failed}`, running: `/jobs/${ids.jobs.running}`,
     prompt: `/jobs/${ids.jobs.running}/prompt`, search: "/search", found: "/search?query=mud",
     narrowed: "/search?query=mud&kind=topic&status=open", kinds: "/jobs/new", begin: "/jobs/new?kind=incorporate",

@@ -15,7 +15,7 @@ fn every_page_is_for_people_who_are_signed_in() {
     assert!(browser.page("/").contains("Start here"), "an empty site says what to do");
     for (path, words) in [
         ("/topics", "no such Topic"),
-        ("/decisions", "Nothing awaits review"),
+        ("/decisions", "Nothing waits for you."),
         ("/proposals", "No such proposals"),
         ("/jobs", "Nothing has been asked for yet"),
     ] {

@@ -15,7 +15,7 @@ import * as swap from "./swap.js";
 /** Revisions that may follow one another while they are asked for. */
 const HOPS_MAX = 5;
 const PREVIEW_MS = 500;
-const NAMES = { approve: "Approve", rework: "Request changes", reject: "Reject" };
+const NAMES = { approve: "Approve", amend: "Approve with changes", rework: "Request changes", reject: "Reject" };
 
 export function start(root) {
   if (root.matches("form")) {
@@ -38,7 +38,7 @@ export function start(root) {
   document.addEventListener("wb:swapping", (event) => here() && review.swapping(event));
   bind("n", "Next change", () => review.step(1), { when: here });
   bind("p", "Previous change", () => review.step(-1), { when: here });
-  for (const [key, name] of [["a", "approve"], ["r", "rework"], ["x", "reject"]]) {
+  for (const [key, name] of [["a", "approve"], ["c", "amend"], ["r", "rework"], ["x", "reject"]]) {
     const when = () => here() && review.form(name) !== null;
     bind(key, `${NAMES[name]} (asks first)`, () => review.open(name), { when });
   }

@@ -8,9 +8,8 @@ use hyper::header::COOKIE;
 use tracing::warn;
 
 use crate::base::{Millis, Result, SourcePath, TokenId};
-use crate::documents::pending;
-use crate::flows::Site;
 use crate::flows::titles::{self, Titles};
+use crate::flows::{Site, decisions};
 use crate::http::pages::icon::Icon;
 use crate::http::pages::look::Look;
 use crate::http::pages::time::{At, When};
@@ -23,7 +22,7 @@ use crate::store::events;
 /// Seconds after which the page of a running job asks again, where no script does.
 const REFRESH_S: u32 = 3;
 
-/// More proposals than this are not counted in the navigation.
+/// More decisions than this are not counted in the navigation.
 const DECISIONS_MAX: i64 = 99;
 
 /// A part of the site in its navigation.
@@ -46,14 +45,14 @@ const SECTIONS: [Section; 3] = [
     Section {
         at: DECISIONS,
         name: "Decisions",
-        key: 'p',
+        key: 'd',
         icon: Icon::Proposal,
         holds: &["/proposals"],
     },
-    Section { at: "/d", name: "Documents", key: 'd', icon: Icon::Document, holds: &["/topics"] },
+    Section { at: "/d", name: "Documents", key: 'f', icon: Icon::Document, holds: &["/topics"] },
 ];
 
-/// The address of the proposals that await review.
+/// The address of what waits for a decision.
 const DECISIONS: &str = "/decisions";
 
 /// What every page has.
@@ -79,7 +78,7 @@ pub(in crate::http) struct Frame {
     pub(in crate::http) cursor: Option<String>,
     /// What keeps the site from working as its script says.
     pub(in crate::http) trouble: Option<Trouble>,
-    /// How many proposals await review.
+    /// How much waits for a decision of the reader.
     decisions: i64,
     /// Whether the script declares a kind of job, and a schedule.
     pub(in crate::http) has_kinds: bool,
@@ -123,13 +122,13 @@ impl Frame {
     /// `forbidden` for a job: pages are for people; as any read.
     pub(super) fn of(site: &Site, call: &Call, section: &'static str) -> Result<(Frame, Caller)> {
         let caller = call.caller()?;
-        let person = caller.person()?.display_name.clone();
+        let person = caller.person()?.clone();
         let key: TokenId = site.ids.mint();
         let ((_, newest), decisions) =
-            site.store.look(|c| Ok((events::edges(c)?, pending::proposals(c)?)))?;
+            site.store.look(|c| Ok((events::edges(c)?, decisions::count(c, &person.id)?)))?;
         let frame = Frame {
             site_name: site.config.site.title().to_owned(),
-            person: Some(person),
+            person: Some(person.display_name),
             section,
             may_write: caller.may_write().is_ok(),
             may_decide: caller.may_decide().is_ok(),
@@ -172,7 +171,7 @@ impl Frame {
         self.section == section.at || section.holds.contains(&self.section)
     }
 
-    /// Returns how many proposals await review, for the part of the site where they are.
+    /// Returns how much waits for a decision, for the part of the site where that is.
     pub(in crate::http) fn waiting(&self, section: &Section) -> Option<String> {
         let count = (section.at == DECISIONS && self.decisions > 0).then_some(self.decisions)?;
         Some(match count {

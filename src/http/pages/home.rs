@@ -11,11 +11,12 @@ use crate::flows::jobs::JobQuery;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
+use crate::http::pages::approval::ApprovalRow;
 use crate::http::pages::jobs::JobRow;
 use crate::http::pages::proposals::ProposalRow;
 use crate::http::pages::view::{Job, List, Proposal, Topic, read};
 use crate::http::pages::visible::{Name, Plain, Visible};
-use crate::http::pages::{Frame, form, jobs, proposals, words};
+use crate::http::pages::{Frame, decisions, form, jobs, proposals, words};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
@@ -32,6 +33,8 @@ struct HomePage {
     frame: Frame,
     proposals: Vec<ProposalRow>,
     has_more_proposals: bool,
+    /// What agents ask.
+    approvals: Vec<ApprovalRow>,
     active: Vec<JobRow>,
     /// Whether a job has ever been asked for.
     has_worked: bool,
@@ -49,7 +52,10 @@ struct HomePage {
 impl HomePage {
     /// Whether nothing has ever been asked for here.
     fn is_new(&self) -> bool {
-        !self.has_worked && self.proposals.is_empty() && self.topics.is_empty()
+        !self.has_worked
+            && self.approvals.is_empty()
+            && self.proposals.is_empty()
+            && self.topics.is_empty()
     }
 }
 
@@ -63,6 +69,8 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     let open = ProposalQuery { status: Some("open".to_owned()), limit, ..Default::default() };
     let open: List<Proposal> = read(flows::proposals::list(&site, &caller, open).await?)?;
     let has_more_proposals = open.next.is_some();
+    let mut approvals = decisions::waiting(&site, &caller).await?;
+    approvals.truncate(ROWS as usize);
     let topics = TopicQuery { status: Some("open".to_owned()), limit, ..Default::default() };
     let topics: List<Topic> = read(flows::topics::list(&site, &caller, topics).await?)?;
     let mut active = Vec::new();
@@ -95,6 +103,7 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     reply::page(&HomePage {
         proposals: proposals::rows(&site, open.items).await?,
         has_more_proposals,
+        approvals,
         active: jobs::rows(active, now),
         has_worked,
         failed: jobs::rows(failed, now),

@@ -4,9 +4,12 @@
 //! **Invariant:** what others wrote reaches HTML through the templates' escaping and through
 //! `markdown` alone.
 
+mod amend;
 pub(super) mod ansi;
+mod approval;
 mod begin;
 mod board;
+mod decisions;
 mod difference;
 mod documents;
 mod edit;
@@ -64,6 +67,8 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         settings::routes(site),
         people::routes(site),
         topics::routes(site),
+        decisions::routes(site),
+        approval::routes(site),
         proposals::routes(site),
         board::routes(site),
         begin::routes(site),

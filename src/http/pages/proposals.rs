@@ -34,7 +34,7 @@ struct ProposalsPage {
 }
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
-    any_of([get("/decisions", site, decisions), get("/proposals", site, list)])
+    any_of([get("/proposals", site, list)])
 }
 
 /// Returns proposals as a list shows them: with the titles of their Topics.
@@ -56,9 +56,12 @@ pub(super) async fn rows(site: &Site, proposals: Vec<Proposal>) -> Result<Vec<Pr
     Ok(proposals.into_iter().map(row).collect())
 }
 
-/// Shows what awaits review, if no other state is asked for.
-async fn decisions(site: Site, call: Call) -> Result<Response> {
-    let mut asked: ProposalQuery = call.query()?;
+/// Shows the proposals that a query of `/decisions` asks for: those awaiting review, if it names no
+/// state.
+///
+/// # Errors
+/// As any read.
+pub(super) async fn of_query(site: Site, call: Call, mut asked: ProposalQuery) -> Result<Response> {
     asked.status.get_or_insert_with(|| "open".to_owned());
     show(site, call, asked).await
 }

@@ -77,11 +77,25 @@ pub(super) fn proposal_state(status: &str) -> State {
     }
 }
 
+/// Returns the state of an approval; a pending one is a question.
+pub(super) fn approval_state(sort: &str, state: &str) -> State {
+    match (state, sort) {
+        ("pending", "request") => State(Tone::Waiting, "Approve?"),
+        ("pending", _) => State(Tone::Waiting, "Allow?"),
+        ("approved", _) => State(Tone::Good, "Approved"),
+        ("amended", _) => State(Tone::Good, "Approved with changes"),
+        ("rejected", _) => State(Tone::Bad, "Rejected"),
+        ("withdrawn", _) => State(Tone::Quiet, "Withdrawn"),
+        _ => State(Tone::Quiet, "Expired"),
+    }
+}
+
 pub(super) fn job_state(job: &Job) -> State {
     match job.status.as_str() {
         "queued" => State(Tone::Waiting, "Waiting"),
         "running" if job.ending_at.is_some() => State(Tone::Running, "Ending"),
         "running" => State(Tone::Running, "Running"),
+        "parked" => State(Tone::Waiting, "Parked"),
         "succeeded" => State(Tone::Good, "Done"),
         "timed_out" => State(Tone::Bad, "Timed out"),
         "cancelled" => State(Tone::Quiet, "Cancelled"),

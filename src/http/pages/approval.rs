@@ -1,0 +1,237 @@
+//! An approval: what is asked, what became of it, and the decision.
+
+use askama::Template;
+use serde::Deserialize;
+use serde_json::Value;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::limit::APPROVAL_BODY_BYTES_MAX;
+use crate::base::{ApprovalId, Error, JobId, Result};
+use crate::flows::approvals::decide::{Answer, DecideRequest};
+use crate::flows::{self, Site};
+use crate::http::pages::amend;
+use crate::http::pages::difference::Difference;
+use crate::http::pages::fields::Field;
+use crate::http::pages::time::At;
+use crate::http::pages::view::{Job, read};
+use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::{Frame, form, words};
+use crate::http::{Call, any_of, get, post, reply};
+use crate::people::Caller;
+
+/// Values that are shown as a list; more of them, and anything deeper, as JSON.
+const FACTS_MAX: usize = 40;
+/// A longer value is shown as JSON.
+const FACT_CHARS_MAX: usize = 400;
+
+/// An approval in a list.
+#[derive(Deserialize)]
+pub(super) struct ApprovalRow {
+    pub(super) id: String,
+    pub(super) channel: String,
+    pub(super) sort: String,
+    pub(super) title: String,
+    pub(super) state: String,
+    pub(super) created_at: At,
+    pub(super) expires_at: Option<At>,
+    requester_name: Option<String>,
+    from: Option<String>,
+    job_id: Option<String>,
+}
+
+impl ApprovalRow {
+    /// Returns who asks: the address of an instance, else a name.
+    pub(super) fn asker(&self) -> &str {
+        let from = self.from.as_deref().filter(|_| self.job_id.is_some());
+        from.or(self.requester_name.as_deref()).unwrap_or_default()
+    }
+}
+
+/// An approval with its texts and its past.
+#[derive(Deserialize)]
+struct View {
+    #[serde(flatten)]
+    row: ApprovalRow,
+    version: i64,
+    note: Option<String>,
+    decided_by_name: Option<String>,
+    decided_at: Option<At>,
+    payload: Value,
+    schema: Option<Value>,
+    changes: Option<Value>,
+    events: Vec<Past>,
+}
+
+#[derive(Deserialize)]
+struct Past {
+    event: String,
+    actor_name: Option<String>,
+    at: At,
+    data: Value,
+}
+
+impl Past {
+    fn words(&self) -> &'static str {
+        match self.event.as_str() {
+            "created" => "Asked",
+            "approved" => "Approved",
+            "amended" => "Approved with changes",
+            "rejected" => "Rejected",
+            "withdrawn" => "Withdrawn",
+            _ => "Expired",
+        }
+    }
+
+    fn note(&self) -> Option<&str> {
+        self.data["note"].as_str()
+    }
+}
+
+#[derive(Template)]
+#[template(path = "approval.html")]
+struct ApprovalPage {
+    frame: Frame,
+    view: View,
+    /// The values of a flat payload.
+    facts: Option<Vec<(String, String)>>,
+    /// The payload as JSON, where it is not flat.
+    json: String,
+    /// What the approver changed.
+    difference: Option<Difference>,
+    fields: Vec<Field>,
+    /// The job that asks.
+    job: Option<Job>,
+}
+
+impl ApprovalPage {
+    fn live(&self) -> String {
+        let job = self.view.row.job_id.as_ref().map(|it| format!(" job:{it}")).unwrap_or_default();
+        format!("approval:{}{job}", self.view.row.id)
+    }
+
+    fn is_pending(&self) -> bool {
+        self.view.row.state == "pending"
+    }
+
+    /// Returns what the job does while nobody decides.
+    fn waits(&self) -> Option<&'static str> {
+        match self.job.as_ref()?.status.as_str() {
+            "running" => Some("The agent is running and may wait for the answer."),
+            "parked" => Some("The agent is parked: no process runs until this is decided."),
+            _ => None,
+        }
+    }
+
+    /// Returns the class of the banner that says how it ended.
+    fn tone(&self) -> &'static str {
+        match self.view.row.state.as_str() {
+            "approved" | "amended" => "good",
+            "rejected" => "bad",
+            _ => "quiet",
+        }
+    }
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/approvals/{id}", site, show),
+        post("/approvals/{id}/approve", site, async |site, call| {
+            decide(site, call, Answer::Approve).await
+        }),
+        post("/approvals/{id}/reject", site, async |site, call| {
+            decide(site, call, Answer::Reject).await
+        }),
+    ])
+}
+
+async fn show(site: Site, call: Call) -> Result<Response> {
+    let (frame, caller) = Frame::of(&site, &call, "/decisions")?;
+    let id: ApprovalId = call.param("id")?;
+    let view: View = read(flows::approvals::show::show(&site, &caller, &id).await?)?;
+    let job = job(&site, &caller, view.row.job_id.as_deref()).await?;
+    let difference = match &view.changes {
+        Some(changes) => {
+            Some(compared(amend::pretty(&view.payload), amend::pretty(changes)).await?)
+        }
+        None => None,
+    };
+    let is_pending = view.row.state == "pending";
+    let fields = match is_pending && frame.may_decide {
+        true => amend::fields(&view.payload, view.schema.as_ref()),
+        false => Vec::new(),
+    };
+    let facts = facts(&view.payload);
+    let json = if facts.is_some() { String::new() } else { amend::pretty(&view.payload) };
+    reply::page(&ApprovalPage { frame, facts, json, difference, fields, job, view })
+}
+
+/// Compares two texts where it holds nobody up.
+async fn compared(old: String, new: String) -> Result<Difference> {
+    let work = tokio::task::spawn_blocking(move || Difference::of(&old, &new, 0));
+    work.await.map_err(|cause| Error::internal("comparing two texts failed").source(cause))
+}
+
+async fn job(site: &Site, caller: &Caller, id: Option<&str>) -> Result<Option<Job>> {
+    let Some(id) = id else { return Ok(None) };
+    let id: JobId = id.parse()?;
+    Ok(Some(read(flows::jobs::show(site, caller, &id).await?)?))
+}
+
+/// Returns the values of a payload that is a short list of plain ones.
+fn facts(payload: &Value) -> Option<Vec<(String, String)>> {
+    let fields = payload.as_object().filter(|it| (1..=FACTS_MAX).contains(&it.len()))?;
+    let mut facts = Vec::new();
+    for (name, value) in fields {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Object(_) | Value::Array(_) => return None,
+            other => other.to_string(),
+        };
+        if text.chars().count() > FACT_CHARS_MAX {
+            return None;
+        }
+        facts.push((name.clone(), text));
+    }
+    Some(facts)
+}
+
+async fn decide(site: Site, mut call: Call, answer: Answer) -> Result<Response> {
+    let sent: Vec<(String, String)> = call.form(APPROVAL_BODY_BYTES_MAX).await?;
+    let (id, caller): (ApprovalId, _) = (call.param("id")?, call.caller()?);
+    let at = format!("/approvals/{id}");
+    let given = |name: &str| sent.iter().find(|(it, _)| it == name).map(|(_, text)| text.as_str());
+    let note = given("note").and_then(form::optional);
+    let typed = note.clone();
+    let done = async {
+        let version = given("version").and_then(|it| it.parse().ok()).ok_or_else(|| {
+            Error::invalid("the form names no version").code("bad_form").hint("load the page again")
+        })?;
+        let changes = match answer {
+            Answer::Reject => None,
+            Answer::Approve => {
+                let shown = flows::approvals::show::show(&site, &caller, &id).await?;
+                amend::changed(&shown.texts.payload, shown.texts.schema.as_ref(), &sent)?
+            }
+        };
+        let request = DecideRequest { version, changes, note };
+        flows::approvals::decide::decide(&site, &caller, &id, answer, request).await
+    };
+    form::answer(done.await, |_| at.clone(), at.clone(), typed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_flat_payload_is_a_list_and_any_other_one_is_json() {
+        let flat = facts(&json!({"team": "billing", "budget": 300, "dry": null})).unwrap();
+        assert_eq!(flat[1], ("budget".to_owned(), "300".to_owned()));
+        assert!(facts(&json!({"deep": {"a": 1}})).is_none());
+        assert!(facts(&json!({"long": "x".repeat(401)})).is_none());
+        assert!(facts(&json!([1])).is_none() && facts(&json!({})).is_none());
+    }
+}

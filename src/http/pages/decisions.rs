@@ -1,0 +1,118 @@
+//! What waits for a decision, in one list: proposals awaiting review and approvals, oldest first;
+//! and the approvals that were decided.
+
+use askama::Template;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::Result;
+use crate::flows::approvals::show::ApprovalQuery;
+use crate::flows::proposals::ProposalQuery;
+use crate::flows::{self, Site};
+use crate::http::pages::approval::ApprovalRow;
+use crate::http::pages::proposals::{self, ProposalRow};
+use crate::http::pages::time::At;
+use crate::http::pages::view::{List, Proposal, read};
+use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::{Frame, form, words};
+use crate::http::{Call, any_of, get, reply};
+use crate::people::Caller;
+
+/// Proposals in the list: the newest that await review.
+const PROPOSALS_MAX: u32 = 200;
+
+/// Something that waits for a decision.
+enum Row {
+    Proposal(Box<ProposalRow>),
+    Approval(Box<ApprovalRow>),
+}
+
+impl Row {
+    fn since(&self) -> At {
+        match self {
+            Row::Proposal(row) => row.proposal.created_at,
+            Row::Approval(row) => row.created_at,
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "decisions.html")]
+struct DecisionsPage {
+    frame: Frame,
+    rows: Vec<Row>,
+    has_more: bool,
+}
+
+#[derive(Template)]
+#[template(path = "approvals.html")]
+struct ApprovalsPage {
+    frame: Frame,
+    state: Option<String>,
+    rows: Vec<ApprovalRow>,
+    is_first: bool,
+    next: Option<String>,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([get("/decisions", site, decisions), get("/approvals", site, approvals)])
+}
+
+/// Returns the approvals that wait for the caller, oldest first.
+pub(super) async fn waiting(site: &Site, caller: &Caller) -> Result<Vec<ApprovalRow>> {
+    let waiting = flows::decisions::approvals(site, caller).await?;
+    waiting.into_iter().map(read).collect()
+}
+
+/// Shows all that waits; with a query the proposals that it asks for.
+async fn decisions(site: Site, call: Call) -> Result<Response> {
+    let asked: ProposalQuery = call.query()?;
+    let is_plain = asked.status.is_none()
+        && asked.source_path.is_none()
+        && asked.topic_id.is_none()
+        && asked.after.is_none()
+        && asked.limit.is_none();
+    if !is_plain {
+        return proposals::of_query(site, call, asked).await;
+    }
+    let (mut frame, caller) = Frame::of(&site, &call, "/decisions")?;
+    let open = ProposalQuery {
+        status: Some("open".to_owned()),
+        limit: Some(PROPOSALS_MAX),
+        ..Default::default()
+    };
+    let open: List<Proposal> = read(flows::proposals::list(&site, &caller, open).await?)?;
+    let has_more = open.next.is_some();
+    let proposals = proposals::rows(&site, open.items).await?;
+    let mut rows: Vec<Row> = proposals.into_iter().map(|it| Row::Proposal(Box::new(it))).collect();
+    let waiting = waiting(&site, &caller).await?;
+    rows.extend(waiting.into_iter().map(|it| Row::Approval(Box::new(it))));
+    rows.sort_by_key(|row| row.since().0);
+    let paths = rows.iter().filter_map(|row| match row {
+        Row::Proposal(row) => Some(row.proposal.source_path.as_str()),
+        Row::Approval(_) => None,
+    });
+    frame.name_documents(&site, paths).await;
+    reply::page(&DecisionsPage { frame, rows, has_more })
+}
+
+/// Shows approvals, newest first.
+async fn approvals(site: Site, call: Call) -> Result<Response> {
+    let (frame, caller) = Frame::of(&site, &call, "/decisions")?;
+    let asked: ApprovalQuery = call.query()?;
+    let (state, is_first) = (asked.state.clone(), asked.after.is_none());
+    let channel = asked.channel.clone();
+    let limit = asked.limit.map(|it| it.to_string());
+    let found: List<ApprovalRow> =
+        read(flows::approvals::show::list(&site, &caller, asked).await?)?;
+    let next = found.next.map(|next| {
+        let query = [
+            ("state", state.as_deref()),
+            ("channel", channel.as_deref()),
+            ("after", Some(next.as_str())),
+            ("limit", limit.as_deref()),
+        ];
+        form::address("/approvals", &query)
+    });
+    reply::page(&ApprovalsPage { frame, state, rows: found.items, is_first, next })
+}

@@ -20,7 +20,7 @@ use crate::script::value::{cause_text, render};
 /// Words of later releases, and what is said about them now.
 const LATER: [(&str, &str); 2] = [
     ("auth", "there is no authenticating mode: this release listens on loopback only"),
-    ("send", "there are no channels in this release"),
+    ("send", "functions of the script cannot send messages yet: have an agent do it"),
 ];
 
 /// Returns the table `wb`.

@@ -175,7 +175,7 @@ fn a_cleanup_after_a_crash_meets_nothing_that_lives() {
     let bench = Bench::new();
     bench.limits("jobs = 4, grace = \"3s\"");
     let cleanup = "kill -0 $(cat @/pid) 2> /dev/null && echo alive > @/met || echo dead > @/met";
-    let agent = "trap '' TERM; echo $$ > @/pid; while :; do sleep 0.02; done";
+    let agent = "trap '' INT TERM; echo $$ > @/pid; while :; do sleep 0.02; done";
     declare(&bench, "lane = \"word\"", ("true", cleanup), agent);
     let server = bench.serve();
     let job = bench.job("work", json!({"word": "a"}));

@@ -193,6 +193,14 @@ impl Shape {
     }
 }
 
+fn of_token(command: &TokenCommand) -> Option<&'static str> {
+    Some(match command {
+        TokenCommand::Create(_) => "id name person scopes[] expires_at token",
+        TokenCommand::Revoke { .. } => "id name",
+        TokenCommand::List { .. } => return None,
+    })
+}
+
 fn of_send(args: &SendArgs) -> &'static str {
     match args.wait {
         true => "message_id state reply* failure job_id job_status",
@@ -259,14 +267,6 @@ fn of_approval(command: &ApprovalCommand) -> Option<&'static str> {
              note decided_by decided_by_name decided_at expires_at used_at created_at",
         ),
         ApprovalCommand::List { .. } | ApprovalCommand::Show { .. } => None,
-    }
-}
-
-fn of_token(command: &TokenCommand) -> Option<&'static str> {
-    match command {
-        TokenCommand::Create(_) => Some("id name person scopes[] expires_at token"),
-        TokenCommand::Revoke { .. } => Some("id name"),
-        TokenCommand::List { .. } => None,
     }
 }
 

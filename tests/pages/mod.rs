@@ -5,6 +5,7 @@ mod flow;
 mod holder;
 mod hostile;
 mod jobs;
+mod mail;
 mod reader;
 mod reading;
 mod review;

@@ -11,6 +11,7 @@ export function subjectsOf({ subject = "", data = {} }) {
   add("job", data.job_id);
   add("topic", data.topic_id);
   add("proposal", data.proposal_id);
+  add("message", data.message_id);
   add("source", data.source_path);
   add("source", data.path);
   if (subject.startsWith("source:")) add("source", data.from);

@@ -83,6 +83,8 @@ pub(in crate::http) struct Frame {
     /// Whether the script declares a kind of job, and a schedule.
     pub(in crate::http) has_kinds: bool,
     pub(in crate::http) has_schedules: bool,
+    /// Whether it declares an inbox.
+    pub(in crate::http) has_inboxes: bool,
     /// What the documents of the page are called.
     titles: Titles,
     now: Millis,
@@ -105,6 +107,7 @@ impl Frame {
             decisions: 0,
             has_kinds: false,
             has_schedules: false,
+            has_inboxes: false,
             titles: Titles::default(),
             now: Millis::default(),
         }
@@ -140,6 +143,7 @@ impl Frame {
             decisions,
             has_kinds: !site.config.kinds.is_empty(),
             has_schedules: !site.config.schedules.is_empty(),
+            has_inboxes: site.config.kinds.values().any(|it| it.inbox.is_some()),
             titles: Titles::default(),
             now: site.store.clock().now(),
         };

@@ -22,6 +22,7 @@ mod home;
 mod icon;
 mod jobs;
 mod look;
+mod mail;
 mod passages;
 mod people;
 mod perspectives;
@@ -76,5 +77,6 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         edit::routes(site),
         thread::routes(site),
         jobs::routes(site),
+        mail::routes(site),
     ])
 }

@@ -273,6 +273,9 @@ pub(super) struct Job {
     pub(super) status: String,
     pub(super) reason: Option<String>,
     pub(super) message: Option<String>,
+    /// The message that started it.
+    #[serde(default)]
+    pub(super) message_id: Option<String>,
     pub(super) created_at: At,
     pub(super) started_at: Option<At>,
     pub(super) ending_at: Option<At>,

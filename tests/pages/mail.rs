@@ -1,0 +1,42 @@
+//! The pages of inboxes and mail, as links and forms.
+
+use crate::pages::Browser;
+use crate::support::Bench;
+
+#[test]
+fn an_inbox_is_written_to_and_its_reply_is_read_on_pages() {
+    let bench = Bench::new();
+    bench.write("team.json", r#"{"type": "object", "required": ["team"]}"#);
+    let agent = "wb-agent complete --reply '{\"html\": \"<img src=x onerror=alert(1)>\"}'";
+    bench.inbox("lead/provision", "schema = \"team.json\"", agent);
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    assert!(browser.page("/inboxes").contains("lead/provision"));
+    let shown = browser.page("/inboxes/lead/provision");
+    assert!(shown.contains("What a message must be"), "{shown}");
+    assert!(shown.contains("Nobody has written here yet"), "{shown}");
+
+    let at = "/inboxes/lead/provision";
+    let refused = browser.try_fill(at, at, &[("payload", "{\"taem\": 1}")]);
+    assert_eq!(refused.status, 400);
+    assert!(refused.html.contains("payload: ") && refused.html.contains("taem"));
+    let message = browser.fill(at, at, &[("payload", "{\"team\": 1}")]);
+    let id = message.strip_prefix("/mail/").unwrap();
+    let told = bench.get(&format!("/api/messages/{id}/await?timeout=50")).ok();
+    assert_eq!(told["state"], "replied");
+
+    let shown = browser.page(&message);
+    assert!(shown.contains("onerror") && !shown.contains("<img src=x"), "{shown}");
+    let job = told["job_id"].as_str().unwrap();
+    assert!(shown.contains(&format!("/jobs/{job}")), "{shown}");
+    assert!(browser.page(&format!("/jobs/{job}")).contains(&message));
+    let mine = browser.page("/mail");
+    assert!(mine.contains("Reply") && mine.contains("queued"), "{mine}");
+    let reply = mine.split("data-key=\"").nth(1).unwrap().split('"').next().unwrap();
+    let reply = format!("/mail/{reply}");
+    let read = format!("{reply}/read");
+    assert_eq!(browser.fill(&reply, &read, &[]), reply);
+    assert!(browser.page("/mail").contains("confirmed"));
+    assert_eq!(browser.get("/inboxes/lead/nothing").status, 404);
+    server.stop();
+}

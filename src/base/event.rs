@@ -15,6 +15,8 @@ pub enum EventKind {
     JobStarted,
     /// A job has ended; its row is settled.
     JobFinished,
+    /// The process of a job has ended, and the job waits for an approval.
+    JobParked,
     /// A Topic was opened.
     TopicCreated,
     /// A Topic was closed or reopened.
@@ -65,10 +67,11 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 26] = [
+    pub const ALL: [EventKind; 27] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
+        EventKind::JobParked,
         EventKind::TopicCreated,
         EventKind::TopicChanged,
         EventKind::TopicReattached,
@@ -100,6 +103,7 @@ impl EventKind {
             EventKind::JobQueued => "job_queued",
             EventKind::JobStarted => "job_started",
             EventKind::JobFinished => "job_finished",
+            EventKind::JobParked => "job_parked",
             EventKind::TopicCreated => "topic_created",
             EventKind::TopicChanged => "topic_changed",
             EventKind::TopicReattached => "topic_reattached",
@@ -135,6 +139,7 @@ impl EventKind {
             EventKind::JobFinished => {
                 &["id", "kind", "status", "reason", "source_path", "topic_id", "retry_at"]
             }
+            EventKind::JobParked => &["id", "kind", "approval_id"],
             EventKind::TopicCreated => &["topic_id", "source_path", "is_global"],
             EventKind::TopicChanged => &["topic_id", "from", "to"],
             EventKind::TopicReattached => &["topic_id", "source_path", "from", "to", "from_path?"],

@@ -27,7 +27,7 @@ pub struct BoardQuery {
 /// The board.
 #[derive(Serialize)]
 pub struct Board {
-    /// Those that wait, the next one first.
+    /// Those that wait, the next one first; then parked ones.
     pub queued: Vec<JobView>,
     /// Those that run, the longest first.
     pub running: Vec<JobView>,
@@ -72,7 +72,11 @@ pub async fn board(site: &Site, caller: &Caller, query: BoardQuery) -> Result<Bo
             };
             let kinds = works.config.kinds.values();
             Ok(Board {
-                queued: views(board::active(c, Status::Queued, &filter)?)?,
+                queued: {
+                    let mut waiting = views(board::active(c, Status::Queued, &filter)?)?;
+                    waiting.extend(views(board::active(c, Status::Parked, &filter)?)?);
+                    waiting
+                },
                 running: views(board::active(c, Status::Running, &filter)?)?,
                 ended,
                 queued_count: counts.queued.iter().map(|(_, count)| count).sum(),

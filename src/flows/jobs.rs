@@ -15,8 +15,8 @@ use crate::documents::{self, opened::OpenedTopic, proposal::lineage};
 use crate::flows::inputs;
 use crate::flows::people::refuse_disabled;
 use crate::flows::{
-    Site, asked, changes, found, kept_answer, mail, opened, order, output, page_limit, prepare,
-    several, suggestions, workspaces,
+    Site, approvals, asked, changes, found, kept_answer, mail, opened, order, output, page_limit,
+    prepare, several, suggestions, workspaces,
 };
 use crate::jobs::{self, Capacities, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting};
 use crate::people::{self, Caller};
@@ -196,7 +196,8 @@ pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView>
     show(site, caller, id).await
 }
 
-/// Cancels a job that waits, and tells whoever waits for its answer; whether it did.
+/// Cancels a job that waits, also a parked one, and tells whoever waits for its answer; whether it
+/// did.
 ///
 /// # Errors
 /// As any write.
@@ -210,7 +211,9 @@ pub(super) fn cancel_waiting(
     if !jobs::cancel_queued(tx, id, by, lanes)? {
         return Ok(false);
     }
-    mail::fail(tx, ids, &jobs::find_brief(tx.connection(), id)?)?;
+    let job = jobs::find_brief(tx.connection(), id)?;
+    mail::fail(tx, ids, &job)?;
+    approvals::withdraw::settle_job(tx, &job)?;
     Ok(true)
 }
 

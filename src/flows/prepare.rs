@@ -27,7 +27,7 @@ const OF_THE_KIND: [&str; 6] = [
 
 /// Returns what documents and the script add to a job's life.
 pub fn hooks(works: &Works) -> Hooks {
-    let (at_start, at_end) = (works.clone(), works.clone());
+    let (at_start, at_end, at_park) = (works.clone(), works.clone(), works.clone());
     Hooks {
         prepare: Arc::new(move |generation, job| {
             let works = at_start.at(generation);
@@ -44,6 +44,7 @@ pub fn hooks(works: &Works) -> Hooks {
             opened::settle_job(tx, job, succeeded)?;
             mail::settle_job(tx, &at_end, job)
         }),
+        parked: Arc::new(move |tx, job| approvals::resume::parked(tx, &at_park, job)),
         watch: watch::watch(works),
         recall: watch::recall(works),
         workspace: workspaces::workspaces(works),
@@ -75,6 +76,13 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
         if OF_THE_KIND.contains(&cause.code_str()) { cause.code("kind_changed") } else { cause }
     };
     let kind = inputs::kind(works, &job.kind).map_err(changed)?;
+    if let Some(prompt) = approvals::resume::prompt(works, job).await? {
+        // What it works on was settled when its first leg began.
+        let (inputs, grants) = (job.inputs.clone(), job.grants.clone());
+        let instance = instances::prepare(works, job).await?;
+        let (files, env) = instance.map_or_else(Default::default, |it| (Some(it.files), it.env));
+        return Ok(Prepared { inputs, prompt, grants, env, files });
+    }
     // What was computed for an earlier start is computed again.
     let sent: Map<String, Value> = job
         .inputs

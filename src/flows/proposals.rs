@@ -342,7 +342,7 @@ pub(super) fn undecidable(dossier: &Dossier) -> Result<()> {
     if let Some(job) = &dossier.job {
         match job.status {
             Status::Succeeded => {}
-            Status::Queued | Status::Running => {
+            Status::Queued | Status::Running | Status::Parked => {
                 let message = format!("job {} has not ended yet", job.id);
                 return Err(Error::conflict("job_running", message).hint("wait for its end"));
             }

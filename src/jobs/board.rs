@@ -20,6 +20,7 @@ const ACTIVE: &str = slim!(
 const ENDED: &str = slim!(
     "WHERE seq IN (SELECT seq FROM agent_jobs
         WHERE seq > (SELECT MAX(seq) FROM agent_jobs) - :seen AND completed_ms IS NOT NULL
+          AND status <> 'parked'
           AND (:kind IS NULL OR kind = :kind)
           AND (:source IS NULL OR source_path = :source) AND (:by IS NULL OR requested_by = :by)
         ORDER BY completed_ms DESC LIMIT :limit)

@@ -6,7 +6,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Error, Result};
 use crate::process;
-use crate::script::{Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret};
+use crate::script::{
+    Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret, Sessions,
+};
 
 /// An engine that can be started on this machine.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct ResolvedEngine {
     pub prompt: Option<PromptBy>,
     /// What its standard output can be read as.
     pub reads: Option<Reads>,
+    /// Arguments about sessions.
+    pub sessions: Sessions,
     /// What it adds to the environment.
     pub env: BTreeMap<String, EnvValue>,
     /// Variables of the server that are not for agents: with the secret of a webhook one could ask
@@ -81,6 +85,7 @@ impl Engines {
                 argv: command.clone(),
                 prompt: Some(*prompt),
                 reads: *reads,
+                sessions: engine.sessions.clone(),
                 env: env.iter().map(value).collect(),
                 withheld: Vec::new(),
             },
@@ -141,6 +146,7 @@ fn resolve_one(
                 argv,
                 prompt: Some(*prompt),
                 reads: *reads,
+                sessions: engine.sessions.clone(),
                 env: env.clone(),
                 withheld: Vec::new(),
             })
@@ -155,6 +161,7 @@ fn builtin(engine: &Engine, wb_agent: &Utf8Path) -> ResolvedEngine {
         argv: vec![wb_agent.to_string(), "apply-suggestions".to_owned()],
         prompt: None,
         reads: None,
+        sessions: Sessions::default(),
         env: BTreeMap::new(),
         withheld: Vec::new(),
     }

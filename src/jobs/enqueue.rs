@@ -29,11 +29,11 @@ const QUEUED_OF_PERSON: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued' AND requested_by = :by";
 const IDS_OF_PERSON: &str = "
     SELECT id FROM agent_jobs INDEXED BY jobs_by_status
-    WHERE status = 'queued' AND requested_by = :by ORDER BY seq";
+    WHERE status IN ('queued', 'parked') AND requested_by = :by ORDER BY seq";
 const CANCEL_QUEUED: &str = "
     UPDATE agent_jobs SET status = 'cancelled', reason = :reason,
         completed_ms = MAX(:now, created_ms), cancelled_by = :by, ready = 0
-    WHERE id = :id AND status = 'queued'";
+    WHERE id = :id AND status IN ('queued', 'parked')";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("enqueue::insert", INSERT),
@@ -178,7 +178,8 @@ fn full(message: String) -> Error {
         .hint("try again when some have ended, or cancel some")
 }
 
-/// Returns the jobs that an actor asked for and that wait, in the order of acceptance.
+/// Returns the jobs that an actor asked for and that wait, also parked ones, in the order of
+/// acceptance.
 ///
 /// # Errors
 /// As any read.
@@ -188,7 +189,7 @@ pub fn queued_of(connection: &Connection, by: &Actor) -> Result<Vec<JobId>> {
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Cancels a job that waits; whether it did.
+/// Cancels a job that waits for its turn or, parked, for a person; whether it did.
 ///
 /// # Errors
 /// As any write.

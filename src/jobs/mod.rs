@@ -26,6 +26,7 @@ mod measured;
 #[cfg(test)]
 mod model;
 mod outcome;
+mod parking;
 mod queue;
 mod recovery;
 mod refusal;
@@ -60,6 +61,7 @@ pub use job::{Job, JobFilter, Turn};
 pub use lane::{Capacities, refresh_all};
 pub use leg::{last_leg, last_of_message, legs};
 pub use measured::{QueueCounts, Spent, queue_counts, spent};
+pub use parking::{parked_for, resume, stop_waiting, wait_for};
 pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
 pub use rehearsal::{Played, Rehearsal};
 pub use renamed::rename_source;
@@ -94,6 +96,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
     [
         table::STATEMENTS,
         lane::STATEMENTS,
+        parking::STATEMENTS,
         again::STATEMENTS,
         enqueue::STATEMENTS,
         claim::STATEMENTS,

@@ -49,6 +49,7 @@ impl Bench {
             verify: Arc::new(|_, _| Box::pin(async { None })),
             produced: Arc::new(|_, _, _| Ok(true)),
             settled: Arc::new(|_, _| Ok(())),
+            parked: Arc::new(|_, _| Ok(())),
             watch: Arc::new(|_| {
                 Box::pin(async {
                     let nothing: Watched = Box::new(|| Box::pin(async { Vec::new() }));

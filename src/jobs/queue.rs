@@ -23,7 +23,7 @@ use crate::jobs::refusal::Refusals;
 use crate::jobs::workspace::Workspaces;
 use crate::jobs::{
     BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, NewJob, Reason, execution,
-    recovery, retained, settle, table,
+    parking, recovery, retained, settle, table,
 };
 use crate::process::{Cgroups, Children};
 use crate::script::Produces;
@@ -72,6 +72,9 @@ pub struct Hooks {
     pub produced: Arc<Produced>,
     /// What follows from a settled job, in the same transaction.
     pub settled: Arc<Settled>,
+    /// What follows from a job that is parked, in the same transaction: it goes on at once if what
+    /// it waits for has been decided.
+    pub parked: Arc<Settled>,
     /// Warnings for what the agent changed that it was not to change.
     pub watch: Watch,
     /// The same for a job of which an earlier server saw only the beginning.
@@ -113,6 +116,8 @@ pub(super) struct Inner {
 pub(super) struct Running {
     /// A person cancels it.
     pub(super) cancel: CancellationToken,
+    /// It waits for an approval and is to end soon.
+    pub(super) leaves: CancellationToken,
     /// What its agent was refused.
     pub(super) refusals: Refusals,
     /// Its agent has said what it came to.
@@ -181,10 +186,13 @@ impl Queue {
     /// Tells the executions of cancelled jobs to stop. A job that was left by an earlier server has
     /// none: its guard is ending already.
     fn stop_cancelled(&self) {
-        match self.inner.setup.store.look(settle::cancelled) {
-            Ok(ids) => {
+        let looked =
+            self.inner.setup.store.look(|c| Ok((settle::cancelled(c)?, parking::leaving(c)?)));
+        match looked {
+            Ok((cancelled, leaving)) => {
                 let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
-                ids.iter().filter_map(|id| running.get(id)).for_each(|it| it.cancel.cancel());
+                cancelled.iter().filter_map(|id| running.get(id)).for_each(|it| it.cancel.cancel());
+                leaving.iter().filter_map(|id| running.get(id)).for_each(|it| it.leaves.cancel());
             }
             Err(cause) => warn!("cancelled jobs cannot be read: {}", cause.chain()),
         }

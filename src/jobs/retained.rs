@@ -34,7 +34,8 @@ const GIVE_UP: &str = "
 const FENCE_ALL: &str = "
     UPDATE agent_jobs INDEXED BY jobs_running SET ending_ms = :now
     WHERE status = 'running' AND ending_ms IS NULL";
-const QUEUED: &str = "SELECT id FROM agent_jobs WHERE status = 'queued' ORDER BY seq";
+const QUEUED: &str = "SELECT id FROM agent_jobs INDEXED BY jobs_by_status
+    WHERE status IN ('queued', 'parked') ORDER BY seq";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("retained::rest", REST),
@@ -86,7 +87,7 @@ pub fn fence_all(tx: &Tx<'_>) -> Result<usize> {
     Ok(tx.prepare_cached(FENCE_ALL)?.execute(named_params! {":now": tx.now()})?)
 }
 
-/// Returns the jobs that wait, in the order of acceptance.
+/// Returns the jobs that wait, also parked ones, in the order of acceptance.
 ///
 /// # Errors
 /// As any read.

@@ -10,7 +10,8 @@ use crate::jobs::lost::{self, Repeat};
 use crate::jobs::refusal::Refusal;
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::{
-    BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Verdict, hold, long_inputs, table, usage,
+    BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Verdict, hold, long_inputs, parking,
+    table, usage,
 };
 use crate::process::ProcessIdentity;
 use crate::script::Produces;
@@ -28,7 +29,7 @@ const SETTLE: &str = "
         completed_ms = MAX(:now, started_ms, COALESCE(ending_ms, 0)),
         ending_ms = COALESCE(ending_ms, MAX(:now, started_ms)), exit_code = :code, signal = :signal,
         error_tail = :tail, summary = COALESCE(summary, :summary), usage_json = :usage,
-        cost_usd = :cost, session_ref = :session, warnings_json = :warnings,
+        cost_usd = :cost, session_ref = COALESCE(:session, session_ref), warnings_json = :warnings,
         retry_at_ms = :retry_at
     WHERE id = :id AND status = 'running'";
 const CANCELLED: &str = "
@@ -239,6 +240,14 @@ pub(super) fn settle(
         lane::refresh(tx, lane, capacities)?;
     }
     let job = table::find_slim(tx.connection(), id)?;
+    if status == Status::Parked {
+        usage::add(tx, &job)?;
+        parking::tell_parked(tx, &job)?;
+        // It may have been decided meanwhile.
+        (hooks.parked)(tx, &job)?;
+        tx.ring(BELL);
+        return table::find_slim(tx.connection(), id);
+    }
     if let Some(how) = &outcome.repeat {
         lost::repeat(tx, &job, how, capacities)?;
     }
@@ -277,6 +286,22 @@ fn with_limit(reason: Option<Reason>, limit: Option<Limit>) -> (Option<Reason>, 
     }
 }
 
+/// Returns whether a job that waits for a person may have ended so: by itself, or because it was
+/// ended for that. A clock that ran out, or an agent that never began, is a failure.
+fn can_wait(ended: Ended) -> bool {
+    match ended {
+        Ended::Well => true,
+        Ended::Not(_, reason) => matches!(
+            reason,
+            Reason::ExitStatus
+                | Reason::Signal
+                | Reason::ServerRestarted
+                | Reason::VerifyFailed
+                | Reason::VerifyUnasked
+        ),
+    }
+}
+
 type Decision = (Status, Option<Reason>, Option<String>);
 
 fn decide(
@@ -293,6 +318,14 @@ fn decide(
     if job.verdict == Some(Verdict::Error) {
         let why = job.result.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
         return Ok((Status::Failed, Some(Reason::Reported), Some(why)));
+    }
+    if job.waits_for.is_some() && job.verdict.is_none() && can_wait(outcome.ended) {
+        let has_session = job.session_ref.is_some() || outcome.session_ref.is_some();
+        if has_session {
+            return Ok((Status::Parked, None, None));
+        }
+        let tail = "its engine named no session to go on with".to_owned();
+        return Ok((Status::Failed, Some(Reason::SessionLost), Some(tail)));
     }
     if let Ended::Not(status, reason) = outcome.ended {
         return Ok((status, Some(reason), Some(outcome.error_tail.clone())));

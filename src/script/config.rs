@@ -115,6 +115,8 @@ pub struct Engine {
     pub body: EngineBody,
     /// Whether its other jobs wait when its provider takes no more.
     pub is_held_by_limits: bool,
+    /// How it is told which session it begins, and which one it goes on with.
+    pub sessions: Sessions,
     /// Where it is declared.
     pub at: Location,
 }
@@ -132,6 +134,18 @@ impl Engine {
             EngineBody::Builtin(_) => None,
         }
     }
+}
+
+/// What stands for the session's name in the arguments of [`Sessions`].
+pub const SESSION: &str = "{{session}}";
+
+/// Arguments about sessions, added to the command when they apply.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sessions {
+    /// For a new session, which gets its name from us; empty where the engine names it.
+    pub session: Vec<String>,
+    /// For going on with a session; empty for an engine that cannot.
+    pub resume: Vec<String>,
 }
 
 /// What an engine runs.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::script::config::{Builtin, Engine, EngineBody, PromptBy};
+use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, SESSION, Sessions};
 use crate::script::diagnostic::{Diagnostic, Findings, expected};
 use crate::script::extract::{Checked, Given};
 use crate::script::lead::{Lead, Target};
@@ -26,7 +26,23 @@ impl EngineBuilder<'_> {
         let (checked, name) = (declared.checked(), declared.name.clone()?);
         let body = self.body(declared, &name, checked)?;
         let is_held_by_limits = checked.text("on_rate_limit") != Some("go_on");
-        Some(Engine { name, body, is_held_by_limits, at: declared.spot.at() })
+        let sessions = self.sessions(declared.title(), checked);
+        Some(Engine { name, body, is_held_by_limits, sessions, at: declared.spot.at() })
+    }
+
+    fn sessions(&mut self, title: &str, checked: &Checked) -> Sessions {
+        let mut words = |field: &str| {
+            let words: Vec<String> =
+                checked.lines(field).iter().map(|(word, _)| word.clone()).collect();
+            let is_right = !checked.has(field) || checked.is_wrong(field);
+            if !is_right && !words.iter().any(|it| it.contains(SESSION)) {
+                let message = format!("`{field}` of {title} does not name the session");
+                let note = format!("write {SESSION} where its name stands");
+                self.error("bad-text", message, checked.spot(field), &note);
+            }
+            words
+        };
+        Sessions { session: words("session"), resume: words("resume") }
     }
 
     fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
@@ -36,7 +52,8 @@ impl EngineBuilder<'_> {
     fn body(&mut self, declared: &Declared, name: &str, checked: &Checked) -> Option<EngineBody> {
         let title = declared.title();
         if checked.text("type")? == "builtin" {
-            for field in ["command", "prompt", "reads", "env", "on_rate_limit"] {
+            for field in ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume"]
+            {
                 if checked.has(field) {
                     let message = format!("{title} is builtin and has no `{field}`");
                     let note = "only an engine of type \"process\" has it";

@@ -3,6 +3,7 @@
 mod agents;
 mod deciding;
 mod expiry;
+pub(crate) mod parking;
 mod private;
 
 use serde_json::{Value, json};

@@ -123,7 +123,14 @@ fn rename(bench: &Bench) {
     until("a source is renamed", is_told);
 }
 
+/// Declares a schedule that fails and a kind whose jobs park.
+fn declare_further(bench: &Bench) {
+    bench.lua("wb.schedule \"fails\" { every = \"1s\", enqueue = function() error(1) end }\n");
+    crate::approvals::parking::declare(bench);
+}
+
 fn ask_and_withdraw(bench: &Bench) {
+    crate::approvals::parking::park(bench);
     let question = json!({"channel": "aws", "title": "Go on?"});
     let asked = bench.post("/api/approvals", question).ok();
     let withdraw = format!("/api/approvals/{}/withdraw", asked["id"].as_str().unwrap());
@@ -152,7 +159,7 @@ fn events_say_what_their_document_says() {
     crate::perspectives::perspective_kind(&bench, crate::perspectives::MAKES);
     let touch = format!("touch '{}/made'", bench.top);
     bench.word_kind("touches", "timeout = \"20s\"", &touch);
-    bench.lua("wb.schedule \"fails\" { every = \"1s\", enqueue = function() error(1) end }\n");
+    declare_further(&bench);
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "Say more.");
     bench.post(&format!("/api/topics/{}/messages", topic.id), json!({"body": "Please."})).ok();

@@ -129,6 +129,7 @@ fn every_event_can_be_fired() {
             }
             "schedule_fired" => "{ schedule = \"often\" }",
             "engine_held" | "engine_released" => "{ engine = \"e\" }",
+            "job_parked" => "{ kind = \"lane\" }",
             "approval_created" => "{ channel = \"aws\", sort = \"request\" }",
             "approval_decided" => "{ channel = \"aws\", sort = \"request\", state = \"approved\" }",
             "person_changed" => "{ change = \"added\" }",

@@ -66,8 +66,9 @@ pub(super) enum ApprovalVerb {
 /// `approval create`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Example:
-  wb-agent approval create --channel aws --title 'Create billing-prod?' --payload @plan.json")]
+Examples:
+  wb-agent approval create --channel aws --title 'Create billing-prod?' --payload @plan.json
+  wb-agent approval create --channel aws --title 'Create billing-prod?' --and-exit")]
 pub(super) struct Create {
     /// Label that the approval is filed under: one word
     #[arg(long, value_name = "WORD")]
@@ -84,6 +85,9 @@ pub(super) struct Create {
     /// Expire after this time, as 7d; never without it
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
+    /// Wait without a process: end your turn now, and the session goes on with the answer
+    #[arg(long)]
+    and_exit: bool,
 }
 
 /// Runs a verb; returns the exit code.
@@ -139,6 +143,9 @@ fn question(args: &Create) -> Result<Value> {
     if let Some(expires) = &args.expires {
         parse_duration(expires)?;
         body["expires"] = json!(expires);
+    }
+    if args.and_exit {
+        body["and_exit"] = json!(true);
     }
     Ok(body)
 }

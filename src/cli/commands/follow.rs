@@ -149,7 +149,7 @@ impl Watch<'_> {
         if status != self.status {
             self.clear();
             // It may have started and ended between two looks, or while the server was away.
-            let has_ended = !matches!(status, "queued" | "running");
+            let has_ended = !matches!(status, "queued" | "running" | "parked");
             if has_ended && self.status != "running" && !job["started_at"].is_null() {
                 self.say_state("running", &job);
             }
@@ -157,7 +157,7 @@ impl Watch<'_> {
             self.say_state(status, &job);
         }
         self.print_new(&job)?;
-        let has_ended = !matches!(status, "queued" | "running");
+        let has_ended = !matches!(status, "queued" | "running" | "parked");
         if !has_ended {
             self.progress(&job);
         } else if was_away {

@@ -122,8 +122,8 @@ piece of output of at most 256 KiB, is an answer of its own.")]
 pub(in crate::cli) struct ListArgs {
     /// With this status only
     #[arg(long, value_name = "STATUS",
-          value_parser = ["queued", "waiting", "scheduled", "running", "succeeded", "failed",
-                          "timed_out", "cancelled"])]
+          value_parser = ["queued", "waiting", "scheduled", "running", "parked", "succeeded",
+                          "failed", "timed_out", "cancelled"])]
     status: Option<String>,
     /// Of this kind only
     #[arg(long, value_name = "KIND")]

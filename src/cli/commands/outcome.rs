@@ -22,7 +22,7 @@ pub(in crate::cli) fn describe(desk: &Desk, job: &Value) -> Result<()> {
 
 /// Whether a job has ended without what was asked for.
 fn is_in_vain(job: &Value) -> bool {
-    !matches!(text(job, "status"), "queued" | "running" | "succeeded")
+    !matches!(text(job, "status"), "queued" | "running" | "parked" | "succeeded")
 }
 
 /// What comes before asking for the job again; nothing where the message says it.

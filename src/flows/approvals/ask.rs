@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::approvals::{self, Approval, NewApproval, Sort};
 use crate::base::limit::parse_duration;
 use crate::base::{Address, Error, Millis, Result, is_segment};
-use crate::flows::approvals::{named, schema};
+use crate::flows::approvals::{named, resume, schema};
 use crate::flows::{Site, kept_answer};
 use crate::jobs::{self, Job};
 use crate::people::{Caller, Person};
@@ -29,6 +29,9 @@ pub struct AskRequest {
     /// After how long it expires, as `7d`; never if it is left out.
     #[serde(default)]
     pub expires: Option<String>,
+    /// Whether the asking job ends now and goes on once there is an answer.
+    #[serde(default)]
+    pub and_exit: bool,
 }
 
 fn nothing() -> Value {
@@ -39,7 +42,8 @@ fn nothing() -> Value {
 ///
 /// # Errors
 /// `invalid` (`bad_channel`, `bad_title`, `bad_schema`, `bad_payload`), `too_large`; `busy` with
-/// code `too_many_approvals`; `forbidden` with code `not_granted` for a job whose kind may not ask.
+/// code `too_many_approvals`; `forbidden` with code `not_granted` for a job whose kind may not ask;
+/// `conflict` with codes `cannot_resume` and `waits_already` for a job that wants to end.
 pub async fn ask(
     site: &Site,
     caller: &Caller,
@@ -56,7 +60,11 @@ pub async fn ask(
     let lasts = lasts.map_err(|cause| cause.code("bad_parameter"))?;
     let lasts = lasts.map(|it| i64::try_from(it.as_millis()).unwrap_or(i64::MAX));
     let request = checked(request).await?;
-    let (ids, caller) = (site.ids.clone(), caller.clone());
+    if request.and_exit {
+        // Only a job can.
+        caller.job()?;
+    }
+    let (works, caller) = (site.works.clone(), caller.clone());
     let made = site.store.write(move |tx| {
         let job = match &caller {
             Caller::Job { token_hash, .. } => Some(jobs::fence(tx, token_hash)?),
@@ -69,7 +77,11 @@ pub async fn ask(
         }
         let expires_at = lasts.map(|ms| tx.now().plus(ms));
         let new = asked((&caller, job.as_ref()), &request, expires_at)?;
-        let made = approvals::insert(tx, &ids, &new)?;
+        let made = approvals::insert(tx, &works.ids, &new)?;
+        if let Some(job) = job.as_ref().filter(|_| request.and_exit) {
+            resume::require_resumable(&works.config_of(&job.id), job)?;
+            jobs::wait_for(tx, job, &made.id)?;
+        }
         let answer = answer(named(tx.connection(), made)?)?;
         if let Some(key) = &key {
             idempotency::remember(tx, key, &answer)?;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::approvals::{self, Approval, Decision, State, Viewer};
 use crate::base::{ApprovalId, Error, Result, fault};
 use crate::flows::Site;
-use crate::flows::approvals::{named, schema};
+use crate::flows::approvals::{named, resume, schema};
 use crate::people::Caller;
 
 /// The body of `POST /api/approvals/{id}/approve` and `…/reject`.
@@ -70,10 +70,11 @@ pub async fn decide(
         (Answer::Approve, Some(_)) => State::Amended,
     };
     let decision = Decision { state, changes, note: request.note, version: Some(request.version) };
-    let (id, by) = (id.clone(), caller.actor());
+    let (id, by, works) = (id.clone(), caller.actor(), site.works.clone());
     let decided = site.store.write(move |tx| {
         approvals::find(tx.connection(), &id, &viewer)?;
         let decided = approvals::decide(tx, &id, &by, &decision)?;
+        resume::go_on(tx, &works, &decided, &by)?;
         named(tx.connection(), decided)
     });
     let decided = decided.await;

@@ -8,6 +8,7 @@ use tracing::{info, warn};
 use crate::approvals::{self, BELL, Decision, State};
 use crate::base::{Actor, Result};
 use crate::flows::Works;
+use crate::flows::approvals::resume;
 
 /// Longest sleep: the clock of the machine may be set, and a machine may have slept.
 const LOOK_AGAIN: Duration = Duration::from_secs(20);
@@ -52,13 +53,17 @@ async fn round(works: &Works) -> Result<Option<Duration>> {
             let wait = next.map(|at| u64::try_from(at.0.saturating_sub(now.0)).unwrap_or(0));
             return Ok(wait.map(|ms| Duration::from_millis(ms.max(1)).min(LOOK_AGAIN)));
         }
+        let site = works.clone();
         let expired = works.store.write(move |tx| {
             let mut expired = Vec::new();
             for id in &due {
                 let decision =
                     Decision { state: State::Expired, changes: None, note: None, version: None };
                 match approvals::decide(tx, id, &Actor::System, &decision) {
-                    Ok(_) => expired.push(id.clone()),
+                    Ok(approval) => {
+                        resume::go_on(tx, &site, &approval, &Actor::System)?;
+                        expired.push(id.clone());
+                    }
                     // A person was faster.
                     Err(cause) if cause.code_str() == "approval_decided" => {}
                     Err(cause) => return Err(cause),

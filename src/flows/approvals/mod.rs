@@ -6,6 +6,7 @@ pub mod ask;
 pub mod decide;
 pub mod expire;
 pub mod outcome;
+pub(in crate::flows) mod resume;
 mod schema;
 pub mod show;
 pub mod withdraw;

@@ -56,6 +56,9 @@ pub async fn withdraw(
                 .hint("reject it instead"));
         }
         let withdrawn = approvals::decide(tx, &id, &caller.actor(), &decision)?;
+        if let Some(job) = &withdrawn.job_id {
+            jobs::stop_waiting(tx, job, &id)?;
+        }
         named(tx.connection(), withdrawn)
     });
     withdrawn.await

@@ -288,6 +288,7 @@ pub(super) struct Job {
     pub(super) error_tail: Option<String>,
     pub(super) lane: Option<String>,
     pub(super) retry_of: Option<String>,
+    pub(super) waits_for: Option<String>,
     pub(super) requested_by: String,
     pub(super) requested_by_name: String,
     pub(super) cancelled_by_name: Option<String>,
@@ -402,6 +403,11 @@ impl Job {
     /// Returns whether it ended badly by itself.
     pub(super) fn has_failed(&self) -> bool {
         matches!(self.status.as_str(), "failed" | "timed_out")
+    }
+
+    /// Returns whether it waits for an approval, without a process.
+    pub(super) fn is_parked(&self) -> bool {
+        self.status == "parked"
     }
 
     /// Returns whether it has not ended.

@@ -184,6 +184,7 @@ pub(super) fn job_sentence(job: &Job, now: Millis) -> String {
             Some(limit) => format!("Running{}, of at most {}.", within(" for "), span(limit)),
             None => format!("Running{}.", within(" for ")),
         },
+        "parked" => "Waiting for an approval, without a process.".to_owned(),
         "succeeded" => format!("Done{}.", within(" in ")),
         _ => match &job.message {
             Some(message) => message.clone(),

@@ -1,5 +1,7 @@
 //! Following a guard: what its agent prints, who wants it to end, and the fence when it does.
 
+use std::time::Duration;
+
 use futures_util::FutureExt as _;
 use futures_util::future::{Fuse, FusedFuture as _};
 use tokio::time::Instant;
@@ -12,6 +14,9 @@ use crate::jobs::refusal::Refusal;
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Job, Phase, settle, verdict};
 use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
+
+/// How long the process of a job stays that waits for an approval: it may still have a last word.
+const LEAVE: Duration = Duration::from_secs(30);
 
 /// Follows a guard to its end; returns that with what its agent said and when the end began. Only
 /// the phase `run` fences: the token of a job whose `prepare` has ended must stay good.
@@ -29,6 +34,8 @@ pub(super) async fn follow(
     // the settlement comes after both.
     let mut fencing = std::pin::pin!(Fuse::terminated());
     let mut verdict = std::pin::pin!(verdict::given((inner, job, phase), &outside.verdict).fuse());
+    let mut leaving = std::pin::pin!(Fuse::terminated());
+    let mut is_leaving = phase != Phase::Run;
     // A guard that stands still is killed by `process` and comes back as lost.
     loop {
         let event = tokio::select! {
@@ -43,6 +50,19 @@ pub(super) async fn follow(
                 is_told = true;
                 ending.get_or_insert_with(Instant::now);
                 stopper.stop(ExitCause::Stopped);
+                continue;
+            }
+            () = outside.leaves.cancelled(), if !is_leaving => {
+                is_leaving = true;
+                leaving.set(tokio::time::sleep(LEAVE).fuse());
+                continue;
+            }
+            () = leaving.as_mut(), if !leaving.is_terminated() => {
+                if !is_told {
+                    is_told = true;
+                    ending.get_or_insert_with(Instant::now);
+                    stopper.stop(ExitCause::Stopped);
+                }
                 continue;
             }
             () = stop.cancelled(), if !is_told => {

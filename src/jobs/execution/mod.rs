@@ -14,14 +14,16 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::base::{Error, Result, fault};
+use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::lost::Repeat;
 use crate::jobs::outcome::{self, outcome_of};
 use crate::jobs::queue::{Inner, Running, Watched};
 use crate::jobs::settle::{self, Ended, Outcome};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::workspace::{self, Plan};
-use crate::jobs::{Generation, Job, Phase, Reason, ResolvedEngine, Status, claim, launch, verdict};
+use crate::jobs::{
+    Generation, Job, Phase, Reason, ResolvedEngine, Status, claim, launch, parking, verdict,
+};
 use crate::process::{GuardEnd, GuardSpec};
 use crate::script::{Kind, PromptBy, Reads};
 use crate::store::Tx;
@@ -121,7 +123,8 @@ pub(super) async fn prepare(
         verdict::lay_out(inner, job, files)
             .map_err(|cause| failed(Reason::SpawnFailed, cause.chain()))?;
     }
-    let made = (prepared.prompt, token, prepared.env);
+    let session = session((inner, generation), job, kind).await?;
+    let made = (prepared.prompt, token, prepared.env, session);
     ready((inner, generation), job, kind, made).map_err(|cause| match cause.code_str() {
         "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
         "secret_missing" => failed(Reason::SpawnFailed, cause.chain()),
@@ -130,13 +133,42 @@ pub(super) async fn prepare(
     })
 }
 
+/// Returns the session of a job whose engine is told it: a new one gets its name here, on record
+/// before the agent starts; a later leg goes on with that of the leg before it.
+async fn session(
+    (inner, generation): (&Inner, &Generation),
+    job: &Job,
+    kind: &Kind,
+) -> std::result::Result<Option<String>, Outcome> {
+    let Ok(engine) = generation.engines.find(&kind.engine) else { return Ok(None) };
+    if job.resumes.is_some() {
+        return match &job.session_ref {
+            Some(session) if !engine.sessions.resume.is_empty() => Ok(Some(session.clone())),
+            _ => {
+                let tail = "its engine cannot go on with a session any more".to_owned();
+                Err(failed(Reason::SessionLost, tail))
+            }
+        };
+    }
+    if engine.sessions.session.is_empty() || job.session_ref.is_some() {
+        return Ok(job.session_ref.clone());
+    }
+    let session: JobId = inner.setup.ids.mint();
+    let (id, name) = (job.id.clone(), session.to_string());
+    let keep = move |tx: &Tx<'_>| parking::keep_session(tx, &id, &name);
+    let kept = inner.setup.store.write(keep).await;
+    kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
+    Ok(Some(session.to_string()))
+}
+
 fn ready(
     (inner, generation): (&Inner, &Generation),
     job: &Job,
     kind: &Kind,
-    (prompt, token, env): (String, String, Vec<(String, String)>),
+    (prompt, token, env, session): (String, String, Vec<(String, String)>, Option<String>),
 ) -> Result<Ready> {
-    let engine = generation.engines.find(&kind.engine)?;
+    let mut engine = generation.engines.find(&kind.engine)?.clone();
+    engine.argv.extend(parking::arguments(&engine.sessions, job, session.as_deref()));
     let plan = Plan::of(&inner.ground, job, kind, &env)?;
     let started = match &kind.hooks.start {
         Some(start) => {
@@ -145,7 +177,7 @@ fn ready(
         }
         None => None,
     };
-    let started = started.as_ref().unwrap_or(engine);
+    let started = started.as_ref().unwrap_or(&engine);
     let mut spec =
         launch::guard_spec(&inner.ground, &job.id, kind, started, (prompt, token), &env)?;
     if let Some(plan) = &plan {

@@ -44,6 +44,7 @@ const JOB_FINISHED: &[Member] = &[
     MAYBE_TOPIC,
     maybe("retry_at", "When its provider takes more, if it said so."),
 ];
+const JOB_PARKED: &[Member] = &[JOB_ID, KIND, text("approval_id", "What it waits for.")];
 const TOPIC_CREATED: &[Member] = &[
     TOPIC,
     PATH,
@@ -191,6 +192,7 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
     match kind {
         EventKind::JobQueued | EventKind::JobStarted => JOB_BEGUN,
         EventKind::JobFinished => JOB_FINISHED,
+        EventKind::JobParked => JOB_PARKED,
         EventKind::TopicCreated => TOPIC_CREATED,
         EventKind::TopicChanged => TOPIC_CHANGED,
         EventKind::TopicReattached => TOPIC_REATTACHED,

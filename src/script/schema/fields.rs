@@ -200,7 +200,7 @@ pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
 /// Words of `engine.on_rate_limit`.
 const ON_RATE_LIMIT: [&str; 2] = ["hold", "go_on"];
 
-const ENGINE: [Field; 6] = [
+const ENGINE: [Field; 8] = [
     needed("type", Shape::Word(&ENGINE_TYPES), r#""process""#, "A program, or a part of this one."),
     field(
         "command",
@@ -222,6 +222,18 @@ const ENGINE: [Field; 6] = [
         "hold",
         r#""go_on""#,
         "Whether its other jobs wait when its provider takes no more.",
+    ),
+    field(
+        "session",
+        Shape::Lines,
+        r#"{ "--session-id", "{{session}}" }"#,
+        "Arguments that name a new session.",
+    ),
+    field(
+        "resume",
+        Shape::Lines,
+        r#"{ "--resume", "{{session}}" }"#,
+        "Arguments that go on with a session: its jobs can wait for an approval without a process.",
     ),
 ];
 

@@ -1,0 +1,106 @@
+//! What follows from an answer for a job that was parked for it: its next leg, which reads the
+//! answer as its prompt.
+
+use crate::approvals::{self, Approval, State, Texts, Viewer};
+use crate::base::{Actor, Error, Result};
+use crate::flows::Works;
+use crate::flows::approvals::named;
+use crate::jobs::{self, Job};
+use crate::script::{Config, Reads};
+use crate::store::Tx;
+
+/// Refuses a job that could not go on later.
+///
+/// # Errors
+/// `conflict` with code `cannot_resume`.
+pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
+    let kind = config.kinds.get(&job.kind);
+    let engine = kind.and_then(|kind| config.engines.get(&kind.engine));
+    let wrong = match (kind, engine) {
+        (Some(kind), _) if kind.produces.is_some() => {
+            "its kind promises a result, which one run must leave"
+        }
+        (Some(kind), _) if kind.hooks.needs_workspace() || kind.hooks.start.is_some() => {
+            "its kind has hooks, a start command or a worktree"
+        }
+        (_, Some(engine)) if engine.sessions.resume.is_empty() => {
+            "its engine has no arguments `resume`"
+        }
+        (_, Some(engine))
+            if engine.sessions.session.is_empty()
+                && engine.reads().is_none_or(|it| it == Reads::Plain) =>
+        {
+            "its engine has no arguments `session`, and its output names none"
+        }
+        (Some(_), Some(_)) => return Ok(()),
+        _ => "its kind is gone",
+    };
+    let message = format!("job {} cannot end and go on later: {wrong}", job.id);
+    Err(Error::conflict("cannot_resume", message)
+        .hint("ask without --and-exit, then wait with `wb-agent approval await`"))
+}
+
+/// Queues the next leg of the job that was parked for an approval, if there is one.
+///
+/// # Errors
+/// As any write.
+pub(super) fn go_on(tx: &Tx<'_>, works: &Works, approval: &Approval, by: &Actor) -> Result<()> {
+    if let Some(job) = jobs::parked_for(tx.connection(), &approval.id)? {
+        let generation = works.scripts.current();
+        jobs::resume(tx, &works.ids, &job, (by, generation.capacities()))?;
+    }
+    Ok(())
+}
+
+/// Queues the next leg of a job that is parked just now, if its approval was decided meanwhile.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn parked(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
+    let Some(id) = &job.waits_for else { return Ok(()) };
+    let approval = approvals::find(tx.connection(), id, &Viewer::Program)?;
+    match approval.state {
+        State::Pending => Ok(()),
+        _ => go_on(tx, works, &approval, &Actor::System),
+    }
+}
+
+/// Returns the prompt of a later leg: the answer that it waited for. Nothing for a first leg.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) async fn prompt(works: &Works, job: &Job) -> Result<Option<String>> {
+    let Some(before) = job.resumes.clone() else { return Ok(None) };
+    let look = move |c: &rusqlite::Connection| {
+        let waited = jobs::find_brief(c, &before)?.waits_for;
+        let id = waited.ok_or_else(|| Error::internal("a leg goes on from nothing"))?;
+        let approval = named(c, approvals::find(c, &id, &Viewer::Program)?)?;
+        Ok((approvals::texts(c, &id)?, approval))
+    };
+    let (texts, approval) = works.store.read(look).await?;
+    Ok(Some(words(&approval, texts)))
+}
+
+fn words(approval: &Approval, texts: Texts) -> String {
+    let by = approval.decided_by_name.as_deref().unwrap_or("somebody");
+    let said = match approval.state {
+        State::Approved => format!("was approved by {by}."),
+        State::Amended => format!("was approved by {by}, with changes: use the payload below."),
+        State::Rejected => format!("was rejected by {by}: do not do it."),
+        State::Expired => "has expired: nobody decided in time. Do not do it.".to_owned(),
+        State::Withdrawn => "was withdrawn. Do not do it.".to_owned(),
+        State::Pending => "is still pending.".to_owned(),
+    };
+    let mut text = format!(
+        "The approval that you asked for, \u{201c}{}\u{201d} ({}), {said}\n",
+        approval.title, approval.id
+    );
+    if let Some(note) = &approval.note {
+        text += &format!("\nNote: {note}\n");
+    }
+    if matches!(approval.state, State::Approved | State::Amended) {
+        let payload = texts.changes.unwrap_or(texts.payload);
+        text += &format!("\nThe payload that was approved:\n\n{payload:#}\n");
+    }
+    text + "\nGo on from here.\n"
+}

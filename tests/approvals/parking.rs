@@ -1,0 +1,176 @@
+//! Parking: an agent asks, ends, and goes on as another leg of the same session with the answer.
+
+use serde_json::{Value, json};
+
+use super::show;
+use crate::support::{Bench, until, wait_for};
+
+/// A kind whose engine knows sessions: it is told a new one's name, or which one it goes on with.
+fn parking_kind(bench: &Bench, fields: &str, agent: &str) {
+    bench.raw_engine("parks", agent);
+    bench.edit(|text| {
+        let sessions = "session = { \"--session-id\", \"{{session}}\" }, \
+                        resume = { \"--resume\", \"{{session}}\" },\n  env = { OUT";
+        text.replace("env = { OUT", sessions)
+    });
+    bench.lua(&format!(
+        "wb.kind \"parks\" {{ about = \"Asks\", engine = \"parks\", asks = true, {fields},
+  inputs = {{ word = wb.input.line {{ required = false, default = \"none\" }} }},
+  prompt = [[\njob={{{{job_id}}}}\nword={{{{word}}}}\nwb_agent={{{{wb_agent}}}}\n]] }}\n"
+    ));
+}
+
+/// The first leg asks and ends; a later one leaves what it was told. The prompt of that is a text
+/// and no list of assignments.
+const AGENT: &str = "\
+if [ \"$1\" = --session-id ]; then\n\
+  eval \"$(cat)\"; echo \"$2\" > \"$OUT/session\"\n\
+  \"$wb_agent\" approval create --channel aws --title 'Create it?' --and-exit \\\n\
+    --payload '{\"budget\": 300}' > \"$OUT/id.part\" 2> \"$OUT/refused\" || exit 9\n\
+  mv \"$OUT/id.part\" \"$OUT/id\"\n\
+  AFTER\n\
+else\n\
+  echo \"$1 $2\" > \"$OUT/resumed.part\"; mv \"$OUT/resumed.part\" \"$OUT/resumed\"\n\
+fi";
+
+fn agent(after: &str) -> String {
+    AGENT.replace("AFTER", after)
+}
+
+fn asked(bench: &Bench) -> String {
+    wait_for("the agent asks", || {
+        let text = std::fs::read_to_string(bench.out.join("id")).ok()?;
+        Some(text.trim().to_owned()).filter(|it| it.len() == 36)
+    })
+}
+
+fn legs(bench: &Bench) -> Vec<Value> {
+    let listed = bench.get("/api/agent/jobs?kind=parks").ok();
+    listed["items"].as_array().unwrap().clone()
+}
+
+#[track_caller]
+fn approve(bench: &Bench, id: &str) {
+    let body = json!({"version": 1, "changes": {"budget": 100}, "note": "Begin small."});
+    bench.post(&format!("/api/approvals/{id}/approve"), body).ok();
+}
+
+/// Declares a kind whose jobs park, for tests of others.
+pub(crate) fn declare(bench: &Bench) {
+    parking_kind(bench, "timeout = \"60s\"", &agent("exit 0"));
+}
+
+/// Parks such a job, and lets it go on to its end.
+#[track_caller]
+pub(crate) fn park(bench: &Bench) {
+    let job = bench.job("parks", json!({}));
+    let id = asked(bench);
+    bench.wait_status(&job, "parked");
+    approve(bench, &id);
+    bench.wait_left("resumed");
+    until("all legs end", || legs(bench).iter().all(|it| it["status"] == "succeeded"));
+}
+
+#[test]
+fn a_parked_job_goes_on_with_the_answer_also_after_kill_9() {
+    let bench = Bench::new();
+    parking_kind(&bench, "timeout = \"60s\"", &agent("exit 0"));
+    let server = bench.serve();
+    let job = bench.job("parks", json!({}));
+    let id = asked(&bench);
+    let parked = bench.wait_status(&job, "parked");
+    assert_eq!((&parked["waits_for"], &parked["reason"]), (&json!(id), &Value::Null));
+    bench.quiet();
+    server.kill();
+    let _server = bench.serve();
+    assert_eq!(bench.show(&job)["status"], "parked");
+    approve(&bench, &id);
+    bench.wait_left("resumed");
+    let session = bench.left("session");
+    assert_eq!(bench.left("resumed").trim(), format!("--resume {}", session.trim()));
+    until("the next leg ends", || legs(&bench).iter().all(|it| it["status"] == "succeeded"));
+    let legs = legs(&bench);
+    assert_eq!(legs.len(), 2);
+    assert_eq!((&legs[1]["id"], &legs[1]["reason"]), (&json!(job), &json!("resumed")));
+    assert_eq!((&legs[0]["root_id"], &legs[0]["resumes"]), (&json!(job), &json!(job)));
+    let leg = legs[0]["id"].as_str().unwrap();
+    let prompt = bench.get(&format!("/api/agent/jobs/{leg}/prompt")).ok();
+    let prompt = prompt["prompt"].as_str().unwrap();
+    for part in ["Create it?", "with changes", "Begin small.", "\"budget\": 100", "Go on"] {
+        assert!(prompt.contains(part), "{part} in {prompt}");
+    }
+}
+
+#[test]
+fn an_answer_that_comes_before_the_end_is_not_lost() {
+    let bench = Bench::new();
+    let after = "until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
+    parking_kind(&bench, "timeout = \"60s\"", &agent(after));
+    let _server = bench.serve();
+    let job = bench.job("parks", json!({}));
+    let id = asked(&bench);
+    approve(&bench, &id);
+    assert_eq!(bench.show(&job)["status"], "running");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.wait_left("resumed");
+    until("all have ended", || legs(&bench).iter().all(|it| it["status"] == "succeeded"));
+    assert_eq!(legs(&bench).len(), 2);
+}
+
+#[test]
+fn a_server_that_dies_while_the_agent_ends_parks_the_job() {
+    let bench = Bench::new();
+    let after = "until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
+    parking_kind(&bench, "timeout = \"60s\"", &agent(after));
+    let server = bench.serve();
+    let job = bench.job("parks", json!({}));
+    let id = asked(&bench);
+    server.kill();
+    let _server = bench.serve();
+    bench.wait_status(&job, "parked");
+    approve(&bench, &id);
+    bench.wait_left("resumed");
+}
+
+#[test]
+fn a_parked_job_holds_no_slot_and_a_cancel_withdraws_its_question() {
+    let bench = Bench::new();
+    bench.limits("jobs = 1, grace = \"1s\"");
+    parking_kind(&bench, "timeout = \"60s\"", &agent("exit 0"));
+    bench.word_kind("other", "timeout = \"20s\"", "echo done > \"$OUT/other\"");
+    let _server = bench.serve();
+    let job = bench.job("parks", json!({}));
+    let id = asked(&bench);
+    bench.wait_status(&job, "parked");
+    assert_eq!(bench.ended(&bench.job("other", json!({})))["status"], "succeeded");
+    bench.post(&format!("/api/agent/jobs/{job}/cancel"), json!({})).ok();
+    let cancelled = bench.show(&job);
+    assert_eq!(
+        (&cancelled["status"], &show(&bench, &id)["state"]),
+        (&json!("cancelled"), &json!("withdrawn"))
+    );
+    let late = bench.post(&format!("/api/approvals/{id}/approve"), json!({"version": 1}));
+    assert_eq!(late.refusal(), (409, "approval_decided"));
+    assert_eq!(legs(&bench).len(), 1);
+}
+
+#[test]
+fn an_expiry_goes_on_too_and_what_cannot_go_on_is_refused() {
+    let bench = Bench::new();
+    let soon = agent("exit 0").replace("--and-exit", "--and-exit --expires 500ms");
+    parking_kind(&bench, "timeout = \"60s\"", &soon);
+    bench.word_kind(
+        "mute",
+        "asks = true, timeout = \"20s\"",
+        "\"$wb_agent\" approval create --channel aws --title 'Create it?' --and-exit \\\n\
+         2> \"$OUT/why.part\"; mv \"$OUT/why.part\" \"$OUT/why\"",
+    );
+    let _server = bench.serve();
+    bench.job("parks", json!({}));
+    let id = asked(&bench);
+    bench.wait_left("resumed");
+    assert_eq!(show(&bench, &id)["state"], "expired");
+    bench.ended(&bench.job("mute", json!({})));
+    assert!(bench.left("why").contains("cannot end and go on later"), "{}", bench.left("why"));
+    assert_eq!(bench.get("/api/approvals?state=pending").ok()["items"], json!([]));
+}

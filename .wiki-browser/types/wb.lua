@@ -12,7 +12,7 @@
 ---@class wb.Secret
 ---@field package is_secret true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"person_changed"|"approval_created"|"approval_decided"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"person_changed"|"approval_created"|"approval_decided"
 ---@alias wb.JobStatus "queued"|"running"|"parked"|"succeeded"|"failed"|"timed_out"|"cancelled"
 ---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"reported"|"bad_reply"|"prepare_failed"|"terminal_lost"|"session_lost"|"resumed"|"internal"
 
@@ -172,6 +172,18 @@
 ---@class wb.JobFinishedEvent: wb.Event
 ---@field kind "job_finished" Its name.
 ---@field data wb.JobFinishedData Ids and states.
+---@field job wb.Job The job, as it is now.
+
+---Ids and states.
+---@class wb.JobParkedData
+---@field id string The job.
+---@field kind string Its kind.
+---@field approval_id string What it waits for.
+
+---What a handler of `job_parked` is given.
+---@class wb.JobParkedEvent: wb.Event
+---@field kind "job_parked" Its name.
+---@field data wb.JobParkedData Ids and states.
 ---@field job wb.Job The job, as it is now.
 
 ---Ids and states.
@@ -490,6 +502,8 @@
 ---@field reads? "claude-stream-json"|"codex-jsonl"|"opencode-json"|"gemini-stream-json"|"plain" Form of the output, for telemetry.
 ---@field env? table<string, string|wb.Secret> Variables that are set in its environment: texts, or secrets.
 ---@field on_rate_limit? "hold"|"go_on" Whether its other jobs wait when its provider takes no more. Default: `hold`.
+---@field session? string[] Arguments that name a new session.
+---@field resume? string[] Arguments that go on with a session: its jobs can wait for an approval without a process.
 
 ---What jobs of this kind may spend on a day (UTC).
 ---@class wb.KindFields.Daily
@@ -742,6 +756,7 @@ function wb.api(version) end
 ---@overload fun(event: "job_queued", handler: fun(event: wb.JobQueuedEvent))
 ---@overload fun(event: "job_started", handler: fun(event: wb.JobStartedEvent))
 ---@overload fun(event: "job_finished", handler: fun(event: wb.JobFinishedEvent))
+---@overload fun(event: "job_parked", handler: fun(event: wb.JobParkedEvent))
 ---@overload fun(event: "topic_created", handler: fun(event: wb.TopicCreatedEvent))
 ---@overload fun(event: "topic_changed", handler: fun(event: wb.TopicChangedEvent))
 ---@overload fun(event: "topic_reattached", handler: fun(event: wb.TopicReattachedEvent))

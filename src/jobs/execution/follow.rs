@@ -34,8 +34,7 @@ pub(super) async fn follow(
     // the settlement comes after both.
     let mut fencing = std::pin::pin!(Fuse::terminated());
     let mut verdict = std::pin::pin!(verdict::given((inner, job, phase), &outside.verdict).fuse());
-    let mut leaving = std::pin::pin!(Fuse::terminated());
-    let mut is_leaving = phase != Phase::Run;
+    let mut asked = std::pin::pin!(asked_to_end(outside, phase).fuse());
     // A guard that stands still is killed by `process` and comes back as lost.
     loop {
         let event = tokio::select! {
@@ -46,23 +45,10 @@ pub(super) async fn follow(
                 stopper.final_result();
                 continue;
             }
-            () = outside.cancel.cancelled(), if !is_told => {
+            () = asked.as_mut(), if !asked.is_terminated() && !is_told => {
                 is_told = true;
                 ending.get_or_insert_with(Instant::now);
                 stopper.stop(ExitCause::Stopped);
-                continue;
-            }
-            () = outside.leaves.cancelled(), if !is_leaving => {
-                is_leaving = true;
-                leaving.set(tokio::time::sleep(LEAVE).fuse());
-                continue;
-            }
-            () = leaving.as_mut(), if !leaving.is_terminated() => {
-                if !is_told {
-                    is_told = true;
-                    ending.get_or_insert_with(Instant::now);
-                    stopper.stop(ExitCause::Stopped);
-                }
                 continue;
             }
             () = stop.cancelled(), if !is_told => {
@@ -102,6 +88,22 @@ pub(super) async fn follow(
     let refused = outside.refusals.take();
     let (telemetry, _) = pump(telemetry.take(), job, refused, true).await;
     (end, telemetry, ending)
+}
+
+/// Returns when a phase is to end although its process goes on: somebody cancels the job, or its
+/// agent waits for an approval and has had the time for its last words.
+async fn asked_to_end(outside: &Running, phase: Phase) {
+    let left = async {
+        if phase != Phase::Run {
+            return std::future::pending().await;
+        }
+        outside.leaves.cancelled().await;
+        tokio::time::sleep(LEAVE).await;
+    };
+    tokio::select! {
+        () = outside.cancel.cancelled() => {}
+        () = left => {}
+    }
 }
 
 /// Reads what the agent printed, and tells the guard what follows from it.

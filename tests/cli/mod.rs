@@ -219,7 +219,7 @@ fn the_verbs_are_told_as_json_without_a_job() {
 fn a_verb_without_its_noun_and_half_an_option_are_recognized() {
     let folder = tempfile::tempdir().unwrap();
     for (line, tip) in [
-        (&["approve", "81bc"][..], "did you mean `wiki-browser proposal approve`?"),
+        (&["discard", "81bc"][..], "did you mean `wiki-browser topic discard`?"),
         (&["person", "add", "bo", "--name", "Bo"], "did you mean `--display-name`?"),
     ] {
         let run = |args: &[&str]| {

@@ -123,14 +123,20 @@ fn rename(bench: &Bench) {
     until("a source is renamed", is_told);
 }
 
-/// Declares a schedule that fails and a kind whose jobs park.
+/// Declares a schedule that fails, a kind whose jobs have a worktree, and one whose jobs park.
 fn declare_further(bench: &Bench) {
+    bench.word_kind("apart", "timeout = \"20s\", workspace = \"worktree\"", "true");
     bench.lua("wb.schedule \"fails\" { every = \"1s\", enqueue = function() error(1) end }\n");
     crate::approvals::parking::declare(bench);
 }
 
+/// A job in a worktree, a message that is read, and a question that is taken back.
 fn ask_and_withdraw(bench: &Bench) {
     crate::approvals::parking::park(bench);
+    bench.ended(&bench.job("apart", json!({})));
+    let sent = bench.post("/api/messages", json!({"to": "person:ada", "payload": 1})).ok();
+    let read = format!("/api/messages/{}/read", sent["message_id"].as_str().unwrap());
+    bench.post(&read, json!({})).ok();
     let question = json!({"channel": "aws", "title": "Go on?"});
     let asked = bench.post("/api/approvals", question).ok();
     let withdraw = format!("/api/approvals/{}/withdraw", asked["id"].as_str().unwrap());

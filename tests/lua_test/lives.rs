@@ -132,6 +132,9 @@ fn every_event_can_be_fired() {
             "job_parked" => "{ kind = \"lane\" }",
             "approval_created" => "{ channel = \"aws\", sort = \"request\" }",
             "approval_decided" => "{ channel = \"aws\", sort = \"request\", state = \"approved\" }",
+            "workspace_changed" => "{ state = \"ready\" }",
+            "message_sent" => "{ to_class = \"person\", state = \"queued\" }",
+            "delivery_changed" => "{ state = \"confirmed\" }",
             "person_changed" => "{ change = \"added\" }",
             _ => "{}",
         };

@@ -29,6 +29,7 @@ fn answer(bench: &Bench, message: &str) -> Value {
     panic!("no answer to {message}");
 }
 
+/// Fails with `WB_WITHOUT=agent_path` and with `WB_WITHOUT=answer`.
 #[test]
 fn a_message_starts_an_instance_and_its_reply_comes_back() {
     let bench = Bench::new();

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::api::mail::{SendRequest, Sent, Sort};
-use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result, fault};
+use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result};
 use crate::flows::mail::recipient::{self, Recipient};
 use crate::flows::mail::{
     CATEGORY_CHARS_MAX, DEPTH_MAX, PAYLOAD_BYTES_MAX, SENDS_MAX, SENDS_WINDOW_MS,
@@ -154,10 +154,6 @@ pub(super) fn write(
     let written = (&id, &message.sender);
     match recipient {
         Recipient::Inbox(name) => {
-            if fault::is_off("send_tx") {
-                // As if the job were made afterwards, by a server that does not live to do it.
-                fault::crash_point("after_send");
-            }
             let kind = recipient::inbox(works, name)?;
             let new = new_job(works, kind, message.depth, (Some(&id), asked_by));
             let job = jobs::enqueue(tx, &works.ids, lanes, &new)?;

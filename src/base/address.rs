@@ -9,6 +9,8 @@ use crate::base::{Error, Result, truncate_chars};
 
 /// Longest part of an address, in bytes.
 const SEGMENT_BYTES_MAX: usize = 63;
+/// Longest name of a person, in bytes.
+const PERSON_BYTES_MAX: usize = 100;
 
 /// An address. Its text is canonical: an address that is parsed from its own text is the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -91,6 +93,9 @@ impl FromStr for Address {
     type Err = Error;
     fn from_str(text: &str) -> Result<Address> {
         let (class, name) = text.split_once(':').unwrap_or(("agent", text));
+        if class == "person" && is_person_name(name) {
+            return Ok(Address::Person(name.to_owned()));
+        }
         let parts: Vec<&str> = name.split('/').collect();
         if parts.is_empty() || !parts.iter().all(|part| is_segment(part)) {
             return Err(malformed(text));
@@ -104,7 +109,6 @@ impl FromStr for Address {
             ("topic", [template, inbox]) => {
                 Ok(Address::Inbox { template: owned(template), inbox: owned(inbox) })
             }
-            ("person", [name]) => Ok(Address::Person(owned(name))),
             ("channel", [slug]) => Ok(Address::Channel(owned(slug))),
             ("approval", [channel]) => Ok(Address::Approval(owned(channel))),
             _ => Err(malformed(text)),
@@ -119,6 +123,13 @@ pub fn is_segment(text: &str) -> bool {
     (1..=SEGMENT_BYTES_MAX).contains(&text.len())
         && text.as_bytes()[0].is_ascii_alphanumeric()
         && text.bytes().all(is_plain)
+}
+
+/// Returns whether a text may be the name of a person: that is a wider rule than that of segments,
+/// because people are named as their machine or their company names them.
+pub fn is_person_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@".contains(&byte);
+    (1..=PERSON_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
 fn malformed(text: &str) -> Error {
@@ -154,6 +165,7 @@ mod tests {
             "agent:aws-account-lead/01a20055-441c-7543-b08c-8b3d2fe49395",
             "topic:aws-account-lead/provision",
             "person:ada",
+            "person:jo.doe@example.org",
             "channel:workshop-names-7",
             "approval:aws",
         ] {

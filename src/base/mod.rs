@@ -22,7 +22,7 @@ mod source_path;
 mod tail;
 
 pub use actor::Actor;
-pub use address::{Address, is_segment};
+pub use address::{Address, is_person_name, is_segment};
 pub use agent_file::is_agent_file;
 pub use clock::{Clock, Millis};
 pub use error::{Context, Error, ErrorKind, Result};

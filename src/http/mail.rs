@@ -7,12 +7,13 @@ use warp::reply::Response;
 use crate::api::mail::{AwaitQuery, MessageQuery, SendRequest};
 use crate::base::{JobId, MailId, Result, fault};
 use crate::flows::{self, Site};
-use crate::http::{Call, any_of, get, post, reply};
+use crate::http::{Call, Edge, any_of, get, post, reply};
 
 /// A payload of 256 KiB as JSON in JSON, every character of it escaped.
 const SEND_BODY_BYTES_MAX: usize = 6 * flows::mail::PAYLOAD_BYTES_MAX + 4 * 1024;
 
-pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+pub(super) fn routes(edge: &Edge, site: &Site) -> BoxedFilter<(Response,)> {
+    let waits = (edge.clone(), site.clone());
     any_of([
         post("/api/messages", site, send),
         get("/api/messages", site, async |site: Site, call| {
@@ -23,9 +24,10 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             let id: MailId = call.param("id")?;
             reply::ok(&flows::mail::show(&site, &call.caller()?, &id).await?)
         }),
-        get("/api/messages/{id}/await", site, async |site: Site, call| {
+        get("/api/messages/{id}/await", &waits, async |(edge, site): (Edge, Site), call| {
             let (id, query): (MailId, AwaitQuery) = (call.param("id")?, call.query()?);
-            reply::ok(&flows::mail::wait(&site, &call.caller()?, &id, &query).await?)
+            let caller = call.caller()?;
+            reply::ok(&flows::mail::wait(&site, &caller, (&id, &query), &edge.stop).await?)
         }),
         post("/api/messages/{id}/read", site, async |site: Site, mut call| {
             call.nothing().await?;
@@ -40,9 +42,10 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             let name = format!("{}/{}", call.text_param("template")?, call.text_param("name")?);
             reply::ok(&flows::mail::inbox(&site, &call.caller()?, &name).await?)
         }),
-        post("/api/agent/inbox", site, async |site: Site, mut call| {
+        post("/api/agent/inbox", &waits, async |(edge, site): (Edge, Site), mut call| {
             let query = call.json(4 * 1024).await?;
-            reply::ok(&flows::mail::pull(&site, &call.caller()?, &query).await?)
+            let caller = call.caller()?;
+            reply::ok(&flows::mail::pull(&site, &caller, &query, &edge.stop).await?)
         }),
         post("/api/agent/jobs/{id}/verdict", site, verdict),
     ])

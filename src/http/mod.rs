@@ -201,7 +201,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         approvals::routes(edge, site),
         workspaces::routes(site),
         jobs::routes(site),
-        mail::routes(site),
+        mail::routes(edge, site),
         usage::routes(site),
         settings::routes(edge, site),
         script::routes(site),

@@ -109,7 +109,7 @@ pub fn deliver(
     message::tell(tx, EventKind::MessageSent, message, by, scope(person), data)
 }
 
-/// Writes that a message has arrived by starting a job.
+/// Writes that a message has arrived by starting a job; `proof` is `job` or `leg`.
 ///
 /// # Errors
 /// As any insert.
@@ -117,9 +117,9 @@ pub fn deliver_to_job(
     tx: &Tx<'_>,
     (message, by): (&MailId, &Actor),
     to: &Address,
-    job: &JobId,
+    (job, proof): (&JobId, &str),
 ) -> Result<()> {
-    insert(tx, message, to, ("confirmed", Some("job"), None), Some(job))?;
+    insert(tx, message, to, ("confirmed", Some(proof), None), Some(job))?;
     let data = json!({"to_class": to.class(), "job_id": job, "state": "confirmed"});
     message::tell(tx, EventKind::MessageSent, message, by, Scope::Site, data)
 }

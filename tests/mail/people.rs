@@ -118,3 +118,26 @@ fn a_reply_goes_where_the_sender_says() {
     assert_eq!(text, "{\"step\":1}");
     server.stop();
 }
+
+/// Whoever asked is told what was decided, once, as mail.
+#[test]
+fn a_decision_is_told_to_the_instance_that_asked() {
+    let bench = Bench::new();
+    let agent = "wb-agent approval create --channel aws --title 'Go?' --payload '{\"n\": 1}' \\\n\
+        > \"$OUT/a\"; mv \"$OUT/a\" \"$OUT/asked\"\n\
+        wb-agent inbox --wait 50s > \"$OUT/got\"; wb-agent complete";
+    bench.inbox("t/asks", "timeout = \"2m\"", agent);
+    let server = bench.serve();
+    let sent = send(&bench, "topic:t/asks", json!({})).ok();
+    let asked = bench.wait_left("asked");
+    let decision = json!({"version": 1, "note": "gladly", "changes": {"n": 2}});
+    bench.post(&format!("/api/approvals/{asked}/approve"), decision).ok();
+    answer(&bench, sent["message_id"].as_str().unwrap());
+    let got: Value = serde_json::from_str(&bench.left("got")).unwrap();
+    assert_eq!(got.as_array().unwrap().len(), 1, "{got}");
+    assert_eq!(got[0]["sort"], "notice");
+    let payload = &got[0]["payload"];
+    assert_eq!((&payload["approval_id"], &payload["state"]), (&json!(asked), &json!("amended")));
+    assert_eq!((&payload["note"], &payload["payload"]), (&json!("gladly"), &json!({"n": 2})));
+    server.stop();
+}

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::approvals::{self, Approval, NewApproval, Sort};
 use crate::base::limit::parse_duration;
-use crate::base::{Address, Error, Millis, Result, is_segment};
+use crate::base::{Address, Error, Millis, Result, is_person_name};
 use crate::flows::approvals::{named, resume, schema};
 use crate::flows::{Site, kept_answer};
 use crate::jobs::{self, Job};
@@ -132,7 +132,7 @@ fn asked(
 }
 
 fn of_person(person: &Person) -> Option<Address> {
-    is_segment(&person.name).then(|| Address::Person(person.name.clone()))
+    is_person_name(&person.name).then(|| Address::Person(person.name.clone()))
 }
 
 /// Returns the address of an instance; none for a job of a kind that is no inbox.

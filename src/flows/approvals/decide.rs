@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::approvals::{self, Approval, Decision, State, Viewer};
 use crate::base::{ApprovalId, Error, Result, fault};
 use crate::flows::Site;
-use crate::flows::approvals::{named, resume, schema};
+use crate::flows::approvals::{named, notice, resume, schema};
 use crate::people::Caller;
 
 /// The body of `POST /api/approvals/{id}/approve` and `…/reject`.
@@ -75,6 +75,7 @@ pub async fn decide(
         approvals::find(tx.connection(), &id, &viewer)?;
         let decided = approvals::decide(tx, &id, &by, &decision)?;
         resume::go_on(tx, &works, &decided, &by)?;
+        notice::send(tx, &works, &decided, &by)?;
         named(tx.connection(), decided)
     });
     let decided = decided.await;

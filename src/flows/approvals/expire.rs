@@ -8,7 +8,7 @@ use tracing::{info, warn};
 use crate::approvals::{self, BELL, Decision, State};
 use crate::base::{Actor, Result};
 use crate::flows::Works;
-use crate::flows::approvals::resume;
+use crate::flows::approvals::{notice, resume};
 
 /// Longest sleep: the clock of the machine may be set, and a machine may have slept.
 const LOOK_AGAIN: Duration = Duration::from_secs(20);
@@ -62,6 +62,7 @@ async fn round(works: &Works) -> Result<Option<Duration>> {
                 match approvals::decide(tx, id, &Actor::System, &decision) {
                     Ok(approval) => {
                         resume::go_on(tx, &site, &approval, &Actor::System)?;
+                        notice::send(tx, &site, &approval, &Actor::System)?;
                         expired.push(id.clone());
                     }
                     // A person was faster.

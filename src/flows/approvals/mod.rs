@@ -5,6 +5,7 @@
 pub mod ask;
 pub mod decide;
 pub mod expire;
+mod notice;
 pub mod outcome;
 pub(in crate::flows) mod resume;
 mod schema;

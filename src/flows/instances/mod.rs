@@ -5,7 +5,7 @@ mod verdict;
 
 use rusqlite::Connection;
 
-use crate::base::{Actor, Address, JobId, Result};
+use crate::base::{Actor, Address, JobId, Result, is_person_name};
 use crate::jobs;
 use crate::people;
 
@@ -25,7 +25,11 @@ pub(in crate::flows) fn address(kind: &str, root: &JobId) -> Address {
 /// As any read.
 pub(in crate::flows) fn address_of(c: &Connection, actor: &Actor) -> Result<Option<Address>> {
     match actor {
-        Actor::Person(id) => Ok(people::find(c, id)?.map(|person| Address::Person(person.name))),
+        Actor::Person(id) => {
+            // The operator may be called as no address can: then nobody writes back.
+            let name = people::find(c, id)?.map(|person| person.name);
+            Ok(name.filter(|it| is_person_name(it)).map(Address::Person))
+        }
         Actor::Job(id) => {
             let job = jobs::find_brief(c, id)?;
             Ok(job.message_id.is_some().then(|| address(&job.kind, job.root())))

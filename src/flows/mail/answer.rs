@@ -1,18 +1,23 @@
 //! Waiting for the answer of a message: `wiki-browser mail wait`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::api::mail::{AwaitQuery, AwaitState, Awaited, Sort};
-use crate::base::{MailId, Result};
+use crate::base::{EventKind, MailId, Result};
 use crate::flows::Site;
 use crate::flows::mail::reply::failure_of;
 use crate::flows::mail::show::require_visible;
 use crate::jobs::{self, Status};
 use crate::mail;
 use crate::people::Caller;
+use crate::store::StoredEvent;
 
 /// Longest wait of one request.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(55);
@@ -24,25 +29,52 @@ pub(super) const WAIT_MAX: Duration = Duration::from_secs(55);
 pub async fn wait(
     site: &Site,
     caller: &Caller,
-    id: &MailId,
-    query: &AwaitQuery,
+    (id, query): (&MailId, &AwaitQuery),
+    stop: &CancellationToken,
 ) -> Result<Awaited> {
     let longest = Duration::from_secs(query.timeout.unwrap_or(0)).min(WAIT_MAX);
     let until = Instant::now() + longest;
     // Heard before it is looked: what is said in between is not missed.
     let mut heard = site.store.subscribe();
-    require_visible(site, caller, id).await?;
     loop {
-        let asked = id.clone();
-        let found = site.store.read(move |c| awaited(c, &asked)).await?;
-        if found.state != AwaitState::Pending {
+        let found = look(site, caller, id).await?;
+        if found.state != AwaitState::Pending || !hears_of_mail(&mut heard, until, stop).await {
             return Ok(found);
         }
-        // Any event may be the one; a receiver that lagged looks as well.
-        match tokio::time::timeout_at(until, heard.recv()).await {
-            Err(_) => return Ok(found),
-            Ok(Err(tokio::sync::broadcast::error::RecvError::Closed)) => return Ok(found),
-            Ok(_) => {}
+    }
+}
+
+/// Returns the answer of a message as far as it is there.
+///
+/// # Errors
+/// As [`wait`].
+pub async fn look(site: &Site, caller: &Caller, id: &MailId) -> Result<Awaited> {
+    require_visible(site, caller, id).await?;
+    let asked = id.clone();
+    site.store.read(move |c| awaited(c, &asked)).await
+}
+
+/// Sleeps until something became of a message or a job; false when the time is over or the server
+/// stops.
+pub(super) async fn hears_of_mail(
+    heard: &mut Receiver<Arc<StoredEvent>>,
+    until: Instant,
+    stop: &CancellationToken,
+) -> bool {
+    loop {
+        let event = tokio::select! {
+            event = heard.recv() => event,
+            () = tokio::time::sleep_until(until) => return false,
+            () = stop.cancelled() => return false,
+        };
+        match event {
+            Ok(event) => match event.kind {
+                EventKind::MessageSent | EventKind::JobFinished => return true,
+                _ => {}
+            },
+            // What was missed may have been it.
+            Err(RecvError::Lagged(_)) => return true,
+            Err(RecvError::Closed) => return false,
         }
     }
 }

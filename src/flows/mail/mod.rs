@@ -9,7 +9,7 @@ mod reply;
 mod send;
 mod show;
 
-pub use answer::wait;
+pub use answer::{look, wait};
 pub use inboxes::{list as inboxes, show as inbox};
 pub use pull::pull;
 pub(in crate::flows) use reply::{fail, settle_job};

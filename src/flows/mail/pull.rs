@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::api::mail::{PullQuery, Pulled};
 use crate::base::{Address, Error, Result};
-use crate::flows::mail::answer::WAIT_MAX;
+use crate::flows::mail::answer::{WAIT_MAX, hears_of_mail};
 use crate::flows::{Site, instances};
 use crate::jobs;
 use crate::mail::{self, Message};
@@ -21,7 +22,12 @@ const PULLED_MAX: u32 = 20;
 /// # Errors
 /// `invalid` with code `no_instance` for a job that no message started; `conflict` with code
 /// `job_ended`.
-pub async fn pull(site: &Site, caller: &Caller, query: &PullQuery) -> Result<Vec<Pulled>> {
+pub async fn pull(
+    site: &Site,
+    caller: &Caller,
+    query: &PullQuery,
+    stop: &CancellationToken,
+) -> Result<Vec<Pulled>> {
     let (id, token) = caller.job()?;
     let (id, token) = (id.clone(), token.to_owned());
     let longest = Duration::from_secs(query.wait.unwrap_or(0)).min(WAIT_MAX);
@@ -46,10 +52,8 @@ pub async fn pull(site: &Site, caller: &Caller, query: &PullQuery) -> Result<Vec
         if !given.is_empty() {
             return Ok(given.into_iter().map(|(seq, message)| pulled(seq, message)).collect());
         }
-        match tokio::time::timeout_at(until, heard.recv()).await {
-            Err(_) => return Ok(Vec::new()),
-            Ok(Err(tokio::sync::broadcast::error::RecvError::Closed)) => return Ok(Vec::new()),
-            Ok(_) => {}
+        if !hears_of_mail(&mut heard, until, stop).await {
+            return Ok(Vec::new());
         }
     }
 }

@@ -157,7 +157,7 @@ pub(super) fn write(
             let kind = recipient::inbox(works, name)?;
             let new = new_job(works, kind, message.depth, (Some(&id), asked_by));
             let job = jobs::enqueue(tx, &works.ids, lanes, &new)?;
-            mail::deliver_to_job(tx, written, &message.to, &job)?;
+            mail::deliver_to_job(tx, written, &message.to, (&job, "job"))?;
             let instance = instances::address(&kind.name, &job);
             Ok(Sent {
                 message_id: id,

@@ -7,7 +7,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::mail::{
-    AwaitQuery, AwaitState, Awaited, InboxView, MessageQuery, MessageView, SendRequest, Sort,
+    AwaitState, Awaited, InboxView, MessageQuery, MessageView, SendRequest, Sort,
 };
 use crate::base::{Error, MailId, Result};
 use crate::flows::{self, Site};
@@ -222,7 +222,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let thread = thread.into_iter().filter(|it| it.id != id).map(Row::of).collect();
     let awaited = match row.job() {
         None => None,
-        Some(_) => Some(flows::mail::wait(&site, &caller, &id, &AwaitQuery::default()).await?),
+        Some(_) => Some(flows::mail::look(&site, &caller, &id).await?),
     };
     let own = format!("person:{}", caller.person()?.name);
     let is_unread = row.message.to.to_string() == own && row.state() == "queued";

@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::api::mail::Sort;
 use crate::base::limit::RESULT_BYTES_MAX;
 use crate::base::{
     Actor, Error, ErrorKind, Ids, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
@@ -165,6 +166,7 @@ pub async fn retry(
         return Err(Error::conflict("job_active", format!("job {id} is {}", old.status))
             .hint("cancel it first, or wait for it"));
     }
+    refuse_answered(site, &old).await?;
     let (kind, mut new) = order::repeated(site, &old, person).await?;
     if let Some(topic) = &new.topic_id {
         suggestions::refuse_same(site, kind, topic, None).await?;
@@ -176,6 +178,28 @@ pub async fn retry(
     }
     new.retry_of = Some(old.id);
     accept(site, new, key).await
+}
+
+/// Refuses to repeat an instance that goes on as another leg, or whose message has its reply.
+async fn refuse_answered(site: &Site, old: &Job) -> Result<()> {
+    let Some(message) = old.message_id.clone() else { return Ok(()) };
+    let root = old.root().clone();
+    let look = move |c: &Connection| {
+        let last = jobs::last_leg(c, &root)?;
+        Ok((last, crate::mail::answer_of(c, &message)?))
+    };
+    let (last, answer) = site.store.read(look).await?;
+    if !last.status.is_final() {
+        let message = format!("its instance goes on as job {}, which is {}", last.id, last.status);
+        return Err(
+            Error::conflict("job_active", message).hint("cancel that first, or wait for it")
+        );
+    }
+    if answer.is_some_and(|it| it.sort == Sort::Reply) {
+        return Err(Error::conflict("already_answered", "its message has its reply".to_owned())
+            .hint("send the message again"));
+    }
+    Ok(())
 }
 
 /// Cancels a job: at once if it waits, otherwise its agent gets the grace.

@@ -81,6 +81,10 @@ pub(in crate::flows) async fn like(
     let checked = inputs::check(site, kind, &sent).await?;
     let mut new = asked::new_job(site, kind, checked, by).await?;
     new.on_busy = OnBusy::Queue;
+    if kind.inbox.is_some() {
+        new.message_id = old.message_id.clone();
+        new.grants = inputs::grants(kind, &Default::default());
+    }
     let old = old.clone();
     let inherited = site.store.read(move |c| {
         let mut new = new.clone();

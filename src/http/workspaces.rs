@@ -21,7 +21,7 @@ struct SweepRequest {
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/api/workspaces", site, async |site: Site, call: Call| {
-            call.caller()?;
+            call.caller()?.person()?;
             reply::ok(&flows::workspaces::list(&site).await?)
         }),
         post("/api/workspaces/sweep", site, sweep),

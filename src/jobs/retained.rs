@@ -27,7 +27,11 @@ const REST: &str = "
     SELECT COUNT(*) FILTER (WHERE status IN ('queued', 'running', 'parked')), MAX(completed_ms)
     FROM agent_jobs WHERE id = :root OR root_id = :root";
 const FILES: &str = "
-    SELECT completed_ms, files_removed_ms FROM agent_jobs WHERE id = :id";
+    SELECT CASE WHEN status = 'parked' OR EXISTS (
+               SELECT 1 FROM agent_jobs AS leg WHERE leg.root_id = job.id
+                   AND leg.status IN ('queued', 'running', 'parked'))
+           THEN NULL ELSE completed_ms END, files_removed_ms
+    FROM agent_jobs AS job WHERE id = :id";
 const GIVE_UP: &str = "
     UPDATE agent_jobs SET files_removed_ms = :now
     WHERE id = :id AND completed_ms IS NOT NULL AND files_removed_ms IS NULL";

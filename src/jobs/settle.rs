@@ -327,6 +327,13 @@ fn decide(
         let tail = "its engine named no session to go on with".to_owned();
         return Ok((Status::Failed, Some(Reason::SessionLost), Some(tail)));
     }
+    let is_own = |reason| !matches!(reason, Reason::VerifyFailed | Reason::VerifyUnasked);
+    if let Ended::Not(_, reason) = outcome.ended
+        && job.verdict == Some(Verdict::Ok)
+        && is_own(reason)
+    {
+        return Ok((Status::Succeeded, None, None));
+    }
     if let Ended::Not(status, reason) = outcome.ended {
         return Ok((status, Some(reason), Some(outcome.error_tail.clone())));
     }

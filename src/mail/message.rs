@@ -28,7 +28,7 @@ const THREAD: &str = "
     SELECT * FROM messages WHERE thread = :thread AND seq > :after ORDER BY seq LIMIT :limit";
 const ANSWER: &str = "
     SELECT * FROM messages WHERE in_reply_to = :id AND sort IN ('reply', 'failure')
-    ORDER BY seq LIMIT 1";
+    ORDER BY sort = 'reply' DESC, seq DESC LIMIT 1";
 const RECENT_OF_JOB: &str = "
     SELECT COUNT(*) FROM messages WHERE job_id = :job AND created_ms > :since";
 

@@ -90,6 +90,9 @@ fn what_an_instance_has_not_pulled_is_dropped_with_a_reason() {
         (&shown["deliveries"][0]["state"], &shown["deliveries"][0]["reason"]),
         (&json!("dropped"), &json!("recipient_ended"))
     );
+    // Whoever wrote it is told.
+    let told = answer(&bench, second["message_id"].as_str().unwrap());
+    assert!(told["failure"].as_str().unwrap().contains("ended before it fetched"), "{told}");
     server.stop();
 }
 

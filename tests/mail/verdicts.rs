@@ -183,3 +183,45 @@ fn a_cancel_before_the_verdict_wins_and_one_after_it_is_refused() {
     assert_eq!(failures.as_array().unwrap().iter().filter(of_this).count(), 1);
     server.stop();
 }
+
+/// A repetition is given the same message, and its reply goes to whoever sent that; afterwards
+/// nothing is left to repeat.
+#[test]
+fn an_instance_that_failed_is_repeated_with_its_message() {
+    let bench = Bench::new();
+    let agent = "[ -e \"$OUT/again\" ] || { touch \"$OUT/again\"; exit 3; }\n\
+        wb-agent complete --reply \"$(cat \"$MESSAGE_PATH\")\"";
+    bench.inbox("t/flaky", "timeout = \"1m\"", agent);
+    let server = bench.serve();
+    let sent = send(&bench, "topic:t/flaky", json!(5)).ok();
+    let message = sent["message_id"].as_str().unwrap();
+    assert_eq!(answer(&bench, message)["state"], "failed");
+    let retry = |job: &str| bench.post(&format!("/api/agent/jobs/{job}/retry"), json!({}));
+    let again = retry(sent["job_id"].as_str().unwrap()).ok();
+    let job = again["job_id"].as_str().unwrap();
+    assert_eq!(bench.ended(job)["status"], "succeeded");
+    assert_eq!(answer(&bench, message)["reply"], 5);
+    assert_eq!(retry(job).refusal(), (409, "already_answered"));
+    server.stop();
+}
+
+/// A reply that does not fit the inbox that it goes to starts nothing, and fails no settlement.
+#[test]
+fn a_reply_to_an_inbox_is_checked_like_any_message() {
+    let bench = Bench::new();
+    bench.write("team.json", r#"{"type": "object", "required": ["team"]}"#);
+    bench.inbox("t/first", "timeout = \"1m\"", "wb-agent complete --reply 1");
+    bench.inbox("t/strict", "schema = \"team.json\"", "wb-agent complete");
+    let server = bench.serve();
+    let body = json!({"to": "topic:t/first", "payload": 0, "reply_to": "topic:t/strict"});
+    let sent = bench.post("/api/messages", body).ok();
+    assert_eq!(bench.ended(sent["job_id"].as_str().unwrap())["status"], "succeeded");
+    let all = bench.get("/api/messages?to=topic:t/strict").ok();
+    let delivery = &all["items"][0]["deliveries"][0];
+    assert_eq!(
+        (&delivery["state"], &delivery["reason"]),
+        (&json!("dropped"), &json!("bad_payload"))
+    );
+    assert_eq!(bench.json(&["job", "list"])["items"].as_array().unwrap().len(), 1);
+    server.stop();
+}

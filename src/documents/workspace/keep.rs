@@ -14,6 +14,9 @@ use crate::process::Scratch;
 /// Longest listing of changed files.
 const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
 
+/// How often the work of one worktree is kept under another name.
+const KEPT_MAX: u32 = 10;
+
 /// Keeps what differs from `base` under a ref, if anything does; whether it did. Ignored files are
 /// not looked at.
 ///
@@ -47,9 +50,28 @@ pub(in crate::documents::workspace) async fn keep(
             tree.repo.commit_aside(&written.parse()?, parents, &by, message).await?
         }
     };
-    let call = tree.repo.git().call(&["update-ref", "--no-deref", name, commit.as_str()]);
-    call.writing().output().await?;
-    Ok(Some(()))
+    // Only where nothing is: a removal that was cut off leaves a tree without half of its files,
+    // and what was kept before stays as it is.
+    let absent = "0".repeat(commit.as_str().len());
+    for number in 1..=KEPT_MAX {
+        let name = match number {
+            1 => name.to_owned(),
+            number => format!("{name}-{number}"),
+        };
+        let call = ["update-ref", "--no-deref", &name, commit.as_str(), &absent];
+        if tree.repo.git().call(&call).writing().run().await?.code == 0 {
+            return Ok(Some(()));
+        }
+        let found = ["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")];
+        let found = tree.repo.git().call(&found).run().await?;
+        if found.code != 0 {
+            return Err(Error::unavailable(format!("{name} cannot be written")));
+        }
+        if found.line()? == commit.as_str() {
+            return Ok(Some(()));
+        }
+    }
+    Err(not_kept(format!("it was kept {KEPT_MAX} times already")))
 }
 
 /// Stores the files as they are as a tree; refuses before anything is stored if that is too much.

@@ -9,6 +9,9 @@ use crate::jobs::{self, Job};
 use crate::script::{Config, Reads};
 use crate::store::Tx;
 
+/// Longest payload that stands in the prompt of a later leg, in bytes.
+const PRETTY_BYTES_MAX: usize = 16 * 1024;
+
 /// Refuses a job that could not go on later.
 ///
 /// # Errors
@@ -100,7 +103,17 @@ fn words(approval: &Approval, texts: Texts) -> String {
     }
     if matches!(approval.state, State::Approved | State::Amended) {
         let payload = texts.changes.unwrap_or(texts.payload);
-        text += &format!("\nThe payload that was approved:\n\n{payload:#}\n");
+        text += &match payload.to_string() {
+            short if short.len() <= PRETTY_BYTES_MAX => {
+                format!("\nThe payload that was approved:\n\n{payload:#}\n")
+            }
+            long => format!(
+                "\nThe payload that was approved has {} bytes: `wb-agent approval get {}` prints \
+                 it.\n",
+                long.len(),
+                approval.id
+            ),
+        };
     }
     text + "\nGo on from here.\n"
 }

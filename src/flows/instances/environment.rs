@@ -15,6 +15,9 @@ const CONTENT_BYTES_MAX: usize = 96 * 1024;
 /// Longest payload that stands in the prompt, in bytes; of a longer one the prompt names the file.
 const PROMPT_PAYLOAD_BYTES_MAX: usize = 32 * 1024;
 
+/// Longest payload that is written on several lines, in bytes as one line.
+const PRETTY_BYTES_MAX: usize = 16 * 1024;
+
 /// What an instance is given.
 pub(in crate::flows) struct Instance {
     /// Its files, written before anything is started.
@@ -48,7 +51,11 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Option
 fn text_of(message: &Message) -> String {
     match message.payload.as_str() {
         Some(text) => text.to_owned(),
-        None => format!("{:#}", message.payload),
+        // Deep nesting makes many times as much of it on lines of its own.
+        None => match message.payload.to_string() {
+            short if short.len() <= PRETTY_BYTES_MAX => format!("{:#}", message.payload),
+            long => long,
+        },
     }
 }
 

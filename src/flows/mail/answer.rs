@@ -111,7 +111,14 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
             found.state = AwaitState::Failed;
             found.failure = Some(failure_of(&job));
         }
-        (None, None) => {}
+        // A message to an instance or a person: nobody promised an answer, but it may be lost.
+        (None, None) => {
+            let lost = mail::of_message(c, id)?.into_iter().find(|it| it.state == "dropped");
+            if let Some(delivery) = lost {
+                found.state = AwaitState::Failed;
+                found.failure = delivery.reason;
+            }
+        }
     }
     Ok(found)
 }

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::api::mail::Sort;
-use crate::base::{Actor, Address, Ids, PersonId, Result, fault};
+use crate::base::{Actor, Address, ErrorKind, Ids, PersonId, Result, fault};
 use crate::flows::mail::DEPTH_MAX;
 use crate::flows::mail::recipient::{self, Recipient};
 use crate::flows::mail::send;
@@ -26,18 +26,34 @@ pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Res
     if fault::is_off("answer") {
         return Ok(());
     }
-    if job.message_id.is_some() {
-        // What others wrote to it and it did not fetch.
-        let own = instances::address(&job.kind, job.root());
-        mail::drop_open(tx, &own, "recipient_ended", job.status == Status::Succeeded)?;
-    }
+    let works = &works.now();
     match job.status {
         Status::Succeeded => reply(tx, works, job),
         _ => fail(tx, &works.ids, job),
     }
 }
 
+/// Drops what others wrote to an instance and it did not fetch, and tells them.
+fn drop_open(tx: &Tx<'_>, ids: &Ids, job: &Job) -> Result<()> {
+    if job.message_id.is_none() {
+        return Ok(());
+    }
+    let own = instances::address(&job.kind, job.root());
+    let open = mail::open_of(tx.connection(), &own, u32::MAX)?;
+    mail::drop_open(tx, &own, "recipient_ended", job.status == Status::Succeeded)?;
+    for delivery in open {
+        let message = mail::find(tx.connection(), &delivery.message_id)?;
+        if message.sort == Sort::Message {
+            let why = format!("{own} ended before it fetched the message");
+            let error = json!({"status": "dropped", "reason": "recipient_ended", "message": why});
+            failure(tx, ids, (job, &message), json!({"error": error}))?;
+        }
+    }
+    Ok(())
+}
+
 fn reply(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
+    drop_open(tx, &works.ids, job)?;
     let Some(message) = answered(tx.connection(), job)? else { return Ok(()) };
     let Some(to) = message.answer_to().cloned() else { return Ok(()) };
     // The row that was settled is read without long values.
@@ -48,16 +64,33 @@ fn reply(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
         Ok(Recipient::Inbox(_)) if new.depth >= DEPTH_MAX => {
             store_only(tx, &works.ids, &new, "depth")
         }
+        Ok(Recipient::Inbox(name)) if !fits(works, &name, &new.payload) => {
+            store_only(tx, &works.ids, &new, "bad_payload")
+        }
         Ok(recipient) => {
-            if matches!(recipient, Recipient::Inbox(_)) {
-                new.depth += 1;
-            }
+            let is_inbox = matches!(recipient, Recipient::Inbox(_));
+            new.depth += u32::from(is_inbox);
             let lanes = works.scripts.current().capacities().clone();
-            let by = &job.requested_by;
-            send::write(tx, works, &new, (&recipient, by), &lanes).map(drop)
+            match send::write(tx, works, &new, (&recipient, &job.requested_by), &lanes) {
+                // The message is written before its job is refused.
+                Err(cause) if is_inbox && cause.kind() == ErrorKind::Busy => {
+                    let Some(id) = mail::answer_of(tx.connection(), &message.id)? else {
+                        return Err(cause);
+                    };
+                    let written = (&id.id, &new.sender);
+                    mail::deliver(tx, written, &new.to, Some(cause.code_str()), None)
+                }
+                sent => sent.map(drop),
+            }
         }
         Err(reason) => store_only(tx, &works.ids, &new, &reason),
     }
+}
+
+fn fits(works: &Works, inbox: &str, payload: &Value) -> bool {
+    let kind = recipient::inbox(works, inbox).and_then(recipient::of_kind);
+    let schema = kind.ok().and_then(|it| it.schema.as_ref());
+    schema.is_none_or(|it| it.require(payload, "payload", "bad_payload").is_ok())
 }
 
 /// Sends that there will be no reply. An inbox takes work and no failures: if the reply was to go
@@ -66,16 +99,22 @@ fn reply(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
 /// # Errors
 /// As any write.
 pub(in crate::flows) fn fail(tx: &Tx<'_>, ids: &Ids, job: &Job) -> Result<()> {
+    drop_open(tx, ids, job)?;
     let Some(message) = answered(tx.connection(), job)? else { return Ok(()) };
+    let payload = json!({"error": {
+        "status": job.status, "reason": job.reason, "message": failure_of(job),
+    }});
+    failure(tx, ids, (job, &message), payload)
+}
+
+/// Writes the failure in the place of a reply, to whoever waits for it.
+fn failure(tx: &Tx<'_>, ids: &Ids, (job, message): (&Job, &Message), payload: Value) -> Result<()> {
     let to = match message.answer_to() {
         Some(Address::Inbox { .. }) => message.from.clone(),
         other => other.cloned(),
     };
     let Some(to) = to else { return Ok(()) };
-    let payload = json!({"error": {
-        "status": job.status, "reason": job.reason, "message": failure_of(job),
-    }});
-    let new = answer(Sort::Failure, job, &message, &to, payload);
+    let new = answer(Sort::Failure, job, message, &to, payload);
     let person = match &to {
         Address::Person(name) => people::find_by_name(tx.connection(), name)?.map(|it| it.id),
         _ => None,

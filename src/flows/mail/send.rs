@@ -114,6 +114,10 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft, sender: Option<&Job>) -> Resu
         if !may_answer(tx, job, draft)? {
             job.require_address(&draft.to)?;
         }
+        let own = instances::address(&job.kind, job.root());
+        if let Some(to) = draft.reply_to.as_ref().filter(|it| **it != own) {
+            job.require_address(to).map_err(|cause| cause.of_input("reply_to"))?;
+        }
     }
     let recipient = recipient::resolve(site, c, &draft.to)?;
     if let Some(to) = &draft.reply_to {

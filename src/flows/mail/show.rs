@@ -9,6 +9,9 @@ use crate::jobs;
 use crate::mail::{self, Filter, Message};
 use crate::people::{self, Caller};
 
+/// Most pages that are walked through to fill one.
+const PAGES_WALKED: usize = 20;
+
 /// Returns a message with its deliveries.
 ///
 /// # Errors
@@ -45,31 +48,41 @@ pub async fn list(site: &Site, caller: &Caller, query: MessageQuery) -> Result<M
                 Some(text) => text.parse().map(Some),
                 None => Ok(None),
             };
-            let found = match &query.thread {
-                Some(thread) => mail::thread(c, thread, query.after.unwrap_or(0), limit + 1)?,
-                None => {
-                    let filter = Filter {
-                        to: address(query.to.as_deref())?,
-                        from: address(query.from.as_deref())?,
-                        before: query.after,
-                        limit: limit + 1,
-                    };
-                    mail::list(c, &filter)?
-                }
+            let mut filter = Filter {
+                to: address(query.to.as_deref())?,
+                from: address(query.from.as_deref())?,
+                before: query.after,
+                limit,
             };
-            let has_more = found.len() > limit as usize;
-            let page: Vec<Message> = found.into_iter().take(limit as usize).collect();
-            let next = if has_more { page.last().map(|it| it.seq) } else { None };
-            let mut items = Vec::new();
-            for message in page {
-                if is_visible(c, &caller, own.as_ref(), &message)? {
-                    items.push(view(c, message)?);
-                }
+            // A job has little mail of its own: it does not walk through that of all others.
+            if caller.is_job() && filter.to.is_none() && filter.from.is_none() {
+                filter.to = own.clone();
             }
-            let is_in =
-                |it: &MessageView, state: &str| it.deliveries.iter().any(|d| d.state == state);
-            if let Some(state) = &query.state {
-                items.retain(|it| is_in(it, state));
+            let is_shown = |it: &MessageView| match &query.state {
+                Some(state) => it.deliveries.iter().any(|delivery| delivery.state == *state),
+                None => true,
+            };
+            let (mut items, mut next) = (Vec::new(), query.after);
+            // What nobody may see, or is in another state, leaves no short pages: more is read.
+            for _ in 0..PAGES_WALKED {
+                let page = match &query.thread {
+                    Some(thread) => mail::thread(c, thread, next.unwrap_or(0), limit)?,
+                    None => mail::list(c, &Filter { before: next, ..filter.clone() })?,
+                };
+                let is_last = page.len() < limit as usize;
+                for message in page {
+                    next = Some(message.seq);
+                    if is_visible(c, &caller, own.as_ref(), &message)? {
+                        items.push(view(c, message)?);
+                    }
+                    items.retain(is_shown);
+                    if items.len() == limit as usize {
+                        return Ok(MessagePage { items, next });
+                    }
+                }
+                if is_last {
+                    return Ok(MessagePage { items, next: None });
+                }
             }
             Ok(MessagePage { items, next })
         })

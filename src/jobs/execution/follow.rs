@@ -8,11 +8,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::fault;
+use crate::base::{ApprovalId, fault};
 use crate::jobs::queue::{Inner, Running};
 use crate::jobs::refusal::Refusal;
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Job, Phase, settle, verdict};
+use crate::jobs::{Job, Phase, settle, table, verdict};
 use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
 
 /// How long the process of a job stays that waits for an approval: it may still have a last word.
@@ -34,7 +34,7 @@ pub(super) async fn follow(
     // the settlement comes after both.
     let mut fencing = std::pin::pin!(Fuse::terminated());
     let mut verdict = std::pin::pin!(verdict::given((inner, job, phase), &outside.verdict).fuse());
-    let mut asked = std::pin::pin!(asked_to_end(outside, phase).fuse());
+    let mut asked = std::pin::pin!(asked_to_end((inner, job, phase), outside).fuse());
     // A guard that stands still is killed by `process` and comes back as lost.
     loop {
         let event = tokio::select! {
@@ -92,17 +92,34 @@ pub(super) async fn follow(
 
 /// Returns when a phase is to end although its process goes on: somebody cancels the job, or its
 /// agent waits for an approval and has had the time for its last words.
-async fn asked_to_end(outside: &Running, phase: Phase) {
+async fn asked_to_end((inner, job, phase): (&Inner, &Job, Phase), outside: &Running) {
     let left = async {
         if phase != Phase::Run {
             return std::future::pending().await;
         }
         outside.leaves.cancelled().await;
-        tokio::time::sleep(LEAVE).await;
+        loop {
+            let before = waits_for(inner, job);
+            tokio::time::sleep(LEAVE).await;
+            // One that was withdrawn meanwhile keeps nobody from going on.
+            if before.is_some() && waits_for(inner, job) == before {
+                return;
+            }
+        }
     };
     tokio::select! {
         () = outside.cancel.cancelled() => {}
         () = left => {}
+    }
+}
+
+fn waits_for(inner: &Inner, job: &Job) -> Option<ApprovalId> {
+    match inner.setup.store.look(|c| table::find_slim(c, &job.id)) {
+        Ok(row) => row.waits_for,
+        Err(cause) => {
+            warn!(job_id = %job.id, "the job cannot be read: {}", cause.chain());
+            None
+        }
     }
 }
 

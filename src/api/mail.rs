@@ -162,6 +162,8 @@ pub struct Awaited {
     pub reply: Option<Value>,
     /// Why there is none, in a sentence.
     pub failure: Option<String>,
+    /// The message that is the answer, if it is to whoever asks.
+    pub answer_id: Option<MailId>,
     /// The job that it started; the last repetition of it.
     pub job_id: Option<JobId>,
     /// Where that job is.

@@ -23,6 +23,8 @@ pub(super) enum Noun {
     Proposal,
     /// An approval.
     Approval,
+    /// A message between addresses.
+    Message,
 }
 
 impl Noun {
@@ -32,6 +34,7 @@ impl Noun {
             Noun::Topic => "topic",
             Noun::Proposal => "proposal",
             Noun::Approval => "approval",
+            Noun::Message => "message",
         }
     }
 
@@ -41,6 +44,7 @@ impl Noun {
             Noun::Topic => "/api/topics",
             Noun::Proposal => "/api/proposals",
             Noun::Approval => "/api/approvals",
+            Noun::Message => "/api/messages",
         }
     }
 }
@@ -69,7 +73,11 @@ pub(super) fn resolve(client: &Client, noun: Noun, given: &str) -> Result<String
         found.extend(
             ids.filter_map(|it| it["id"].as_str()).filter(|id| fits(id, &given)).map(str::to_owned),
         );
-        after = page["next"].as_str().map(str::to_owned);
+        after = match &page["next"] {
+            Value::Null => None,
+            Value::String(next) => Some(next.clone()),
+            next => Some(next.to_string()),
+        };
         if after.is_none() {
             break;
         }

@@ -36,6 +36,12 @@ pub async fn render(
             .code("unknown_kind")
             .hint(format!("the script declares: {}", known.join(", ")))
     })?;
+    if kind.inbox.is_some() {
+        let message = format!("{kind_name} is an inbox: its prompt is made of a message");
+        return Err(Error::invalid(message)
+            .code("takes_messages")
+            .hint(format!("t.render(\"{kind_name}\", payload) in a test shows it")));
+    }
     inputs::refuse_unknown_names(kind, given.keys())?;
     let children = Children::new();
     let repo = Repo::open(&config.site.root, git, &config.site.sources, children).await?;

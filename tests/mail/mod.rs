@@ -76,6 +76,10 @@ fn a_message_starts_an_instance_and_its_reply_comes_back() {
     assert_eq!(mail[1]["deliveries"][0]["job_id"], id);
     assert_eq!(mail[0]["in_reply_to"], mail[1]["id"]);
     assert_eq!(mail[0]["from"], format!("agent:lead/{id}"));
+    assert_eq!(mail[0]["deliveries"][0]["state"], "confirmed", "who waited has read it");
+    let (code, shown, err) = bench.cli(&["mail", "show", &mail[0]["id"].as_str().unwrap()[28..]]);
+    assert_eq!(code, 0, "{err}");
+    assert!(shown.contains("for-billing"), "{shown}");
     server.stop();
 }
 
@@ -98,6 +102,7 @@ fn what_cannot_be_sent_is_refused_by_name_and_changes_nothing() {
         ("agent:lead", json!({}), (404, "no_recipient")),
         ("agent:lead/018bcfe5-6800-7000-8000-000000000000", json!({}), (404, "no_recipient")),
         ("channel:general", json!({}), (409, "not_deliverable")),
+        ("topic:lead/provision", json!({"team": "a\0b"}), (400, "bad_payload")),
         ("person:ada", json!("x".repeat(256 * 1024)), (413, "too_large")),
     ] {
         let refused = send(&bench, to, payload);

@@ -176,12 +176,17 @@ fn json_of(given: &str, what: &str) -> Result<Value> {
     match given.strip_prefix('@') {
         Some(path) => {
             let text = input::file(Utf8Path::new(path), what, JSON_BYTES_MAX)?;
-            serde_json::from_str(&text).map_err(wrong)
+            text_or_json(text, wrong)
         }
-        None => match serde_json::from_str(given) {
-            Ok(value) => Ok(value),
-            Err(cause) if given.trim_start().starts_with(['{', '[', '"']) => Err(wrong(cause)),
-            Err(_) => Ok(Value::String(given.to_owned())),
-        },
+        None => text_or_json(given.to_owned(), wrong),
+    }
+}
+
+/// What begins like a record, a list or a quoted text was meant as JSON.
+fn text_or_json(text: String, wrong: impl Fn(serde_json::Error) -> Error) -> Result<Value> {
+    match serde_json::from_str(&text) {
+        Ok(value) => Ok(value),
+        Err(cause) if text.trim_start().starts_with(['{', '[', '"']) => Err(wrong(cause)),
+        Err(_) => Ok(Value::String(text)),
     }
 }

@@ -41,9 +41,12 @@ pub(super) fn command() -> clap::Command {
 /// Returns the parser as this agent sees it: an instance ends with a verdict, any other job with a
 /// result. What does not fit is not shown; typed all the same, it says so.
 fn command_here() -> clap::Command {
-    let hidden: &[&str] = match mail::is_instance() {
-        true => &["finish"],
-        false => &["complete", "fail", "inbox"],
+    let is_in_job = std::env::var_os("WB_TOKEN").is_some_and(|it| !it.is_empty());
+    let hidden: &[&str] = match (mail::is_instance(), is_in_job) {
+        (true, _) => &["finish"],
+        (false, true) => &["complete", "fail", "inbox"],
+        // Whoever reads the help by hand is shown all of it.
+        (false, false) => &[],
     };
     hidden.iter().fold(command(), |root, name| root.mut_subcommand(name, |it| it.hide(true)))
 }

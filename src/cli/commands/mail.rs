@@ -14,7 +14,7 @@ use crate::base::limit::parse_duration;
 use crate::base::{Context, Error, ErrorKind, MailId, Result};
 use crate::cli::commands::site::Absence;
 use crate::cli::commands::{Desk, Page};
-use crate::cli::short_id::shorten;
+use crate::cli::short_id::{Noun, shorten};
 use crate::cli::table::Table;
 use crate::cli::{escape, input};
 use crate::client::{Client, query};
@@ -116,12 +116,14 @@ pub(in crate::cli) fn send(desk: &Desk, args: &SendArgs) -> Result<u8> {
     let request = SendRequest {
         to: args.to.clone(),
         payload: payload(&args.payload)?,
-        in_reply_to: args.in_reply_to.as_deref().map(str::parse).transpose()?,
+        in_reply_to: None,
         reply_to: args.reply_to.clone(),
         category: args.category.clone(),
     };
     let until = deadline(args.timeout.as_deref())?;
     let client = desk.client()?;
+    let answered = args.in_reply_to.as_deref().map(|it| message(desk, &client, it));
+    let request = SendRequest { in_reply_to: answered.transpose()?, ..request };
     let body = json!(request);
     let answer = match &args.key {
         Some(key) => client.post_once("/api/messages", &body, key)?,
@@ -145,10 +147,11 @@ pub(in crate::cli) fn send(desk: &Desk, args: &SendArgs) -> Result<u8> {
 pub(in crate::cli) fn run(desk: &Desk, command: MailCommand) -> Result<u8> {
     match command {
         MailCommand::List { to, from, page } => list(desk, to.as_deref(), from.as_deref(), &page),
-        MailCommand::Show { id } => show(desk, &id.parse()?),
+        MailCommand::Show { id } => show(desk, &id),
         MailCommand::Wait { id, timeout } => {
-            let until = deadline(timeout.as_deref())?;
-            wait(desk, &desk.client()?, &id.parse()?, until)
+            let (until, client) = (deadline(timeout.as_deref())?, desk.client()?);
+            let id = message(desk, &client, &id)?;
+            wait(desk, &client, &id, until)
         }
     }
 }
@@ -161,20 +164,25 @@ pub(in crate::cli) fn inbox(desk: &Desk, command: InboxCommand) -> Result<()> {
     }
 }
 
+/// Returns the whole id of a message; a whole one is not looked up.
+fn message(desk: &Desk, client: &Client, given: &str) -> Result<MailId> {
+    desk.id(client, Noun::Message, given)?.parse()
+}
+
 /// Returns a payload as it was given: JSON, a file with JSON, or a text.
 fn payload(given: &str) -> Result<Value> {
-    if let Some(path) = given.strip_prefix('@') {
-        let text = input::file(Utf8Path::new(path), "the payload", PAYLOAD_BYTES_MAX)?;
-        return serde_json::from_str(&text)
-            .context(ErrorKind::Invalid, || format!("the payload in {path} is not JSON"));
-    }
-    match serde_json::from_str(given) {
+    let text = match given.strip_prefix('@') {
+        Some(path) => input::file(Utf8Path::new(path), "the payload", PAYLOAD_BYTES_MAX)?,
+        None => given.to_owned(),
+    };
+    match serde_json::from_str(&text) {
         Ok(value) => Ok(value),
         // What begins like a record or a list was meant as one.
-        Err(cause) if given.trim_start().starts_with(['{', '[']) => {
-            Err(Error::invalid("the payload is not JSON").source(cause))
+        Err(cause) if text.trim_start().starts_with(['{', '[']) => {
+            Err(Error::invalid(format!("the payload is not JSON: {cause}"))
+                .hint("a text is sent as it is if it begins with neither { nor ["))
         }
-        Err(_) => Ok(Value::String(given.to_owned())),
+        Err(_) => Ok(Value::String(text)),
     }
 }
 
@@ -201,6 +209,10 @@ fn wait(desk: &Desk, client: &Client, id: &MailId, until: Option<Instant>) -> Re
                 absence.end(desk);
                 let found: Awaited = typed(answer.clone())?;
                 if found.state != AwaitState::Pending {
+                    if let Some(id) = &found.answer_id {
+                        // Whoever reads it here has read it.
+                        client.post(&format!("/api/messages/{id}/read"), &json!({}))?;
+                    }
                     return tell(desk, &answer, &found);
                 }
             }
@@ -267,8 +279,9 @@ fn list(desk: &Desk, to: Option<&str>, from: Option<&str>, page: &Page) -> Resul
     Ok(0)
 }
 
-fn show(desk: &Desk, id: &MailId) -> Result<u8> {
+fn show(desk: &Desk, id: &str) -> Result<u8> {
     let client = desk.client()?;
+    let id = message(desk, &client, id)?;
     let answer = client.get(&format!("/api/messages/{id}"))?;
     let found: MessageView = typed(answer.clone())?;
     desk.screen.answer(&answer, |screen, _| {
@@ -315,6 +328,7 @@ fn inboxes(desk: &Desk) -> Result<()> {
 }
 
 fn inbox_show(desk: &Desk, name: &str) -> Result<()> {
+    let name = name.strip_prefix("topic:").unwrap_or(name);
     let (template, inbox) = name.split_once('/').ok_or_else(|| {
         Error::invalid(format!("`{}` is not TEMPLATE/NAME", name.escape_debug()))
             .hint("`wiki-browser inbox list` names them")

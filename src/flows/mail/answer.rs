@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::mail::{AwaitQuery, AwaitState, Awaited, Sort};
 use crate::base::{EventKind, MailId, Result};
-use crate::flows::Site;
 use crate::flows::mail::reply::failure_of;
 use crate::flows::mail::show::require_visible;
+use crate::flows::{Site, instances};
 use crate::jobs::{self, Status};
 use crate::mail;
 use crate::people::Caller;
@@ -51,7 +51,16 @@ pub async fn wait(
 pub async fn look(site: &Site, caller: &Caller, id: &MailId) -> Result<Awaited> {
     require_visible(site, caller, id).await?;
     let asked = id.clone();
-    site.store.read(move |c| awaited(c, &asked)).await
+    let caller = caller.clone();
+    site.store
+        .read(move |c| {
+            let mut found = awaited(c, &asked)?;
+            let own = instances::address_of(c, &caller.actor())?;
+            let answer = mail::answer_of(c, &asked)?.filter(|it| own.as_ref() == Some(&it.to));
+            found.answer_id = answer.map(|it| it.id);
+            Ok(found)
+        })
+        .await
 }
 
 /// Sleeps until something became of a message or a job; false when the time is over or the server
@@ -87,6 +96,7 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
         state: AwaitState::Pending,
         reply: None,
         failure: None,
+        answer_id: None,
         job_id: job.as_ref().map(|it| it.id.clone()),
         job_status: job.as_ref().map(|it| it.status.to_string()),
     };

@@ -75,7 +75,9 @@ pub(super) fn of_kind(kind: &Kind) -> Result<&Inbox> {
 /// Refuses what is no instance, and one that has ended.
 fn require_instance(c: &Connection, template: &str, job: &str) -> Result<()> {
     let to = Address::Instance { template: template.to_owned(), job: job.to_owned() };
-    let id: JobId = job.parse().map_err(|_| nobody(&to, Some("the id of a job stands there")))?;
+    let id: JobId = job.parse().map_err(|_| {
+        nobody(&to, None).hint(format!("an inbox is written topic:{template}/{job}"))
+    })?;
     let found = jobs::find_brief(c, &id).map_err(|_| nobody(&to, None))?;
     let is_of_template = found.kind.split_once('/').is_some_and(|(it, _)| it == template);
     if !is_of_template || found.message_id.is_none() || found.root_id.is_some() {

@@ -84,6 +84,10 @@ fn check(site: &Site, by: Actor, request: SendRequest) -> Result<Draft> {
         return Err(Error::new(ErrorKind::TooLarge, message)
             .hint("write what is large into a file and send where it is"));
     }
+    if has_zero(&request.payload) {
+        let message = "the payload holds a zero byte, which no prompt and no variable takes";
+        return Err(Error::invalid(message).code("bad_payload").hint("leave \\u0000 out"));
+    }
     if let Some(word) = &request.category {
         let is_line = !word.chars().any(char::is_control);
         if !is_line || word.is_empty() || word.chars().count() > CATEGORY_CHARS_MAX {
@@ -101,6 +105,15 @@ fn check(site: &Site, by: Actor, request: SendRequest) -> Result<Draft> {
         }
     }
     Ok(Draft { by, to, reply_to, request })
+}
+
+fn has_zero(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(has_zero),
+        Value::Object(all) => all.iter().any(|(name, it)| name.contains('\0') || has_zero(it)),
+        _ => false,
+    }
 }
 
 /// Writes a message and what follows from it.

@@ -43,7 +43,7 @@ pub(super) fn file(path: &Utf8Path, what: &str, bytes_max: usize) -> Result<Stri
 /// Reads JSON that was given as an argument: itself, or `@FILE`; `@-` is standard input.
 ///
 /// # Errors
-/// As [`file`], and `invalid` if it is not JSON.
+/// As [`file()`], and `invalid` if it is not JSON.
 pub(super) fn json(given: &str, what: &str, bytes_max: usize) -> Result<serde_json::Value> {
     let text = match given.strip_prefix('@') {
         Some(path) => file(Utf8Path::new(path), what, bytes_max)?,

@@ -246,8 +246,6 @@ pub struct InboxView {
     pub schema: Option<Value>,
     /// What a reply must be.
     pub reply_schema: Option<Value>,
-    /// Whether the script does not declare it any more.
-    pub is_gone: bool,
 }
 
 /// The answer of `GET /api/inboxes`.

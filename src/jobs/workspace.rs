@@ -151,8 +151,6 @@ impl Plan {
         };
         let all: Vec<(String, String)> =
             NAMES.iter().map(|name| ((*name).to_owned(), value(name))).collect();
-        let declared = hooks.env.iter().map(|(name, value)| (name.clone(), value.clone()));
-        let all: Vec<_> = all.into_iter().chain(declared).collect();
         // A hook of the script works where it always did; in our worktree once that is there.
         let cwd = if is_worktree { path.clone() } else { base.clone() };
         let run = |argv: &[String], env: Vec<(String, String)>| -> Result<HookRun> {

@@ -27,9 +27,6 @@ const CONFIRM_PULLED: &str = "
 const CONFIRM_READ: &str = "
     UPDATE deliveries SET state = 'confirmed', proof = 'read', ended_ms = :now
     WHERE message_id = :message AND to_class = 'person' AND to_name = :name AND state = 'queued'";
-const UNREAD: &str = "
-    SELECT COUNT(*) FROM deliveries
-    WHERE to_class = 'person' AND to_name = :name AND state = 'queued'";
 const DROP_OPEN: &str = "
     UPDATE deliveries SET state = 'dropped', reason = :reason, ended_ms = :now
     WHERE to_class = :class AND to_name = :name AND state = 'queued'";
@@ -44,7 +41,6 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("delivery::mark_sent", MARK_SENT),
     ("delivery::confirm_pulled", CONFIRM_PULLED),
     ("delivery::confirm_read", CONFIRM_READ),
-    ("delivery::unread", UNREAD),
     ("delivery::drop_open", DROP_OPEN),
     ("delivery::give_up_sent", GIVE_UP_SENT),
 ];
@@ -202,16 +198,6 @@ pub fn confirm_read(tx: &Tx<'_>, message: &MailId, name: &str, person: &PersonId
     let scope = Scope::Person(person.clone());
     message::tell(tx, EventKind::DeliveryChanged, message, &by, scope, data)?;
     Ok(true)
-}
-
-/// Returns how many messages a person has not read.
-///
-/// # Errors
-/// As any read.
-pub fn unread(connection: &Connection, name: &str) -> Result<u64> {
-    let mut statement = connection.prepare_cached(UNREAD)?;
-    let count: i64 = statement.query_row(named_params! {":name": name}, |row| row.get(0))?;
-    Ok(count.unsigned_abs())
 }
 
 /// Drops what waits for a recipient that is gone for good. What it had been given and did not

@@ -8,7 +8,7 @@ mod message;
 
 pub use delivery::{
     Delivery, confirm_pulled, confirm_read, deliver, deliver_to_job, drop_open, of_message,
-    open_of, pull, unread,
+    open_of, pull,
 };
 pub use message::{
     Filter, Message, NewMessage, answer_of, find, list, recent_of_job, send, thread,

@@ -125,7 +125,6 @@ impl HookBuilder<'_> {
             cwd_template: self.cwd_template(workspace, cwd_base.as_deref()),
             cwd_base,
             repo,
-            env: Default::default(),
         };
         let runs = hooks.prepare.is_some() || hooks.cleanup.is_some();
         if checked.has("hook_timeout") && !runs {

@@ -1,6 +1,5 @@
 //! What a kind has more if messages start its jobs: its address, its schemas, its hooks.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -67,8 +66,6 @@ pub struct Hooks {
     pub cwd_template: Option<String>,
     /// Absolute folder of the repository of which worktrees are made.
     pub repo: Option<Utf8PathBuf>,
-    /// Variables that the declaration adds.
-    pub env: BTreeMap<String, String>,
 }
 
 impl Hooks {

@@ -60,6 +60,5 @@ fn view(c: &Connection, kind: &Kind) -> Result<InboxView> {
         .to_owned(),
         schema: inbox.schema.as_ref().map(|it| it.as_json().clone()),
         reply_schema: inbox.reply_schema.as_ref().map(|it| it.as_json().clone()),
-        is_gone: false,
     })
 }

@@ -64,8 +64,9 @@ pub(in crate::cli) struct TestArgs {
 /// Runs the tests; returns 0 or 1.
 pub(in crate::cli) fn run(desk: &Desk, args: &TestArgs) -> Result<u8> {
     let script = desk.script()?;
+    let signals = stop::listen()?;
     let scratch = Suite::scratch()?;
-    stop::listen(&scratch)?;
+    signals.heed(&scratch)?;
     if args.watch {
         return watch::watch(desk, &script, args, &scratch);
     }

@@ -57,6 +57,8 @@ pub enum EventKind {
     MessageSent,
     /// Something became of a message for its recipient.
     DeliveryChanged,
+    /// An agent that lives on is in another state.
+    AgentChanged,
     /// A person was added, disabled or enabled, has another role, or has a token more or less.
     PersonChanged,
     /// Somebody asks for an approval.
@@ -67,7 +69,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 27] = [
+    pub const ALL: [EventKind; 28] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -92,6 +94,7 @@ impl EventKind {
         EventKind::WorkspaceChanged,
         EventKind::MessageSent,
         EventKind::DeliveryChanged,
+        EventKind::AgentChanged,
         EventKind::PersonChanged,
         EventKind::ApprovalCreated,
         EventKind::ApprovalDecided,
@@ -124,6 +127,7 @@ impl EventKind {
             EventKind::WorkspaceChanged => "workspace_changed",
             EventKind::MessageSent => "message_sent",
             EventKind::DeliveryChanged => "delivery_changed",
+            EventKind::AgentChanged => "agent_changed",
             EventKind::PersonChanged => "person_changed",
             EventKind::ApprovalCreated => "approval_created",
             EventKind::ApprovalDecided => "approval_decided",
@@ -170,6 +174,7 @@ impl EventKind {
             EventKind::WorkspaceChanged => &["job_id", "state"],
             EventKind::MessageSent => &["message_id", "to_class", "job_id", "state"],
             EventKind::DeliveryChanged => &["message_id", "state"],
+            EventKind::AgentChanged => &["name", "state", "job_id"],
             EventKind::PersonChanged => &["id", "change"],
             EventKind::ApprovalCreated => &["id", "channel", "sort", "job_id"],
             EventKind::ApprovalDecided => &["id", "channel", "sort", "job_id", "state"],

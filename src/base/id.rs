@@ -80,6 +80,8 @@ text_id! {
     MessageId "message" is_uuid;
     /// Names a message between addresses; messages of Topics have ids of their own.
     MailId "message" is_uuid;
+    /// Names what an agent is given at once.
+    BlockId "block" is_uuid;
     /// Names a question to a person.
     ApprovalId "approval" is_uuid;
     /// Names a proposal.

@@ -3,9 +3,15 @@
 //! **Invariant:** a message never changes; what happens to it are rows of `deliveries`.
 //! **Invariant:** whom an address means, and what follows from a message, flows say.
 
+pub mod agent;
+mod block;
 mod delivery;
 mod message;
+mod seam;
 
+pub use block::{
+    OpenBlock, begin_block, claim_block, end_block, give_back_block, messages_of, open_block,
+};
 pub use delivery::{
     Delivery, confirm_pulled, confirm_read, deliver, deliver_to_job, drop_open, of_message,
     open_of, pull,
@@ -14,10 +20,12 @@ pub use message::{
     Filter, Message, NewMessage, answer_of, find, list, recent_of_job, send, thread,
 };
 
+pub use seam::{Block, Compose, OnTurn, Rooms, Turn, TurnEnd};
+
 /// The bell that is rung when a message was accepted, or something became of one.
 pub const BELL: &str = "mail";
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
-    [message::STATEMENTS, delivery::STATEMENTS].concat()
+    [message::STATEMENTS, delivery::STATEMENTS, agent::STATEMENTS, block::STATEMENTS].concat()
 }

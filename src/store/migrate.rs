@@ -116,6 +116,7 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "approvals",
         sql: include_str!("../../migrations/027_approvals.sql"),
     },
+    Migration { version: 28, name: "agents", sql: include_str!("../../migrations/028_agents.sql") },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

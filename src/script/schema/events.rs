@@ -137,6 +137,11 @@ const MESSAGE_SENT: &[Member] = &[
 ];
 const DELIVERY_CHANGED: &[Member] =
     &[text("message_id", "The message."), text("state", "What became of it.")];
+const AGENT_CHANGED: &[Member] = &[
+    text("name", "The agent."),
+    text("state", "`stopped`, `starting`, `idle`, `busy`, `blocked` or `failed`."),
+    maybe("job_id", "Its last start."),
+];
 const PERSON_CHANGED: &[Member] =
     &[text("id", "The person."), text("change", "What is different.")];
 const APPROVAL_CREATED: &[Member] = &[
@@ -213,6 +218,7 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
         EventKind::WorkspaceChanged => WORKSPACE_CHANGED,
         EventKind::MessageSent => MESSAGE_SENT,
         EventKind::DeliveryChanged => DELIVERY_CHANGED,
+        EventKind::AgentChanged => AGENT_CHANGED,
         EventKind::PersonChanged => PERSON_CHANGED,
         EventKind::ApprovalCreated => APPROVAL_CREATED,
         EventKind::ApprovalDecided => APPROVAL_DECIDED,

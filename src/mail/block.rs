@@ -1,0 +1,171 @@
+//! What an agent was given and has not finished: at most one block an agent, written down before
+//! its first byte is written to the agent.
+//!
+//! **Invariant:** a block and the claim of its deliveries are one transaction, and so are its end
+//! and theirs.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde_json::json;
+
+use crate::base::{Actor, BlockId, EventKind, JobId, MailId, Millis, Result, Scope};
+use crate::mail::message;
+use crate::mail::seam::Block;
+use crate::store::Tx;
+
+const INSERT: &str = "
+    INSERT INTO blocks (agent, id, room, text, job_id, made_ms)
+    VALUES (:agent, :id, :room, :text, :job, :now)";
+const OPEN: &str = "SELECT * FROM blocks WHERE agent = :agent";
+const MOVE: &str = "
+    UPDATE blocks SET job_id = :job WHERE agent = :agent AND begun_ms IS NULL";
+const BEGIN: &str = "
+    UPDATE blocks SET begun_ms = :now WHERE agent = :agent AND id = :id AND begun_ms IS NULL";
+const REMOVE: &str = "DELETE FROM blocks WHERE agent = :agent AND id = :id";
+const CLAIM: &str = "
+    UPDATE deliveries SET state = 'sent', block_id = :block, job_id = :job, attempt = attempt + 1,
+        is_head = :is_head, claimed_ms = :now, sent_ms = :now
+    WHERE seq = :seq AND state = 'queued' AND to_class = 'agent' AND to_name = :agent";
+const CONFIRM: &str = "
+    UPDATE deliveries SET state = 'confirmed', proof = :proof, ended_ms = :now
+    WHERE block_id = :block AND state = 'sent'";
+const GIVE_UP: &str = "
+    UPDATE deliveries SET state = 'unconfirmed', reason = :reason, ended_ms = :now
+    WHERE block_id = :block AND state = 'sent'";
+const MESSAGES: &str = "
+    SELECT message_id FROM deliveries WHERE block_id = :block ORDER BY seq";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("block::insert", INSERT),
+    ("block::open", OPEN),
+    ("block::move", MOVE),
+    ("block::begin", BEGIN),
+    ("block::remove", REMOVE),
+    ("block::claim", CLAIM),
+    ("block::confirm", CONFIRM),
+    ("block::give_up", GIVE_UP),
+    ("block::messages", MESSAGES),
+];
+
+/// What an agent was given and has not finished.
+#[derive(Clone, Debug)]
+pub struct OpenBlock {
+    /// Its name.
+    pub id: BlockId,
+    /// The agent.
+    pub agent: String,
+    /// The room whose deliveries it holds; none for what was sent to the agent itself.
+    pub room: Option<i64>,
+    /// What the agent reads.
+    pub text: String,
+    /// The start to which it was last written.
+    pub job_id: JobId,
+    /// When its turn began.
+    pub begun_at: Option<Millis>,
+}
+
+impl OpenBlock {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<OpenBlock> {
+        Ok(OpenBlock {
+            id: row.get("id")?,
+            agent: row.get("agent")?,
+            room: row.get("room")?,
+            text: row.get("text")?,
+            job_id: row.get("job_id")?,
+            begun_at: row.get("begun_ms")?,
+        })
+    }
+}
+
+/// Returns what an agent was given and has not finished.
+///
+/// # Errors
+/// As any read.
+pub fn open_block(connection: &Connection, agent: &str) -> Result<Option<OpenBlock>> {
+    let mut statement = connection.prepare_cached(OPEN)?;
+    Ok(statement.query_row(named_params! {":agent": agent}, OpenBlock::from_row).optional()?)
+}
+
+/// Writes that an agent is about to be given a block: before its first byte is written.
+///
+/// # Errors
+/// `conflict` if the agent has another one, or if one of the deliveries does not wait any more.
+pub fn claim_block(
+    tx: &Tx<'_>,
+    (agent, job): (&str, &JobId),
+    room: Option<i64>,
+    block: &Block,
+) -> Result<()> {
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":agent": agent, ":id": block.id, ":room": room, ":text": block.text, ":job": job,
+        ":now": tx.now(),
+    })?;
+    for (at, seq) in block.rows.iter().enumerate() {
+        let claimed = tx.prepare_cached(CLAIM)?.execute(named_params! {
+            ":block": block.id, ":job": job, ":is_head": i64::from(at == 0), ":seq": seq,
+            ":agent": agent, ":now": tx.now(),
+        })?;
+        if claimed == 0 {
+            let message = format!("a delivery to {agent} does not wait any more");
+            return Err(crate::base::Error::conflict("not_queued", message));
+        }
+    }
+    tell(tx, &block.id, "sent")
+}
+
+/// Writes that a block is given again, to a new start, under its own name.
+///
+/// # Errors
+/// As any write.
+pub fn give_back_block(tx: &Tx<'_>, agent: &str, job: &JobId) -> Result<()> {
+    tx.prepare_cached(MOVE)?.execute(named_params! {":agent": agent, ":job": job})?;
+    Ok(())
+}
+
+/// Writes that the turn of a block began, so that its deliveries have arrived; whether it had not
+/// yet.
+///
+/// # Errors
+/// As any write.
+pub fn begin_block(tx: &Tx<'_>, agent: &str, id: &BlockId, proof: &str) -> Result<bool> {
+    let params = named_params! {":agent": agent, ":id": id, ":now": tx.now()};
+    if tx.prepare_cached(BEGIN)?.execute(params)? == 0 {
+        return Ok(false);
+    }
+    let params = named_params! {":block": id, ":proof": proof, ":now": tx.now()};
+    tx.prepare_cached(CONFIRM)?.execute(params)?;
+    tell(tx, id, "confirmed").map(|()| true)
+}
+
+/// Writes that a block is over; deliveries in it that never arrived, as far as anybody knows, are
+/// `unconfirmed` for this reason.
+///
+/// # Errors
+/// As any write.
+pub fn end_block(tx: &Tx<'_>, agent: &str, id: &BlockId, reason: &str) -> Result<()> {
+    let given_up = tx
+        .prepare_cached(GIVE_UP)?
+        .execute(named_params! {":block": id, ":reason": reason, ":now": tx.now()})?;
+    if given_up > 0 {
+        tell(tx, id, "unconfirmed")?;
+    }
+    tx.prepare_cached(REMOVE)?.execute(named_params! {":agent": agent, ":id": id})?;
+    tx.ring(super::BELL);
+    Ok(())
+}
+
+/// Returns the messages of a block, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn messages_of(connection: &Connection, id: &BlockId) -> Result<Vec<MailId>> {
+    let mut statement = connection.prepare_cached(MESSAGES)?;
+    let found = statement.query_map(named_params! {":block": id}, |row| row.get(0))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Tells once a block what became of its deliveries, by its first message.
+fn tell(tx: &Tx<'_>, id: &BlockId, state: &str) -> Result<()> {
+    let Some(first) = messages_of(tx.connection(), id)?.into_iter().next() else { return Ok(()) };
+    let data = json!({"state": state});
+    message::tell(tx, EventKind::DeliveryChanged, &first, &Actor::System, Scope::Site, data)
+}

@@ -12,7 +12,7 @@
 ---@class wb.Secret
 ---@field package is_secret true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"person_changed"|"approval_created"|"approval_decided"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"
 ---@alias wb.JobStatus "queued"|"running"|"parked"|"succeeded"|"failed"|"timed_out"|"cancelled"
 ---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"reported"|"bad_reply"|"prepare_failed"|"terminal_lost"|"session_lost"|"resumed"|"internal"
 
@@ -422,6 +422,17 @@
 ---@field data wb.DeliveryChangedData Ids and states.
 
 ---Ids and states.
+---@class wb.AgentChangedData
+---@field name string The agent.
+---@field state string `stopped`, `starting`, `idle`, `busy`, `blocked` or `failed`.
+---@field job_id? string Its last start.
+
+---What a handler of `agent_changed` is given.
+---@class wb.AgentChangedEvent: wb.Event
+---@field kind "agent_changed" Its name.
+---@field data wb.AgentChangedData Ids and states.
+
+---Ids and states.
 ---@class wb.PersonChangedData
 ---@field id string The person.
 ---@field change string What is different.
@@ -488,6 +499,7 @@
 ---What may run at once.
 ---@class wb.LimitsFields
 ---@field jobs? integer Most agents that run at once. Default: `1`.
+---@field agents? integer Most agents that live on at once, beside `jobs`; 1 to 200. Default: `8`.
 ---@field grace? wb.Duration Whole budget from the first signal to KILL. Default: `5s`.
 ---@field lanes? table<string, integer> Jobs at once in a lane, by the name of its input.
 ---@field daily? wb.LimitsFields.Daily What all jobs may spend on a day (UTC).
@@ -777,6 +789,7 @@ function wb.api(version) end
 ---@overload fun(event: "workspace_changed", handler: fun(event: wb.WorkspaceChangedEvent))
 ---@overload fun(event: "message_sent", handler: fun(event: wb.MessageSentEvent))
 ---@overload fun(event: "delivery_changed", handler: fun(event: wb.DeliveryChangedEvent))
+---@overload fun(event: "agent_changed", handler: fun(event: wb.AgentChangedEvent))
 ---@overload fun(event: "person_changed", handler: fun(event: wb.PersonChangedEvent))
 ---@overload fun(event: "approval_created", handler: fun(event: wb.ApprovalCreatedEvent))
 ---@overload fun(event: "approval_decided", handler: fun(event: wb.ApprovalDecidedEvent))

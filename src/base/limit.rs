@@ -199,6 +199,8 @@ pub const SCRIPT_LOG_CHARS_MAX: usize = 4_000;
 pub const INBOX_FILES_MAX: usize = 512;
 /// Most instances of one inbox at once.
 pub const INBOX_CONCURRENCY_MAX: u32 = 64;
+/// Most agents that live on at once.
+pub const LIVE_AGENTS_MAX: u32 = 200;
 /// Largest JSON schema of an inbox, in bytes.
 pub const SCHEMA_BYTES_MAX: u64 = 64 * 1024;
 /// Longest text of a hook, in bytes.
@@ -420,6 +422,7 @@ limits! {
     SCRIPT_LOG_CHARS_MAX "characters" "(cut)" "a line logged by the script";
     INBOX_FILES_MAX "files" "(the script is refused)" "schemas, hooks and templates of inboxes";
     INBOX_CONCURRENCY_MAX "jobs" "(the script is refused)" "instances of an inbox at once";
+    LIVE_AGENTS_MAX "jobs" "(the script is refused)" "agents that live on at once";
     SCHEMA_BYTES_MAX "bytes" "(the script is refused)" "a JSON schema of an inbox";
     HOOK_BYTES_MAX "bytes" "(the script is refused)" "the text of a hook";
     HOOK_MS_MAX "ms" "(the script is refused)" "the run of a hook";

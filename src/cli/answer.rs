@@ -33,7 +33,7 @@ const RECORDS: [(&str, &str); 7] = [
          config_digest message waiting{code message until job_id job_kind job_started_at} \
          requested_by_name cancelled_by_name engine timeout_ms start_ms idle_ms produces reads \
          printed_at retried_as[] proposal_id opened_topics[id source_path title status] changes* \
-         root_id resumes message_id phase verdict waits_for workspace*",
+         root_id resumes pool message_id agent phase verdict waits_for workspace*",
     ),
     (
         "topic",

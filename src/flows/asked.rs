@@ -6,7 +6,7 @@ use crate::base::limit::LINE_BYTES_MAX;
 use crate::base::{Actor, Error, Result, SourcePath};
 use crate::flows::inputs::{self, Checked};
 use crate::flows::{Site, Works, prepare};
-use crate::jobs::NewJob;
+use crate::jobs::{NewJob, Pool};
 use crate::script::{Input, Kind, Lane, Produces};
 
 /// Refuses a Source of which no proposal could be approved now.
@@ -59,6 +59,9 @@ pub(in crate::flows) async fn new_job(
         retry_of: None,
         depth: 0,
         message_id: None,
+        owner: None,
+        pool: Pool::Work,
+        agent: None,
     })
 }
 

@@ -2,37 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{OptionalExtension as _, named_params};
+use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde_json::json;
 
-use crate::base::{Actor, Error, Event, EventKind, JobId, Result, fault};
+use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result, fault};
 use crate::jobs::lane::{self, Capacities};
+use crate::jobs::pool::{Load, Pool, PoolCaps};
 use crate::jobs::waiting::{Gate, Rules};
 use crate::jobs::{Job, Status, table};
 use crate::script::Config;
 use crate::store::Tx;
 
-const RUNNING: &str = "SELECT COUNT(*) FROM agent_jobs WHERE status = 'running'";
 const RUNNING_OF_KIND: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE status = 'running' AND kind = :kind";
 // A skip scan: one seek for each kind that has a ready job, however many jobs are ready.
 const NEXT_KIND: &str = "
     SELECT MIN(kind) FROM agent_jobs INDEXED BY jobs_claim
-    WHERE status = 'queued' AND ready = 1 AND kind > :kind";
+    WHERE pool = :pool AND status = 'queued' AND ready = 1 AND kind > :kind";
 const FIRST_OF_KIND: &str = "
     SELECT seq, priority, id, lane_key FROM agent_jobs INDEXED BY jobs_claim
-    WHERE kind = :kind AND status = 'queued' AND ready = 1
+    WHERE pool = :pool AND kind = :kind AND status = 'queued' AND ready = 1
     ORDER BY priority DESC, seq LIMIT 1";
 // The same for each person, when the jobs of some have to wait.
 const NEXT_PERSON: &str = "
     SELECT MIN(requested_by) FROM agent_jobs INDEXED BY jobs_claim_person
-    WHERE kind = :kind AND status = 'queued' AND ready = 1 AND requested_by > :person";
+    WHERE pool = :pool AND kind = :kind AND status = 'queued' AND ready = 1
+      AND requested_by > :person";
 const FIRST_OF_PERSON: &str = "
     SELECT seq, priority, id, lane_key FROM agent_jobs INDEXED BY jobs_claim_person
-    WHERE kind = :kind AND requested_by = :person AND status = 'queued' AND ready = 1
+    WHERE pool = :pool AND kind = :kind AND requested_by = :person AND status = 'queued'
+      AND ready = 1
     ORDER BY priority DESC, seq LIMIT 1";
 const THIS_ONE: &str = "
-    SELECT seq, priority, id, lane_key, kind FROM agent_jobs
+    SELECT seq, priority, id, lane_key, kind, pool FROM agent_jobs
     WHERE id = :id AND status = 'queued' AND ready = 1";
 const UNCLAIM: &str = "
     UPDATE agent_jobs SET status = 'queued', started_ms = NULL, lane_slot = NULL, token_hash = NULL,
@@ -45,7 +47,6 @@ const CLAIM: &str = "
     WHERE seq = :seq AND status = 'queued'";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
-    ("claim::running", RUNNING),
     ("claim::running_of_kind", RUNNING_OF_KIND),
     ("claim::next_kind", NEXT_KIND),
     ("claim::first_of_kind", FIRST_OF_KIND),
@@ -59,8 +60,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 /// How much may run at once.
 #[derive(Clone, Debug)]
 pub struct Caps {
-    /// All jobs together.
-    pub jobs: u32,
+    /// Jobs of one pool.
+    pub pools: PoolCaps,
     /// Jobs of one kind; none means no limit of its own.
     pub kinds: BTreeMap<String, u32>,
     /// Jobs of one lane.
@@ -70,16 +71,18 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Returns caps without a daily one, and without engines that could be held.
+    /// Returns caps without a daily one, and without engines that could be held. So many jobs of
+    /// each pool may run.
     pub fn new(jobs: u32, kinds: BTreeMap<String, u32>, lanes: Capacities) -> Caps {
-        Caps { jobs, kinds, lanes, rules: Rules::default() }
+        let pools = PoolCaps { work: jobs, live: jobs, chat: jobs, chat_person: jobs };
+        Caps { pools, kinds, lanes, rules: Rules::default() }
     }
 
     /// Returns the caps of a script.
     pub(super) fn of(config: &Config) -> Caps {
         let kinds = config.kinds.values();
         Caps {
-            jobs: config.limits.jobs,
+            pools: PoolCaps::of(config),
             kinds: kinds.filter_map(|it| Some((it.name.clone(), it.max_running?))).collect(),
             lanes: Capacities(config.limits.lanes.clone()),
             rules: Rules::of(config),
@@ -88,11 +91,36 @@ impl Caps {
 }
 
 struct Candidate {
+    pool: Pool,
     kind: String,
     seq: i64,
     priority: i64,
     id: crate::base::JobId,
     lane: Option<String>,
+}
+
+/// What one claim may choose from.
+struct Room {
+    gate: Gate,
+    load: Load,
+    /// Pools below their caps.
+    open: Vec<Pool>,
+}
+
+/// Returns whether a claim in these pools has something to look at: a job that waits for its turn,
+/// or one whose time has come.
+pub(super) fn is_awaited(connection: &Connection, pools: &[Pool], now: Millis) -> Result<bool> {
+    if lane::next_due(connection)?.is_some_and(|at| at <= now.0) {
+        return Ok(true);
+    }
+    let mut statement = connection.prepare_cached(NEXT_KIND)?;
+    for pool in pools {
+        let params = named_params! {":pool": pool.as_str(), ":kind": ""};
+        if statement.query_row(params, |row| row.get::<_, Option<String>>(0))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Marks the next job as running under a new token, if one may run.
@@ -105,18 +133,30 @@ pub fn claim(
     token_hash: &str,
     config_digest: &str,
 ) -> Result<Option<Job>> {
-    // Before the cap is looked at: a job that came due must not be found overdue again and again.
+    claim_in(tx, caps, &Pool::ALL, (token_hash, config_digest))
+}
+
+/// Marks the next job of some pools as running.
+pub(super) fn claim_in(
+    tx: &Tx<'_>,
+    caps: &Caps,
+    pools: &[Pool],
+    marks: (&str, &str),
+) -> Result<Option<Job>> {
+    // Before the caps are looked at: a job that came due must not be found overdue again and again.
     lane::promote_due(tx, &caps.lanes)?;
-    let running: u32 = tx.prepare_cached(RUNNING)?.query_row([], |row| row.get(0))?;
-    if running >= caps.jobs && !fault::is_off("job_cap") {
+    let load = Load::read(tx.connection())?;
+    let has_room = |pool: &Pool| !caps.pools.is_full(*pool, load.of(*pool));
+    let open: Vec<Pool> = pools.iter().copied().filter(has_room).collect();
+    if open.is_empty() {
         return Ok(None);
     }
     let gate = caps.rules.gate(tx.connection(), tx.now())?;
     if gate.spent.is_all() {
         return Ok(None);
     }
-    match next_with_slot(tx, caps, &gate)? {
-        Some(next) => take(tx, caps, next, (token_hash, config_digest)).map(Some),
+    match next_with_slot(tx, caps, &Room { gate, load, open })? {
+        Some(next) => take(tx, caps, next, marks).map(Some),
         None => Ok(None),
     }
 }
@@ -135,9 +175,13 @@ pub(super) fn claim_this(
     let gate = caps.rules.gate(tx.connection(), tx.now())?;
     let found = tx
         .prepare_cached(THIS_ONE)?
-        .query_row(named_params! {":id": id}, |row| candidate(row, &row.get::<_, String>(4)?))
+        .query_row(named_params! {":id": id}, |row| {
+            let pool = Pool::parse(&row.get::<_, String>(5)?).unwrap_or_default();
+            candidate(row, pool, &row.get::<_, String>(4)?)
+        })
         .optional()?;
-    let is_open = |it: &Candidate| !gate.spent.is_all() && !caps.rules.is_closed(&gate, &it.kind);
+    let is_open =
+        |it: &Candidate| !gate.spent.is_all() && !caps.rules.is_closed(&gate, (it.pool, &it.kind));
     let Some(next) = found.filter(is_open) else { return Ok(None) };
     let slot = match &next.lane {
         None => None,
@@ -195,9 +239,9 @@ fn told(kind: EventKind, job: &Job, status: Status) -> Event {
 fn next_with_slot(
     tx: &Tx<'_>,
     caps: &Caps,
-    gate: &Gate,
+    room: &Room,
 ) -> Result<Option<(Candidate, Option<u32>)>> {
-    while let Some(next) = best_candidate(tx, caps, gate)? {
+    while let Some(next) = best_candidate(tx, caps, room)? {
         let Some(lane) = &next.lane else { return Ok(Some((next, None))) };
         if let Some(slot) = lane::free_slot(tx, lane, &caps.lanes)? {
             return Ok(Some((next, Some(slot))));
@@ -208,16 +252,32 @@ fn next_with_slot(
     Ok(None)
 }
 
-fn best_candidate(tx: &Tx<'_>, caps: &Caps, gate: &Gate) -> Result<Option<Candidate>> {
-    let mut best: Option<Candidate> = None;
+fn best_candidate(tx: &Tx<'_>, caps: &Caps, room: &Room) -> Result<Option<Candidate>> {
+    let mut best = None;
+    for pool in &room.open {
+        let mut persons: Vec<String> = room.load.full_persons(*pool, &caps.pools);
+        persons.extend(room.gate.spent.persons().into_iter().map(str::to_owned));
+        best_of_pool(tx, caps, room, (*pool, &persons), &mut best)?;
+    }
+    Ok(best)
+}
+
+/// Looks at the first job of each kind in a pool; those of `waiting` may not start.
+fn best_of_pool(
+    tx: &Tx<'_>,
+    caps: &Caps,
+    room: &Room,
+    (pool, waiting): (Pool, &[String]),
+    best: &mut Option<Candidate>,
+) -> Result<()> {
     let mut kind = String::new();
     loop {
-        let next: Option<String> = tx
-            .prepare_cached(NEXT_KIND)?
-            .query_row(named_params! {":kind": kind}, |row| row.get(0))?;
-        let Some(next) = next else { return Ok(best) };
+        let params = named_params! {":pool": pool.as_str(), ":kind": kind};
+        let next: Option<String> =
+            tx.prepare_cached(NEXT_KIND)?.query_row(params, |row| row.get(0))?;
+        let Some(next) = next else { return Ok(()) };
         kind = next;
-        if caps.rules.is_closed(gate, &kind) {
+        if caps.rules.is_closed(&room.gate, (pool, &kind)) {
             continue;
         }
         if let Some(cap) = caps.kinds.get(&kind) {
@@ -228,15 +288,15 @@ fn best_candidate(tx: &Tx<'_>, caps: &Caps, gate: &Gate) -> Result<Option<Candid
                 continue;
             }
         }
-        let persons = gate.spent.persons();
-        if persons.is_empty() {
+        if waiting.is_empty() {
+            let params = named_params! {":pool": pool.as_str(), ":kind": kind};
             let first = tx
                 .prepare_cached(FIRST_OF_KIND)?
-                .query_row(named_params! {":kind": kind}, |row| candidate(row, &kind))
+                .query_row(params, |row| candidate(row, pool, &kind))
                 .optional()?;
-            keep_better(&mut best, first);
+            keep_better(best, first);
         } else {
-            first_of_others(tx, &kind, &persons, &mut best)?;
+            first_of_others(tx, (pool, &kind), waiting, best)?;
         }
     }
 }
@@ -244,31 +304,32 @@ fn best_candidate(tx: &Tx<'_>, caps: &Caps, gate: &Gate) -> Result<Option<Candid
 /// Looks at the first job of everybody whose jobs may start: one seek for each person.
 fn first_of_others(
     tx: &Tx<'_>,
-    kind: &str,
-    waiting: &[&str],
+    (pool, kind): (Pool, &str),
+    waiting: &[String],
     best: &mut Option<Candidate>,
 ) -> Result<()> {
     let mut person = String::new();
     loop {
-        let next: Option<String> = tx
-            .prepare_cached(NEXT_PERSON)?
-            .query_row(named_params! {":kind": kind, ":person": person}, |row| row.get(0))?;
+        let params = named_params! {":pool": pool.as_str(), ":kind": kind, ":person": person};
+        let next: Option<String> =
+            tx.prepare_cached(NEXT_PERSON)?.query_row(params, |row| row.get(0))?;
         let Some(next) = next else { return Ok(()) };
         person = next;
-        if waiting.contains(&person.as_str()) {
+        if waiting.contains(&person) {
             continue;
         }
-        let params = named_params! {":kind": kind, ":person": person};
+        let params = named_params! {":pool": pool.as_str(), ":kind": kind, ":person": person};
         let first = tx
             .prepare_cached(FIRST_OF_PERSON)?
-            .query_row(params, |row| candidate(row, kind))
+            .query_row(params, |row| candidate(row, pool, kind))
             .optional()?;
         keep_better(best, first);
     }
 }
 
-fn candidate(row: &rusqlite::Row<'_>, kind: &str) -> rusqlite::Result<Candidate> {
+fn candidate(row: &rusqlite::Row<'_>, pool: Pool, kind: &str) -> rusqlite::Result<Candidate> {
     Ok(Candidate {
+        pool,
         kind: kind.to_owned(),
         seq: row.get(0)?,
         priority: row.get(1)?,

@@ -5,10 +5,11 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::{KIND_QUEUED_MAX, LANE_QUEUED_MAX, PERSON_QUEUED_MAX, QUEUED_MAX};
 use crate::base::{
-    Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, MailId, Millis, Result, SourcePath,
-    TopicId, fault,
+    Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, MailId, Millis, PersonId, Result,
+    SourcePath, TopicId, fault,
 };
 use crate::jobs::lane::{self, Capacities};
+use crate::jobs::pool::Pool;
 use crate::jobs::{BELL, Grant, Reason, long_inputs, table};
 use crate::script::OnBusy;
 use crate::store::Tx;
@@ -16,9 +17,10 @@ use crate::store::Tx;
 const INSERT: &str = "
     INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
         inputs_json, grants_json, requested_by, priority, not_before_ms, ready, created_ms,
-        config_digest, retry_of, depth, message_id)
+        config_digest, retry_of, depth, message_id, owner, pool, agent)
     VALUES (:id, :kind, :lane, 'queued', :source, :topic, :persona, :inputs, :grants, :by,
-        :priority, :not_before, :ready, :now, :config, :retry_of, :depth, :message)";
+        :priority, :not_before, :ready, :now, :config, :retry_of, :depth, :message, :owner,
+        :pool, :agent)";
 const QUEUED_IN_LANE: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE lane_key = :lane AND status = 'queued'";
 const QUEUED: &str = "SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued'";
@@ -78,6 +80,12 @@ pub struct NewJob {
     pub depth: u32,
     /// The message that starts it, if its kind is an inbox.
     pub message_id: Option<MailId>,
+    /// The only person who sees it, who has asked for it; none for a job of the site.
+    pub owner: Option<PersonId>,
+    /// Which cap it counts towards.
+    pub pool: Pool,
+    /// The agent that lives in it, in the pool of live agents.
+    pub agent: Option<String>,
 }
 
 /// Accepts a job.
@@ -85,6 +93,7 @@ pub struct NewJob {
 /// # Errors
 /// `conflict` with code `lane_busy`, naming the job in the way; `busy` with code `queue_full`.
 pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) -> Result<JobId> {
+    refuse_mixed(new)?;
     if let Some(lane) = &new.lane {
         refuse_busy(tx, lane, capacities, new)?;
     }
@@ -109,7 +118,8 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
         ":inputs": inputs.in_row(), ":grants": grants,
         ":by": new.requested_by, ":priority": new.priority, ":not_before": new.not_before,
         ":ready": ready, ":now": tx.now(), ":config": new.config_digest, ":retry_of": new.retry_of,
-        ":depth": new.depth, ":message": new.message_id,
+        ":depth": new.depth, ":message": new.message_id, ":owner": new.owner,
+        ":pool": new.pool.as_str(), ":agent": new.agent,
     })?;
     inputs.keep(tx, &id)?;
     if let (Some(lane), false) = (&new.lane, is_later) {
@@ -126,6 +136,19 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
     ))?;
     tx.ring(BELL);
     Ok(id)
+}
+
+/// A private job is asked for by its owner, whose jobs the claim counts; the other rules stand in
+/// the schema.
+fn refuse_mixed(new: &NewJob) -> Result<()> {
+    let is_own = match &new.owner {
+        None => new.pool != Pool::Chat,
+        Some(owner) => new.requested_by == Actor::Person(owner.clone()),
+    };
+    if is_own {
+        return Ok(());
+    }
+    Err(Error::internal(format!("a job of kind {} is not asked for by its owner", new.kind)))
 }
 
 fn refuse_busy(tx: &Tx<'_>, lane: &str, capacities: &Capacities, new: &NewJob) -> Result<()> {

@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::base::{Actor, ApprovalId, Error, JobId, MailId, Millis, SourcePath, TopicId};
+use crate::base::{Actor, ApprovalId, Error, JobId, MailId, Millis, PersonId, SourcePath, TopicId};
+use crate::jobs::pool::Pool;
 use crate::jobs::state::{Phase, Reason, Status, Verdict};
 
 /// A job. JSON has document A's names; what only the program needs is left out.
@@ -80,8 +81,15 @@ pub struct Job {
     pub root_id: Option<JobId>,
     /// The leg that it goes on from.
     pub resumes: Option<JobId>,
+    /// The only person who sees it; none for a job of the site.
+    #[serde(skip)]
+    pub owner: Option<PersonId>,
+    /// Which cap it counts towards.
+    pub pool: Pool,
     /// The message that started it.
     pub message_id: Option<MailId>,
+    /// The agent that lives in it.
+    pub agent: Option<String>,
     /// The part of its run that it is in: `prepare`, `run` or `cleanup`.
     pub phase: Option<Phase>,
     /// What its agent said it came to.
@@ -174,8 +182,12 @@ impl Job {
             retry_at: row.get("retry_at_ms")?,
             root_id: row.get("root_id")?,
             resumes: row.get("resumes")?,
+            owner: row.get("owner")?,
+            pool: Pool::parse(&row.get::<String>("pool")?)
+                .ok_or_else(|| column_error(Error::internal("a pool is none")))?,
             phase: row.get::<Option<String>>("phase")?.as_deref().and_then(Phase::parse),
             message_id: row.get("message_id")?,
+            agent: row.get("agent")?,
             waits_for: row.get("waits_for")?,
             verdict: row.get::<Option<String>>("verdict")?.as_deref().and_then(Verdict::parse),
             run_at: row.get("run_ms")?,

@@ -48,6 +48,9 @@ pub(super) fn repeat(tx: &Tx<'_>, job: &Job, how: &Repeat, capacities: &Capaciti
         retry_of: Some(job.id.clone()),
         depth: again::depth_of(tx.connection(), &job.id)?,
         message_id: job.message_id,
+        owner: job.owner,
+        pool: job.pool,
+        agent: job.agent,
     };
     match enqueue(tx, &how.ids, capacities, &new) {
         Ok(_) => Ok(()),

@@ -27,6 +27,7 @@ mod measured;
 mod model;
 mod outcome;
 mod parking;
+mod pool;
 mod queue;
 mod recovery;
 mod refusal;
@@ -62,6 +63,7 @@ pub use lane::{Capacities, refresh_all};
 pub use leg::{last_leg, last_of_message, legs};
 pub use measured::{QueueCounts, Spent, queue_counts, spent};
 pub use parking::{parked_for, resume, stop_waiting, wait_for};
+pub use pool::{Pool, PoolCaps};
 pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
 pub use rehearsal::{Played, Rehearsal};
 pub use renamed::rename_source;
@@ -97,6 +99,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         table::STATEMENTS,
         lane::STATEMENTS,
         parking::STATEMENTS,
+        pool::STATEMENTS,
         again::STATEMENTS,
         enqueue::STATEMENTS,
         claim::STATEMENTS,

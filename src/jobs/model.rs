@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rusqlite::Connection;
+use rusqlite::{Connection, named_params};
 use serde_json::Map;
 
 use crate::base::limit::{KIND_QUEUED_MAX, QUEUED_MAX};
-use crate::base::{Actor, Clock, Ids, JobId, Millis, Result};
+use crate::base::{Actor, Clock, Ids, JobId, Millis, PersonId, Result};
 use crate::jobs::claim::{Caps, claim, unclaim};
 use crate::jobs::lane::{Capacities, refresh_all};
+use crate::jobs::pool::{Pool, PoolCaps};
 use crate::jobs::settle::{Outcome, settle};
 use crate::jobs::waiting::Rules;
 use crate::jobs::{
@@ -18,6 +19,15 @@ use crate::jobs::{
 };
 use crate::script::OnBusy;
 use crate::store::{MIGRATIONS, Tx, migrate};
+
+const PERSON: &str = "
+    INSERT INTO persons (id, name, display_name, role, created_ms)
+    VALUES (:id, :name, :name, 'member', 0)";
+
+/// Returns one of several persons; the first two are there.
+pub(super) fn person(digit: u8) -> PersonId {
+    format!("018bcfe5-6800-7000-8000-00000000000{digit}").parse().unwrap()
+}
 
 pub(super) struct Bench {
     pub(super) connection: Connection,
@@ -33,8 +43,12 @@ impl Bench {
         connection.pragma_update(None, "foreign_keys", true).unwrap();
         let clock = Clock::fixed(Millis(1_700_000_000_000));
         migrate(&connection, MIGRATIONS, &clock).unwrap();
+        for number in 1..=2 {
+            let person = named_params! {":id": person(number), ":name": format!("p{number}")};
+            connection.execute(PERSON, person).unwrap();
+        }
         let caps = Caps {
-            jobs,
+            pools: PoolCaps { work: jobs, live: 2, chat: 3, chat_person: 2 },
             kinds: BTreeMap::from([("b".to_owned(), kind_b)]),
             lanes: Capacities(BTreeMap::from([("wide".to_owned(), lane)])),
             rules: Rules::default(),
@@ -93,6 +107,24 @@ impl Bench {
             retry_of: None,
             depth: 0,
             message_id: None,
+            owner: None,
+            pool: Pool::Work,
+            agent: None,
+        }
+    }
+
+    /// The same in another pool; a chat of one of two persons.
+    pub(super) fn request_in(&self, sort: Sort, seq: usize) -> NewJob {
+        let new = self.request(sort.kind(), sort.lane(), 0, 0);
+        match sort {
+            Sort::Work(..) => new,
+            Sort::Live => NewJob { pool: Pool::Live, agent: Some(format!("agent-{seq}")), ..new },
+            Sort::Monitor => NewJob { pool: Pool::Monitor, ..new },
+            Sort::Chat(digit) => {
+                let owner = person(digit);
+                let requested_by = Actor::Person(owner.clone());
+                NewJob { pool: Pool::Chat, owner: Some(owner), requested_by, ..new }
+            }
         }
     }
 
@@ -100,7 +132,7 @@ impl Bench {
         self.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap())
     }
 
-    fn try_add(&mut self, new: &NewJob) -> Result<JobId> {
+    pub(super) fn try_add(&mut self, new: &NewJob) -> Result<JobId> {
         self.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, new))
     }
 
@@ -111,7 +143,7 @@ impl Bench {
 
     /// As a start with another script does.
     fn set_caps(&mut self, jobs: u32, kind_b: u32, lane: u32) {
-        self.caps.jobs = jobs;
+        self.caps.pools.work = jobs;
         self.caps.kinds.insert("b".to_owned(), kind_b);
         self.caps.lanes.0.insert("wide".to_owned(), lane);
         self.tx(|bench, tx| refresh_all(tx, &bench.caps.lanes).unwrap());
@@ -128,11 +160,38 @@ impl Bench {
     }
 }
 
+/// What a job is, as far as caps go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// Work of a kind, in a lane.
+    Work(&'static str, Option<&'static str>),
+    Live,
+    Monitor,
+    /// Of one of two persons.
+    Chat(u8),
+}
+
+impl Sort {
+    fn kind(self) -> &'static str {
+        match self {
+            Sort::Work(kind, _) => kind,
+            Sort::Live => "@a",
+            // Kinds of several pools do not disturb one another.
+            Sort::Monitor => "a",
+            Sort::Chat(_) => "c",
+        }
+    }
+
+    fn lane(self) -> Option<&'static str> {
+        if let Sort::Work(_, lane) = self { lane } else { None }
+    }
+}
+
 /// What the queue should do, as plainly as it can be said.
 #[derive(Clone, Debug)]
 struct Waiting {
     id: JobId,
-    kind: &'static str,
+    sort: Sort,
     lane: Option<&'static str>,
     priority: i64,
     seq: usize,
@@ -146,10 +205,20 @@ fn next<'a>(
     now: i64,
 ) -> Option<&'a Waiting> {
     let in_lane = |lane: &str| running.iter().filter(|it| it.lane == Some(lane)).count() as u32;
-    let of_kind = |kind: &str| running.iter().filter(|it| it.kind == kind).count() as u32;
-    if running.len() as u32 >= bench.caps.jobs {
-        return None;
-    }
+    let count = |is: &dyn Fn(Sort) -> bool| {
+        u32::try_from(running.iter().filter(|it| is(it.sort)).count()).unwrap()
+    };
+    let of_kind = |kind: &str| count(&|sort| sort.kind() == kind);
+    let pools = &bench.caps.pools;
+    let has_room = |sort: Sort| match sort {
+        Sort::Work(..) => count(&|it| matches!(it, Sort::Work(..))) < pools.work,
+        Sort::Live => count(&|it| it == Sort::Live) < pools.live,
+        Sort::Monitor => true,
+        Sort::Chat(_) => {
+            count(&|it| matches!(it, Sort::Chat(_))) < pools.chat
+                && count(&|it| it == sort) < pools.chat_person
+        }
+    };
     let due: Vec<&Waiting> = waiting.iter().filter(|it| it.due <= now).collect();
     let order = |it: &&Waiting| (-it.priority, it.seq);
     let may_go = |it: &&Waiting| match it.lane {
@@ -163,14 +232,17 @@ fn next<'a>(
         }
     };
     let mut ready: Vec<&Waiting> = due.iter().copied().filter(may_go).collect();
-    ready.retain(|it| bench.caps.kinds.get(it.kind).is_none_or(|cap| of_kind(it.kind) < *cap));
+    ready.retain(|it| {
+        let kind = it.sort.kind();
+        has_room(it.sort) && bench.caps.kinds.get(kind).is_none_or(|cap| of_kind(kind) < *cap)
+    });
     ready.sort_by_key(order);
     ready.first().copied()
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    Add(&'static str, Option<&'static str>, i64, i64, OnBusy),
+    Add(Sort, i64, i64, OnBusy),
     Take,
     End(usize),
     Cancel(usize),
@@ -190,9 +262,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     ];
     let busy = prop_oneof![3 => Just(OnBusy::Queue), 1 => Just(OnBusy::Reject)];
     let delay = prop_oneof![Just(0), 1..50i64];
-    let add = (prop_oneof![Just("a"), Just("b")], lanes, -1..2i64, delay, busy).prop_map(
-        |(kind, lane, priority, delay, busy)| Step::Add(kind, lane, priority, delay, busy),
-    );
+    let work =
+        (prop_oneof![Just("a"), Just("b")], lanes).prop_map(|(kind, lane)| Sort::Work(kind, lane));
+    let sort = prop_oneof![
+        6 => work,
+        1 => Just(Sort::Live),
+        1 => Just(Sort::Monitor),
+        2 => (1..3u8).prop_map(Sort::Chat),
+    ];
+    let add = (sort, -1..2i64, delay, busy)
+        .prop_map(|(sort, priority, delay, busy)| Step::Add(sort, priority, delay, busy));
     let step = prop_oneof![
         4 => add,
         4 => Just(Step::Take),
@@ -222,9 +301,13 @@ proptest! {
         let (mut waiting, mut running): (Vec<Waiting>, Vec<Waiting>) = Default::default();
         for (seq, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Add(kind, lane, priority, delay, on_busy) => {
-                    let mut new = bench.request(kind, lane, priority, delay);
-                    new.on_busy = on_busy;
+                Step::Add(sort, priority, delay, on_busy) => {
+                    let timed = bench.request(sort.kind(), None, priority, delay);
+                    let new = NewJob {
+                        on_busy, priority, not_before: timed.not_before,
+                        ..bench.request_in(sort, seq)
+                    };
+                    let lane = sort.lane();
                     let due = new.not_before.map_or(0, |it| it.0);
                     let held = |it: &&Waiting| lane.is_some() && it.lane == lane;
                     let held = waiting.iter().filter(held).count()
@@ -236,7 +319,7 @@ proptest! {
                         prop_assert_eq!(refused.code_str(), "lane_busy");
                         continue;
                     }
-                    waiting.push(Waiting { id: made.unwrap(), kind, lane, priority, seq, due });
+                    waiting.push(Waiting { id: made.unwrap(), sort, lane, priority, seq, due });
                 }
                 Step::Take => {
                     let taken = bench.take(&format!("token-{seq}")).map(|it| it.id);
@@ -340,10 +423,7 @@ fn a_full_queue_says_so() {
 #[test]
 fn neither_a_kind_nor_a_person_fills_the_queue() {
     let mut bench = Bench::new(1, 1, 1);
-    let person = |digit: u8| {
-        let id = format!("018bcfe5-6800-7000-8000-00000000000{digit}");
-        Actor::Person(id.parse().unwrap())
-    };
+    let person = |digit: u8| Actor::Person(person(digit));
     let mut filled = 0;
     let mut fill = |bench: &Bench, kind: &str, by: &Actor, count: i64| {
         let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count)

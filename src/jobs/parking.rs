@@ -36,12 +36,12 @@ const RESUMED: &str = "
 const INSERT: &str = "
     INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
         inputs_json, grants_json, requested_by, priority, ready, created_ms, config_digest,
-        message_id, root_id, resumes, session_ref, depth, owner, pool, on_server_loss)
+        message_id, root_id, resumes, session_ref, depth, owner, pool, agent,
+        on_server_loss)
     VALUES (:id, :kind, :lane, 'queued', :source, :topic, :persona, :inputs, :grants, :by,
         :priority, :ready, :now, :config, :message, :root, :old, :session,
         (SELECT depth FROM agent_jobs WHERE id = :old),
-        (SELECT owner FROM agent_jobs WHERE id = :old),
-        (SELECT pool FROM agent_jobs WHERE id = :old),
+        :owner, :pool, :agent,
         (SELECT on_server_loss FROM agent_jobs WHERE id = :old))";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
@@ -138,7 +138,8 @@ pub fn resume(
         ":grants": json!(job.grants).to_string(), ":by": job.requested_by,
         ":priority": LEG_PRIORITY, ":ready": i64::from(job.lane.is_none()), ":now": tx.now(),
         ":config": job.config_digest, ":message": job.message_id, ":root": job.root(), ":old": old,
-        ":session": job.session_ref,
+        ":session": job.session_ref, ":owner": job.owner, ":pool": job.pool.as_str(),
+        ":agent": job.agent,
     })?;
     inputs.keep(tx, &id)?;
     if let Some(lane) = &job.lane {

@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use serde_json::{Map, Value};
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
@@ -22,8 +22,8 @@ use crate::jobs::launch::{self, Ground};
 use crate::jobs::refusal::Refusals;
 use crate::jobs::workspace::Workspaces;
 use crate::jobs::{
-    BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, NewJob, Reason, execution,
-    parking, recovery, retained, settle, table,
+    BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, NewJob, Pool, Reason,
+    execution, parking, recovery, retained, settle, table,
 };
 use crate::process::{Cgroups, Children};
 use crate::script::Produces;
@@ -211,9 +211,11 @@ impl Queue {
     /// `left` is what [`Queue::recover`] returned.
     pub async fn serve(self, left: Vec<Job>, stop: CancellationToken) {
         let bell = self.inner.setup.store.bell(BELL);
-        let mut tasks: JoinSet<JobId> = JoinSet::new();
+        let mut tasks = Tasks::default();
         for job in left {
-            tasks.spawn(recovery::wait_and_settle(Arc::clone(&self.inner), job, stop.clone()));
+            let pool = job.pool;
+            let inner = Arc::clone(&self.inner);
+            tasks.spawn(pool, recovery::wait_and_settle(inner, job, stop.clone()));
         }
         while !stop.is_cancelled() {
             self.stop_cancelled();
@@ -236,22 +238,45 @@ impl Queue {
         }
     }
 
-    async fn start_all(&self, tasks: &mut JoinSet<JobId>, stop: &CancellationToken) {
-        // A task ends after its row is settled: the rows that run are never more than the tasks.
-        let most = usize::try_from(self.current().caps.jobs).unwrap_or(usize::MAX);
-        while !stop.is_cancelled() && tasks.len() < most {
-            match self.claim().await {
+    async fn start_all(&self, tasks: &mut Tasks, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            // A task ends after its row is settled: of no pool more rows run than tasks.
+            let caps = &self.current().caps.pools;
+            let has_room = |pool: &Pool| !caps.is_full(*pool, tasks.of(*pool));
+            let open: Vec<Pool> = Pool::ALL.into_iter().filter(has_room).collect();
+            if !self.is_awaited(&open) {
+                return;
+            }
+            match self.claim(&open).await {
                 Ok(Some((job, token, generation))) => {
                     let outside = Running::default();
                     self.remember(&job.id, &outside);
-                    let inner = Arc::clone(&self.inner);
-                    tasks.spawn(run_to_end(inner, generation, (job, token), outside, stop.clone()));
+                    let (pool, inner) = (job.pool, Arc::clone(&self.inner));
+                    let run = run_to_end(inner, generation, (job, token), outside, stop.clone());
+                    tasks.spawn(pool, run);
                 }
                 Ok(None) => return,
                 Err(cause) => {
                     warn!("no job can be claimed: {}", cause.chain());
                     return;
                 }
+            }
+        }
+    }
+
+    /// Returns whether it is worth a transaction to claim a job of these pools. While there is room
+    /// for work there is one for most jobs; otherwise every bell would be a transaction.
+    fn is_awaited(&self, open: &[Pool]) -> bool {
+        if open.contains(&Pool::Work) {
+            return true;
+        }
+        let store = &self.inner.setup.store;
+        let now = store.clock().now();
+        match store.look(|c| claim::is_awaited(c, open, now)) {
+            Ok(is_awaited) => is_awaited,
+            Err(cause) => {
+                warn!("the queue cannot be read: {}", cause.chain());
+                false
             }
         }
     }
@@ -302,13 +327,16 @@ impl Queue {
     }
 
     /// Marks the next job as running, under the generation in force now.
-    pub(super) async fn claim(&self) -> Result<Option<(Job, String, Arc<Generation>)>> {
+    pub(super) async fn claim(
+        &self,
+        pools: &[Pool],
+    ) -> Result<Option<(Job, String, Arc<Generation>)>> {
         let token = random_token("wbj_")?;
         let generation = self.current();
         let (hash, caps) = (digest_hex(&token), generation.caps.clone());
-        let config = generation.config.digest.clone();
-        let job =
-            self.inner.setup.store.write(move |tx| claim::claim(tx, &caps, &hash, &config)).await?;
+        let (config, pools) = (generation.config.digest.clone(), pools.to_vec());
+        let claim = move |tx: &Tx<'_>| claim::claim_in(tx, &caps, &pools, (&hash, &config));
+        let job = self.inner.setup.store.write(claim).await?;
         Ok(job.map(|job| (job, token, generation)))
     }
 
@@ -330,7 +358,7 @@ impl Queue {
         }
     }
 
-    fn forget(&self, ended: std::result::Result<JobId, tokio::task::JoinError>) {
+    fn forget(&self, ended: std::result::Result<JobId, JoinError>) {
         match ended {
             Ok(id) => {
                 let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -338,6 +366,33 @@ impl Queue {
             }
             Err(cause) => error!("a task of the queue ended badly: {cause}"),
         }
+    }
+}
+
+/// The executions under way, and of which pools they are.
+#[derive(Default)]
+struct Tasks {
+    all: JoinSet<JobId>,
+    pools: HashMap<task::Id, Pool>,
+}
+
+impl Tasks {
+    fn spawn(&mut self, pool: Pool, run: impl Future<Output = JobId> + Send + 'static) {
+        let handle = self.all.spawn(run);
+        self.pools.insert(handle.id(), pool);
+    }
+
+    fn of(&self, pool: Pool) -> u32 {
+        let count = self.pools.values().filter(|other| **other == pool).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Waits for the next one to end; nothing if none is left.
+    async fn join_next(&mut self) -> Option<std::result::Result<JobId, JoinError>> {
+        let ended = self.all.join_next_with_id().await?;
+        let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
+        self.pools.remove(&task);
+        Some(ended.map(|(_, job)| job))
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::base::{Actor, Error, JobId, Result, digest_hex, random_token};
 use crate::jobs::execution::{self, Ready};
 use crate::jobs::generation::Pin;
+use crate::jobs::pool::Pool;
 use crate::jobs::settle::{self, Ended, Outcome};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Generation, Job, Queue, Reason, Status, claim, job_dir, table};
@@ -43,7 +44,7 @@ impl Queue {
     /// As the claim.
     pub async fn rehearse(&self, this: Option<&JobId>) -> Result<Option<Rehearsal>> {
         let claimed = match this {
-            None => self.claim().await?,
+            None => self.claim(&Pool::ALL).await?,
             Some(id) => self.claim_this(id).await?,
         };
         let Some((job, token, generation)) = claimed else { return Ok(None) };

@@ -12,6 +12,7 @@ use crate::base::{JobId, Millis, Result};
 use crate::jobs::cap::{DailyCaps, Spent};
 use crate::jobs::claim::Caps;
 use crate::jobs::hold::{self, Hold};
+use crate::jobs::pool::{Load, Pool};
 use crate::jobs::steering::{Steering, steering};
 use crate::jobs::{Job, Status, lane};
 use crate::script::Config;
@@ -81,6 +82,12 @@ impl Rules {
         self.engines.get(kind).map(String::as_str)
     }
 
+    /// Returns the engine whose holds a job waits for. Somebody waits for an answer of an assistant:
+    /// it begins, and takes another way or says until when its engine is held.
+    fn held_engine(&self, pool: Pool, kind: &str) -> Option<&str> {
+        self.engine(kind).filter(|_| pool != Pool::Chat)
+    }
+
     /// Returns whether jobs of an engine wait when its provider takes no more.
     pub(super) fn is_held(&self, engine: &str) -> bool {
         !self.unheld.contains(engine)
@@ -97,12 +104,12 @@ impl Rules {
         })
     }
 
-    /// Returns whether no job of a kind may start, whoever asked for it.
-    pub(super) fn is_closed(&self, gate: &Gate, kind: &str) -> bool {
+    /// Returns whether no job of a kind may start in a pool, whoever asked for it.
+    pub(super) fn is_closed(&self, gate: &Gate, (pool, kind): (Pool, &str)) -> bool {
         if self.is_gone(kind) {
             return true;
         }
-        let engine = self.engine(kind);
+        let engine = self.held_engine(pool, kind);
         engine.is_some_and(|it| gate.holds.contains_key(it) || self.steering(gate, it).is_some())
             || gate.spent.is_kind(kind)
     }
@@ -131,7 +138,7 @@ impl Rules {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Waiting {
     /// A stable word: `kind_gone`, `inbox_gone`, `not_before`, `lane_busy`, `lane_order`,
-    /// `engine_held`, `daily_cap`, `kind_cap`, `jobs_cap` or `turn`.
+    /// `engine_held`, `daily_cap`, `kind_cap`, `jobs_cap`, `agents_cap`, `chat_cap` or `turn`.
     pub code: &'static str,
     /// The same for a person, without a full stop.
     pub message: String,
@@ -181,6 +188,7 @@ pub struct Outlook {
     caps: Caps,
     gate: Gate,
     running: BTreeMap<String, u32>,
+    load: Load,
     now: Millis,
 }
 
@@ -198,7 +206,8 @@ impl Outlook {
         let mut statement = connection.prepare_cached(RUNNING_OF_KINDS)?;
         let running = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let running = running.collect::<rusqlite::Result<_>>()?;
-        Ok(Outlook { caps, gate, running, now })
+        let load = Load::read(connection)?;
+        Ok(Outlook { caps, gate, running, load, now })
     }
 
     /// Returns why a job waits; nothing if it does not.
@@ -264,7 +273,7 @@ impl Outlook {
     }
 
     fn of_rules(&self, job: &Job) -> Waiting {
-        let engine = self.caps.rules.engine(&job.kind);
+        let engine = self.caps.rules.held_engine(job.pool, &job.kind);
         if let Some(hold) = engine.and_then(|it| self.gate.holds.get(it)) {
             let message = format!(
                 "engine \"{}\" is held until {} UTC: {} (job {})",
@@ -290,11 +299,26 @@ impl Outlook {
             let message = format!("{of_kind} of at most {cap} jobs of kind \"{kind}\" run");
             return Waiting::new("kind_cap", message);
         }
-        let (running, cap): (u32, u32) = (self.running.values().sum(), self.caps.jobs);
-        if running >= cap {
-            return Waiting::new("jobs_cap", format!("{running} of at most {cap} jobs run"));
+        self.of_pool(job).unwrap_or_else(|| {
+            Waiting::new("turn", "it starts when the queue comes to it".to_owned())
+        })
+    }
+
+    fn of_pool(&self, job: &Job) -> Option<Waiting> {
+        let running = self.load.of(job.pool);
+        let is_full = self.caps.pools.is_full(job.pool, running);
+        if let Some(cap) = self.caps.pools.get(job.pool).filter(|_| is_full) {
+            let (code, what) = match job.pool {
+                Pool::Live => ("agents_cap", "agents live"),
+                Pool::Chat => ("chat_cap", "answers are being written"),
+                Pool::Work | Pool::Monitor => ("jobs_cap", "jobs run"),
+            };
+            return Some(Waiting::new(code, format!("{running} of at most {cap} {what}")));
         }
-        Waiting::new("turn", "it starts when the queue comes to it".to_owned())
+        let owner = job.owner.as_ref().filter(|_| job.pool == Pool::Chat)?;
+        let (own, cap) = (self.load.chats_of(owner), self.caps.pools.chat_person);
+        let message = format!("{own} of at most {cap} answers for you are being written");
+        (own >= cap).then(|| Waiting::new("chat_cap", message))
     }
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::base::digest_hex;
+use crate::base::limit::LIVE_AGENTS_MAX;
 use crate::script::beside::Beside;
-use crate::script::config::{Config, Engine, Handler, Identity, Kind, Limits, Site};
+use crate::script::config::{ChatCaps, Config, Engine, Handler, Identity, Kind, Limits, Site};
 use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::engine::EngineBuilder;
@@ -31,6 +32,9 @@ const IDENTITY_NOTE: &str = "write wb.identity { author_name = \"…\", author_e
 
 /// Jobs that handlers may ask for within an hour, unless the script says otherwise.
 const SCRIPT_JOBS: u32 = 200;
+
+/// Agents that live on at once, unless the script says otherwise.
+const AGENTS: u32 = 8;
 
 /// What is judged, and what was found.
 pub(crate) struct Builder<'a> {
@@ -93,6 +97,7 @@ impl<'a> Builder<'a> {
             site,
             identity,
             limits,
+            chat: ChatCaps::default(),
             engines,
             kinds,
             handlers,
@@ -309,11 +314,17 @@ impl<'a> Builder<'a> {
             }
         }
         let jobs = limits.count("jobs").unwrap_or(1);
+        let agents = limits.count("agents").unwrap_or(AGENTS);
+        if agents > LIVE_AGENTS_MAX {
+            let message =
+                format!("`agents` of limits is {agents}, but must be from 1 to {LIVE_AGENTS_MAX}");
+            self.error("out-of-range", message, limits.spot("agents"), "lower it");
+        }
         let grace = limits.duration("grace").unwrap_or(Duration::from_secs(5));
         let mut cap = |name| daily::build("limits", name, limits, &mut self.findings);
         let (daily, daily_person) = (cap("daily"), cap("daily_person"));
         let script_jobs = limits.count("script_jobs").unwrap_or(SCRIPT_JOBS);
-        (Limits { jobs, grace, lanes, daily, daily_person, script_jobs }, spots)
+        (Limits { jobs, agents, grace, lanes, daily, daily_person, script_jobs }, spots)
     }
 
     fn engines(&mut self) -> BTreeMap<String, Engine> {

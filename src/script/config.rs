@@ -36,6 +36,8 @@ pub struct Config {
     pub identity: Identity,
     /// What may run at once.
     pub limits: Limits,
+    /// How many answers of assistants may be written at once.
+    pub chat: ChatCaps,
     /// How agents are run, by name.
     pub engines: BTreeMap<String, Engine>,
     /// What agents do, by name.
@@ -93,6 +95,8 @@ pub struct Identity {
 pub struct Limits {
     /// Most agents that run at once; at least one.
     pub jobs: u32,
+    /// Most agents that live on at once, beside those.
+    pub agents: u32,
     /// Whole budget from the first signal to KILL.
     #[serde(serialize_with = "write_duration")]
     pub grace: Duration,
@@ -104,6 +108,21 @@ pub struct Limits {
     pub daily_person: Option<Daily>,
     /// Jobs that handlers may ask for within an hour.
     pub script_jobs: u32,
+}
+
+/// How many answers of assistants may be written at once.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ChatCaps {
+    /// For all persons together.
+    pub running: u32,
+    /// For each person.
+    pub running_person: u32,
+}
+
+impl Default for ChatCaps {
+    fn default() -> ChatCaps {
+        ChatCaps { running: 16, running_person: 4 }
+    }
 }
 
 /// How an agent is run.

@@ -75,8 +75,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 pub use agent::Agent;
 pub use config::{
-    Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,
-    OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill,
+    Builtin, ChatCaps, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane,
+    Limits, OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill,
 };
 pub use daily::Daily;
 pub(crate) use diagnostic::suggestion;

@@ -117,6 +117,7 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/027_approvals.sql"),
     },
     Migration { version: 28, name: "agents", sql: include_str!("../../migrations/028_agents.sql") },
+    Migration { version: 29, name: "pools", sql: include_str!("../../migrations/029_pools.sql") },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

@@ -23,7 +23,7 @@ const EXCUSED: &[(&str, &str)] = &[
     ("idempotency::prune_beyond", "one walk over as many keys as are kept, four times a day"),
     ("jobs::list_by_source_kind", "it walks six lists of a page at most"),
     ("enqueue::queued", "the index holds queued rows only, at most 10,000"),
-    ("claim::running", "the index holds running rows only, as many as the cap"),
+    ("pool::running", "the index holds running rows only, as many as the cap"),
     ("parking::leaving", "the index holds running rows only, as many as the cap"),
     ("settle::cancelled", "the index holds running rows only, as many as the cap"),
     ("jobs::running", "the index holds running rows only, as many as the cap"),

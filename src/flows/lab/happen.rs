@@ -7,7 +7,7 @@ use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId};
 use crate::flows::lab::ground::Ground;
 use crate::flows::lab::{known_kind, new_topic, sent};
 use crate::flows::{topics, webhooks};
-use crate::jobs::{self, NewJob, Reason, Status};
+use crate::jobs::{self, NewJob, Pool, Reason, Status};
 use crate::script::{InputType, Kind, Member, OnBusy, event_data, suggestion};
 
 /// What an event of a job can say of it.
@@ -221,6 +221,9 @@ fn new_job(ground: &Ground, kind: &Kind, data: &Map<String, Value>) -> Result<Ne
         retry_of: None,
         depth: 0,
         message_id: None,
+        owner: None,
+        pool: Pool::Work,
+        agent: None,
         inputs: given,
     })
 }

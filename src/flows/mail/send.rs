@@ -11,7 +11,7 @@ use crate::flows::mail::{
 };
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, Works, inputs, instances, kept_answer};
-use crate::jobs::{self, Capacities, Job, NewJob};
+use crate::jobs::{self, Capacities, Job, NewJob, Pool};
 use crate::mail::{self, NewMessage};
 use crate::people::Caller;
 use crate::script::{Kind, OnBusy};
@@ -212,6 +212,9 @@ fn new_job(works: &Works, kind: &Kind, depth: u32, (id, by): (Option<&MailId>, &
         retry_of: None,
         depth,
         message_id: id.cloned(),
+        owner: None,
+        pool: Pool::Work,
+        agent: None,
     }
 }
 

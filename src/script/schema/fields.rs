@@ -152,8 +152,15 @@ pub(in crate::script::schema) const DAILY: [Field; 3] = [
     field("time", Shape::Duration, r#""4h""#, "Time of jobs from start to end, summed up."),
 ];
 
-const LIMITS: [Field; 6] = [
+const LIMITS: [Field; 7] = [
     with("jobs", Shape::Count, "1", "4", "Most agents that run at once."),
+    with(
+        "agents",
+        Shape::Count,
+        "8",
+        "12",
+        "Most agents that live on at once, beside `jobs`; 1 to 200.",
+    ),
     with("grace", Shape::Duration, "5s", r#""10s""#, "Whole budget from the first signal to KILL."),
     field(
         "lanes",

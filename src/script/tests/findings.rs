@@ -322,6 +322,7 @@ wb.limits { lanes = { t = 2, other = 1 } }
     let other = &config.kinds["j"];
     assert_eq!((other.start, other.idle, other.timeout), (None, None, secs(1)));
     assert_eq!((config.limits.jobs, config.limits.grace), (1, secs(5)));
+    assert_eq!((config.limits.agents, config.chat.running, config.chat.running_person), (8, 16, 4));
     assert_eq!(config.limits.lanes["t"], 2);
     assert!(config.site.root.is_absolute() && config.site.data.ends_with("data"));
     assert_eq!(config.site.sources, ["**/*.md"]);

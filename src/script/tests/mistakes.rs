@@ -80,6 +80,7 @@ fn what_another_language_would_say_is_told_too() {
         ("local t = wb.file \"skills/s/SKIL.md\"\n", "4:14 runtime", "\"skills/s/SKILL.md\"?"),
         ("require \"kinds.review\"\n", "4:9 missing-module", "write kinds/review.lua"),
         ("wb.limits { jobs = 0 }\n", "4:20 out-of-range", "write 1"),
+        ("wb.limits { agents = 201 }\n", "4:22 out-of-range", "lower it"),
     ] {
         told(rest, &[expected], &[note]);
     }

@@ -7,7 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{Error, Result};
 use crate::process;
 use crate::script::{
-    Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret, Sessions,
+    Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret, Sessions, Speech,
 };
 
 /// An engine that can be started on this machine.
@@ -23,6 +23,8 @@ pub struct ResolvedEngine {
     pub prompt: Option<PromptBy>,
     /// What its standard output can be read as.
     pub reads: Option<Reads>,
+    /// How it is spoken to while it runs.
+    pub speech: Option<Speech>,
     /// Arguments about sessions.
     pub sessions: Sessions,
     /// What it adds to the environment.
@@ -85,6 +87,7 @@ impl Engines {
                 argv: command.clone(),
                 prompt: Some(*prompt),
                 reads: *reads,
+                speech: engine.speech.clone(),
                 sessions: engine.sessions.clone(),
                 env: env.iter().map(value).collect(),
                 withheld: Vec::new(),
@@ -146,6 +149,7 @@ fn resolve_one(
                 argv,
                 prompt: Some(*prompt),
                 reads: *reads,
+                speech: engine.speech.clone(),
                 sessions: engine.sessions.clone(),
                 env: env.clone(),
                 withheld: Vec::new(),
@@ -161,6 +165,7 @@ fn builtin(engine: &Engine, wb_agent: &Utf8Path) -> ResolvedEngine {
         argv: vec![wb_agent.to_string(), "apply-suggestions".to_owned()],
         prompt: None,
         reads: None,
+        speech: None,
         sessions: Sessions::default(),
         env: BTreeMap::new(),
         withheld: Vec::new(),

@@ -117,6 +117,7 @@ pub(super) fn guard_spec(
     });
     match by {
         Some(PromptBy::Stdin) => stdin = LaunchStdin::File,
+        Some(PromptBy::Pipe) => stdin = LaunchStdin::Pipe,
         Some(PromptBy::Argument) => {
             let wrong = match prompt.contains('\0') {
                 true => Some("the prompt has a zero byte, which no argument takes".to_owned()),
@@ -149,7 +150,7 @@ pub(super) fn guard_spec(
         clocks: Clocks {
             start_ms: kind.start.map(ms),
             idle_ms: kind.idle.map(ms),
-            wall_ms: ms(kind.timeout),
+            wall_ms: Some(ms(kind.timeout)),
             linger_ms: ms(kind.linger),
         },
         grace_ms: ms(ground.grace),
@@ -237,7 +238,7 @@ pub(super) fn hook_spec(ground: &Ground, id: &JobId, dir: &Utf8Path, hook: &Hook
     plain.extend(hook.env.iter().cloned());
     let cwd = if hook.cwd.is_dir() { hook.cwd.clone() } else { ground.folder.clone() };
     let grace_ms = u64::try_from(ground.grace.as_millis()).unwrap_or(u64::MAX);
-    let (start_ms, idle_ms, wall_ms) = (None, None, hook.timeout_ms);
+    let (start_ms, idle_ms, wall_ms) = (None, None, Some(hook.timeout_ms));
     let launch = Launch {
         version: 1,
         job: id.to_string(),

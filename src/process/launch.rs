@@ -72,7 +72,7 @@ pub enum LaunchStdin {
     File,
     /// `/dev/null`.
     Null,
-    /// Reserved: refused by name.
+    /// What the server writes while the agent runs.
     Pipe,
 }
 
@@ -94,8 +94,9 @@ pub struct Clocks {
     pub start_ms: Option<u64>,
     /// Without any output.
     pub idle_ms: Option<u64>,
-    /// In all.
-    pub wall_ms: u64,
+    /// In all; without it, only what is asked for ends the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<u64>,
     /// After the final result was seen.
     pub linger_ms: u64,
 }
@@ -183,6 +184,11 @@ pub enum GuardEvent {
         /// Why.
         cause: ExitCause,
     },
+    /// What the server wrote to the agent is on its way; the guard keeps it until it is read.
+    Taken {
+        /// Which order that was.
+        seq: u64,
+    },
     /// All is over and written down.
     Ended(ExitRecord),
 }
@@ -197,6 +203,8 @@ pub(in crate::process) enum GuardOrder {
     Stop { cause: ExitCause },
     /// The final result was seen; the linger clock starts.
     FinalResult,
+    /// Write this to the agent.
+    Input { seq: u64, text: String },
     /// A tool of the agent works, so that its silence does not count; or none does any more.
     InCall { is_open: bool },
 }
@@ -262,9 +270,6 @@ impl Launch {
         }
         if self.job.is_empty() {
             return refuse("job is empty");
-        }
-        if self.stdin == LaunchStdin::Pipe {
-            return refuse("stdin `pipe` is not in this release");
         }
         if self.on_server_loss == OnServerLoss::Keep {
             return refuse("on_server_loss `keep` is not in this release");
@@ -398,7 +403,7 @@ mod tests {
             env: vec![("A".into(), "b=c".into())],
             cwd: "/".into(),
             stdin: LaunchStdin::Null,
-            clocks: Clocks { start_ms: None, idle_ms: None, wall_ms: 1, linger_ms: 1 },
+            clocks: Clocks { start_ms: None, idle_ms: None, wall_ms: Some(1), linger_ms: 1 },
             grace_ms: 1,
             output: OutputCaps { head_bytes: 1, tail_bytes: 1 },
             on_server_loss: OnServerLoss::Kill,
@@ -411,7 +416,6 @@ mod tests {
     fn words_of_later_releases_are_refused_by_name() {
         launch().check().unwrap();
         let bad = [
-            (Launch { stdin: LaunchStdin::Pipe, ..launch() }, "pipe"),
             (Launch { on_server_loss: OnServerLoss::Keep, ..launch() }, "keep"),
             (Launch { sandbox: Some(serde_json::json!({})), ..launch() }, "sandbox"),
             (Launch { version: 2, ..launch() }, "version 2"),

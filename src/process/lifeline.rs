@@ -1,17 +1,24 @@
 //! The server's end of a guard's lifeline: orders go out by it, and its end ends the job.
 //!
-//! **Invariant:** an order is never waited for: some dozen bytes always fit, unless the guard
-//! stands still, and that has deadlines of its own.
+//! **Invariant:** an order is never waited for: what the socket does not take is kept, and written
+//! by whoever hears the guard. A guard that stands still has deadlines of its own.
 
+use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, send};
+use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
 use crate::process::launch::{ExitCause, GuardOrder};
+
+/// Longest part of what is written to an agent in one order: six times as long when it is escaped,
+/// it still fits on a line.
+const INPUT_PART_BYTES_MAX: usize = 12 * 1024;
 
 /// The socket to a guard, and what was asked of it.
 #[derive(Debug)]
@@ -19,6 +26,8 @@ pub(in crate::process) struct Lifeline {
     pub(in crate::process) socket: UnixStream,
     pub(in crate::process) bell: Notify,
     is_stop_asked: AtomicBool,
+    /// What the socket has not taken yet: whole lines but for the first.
+    rest: Mutex<Vec<u8>>,
 }
 
 /// A handle by which a job can be ended while another waits for it. It holds no lifeline.
@@ -48,6 +57,24 @@ impl GuardStopper {
         }
     }
 
+    /// Writes to the agent, whose standard input is a pipe; `seq` comes back once the guard has it.
+    /// Whether there is still a guard to take it.
+    pub fn input(&self, seq: u64, text: &str) -> bool {
+        let Some(line) = self.line.upgrade() else { return false };
+        let mut rest = text;
+        while !rest.is_empty() {
+            let mut end = rest.len().min(INPUT_PART_BYTES_MAX);
+            while !rest.is_char_boundary(end) {
+                end -= 1;
+            }
+            let (part, more) = rest.split_at(end);
+            line.order(&GuardOrder::Input { seq, text: part.to_owned() });
+            rest = more;
+        }
+        line.bell.notify_one();
+        true
+    }
+
     /// Says whether a tool of the agent works: the idle clock stands still meanwhile.
     pub fn in_call(&self, is_open: bool) {
         if let Some(line) = self.line.upgrade() {
@@ -58,7 +85,8 @@ impl GuardStopper {
 
 impl Lifeline {
     pub(in crate::process) fn new(socket: UnixStream) -> Lifeline {
-        Lifeline { socket, bell: Notify::new(), is_stop_asked: AtomicBool::new(false) }
+        let is_stop_asked = AtomicBool::new(false);
+        Lifeline { socket, bell: Notify::new(), is_stop_asked, rest: Mutex::default() }
     }
 
     pub(in crate::process) fn stop(&self, cause: ExitCause) {
@@ -74,10 +102,43 @@ impl Lifeline {
     fn order(&self, order: &GuardOrder) {
         let Ok(mut text) = serde_json::to_vec(order) else { return };
         text.push(b'\n');
-        // A guard that is gone needs no order.
-        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-        if let Err(cause) = send(self.socket.as_raw_fd(), &text, flags) {
-            tracing::debug!("a guard takes no order: {cause}");
+        self.rest().extend(text);
+        if self.send_rest().is_err() {
+            self.bell.notify_one();
         }
+    }
+
+    /// Writes what waits, as far as the socket takes it; `WouldBlock` if something is left.
+    fn send_rest(&self) -> io::Result<()> {
+        let mut rest = self.rest();
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        while !rest.is_empty() {
+            match send(self.socket.as_raw_fd(), &rest, flags) {
+                Ok(count) => drop(rest.drain(..count)),
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return Err(io::ErrorKind::WouldBlock.into()),
+                Err(cause) => {
+                    // A guard that is gone needs no order.
+                    tracing::debug!("a guard takes no order: {cause}");
+                    rest.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the socket takes more of what waits, and writes that; for ever if nothing waits.
+    pub(in crate::process) async fn write_rest(&self) {
+        if self.rest().is_empty() || self.socket.writable().await.is_err() {
+            return std::future::pending().await;
+        }
+        // The runtime must see that the socket is full, or it would call it writable again at once.
+        if let Err(cause) = self.socket.try_io(Interest::WRITABLE, || self.send_rest()) {
+            tracing::trace!("a guard takes its orders slowly: {cause}");
+        }
+    }
+
+    fn rest(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -62,7 +62,7 @@ async fn run_trial(wb_agent: &Utf8Path, folder: &Utf8Path) -> Result<u32> {
         env: vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())],
         cwd: folder.to_owned(),
         stdin: LaunchStdin::Null,
-        clocks: Clocks { start_ms: None, idle_ms: None, wall_ms: 10_000, linger_ms: 1_000 },
+        clocks: Clocks { start_ms: None, idle_ms: None, wall_ms: Some(10_000), linger_ms: 1_000 },
         grace_ms: 1_000,
         output: OutputCaps { head_bytes: 65_536, tail_bytes: 65_536 },
         on_server_loss: OnServerLoss::Kill,

@@ -20,7 +20,7 @@ use crate::process::launch::{
 };
 use crate::process::lifeline::Lifeline;
 use crate::process::tree::Children;
-use crate::process::warden::{Guard, Started};
+use crate::process::warden::{FAR, Guard, Started};
 
 /// What it takes to start a guard.
 pub struct GuardSpec {
@@ -48,7 +48,7 @@ pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> 
     let GuardSpec { program, job_dir, launch, prompt, secrets, cgroups } = spec;
     check(&program, &launch, prompt.as_deref(), &secrets)?;
     let first_line = first_line(secrets)?;
-    let (grace, wall) = (ms(launch.grace_ms), ms(launch.clocks.wall_ms));
+    let (grace, wall) = (ms(launch.grace_ms), launch.clocks.wall_ms.map_or(FAR, ms));
     let job = launch.job.clone();
     let (folder, name) = (job_dir.clone(), job.clone());
     let prepared = tokio::task::spawn_blocking(move || {

@@ -31,7 +31,7 @@ const AFTER_EXIT_MAX: Duration = Duration::from_millis(2_700);
 /// A guard that is not through this long after all else is dead is killed.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Longer than any job.
-const FAR: Duration = Duration::from_secs(400 * 86_400);
+pub(in crate::process) const FAR: Duration = Duration::from_secs(400 * 86_400);
 /// How often it is looked whether somebody stopped the guard, while its agent runs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The same while the job ends.
@@ -160,6 +160,7 @@ impl Guard {
                     self.is_silent = true;
                 }
                 () = self.line.bell.notified() => {}
+                () = self.line.write_rest() => {}
                 () = tokio::time::sleep_until(deadline) => self.take_step().await,
                 () = tokio::time::sleep_until(look_at) => self.look(),
             }

@@ -228,6 +228,7 @@ mod tests {
                 env: env.iter().map(text).collect(),
             },
             is_held_by_limits: true,
+            speech: None,
             sessions: crate::script::config::Sessions::default(),
             at: Location { file: camino::Utf8Path::new("x").into(), line: 1, column: 1 },
         }

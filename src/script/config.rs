@@ -13,6 +13,7 @@ use crate::base::EventKind;
 use crate::base::limit::format_duration;
 use crate::script::daily::Daily;
 use crate::script::inbox::{Hooks, Inbox};
+use crate::script::live::{LiveAgent, Speech};
 use crate::script::output::Reads;
 use crate::script::place::{Location, ScriptFile, Slot};
 use crate::script::schedule::Schedule;
@@ -134,6 +135,8 @@ pub struct Engine {
     pub body: EngineBody,
     /// Whether its other jobs wait when its provider takes no more.
     pub is_held_by_limits: bool,
+    /// How it is spoken to while it runs, if it lives on.
+    pub speech: Option<Speech>,
     /// How it is told which session it begins, and which one it goes on with.
     pub sessions: Sessions,
     /// Where it is declared.
@@ -194,6 +197,8 @@ pub enum PromptBy {
     Stdin,
     /// As its last argument.
     Argument,
+    /// Not at all: it is spoken to while it runs.
+    Pipe,
 }
 
 /// An engine that is a part of this program.
@@ -255,6 +260,8 @@ pub struct Kind {
     pub hooks: Hooks,
     /// What it has more if messages start its jobs.
     pub inbox: Option<Inbox>,
+    /// What it has more if its jobs are starts of an agent that lives on.
+    pub agent: Option<LiveAgent>,
     /// The name that it had before.
     pub was: Option<String>,
     /// Where it is declared.
@@ -262,14 +269,18 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Returns the word by which it is declared: `kind` or `inbox`.
+    /// Returns the word by which it is declared: `kind`, `inbox` or `agent`.
     pub fn word(&self) -> &'static str {
-        if self.inbox.is_some() { "inbox" } else { "kind" }
+        match (&self.inbox, &self.agent) {
+            (Some(_), _) => "inbox",
+            (_, Some(_)) => "agent",
+            _ => "kind",
+        }
     }
 
     /// Returns what people call it: `kind "answer"`, `inbox "accounts/teardown"`.
     pub fn title(&self) -> String {
-        format!("{} \"{}\"", self.word(), self.name)
+        format!("{} \"{}\"", self.word(), self.name.trim_start_matches('@'))
     }
 
     /// Returns the input with this name.

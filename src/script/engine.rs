@@ -1,16 +1,21 @@
 //! Makes an `Engine` of a declaration.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, SESSION, Sessions};
 use crate::script::diagnostic::{Diagnostic, Findings, expected};
 use crate::script::extract::{Checked, Given};
 use crate::script::lead::{Lead, Target};
+use crate::script::live::{SYSTEM_FILE, Speaks, Speech};
 use crate::script::node::Declared;
 use crate::script::output::Reads;
 use crate::script::schema::{BUILTINS, PROMPT_BY};
 use crate::script::secret::EnvValue;
 use crate::script::spot::Spot;
+
+/// How long a stream may take to show that it has what was written, unless it says so itself.
+const PROOF_WAIT: Duration = Duration::from_secs(60);
 
 /// Where what is found on the way goes.
 pub(crate) struct EngineBuilder<'a> {
@@ -27,7 +32,8 @@ impl EngineBuilder<'_> {
         let body = self.body(declared, &name, checked)?;
         let is_held_by_limits = checked.text("on_rate_limit") != Some("go_on");
         let sessions = self.sessions(declared.title(), checked);
-        Some(Engine { name, body, is_held_by_limits, sessions, at: declared.spot.at() })
+        let speech = self.speech(declared.title(), checked);
+        Some(Engine { name, body, is_held_by_limits, speech, sessions, at: declared.spot.at() })
     }
 
     fn sessions(&mut self, title: &str, checked: &Checked) -> Sessions {
@@ -45,6 +51,36 @@ impl EngineBuilder<'_> {
         Sessions { session: words("session"), resume: words("resume") }
     }
 
+    /// Returns how an engine of type "stream" is spoken to.
+    fn speech(&mut self, title: &str, checked: &Checked) -> Option<Speech> {
+        let of_stream = ["speaks", "proof_wait", "system"];
+        if checked.text("type") != Some("stream") {
+            for field in of_stream.into_iter().filter(|field| checked.has(field)) {
+                let message = format!("{title} has `{field}`, but does not live on");
+                let note = "only an engine of type \"stream\" has it";
+                self.error("unknown-field", message, checked.spot(field), note);
+            }
+            return None;
+        }
+        for field in ["prompt", "reads"].into_iter().filter(|field| checked.has(field)) {
+            let message = format!("{title} is a stream and has no `{field}`");
+            let note = "`speaks` says how it is told and read";
+            self.error("unknown-field", message, checked.spot(field), note);
+        }
+        let system: Vec<String> =
+            checked.lines("system").iter().map(|(word, _)| word.clone()).collect();
+        let is_right = !checked.has("system") || checked.is_wrong("system");
+        if !is_right && !system.iter().any(|it| it.contains(SYSTEM_FILE)) {
+            let message = format!("`system` of {title} does not name the file");
+            let note = format!("write {SYSTEM_FILE} where its path stands");
+            self.error("bad-text", message, checked.spot("system"), &note);
+        }
+        let word = checked.text("speaks")?;
+        let speaks = Speaks::ALL.into_iter().find(|it| it.as_str() == word)?;
+        let proof_wait = checked.duration("proof_wait").unwrap_or(PROOF_WAIT);
+        Some(Speech { speaks, proof_wait, system })
+    }
+
     fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
         self.findings.add(Diagnostic::error(code, message).at(spot).note(note));
     }
@@ -52,8 +88,7 @@ impl EngineBuilder<'_> {
     fn body(&mut self, declared: &Declared, name: &str, checked: &Checked) -> Option<EngineBody> {
         let title = declared.title();
         if checked.text("type")? == "builtin" {
-            for field in ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume"]
-            {
+            for field in ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume"] {
                 if checked.has(field) {
                     let message = format!("{title} is builtin and has no `{field}`");
                     let note = "only an engine of type \"process\" has it";
@@ -67,11 +102,14 @@ impl EngineBuilder<'_> {
             self.error("unknown-engine", message, &declared.spot, &expected(BUILTINS));
             return None;
         }
+        let is_stream = checked.text("type") == Some("stream");
         for (field, needs) in [
             ("command", "a list of texts: write command = { \"claude\", \"-p\" }"),
             ("prompt", "\"stdin\" or \"argument\": write prompt = \"stdin\""),
+            ("speaks", "\"claude-stream-json\" or \"lines\": write speaks = \"lines\""),
         ] {
-            if !checked.has(field) {
+            let is_needed = field == "command" || (field == "speaks") == is_stream;
+            if is_needed && !checked.has(field) {
                 let message = format!("{title} has no `{field}`");
                 self.error("missing-field", message, &declared.spot, &format!("it needs {needs}"));
             }
@@ -93,11 +131,17 @@ impl EngineBuilder<'_> {
             self.error("bad-text", message, spot, &note);
         }
         let prompt = match checked.text("prompt") {
+            _ if is_stream => PromptBy::Pipe,
             Some(word) if word == PROMPT_BY[1] => PromptBy::Argument,
             _ => PromptBy::Stdin,
         };
         let reads = checked.text("reads");
         let reads = reads.and_then(|word| Reads::ALL.into_iter().find(|it| it.as_str() == word));
+        let reads = match checked.text("speaks") {
+            Some("claude-stream-json") => Some(Reads::ClaudeStreamJson),
+            Some(_) => Some(Reads::Plain),
+            None => reads,
+        };
         let env = self.env(name, title, checked);
         Some(EngineBody::Process { command, prompt, reads, env })
     }

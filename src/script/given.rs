@@ -4,7 +4,7 @@ use crate::base::EventKind;
 use crate::script::config::{Kind, Produces};
 use crate::script::diagnostic::nearest;
 use crate::script::schema::{ALIASES, Member, RECORDS, event_data};
-use crate::script::template::{INBOX_NAMES, PROMPT_NAMES};
+use crate::script::template::{AGENT_NAMES, INBOX_NAMES, PROMPT_NAMES};
 
 /// The input that kinds have by themselves.
 pub(crate) const TOPIC_IDS: &str = "topic_ids";
@@ -79,7 +79,11 @@ impl<'k> Given<'k> {
             Given::Call => of_record("wb.Call"),
             Given::Prompt(kind) => {
                 let own = PROMPT_NAMES.into_iter().map(|name| Name { name, ty: "string" });
-                let of_inbox = if kind.inbox.is_some() { &INBOX_NAMES[..] } else { &[] };
+                let of_inbox = match (&kind.inbox, &kind.agent) {
+                    (Some(_), _) => &INBOX_NAMES[..],
+                    (_, Some(_)) => &AGENT_NAMES[..],
+                    _ => &[],
+                };
                 let of_inbox = of_inbox.iter().map(|name| Name { name, ty: "string" });
                 return own.chain(of_inbox).chain(inputs(kind, |_| true)).collect();
             }

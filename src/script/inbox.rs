@@ -137,7 +137,7 @@ impl InboxBuilder<'_> {
                 Some("requeue_always") => OnLost::RequeueAlways,
                 _ => OnLost::Fail,
             },
-            sends: self.sends(),
+            sends: patterns(self.declared.title(), self.checked, self.findings),
         }
     }
 
@@ -180,27 +180,25 @@ impl InboxBuilder<'_> {
             }
         }
     }
+}
 
-    fn sends(&mut self) -> Vec<String> {
-        if !self.checked.has("sends") {
-            return SENDS.map(str::to_owned).to_vec();
-        }
-        let mut patterns = Vec::new();
-        for (pattern, spot) in self.checked.lines("sends") {
-            if !is_address_pattern(pattern) {
-                let message = format!(
-                    "`{}` in `sends` of {} is no pattern of addresses",
-                    pattern.escape_debug(),
-                    self.declared.title()
-                );
-                let note = "write \"person:*\", \"agent:NAME\", \"topic:TEMPLATE/*\" or \
-                            \"channel:NAME\"";
-                self.findings.add(Diagnostic::error("bad-address", message).at(spot).note(note));
-            }
-            patterns.push(pattern.clone());
-        }
-        patterns
+/// Returns the patterns of the addresses that agents may send to.
+pub(crate) fn patterns(title: &str, checked: &Checked, findings: &mut Findings) -> Vec<String> {
+    if !checked.has("sends") {
+        return SENDS.map(str::to_owned).to_vec();
     }
+    let mut patterns = Vec::new();
+    for (pattern, spot) in checked.lines("sends") {
+        if !is_address_pattern(pattern) {
+            let message =
+                format!("`{}` in `sends` of {title} is no pattern of addresses", pattern.escape_debug());
+            let note = "write \"person:*\", \"agent:NAME\", \"topic:TEMPLATE/*\" or \
+                        \"channel:NAME\"";
+            findings.add(Diagnostic::error("bad-address", message).at(spot).note(note));
+        }
+        patterns.push(pattern.clone());
+    }
+    patterns
 }
 
 /// Returns whether a text is an address, in which `*` may stand for any text behind the class.

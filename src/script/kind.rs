@@ -16,12 +16,15 @@ use crate::script::extract::{Checked, Given};
 use crate::script::hook::HookBuilder;
 use crate::script::inbox::{Hooks, Inbox, InboxBuilder};
 use crate::script::input;
+use crate::script::live;
 use crate::script::node::{Declared, Plain};
 use crate::script::output::Reads;
 use crate::script::place::Slot;
 use crate::script::schema::is_name;
 use crate::script::spot::Spot;
-use crate::script::template::{INBOX_NAMES, INBOX_PROMPT, PROMPT_NAMES, Piece, pieces};
+use crate::script::template::{
+    AGENT_NAMES, AGENT_PROMPT, INBOX_NAMES, INBOX_PROMPT, PROMPT_NAMES, Piece, pieces,
+};
 
 /// What a request for a job can say beside the inputs.
 const REQUEST_NAMES: [&str; 3] = ["priority", "not_before", "replace_proposals"];
@@ -79,12 +82,18 @@ impl<'a> KindBuilder<'a> {
         }
         let is_inbox = self.is_inbox();
         let (hooks, inbox) = self.around(is_builtin);
+        let agent = (self.declared.word == "agent").then(|| {
+            let engine = checked.text("engine").and_then(|it| self.engines.get(it));
+            live::build(self.declared, checked, engine, self.findings)
+        });
+        self.refuse_stream(agent.is_some());
         let prompt = self.prompt(is_builtin, skill.is_some());
         // What runs in place of the engine may tell nothing.
-        let is_steady = is_steady && hooks.start.is_none();
+        let is_steady = is_steady && hooks.start.is_none() && agent.is_none();
+        let own = self.declared.name.clone().unwrap_or_default();
         let by_reads = |seconds| is_steady.then(|| Duration::from_secs(seconds));
         Kind {
-            name: self.declared.name.clone().unwrap_or_default(),
+            name: if agent.is_some() { live::kind_of_agent(&own) } else { own },
             about: checked.text("about").unwrap_or_default().to_owned(),
             engine: checked.text("engine").unwrap_or_default().to_owned(),
             skill,
@@ -92,7 +101,10 @@ impl<'a> KindBuilder<'a> {
             inputs,
             lane,
             on_busy,
-            max_running: checked.count(if is_inbox { "concurrency" } else { "max_running" }),
+            max_running: match is_inbox {
+                true => checked.count("concurrency"),
+                false => checked.count("max_running"),
+            },
             priority: self.priority(),
             daily: daily::build(self.declared.title(), "daily", checked, self.findings),
             produces,
@@ -106,8 +118,19 @@ impl<'a> KindBuilder<'a> {
             linger: checked.duration("linger").unwrap_or_default(),
             hooks,
             inbox,
+            agent,
             was: self.was(),
             at: self.declared.spot.at(),
+        }
+    }
+
+    /// Refuses an engine that lives on for what ends with its answer.
+    fn refuse_stream(&mut self, is_agent: bool) {
+        let engine = self.checked.text("engine").and_then(|it| self.engines.get(it));
+        if !is_agent && engine.is_some_and(|it| it.speech.is_some()) {
+            let message = format!("{} names an engine that lives on", self.title());
+            let note = "agents of type \"stream\" are declared by wb.agent";
+            self.error("broken-rule", message, self.checked.spot("engine"), note);
         }
     }
 
@@ -313,6 +336,10 @@ impl<'a> KindBuilder<'a> {
             }
             Some(_) => {}
             None if is_builtin => {}
+            None if self.declared.word == "agent" => {
+                let skill = if has_skill { "Use the {{skill}} skill.\n\n" } else { "" };
+                return Prompt::Template(format!("{skill}{AGENT_PROMPT}"));
+            }
             None if self.is_inbox() => {
                 let skill = if has_skill { "Use the {{skill}} skill.\n\n" } else { "" };
                 return Prompt::Template(format!("{skill}{INBOX_PROMPT}"));
@@ -336,7 +363,11 @@ impl<'a> KindBuilder<'a> {
             return;
         }
         let names = self.input_names();
-        let of_inbox = if self.is_inbox() { &INBOX_NAMES[..] } else { &[] };
+        let of_inbox = match self.declared.word {
+            "inbox" => &INBOX_NAMES[..],
+            "agent" => &AGENT_NAMES[..],
+            _ => &[],
+        };
         let known = || names.iter().copied().chain(PROMPT_NAMES).chain(of_inbox.iter().copied());
         let mut seen = BTreeSet::new();
         for (at, piece) in pieces(template) {

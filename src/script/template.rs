@@ -17,6 +17,10 @@ pub const PROMPT_NAMES: [&str; 6] = ["job_id", "kind", "skill", "root", "wb_agen
 /// Names that the prompt of an inbox can use as well.
 pub const INBOX_NAMES: [&str; 6] =
     ["banner", "message_id", "message_path", "payload", "from", "reply_to"];
+/// Names that the prompt of an agent that lives on can use as well.
+pub const AGENT_NAMES: [&str; 2] = ["banner", "agent"];
+/// What an agent that lives on is told about itself if nothing else is.
+pub(crate) const AGENT_PROMPT: &str = "{{banner}}";
 /// The prompt of an inbox that has none of its own.
 pub(crate) const INBOX_PROMPT: &str = "{{banner}}\n\n{{payload}}";
 /// Longest prompt, in bytes.
@@ -129,7 +133,8 @@ pub async fn prompt(vm: &Vm, kind: &Kind, values: &BTreeMap<String, String>) -> 
 /// A line break in a value of one line could forge a line of the prompt's parameter block.
 fn check_lines(kind: &Kind, values: &BTreeMap<String, String>) -> Result<()> {
     for (name, value) in values {
-        let is_of_message = kind.inbox.is_some() && ["banner", "payload"].contains(&&**name);
+        let is_message = kind.inbox.is_some() || kind.agent.is_some();
+        let is_of_message = is_message && ["banner", "payload"].contains(&&**name);
         let is_text =
             is_of_message || kind.input(name).is_some_and(|input| input.ty == InputType::Text);
         if is_text && value.len() > TEXT_INPUT_BYTES_MAX {

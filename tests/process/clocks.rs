@@ -8,7 +8,7 @@ use wiki_browser::process::{
 
 use crate::process::rig::{Rig, event, recorded};
 
-const CLOCKS: Clocks = Clocks { start_ms: None, idle_ms: None, wall_ms: 60_000, linger_ms: 60_000 };
+const CLOCKS: Clocks = Clocks { start_ms: None, idle_ms: None, wall_ms: Some(60_000), linger_ms: 60_000 };
 
 async fn check(script: &str, clocks: Clocks, want: ExitCause) {
     let rig = Rig::new();
@@ -31,7 +31,7 @@ async fn each_clock_ends_its_job() {
     check("sleep 60", start, ExitCause::StartTimeout).await;
     let idle = Clocks { start_ms: Some(30_000), idle_ms: Some(200), ..CLOCKS };
     check("echo a; sleep 60", idle, ExitCause::IdleTimeout).await;
-    let wall = Clocks { wall_ms: 300, start_ms: Some(200), idle_ms: Some(200), ..CLOCKS };
+    let wall = Clocks { wall_ms: Some(300), start_ms: Some(200), idle_ms: Some(200), ..CLOCKS };
     check("while :; do echo a; sleep 0.02; done", wall, ExitCause::WallTimeout).await;
     let linger = Clocks { linger_ms: 200, idle_ms: Some(20_000), ..CLOCKS };
     check("echo result; sleep 60", linger, ExitCause::Linger).await;
@@ -69,7 +69,6 @@ async fn an_agent_that_cannot_start_is_recorded_with_the_reason() {
 async fn a_launch_is_refused_before_anything_is_written() {
     let rig = Rig::new();
     let bad = [
-        Launch { stdin: LaunchStdin::Pipe, ..rig.launch("") },
         Launch { stdin: LaunchStdin::File, ..rig.launch("") },
         Launch { on_server_loss: OnServerLoss::Keep, ..rig.launch("") },
         Launch { argv: vec!["sh".into()], ..rig.launch("") },

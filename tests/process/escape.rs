@@ -156,7 +156,7 @@ fn g08_nothing_outlives_an_agent_that_kills_its_guard() {
 fn g08_a_guard_that_stands_still_goes_on() {
     let rig = Rig::new();
     let launch = rig.launch("setsid sh beat.sh hb.x & kill -STOP $PPID; sleep 60");
-    let clocks = Clocks { start_ms: None, idle_ms: None, wall_ms: 200, linger_ms: 200 };
+    let clocks = Clocks { start_ms: None, idle_ms: None, wall_ms: Some(200), linger_ms: 200 };
     let mut server = Server::start(&rig, &Launch { clocks, grace_ms: 200, ..launch }, "sweep");
     server.line_is("end Recorded");
     server.line_is("swept");

@@ -5,6 +5,7 @@ mod clocks;
 mod commands;
 mod escape;
 mod identity;
+mod input;
 mod output;
 mod replace;
 mod rig;

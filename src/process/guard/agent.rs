@@ -19,12 +19,13 @@ pub(in crate::process::guard) struct Agent {
     pub(in crate::process::guard) exit: Option<(Option<i32>, Option<i32>)>,
 }
 
-/// Starts the agent. Returns it with the reading ends of its output.
+/// Starts the agent. Returns it with the writing end of its input, if that is a pipe, and the
+/// reading ends of its output.
 pub(in crate::process::guard) fn start(
     folder: &JobFolder,
     launch: &Launch,
     secrets: &[(String, String)],
-) -> Result<(Agent, [OwnedFd; 2]), String> {
+) -> Result<(Agent, Option<OwnedFd>, [OwnedFd; 2]), String> {
     let entrance = launch.cgroup.clone().and_then(|it| match Cgroup::at(it).entrance() {
         Ok(entrance) => Some(entrance),
         Err(cause) => {
@@ -44,10 +45,11 @@ pub(in crate::process::guard) fn start(
     };
     let mut child = started.map_err(|cause| why_not(program, &cause))?;
     let pid = i32::try_from(child.id()).map_err(|_| "the agent has no pid")?;
+    let stdin = child.stdin.take().map(OwnedFd::from);
     let stdout = child.stdout.take().map(OwnedFd::from);
     let stderr = child.stderr.take().map(OwnedFd::from);
     let pipes = stdout.zip(stderr).ok_or("the agent has no pipes")?;
-    Ok((Agent { pid, exit: None }, [pipes.0, pipes.1]))
+    Ok((Agent { pid, exit: None }, stdin, [pipes.0, pipes.1]))
 }
 
 /// Returns why a program cannot be started: the system says the same of one that is not there and
@@ -74,7 +76,7 @@ fn command(
             Ok(None) => return Err("the prompt file is missing".to_owned()),
             Err(cause) => return Err(cause.chain()),
         },
-        LaunchStdin::Pipe => return Err("stdin `pipe` is not in this release".to_owned()),
+        LaunchStdin::Pipe => Stdio::piped(),
     };
     let (program, args) = launch.argv.split_first().ok_or("argv is empty")?;
     if !launch.cwd.is_dir() {

@@ -45,7 +45,7 @@ impl ClockState {
     /// Returns which clock runs out next, and when.
     pub(in crate::process::guard) fn deadline(&self) -> Option<(Instant, ExitCause)> {
         let Clocks { start_ms, idle_ms, wall_ms, linger_ms } = self.clocks;
-        let wall = (after(self.started, wall_ms), ExitCause::WallTimeout);
+        let wall = wall_ms.map(|ms| (after(self.started, ms), ExitCause::WallTimeout));
         let linger = self.final_result.map(|it| (after(it, linger_ms), ExitCause::Linger));
         // Until the first output the start clock counts, if there is one, and then the idle clock.
         let silence = match (self.last_output, start_ms) {
@@ -55,7 +55,7 @@ impl ClockState {
         };
         // After the final result silence is expected, as it is while a tool works.
         let silence = silence.filter(|_| linger.is_none() && !self.is_in_call);
-        [Some(wall), linger, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [wall, linger, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let clocks =
-            Clocks { start_ms: Some(50), idle_ms: Some(20), wall_ms: 1_000, linger_ms: 100 };
+            Clocks { start_ms: Some(50), idle_ms: Some(20), wall_ms: Some(1_000), linger_ms: 100 };
         let mut state = ClockState::new(clocks, begin);
         assert_eq!(state.due(at(30)), None, "the start clock, not the idle clock");
         assert_eq!(state.due(at(50)), Some(ExitCause::StartTimeout));
@@ -83,7 +83,7 @@ mod tests {
         state.note_final_result(at(90));
         assert_eq!(state.due(at(149)), None);
         assert_eq!(state.due(at(150)), Some(ExitCause::Linger));
-        let mut state = ClockState::new(Clocks { wall_ms: 500, ..clocks }, begin);
+        let mut state = ClockState::new(Clocks { wall_ms: Some(500), ..clocks }, begin);
         state.note_output(at(40));
         state.note_call(true, at(45));
         assert_eq!(state.due(at(499)), None, "a tool works");
@@ -91,11 +91,13 @@ mod tests {
         state.note_call(false, at(100));
         assert_eq!(state.due(at(119)), None);
         assert_eq!(state.due(at(120)), Some(ExitCause::IdleTimeout));
-        let none = Clocks { start_ms: None, idle_ms: None, wall_ms: u64::MAX, linger_ms: 1 };
+        let none = Clocks { start_ms: None, idle_ms: None, wall_ms: Some(u64::MAX), linger_ms: 1 };
         assert_eq!(ClockState::new(none, begin).due(at(1_000_000)), None);
+        let never = Clocks { wall_ms: None, ..none };
+        assert_eq!(ClockState::new(never, begin).deadline(), None);
         let idle = Clocks { idle_ms: Some(20), ..none };
         assert_eq!(ClockState::new(idle, begin).due(at(20)), Some(ExitCause::IdleTimeout));
-        let wall = Clocks { wall_ms: 10, ..none };
+        let wall = Clocks { wall_ms: Some(10), ..none };
         assert_eq!(ClockState::new(wall, begin).due(at(10)), Some(ExitCause::WallTimeout));
     }
 }

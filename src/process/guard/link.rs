@@ -19,6 +19,8 @@ pub(in crate::process::guard) struct Link {
     socket: OwnedFd,
     input: Vec<u8>,
     output: Vec<u8>,
+    /// Orders that came before anybody could carry them out.
+    early: Vec<GuardOrder>,
     is_gone: bool,
 }
 
@@ -27,7 +29,8 @@ impl Link {
     pub(in crate::process::guard) fn from_stdin() -> io::Result<Link> {
         // The copy is close-on-exec; 0 itself is replaced in the agent.
         let socket = io::stdin().as_fd().try_clone_to_owned()?;
-        Ok(Link { socket, input: Vec::new(), output: Vec::new(), is_gone: false })
+        let (input, output, early) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Link { socket, input, output, early, is_gone: false })
     }
 
     pub(in crate::process::guard) fn is_gone(&self) -> bool {
@@ -48,7 +51,9 @@ impl Link {
     ) -> Option<GuardOrder> {
         let deadline = Instant::now() + patience;
         loop {
-            if let Some(order) = self.receive().into_iter().next() {
+            let mut orders = self.receive().into_iter();
+            if let Some(order) = orders.next() {
+                self.early = orders.collect();
                 return Some(order);
             }
             if self.is_gone || !self.wait(PollFlags::POLLIN, deadline) {
@@ -60,7 +65,7 @@ impl Link {
     /// Returns the orders that are there, without waiting.
     pub(in crate::process::guard) fn receive(&mut self) -> Vec<GuardOrder> {
         let mut buffer = [0; 4096];
-        let mut orders = Vec::new();
+        let mut orders = std::mem::take(&mut self.early);
         while !self.is_gone {
             match recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT) {
                 Ok(0) => self.is_gone = true,
@@ -77,6 +82,11 @@ impl Link {
             }
         }
         orders
+    }
+
+    /// Keeps orders that nobody can carry out yet.
+    pub(in crate::process::guard) fn put_back(&mut self, orders: Vec<GuardOrder>) {
+        self.early = orders;
     }
 
     /// Tells the server something that it must know.

@@ -7,6 +7,7 @@
 mod agent;
 mod clocks;
 mod end;
+mod feed;
 mod link;
 mod mask;
 mod output;
@@ -21,6 +22,7 @@ use nix::sys::prctl;
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::base::{Clock, Context, Error, ErrorKind, Result, fault};
+use crate::process::guard::feed::Feed;
 use crate::process::guard::link::Link;
 use crate::process::guard::mask::Secrets;
 use crate::process::guard::output::Capture;
@@ -128,8 +130,9 @@ fn carry_out(folder: &JobFolder, link: &mut Link, watch: Watch) -> Watched {
         let why = "it was stopped before it started";
         return Watched::failed(ExitCause::Stopped, why.into());
     }
+    link.put_back(pending);
     match start(folder, &launch, &secrets) {
-        Ok((agent, captures)) => watch.watch(link, &launch, agent, captures),
+        Ok((agent, feed, captures)) => watch.watch(link, &launch, (agent, feed), captures),
         Err(why) => Watched::failed(ExitCause::SpawnFailed, why),
     }
 }
@@ -142,7 +145,7 @@ fn start(
     folder: &JobFolder,
     launch: &Launch,
     secrets: &[(String, String)],
-) -> std::result::Result<(agent::Agent, [Capture; 2]), String> {
+) -> std::result::Result<(agent::Agent, Feed, [Capture; 2]), String> {
     check_env(secrets).map_err(|it| it.chain())?;
     let masked = Secrets::of(secrets);
     let capture = |stream| {
@@ -150,14 +153,14 @@ fn start(
             .map_err(|cause| format!("cannot create the output files: {cause}"))
     };
     let mut captures = [capture(Stream::Stdout)?, capture(Stream::Stderr)?];
-    let (agent, pipes) = agent::start(folder, launch, secrets)?;
+    let (agent, input, pipes) = agent::start(folder, launch, secrets)?;
     for (capture, pipe) in captures.iter_mut().zip(pipes) {
         if let Err(cause) = capture.attach(pipe) {
             // The pipe is closed, so the agent is told by SIGPIPE; the watch goes on regardless.
             note(&format!("cannot read {}: {cause}", capture.stream.as_str()));
         }
     }
-    Ok((agent, captures))
+    Ok((agent, Feed::new(input), captures))
 }
 
 fn record(watched: Watched, started_ms: i64, ended_ms: i64) -> ExitRecord {

@@ -16,6 +16,7 @@ use crate::process::cgroup::Cgroup;
 use crate::process::guard::agent::Agent;
 use crate::process::guard::clocks::ClockState;
 use crate::process::guard::end::{Ending, survivors};
+use crate::process::guard::feed::Feed;
 use crate::process::guard::link::Link;
 use crate::process::guard::note;
 use crate::process::guard::output::Capture;
@@ -58,6 +59,7 @@ struct Job<'a> {
     signals: SignalFd,
     link: &'a mut Link,
     agent: Agent,
+    feed: Feed,
     captures: [Capture; 2],
     clocks: ClockState,
     grace: Duration,
@@ -101,7 +103,7 @@ impl Watch {
         self,
         link: &mut Link,
         launch: &Launch,
-        agent: Agent,
+        (agent, feed): (Agent, Feed),
         captures: [Capture; 2],
     ) -> Watched {
         let now = Instant::now();
@@ -110,6 +112,7 @@ impl Watch {
             signals: self.signals,
             link,
             agent,
+            feed,
             captures,
             clocks: ClockState::new(launch.clocks, now),
             grace: Duration::from_millis(launch.grace_ms),
@@ -122,6 +125,8 @@ impl Watch {
             notice_at: now,
             buffer: vec![0; CHUNK_BYTES].into(),
         };
+        // What was asked for before there was an agent.
+        job.take_orders();
         job.run();
         job.finish()
     }
@@ -192,6 +197,7 @@ impl Job<'_> {
                 self.take_orders();
                 self.end_if_due(now);
             }
+            self.feed.close();
             self.link.tell(&GuardEvent::AgentExited { code, signal });
             if matches!(self.phase, Phase::Running) {
                 self.last_output = now;
@@ -252,12 +258,14 @@ impl Job<'_> {
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         let pipes = self.captures.iter().filter_map(Capture::pipe);
         fds.extend(pipes.map(|it| PollFd::new(it, PollFlags::POLLIN)));
+        fds.extend(self.feed.waiting().map(|fd| PollFd::new(fd, PollFlags::POLLOUT)));
         fds.extend(self.link.interest().map(|(fd, flags)| PollFd::new(fd, flags)));
         match poll(&mut fds, timeout) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(cause) => note(&format!("poll failed: {cause}")),
         }
         drop(fds);
+        self.feed.write();
         self.take_output();
         self.take_orders();
         self.take_signals();
@@ -285,6 +293,11 @@ impl Job<'_> {
                 }),
                 GuardOrder::FinalResult => self.clocks.note_final_result(Instant::now()),
                 GuardOrder::InCall { is_open } => self.clocks.note_call(is_open, Instant::now()),
+                GuardOrder::Input { seq, text } => {
+                    if self.feed.add(&text) {
+                        self.link.tell(&GuardEvent::Taken { seq });
+                    }
+                }
                 GuardOrder::Start { .. } => note("told to start twice"),
             }
         }

@@ -1,9 +1,10 @@
 //! Every field of every declaration and of every input.
 
 use crate::script::config::InputType;
+use crate::script::live::Speaks;
 use crate::script::output::Reads;
 use crate::script::schema::functions::{CALLED, DUE};
-use crate::script::schema::kind_fields::{INBOX, KIND};
+use crate::script::schema::kind_fields::{AGENT, INBOX, KIND};
 use crate::script::schema::{Declaration, Field, Shape};
 
 /// A field that must be there.
@@ -38,7 +39,7 @@ pub(in crate::script::schema) const fn with(
 }
 
 /// All declarations.
-pub const DECLARATIONS: [Declaration; 8] = [
+pub const DECLARATIONS: [Declaration; 9] = [
     Declaration {
         word: "site",
         is_named: false,
@@ -59,6 +60,12 @@ pub const DECLARATIONS: [Declaration; 8] = [
         is_named: true,
         fields: &INBOX,
         doc: "Messages as jobs: each message to `topic:TEMPLATE/NAME` starts an agent.",
+    },
+    Declaration {
+        word: "agent",
+        is_named: true,
+        fields: &AGENT,
+        doc: "An agent that lives on: it is spoken to at `agent:NAME`.",
     },
     Declaration {
         word: "schedule",
@@ -190,7 +197,9 @@ const LIMITS: [Field; 7] = [
 ];
 
 /// Words of `engine.type`.
-const ENGINE_TYPES: [&str; 2] = ["process", "builtin"];
+const ENGINE_TYPES: [&str; 3] = ["process", "builtin", "stream"];
+/// Words of `engine.speaks`.
+const SPEAKS: [&str; 2] = [Speaks::ALL[0].as_str(), Speaks::ALL[1].as_str()];
 /// Words of `engine.prompt`.
 pub(crate) const PROMPT_BY: [&str; 2] = ["stdin", "argument"];
 /// Words of `engine.reads`.
@@ -207,8 +216,13 @@ pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
 /// Words of `engine.on_rate_limit`.
 const ON_RATE_LIMIT: [&str; 2] = ["hold", "go_on"];
 
-const ENGINE: [Field; 8] = [
-    needed("type", Shape::Word(&ENGINE_TYPES), r#""process""#, "A program, or a part of this one."),
+const ENGINE: [Field; 11] = [
+    needed(
+        "type",
+        Shape::Word(&ENGINE_TYPES),
+        r#""process""#,
+        "A program, a part of this one, or a program that lives on and is spoken to.",
+    ),
     field(
         "command",
         Shape::Lines,
@@ -241,6 +255,24 @@ const ENGINE: [Field; 8] = [
         Shape::Lines,
         r#"{ "--resume", "{{session}}" }"#,
         "Arguments that go on with a session: its jobs can wait for an approval without a process.",
+    ),
+    field(
+        "speaks",
+        Shape::Word(&SPEAKS),
+        r#""lines""#,
+        "How a stream is spoken to, and how it answers.",
+    ),
+    field(
+        "proof_wait",
+        Shape::Duration,
+        r#""2m""#,
+        "Longest wait until a stream shows that it has what was written; 60s by default.",
+    ),
+    field(
+        "system",
+        Shape::Lines,
+        r#"{ "--append-system-prompt-file", "{{system_file}}" }"#,
+        "Arguments that bring a stream what its agent is and what it may do.",
     ),
 ];
 

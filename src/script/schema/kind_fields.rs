@@ -14,6 +14,8 @@ const SEES: [&str; 2] = ["inputs", "site"];
 const ON_SERVER_LOSS: [&str; 2] = ["kill", "keep"];
 /// Words of `workspace`.
 const WORKSPACES: [&str; 2] = ["shared", "worktree"];
+/// Words of `agent.autostart`.
+const AUTOSTART: [&str; 3] = ["never", "on_message", "always"];
 /// Words of `inbox.on_lost`.
 const ON_LOST: [&str; 3] = ["fail", "requeue", "requeue_always"];
 
@@ -250,5 +252,34 @@ pub(in crate::script::schema) const INBOX: [Field; 25] = [
         Shape::Lines,
         r#"{ "person:*", "topic:accounts/*" }"#,
         "Addresses its agents may send to; people, agents and inboxes by default.",
+    ),
+];
+
+/// The fields of `wb.agent`.
+pub(in crate::script::schema) const AGENT: [Field; 9] = [
+    needed("about", Shape::Line, r#""Knows the forge""#, "What it is for, for people."),
+    BY_ENGINE,
+    SKILL,
+    field(
+        "prompt",
+        Shape::Prompt,
+        r#""{{banner}} You look after the forge.""#,
+        "What it is told about itself; the skill and `{{banner}}` by default.",
+    ),
+    with(
+        "autostart",
+        Shape::Word(&AUTOSTART),
+        "never",
+        r#""on_message""#,
+        "When it is started: by a person, when something comes for it, or with the server.",
+    ),
+    with("restart", Shape::Flag, "true", "false", "Whether it starts again when it ends unasked."),
+    ASKS,
+    DAILY_CAP,
+    field(
+        "sends",
+        Shape::Lines,
+        r#"{ "person:*", "agent:robbo" }"#,
+        "Addresses it may send to; people, agents and inboxes by default.",
     ),
 ];

@@ -1,0 +1,73 @@
+//! What the server writes to the agent: kept here until the agent's pipe takes it.
+//!
+//! **Invariant:** the guard never waits for an agent that does not read, and holds no more of what
+//! it is to read than [`QUEUE_BYTES_MAX`].
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+use crate::process::guard::note;
+
+/// Most bytes that wait for an agent to read them.
+const QUEUE_BYTES_MAX: usize = 1024 * 1024;
+
+/// The writing end of the agent's standard input.
+#[derive(Default)]
+pub(in crate::process::guard) struct Feed {
+    pipe: Option<OwnedFd>,
+    queue: VecDeque<u8>,
+}
+
+impl Feed {
+    /// Takes the writing end of a pipe; without one, everything that is written is lost.
+    pub(in crate::process::guard) fn new(pipe: Option<OwnedFd>) -> Feed {
+        if let Some(pipe) = &pipe
+            && let Err(cause) = fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+        {
+            note(&format!("the agent's input may block: {cause}"));
+            return Feed::default();
+        }
+        Feed { pipe, queue: VecDeque::new() }
+    }
+
+    /// Returns what to poll for, while something waits to be read.
+    pub(in crate::process::guard) fn waiting(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().filter(|_| !self.queue.is_empty()).map(AsFd::as_fd)
+    }
+
+    /// Adds to what the agent is to read; whether there was room for all of it.
+    pub(in crate::process::guard) fn add(&mut self, text: &str) -> bool {
+        if self.pipe.is_none() || self.queue.len() + text.len() > QUEUE_BYTES_MAX {
+            note("the agent takes no more input");
+            return false;
+        }
+        self.queue.extend(text.as_bytes());
+        self.write();
+        true
+    }
+
+    /// Writes what the pipe takes.
+    pub(in crate::process::guard) fn write(&mut self) {
+        while let Some(pipe) = self.pipe.as_ref().filter(|_| !self.queue.is_empty()) {
+            let (first, _) = self.queue.as_slices();
+            match nix::unistd::write(pipe, first) {
+                Ok(count) => drop(self.queue.drain(..count)),
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return,
+                Err(cause) => {
+                    // It closed its input, or has ended: its exit is what counts.
+                    note(&format!("the agent's input is closed: {cause}"));
+                    (self.pipe, self.queue) = (None, VecDeque::new());
+                }
+            }
+        }
+    }
+
+    /// Closes the agent's input.
+    pub(in crate::process::guard) fn close(&mut self) {
+        *self = Feed::default();
+    }
+}

@@ -303,6 +303,7 @@ fn start(
     services.spawn("the schedules", flows::schedules::serve(site.clone(), stop.clone()));
     let expiring = flows::approvals::expire::serve(works.clone(), stop.clone());
     services.spawn("the clock of approvals", expiring);
+    services.spawn("the agents", flows::agents::serve(site.clone(), stop.clone()));
     services.spawn("the sweep of workspaces", flows::workspaces::serve(site.clone(), stop.clone()));
     services.spawn("the housekeeping", flows::housekeeping::serve(works.clone(), stop.clone()));
     services.spawn("the metrics", site.meter.clone().serve(counted, stop.clone()));

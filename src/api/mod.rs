@@ -3,4 +3,5 @@
 //!
 //! **Invariant:** plain data; nothing here reads a table or decides anything.
 
+pub mod agents;
 pub mod mail;

@@ -336,10 +336,11 @@ pub async fn refuse_unwritable(repo: &Repo, input: &Input, path: &SourcePath) ->
 /// Returns what the token of such a job may do. The script may choose the kind, not the grants.
 pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
     let mut grants = several::grants(kind, &checked.values);
-    if kind.asks || kind.inbox.is_some() {
+    if kind.asks || kind.inbox.is_some() || kind.agent.is_some() {
         grants.push(Grant::approvals());
     }
-    let sends = kind.inbox.iter().flat_map(|it| &it.sends);
+    let of_inbox = kind.inbox.iter().flat_map(|it| &it.sends);
+    let sends = of_inbox.chain(kind.agent.iter().flat_map(|it| &it.sends));
     grants.extend(sends.map(|pattern| Grant::address(pattern)));
     let proposes = kind.produces == Some(Produces::Proposal);
     let has_topic = kind.inputs.iter().any(|it| it.ty == InputType::Topic);

@@ -16,8 +16,8 @@ use crate::documents::{self, opened::OpenedTopic, proposal::lineage};
 use crate::flows::inputs;
 use crate::flows::people::refuse_disabled;
 use crate::flows::{
-    Site, approvals, asked, changes, found, kept_answer, mail, opened, order, output, page_limit,
-    prepare, several, suggestions, workspaces,
+    Site, agents, approvals, asked, changes, found, kept_answer, mail, opened, order, output,
+    page_limit, prepare, several, suggestions, workspaces,
 };
 use crate::jobs::{self, Capacities, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting};
 use crate::people::{self, Caller};
@@ -237,6 +237,7 @@ pub(super) fn cancel_waiting(
     }
     let job = jobs::find_brief(tx.connection(), id)?;
     mail::fail(tx, ids, &job)?;
+    agents::cancelled(tx, &job)?;
     approvals::withdraw::settle_job(tx, &job)?;
     Ok(true)
 }

@@ -6,6 +6,7 @@
 //! transaction.
 
 pub mod agent_files;
+pub mod agents;
 pub mod also_open;
 pub mod approvals;
 pub mod approve;

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
 use crate::flows::{
-    Works, approvals, found, inputs, instances, mail, opened, personas, rework, several, verify,
-    watch, workspaces,
+    Works, agents, approvals, found, inputs, instances, mail, opened, personas, rework, several,
+    verify, watch, workspaces,
 };
 use crate::jobs::{Hooks, Job, Prepared, Status};
 use crate::script::{self, Config, Input, InputType, Kind, Produces};
@@ -28,6 +28,7 @@ const OF_THE_KIND: [&str; 6] = [
 /// Returns what documents and the script add to a job's life.
 pub fn hooks(works: &Works) -> Hooks {
     let (at_start, at_end, at_park) = (works.clone(), works.clone(), works.clone());
+    let as_heard = works.clone();
     Hooks {
         prepare: Arc::new(move |generation, job| {
             let works = at_start.at(generation);
@@ -42,9 +43,11 @@ pub fn hooks(works: &Works) -> Hooks {
             found::settle_job(tx, job, succeeded)?;
             approvals::withdraw::settle_job(tx, job)?;
             opened::settle_job(tx, job, succeeded)?;
+            agents::settle_job(tx, &at_end, job)?;
             mail::settle_job(tx, &at_end, job)
         }),
         parked: Arc::new(move |tx, job| approvals::resume::parked(tx, &at_park, job)),
+        heard: Arc::new(move |tx, job, fact| agents::heard(tx, &as_heard, job, fact)),
         watch: watch::watch(works),
         recall: watch::recall(works),
         workspace: workspaces::workspaces(works),
@@ -81,7 +84,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
         let (inputs, grants) = (job.inputs.clone(), job.grants.clone());
         let instance = instances::prepare(works, job).await?;
         let (files, env) = instance.map_or_else(Default::default, |it| (Some(it.files), it.env));
-        return Ok(Prepared { inputs, prompt, grants, env, files });
+        return Ok(Prepared { inputs, prompt, grants, env, files, session: None });
     }
     // What was computed for an earlier start is computed again.
     let sent: Map<String, Value> = job
@@ -100,13 +103,16 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
         }
     }
     let instance = instances::prepare(works, job).await?;
-    let (more, files, env) = match instance {
+    let (mut more, files, mut env) = match instance {
         Some(it) => (it.texts, Some(it.files), it.env),
         None => Default::default(),
     };
+    let own = agents::prepare(works, job).await?.unwrap_or_default();
+    more.extend(own.texts);
+    env.extend(own.env);
     let prompt = prompt(works, kind, job.id.as_str(), &values, more).await?;
     let prompt = prompt + &rework::block(works, &job.id).await?;
-    Ok(Prepared { inputs: values, prompt, grants, env, files })
+    Ok(Prepared { inputs: values, prompt, grants, env, files, session: own.session })
 }
 
 /// Makes the prompt of a job of which all inputs are known.

@@ -10,8 +10,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::{HookRun, ResolvedEngine, job_dir};
-use crate::process::{Cgroups, Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps};
-use crate::script::{EnvValue, Kind, PromptBy};
+use crate::process::{
+    Cgroups, Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps, PROMPT_FILE,
+};
+use crate::script::{EnvValue, Kind, PromptBy, SYSTEM_FILE, Speech};
 
 /// The longest single argument that Linux takes, without its final zero byte.
 const ARGUMENT_BYTES_MAX: usize = crate::base::limit::ARGUMENT_BYTES_MAX;
@@ -150,7 +152,7 @@ pub(super) fn guard_spec(
         clocks: Clocks {
             start_ms: kind.start.map(ms),
             idle_ms: kind.idle.map(ms),
-            wall_ms: Some(ms(kind.timeout)),
+            wall_ms: kind.agent.is_none().then(|| ms(kind.timeout)),
             linger_ms: ms(kind.linger),
         },
         grace_ms: ms(ground.grace),
@@ -167,6 +169,13 @@ pub(super) fn guard_spec(
         secrets: private,
         cgroups: ground.cgroups.clone(),
     })
+}
+
+/// Returns the arguments that name the file with what an agent is told about itself: its prompt,
+/// in the job's folder.
+pub(super) fn system_arguments(ground: &Ground, id: &JobId, speech: &Speech) -> Vec<String> {
+    let file = job_dir(&ground.data, id).join(PROMPT_FILE);
+    speech.system.iter().map(|word| word.replace(SYSTEM_FILE, file.as_str())).collect()
 }
 
 /// Adds the names of an instance. They are no secrets: whoever looks why it went wrong finds them.

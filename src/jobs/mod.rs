@@ -36,6 +36,7 @@ mod renamed;
 mod retained;
 mod sentence;
 mod settle;
+pub mod speak;
 #[cfg(test)]
 mod spending;
 mod state;

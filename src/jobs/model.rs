@@ -57,7 +57,14 @@ impl Bench {
             prepare: Arc::new(|_, _| {
                 Box::pin(async {
                     let (inputs, prompt, grants) = Default::default();
-                    Ok(Prepared { inputs, prompt, grants, env: Vec::new(), files: None })
+                    Ok(Prepared {
+                        inputs,
+                        prompt,
+                        grants,
+                        env: Vec::new(),
+                        files: None,
+                        session: None,
+                    })
                 })
             }),
             verify: Arc::new(|_, _| Box::pin(async { None })),
@@ -70,6 +77,7 @@ impl Bench {
                     nothing
                 })
             }),
+            heard: Arc::new(|_, _, _| Ok(())),
             recall: Arc::new(|_| Box::pin(async { Vec::new() })),
             workspace: Workspaces::none(),
         };

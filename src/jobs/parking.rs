@@ -108,11 +108,20 @@ pub(super) fn keep_session(tx: &Tx<'_>, id: &JobId, session: &str) -> Result<()>
     }
 }
 
+/// The session that a job is started with.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    /// The engine's name for it.
+    pub(super) name: String,
+    /// Whether it was begun before.
+    pub(super) is_resumed: bool,
+}
+
 /// Returns the arguments about its session that a job is started with.
-pub(super) fn arguments(sessions: &Sessions, job: &Job, session: Option<&str>) -> Vec<String> {
-    let Some(session) = session else { return Vec::new() };
-    let words = if job.resumes.is_some() { &sessions.resume } else { &sessions.session };
-    words.iter().map(|word| word.replace(SESSION, session)).collect()
+pub(super) fn arguments(sessions: &Sessions, session: Option<&Session>) -> Vec<String> {
+    let Some(Session { name, is_resumed }) = session else { return Vec::new() };
+    let words = if *is_resumed { &sessions.resume } else { &sessions.session };
+    words.iter().map(|word| word.replace(SESSION, name)).collect()
 }
 
 /// Queues the next leg of a parked job, past all limits; returns it.

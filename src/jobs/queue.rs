@@ -14,12 +14,13 @@ use tokio::task::{self, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::{Error, Ids, JobId, Millis, Result, digest_hex, fault, random_token};
+use crate::base::{BlockId, Error, Ids, JobId, Millis, Result, digest_hex, fault, random_token};
 use crate::jobs::claim;
 use crate::jobs::execution::around::{self, Cleaned};
 use crate::jobs::lane::Capacities;
 use crate::jobs::launch::{self, Ground};
 use crate::jobs::refusal::Refusals;
+use crate::jobs::speak::{Fact, Voice};
 use crate::jobs::workspace::Workspaces;
 use crate::jobs::{
     BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, NewJob, Pool, Reason,
@@ -44,12 +45,15 @@ pub struct Prepared {
     pub env: Vec<(String, String)>,
     /// The files of an instance.
     pub files: Option<InstanceFiles>,
+    /// The session that an agent which lives on goes on with.
+    pub session: Option<String>,
 }
 
 type Prepare = dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Result<Prepared>> + Send + Sync;
 type Verify =
     dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Option<(Reason, String)>> + Send + Sync;
 type Produced = dyn Fn(&Tx<'_>, &Job, Produces) -> Result<bool> + Send + Sync;
+type Heard = dyn Fn(&Tx<'_>, &Job, &Fact) -> Result<()> + Send + Sync;
 type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
 
 /// Looks again when the job has ended, and names what is different.
@@ -75,6 +79,8 @@ pub struct Hooks {
     /// What follows from a job that is parked, in the same transaction: it goes on at once if what
     /// it waits for has been decided.
     pub parked: Arc<Settled>,
+    /// What follows from a fact about an agent that lives on, in the transaction that notes it.
+    pub heard: Arc<Heard>,
     /// Warnings for what the agent changed that it was not to change.
     pub watch: Watch,
     /// The same for a job of which an earlier server saw only the beginning.
@@ -122,6 +128,8 @@ pub(super) struct Running {
     pub(super) refusals: Refusals,
     /// Its agent has said what it came to.
     pub(super) verdict: CancellationToken,
+    /// The way to an agent that lives on.
+    pub(super) voice: Voice,
 }
 
 /// A handle to the queue; cheap to clone.
@@ -315,6 +323,21 @@ impl Queue {
         if let Some(it) = running.get(id) {
             it.refusals.push(error);
         }
+    }
+
+    /// Gives an agent that lives on a block to read; whether its process may have it.
+    pub fn say(&self, job: &JobId, id: &BlockId, text: &str) -> bool {
+        self.voice(job).is_some_and(|it| it.say(id, text))
+    }
+
+    /// Asks an agent that lives on to end its turn; whether its process may hear of it.
+    pub fn interrupt(&self, job: &JobId) -> bool {
+        self.voice(job).is_some_and(|it| it.interrupt())
+    }
+
+    fn voice(&self, job: &JobId) -> Option<Voice> {
+        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(job).map(|it| it.voice.clone())
     }
 
     /// Tells the execution of an instance that its verdict was committed: its agent may say its

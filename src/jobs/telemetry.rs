@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
 use crate::jobs::refusal::Refusal;
+use crate::jobs::speak::{Fact, Hearing};
 use crate::process::{JobFolder, Stream, is_usurped, read_output};
-use crate::script::Reads;
+use crate::script::{Reads, Speaks};
 
 mod calls;
 mod claude;
@@ -124,6 +125,8 @@ pub(super) struct Telemetry {
     calls: calls::Calls,
     refusals: usize,
     report: Report,
+    hearing: Option<Hearing>,
+    facts: Vec<Fact>,
 }
 
 impl Telemetry {
@@ -141,7 +144,25 @@ impl Telemetry {
             calls: calls::Calls::default(),
             refusals: 0,
             report: Report::default(),
+            hearing: None,
+            facts: Vec::new(),
         }
+    }
+
+    /// Makes it hear of turns, too, of an agent that lives on.
+    pub(super) fn hearing(mut self, speaks: Option<Speaks>) -> Telemetry {
+        self.hearing = speaks.map(Hearing::new);
+        self
+    }
+
+    /// Returns how its agent is spoken to, if it lives on.
+    pub(super) fn speaks(&self) -> Option<Speaks> {
+        self.hearing.as_ref().map(Hearing::speaks)
+    }
+
+    /// Returns what was heard of turns since it was asked last.
+    pub(super) fn take_facts(&mut self) -> Vec<Fact> {
+        std::mem::take(&mut self.facts)
     }
 
     /// Returns one that begins again: what an earlier server wrote of the stream is dropped.
@@ -247,6 +268,9 @@ impl Telemetry {
             return Ok(false);
         }
         let now: Millis = self.clock.now();
+        if let Some(hearing) = &mut self.hearing {
+            self.facts.extend(hearing.line(text));
+        }
         let reading = match self.reads {
             Some(Reads::ClaudeStreamJson) => claude::read_line(text, now, &mut self.report),
             Some(Reads::CodexJsonl) => codex::read_line(text, now, &mut self.report),

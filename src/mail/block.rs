@@ -17,7 +17,8 @@ const INSERT: &str = "
     VALUES (:agent, :id, :room, :text, :job, :now)";
 const OPEN: &str = "SELECT * FROM blocks WHERE agent = :agent";
 const MOVE: &str = "
-    UPDATE blocks SET job_id = :job WHERE agent = :agent AND begun_ms IS NULL";
+    UPDATE blocks SET job_id = :job, made_ms = :now
+    WHERE agent = :agent AND begun_ms IS NULL";
 const BEGIN: &str = "
     UPDATE blocks SET begun_ms = :now WHERE agent = :agent AND id = :id AND begun_ms IS NULL";
 const REMOVE: &str = "DELETE FROM blocks WHERE agent = :agent AND id = :id";
@@ -59,6 +60,8 @@ pub struct OpenBlock {
     pub text: String,
     /// The start to which it was last written.
     pub job_id: JobId,
+    /// When it was last written.
+    pub made_at: Millis,
     /// When its turn began.
     pub begun_at: Option<Millis>,
 }
@@ -71,6 +74,7 @@ impl OpenBlock {
             room: row.get("room")?,
             text: row.get("text")?,
             job_id: row.get("job_id")?,
+            made_at: row.get("made_ms")?,
             begun_at: row.get("begun_ms")?,
         })
     }
@@ -117,7 +121,8 @@ pub fn claim_block(
 /// # Errors
 /// As any write.
 pub fn give_back_block(tx: &Tx<'_>, agent: &str, job: &JobId) -> Result<()> {
-    tx.prepare_cached(MOVE)?.execute(named_params! {":agent": agent, ":job": job})?;
+    let params = named_params! {":agent": agent, ":job": job, ":now": tx.now()};
+    tx.prepare_cached(MOVE)?.execute(params)?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! **Invariant:** a delivery that was given out is never given out again by itself: what nobody
 //! confirmed is shown, and a person decides.
 
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
 
 use crate::base::{Actor, Address, Error, EventKind, JobId, MailId, PersonId, Result, Scope};
@@ -34,6 +34,22 @@ const GIVE_UP_SENT: &str = "
     UPDATE deliveries SET state = 'unconfirmed', reason = :reason, ended_ms = :now
     WHERE to_class = :class AND to_name = :name AND state IN ('claimed', 'sent')";
 
+const ROOMS_AWAITING: &str = "
+    SELECT room, MIN(seq) AS oldest FROM deliveries
+    WHERE to_class = 'agent' AND to_name = :name AND state = 'queued' AND wakes = 1
+    GROUP BY room ORDER BY oldest LIMIT :limit";
+const OLDEST_DIRECT: &str = "
+    SELECT seq, message_id FROM deliveries
+    WHERE to_class = 'agent' AND to_name = :name AND state = 'queued' AND room IS NULL
+    ORDER BY seq LIMIT 1";
+const COUNT_FOR_AGENT: &str = "
+    SELECT COUNT(*) FILTER (WHERE state = 'queued'), COUNT(*) FILTER (WHERE state = 'unconfirmed')
+    FROM deliveries WHERE to_class = 'agent' AND to_name = :name
+        AND state IN ('queued', 'unconfirmed')";
+
+/// Most rooms that are looked at for one agent at a time.
+const ROOMS_MAX: u32 = 50;
+
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("delivery::insert", INSERT),
     ("delivery::of_message", OF_MESSAGE),
@@ -43,6 +59,9 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("delivery::confirm_read", CONFIRM_READ),
     ("delivery::drop_open", DROP_OPEN),
     ("delivery::give_up_sent", GIVE_UP_SENT),
+    ("delivery::rooms_awaiting", ROOMS_AWAITING),
+    ("delivery::oldest_direct", OLDEST_DIRECT),
+    ("delivery::count_for_agent", COUNT_FOR_AGENT),
 ];
 
 /// What became of a message for one recipient.
@@ -154,6 +173,38 @@ pub fn open_of(connection: &Connection, to: &Address, limit: u32) -> Result<Vec<
     let mut statement = connection.prepare_cached(OPEN_OF)?;
     let params = named_params! {":class": to.class(), ":name": to.name(), ":limit": limit};
     Ok(statement.query_map(params, Delivery::from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the rooms in which something waits for an agent that is to wake it, the longest first;
+/// none for what was sent to the agent itself.
+///
+/// # Errors
+/// As any read.
+pub fn rooms_awaiting(connection: &Connection, agent: &str) -> Result<Vec<Option<i64>>> {
+    let mut statement = connection.prepare_cached(ROOMS_AWAITING)?;
+    let params = named_params! {":name": agent, ":limit": ROOMS_MAX};
+    Ok(statement.query_map(params, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the oldest delivery that waits for an agent itself, with its message.
+///
+/// # Errors
+/// As any read.
+pub fn oldest_direct(connection: &Connection, agent: &str) -> Result<Option<(i64, MailId)>> {
+    let mut statement = connection.prepare_cached(OLDEST_DIRECT)?;
+    let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    Ok(statement.query_row(named_params! {":name": agent}, row).optional()?)
+}
+
+/// Returns how much waits for an agent, and how much of what it was given never arrived.
+///
+/// # Errors
+/// As any read.
+pub fn count_for_agent(connection: &Connection, agent: &str) -> Result<(u64, u64)> {
+    let mut statement = connection.prepare_cached(COUNT_FOR_AGENT)?;
+    let row = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let (waiting, unconfirmed) = statement.query_row(named_params! {":name": agent}, row)?;
+    Ok((waiting.unsigned_abs(), unconfirmed.unsigned_abs()))
 }
 
 /// Gives an instance what waits for it, oldest first: `sent`, until it says that it has it.

@@ -29,6 +29,8 @@ const THREAD: &str = "
 const ANSWER: &str = "
     SELECT * FROM messages WHERE in_reply_to = :id AND sort IN ('reply', 'failure')
     ORDER BY sort = 'reply' DESC, seq DESC LIMIT 1";
+const ANSWERED_BY_JOB: &str = "
+    SELECT 1 FROM messages WHERE in_reply_to = :id AND job_id = :job LIMIT 1";
 const RECENT_OF_JOB: &str = "
     SELECT COUNT(*) FROM messages WHERE job_id = :job AND created_ms > :since";
 
@@ -40,6 +42,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("mail::list_from", LIST_FROM),
     ("mail::thread", THREAD),
     ("mail::answer", ANSWER),
+    ("mail::answered_by_job", ANSWERED_BY_JOB),
     ("mail::recent_of_job", RECENT_OF_JOB),
 ];
 
@@ -172,6 +175,15 @@ pub fn send(tx: &Tx<'_>, ids: &Ids, new: &NewMessage) -> Result<MailId> {
     })?;
     tx.ring(super::BELL);
     Ok(id)
+}
+
+/// Returns whether a job has answered a message, in whatever way.
+///
+/// # Errors
+/// As any read.
+pub fn is_answered_by_job(connection: &Connection, id: &MailId, job: &JobId) -> Result<bool> {
+    let mut statement = connection.prepare_cached(ANSWERED_BY_JOB)?;
+    Ok(statement.exists(named_params! {":id": id, ":job": job})?)
 }
 
 /// Emits that a message was accepted: ids only, and a person's mail for that person only.

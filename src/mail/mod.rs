@@ -13,11 +13,12 @@ pub use block::{
     OpenBlock, begin_block, claim_block, end_block, give_back_block, messages_of, open_block,
 };
 pub use delivery::{
-    Delivery, confirm_pulled, confirm_read, deliver, deliver_to_job, drop_open, of_message,
-    open_of, pull,
+    Delivery, confirm_pulled, confirm_read, count_for_agent, deliver, deliver_to_job, drop_open,
+    of_message, oldest_direct, open_of, pull, rooms_awaiting,
 };
 pub use message::{
-    Filter, Message, NewMessage, answer_of, find, list, recent_of_job, send, thread,
+    Filter, Message, NewMessage, answer_of, find, is_answered_by_job, list, recent_of_job, send,
+    thread,
 };
 
 pub use seam::{Block, Compose, OnTurn, Rooms, Turn, TurnEnd};

@@ -28,7 +28,7 @@ pub(in crate::process) const LAUNCH_FILE: &str = "launch.json";
 /// The file of a job's folder that says how it ended.
 pub(in crate::process) const EXIT_FILE: &str = "exit.json";
 /// The file of a job's folder that is the agent's standard input.
-pub(in crate::process) const PROMPT_FILE: &str = "prompt";
+pub const PROMPT_FILE: &str = "prompt";
 /// Largest exit file.
 const EXIT_BYTES_MAX: u64 = 1024 * 1024;
 

@@ -35,7 +35,7 @@ pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from
 pub use job_folder::JobFolder;
 pub use launch::{
     Clocks, ExitCause, ExitRecord, GuardEvent, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
-    Stream, StreamRecord, is_usurped, read_exit_record, read_small, sync_path,
+    PROMPT_FILE, Stream, StreamRecord, is_usurped, read_exit_record, read_small, sync_path,
 };
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;

@@ -88,7 +88,8 @@ impl EngineBuilder<'_> {
     fn body(&mut self, declared: &Declared, name: &str, checked: &Checked) -> Option<EngineBody> {
         let title = declared.title();
         if checked.text("type")? == "builtin" {
-            for field in ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume"] {
+            for field in ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume"]
+            {
                 if checked.has(field) {
                     let message = format!("{title} is builtin and has no `{field}`");
                     let note = "only an engine of type \"process\" has it";

@@ -190,8 +190,10 @@ pub(crate) fn patterns(title: &str, checked: &Checked, findings: &mut Findings) 
     let mut patterns = Vec::new();
     for (pattern, spot) in checked.lines("sends") {
         if !is_address_pattern(pattern) {
-            let message =
-                format!("`{}` in `sends` of {title} is no pattern of addresses", pattern.escape_debug());
+            let message = format!(
+                "`{}` in `sends` of {title} is no pattern of addresses",
+                pattern.escape_debug()
+            );
             let note = "write \"person:*\", \"agent:NAME\", \"topic:TEMPLATE/*\" or \
                         \"channel:NAME\"";
             findings.add(Diagnostic::error("bad-address", message).at(spot).note(note));

@@ -64,8 +64,9 @@ impl Kinds<'_> {
             }
             kind
         };
-        let declared =
-            || self.draft.declared.iter().filter(|it| matches!(it.word, "kind" | "inbox" | "agent"));
+        let declared = || {
+            self.draft.declared.iter().filter(|it| matches!(it.word, "kind" | "inbox" | "agent"))
+        };
         let kinds: Vec<Kind> = declared().map(one).collect();
         self.check_was(findings);
         kinds

@@ -93,9 +93,7 @@ pub(crate) fn build(
     findings: &mut Findings,
 ) -> LiveAgent {
     let title = declared.title();
-    let is_pipe = |it: &Engine| {
-        matches!(&it.body, EngineBody::Process { prompt, .. } if *prompt == PromptBy::Pipe)
-    };
+    let is_pipe = |it: &Engine| matches!(&it.body, EngineBody::Process { prompt, .. } if *prompt == PromptBy::Pipe);
     if engine.is_some_and(|it| !is_pipe(it)) {
         let message = format!("the engine of {title} does not live on");
         let note = "name one of type = \"stream\", which is spoken to while it runs";

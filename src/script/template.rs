@@ -18,7 +18,7 @@ pub const PROMPT_NAMES: [&str; 6] = ["job_id", "kind", "skill", "root", "wb_agen
 pub const INBOX_NAMES: [&str; 6] =
     ["banner", "message_id", "message_path", "payload", "from", "reply_to"];
 /// Names that the prompt of an agent that lives on can use as well.
-pub const AGENT_NAMES: [&str; 2] = ["banner", "agent"];
+pub(crate) const AGENT_NAMES: [&str; 2] = ["banner", "agent"];
 /// What an agent that lives on is told about itself if nothing else is.
 pub(crate) const AGENT_PROMPT: &str = "{{banner}}";
 /// The prompt of an inbox that has none of its own.

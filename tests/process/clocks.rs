@@ -8,7 +8,8 @@ use wiki_browser::process::{
 
 use crate::process::rig::{Rig, event, recorded};
 
-const CLOCKS: Clocks = Clocks { start_ms: None, idle_ms: None, wall_ms: Some(60_000), linger_ms: 60_000 };
+const CLOCKS: Clocks =
+    Clocks { start_ms: None, idle_ms: None, wall_ms: Some(60_000), linger_ms: 60_000 };
 
 async fn check(script: &str, clocks: Clocks, want: ExitCause) {
     let rig = Rig::new();

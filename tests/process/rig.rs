@@ -50,7 +50,12 @@ impl Rig {
             env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
             cwd: self.path.clone(),
             stdin: LaunchStdin::Null,
-            clocks: Clocks { start_ms: None, idle_ms: None, wall_ms: Some(60_000), linger_ms: 60_000 },
+            clocks: Clocks {
+                start_ms: None,
+                idle_ms: None,
+                wall_ms: Some(60_000),
+                linger_ms: 60_000,
+            },
             grace_ms: 1_000,
             output: OutputCaps { head_bytes: 8 << 20, tail_bytes: 1 << 20 },
             on_server_loss: OnServerLoss::Kill,

@@ -18,6 +18,15 @@ pub(in crate::flows) fn address(kind: &str, root: &JobId) -> Address {
     Address::Instance { template: template.to_owned(), job: root.to_string() }
 }
 
+/// Returns the address of a job: of the agent that lives in it, or of an instance; none for a job
+/// that no message started.
+pub(in crate::flows) fn address_of_job(job: &jobs::Job) -> Option<Address> {
+    match &job.agent {
+        Some(agent) => Some(Address::Agent(agent.clone())),
+        None => job.message_id.is_some().then(|| address(&job.kind, job.root())),
+    }
+}
+
 /// Returns the address that an actor writes from; none for the script, and for a job that no
 /// message started.
 ///
@@ -32,7 +41,7 @@ pub(in crate::flows) fn address_of(c: &Connection, actor: &Actor) -> Result<Opti
         }
         Actor::Job(id) => {
             let job = jobs::find_brief(c, id)?;
-            Ok(job.message_id.is_some().then(|| address(&job.kind, job.root())))
+            Ok(address_of_job(&job))
         }
         _ => Ok(None),
     }

@@ -12,12 +12,14 @@ mod show;
 pub use answer::{look, wait};
 pub use inboxes::{list as inboxes, show as inbox};
 pub use pull::pull;
-pub(in crate::flows) use reply::{fail, settle_job};
+pub(in crate::flows) use reply::{Back, fail, send_back, settle_job};
 pub use send::send;
 pub use show::{list, read, show};
 
 /// Longest payload and longest reply as JSON, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+/// Most messages that wait for one agent.
+const AGENT_QUEUE_MAX: u64 = 1_000;
 /// Longest category, in characters.
 const CATEGORY_CHARS_MAX: usize = 80;
 /// Most messages that one job sends within [`SENDS_WINDOW_MS`].

@@ -39,6 +39,10 @@ pub async fn pull(
         Error::invalid(format!("job {id} is no instance of an inbox: it has no address"))
             .code("no_instance")
     })?;
+    if let Address::Agent(_) = own {
+        let message = format!("{own} fetches no messages: each is given to it when it can listen");
+        return Err(Error::conflict("not_deliverable", message).hint("end your turn"));
+    }
     loop {
         let (token, id, own, after) = (token.clone(), id.clone(), own.clone(), query.after);
         let given = site.store.write(move |tx| {

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::base::{Address, Error, JobId, PersonId, Result};
-use crate::flows::Works;
+use crate::flows::{Works, agents};
 use crate::jobs;
 use crate::people;
 use crate::script::{Inbox, Kind, nearest};
@@ -13,6 +13,8 @@ use crate::script::{Inbox, Kind, nearest};
 pub(super) enum Recipient {
     /// The kind whose jobs are instances of this inbox.
     Inbox(String),
+    /// An agent that lives on, or the one that has taken its place.
+    Agent(String),
     /// A running instance.
     Instance,
     /// A person.
@@ -40,7 +42,7 @@ pub(super) fn resolve(works: &Works, c: &Connection, to: &Address) -> Result<Rec
             Some(_) => Err(gone(to, "is disabled")),
             None => Err(nobody(to, None)),
         },
-        Address::Agent(_) => Err(nobody(to, None)),
+        Address::Agent(name) => agents::resolve(works, c, name).map(|it| Recipient::Agent(it.name)),
         Address::Channel(_) => {
             Err(Error::conflict("not_deliverable", format!("{to} cannot be written to yet")))
         }
@@ -94,12 +96,10 @@ fn require_instance(c: &Connection, template: &str, job: &str) -> Result<()> {
 fn nobody(to: &Address, hint: Option<&str>) -> Error {
     let what = match to {
         Address::Person(name) => format!("there is nobody called {name}"),
-        Address::Agent(name) => format!("there is no agent {name}"),
         _ => format!("there is no {to}"),
     };
     Error::not_found(what).code("no_recipient").hint(hint.unwrap_or(match to {
         Address::Person(_) => "`wiki-browser person list` names the people of this site",
-        Address::Agent(_) => "an inbox is written topic:TEMPLATE/NAME, a person person:NAME",
         _ => "`wiki-browser inbox show TEMPLATE/NAME` names its instances",
     }))
 }

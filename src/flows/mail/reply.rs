@@ -58,9 +58,13 @@ fn reply(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
     let Some(to) = message.answer_to().cloned() else { return Ok(()) };
     // The row that was settled is read without long values.
     let payload = jobs::find(tx.connection(), &job.id)?.result.unwrap_or(Value::Null);
-    let mut new = answer(Sort::Reply, job, &message, &to, payload);
-    let target = target(works, tx.connection(), &to);
-    match target {
+    write_reply(tx, works, answer(Sort::Reply, job, &message, &to, payload), &job.requested_by)
+}
+
+/// Writes a reply to whoever waits for it; what cannot be delivered is kept, with the reason.
+fn write_reply(tx: &Tx<'_>, works: &Works, mut new: NewMessage, asked_by: &Actor) -> Result<()> {
+    let to = new.to.clone();
+    match target(works, tx.connection(), &to) {
         Ok(Recipient::Inbox(_)) if new.depth >= DEPTH_MAX => {
             store_only(tx, &works.ids, &new, "depth")
         }
@@ -71,12 +75,13 @@ fn reply(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
             let is_inbox = matches!(recipient, Recipient::Inbox(_));
             new.depth += u32::from(is_inbox);
             let lanes = works.scripts.current().capacities().clone();
-            match send::write(tx, works, &new, (&recipient, &job.requested_by), &lanes) {
+            let answered = new.in_reply_to.clone();
+            match send::write(tx, works, &new, (&recipient, asked_by), &lanes) {
                 // The message is written before its job is refused.
-                Err(cause) if is_inbox && cause.kind() == ErrorKind::Busy => {
-                    let Some(id) = mail::answer_of(tx.connection(), &message.id)? else {
-                        return Err(cause);
-                    };
+                Err(cause) if cause.kind() == ErrorKind::Busy => {
+                    let written = answered.as_ref();
+                    let written = written.map(|it| mail::answer_of(tx.connection(), it));
+                    let Some(id) = written.transpose()?.flatten() else { return Err(cause) };
                     let written = (&id.id, &new.sender);
                     mail::deliver(tx, written, &new.to, Some(cause.code_str()), None)
                 }
@@ -105,6 +110,53 @@ pub(in crate::flows) fn fail(tx: &Tx<'_>, ids: &Ids, job: &Job) -> Result<()> {
         "status": job.status, "reason": job.reason, "message": failure_of(job),
     }});
     failure(tx, ids, (job, &message), payload)
+}
+
+/// Who answers a message that started no job of its own.
+pub(in crate::flows) struct Back {
+    /// Who speaks.
+    pub(in crate::flows) sender: Actor,
+    /// Its address.
+    pub(in crate::flows) from: Address,
+    /// For whom it counts if the answer starts a job.
+    pub(in crate::flows) asked_by: Actor,
+}
+
+/// Sends a reply or a failure to whoever wrote a message. An inbox takes work and no failures: if
+/// the reply was to go there, the sender is told.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn send_back(
+    tx: &Tx<'_>,
+    works: &Works,
+    back: &Back,
+    (message, sort): (&Message, Sort),
+    payload: Value,
+) -> Result<()> {
+    let to = match message.answer_to() {
+        Some(Address::Inbox { .. }) if sort == Sort::Failure => message.from.clone(),
+        other => other.cloned(),
+    };
+    let Some(to) = to else { return Ok(()) };
+    let job_id = match &back.sender {
+        Actor::Job(id) => Some(id.clone()),
+        _ => None,
+    };
+    let new = NewMessage {
+        sort,
+        sender: back.sender.clone(),
+        from: Some(back.from.clone()),
+        to,
+        payload,
+        category: message.category.clone(),
+        in_reply_to: Some(message.id.clone()),
+        reply_to: None,
+        depth: message.depth,
+        job_id,
+        approval_id: None,
+    };
+    write_reply(tx, &works.now(), new, &back.asked_by)
 }
 
 /// Writes the failure in the place of a reply, to whoever waits for it.

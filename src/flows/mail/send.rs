@@ -7,7 +7,7 @@ use crate::api::mail::{SendRequest, Sent, Sort};
 use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result};
 use crate::flows::mail::recipient::{self, Recipient};
 use crate::flows::mail::{
-    CATEGORY_CHARS_MAX, DEPTH_MAX, PAYLOAD_BYTES_MAX, SENDS_MAX, SENDS_WINDOW_MS,
+    AGENT_QUEUE_MAX, CATEGORY_CHARS_MAX, DEPTH_MAX, PAYLOAD_BYTES_MAX, SENDS_MAX, SENDS_WINDOW_MS,
 };
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, Works, inputs, instances, kept_answer};
@@ -127,8 +127,8 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft, sender: Option<&Job>) -> Resu
         if !may_answer(tx, job, draft)? {
             job.require_address(&draft.to)?;
         }
-        let own = instances::address(&job.kind, job.root());
-        if let Some(to) = draft.reply_to.as_ref().filter(|it| **it != own) {
+        let own = instances::address_of_job(job);
+        if let Some(to) = draft.reply_to.as_ref().filter(|it| Some(*it) != own.as_ref()) {
             job.require_address(to).map_err(|cause| cause.of_input("reply_to"))?;
         }
     }
@@ -183,6 +183,13 @@ pub(super) fn write(
                 state: "confirmed".to_owned(),
             })
         }
+        Recipient::Agent(name) => {
+            let to = Address::Agent(name.clone());
+            refuse_full(tx, name)?;
+            mail::deliver(tx, written, &to, None, None)?;
+            tx.ring(mail::BELL);
+            Ok(Sent { message_id: id, job_id: None, instance: None, state: "queued".to_owned() })
+        }
         Recipient::Instance => {
             mail::deliver(tx, written, &message.to, None, None)?;
             Ok(Sent { message_id: id, job_id: None, instance: None, state: "queued".to_owned() })
@@ -192,6 +199,17 @@ pub(super) fn write(
             Ok(Sent { message_id: id, job_id: None, instance: None, state: "queued".to_owned() })
         }
     }
+}
+
+fn refuse_full(tx: &Tx<'_>, agent: &str) -> Result<()> {
+    let (waiting, _) = mail::count_for_agent(tx.connection(), agent)?;
+    if waiting < AGENT_QUEUE_MAX {
+        return Ok(());
+    }
+    let message = format!("{waiting} messages wait for agent:{agent} already");
+    Err(Error::new(ErrorKind::Busy, message)
+        .code("queue_full")
+        .hint(format!("`wiki-browser agent show {agent}` says what it does")))
 }
 
 /// The job that a message to an inbox starts.
@@ -234,8 +252,9 @@ fn refuse_too_many(tx: &Tx<'_>, job: &Job) -> Result<()> {
 fn may_answer(tx: &Tx<'_>, job: &Job, draft: &Draft) -> Result<bool> {
     let Some(answered) = &draft.request.in_reply_to else { return Ok(false) };
     let message = mail::find(tx.connection(), answered)?;
-    let own = instances::address(&job.kind, job.root());
-    let was_told = message.to == own || job.message_id.as_ref() == Some(&message.id);
+    let own = instances::address_of_job(job);
+    let was_told =
+        Some(&message.to) == own.as_ref() || job.message_id.as_ref() == Some(&message.id);
     Ok(was_told && message.answer_to() == Some(&draft.to))
 }
 

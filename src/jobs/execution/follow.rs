@@ -1,5 +1,6 @@
 //! Following a guard: what its agent prints, who wants it to end, and the fence when it does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -11,12 +12,16 @@ use tracing::{error, warn};
 use crate::base::{ApprovalId, fault};
 use crate::jobs::queue::{Inner, Running};
 use crate::jobs::refusal::Refusal;
+use crate::jobs::speak::Fact;
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Job, Phase, settle, table, verdict};
+use crate::jobs::{Job, Phase, Pool, settle, table, verdict};
 use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
 
 /// How long the process of a job stays that waits for an approval: it may still have a last word.
 const LEAVE: Duration = Duration::from_secs(30);
+
+/// The pause after a fact that could not be written.
+const NOTE_RETRY: Duration = Duration::from_secs(2);
 
 /// Follows a guard to its end; returns that with what its agent said and when the end began. Only
 /// the phase `run` fences: the token of a job whose `prepare` has ended must stay good.
@@ -29,6 +34,9 @@ pub(super) async fn follow(
 ) -> (GuardEnd, Option<Telemetry>, Option<Instant>) {
     let mut ending = None;
     let stopper = guard.stopper();
+    if let Some(speaks) = telemetry.as_ref().and_then(Telemetry::speaks) {
+        outside.voice.open(stopper.clone(), speaks);
+    }
     let (mut is_told, mut is_fenced, mut is_in_call) = (false, phase != Phase::Run, false);
     // The fence is written while the guard brings the end about: neither waits for the other, and
     // the settlement comes after both.
@@ -63,6 +71,9 @@ pub(super) async fn follow(
         };
         match event {
             None => break,
+            Some(GuardEvent::Started { .. }) if job.pool == Pool::Live => {
+                note(inner, job, vec![Fact::Ready], stop).await;
+            }
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
                 ending.get_or_insert_with(Instant::now);
                 if !is_fenced {
@@ -72,6 +83,8 @@ pub(super) async fn follow(
             }
             Some(GuardEvent::Output { stream: Stream::Stdout, .. }) if phase == Phase::Run => {
                 telemetry = hear(telemetry, job, outside, (&stopper, &mut is_in_call)).await;
+                let facts = telemetry.as_mut().map(Telemetry::take_facts).unwrap_or_default();
+                note(inner, job, facts, stop).await;
             }
             Some(_) => {}
         }
@@ -86,8 +99,31 @@ pub(super) async fn follow(
     fault::crash_point("after_exit");
     // The fence stands: nothing more is refused to a running job.
     let refused = outside.refusals.take();
-    let (telemetry, _) = pump(telemetry.take(), job, refused, true).await;
+    let (mut telemetry, _) = pump(telemetry.take(), job, refused, true).await;
+    let facts = telemetry.as_mut().map(Telemetry::take_facts).unwrap_or_default();
+    note(inner, job, facts, stop).await;
     (end, telemetry, ending)
+}
+
+/// Writes down what was heard of an agent that lives on, in its order. A disk that is full is
+/// waited for: a turn that is forgotten would be an answer that is lost.
+async fn note(inner: &Inner, job: &Job, facts: Vec<Fact>, stop: &CancellationToken) {
+    for fact in facts {
+        loop {
+            let (heard, about) = (Arc::clone(&inner.setup.hooks.heard), job.clone());
+            let told = fact.clone();
+            match inner.setup.store.write(move |tx| heard(tx, &about, &told)).await {
+                Ok(()) => break,
+                Err(cause) => {
+                    error!(job_id = %job.id, "what its agent did is not noted: {}", cause.chain());
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(NOTE_RETRY) => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
 }
 
 /// Returns when a phase is to end although its process goes on: somebody cancels the job, or its
@@ -131,7 +167,8 @@ async fn hear(
     (stopper, is_in_call): (&GuardStopper, &mut bool),
 ) -> Option<Telemetry> {
     let (telemetry, is_final) = pump(telemetry, job, outside.refusals.take(), false).await;
-    if is_final {
+    // What ends a turn does not end an agent that lives on.
+    if is_final && job.pool != Pool::Live {
         stopper.final_result();
     }
     let now_in_call = telemetry.as_ref().is_some_and(Telemetry::is_in_call);

@@ -17,6 +17,7 @@ use tracing::{error, info, warn};
 use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::lost::Repeat;
 use crate::jobs::outcome::{self, outcome_of};
+use crate::jobs::parking::Session;
 use crate::jobs::queue::{Inner, Running, Watched};
 use crate::jobs::settle::{self, Ended, Outcome};
 use crate::jobs::telemetry::Telemetry;
@@ -25,7 +26,7 @@ use crate::jobs::{
     Generation, Job, Phase, Reason, ResolvedEngine, Status, claim, launch, parking, verdict,
 };
 use crate::process::{GuardEnd, GuardSpec};
-use crate::script::{Kind, PromptBy, Reads};
+use crate::script::{Kind, PromptBy, Reads, Speaks};
 use crate::store::Tx;
 
 use around::{Cleaned, SetUp};
@@ -79,6 +80,8 @@ async fn give_back(inner: &Inner, job: &Job) {
 pub(super) struct Ready {
     pub(super) spec: GuardSpec,
     pub(super) reads: Option<Reads>,
+    /// How its agent is spoken to, if it lives on.
+    speaks: Option<Speaks>,
     /// What runs around the agent.
     plan: Option<Plan>,
     /// Whether it counts if the agent was started: its inbox may repeat what was lost before.
@@ -123,7 +126,7 @@ pub(super) async fn prepare(
         verdict::lay_out(inner, job, files)
             .map_err(|cause| failed(Reason::SpawnFailed, cause.chain()))?;
     }
-    let session = session((inner, generation), job, kind).await?;
+    let session = session((inner, generation), job, kind, prepared.session).await?;
     let made = (prepared.prompt, token, prepared.env, session);
     ready((inner, generation), job, kind, made).map_err(|cause| match cause.code_str() {
         "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
@@ -139,11 +142,17 @@ async fn session(
     (inner, generation): (&Inner, &Generation),
     job: &Job,
     kind: &Kind,
-) -> std::result::Result<Option<String>, Outcome> {
+    earlier: Option<String>,
+) -> std::result::Result<Option<Session>, Outcome> {
     let Ok(engine) = generation.engines.find(&kind.engine) else { return Ok(None) };
+    let going_on = |name: &str| Session { name: name.to_owned(), is_resumed: true };
+    if let Some(earlier) = earlier.filter(|_| !engine.sessions.resume.is_empty()) {
+        keep_session(inner, job, &earlier).await?;
+        return Ok(Some(going_on(&earlier)));
+    }
     if job.resumes.is_some() {
         return match &job.session_ref {
-            Some(session) if !engine.sessions.resume.is_empty() => Ok(Some(session.clone())),
+            Some(session) if !engine.sessions.resume.is_empty() => Ok(Some(going_on(session))),
             _ => {
                 let tail = "its engine cannot go on with a session any more".to_owned();
                 Err(failed(Reason::SessionLost, tail))
@@ -151,24 +160,32 @@ async fn session(
         };
     }
     if engine.sessions.session.is_empty() || job.session_ref.is_some() {
-        return Ok(job.session_ref.clone());
+        let name = job.session_ref.clone();
+        return Ok(name.map(|name| Session { name, is_resumed: false }));
     }
     let session: JobId = inner.setup.ids.mint();
-    let (id, name) = (job.id.clone(), session.to_string());
+    keep_session(inner, job, session.as_str()).await?;
+    Ok(Some(Session { name: session.to_string(), is_resumed: false }))
+}
+
+async fn keep_session(inner: &Inner, job: &Job, name: &str) -> std::result::Result<(), Outcome> {
+    let (id, name) = (job.id.clone(), name.to_owned());
     let keep = move |tx: &Tx<'_>| parking::keep_session(tx, &id, &name);
     let kept = inner.setup.store.write(keep).await;
-    kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
-    Ok(Some(session.to_string()))
+    kept.map_err(|cause| failed(Reason::Internal, cause.chain()))
 }
 
 fn ready(
     (inner, generation): (&Inner, &Generation),
     job: &Job,
     kind: &Kind,
-    (prompt, token, env, session): (String, String, Vec<(String, String)>, Option<String>),
+    (prompt, token, env, session): (String, String, Vec<(String, String)>, Option<Session>),
 ) -> Result<Ready> {
     let mut engine = generation.engines.find(&kind.engine)?.clone();
-    engine.argv.extend(parking::arguments(&engine.sessions, job, session.as_deref()));
+    engine.argv.extend(parking::arguments(&engine.sessions, session.as_ref()));
+    if let Some(speech) = &engine.speech {
+        engine.argv.extend(launch::system_arguments(&inner.ground, &job.id, speech));
+    }
     let plan = Plan::of(&inner.ground, job, kind, &env)?;
     let started = match &kind.hooks.start {
         Some(start) => {
@@ -186,7 +203,8 @@ fn ready(
         spec.secrets.retain(|it| !is_ours(&it.0));
         spec.launch.env.extend(plan.env.iter().cloned());
     }
-    Ok(Ready { spec, reads: engine.reads, plan, is_marked: kind.inbox.is_some() })
+    let speaks = engine.speech.as_ref().map(|it| it.speaks);
+    Ok(Ready { spec, reads: engine.reads, speaks, plan, is_marked: kind.inbox.is_some() })
 }
 
 /// Runs the agent, and the hooks around it; nothing if the server stops before all is over.
@@ -256,9 +274,10 @@ async fn supervise(
     stop: &CancellationToken,
 ) -> Option<Outcome> {
     let watched = (inner.setup.hooks.watch)(job.id.clone()).await;
-    let Ready { spec, reads, .. } = ready;
+    let Ready { spec, reads, speaks, .. } = ready;
+    let ears = phase::Ears { reads, speaks };
     let (end, telemetry) =
-        match phase::run(inner, job, (Phase::Run, spec, reads), &outside, stop).await {
+        match phase::run(inner, job, (Phase::Run, spec, ears), &outside, stop).await {
             Ran::Ended(end, telemetry) => (end, telemetry.map(|it| *it)),
             Ran::NotStarted(cause) => {
                 let tail = format!("agent unreachable: {}", cause.chain());

@@ -16,10 +16,19 @@ use crate::jobs::queue::{Inner, Running};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Job, Phase, Status, job_dir, settle};
 use crate::process::{self, GuardEnd, GuardSpec, MARK, ProcessIdentity};
-use crate::script::Reads;
+use crate::script::{Reads, Speaks};
 
 /// How long to wait before what cannot be ended is tried again.
 const STRAYS_RETRY: Duration = Duration::from_secs(2);
+
+/// What is read of a phase.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::jobs) struct Ears {
+    /// Form of its output.
+    pub(in crate::jobs) reads: Option<Reads>,
+    /// How its agent is spoken to, if it lives on.
+    pub(in crate::jobs) speaks: Option<Speaks>,
+}
 
 /// How a phase ended.
 pub(super) enum Ran {
@@ -35,7 +44,7 @@ pub(super) enum Ran {
 pub(super) async fn run(
     inner: &Inner,
     job: &Job,
-    (phase, spec, reads): (Phase, GuardSpec, Option<Reads>),
+    (phase, spec, ears): (Phase, GuardSpec, Ears),
     outside: &Running,
     stop: &CancellationToken,
 ) -> Ran {
@@ -51,7 +60,8 @@ pub(super) async fn run(
     }
     let identity = guard.identity().clone();
     let clock = inner.setup.store.clock().clone();
-    let telemetry = (phase == Phase::Run).then(|| Telemetry::new(&dir, reads, clock));
+    let telemetry =
+        (phase == Phase::Run).then(|| Telemetry::new(&dir, ears.reads, clock).hearing(ears.speaks));
     // What the guard says is heard while its pid is written down.
     let ((), (end, telemetry, ending)) = tokio::join!(
         keep_guard(inner, (job, phase), identity),

@@ -1,0 +1,49 @@
+//! Agents that live on.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{Address, JobId, Millis};
+
+/// An agent as it is told.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct AgentView {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: Address,
+    /// What it is for; nothing if it is not declared any more.
+    pub about: Option<String>,
+    /// The engine of its declaration.
+    pub engine: Option<String>,
+    /// `stopped starting idle busy blocked failed`.
+    pub state: String,
+    /// `running` or `stopped`.
+    pub wanted: String,
+    /// Why it is in this state.
+    pub reason: Option<String>,
+    /// What it was last seen doing: `queued started works turn_began turn_ended ended`.
+    pub fact: Option<String>,
+    /// When that was seen.
+    pub fact_at: Option<Millis>,
+    /// It is not started before this time.
+    pub not_before: Option<Millis>,
+    /// Its last start.
+    pub job_id: Option<JobId>,
+    /// The engine's name for its session.
+    pub session: Option<String>,
+    /// How much waits to be given to it.
+    pub waiting: u64,
+    /// How much was given to it and never arrived, as far as anybody knows.
+    pub unconfirmed: u64,
+    /// Whether the script declares it otherwise than when it was started.
+    pub is_older: bool,
+    /// Who gets what is sent to it.
+    pub heir: Option<String>,
+}
+
+/// The answer of `GET /api/agents`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct AgentList {
+    /// All agents, by name.
+    pub items: Vec<AgentView>,
+}

@@ -1,0 +1,115 @@
+//! What people ask of an agent: that it runs, that it does not, that it leaves off.
+
+use crate::api::agents::AgentView;
+use crate::base::{Actor, Error, Result};
+use crate::flows::agents::ended::RESTART;
+use crate::flows::agents::show;
+use crate::flows::jobs::cancel_waiting;
+use crate::flows::{Site, agents};
+use crate::jobs;
+use crate::mail::agent::{self, Agent, State, Wanted};
+use crate::people::Caller;
+use crate::script::kind_of_agent;
+use crate::store::Tx;
+
+/// Has an agent run from now on.
+///
+/// # Errors
+/// `not_found` with code `no_agent`; `conflict` with code `agent_state` if it runs already or is
+/// not declared any more.
+pub async fn start(site: &Site, caller: &Caller, name: &str) -> Result<AgentView> {
+    let config = site.works.now().config;
+    change(site, caller, name, move |tx, _, agent, by| {
+        if agent.state.is_live() && agent.wanted == Wanted::Running {
+            return Err(state(agent, "runs already"));
+        }
+        if !config.kinds.contains_key(&kind_of_agent(&agent.declared)) {
+            return Err(state(agent, "is not declared any more"));
+        }
+        agent::want(tx, agent, Wanted::Running)?;
+        agent::show(tx, agent, State::Starting, ("asked", None), by)
+    })
+    .await
+}
+
+/// Ends an agent, and keeps it from starting until a person says so.
+///
+/// # Errors
+/// `not_found` with code `no_agent`; `conflict` with code `agent_state` if it does not run and
+/// nothing would start it.
+pub async fn stop(site: &Site, caller: &Caller, name: &str) -> Result<AgentView> {
+    change(site, caller, name, |tx, site, agent, by| {
+        if !agent.state.is_live() && agent.wanted == Wanted::Stopped {
+            return Err(state(agent, "does not run"));
+        }
+        agent::want(tx, agent, Wanted::Stopped)?;
+        if !end_start(tx, site, agent, by)? {
+            agent::show(tx, agent, State::Stopped, ("asked", Some("asked")), by)?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Ends an agent and starts it again, with its session.
+///
+/// # Errors
+/// As [`start`]; one that does not run is just started.
+pub async fn restart(site: &Site, caller: &Caller, name: &str) -> Result<AgentView> {
+    change(site, caller, name, |tx, site, agent, by| {
+        agent::want(tx, agent, Wanted::Running)?;
+        agent::show(tx, agent, State::Starting, ("asked", Some(RESTART)), by)?;
+        if !end_start(tx, site, agent, by)? {
+            agent::show(tx, agent, State::Starting, ("asked", None), by)?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Asks an agent to leave off what it does.
+///
+/// # Errors
+/// `not_found` with code `no_agent`; `conflict` with code `agent_state` if it does nothing.
+pub async fn interrupt(site: &Site, caller: &Caller, name: &str) -> Result<AgentView> {
+    caller.may_write()?;
+    let asked = name.to_owned();
+    let agent = site.store.read(move |c| show::find(c, &asked)).await?;
+    let is_told = match &agent.job_id {
+        Some(job) if agent.state == State::Busy => site.queue.interrupt(job),
+        _ => false,
+    };
+    match is_told {
+        true => agents::show(site, caller, name).await,
+        false => Err(state(&agent, "does nothing that could be interrupted")),
+    }
+}
+
+async fn change(
+    site: &Site,
+    caller: &Caller,
+    name: &str,
+    how: impl Fn(&Tx<'_>, &Site, &Agent, &Actor) -> Result<()> + Send + Sync + 'static,
+) -> Result<AgentView> {
+    let by = Actor::Person(caller.may_write()?.id.clone());
+    let (about, asked) = (site.clone(), name.to_owned());
+    site.store.write(move |tx| how(tx, &about, &show::find(tx.connection(), &asked)?, &by)).await?;
+    agents::show(site, caller, name).await
+}
+
+/// Ends the start of an agent that waits or runs; whether there is one whose end is still to come.
+fn end_start(tx: &Tx<'_>, site: &Site, agent: &Agent, by: &Actor) -> Result<bool> {
+    let Some(job) = &agent.job_id else { return Ok(false) };
+    if jobs::find_brief(tx.connection(), job)?.status.is_final() {
+        return Ok(false);
+    }
+    if cancel_waiting(tx, &site.ids, job, by, &site.queue.capacities())? {
+        return Ok(true);
+    }
+    jobs::request_cancel(tx, job, by).map(|()| true)
+}
+
+fn state(agent: &Agent, why: &str) -> Error {
+    Error::conflict("agent_state", format!("agent:{} {why}", agent.name))
+        .hint(format!("it is {}", agent.state.as_str()))
+}

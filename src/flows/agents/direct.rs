@@ -1,0 +1,93 @@
+//! What is sent to an agent itself: given to it one by one, its last words sent back.
+
+use serde_json::{Value, json};
+
+use crate::api::mail::Sort;
+use crate::base::{Actor, Address, BlockId, JobId, Result};
+use crate::flows::Works;
+use crate::flows::mail::{Back, send_back};
+use crate::jobs::{self, Pool};
+use crate::mail::{self, Block, Message, TurnEnd};
+use crate::store::Tx;
+
+/// What an agent says that has no answer.
+const NO_REPLY: &str = "[no-reply]";
+
+/// Makes the block of the oldest message that waits for an agent.
+pub(super) fn compose(tx: &Tx<'_>, works: &Works, agent: &str) -> Result<Option<Block>> {
+    let Some((seq, id)) = mail::oldest_direct(tx.connection(), agent)? else { return Ok(None) };
+    let message = mail::find(tx.connection(), &id)?;
+    let text = format!("{}\n{}", head(works, &message), text_of(&message.payload));
+    Ok(Some(Block { id: works.ids.mint(), text, rows: vec![seq] }))
+}
+
+/// Says who wrote, on a line of its own.
+fn head(works: &Works, message: &Message) -> String {
+    let id = &message.id;
+    let from = match &message.from {
+        Some(from) => from.to_string(),
+        None => "the site".to_owned(),
+    };
+    let sort = match message.sort {
+        Sort::Message => "message",
+        Sort::Reply => "reply",
+        Sort::Failure => "failure",
+        Sort::Notice => "notice",
+    };
+    let answered = message.in_reply_to.as_ref();
+    let to = answered.map(|it| format!(", to your message {it}")).unwrap_or_default();
+    let how = match message.answer_to() {
+        Some(to) if message.sort == Sort::Message && !is_answered_by_itself(message) => {
+            format!("; to answer: {} send {to} --in-reply-to {id} --payload JSON", works.wb_agent)
+        }
+        _ => String::new(),
+    };
+    format!("[{sort} {id} from {from}{to}{how}]")
+}
+
+fn text_of(payload: &Value) -> String {
+    match payload.as_str() {
+        Some(text) => text.to_owned(),
+        None => format!("{payload:#}"),
+    }
+}
+
+/// Whether the last words of the turn are sent back by themselves. Not to another agent that lives
+/// on: two of them would answer each other for ever.
+fn is_answered_by_itself(message: &Message) -> bool {
+    message.sort == Sort::Message && !matches!(message.answer_to(), None | Some(Address::Agent(_)))
+}
+
+/// Sends the last words of a turn to whoever wrote what caused it.
+pub(super) fn answer(
+    tx: &Tx<'_>,
+    works: &Works,
+    (agent, job, block): (&str, &JobId, &BlockId),
+    (how, text): (&TurnEnd, &str),
+) -> Result<()> {
+    let Some(id) = mail::messages_of(tx.connection(), block)?.into_iter().next() else {
+        return Ok(());
+    };
+    let message = mail::find(tx.connection(), &id)?;
+    let has_answered = mail::answer_of(tx.connection(), &id)?.is_some()
+        || mail::is_answered_by_job(tx.connection(), &id, job)?;
+    if !is_answered_by_itself(&message) || has_answered {
+        return Ok(());
+    }
+    let failed = |reason: &str, why: String| {
+        let error = json!({"status": "failed", "reason": reason, "message": why});
+        (Sort::Failure, json!({"error": error}))
+    };
+    let (sort, payload) = match how {
+        TurnEnd::Answered if text.trim() == NO_REPLY => (Sort::Reply, Value::Null),
+        TurnEnd::Answered => (Sort::Reply, json!(text)),
+        TurnEnd::Interrupted => failed("interrupted", format!("agent:{agent} was interrupted")),
+        TurnEnd::Failed(why) => failed("engine_failed", format!("agent:{agent}: {why}")),
+        TurnEnd::Lost => failed("turn_lost", format!("agent:{agent} ended before it had answered")),
+    };
+    let row = jobs::find_brief(tx.connection(), job)?;
+    debug_assert_eq!(row.pool, Pool::Live);
+    let from = Address::Agent(agent.to_owned());
+    let back = Back { sender: Actor::Job(job.clone()), from, asked_by: row.requested_by };
+    send_back(tx, works, &back, (&message, sort), payload)
+}

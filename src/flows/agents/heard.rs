@@ -1,0 +1,101 @@
+//! What follows from what an agent shows: it can be spoken to, a turn began, a turn ended.
+
+use crate::base::{Actor, BlockId, Result};
+use crate::flows::Works;
+use crate::flows::agents::{direct, rooms};
+use crate::jobs::speak::{Ending, Fact};
+use crate::jobs::{self, Job};
+use crate::mail::agent::{self, Agent, State};
+use crate::mail::{self, Turn, TurnEnd};
+use crate::store::Tx;
+
+/// Writes what follows from a fact about the agent that lives in a job.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact) -> Result<()> {
+    let Some(name) = &job.agent else { return Ok(()) };
+    let agent = agent::find(tx.connection(), name)?;
+    let Some(agent) = agent.filter(|it| it.job_id.as_ref() == Some(&job.id)) else {
+        return Ok(());
+    };
+    let see = |state, fact| agent::show(tx, &agent, state, (fact, None), &Actor::System);
+    match fact {
+        Fact::Ready => see(State::Idle, "started"),
+        Fact::Works => see(State::Busy, "works"),
+        Fact::SessionLost => agent::keep_session(tx, name, None),
+        Fact::Began { block } => {
+            began(tx, works, (&agent, job), block.as_ref())?;
+            see(State::Busy, "turn_began")
+        }
+        Fact::Ended { block, text, how, tokens, cost_usd } => {
+            let how = match how {
+                Ending::Answered => TurnEnd::Answered,
+                Ending::Interrupted => TurnEnd::Interrupted,
+                Ending::Failed(why) => TurnEnd::Failed(why.clone()),
+            };
+            let end = End { text, how, tokens: *tokens, cost_usd: *cost_usd };
+            ended(tx, works, (&agent, job), block.as_ref(), end)?;
+            see(State::Idle, "turn_ended")
+        }
+    }
+}
+
+fn began(
+    tx: &Tx<'_>,
+    works: &Works,
+    (agent, job): (&Agent, &Job),
+    block: Option<&BlockId>,
+) -> Result<()> {
+    // From its first turn on, the engine knows the session again.
+    let session = jobs::find_brief(tx.connection(), &job.id)?.session_ref;
+    if session.is_some() && session != agent.session_ref {
+        agent::keep_session(tx, &agent.name, session.as_deref())?;
+    }
+    if let Some(block) = block {
+        mail::begin_block(tx, &agent.name, block, "turn")?;
+    }
+    let (agent, job, block) = (agent.name.clone(), job.id.clone(), block.cloned());
+    (rooms::rooms(works).turn)(tx, &Turn::Began { agent, job, block })
+}
+
+/// How a turn ended.
+pub(super) struct End<'a> {
+    /// Its last words.
+    pub(super) text: &'a str,
+    /// How it ended.
+    pub(super) how: TurnEnd,
+    /// What it took.
+    pub(super) tokens: u64,
+    /// What it cost.
+    pub(super) cost_usd: Option<f64>,
+}
+
+/// Writes what follows from the end of a turn: the answer, and that its block is over.
+pub(super) fn ended(
+    tx: &Tx<'_>,
+    works: &Works,
+    (agent, job): (&Agent, &Job),
+    block: Option<&BlockId>,
+    end: End<'_>,
+) -> Result<()> {
+    let open = mail::open_block(tx.connection(), &agent.name)?;
+    let own = open.filter(|it| Some(&it.id) == block);
+    if let Some(own) = own.as_ref().filter(|it| it.room.is_none()) {
+        direct::answer(tx, works, (&agent.name, &job.id, &own.id), (&end.how, end.text))?;
+    }
+    let turn = Turn::Ended {
+        agent: agent.name.clone(),
+        job: job.id.clone(),
+        block: block.cloned(),
+        text: end.text.to_owned(),
+        how: end.how,
+        tokens: end.tokens,
+        cost_usd: end.cost_usd,
+    };
+    (rooms::rooms(works).turn)(tx, &turn)?;
+    match own {
+        Some(own) => mail::end_block(tx, &agent.name, &own.id, "turn_ended"),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,287 @@
+//! The one loop of agents: it starts those that should run, and gives each what waits for it.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::base::{BlockId, JobId, Millis, Result, fault};
+use crate::flows::agents::{direct, rooms, speech};
+use crate::flows::{Site, Works, inputs};
+use crate::jobs::speak::knows_a_block_again;
+use crate::jobs::{self, NewJob, Pool};
+use crate::mail::agent::{self, Agent, State, Wanted};
+use crate::mail::{self, BELL, OpenBlock};
+use crate::script::{Autostart, Config, Kind, OnBusy, kind_of_agent};
+use crate::store::Tx;
+
+/// Longest sleep: the clock of the machine may be set, and a machine may have slept.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// The pause after a read or a write that failed.
+const AGAIN: Duration = Duration::from_secs(2);
+/// The pause before a start that the queue refused is tried again, in milliseconds.
+const REFUSED_MS: i64 = 60_000;
+
+/// Starts agents and speaks to them, until `stop`.
+pub async fn serve(site: Site, stop: CancellationToken) {
+    let bell = site.store.bell(BELL);
+    loop {
+        let pause = match round(&site).await {
+            Ok(pause) => pause,
+            Err(cause) => {
+                warn!("agents are looked at later: {}", cause.chain());
+                AGAIN
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = bell.notified() => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// What is to be done for an agent now.
+enum Due {
+    /// It is to be started.
+    Start,
+    /// Something that waits is to be given to it.
+    Give,
+    /// What an earlier start had not begun is to be given again.
+    Again(OpenBlock),
+    /// What it was given has not arrived, as far as it shows.
+    GiveUp(OpenBlock),
+}
+
+/// What is to be written to an agent once it is written down.
+struct Words {
+    job: JobId,
+    id: BlockId,
+    text: String,
+}
+
+/// Does what is due for all agents; returns how long nothing is.
+async fn round(site: &Site) -> Result<Duration> {
+    let works = site.works.now();
+    declare(&works).await?;
+    let agents = works.store.read(agent::list).await?;
+    let mut wake = works.store.clock().now().plus(duration_ms(LOOK_AGAIN));
+    for agent in agents {
+        loop {
+            let (about, name) = (works.clone(), agent.name.clone());
+            let look = works.store.read(move |c| match agent::find(c, &name)? {
+                Some(agent) => due(c, &about.config, &agent, about.store.clock().now()),
+                None => Ok((None, None)),
+            });
+            let (due, at) = look.await?;
+            wake = at.map_or(wake, |at| at.min(wake));
+            if due.is_none() || !act(site, &works, &agent.name).await? {
+                break;
+            }
+        }
+    }
+    let left = wake.0.saturating_sub(works.store.clock().now().0).max(1);
+    Ok(Duration::from_millis(left.unsigned_abs()).min(LOOK_AGAIN))
+}
+
+/// Makes the rows of agents that the script declares.
+async fn declare(works: &Works) -> Result<()> {
+    let declared = |config: &Config| -> Vec<(String, Autostart)> {
+        let agents = config.kinds.values().filter_map(|it| it.agent.as_ref());
+        agents.map(|it| (it.name.clone(), it.autostart)).collect()
+    };
+    let wanted = declared(&works.config);
+    let known = works.store.read(agent::list).await?;
+    let is_new = |name: &String| known.iter().all(|it| it.name != *name);
+    let new: Vec<(String, Autostart)> = wanted.into_iter().filter(|it| is_new(&it.0)).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let digest = works.config.digest.clone();
+    works
+        .store
+        .write(move |tx| {
+            for (name, autostart) in &new {
+                let wanted = match autostart {
+                    Autostart::Never => Wanted::Stopped,
+                    _ => Wanted::Running,
+                };
+                agent::make(tx, (name, name), None, wanted, &digest)?;
+            }
+            Ok(())
+        })
+        .await
+}
+
+/// Says what is due for an agent, and when to look again at the latest.
+fn due(
+    c: &Connection,
+    config: &Config,
+    agent: &Agent,
+    now: Millis,
+) -> Result<(Option<Due>, Option<Millis>)> {
+    let kind = config.kinds.get(&kind_of_agent(&agent.declared));
+    let Some(kind) = kind else { return Ok((None, None)) };
+    match agent.state {
+        State::Stopped if agent.wanted == Wanted::Running => {
+            let autostart = kind.agent.as_ref().map_or(Autostart::Never, |it| it.autostart);
+            let is_due = match autostart {
+                Autostart::Always => true,
+                Autostart::OnMessage => is_awaited(c, agent)?,
+                Autostart::Never => false,
+            };
+            Ok((is_due.then_some(Due::Start), None))
+        }
+        State::Starting if !has_start(c, agent)? => match agent.not_before {
+            Some(at) if at > now => Ok((None, Some(at))),
+            _ => Ok((Some(Due::Start), None)),
+        },
+        State::Idle => idle(c, config, agent, now),
+        _ => Ok((None, None)),
+    }
+}
+
+/// Says what is due for an agent that waits to be spoken to.
+fn idle(
+    c: &Connection,
+    config: &Config,
+    agent: &Agent,
+    now: Millis,
+) -> Result<(Option<Due>, Option<Millis>)> {
+    let Some(block) = mail::open_block(c, &agent.name)? else {
+        let waits = !mail::rooms_awaiting(c, &agent.name)?.is_empty();
+        return Ok((waits.then_some(Due::Give), None));
+    };
+    if block.begun_at.is_some() {
+        return Ok((None, None));
+    }
+    if agent.job_id.as_ref() != Some(&block.job_id) {
+        return Ok((Some(Due::Again(block)), None));
+    }
+    let wait = speech(config, &agent.declared).map_or(AGAIN, |it| it.proof_wait);
+    let until = block.made_at.plus(duration_ms(wait));
+    match until > now {
+        true => Ok((None, Some(until))),
+        false => Ok((Some(Due::GiveUp(block)), None)),
+    }
+}
+
+fn is_awaited(c: &Connection, agent: &Agent) -> Result<bool> {
+    let has_block = mail::open_block(c, &agent.name)?.is_some();
+    Ok(has_block || !mail::rooms_awaiting(c, &agent.name)?.is_empty())
+}
+
+/// Returns whether the agent's last start waits or runs.
+fn has_start(c: &Connection, agent: &Agent) -> Result<bool> {
+    match &agent.job_id {
+        Some(job) => Ok(!jobs::find_brief(c, job)?.status.is_final()),
+        None => Ok(false),
+    }
+}
+
+/// Does what is due for an agent, if it still is; whether something was done, so that it is worth
+/// a further look.
+async fn act(site: &Site, works: &Works, name: &str) -> Result<bool> {
+    let (about, again, name) = (works.clone(), site.clone(), name.to_owned());
+    let done = works
+        .store
+        .write(move |tx| {
+            let Some(agent) = agent::find(tx.connection(), &name)? else { return Ok(None) };
+            let (due, _) = due(tx.connection(), &about.config, &agent, tx.now())?;
+            let Some(due) = due else { return Ok(None) };
+            carry_out(tx, (&again, &about), &agent, due)
+        })
+        .await?;
+    let Some(words) = done else { return Ok(false) };
+    fault::crash_point("block_claimed");
+    if let Some(Words { job, id, text }) = words {
+        // A process that is gone by now ends its start, and that decides what becomes of the block.
+        let is_said = site.queue.say(&job, &id, &text);
+        info!(job_id = %job, "block {id} {}", if is_said { "is given" } else { "waits for a start" });
+        fault::crash_point("block_said");
+    }
+    Ok(true)
+}
+
+/// Does one thing; returns whether it was done, with what is to be said.
+fn carry_out(
+    tx: &Tx<'_>,
+    (site, works): (&Site, &Works),
+    agent: &Agent,
+    due: Due,
+) -> Result<Option<Option<Words>>> {
+    let name = agent.name.as_str();
+    match (due, &agent.job_id) {
+        (Due::Start, _) => start(tx, site, works, agent).map(|()| Some(None)),
+        (Due::GiveUp(block), _) => {
+            mail::end_block(tx, name, &block.id, "no_proof").map(|()| Some(None))
+        }
+        (Due::Again(block), Some(job)) => {
+            let knows = speech(&works.config, &agent.declared)
+                .is_some_and(|it| knows_a_block_again(it.speaks));
+            if !knows {
+                return mail::end_block(tx, name, &block.id, "agent_ended").map(|()| Some(None));
+            }
+            mail::give_back_block(tx, name, job)?;
+            Ok(Some(Some(Words { job: job.clone(), id: block.id, text: block.text })))
+        }
+        (Due::Give, Some(job)) => {
+            for room in mail::rooms_awaiting(tx.connection(), name)? {
+                let block = match room {
+                    None => direct::compose(tx, works, name)?,
+                    Some(room) => (rooms::rooms(works).compose)(tx, name, room)?,
+                };
+                if let Some(block) = block {
+                    mail::claim_block(tx, (name, job), room, &block)?;
+                    let words = Words { job: job.clone(), id: block.id, text: block.text };
+                    return Ok(Some(Some(words)));
+                }
+            }
+            Ok(None)
+        }
+        (_, None) => Ok(None),
+    }
+}
+
+/// Queues the start of an agent.
+fn start(tx: &Tx<'_>, site: &Site, works: &Works, agent: &Agent) -> Result<()> {
+    let Some(kind) = works.config.kinds.get(&kind_of_agent(&agent.declared)) else {
+        return Ok(());
+    };
+    let new = new_job(works, kind, agent);
+    if let Err(cause) = site.queue.admit(tx, &new) {
+        let (state, reason) = (State::Starting, Some(cause.code_str()));
+        let not_before = Some(tx.now().plus(REFUSED_MS));
+        return agent::ended(tx, agent, (state, reason), &agent.ends, not_before);
+    }
+    let job = jobs::enqueue(tx, &works.ids, &site.queue.capacities(), &new)?;
+    agent::start(tx, agent, &job, &works.config.digest)
+}
+
+fn new_job(works: &Works, kind: &Kind, agent: &Agent) -> NewJob {
+    NewJob {
+        kind: kind.name.clone(),
+        lane: None,
+        on_busy: OnBusy::Queue,
+        source_path: None,
+        topic_id: None,
+        persona_name: None,
+        inputs: Default::default(),
+        grants: inputs::grants(kind, &Default::default()),
+        requested_by: super::ended::by_itself(),
+        priority: kind.priority,
+        not_before: None,
+        config_digest: works.config.digest.clone(),
+        retry_of: None,
+        depth: 0,
+        message_id: None,
+        owner: None,
+        pool: Pool::Live,
+        agent: Some(agent.name.clone()),
+    }
+}
+
+fn duration_ms(it: Duration) -> i64 {
+    i64::try_from(it.as_millis()).unwrap_or(i64::MAX)
+}

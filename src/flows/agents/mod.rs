@@ -1,0 +1,29 @@
+//! Agents that live on: started, spoken to one thing at a time, and started again.
+//!
+//! **Invariant:** what an agent is given is written down before its first byte is written to it.
+//! **Invariant:** an agent is given something only when it waits to be spoken to, and nothing
+//! further before the turn of that has ended.
+
+mod control;
+mod direct;
+mod ended;
+mod heard;
+mod life;
+mod own;
+mod rooms;
+mod show;
+
+pub use control::{interrupt, restart, start, stop};
+pub(in crate::flows) use ended::{cancelled, settle_job};
+pub(in crate::flows) use heard::heard;
+pub use life::serve;
+pub(in crate::flows) use own::{prepare, resolve};
+pub use show::{list, show};
+
+use crate::script::{Config, Speech};
+
+/// Returns how an agent of this declaration is spoken to, as the script in force says.
+fn speech<'c>(config: &'c Config, declared: &str) -> Option<&'c Speech> {
+    let kind = config.kinds.get(&crate::script::kind_of_agent(declared))?;
+    config.engines.get(&kind.engine)?.speech.as_ref()
+}

@@ -1,0 +1,78 @@
+//! Agents as they are told.
+
+use rusqlite::Connection;
+
+use crate::api::agents::{AgentList, AgentView};
+use crate::base::{Address, Error, Result};
+use crate::flows::{Site, Works};
+use crate::mail::agent::{self, Agent};
+use crate::mail::{self};
+use crate::people::Caller;
+use crate::script::{kind_of_agent, nearest};
+
+/// Returns all agents, by name.
+///
+/// # Errors
+/// As any read.
+pub async fn list(site: &Site, caller: &Caller) -> Result<AgentList> {
+    caller.may_read()?;
+    let works: Works = site.works.clone();
+    site.store
+        .read(move |c| {
+            let agents = agent::list(c)?;
+            let items = agents.iter().map(|it| view(c, &works, it)).collect::<Result<_>>()?;
+            Ok(AgentList { items })
+        })
+        .await
+}
+
+/// Returns one agent.
+///
+/// # Errors
+/// `not_found` with code `no_agent`, with a near name.
+pub async fn show(site: &Site, caller: &Caller, name: &str) -> Result<AgentView> {
+    caller.may_read()?;
+    let (works, name) = (site.works.clone(), name.to_owned());
+    site.store.read(move |c| view(c, &works, &find(c, &name)?)).await
+}
+
+/// Returns an agent that is there.
+///
+/// # Errors
+/// `not_found` with code `no_agent`, with a near name.
+pub(super) fn find(c: &Connection, name: &str) -> Result<Agent> {
+    if let Some(found) = agent::find(c, name)? {
+        return Ok(found);
+    }
+    let names: Vec<String> = agent::list(c)?.into_iter().map(|it| it.name).collect();
+    let error = Error::not_found(format!("there is no agent {name}")).code("no_agent");
+    Err(match nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => error.hint(format!("did you mean {near}?")),
+        None => {
+            error.hint("wb.agent of the script declares one; `wiki-browser agent list` names all")
+        }
+    })
+}
+
+fn view(c: &Connection, works: &Works, agent: &Agent) -> Result<AgentView> {
+    let kind = works.config.kinds.get(&kind_of_agent(&agent.declared));
+    let (waiting, unconfirmed) = mail::count_for_agent(c, &agent.name)?;
+    Ok(AgentView {
+        name: agent.name.clone(),
+        address: Address::Agent(agent.name.clone()),
+        about: kind.map(|it| it.about.clone()),
+        engine: kind.map(|it| it.engine.clone()),
+        state: agent.state.as_str().to_owned(),
+        wanted: agent.wanted.as_str().to_owned(),
+        reason: agent.reason.clone(),
+        fact: agent.fact.clone(),
+        fact_at: agent.fact_at,
+        not_before: agent.not_before,
+        job_id: agent.job_id.clone(),
+        session: agent.session_ref.clone(),
+        waiting,
+        unconfirmed,
+        is_older: agent.state.is_live() && agent.config_digest != works.config.digest,
+        heir: agent.heir.clone(),
+    })
+}

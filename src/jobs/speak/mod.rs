@@ -1,0 +1,144 @@
+//! Speaking to an engine that lives on: how a text is written to it, and what its lines say of its
+//! turns.
+//!
+//! **Invariant:** a turn has one beginning and one end, and neither is taken back.
+
+mod claude;
+mod lines;
+mod voice;
+
+use serde_json::Value;
+
+use crate::base::BlockId;
+use crate::base::truncate_chars;
+use crate::script::Speaks;
+
+pub(super) use voice::Voice;
+
+/// Longest last words of a turn, in characters.
+const ANSWER_CHARS_MAX: usize = 64 * 1024;
+
+/// A fact about an agent that lives on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    /// Its process runs: it can be spoken to.
+    Ready,
+    /// It works, and nothing says yet on what.
+    Works,
+    /// Its engine does not know the session any more that it was to go on with.
+    SessionLost,
+    /// A turn began; with what caused it, if we did.
+    Began {
+        /// The block that was written.
+        block: Option<BlockId>,
+    },
+    /// A turn ended.
+    Ended {
+        /// The block that caused it.
+        block: Option<BlockId>,
+        /// Its last words.
+        text: String,
+        /// How it ended.
+        how: Ending,
+        /// Tokens read and written.
+        tokens: u64,
+        /// Cost in US dollars.
+        cost_usd: Option<f64>,
+    },
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With an answer.
+    Answered,
+    /// Somebody interrupted it.
+    Interrupted,
+    /// The engine failed, and said why.
+    Failed(String),
+}
+
+/// What is known of the turns of one process.
+#[derive(Debug)]
+pub(super) struct Hearing {
+    speaks: Speaks,
+    /// Whether it works, although nothing says yet on what.
+    works: bool,
+    /// The turn that runs, with its cause.
+    turn: Option<Option<BlockId>>,
+    /// What all turns so far have cost.
+    cost_usd: f64,
+}
+
+impl Hearing {
+    pub(super) fn new(speaks: Speaks) -> Hearing {
+        Hearing { speaks, works: false, turn: None, cost_usd: 0.0 }
+    }
+
+    pub(super) fn speaks(&self) -> Speaks {
+        self.speaks
+    }
+
+    /// Reads one line of its output.
+    pub(super) fn line(&mut self, line: &str) -> Vec<Fact> {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        match self.speaks {
+            Speaks::ClaudeStreamJson => claude::read(self, &value),
+            Speaks::Lines => lines::read(self, &value),
+        }
+    }
+
+    fn work(&mut self) -> Vec<Fact> {
+        match std::mem::replace(&mut self.works, true) || self.turn.is_some() {
+            true => Vec::new(),
+            false => vec![Fact::Works],
+        }
+    }
+
+    /// Begins a turn, unless one runs.
+    fn begin(&mut self, block: Option<BlockId>) -> Vec<Fact> {
+        if self.turn.is_some() {
+            return Vec::new();
+        }
+        self.turn = Some(block.clone());
+        vec![Fact::Began { block }]
+    }
+
+    /// Ends the turn that runs; of one that was over before it was seen to begin, tells both.
+    fn end(&mut self, text: &str, how: Ending, tokens: u64, cost_usd: Option<f64>) -> Vec<Fact> {
+        let mut facts = self.begin(None);
+        let block = self.turn.take().flatten();
+        self.works = false;
+        let text = truncate_chars(text, ANSWER_CHARS_MAX);
+        facts.push(Fact::Ended { block, text, how, tokens, cost_usd });
+        facts
+    }
+}
+
+/// Returns the line that gives an agent a block.
+pub(super) fn block_line(speaks: Speaks, id: &BlockId, text: &str) -> String {
+    let line = match speaks {
+        Speaks::ClaudeStreamJson => claude::block(id, text),
+        Speaks::Lines => lines::block(id, text),
+    };
+    format!("{line}\n")
+}
+
+/// Returns the line that interrupts an agent.
+pub(super) fn interrupt_line(speaks: Speaks, number: u64) -> String {
+    let line = match speaks {
+        Speaks::ClaudeStreamJson => claude::interrupt(number),
+        Speaks::Lines => lines::interrupt(),
+    };
+    format!("{line}\n")
+}
+
+/// Returns whether an engine that is given a block again under its own id, in a new process that
+/// goes on with the session, runs it once: it forgets or ignores what it had taken.
+pub fn knows_a_block_again(speaks: Speaks) -> bool {
+    speaks == Speaks::ClaudeStreamJson
+}
+
+fn block_of(value: &Value) -> Option<BlockId> {
+    value.as_str()?.parse().ok()
+}

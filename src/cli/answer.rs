@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::base::Result;
 use crate::cli::args::Command;
+use crate::cli::commands::agent::AgentCommand;
 use crate::cli::commands::approval::ApprovalCommand;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::SendArgs;
@@ -24,7 +25,12 @@ use crate::cli::new::NewCommand;
 
 /// What answers have in common, by name. A name stands for a value; `{…}` after it for what a
 /// record holds, `[…]` for what each item of a list does, `*` for anything.
-const RECORDS: [(&str, &str); 7] = [
+const RECORDS: [(&str, &str); 8] = [
+    (
+        "agent",
+        "name address about engine state wanted reason fact fact_at not_before job_id session \
+         waiting unconfirmed is_older heir",
+    ),
     (
         "job",
         "id kind source_path topic_id persona_name status reason started_at ending_at completed_at \
@@ -87,6 +93,8 @@ impl Shape {
             Command::Topic(command) => of_topic(command)?,
             Command::Proposal(command) => of_proposal(command)?,
             Command::Approval(command) => of_approval(command)?,
+            Command::Agent(AgentCommand::List | AgentCommand::Show { .. }) => return None,
+            Command::Agent(_) => "@agent",
             Command::Workspace(command) => of_workspace(command)?,
             // With --wait it is that of the job, unless there is none because the view is fresh.
             Command::Perspective(PerspectiveCommand::Request(args)) if args.wait => {

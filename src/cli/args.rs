@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
 
+use crate::cli::commands::agent::AgentCommand;
 use crate::cli::commands::approval::ApprovalCommand;
 use crate::cli::commands::backup::{BackupArgs, CleanupArgs, RecoverArgs, RestoreArgs};
 use crate::cli::commands::completions::CompletionsArgs;
@@ -118,6 +119,9 @@ Examples:
     /// Read messages, and wait for replies
     #[command(subcommand)]
     Mail(MailCommand),
+    /// Work with agents that live on: start, stop, see what they do
+    #[command(subcommand)]
+    Agent(AgentCommand),
     /// Look at inboxes: where messages start instances
     #[command(subcommand)]
     Inbox(InboxCommand),

@@ -232,6 +232,13 @@ impl Client {
     }
 }
 
+/// Returns a text percent-encoded, as one part of a path.
+pub fn path_part(text: &str) -> String {
+    let mut part = String::new();
+    push_encoded(&mut part, text);
+    part.replace('/', "%2F")
+}
+
 /// Returns `path?key=value&…` with the values percent-encoded; a pair without a value is left out.
 pub fn query(path: &str, pairs: &[(&str, Option<&str>)]) -> String {
     let mut text = path.to_owned();

@@ -4,6 +4,7 @@
 //! [`ROUTES`] is served to nobody.
 //! **Invariant:** no static state; what handlers need is in [`Edge`].
 
+mod agents;
 mod approvals;
 mod assets;
 mod audience;
@@ -202,6 +203,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         workspaces::routes(site),
         jobs::routes(site),
         mail::routes(edge, site),
+        agents::routes(site),
         usage::routes(site),
         settings::routes(edge, site),
         script::routes(site),

@@ -190,7 +190,7 @@ fn deadline(timeout: Option<&str>) -> Result<Option<Instant>> {
     Ok(timeout.map(parse_duration).transpose()?.map(|it| Instant::now() + it))
 }
 
-fn typed<T: DeserializeOwned>(answer: Value) -> Result<T> {
+pub(super) fn typed<T: DeserializeOwned>(answer: Value) -> Result<T> {
     serde_json::from_value(answer)
         .context(ErrorKind::Internal, || "the server's answer is of another version".to_owned())
 }

@@ -1,5 +1,6 @@
 //! The operator's commands: from arguments to requests, and from answers to words.
 
+pub(super) mod agent;
 pub(super) mod approval;
 pub(super) mod backup;
 mod changes;
@@ -132,6 +133,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command),
         Command::Approval(command) => approval::run(desk, command).map(|()| 0),
+        Command::Agent(command) => agent::run(desk, command).map(|()| 0),
         Command::Workspace(command) => workspace::run(desk, command).map(|()| 0),
         Command::Decisions => approval::decisions(desk).map(|()| 0),
         Command::Source(command) => source::run(desk, command).map(|()| 0),

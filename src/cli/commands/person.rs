@@ -8,7 +8,7 @@ use crate::cli::commands::{Desk, line, text};
 use crate::cli::escape;
 use crate::cli::short_id::items;
 use crate::cli::table::Table;
-use crate::client::query;
+use crate::client::path_part;
 
 /// What a person may do.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -143,9 +143,7 @@ fn say(desk: &Desk, person: &Value, what: &str) -> Result<()> {
 }
 
 fn change(desk: &Desk, name: &str, verb: &str, body: Value, what: &str) -> Result<()> {
-    // The name is a part of the path: it is encoded as a query's value would be.
-    let encoded = query("", &[("", Some(name))]);
-    let encoded = encoded.trim_start_matches("?=").replace('/', "%2F");
+    let encoded = path_part(name);
     let person = desk.client()?.post(&format!("/api/persons/{encoded}/{verb}"), &body)?;
     desk.screen.answer(&person, |_, person| say(desk, person, what))
 }

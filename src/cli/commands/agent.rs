@@ -1,0 +1,117 @@
+//! `wiki-browser agent`: agents that live on.
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::api::agents::{AgentList, AgentView};
+use crate::base::Result;
+use crate::cli::commands::mail::typed;
+use crate::cli::commands::{Desk, line};
+use crate::cli::short_id::shorten;
+use crate::cli::table::Table;
+
+/// What can be done with agents.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum AgentCommand {
+    /// List agents, with what each does
+    List,
+    /// Show an agent
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Have an agent run from now on
+    Start {
+        /// Its name
+        name: String,
+    },
+    /// End an agent; nothing starts it again before you do
+    Stop {
+        /// Its name
+        name: String,
+    },
+    /// End an agent and start it again, with its session
+    Restart {
+        /// Its name
+        name: String,
+    },
+    /// Ask an agent to leave off what it does
+    #[command(after_help = "\
+Its turn ends without an answer. What waits for it is given to it next.")]
+    Interrupt {
+        /// Its name
+        name: String,
+    },
+}
+
+/// Runs a command.
+pub(in crate::cli) fn run(desk: &Desk, command: AgentCommand) -> Result<()> {
+    match command {
+        AgentCommand::List => list(desk),
+        AgentCommand::Show { name } => {
+            told(desk, &desk.client()?.get(&format!("/api/agents/{}", part(&name)))?)
+        }
+        AgentCommand::Start { name } => ask(desk, &name, "start"),
+        AgentCommand::Stop { name } => ask(desk, &name, "stop"),
+        AgentCommand::Restart { name } => ask(desk, &name, "restart"),
+        AgentCommand::Interrupt { name } => ask(desk, &name, "interrupt"),
+    }
+}
+
+/// A name as a part of a path; `agent:NAME` is the same agent.
+fn part(name: &str) -> String {
+    let name = name.strip_prefix("agent:").unwrap_or(name);
+    crate::client::path_part(name)
+}
+
+fn ask(desk: &Desk, name: &str, verb: &str) -> Result<()> {
+    let path = format!("/api/agents/{}/{verb}", part(name));
+    told(desk, &desk.client()?.post(&path, &json!({}))?)
+}
+
+fn list(desk: &Desk) -> Result<()> {
+    let answer = desk.client()?.get("/api/agents")?;
+    let found: AgentList = typed(answer.clone())?;
+    desk.screen.answer(&answer, |screen, _| {
+        let mut table = Table::new(&["NAME", "STATE", "SINCE", "WAITING", "JOB", "ABOUT"]);
+        for it in &found.items {
+            table.row([
+                it.name.as_str(),
+                &state(it),
+                &desk.ago(&json!(it.fact_at)),
+                &it.waiting.to_string(),
+                it.job_id.as_ref().map_or("", |id| shorten(id.as_str())),
+                it.about.as_deref().unwrap_or("not declared any more"),
+            ]);
+        }
+        screen.table(&table, "no agents: wb.agent in the script declares one")
+    })
+}
+
+fn state(it: &AgentView) -> String {
+    match &it.reason {
+        Some(reason) if reason != "asked" => format!("{} ({reason})", it.state),
+        _ => it.state.clone(),
+    }
+}
+
+fn told(desk: &Desk, answer: &Value) -> Result<()> {
+    let it: AgentView = typed(answer.clone())?;
+    desk.screen.answer(answer, |screen, answer| {
+        screen.put(&format!("agent:{} is {}", it.name, state(&it)))?;
+        desk.detail("about", &line(answer, "about"))?;
+        desk.detail("engine", &line(answer, "engine"))?;
+        desk.detail("job", &line(answer, "job_id"))?;
+        desk.detail("seen", &line(answer, "fact"))?;
+        if it.waiting > 0 {
+            desk.detail("waiting", &it.waiting.to_string())?;
+        }
+        if it.unconfirmed > 0 {
+            desk.detail("unconfirmed", &it.unconfirmed.to_string())?;
+        }
+        if it.is_older {
+            desk.detail("note", "it runs an older declaration: restart it")?;
+        }
+        Ok(())
+    })
+}

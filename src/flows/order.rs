@@ -141,6 +141,7 @@ mod tests {
             linger: Default::default(),
             hooks: Default::default(),
             inbox: None,
+            agent: None,
             was: None,
             at: Location { file: camino::Utf8Path::new("x").into(), line: 1, column: 1 },
         }

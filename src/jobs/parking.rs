@@ -261,20 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn arguments_name_the_session_by_its_leg() {
+    fn arguments_name_the_session() {
         let sessions = Sessions {
             session: words(&["--session-id", SESSION]),
             resume: words(&["--resume", SESSION]),
         };
-        let mut bench = Bench::new(4, 4, 1);
-        let new = bench.request("a", None, 0, 0);
-        let mut job = bench.tx(|bench, tx| {
-            crate::jobs::enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap();
-            crate::jobs::claim(tx, &bench.caps, "t", "c").unwrap().unwrap()
-        });
-        assert_eq!(arguments(&sessions, &job, Some("s")), words(&["--session-id", "s"]));
-        assert!(arguments(&sessions, &job, None).is_empty());
-        job.resumes = Some(job.id.clone());
-        assert_eq!(arguments(&sessions, &job, Some("s")), words(&["--resume", "s"]));
+        let of = |is_resumed| Session { name: "s".to_owned(), is_resumed };
+        assert_eq!(arguments(&sessions, Some(&of(false))), words(&["--session-id", "s"]));
+        assert!(arguments(&sessions, None).is_empty());
+        assert_eq!(arguments(&sessions, Some(&of(true))), words(&["--resume", "s"]));
     }
 }

@@ -39,10 +39,9 @@ use crate::flows::metrics::Meter;
 use crate::flows::presence::Presence;
 use crate::flows::{self, Site, Works};
 use crate::http::{
-    self, Edge, GateConfig, IsReady, JobToken, JobTokenState, Listeners, ServeLimits, Traffic,
-    bind_unix,
+    self, Edge, GateConfig, IsReady, JobToken, Listeners, ServeLimits, Traffic, bind_unix,
 };
-use crate::jobs::{self, Engines, Generation, Generations, Queue, Setup, TokenState};
+use crate::jobs::{self, Engines, Generation, Generations, Queue, Setup};
 use crate::people::{self, LoginCodes, Person};
 use crate::process::{self, Cgroups, Children};
 use crate::script::{Config, Loaded, Wear};
@@ -391,14 +390,8 @@ fn edge(
         identify_job: Arc::new(move |hash| {
             let store = store.clone();
             Box::pin(async move {
-                let owner = store.look(|c| jobs::token_owner(c, &hash))?;
-                Ok(owner.map(|it| JobToken {
-                    job: it.job,
-                    state: match it.state {
-                        TokenState::Running => JobTokenState::Running,
-                        TokenState::Ended => JobTokenState::Ended,
-                    },
-                }))
+                let found = store.look(|c| jobs::token_owner(c, &hash))?;
+                Ok(found.map(JobToken::from))
             })
         }),
         note_refusal: Arc::new(move |id, error| queue.note_refusal(id, error)),

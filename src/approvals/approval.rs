@@ -50,6 +50,8 @@ const OLDEST_PENDING: &str = facts!(
 );
 const PENDING_OF_ROOT: &str =
     "SELECT id FROM approvals WHERE root_id = :root AND state = 'pending' ORDER BY id";
+const PENDING_OF_PERSON: &str = "
+    SELECT id FROM approvals WHERE state = 'pending' AND private_to = :person ORDER BY id";
 const PENDING_COUNT: &str = "
     SELECT COUNT(*) FROM approvals
     WHERE state = 'pending' AND (private_to IS NULL OR private_to = :person)";
@@ -57,10 +59,10 @@ const PENDING_OF_REQUESTER: &str =
     "SELECT COUNT(*) FROM approvals WHERE requester = :requester AND state = 'pending'";
 const TEXTS: &str = "SELECT payload_json, schema_json, changed_json FROM approvals WHERE id = :id";
 const INSERT: &str = "
-    INSERT INTO approvals (id, channel, sort, title, payload_json, schema_json, requester,
-        from_class, from_name, job_id, root_id, expires_ms, created_ms)
-    VALUES (:id, :channel, :sort, :title, :payload, :schema, :requester, :from_class, :from_name,
-        :job, :root, :expires, :now)";
+    INSERT INTO approvals (id, channel, sort, private_to, title, payload_json, schema_json,
+        requester, from_class, from_name, job_id, root_id, expires_ms, created_ms)
+    VALUES (:id, :channel, :sort, :private_to, :title, :payload, :schema,
+        :requester, :from_class, :from_name, :job, :root, :expires, :now)";
 const NOTE_EVENT: &str = "
     INSERT INTO approval_events (approval_id, version, event, actor, at_ms, data_json)
     VALUES (:id, :version, :event, :actor, :now, :data)";
@@ -75,6 +77,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("approval::list_by_root", LIST_BY_ROOT),
     ("approval::oldest_pending", OLDEST_PENDING),
     ("approval::pending_of_root", PENDING_OF_ROOT),
+    ("approval::pending_of_person", PENDING_OF_PERSON),
     ("approval::pending_count", PENDING_COUNT),
     ("approval::pending_of_requester", PENDING_OF_REQUESTER),
     ("approval::texts", TEXTS),
@@ -203,6 +206,8 @@ pub struct NewApproval {
     pub job: Option<(JobId, JobId)>,
     /// When it expires.
     pub expires_at: Option<Millis>,
+    /// The only person who sees and decides it.
+    pub private_to: Option<PersonId>,
 }
 
 impl Approval {
@@ -302,7 +307,7 @@ pub fn insert(tx: &Tx<'_>, ids: &Ids, new: &NewApproval) -> Result<Approval> {
         ":payload": payload, ":schema": schema, ":requester": new.requester,
         ":from_class": new.from.as_ref().and_then(Address::class),
         ":from_name": new.from.as_ref().map(Address::name), ":job": job, ":root": root,
-        ":expires": new.expires_at, ":now": tx.now(),
+        ":expires": new.expires_at, ":now": tx.now(), ":private_to": new.private_to,
     })?;
     let made = find(tx.connection(), &id, &Viewer::Program)?;
     made.record(tx, &new.requester, &json!({}))?;
@@ -463,5 +468,15 @@ pub fn pending_count(c: &Connection, person: &PersonId) -> Result<i64> {
 pub fn pending_of_root(connection: &Connection, root: &JobId) -> Result<Vec<ApprovalId>> {
     let mut statement = connection.prepare_cached(PENDING_OF_ROOT)?;
     let ids = statement.query_map(named_params! {":root": root}, |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the pending approvals that one person alone can decide.
+///
+/// # Errors
+/// As any read.
+pub fn pending_of_person(connection: &Connection, person: &PersonId) -> Result<Vec<ApprovalId>> {
+    let mut statement = connection.prepare_cached(PENDING_OF_PERSON)?;
+    let ids = statement.query_map(named_params! {":person": person}, |row| row.get(0))?;
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }

@@ -11,7 +11,7 @@ mod word;
 
 pub use approval::{
     Approval, Filter, NewApproval, Past, Texts, Viewer, find, history, insert, list,
-    oldest_pending, pending_count, pending_of_root, texts,
+    oldest_pending, pending_count, pending_of_person, pending_of_root, texts,
 };
 pub use decide::{Decision, decide};
 pub use expire::{due, next_due};

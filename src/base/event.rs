@@ -232,6 +232,13 @@ impl Event {
         Event { kind, subject, actor, scope: Scope::Site, audit: false, data }
     }
 
+    /// Says who may see it.
+    #[must_use]
+    pub fn scoped(mut self, scope: Scope) -> Event {
+        self.scope = scope;
+        self
+    }
+
     /// Marks the row as one that is kept for ever.
     #[must_use]
     pub fn audited(mut self) -> Event {

@@ -44,7 +44,7 @@ struct OpenProposal {
 pub async fn beside(works: &Works, id: &JobId) -> Result<Option<AlsoOpen>> {
     let id = id.clone();
     let found = works.store.read(move |c| {
-        let job = jobs::find_brief(c, &id)?;
+        let job = jobs::find_brief(c, &jobs::Viewer::Program, &id)?;
         let Some(path) = &job.source_path else { return Ok(None) };
         let open = TopicFilter {
             source_path: Some(path.clone()),

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Actor, Result, SourcePath};
-use crate::flows::Site;
 use crate::flows::jobs::{JobView, view_with};
+use crate::flows::{Site, viewer};
 use crate::jobs::board::{self, BoardFilter};
 use crate::jobs::{self, Status};
 use crate::people::Caller;
@@ -55,29 +55,32 @@ pub async fn board(site: &Site, caller: &Caller, query: BoardQuery) -> Result<Bo
         requested_by: query.requested_by.as_deref().map(str::parse::<Actor>).transpose()?,
         limit: ROWS,
     };
-    let works = site.works.clone();
+    let (works, viewer) = (site.works.clone(), viewer(caller));
     site.store
         .read(move |c| {
             let mut outlook = None;
             let mut views = |found: Vec<jobs::Job>| -> Result<Vec<JobView>> {
-                found.into_iter().map(|it| view_with(&works, c, it, &mut outlook)).collect()
+                found
+                    .into_iter()
+                    .map(|it| view_with(&works, (c, &viewer), it, &mut outlook))
+                    .collect()
             };
-            let mut ended = views(board::ended(c, &filter)?)?;
+            let mut ended = views(board::ended(c, &viewer, &filter)?)?;
             for it in &mut ended {
-                it.retried_as = board::retries(c, &it.job.id)?;
+                it.retried_as = board::retries(c, &viewer, &it.job.id)?;
             }
-            let counts = jobs::queue_counts(c)?;
+            let counts = jobs::queue_counts(c, &viewer)?;
             let running = |kind: &str| {
                 counts.running.iter().find(|(name, _)| name == kind).map_or(0, |(_, count)| *count)
             };
             let kinds = works.config.kinds.values();
             Ok(Board {
                 queued: {
-                    let mut waiting = views(board::active(c, Status::Queued, &filter)?)?;
-                    waiting.extend(views(board::active(c, Status::Parked, &filter)?)?);
+                    let mut waiting = views(board::active(c, &viewer, Status::Queued, &filter)?)?;
+                    waiting.extend(views(board::active(c, &viewer, Status::Parked, &filter)?)?);
                     waiting
                 },
-                running: views(board::active(c, Status::Running, &filter)?)?,
+                running: views(board::active(c, &viewer, Status::Running, &filter)?)?,
                 ended,
                 queued_count: counts.queued.iter().map(|(_, count)| count).sum(),
                 running_count: counts.running.iter().map(|(_, count)| count).sum(),

@@ -113,7 +113,7 @@ pub async fn retry(site: &Site, caller: &Caller, request: BulkRequest) -> Result
 
 async fn repeat(site: &Site, person: &Person, id: &JobId) -> Result<()> {
     let asked = id.clone();
-    let old = site.store.read(move |c| jobs::find(c, &asked)).await?;
+    let old = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Site, &asked)).await?;
     let mut new: NewJob = order::repeated(site, &old, person).await?.1;
     new.retry_of = Some(old.id);
     let at = site.clone();

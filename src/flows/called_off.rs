@@ -24,8 +24,8 @@ pub(super) fn of_topic(tx: &Tx<'_>, site: &Site, id: &TopicId, by: &Actor) -> Re
         let own = JobFilter { topic_id: Some(id.clone()), ..filter.clone() };
         // It may be one of several that a job settles: such a job has their Source.
         let further = JobFilter { source_path: Some(source.clone()), ..filter };
-        let mut found = jobs::list(tx.connection(), &own)?;
-        found.extend(jobs::list(tx.connection(), &further)?);
+        let mut found = jobs::list(tx.connection(), &jobs::Viewer::Program, &own)?;
+        found.extend(jobs::list(tx.connection(), &jobs::Viewer::Program, &further)?);
         for job in found.iter().filter(|it| answers(site, it, id)) {
             if !cancelled.contains(&job.id) && cancel(tx, site, job, by)? {
                 cancelled.push(job.id.clone());
@@ -54,7 +54,7 @@ pub(super) fn of_proposal(
     by: &Actor,
 ) -> Result<Option<JobId>> {
     let Some(running) = rework::running(tx.connection(), id)? else { return Ok(None) };
-    let job = jobs::find_brief(tx.connection(), &running)?;
+    let job = jobs::find_brief(tx.connection(), &jobs::Viewer::Program, &running)?;
     Ok(cancel(tx, site, &job, by)?.then_some(running))
 }
 

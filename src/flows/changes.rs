@@ -8,7 +8,7 @@ use tracing::info;
 use crate::base::{Actor, Error, ErrorKind, JobId, Result, SourcePath, fault};
 use crate::documents::attempt;
 use crate::documents::changes::{Changes, ChangesRow, ChangesState, Wish, name_of, row};
-use crate::flows::{Site, Works, watch};
+use crate::flows::{Site, Works, inputs, viewer, watch};
 use crate::jobs;
 use crate::people::{self, Caller};
 use crate::store::Tx;
@@ -49,7 +49,7 @@ pub async fn restore(
     if request.names.len() > NAMES_MAX {
         return Err(Error::invalid(format!("at most {NAMES_MAX} names at once")));
     }
-    let found = undecided(site, id).await?;
+    let found = undecided(site, caller, id).await?;
     let kept = watch::open_kept(site).await?;
     let wish = Wish { job: id.clone(), names: request.names, is_rehearsal: request.dry_run };
     let repo = site.repo.clone();
@@ -75,7 +75,7 @@ pub async fn restore(
 /// As [`restore`].
 pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
     let by = Actor::Person(caller.may_decide()?.id.clone());
-    undecided(site, id).await?;
+    undecided(site, caller, id).await?;
     let asked = id.clone();
     site.store.write(move |tx| decide(tx, &asked, ChangesState::Kept, &by)).await?;
     info!(job_id = %id, "what changed while job {id} ran is kept");
@@ -89,10 +89,13 @@ fn decide(tx: &Tx<'_>, job: &JobId, state: ChangesState, by: &Actor) -> Result<(
 }
 
 /// Returns the changes of a job that nobody decided about.
-async fn undecided(site: &Site, id: &JobId) -> Result<ChangesRow> {
-    let asked = id.clone();
-    let (job, found) =
-        site.store.read(move |c| Ok((jobs::find(c, &asked)?, row::find(c, &asked)?))).await?;
+async fn undecided(site: &Site, caller: &Caller, id: &JobId) -> Result<ChangesRow> {
+    let (asked, viewer) = (id.clone(), viewer(caller));
+    let (job, found) = site
+        .store
+        .read(move |c| Ok((jobs::find(c, &viewer, &asked)?, row::find(c, &asked)?)))
+        .await?;
+    inputs::refuse_private(&job)?;
     if !job.status.is_final() {
         return Err(Error::conflict("job_running", format!("job {id} has not ended"))
             .hint("wait for its end, or cancel it"));

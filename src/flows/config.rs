@@ -29,7 +29,8 @@ pub fn show(site: &Site) -> Value {
         },
         "identity": config.identity,
         "limits": {
-            "jobs": config.limits.jobs, "agents": config.limits.agents, "grace": format_duration(config.limits.grace),
+            "jobs": config.limits.jobs, "agents": config.limits.agents,
+            "grace": format_duration(config.limits.grace),
             "lanes": config.limits.lanes,
         },
         "engines": engines,

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::base::{Actor, JobId, Result, TopicId};
 use crate::documents::{TopicStatus, topic};
-use crate::flows::Site;
+use crate::flows::{Site, viewer};
 use crate::jobs;
 use crate::people::{self, Caller};
 
@@ -44,10 +44,10 @@ pub async fn settled(
 /// `not_found`; `forbidden` for a job.
 pub async fn dismiss(site: &Site, caller: &Caller, id: &JobId) -> Result<()> {
     let Actor::Person(person) = caller.actor() else { return caller.person().map(drop) };
-    let job = id.clone();
+    let (job, viewer) = (id.clone(), viewer(caller));
     site.store
         .write(move |tx| {
-            jobs::find(tx.connection(), &job)?;
+            jobs::find(tx.connection(), &viewer, &job)?;
             people::dismiss(tx, &person, &job)
         })
         .await

@@ -61,7 +61,9 @@ pub async fn propose(
     let asked = job_id.clone();
     let (job, rework) = site
         .store
-        .read(move |c| Ok((jobs::find(c, &asked)?, lineage::rework_of_job(c, &asked)?)))
+        .read(move |c| {
+            Ok((jobs::find(c, &jobs::Viewer::Program, &asked)?, lineage::rework_of_job(c, &asked)?))
+        })
         .await?;
     let granted = request.source_path.clone();
     job.require_source(&granted, Verb::Propose)?;
@@ -186,7 +188,7 @@ fn was_closed_with(topic: &Topic, job: &Job) -> bool {
 pub(super) fn reopen(tx: &Tx<'_>, old: &JobId, new: &NewJob) -> Result<()> {
     let Some(id) = &new.topic_id else { return Ok(()) };
     let topic = topic::find(tx.connection(), id, None)?;
-    if was_closed_with(&topic, &jobs::find_brief(tx.connection(), old)?) {
+    if was_closed_with(&topic, &jobs::find_brief(tx.connection(), &jobs::Viewer::Program, old)?) {
         let by = &new.requested_by;
         topic::set_status(tx, id, TopicStatus::Discarded, TopicStatus::Open, by)?;
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::base::{JobId, Millis, Result, SourcePath};
-use crate::flows::Site;
+use crate::flows::{Site, viewer};
 use crate::jobs::{self, Outlook, Status, Waiting};
 use crate::people::{self, Caller};
 
@@ -32,14 +32,16 @@ pub struct Holder {
 /// `forbidden` for jobs.
 pub async fn holder(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Option<Holder>> {
     caller.person()?;
-    let (path, works) = (path.clone(), site.works.clone());
+    let (path, works, viewer) = (path.clone(), site.works.clone(), viewer(caller));
     site.store
         .read(move |c| {
-            let Some((job, count)) = jobs::holder(c, &path)? else { return Ok(None) };
+            let Some((job, count)) = jobs::holder(c, &viewer, &path)? else {
+                return Ok(None);
+            };
             let waiting = match job.status {
                 Status::Queued => {
                     let now = works.store.clock().now();
-                    Outlook::load(c, &works.config, now)?.why(c, &job)?
+                    Outlook::load(c, &viewer, &works.config, now)?.why(c, &job)?
                 }
                 _ => None,
             };

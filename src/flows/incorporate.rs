@@ -77,7 +77,11 @@ pub async fn propose(
         .store
         .read(move |c| {
             let rework = lineage::rework_of_job(c, &asked)?;
-            Ok((jobs::find(c, &asked)?, topic::find(c, &topic_asked, None)?, rework))
+            Ok((
+                jobs::find(c, &jobs::Viewer::Program, &asked)?,
+                topic::find(c, &topic_asked, None)?,
+                rework,
+            ))
         })
         .await?;
     job.require_topic(topic_id, Verb::Propose)?;

@@ -6,9 +6,12 @@ use crate::base::limit::{LINE_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
 use crate::documents::{self, Repo, TopicStatus};
 use crate::flows::{Works, personas, renamed, several};
-use crate::jobs::{Grant, Verb};
+use crate::jobs::{Grant, Job, Verb};
 use crate::people::Persona;
 use crate::script::{Input, InputType, Kind, Produces, nearest};
+
+/// What the names of the kinds of assistants begin with.
+const PRIVATE_KIND: &str = "assistant_";
 
 /// The checked inputs of a job, without those that are computed at its start.
 #[derive(Clone, Debug, Default)]
@@ -25,11 +28,36 @@ pub struct Checked {
     cast: (Vec<Persona>, Vec<SourcePath>),
 }
 
+/// Refuses what is done to jobs in general for one that is its owner's alone.
+///
+/// # Errors
+/// `not_found` with code `no_kind`.
+pub(in crate::flows) fn refuse_private(job: &Job) -> Result<()> {
+    if job.owner.is_some() { Err(no_kind(&job.kind)) } else { Ok(()) }
+}
+
+/// Refuses the kinds of assistants: their jobs are asked for by messages of conversations only.
+///
+/// # Errors
+/// `not_found` with code `no_kind`.
+pub(in crate::flows) fn refuse_private_kind(name: &str) -> Result<()> {
+    if name.starts_with(PRIVATE_KIND) { Err(no_kind(name)) } else { Ok(()) }
+}
+
+fn no_kind(name: &str) -> Error {
+    let shown = crate::base::truncate_chars(name, 80);
+    Error::not_found(format!("no kind \"{}\" for requests", shown.escape_debug()))
+        .code("no_kind")
+        .hint("answers of the assistant are asked for in a conversation")
+}
+
 /// Returns a kind of the script in force.
 ///
 /// # Errors
-/// `invalid` with code `unknown_kind` and the list of kinds.
+/// `invalid` with code `unknown_kind` and the list of kinds; `not_found` with code `no_kind` for
+/// one of an assistant.
 pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
+    refuse_private_kind(name)?;
     works.config.kind(name).ok_or_else(|| {
         let known: Vec<&str> = works.config.kinds.keys().map(String::as_str).collect();
         let shown = crate::base::truncate_chars(name, 80);

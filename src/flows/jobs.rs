@@ -17,9 +17,11 @@ use crate::flows::inputs;
 use crate::flows::people::refuse_disabled;
 use crate::flows::{
     Site, agents, approvals, asked, changes, found, kept_answer, mail, opened, order, output,
-    page_limit, prepare, several, suggestions, workspaces,
+    page_limit, prepare, several, suggestions, viewer, workspaces,
 };
-use crate::jobs::{self, Capacities, Job, JobFilter, NewJob, Outlook, Status, Turn, Waiting};
+use crate::jobs::{
+    self, Capacities, Job, JobFilter, NewJob, Outlook, QueueCounts, Status, Turn, Viewer, Waiting,
+};
 use crate::people::{self, Caller};
 use crate::script::{EngineBody, Produces, Reads};
 use crate::store::{Tx, idempotency};
@@ -160,8 +162,9 @@ pub async fn retry(
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
         return kept["job_id"].as_str().unwrap_or_default().parse();
     }
-    let asked = id.clone();
-    let old = site.store.read(move |c| jobs::find(c, &asked)).await?;
+    let (asked, viewer) = (id.clone(), viewer(caller));
+    let old = site.store.read(move |c| jobs::find(c, &viewer, &asked)).await?;
+    inputs::refuse_private(&old)?;
     if !old.status.is_final() {
         return Err(Error::conflict("job_active", format!("job {id} is {}", old.status))
             .hint("cancel it first, or wait for it"));
@@ -202,22 +205,33 @@ async fn refuse_answered(site: &Site, old: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Cancels a job: at once if it waits, otherwise its agent gets the grace.
+/// Cancels a job: at once if it waits, otherwise its agent gets the grace. An admin cancels private
+/// jobs of others too, and learns nothing else of them.
 ///
 /// # Errors
 /// `conflict` with code `job_ended`.
 pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     let by = Actor::Person(caller.may_write()?.id.clone());
     let (asked, lanes, ids) = (id.clone(), site.queue.capacities(), site.ids.clone());
+    let is_admin = caller.may_administer().is_ok();
+    let viewer = if is_admin { Viewer::Program } else { viewer(caller) };
     site.store
         .write(move |tx| {
+            jobs::find_brief(tx.connection(), &viewer, &asked)?;
             if cancel_waiting(tx, &ids, &asked, &by, &lanes)? {
                 return Ok(());
             }
             jobs::request_cancel(tx, &asked, &by)
         })
         .await?;
-    show(site, caller, id).await
+    match show(site, caller, id).await {
+        Err(cause) if is_admin && cause.kind() == ErrorKind::NotFound => {
+            let find = |c: &Connection| jobs::find_brief(c, &Viewer::Program, id);
+            let job = site.store.look(find)?.without_words();
+            site.store.look(|c| view(&site.works, c, job.clone()))
+        }
+        shown => shown,
+    }
 }
 
 /// Cancels a job that waits, also a parked one, and tells whoever waits for its answer; whether it
@@ -235,7 +249,7 @@ pub(super) fn cancel_waiting(
     if !jobs::cancel_queued(tx, id, by, lanes)? {
         return Ok(false);
     }
-    let job = jobs::find_brief(tx.connection(), id)?;
+    let job = jobs::find_brief(tx.connection(), &Viewer::Program, id)?;
     mail::fail(tx, ids, &job)?;
     agents::cancelled(tx, &job)?;
     approvals::withdraw::settle_job(tx, &job)?;
@@ -247,11 +261,11 @@ pub(super) fn cancel_waiting(
 /// # Errors
 /// `not_found`; a job sees itself only.
 pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
-    require_own(caller, id)?;
+    let viewer = require_own(caller, id)?;
     let mut shown = site.store.look(|c| {
-        let shown = view(&site.works, c, jobs::find(c, id)?)?;
+        let shown = view(&site.works, c, jobs::find(c, &viewer, id)?)?;
         let opened_topics = opened::of_job(c, &shown.job)?;
-        let (changes, retried_as) = (changes::view(c, id)?, jobs::retries(c, id)?);
+        let (changes, retried_as) = (changes::view(c, id)?, jobs::retries(c, &viewer, id)?);
         let workspace = workspaces::of_job(c, &shown.job)?;
         Ok(JobView { changes, retried_as, opened_topics, workspace, ..shown })
     })?;
@@ -261,24 +275,30 @@ pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     Ok(shown)
 }
 
-pub(super) fn require_own(caller: &Caller, id: &JobId) -> Result<()> {
+/// Returns who looks at a job: a job sees itself only.
+///
+/// # Errors
+/// `forbidden` with code `not_granted` for another job.
+pub(super) fn require_own(caller: &Caller, id: &JobId) -> Result<Viewer> {
     match caller {
-        Caller::Job { id: own, .. } if own != id => {
+        Caller::Job { id: own, .. } if own == id => Ok(Viewer::Program),
+        Caller::Job { id: own, .. } => {
             let message = format!("job {own} may not look at job {id}");
             Err(Error::new(ErrorKind::Forbidden, message).code("not_granted"))
         }
-        _ => Ok(()),
+        person => Ok(viewer(person)),
     }
 }
 
 pub(super) fn view(works: &super::Works, c: &Connection, job: Job) -> Result<JobView> {
-    view_with(works, c, job, &mut None)
+    let viewer = job.owner.clone().map_or(Viewer::Site, Viewer::Person);
+    view_with(works, (c, &viewer), job, &mut None)
 }
 
 /// The same for one of several: they share one look at the queue.
 pub(super) fn view_with(
     works: &super::Works,
-    c: &Connection,
+    (c, viewer): (&Connection, &Viewer),
     job: Job,
     outlook: &mut Option<Outlook>,
 ) -> Result<JobView> {
@@ -286,7 +306,7 @@ pub(super) fn view_with(
         (Status::Queued, Some(outlook)) => outlook.why(c, &job)?,
         (Status::Queued, none) => {
             let now = works.store.clock().now();
-            none.insert(Outlook::load(c, &works.config, now)?).why(c, &job)?
+            none.insert(Outlook::load(c, viewer, &works.config, now)?).why(c, &job)?
         }
         _ => None,
     };
@@ -349,7 +369,10 @@ pub struct JobQuery {
 /// `invalid` for a status that is none; `forbidden` for jobs.
 pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Value> {
     caller.person()?;
-    let limit = page_limit(query.limit)?;
+    if let Some(kind) = &query.kind {
+        inputs::refuse_private_kind(kind)?;
+    }
+    let (viewer, limit) = (viewer(caller), page_limit(query.limit)?);
     let (status, turn) = match query.status.as_deref() {
         Some("waiting") => (None, Some(Turn::Turn)),
         Some("scheduled") => (None, Some(Turn::Time)),
@@ -369,16 +392,26 @@ pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Value
     let works = site.works.clone();
     site.store
         .read(move |c| {
-            let mut found = jobs::list(c, &filter)?;
+            let mut found = jobs::list(c, &viewer, &filter)?;
             let has_more = found.len() > limit as usize;
             found.truncate(limit as usize);
             let next = if has_more { found.last().map(|it| it.id.clone()) } else { None };
             let mut outlook = None;
-            let views = found.into_iter().map(|job| view_with(&works, c, job, &mut outlook));
+            let views =
+                found.into_iter().map(|job| view_with(&works, (c, &viewer), job, &mut outlook));
             let items: Vec<JobView> = views.collect::<Result<_>>()?;
             Ok(json!({"items": items, "next": next}))
         })
         .await
+}
+
+/// Counts the jobs that wait and run and that the caller sees.
+///
+/// # Errors
+/// As any read.
+pub async fn counts(site: &Site, caller: &Caller) -> Result<QueueCounts> {
+    let viewer = viewer(caller);
+    site.store.read(move |c| jobs::queue_counts(c, &viewer)).await
 }
 
 /// The body of `POST /api/agent/jobs/{id}/result`.

@@ -38,6 +38,7 @@ pub mod jobs;
 mod judge;
 mod known;
 pub mod lab;
+mod leaving;
 pub mod mail;
 pub mod metrics;
 pub mod moved;
@@ -87,7 +88,8 @@ use serde_json::Value;
 use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use crate::base::{Error, Ids, JobId, Result, fault};
 use crate::documents::Repo;
-use crate::jobs::{Generation, Generations, Queue};
+use crate::jobs::{Generation, Generations, Queue, Viewer};
+use crate::people::Caller;
 use crate::script::{Config, Vm};
 use crate::store::{Store, idempotency};
 
@@ -184,6 +186,15 @@ pub(in crate::flows) async fn kept_answer(
 ) -> Result<Option<Value>> {
     let Some(key) = key.cloned() else { return Ok(None) };
     site.store.read(move |c| idempotency::find(c, &key)).await
+}
+
+/// Returns which jobs a caller sees in lists. A job sees those of the site, as far as a list is for
+/// jobs at all.
+fn viewer(caller: &Caller) -> Viewer {
+    match caller {
+        Caller::Person { person, .. } => Viewer::Person(person.id.clone()),
+        Caller::Job { .. } => Viewer::Site,
+    }
 }
 
 /// Returns a page's size as asked, or the default.

@@ -132,7 +132,10 @@ async fn waiting(works: &Works, path: &SourcePath) -> Result<Vec<Proposal>> {
             let mut waiting = Vec::new();
             for it in found {
                 let has_ended = match &it.job_id {
-                    Some(job) => jobs::find_brief(c, job)?.status == Status::Succeeded,
+                    Some(job) => {
+                        jobs::find_brief(c, &jobs::Viewer::Program, job)?.status
+                            == Status::Succeeded
+                    }
                     None => true,
                 };
                 if has_ended && rework::running(c, &it.id)?.is_none() {

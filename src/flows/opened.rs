@@ -24,7 +24,7 @@ pub(super) async fn require(
         return caller.may_write().map(|_| None);
     };
     let id = id.clone();
-    let job = site.store.read(move |c| jobs::find(c, &id)).await?;
+    let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
     job.require_source(path, Verb::Open)?;
     Ok(Some(token_hash.clone()))
 }

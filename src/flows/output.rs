@@ -173,8 +173,7 @@ async fn read(
     offset: u64,
     bytes_max: usize,
 ) -> Result<(OutputChunk, bool)> {
-    require_own(caller, id)?;
-    let job = with_files(site, id).await?;
+    let job = with_files(site, caller, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     let read = blocking(move || process::read_output(&dir, stream, offset, bytes_max)).await;
     let is_nothing = |cause: &Error| match cause.kind() {
@@ -198,12 +197,12 @@ pub(super) async fn last_printed(site: &Site, id: &JobId) -> Result<Option<Milli
     blocking(move || process::last_printed(&dir)).await
 }
 
-/// Returns a job whose folder was not given up.
-async fn with_files(site: &Site, id: &JobId) -> Result<Job> {
-    let asked = id.clone();
+/// Returns a job that the caller sees and whose folder was not given up.
+async fn with_files(site: &Site, caller: &Caller, id: &JobId) -> Result<Job> {
+    let (asked, viewer) = (id.clone(), require_own(caller, id)?);
     site.store
         .read(move |c| {
-            let job = jobs::find(c, &asked)?;
+            let job = jobs::find(c, &viewer, &asked)?;
             match jobs::files(c, &asked)?.and_then(|it| it.removed) {
                 None => Ok(job),
                 Some(at) => {
@@ -231,8 +230,7 @@ fn whole_characters(bytes: &[u8], more_may_come: bool) -> usize {
 /// # Errors
 /// `not_found`.
 pub async fn stream(site: &Site, caller: &Caller, id: &JobId, after: u64) -> Result<Value> {
-    require_own(caller, id)?;
-    with_files(site, id).await?;
+    with_files(site, caller, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     let items = blocking(move || jobs::read_stream(&dir, after, STREAM_ENTRIES_MAX)).await?;
     let next = items.last().map(|it| it["seq"].clone());
@@ -249,8 +247,7 @@ pub async fn stream_end(
     id: &JobId,
     most: usize,
 ) -> Result<(Vec<Value>, Value)> {
-    require_own(caller, id)?;
-    with_files(site, id).await?;
+    with_files(site, caller, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     blocking(move || jobs::read_stream_end(&dir, most)).await
 }
@@ -260,8 +257,7 @@ pub async fn stream_end(
 /// # Errors
 /// `not_found` with code `no_prompt` for a job that has not been started.
 pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
-    require_own(caller, id)?;
-    with_files(site, id).await?;
+    with_files(site, caller, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     let read = blocking(move || match JobFolder::open(&dir)? {
         Some(folder) => folder.read("prompt", PROMPT_BYTES_MAX),

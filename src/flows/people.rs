@@ -13,6 +13,7 @@ use crate::base::{
     Actor, Error, ErrorKind, Event, EventKind, Ids, Millis, PersonId, Result, TokenId, fault,
 };
 use crate::flows::jobs::cancel_waiting;
+use crate::flows::leaving;
 use crate::jobs::{self, Capacities};
 use crate::people::{self, Caller, NewPerson, Person, Role, Token, TokenScope};
 use crate::store::{Store, Tx};
@@ -119,6 +120,7 @@ pub async fn disable(site: &People, caller: &Caller, name: &str) -> Result<Perso
         keep_an_admin(tx, person)?;
         people::disable(tx, &person.id)?;
         cancel_jobs_of(tx, &person.id, &by, (&ids, &lanes))?;
+        leaving::end_private(tx, &person.id, &by, (&ids, &lanes))?;
         people::end_logins(tx, &person.id)
     })
     .await
@@ -169,15 +171,19 @@ pub async fn enable(site: &People, caller: &Caller, name: &str) -> Result<Person
     .await
 }
 
-/// Gives a person another role.
+/// Gives a person another role. Whoever may not write any more has no private jobs either.
 ///
 /// # Errors
 /// `not_found`; `invalid` for a word that is no role; `conflict` with code `last_admin`.
 pub async fn set_role(site: &People, caller: &Caller, name: &str, role: &str) -> Result<Person> {
     let role: Role = role.parse()?;
+    let (by, lanes, ids) = (caller.actor(), site.lanes.clone(), site.ids.clone());
     change(site, caller, name, "role", move |tx, person| {
         if role != Role::Admin {
             keep_an_admin(tx, person)?;
+        }
+        if role == Role::Viewer {
+            leaving::end_private(tx, &person.id, &by, (&ids, &lanes))?;
         }
         people::set_role(tx, &person.id, role)
     })
@@ -293,10 +299,14 @@ pub fn take_again(
         if ends {
             people::disable(tx, &then.id)?;
             cancel_jobs_of(tx, &then.id, &Actor::System, (ids, lanes))?;
+            leaving::end_private(tx, &then.id, &Actor::System, (ids, lanes))?;
             changed(tx, &then.id, &Actor::System, "disabled")?;
             taken.disabled += 1;
         }
         if falls {
+            if newer.role == Role::Viewer {
+                leaving::end_private(tx, &then.id, &Actor::System, (ids, lanes))?;
+            }
             people::set_role(tx, &then.id, newer.role)?;
             changed(tx, &then.id, &Actor::System, "role")?;
             taken.lowered += 1;

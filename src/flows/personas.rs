@@ -235,7 +235,7 @@ pub struct PersonaQuery {
 pub async fn show(site: &Site, caller: &Caller, query: PersonaQuery) -> Result<Value> {
     if let Caller::Job { id, .. } = caller {
         let id = id.clone();
-        let job = site.store.read(move |c| jobs::find(c, &id)).await?;
+        let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
         return for_job(site, &job, &query).await;
     }
     caller.person()?;

@@ -65,7 +65,7 @@ pub async fn put(site: &Site, caller: &Caller, request: PutRequest) -> Result<Va
             job.require_source(&of.source_path, Verb::View)?;
             job.require_persona(&of.persona)?;
             // With all its inputs, however long some of them are.
-            let job = jobs::find(tx.connection(), &job.id)?;
+            let job = jobs::find(tx.connection(), &jobs::Viewer::Program, &job.id)?;
             require_own(&works, &job, InputType::Blob, of.source_path.as_str(), &of.source_sha)?;
             require_own(&works, &job, InputType::Hash, &of.persona, &of.persona_sha)?;
             let source_path = renamed::since_start(tx.connection(), &job, &of.source_path)?;
@@ -195,7 +195,13 @@ impl Present {
 /// Returns the job that waits or runs to make the view of these versions. One that waits takes the
 /// versions that are there when it starts; one that runs has those that it began with.
 fn making(c: &rusqlite::Connection, of: &Versions, kind: Option<&Kind>) -> Result<Option<JobId>> {
-    let active = jobs::active_of_persona(c, &of.source_path, &of.persona, ACTIVE_SEEN)?;
+    let active = jobs::active_of_persona(
+        c,
+        &jobs::Viewer::Program,
+        &of.source_path,
+        &of.persona,
+        ACTIVE_SEEN,
+    )?;
     let is_it = |job: &Job| {
         let is_of_kind = kind.is_none_or(|it| it.name == job.kind);
         let grants = job.require_source(&of.source_path, Verb::View);

@@ -46,6 +46,7 @@ pub fn hooks(works: &Works) -> Hooks {
             agents::settle_job(tx, &at_end, job)?;
             mail::settle_job(tx, &at_end, job)
         }),
+        ended: Arc::new(|_| {}),
         parked: Arc::new(move |tx, job| approvals::resume::parked(tx, &at_park, job)),
         heard: Arc::new(move |tx, job, fact| agents::heard(tx, &as_heard, job, fact)),
         watch: watch::watch(works),

@@ -92,7 +92,11 @@ fn read_dossier(c: &Connection, id: &ProposalId) -> Result<Dossier> {
     for topic in &proposal.topic_ids {
         topics.push(names::fill_topic(c, topic::find(c, topic, None)?)?);
     }
-    let job = proposal.job_id.as_ref().map(|job| jobs::find(c, job)).transpose()?;
+    let job = proposal
+        .job_id
+        .as_ref()
+        .map(|job| jobs::find(c, &jobs::Viewer::Program, job))
+        .transpose()?;
     let editors = lineage::editors(c, id)?;
     let text = proposal::text(c, id)?;
     Ok(Dossier {

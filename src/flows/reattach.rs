@@ -118,9 +118,11 @@ fn refuse_bound(tx: &Tx<'_>, subject: &Topic) -> Result<()> {
             limit: PAGE_ROWS_MAX,
             ..JobFilter::default()
         };
-        let own = jobs::list(tx.connection(), &filter(Some(id.clone()), None))?;
+        let own =
+            jobs::list(tx.connection(), &jobs::Viewer::Site, &filter(Some(id.clone()), None))?;
         let of_source = Some(subject.source_path.clone());
-        let others = jobs::list(tx.connection(), &filter(None, of_source))?.into_iter();
+        let others =
+            jobs::list(tx.connection(), &jobs::Viewer::Site, &filter(None, of_source))?.into_iter();
         let further = others.filter(|it| it.require_topic(id, Verb::Propose).is_ok());
         if let Some(job) = own.into_iter().chain(further).next() {
             let message = format!("job {} works on topic {id}, or waits to", job.id);

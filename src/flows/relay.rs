@@ -320,7 +320,7 @@ async fn payload(works: &Works, event: &StoredEvent) -> Result<(Value, u32)> {
         matches!(event.kind, EventKind::JobQueued | EventKind::JobStarted | EventKind::JobFinished);
     if let (true, Some(id)) = (is_job, event.data["id"].as_str()) {
         let id = id.parse()?;
-        let job = works.store.read(move |c| jobs::find_brief(c, &id)).await?;
+        let job = works.store.read(move |c| jobs::find_brief(c, &jobs::Viewer::Site, &id)).await?;
         payload["job"] = serde_json::to_value(&job)
             .map_err(|cause| crate::base::Error::internal("a job is not JSON").source(cause))?;
     }

@@ -176,7 +176,7 @@ pub(super) async fn replace(
     let mut difference = Difference::of(&old.config, &config, needs_restart);
     let (before, after) = (Arc::clone(&old.config), config.clone());
     let look = move |c: &Connection| {
-        Ok((jobs::queue_counts(c)?.queued, waiting::lost(c, &before, &after)?))
+        Ok((jobs::queue_counts(c, &jobs::Viewer::Site)?.queued, waiting::lost(c, &before, &after)?))
     };
     let (queued, lost) = site.store.read(look).await?;
     difference.note_waiting(&old.config, &config, &queued);
@@ -339,7 +339,7 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
 pub async fn begin(site: &Site) -> Result<()> {
     let config = Arc::clone(&site.config);
     site.store.write(move |tx| follow_names(tx, &config)).await?;
-    let queued = site.store.read(jobs::queue_counts).await?.queued;
+    let queued = site.store.read(|c| jobs::queue_counts(c, &jobs::Viewer::Site)).await?.queued;
     for (kind, count) in queued.iter().filter(|it| !site.config.kinds.contains_key(&it.0)) {
         // Names of kinds have no slash.
         let (what, was) = match kind.contains('/') {

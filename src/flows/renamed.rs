@@ -62,7 +62,7 @@ async fn followed(works: &Works, gone: BTreeSet<SourcePath>) -> Result<BTreeSet<
             let mut followed = BTreeSet::new();
             for path in &gone {
                 if topic::has_any(c, path)?
-                    || jobs::holder(c, path)?.is_some()
+                    || jobs::holder(c, &jobs::Viewer::Program, path)?.is_some()
                     || !perspective::personas_of(c, path)?.is_empty()
                 {
                     followed.insert(path.clone());

@@ -50,7 +50,11 @@ async fn repeated(
         .store
         .read(move |c| {
             let attempt = jobs::attempt_of(c, &asked, SCRIPT_RETRIES_MAX + 1)?;
-            Ok((jobs::find(c, &asked)?, attempt, jobs::is_repeated(c, &asked)?))
+            Ok((
+                jobs::find(c, &jobs::Viewer::Site, &asked)?,
+                attempt,
+                jobs::is_repeated(c, &asked)?,
+            ))
         })
         .await?;
     if !may_repeat(&old) || is_repeated || attempt > SCRIPT_RETRIES_MAX {

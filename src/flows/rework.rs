@@ -46,7 +46,11 @@ pub async fn ask(
         .store
         .read(move |c| {
             let found = proposal::find(c, &asked)?;
-            let old = found.job_id.as_ref().map(|job| jobs::find(c, job)).transpose()?;
+            let old = found
+                .job_id
+                .as_ref()
+                .map(|job| jobs::find(c, &jobs::Viewer::Program, job))
+                .transpose()?;
             Ok((found, old))
         })
         .await?;
@@ -133,7 +137,7 @@ pub(super) fn refusal(id: &ProposalId, job: &JobId) -> Error {
 /// As any read.
 pub(super) fn running(c: &rusqlite::Connection, id: &ProposalId) -> Result<Option<JobId>> {
     let Some(rework) = lineage::last_rework(c, id)? else { return Ok(None) };
-    let is_final = jobs::find_brief(c, &rework.job_id)?.status.is_final();
+    let is_final = jobs::find_brief(c, &jobs::Viewer::Program, &rework.job_id)?.status.is_final();
     Ok((!is_final).then_some(rework.job_id))
 }
 
@@ -219,7 +223,7 @@ pub async fn for_agent(site: &Site, caller: &Caller, id: &ProposalId) -> Result<
 }
 
 fn require_read(c: &rusqlite::Connection, job: &JobId, proposal: &Proposal) -> Result<()> {
-    let job = jobs::find(c, job)?;
+    let job = jobs::find(c, &jobs::Viewer::Program, job)?;
     let mut outcome = Err(Error::new(ErrorKind::Forbidden, "the job was granted no topic"));
     for topic in &proposal.topic_ids {
         outcome = job.require_topic(topic, Verb::Read);

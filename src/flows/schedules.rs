@@ -208,7 +208,7 @@ async fn fired(site: &Site, schedule: &Schedule, state: &State, now: Millis) -> 
         return skipped("its time had passed while no server served".to_owned());
     }
     if let Some(last) = state.last_job.clone() {
-        let find = move |c: &Connection| match jobs::find_brief(c, &last) {
+        let find = move |c: &Connection| match jobs::find_brief(c, &jobs::Viewer::Site, &last) {
             Ok(job) if !job.status.is_final() => Ok(Some(job.id)),
             _ => Ok(None),
         };
@@ -291,7 +291,9 @@ pub fn list(works: &Works) -> Result<Value> {
             let state = state.as_ref();
             let last_job = state.and_then(|state| state.last_job.clone());
             let status = match &last_job {
-                Some(id) => jobs::find_brief(c, id).ok().map(|job| job.status.as_str()),
+                Some(id) => {
+                    jobs::find_brief(c, &jobs::Viewer::Site, id).ok().map(|job| job.status.as_str())
+                }
                 None => None,
             };
             items.push(json!({

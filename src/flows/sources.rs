@@ -170,13 +170,13 @@ pub async fn image_head(
 pub(super) async fn require_site(site: &Site, caller: &Caller) -> Result<()> {
     let Caller::Job { id, .. } = caller else { return Ok(()) };
     let id = id.clone();
-    site.store.read(move |c| jobs::find(c, &id)).await?.require_site()
+    site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?.require_site()
 }
 
 pub(super) async fn require_read(site: &Site, caller: &Caller, path: &SourcePath) -> Result<()> {
     let Caller::Job { id, .. } = caller else { return Ok(()) };
     let id = id.clone();
-    let job = site.store.read(move |c| jobs::find(c, &id)).await?;
+    let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
     job.require_source(path, Verb::Read)
 }
 

@@ -12,7 +12,7 @@ use crate::documents::{
 };
 use crate::flows::{
     Site, called_off, deletion, jobs as job_flow, kept_answer, names, opened, page_limit, place,
-    renamed, rework, sources,
+    renamed, rework, sources, viewer,
 };
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
@@ -238,7 +238,7 @@ pub struct TopicPage {
 /// `not_found`; a job sees the Topics that it was granted.
 pub async fn show(site: &Site, caller: &Caller, id: &TopicId) -> Result<TopicPage> {
     require_read(site, caller, id).await?;
-    let (asked, works) = (id.clone(), site.works.clone());
+    let (asked, works, viewer) = (id.clone(), site.works.clone(), viewer(caller));
     let mut page = site
         .store
         .read(move |c| {
@@ -248,7 +248,7 @@ pub async fn show(site: &Site, caller: &Caller, id: &TopicId) -> Result<TopicPag
                 .into_iter()
                 .map(|it| names::fill_proposal(c, it))
                 .collect::<Result<_>>()?;
-            let jobs = jobs::recent_of_topic(c, &asked, JOBS_SHOWN)?;
+            let jobs = jobs::recent_of_topic(c, &viewer, &asked, JOBS_SHOWN)?;
             let jobs = jobs
                 .into_iter()
                 .map(|job| job_flow::view(&works, c, job))
@@ -270,7 +270,7 @@ pub(super) fn messages(c: &Connection, id: &TopicId) -> Result<Vec<Message>> {
 pub(super) async fn require_read(site: &Site, caller: &Caller, id: &TopicId) -> Result<()> {
     let Caller::Job { id: job, .. } = caller else { return Ok(()) };
     let job = job.clone();
-    let job = site.store.read(move |c| jobs::find(c, &job)).await?;
+    let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &job)).await?;
     job.require_topic(id, Verb::Read)
 }
 
@@ -440,7 +440,7 @@ pub async fn for_agent(site: &Site, caller: &Caller, id: &TopicId) -> Result<Val
 pub async fn open_for_agent(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Value> {
     if let Caller::Job { id, .. } = caller {
         let id = id.clone();
-        let job = site.store.read(move |c| jobs::find(c, &id)).await?;
+        let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
         job.require_source(path, Verb::Read)?;
     }
     let asked = path.clone();

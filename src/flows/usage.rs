@@ -1,11 +1,12 @@
 //! What jobs have spent, what may still be spent today, and engines whose provider takes no more.
 
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::{Error, Millis, Result};
-use crate::flows::Site;
-use crate::jobs::{self, CapOf, UsageBy};
+use crate::flows::{Site, viewer};
+use crate::jobs::{self, CapOf, UsageBy, Viewer};
 use crate::people::{self, Caller};
 
 /// How far sums go back if nothing is asked, in milliseconds.
@@ -30,10 +31,14 @@ pub async fn usage(site: &Site, caller: &Caller, query: UsageQuery) -> Result<Va
     let by = query.by.as_deref().map_or(Ok(UsageBy::Day), UsageBy::parse)?;
     let now = site.store.clock().now();
     let since = query.since.as_deref().map_or(Ok(now.plus(-SINCE_MS)), parse_day)?;
+    // Of private jobs of others an admin sees one sum for each kind.
+    let of_all = by == UsageBy::Kind && caller.may_administer().is_ok();
+    let own = viewer(caller);
+    let seen = if of_all { Viewer::Program } else { own.clone() };
     let queue = site.queue.clone();
     site.store
         .read(move |c| {
-            let (items, total) = jobs::usage(c, by, since)?;
+            let (items, total) = jobs::usage(c, &seen, by, since)?;
             let items = items.into_iter().map(|item| {
                 let shown = match (by, item.name.parse()) {
                     (UsageBy::Person, Ok(actor)) => Some(people::display_name(c, &actor)?),
@@ -46,7 +51,7 @@ pub async fn usage(site: &Site, caller: &Caller, query: UsageQuery) -> Result<Va
                 Ok(item)
             });
             let items: Vec<Value> = items.collect::<Result<_>>()?;
-            let caps = queue.caps(c, now)?.into_iter().map(|cap| {
+            let caps = queue.caps(c, &own, now)?.into_iter().map(|cap| {
                 let shown = match (&cap.cap, cap.of.as_deref().map(str::parse)) {
                     (CapOf::Person(_), Some(Ok(actor))) => Some(people::display_name(c, &actor)?),
                     _ => None,
@@ -87,7 +92,9 @@ fn parse_day(text: &str) -> Result<Millis> {
 pub async fn engines(site: &Site, caller: &Caller) -> Result<Value> {
     caller.person()?;
     let (now, config) = (site.store.clock().now(), site.config.clone());
-    let read = site.store.read(move |c| Ok((jobs::holds(c, now)?, jobs::steering(c)?)));
+    let viewer = viewer(caller);
+    let look = move |c: &Connection| Ok((jobs::holds(c, &viewer, now)?, jobs::steering(c)?));
+    let read = site.store.read(look);
     let (holds, steering) = read.await?;
     let engines = config.engines.values().map(|engine| {
         let limit = holds.iter().find(|it| it.engine == engine.name && engine.is_held_by_limits);

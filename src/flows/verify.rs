@@ -57,7 +57,10 @@ async fn refusal(
     (slot, name): (&Slot, &str),
 ) -> Result<Option<String>> {
     let id = job.id.clone();
-    let found = works.store.read(move |c| found(c, &jobs::find(c, &id)?, produces)).await?;
+    let found = works
+        .store
+        .read(move |c| found(c, &jobs::find(c, &jobs::Viewer::Program, &id)?, produces))
+        .await?;
     let Some(shown) = found else {
         // Nothing was left of what is promised: that is said when the job is settled.
         return Ok(None);

@@ -112,7 +112,11 @@ async fn begin(
 /// Returns a warning if the job's agent is going to start programs that the repository names.
 async fn starting(works: &Works, job: &JobId) -> Option<String> {
     let (config, asked) = (works.config_of(job), job.clone());
-    let kind = match works.store.read(move |c| jobs::find_brief(c, &asked)).await {
+    let kind = match works
+        .store
+        .read(move |c| jobs::find_brief(c, &jobs::Viewer::Program, &asked))
+        .await
+    {
         Ok(job) => job.kind,
         Err(cause) => {
             warn!(job_id = %job, "the job cannot be read: {}", cause.chain());

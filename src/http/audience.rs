@@ -32,7 +32,7 @@ impl View {
             }
             Caller::Job { id, .. } => id.clone(),
         };
-        let job = edge.store.read(move |c| jobs::find(c, &id)).await?;
+        let job = edge.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
         let granted = job.grants.iter().map(|it| it.subject().to_owned());
         let actor = format!("job:{}", job.id);
         Ok(View::Job { subjects: granted.chain([actor.clone()]).collect(), actor })

@@ -72,7 +72,7 @@ pub(super) async fn check(
         Found::Nothing => return Err(Refused::Error(no_route(head.uri.path()))),
     };
     if let Some(who) = &who {
-        authorize(route.who, &who.caller)?;
+        authorize(route, who)?;
     }
     if route.is_socket_only && matches!(peer, Peer::Tcp(_)) {
         return Err(Refused::Error(

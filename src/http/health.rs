@@ -6,9 +6,9 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Millis, Result};
-use crate::flows::{Site, reload};
+use crate::flows::{self, Site, reload};
 use crate::http::{Edge, any_of, get, reply};
-use crate::jobs::{self, QueueCounts};
+use crate::jobs::QueueCounts;
 use crate::store::{CORRUPT, Trouble};
 
 #[derive(Serialize)]
@@ -25,8 +25,8 @@ pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
 
 /// What is wrong with the site, for people.
 pub(super) fn site_routes(site: &Site) -> BoxedFilter<(Response,)> {
-    get("/api/health", site, async |site: Site, _| {
-        let counts = site.store.read(jobs::queue_counts).await?;
+    get("/api/health", site, async |site: Site, call| {
+        let counts = flows::jobs::counts(&site, &call.caller()?).await?;
         reply::ok(&report(site.store.trouble(), reload::facts(&site), &counts))
     })
 }

@@ -88,6 +88,18 @@ pub struct JobToken {
     pub job: JobId,
     /// Whether it still runs.
     pub state: JobTokenState,
+    /// Whether it is its owner's alone.
+    pub is_private: bool,
+}
+
+impl From<crate::jobs::JobToken> for JobToken {
+    fn from(found: crate::jobs::JobToken) -> JobToken {
+        let state = match found.state {
+            crate::jobs::TokenState::Running => JobTokenState::Running,
+            crate::jobs::TokenState::Ended => JobTokenState::Ended,
+        };
+        JobToken { job: found.job, state, is_private: found.is_private }
+    }
 }
 
 /// Finds the job of a token by the token's SHA-256.

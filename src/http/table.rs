@@ -222,6 +222,9 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/jobs/{id}/keep", Who::Decide),
 ];
 
+/// The routes that take the token of a private job: its agent has no other way to the site.
+pub(super) const OF_PRIVATE_JOBS: &[&str] = &[];
+
 const fn on(verb: Verb, path: &'static str, who: Who) -> Route {
     Route { verb, path, who, is_socket_only: false }
 }

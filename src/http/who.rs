@@ -9,7 +9,7 @@ use tracing::warn;
 use crate::base::{Error, ErrorKind, Result, digest_hex, fault};
 use crate::http::listen::Peer;
 use crate::http::origin::bearer;
-use crate::http::table::Who;
+use crate::http::table::{OF_PRIVATE_JOBS, Route, Who};
 use crate::http::{Edge, JobTokenState};
 use crate::people::{self, Caller, Login, TokenOwner, TokenScope, Via};
 use crate::store::Tx;
@@ -31,6 +31,8 @@ pub(super) enum Credential {
 pub(super) struct Identified {
     pub(super) caller: Caller,
     pub(super) login_hash: Option<String>,
+    /// Whether it is a job that is its owner's alone.
+    pub(super) is_private_job: bool,
 }
 
 /// Returns the credentials of a request; a token wins over cookies. There may be several cookies of
@@ -98,16 +100,20 @@ pub(super) async fn identify(
 ) -> Result<Identified> {
     match credential {
         Credential::Cookie(secret) => by_cookie(edge, secret).await,
-        Credential::Bearer(token) => {
-            let caller = by_token(edge, peer, token).await?;
-            Ok(Identified { caller, login_hash: None })
-        }
+        Credential::Bearer(token) => by_token(edge, peer, token).await,
     }
 }
 
 /// Checks what the table demands of the caller.
-pub(super) fn authorize(who: Who, caller: &Caller) -> Result<()> {
-    match who {
+pub(super) fn authorize(route: &Route, who: &Identified) -> Result<()> {
+    let caller = &who.caller;
+    if who.is_private_job && !OF_PRIVATE_JOBS.contains(&route.path) && !fault::is_off("own_jobs") {
+        let message = format!("{} is not for the agent of an answer", route.path);
+        return Err(Error::new(ErrorKind::Forbidden, message)
+            .code("private_job")
+            .hint("it has the tools of its run and nothing else"));
+    }
+    match route.who {
         Who::All | Who::Signed => Ok(()),
         Who::Read => caller.may_read(),
         Who::Write => caller.may_write().map(|_| ()),
@@ -130,14 +136,15 @@ async fn by_cookie(edge: &Edge, secret: &str) -> Result<Identified> {
         touch(edge, move |tx| people::touch_login(tx, &hash)).await;
     }
     let caller = Caller::Person { person, via: Via::Cookie, scopes: TokenScope::ALL.to_vec() };
-    Ok(Identified { caller, login_hash: Some(hash) })
+    Ok(Identified { caller, login_hash: Some(hash), is_private_job: false })
 }
 
-async fn by_token(edge: &Edge, peer: &Peer, token: &str) -> Result<Caller> {
+async fn by_token(edge: &Edge, peer: &Peer, token: &str) -> Result<Identified> {
+    let of = |caller| Identified { caller, login_hash: None, is_private_job: false };
     let (now, wanted) = (edge.store.clock().now(), token.to_owned());
     let found = edge.store.look(|c| people::find_by_secret(c, &wanted, now))?;
     if let Some(owner) = found {
-        return by_owner(edge, peer, owner).await;
+        return by_owner(edge, peer, owner).await.map(of);
     }
     if matches!(peer, Peer::Tcp(_)) {
         return Err(unknown());
@@ -145,7 +152,8 @@ async fn by_token(edge: &Edge, peer: &Peer, token: &str) -> Result<Caller> {
     let hash = digest_hex(token);
     match (edge.identify_job)(hash.clone()).await? {
         Some(found) if found.state == JobTokenState::Running => {
-            Ok(Caller::Job { id: found.job, token_hash: hash })
+            let caller = Caller::Job { id: found.job, token_hash: hash };
+            Ok(Identified { is_private_job: found.is_private, ..of(caller) })
         }
         Some(found) => Err(Error::conflict("job_ended", format!("job {} has ended", found.job))
             .hint("nothing of it is taken any more; start another job")),

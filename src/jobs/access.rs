@@ -11,7 +11,8 @@ use crate::jobs::Job;
 use crate::jobs::table::slim;
 use crate::store::Tx;
 
-const OWNER: &str = "SELECT id, status, ending_ms FROM agent_jobs WHERE token_hash = :hash";
+const OWNER: &str = "
+    SELECT id, status, ending_ms, owner IS NOT NULL FROM agent_jobs WHERE token_hash = :hash";
 const BY_TOKEN: &str = slim!("WHERE token_hash = :hash");
 
 pub(super) const STATEMENTS: &[(&str, &str)] =
@@ -275,6 +276,8 @@ pub struct JobToken {
     pub job: JobId,
     /// Whether it still counts.
     pub state: TokenState,
+    /// Whether the job is its owner's alone.
+    pub is_private: bool,
 }
 
 /// Returns the job of a token's digest, also of one that has ended.
@@ -290,7 +293,7 @@ pub fn token_owner(connection: &Connection, hash: &str) -> Result<Option<JobToke
             let is_running =
                 (status == "running" && !is_ending) || crate::base::fault::is_off("fence");
             let state = if is_running { TokenState::Running } else { TokenState::Ended };
-            Ok(JobToken { job: row.get(0)?, state })
+            Ok(JobToken { job: row.get(0)?, state, is_private: row.get(3)? })
         })
         .optional()?;
     Ok(found)

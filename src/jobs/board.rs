@@ -4,7 +4,8 @@ use rusqlite::{Connection, named_params};
 
 use crate::base::{Actor, JobId, Result, SourcePath};
 use crate::jobs::table::slim;
-use crate::jobs::{Job, Status};
+use crate::jobs::viewer::seen;
+use crate::jobs::{Job, Status, Viewer};
 
 /// How many of the newest jobs are looked through for those that have ended.
 const ENDED_SEEN: u32 = 2_000;
@@ -14,7 +15,9 @@ const ACTIVE: &str = slim!(
     "WHERE seq IN (SELECT seq FROM agent_jobs INDEXED BY jobs_by_status
         WHERE status = :status AND (:kind IS NULL OR kind = :kind)
           AND (:source IS NULL OR source_path = :source) AND (:by IS NULL OR requested_by = :by)
-        ORDER BY priority DESC, seq LIMIT :limit)
+          AND ",
+    seen!(),
+    " ORDER BY priority DESC, seq LIMIT :limit)
     ORDER BY priority DESC, seq"
 );
 const ENDED: &str = slim!(
@@ -23,10 +26,16 @@ const ENDED: &str = slim!(
           AND status <> 'parked'
           AND (:kind IS NULL OR kind = :kind)
           AND (:source IS NULL OR source_path = :source) AND (:by IS NULL OR requested_by = :by)
-        ORDER BY completed_ms DESC LIMIT :limit)
+          AND ",
+    seen!(),
+    " ORDER BY completed_ms DESC LIMIT :limit)
     ORDER BY completed_ms DESC"
 );
-const RETRIES: &str = "SELECT id FROM agent_jobs WHERE retry_of = :id ORDER BY seq LIMIT 20";
+const RETRIES: &str = concat!(
+    "SELECT id FROM agent_jobs WHERE retry_of = :id AND ",
+    seen!(),
+    " ORDER BY seq LIMIT 20"
+);
 
 pub(super) const STATEMENTS: &[(&str, &str)] =
     &[("board::active", ACTIVE), ("board::ended", ENDED), ("board::retries", RETRIES)];
@@ -48,11 +57,17 @@ pub struct BoardFilter {
 ///
 /// # Errors
 /// As any read.
-pub fn active(connection: &Connection, status: Status, filter: &BoardFilter) -> Result<Vec<Job>> {
+pub fn active(
+    connection: &Connection,
+    viewer: &Viewer,
+    status: Status,
+    filter: &BoardFilter,
+) -> Result<Vec<Job>> {
     let mut statement = connection.prepare_cached(ACTIVE)?;
     let params = named_params! {
         ":status": status.as_str(), ":kind": filter.kind, ":source": filter.source_path,
-        ":by": filter.requested_by, ":limit": filter.limit,
+        ":by": filter.requested_by, ":limit": filter.limit, ":all": viewer.all(),
+        ":viewer": viewer.person(),
     };
     Ok(statement.query_map(params, Job::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
@@ -61,11 +76,12 @@ pub fn active(connection: &Connection, status: Status, filter: &BoardFilter) -> 
 ///
 /// # Errors
 /// As any read.
-pub fn ended(connection: &Connection, filter: &BoardFilter) -> Result<Vec<Job>> {
+pub fn ended(connection: &Connection, viewer: &Viewer, filter: &BoardFilter) -> Result<Vec<Job>> {
     let mut statement = connection.prepare_cached(ENDED)?;
     let params = named_params! {
         ":seen": ENDED_SEEN, ":kind": filter.kind, ":source": filter.source_path,
-        ":by": filter.requested_by, ":limit": filter.limit,
+        ":by": filter.requested_by, ":limit": filter.limit, ":all": viewer.all(),
+        ":viewer": viewer.person(),
     };
     Ok(statement.query_map(params, Job::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
@@ -74,8 +90,11 @@ pub fn ended(connection: &Connection, filter: &BoardFilter) -> Result<Vec<Job>> 
 ///
 /// # Errors
 /// As any read.
-pub fn retries(connection: &Connection, id: &JobId) -> Result<Vec<JobId>> {
+pub fn retries(connection: &Connection, viewer: &Viewer, id: &JobId) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(RETRIES)?;
-    let rows = statement.query_map(named_params! {":id": id}, |row| row.get(0))?;
+    let rows = statement.query_map(
+        named_params! {":id": id, ":all": viewer.all(), ":viewer": viewer.person()},
+        |row| row.get(0),
+    )?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

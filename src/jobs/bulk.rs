@@ -4,41 +4,58 @@ use rusqlite::{Connection, named_params};
 use serde_json::{Map, Value};
 
 use crate::base::{Actor, Error, ErrorKind, JobId, Millis, Result, fault};
+use crate::jobs::viewer::of_site;
 use crate::jobs::{NewJob, Status, long_inputs};
 use crate::store::Tx;
 
 const HOUR_MS: i64 = 3_600_000;
 
-// A job that was repeated is left out where only others are asked for.
-const OF_KIND: &str = "
-    SELECT seq, id FROM agent_jobs INDEXED BY jobs_by_kind_status
+// A job that was repeated is left out where only others are asked for. Private jobs are no part of
+// what is done to many at once.
+const OF_KIND: &str = concat!(
+    "SELECT seq, id FROM agent_jobs INDEXED BY jobs_by_kind_status
     WHERE kind = :kind AND status = :status AND seq > :after
       AND (:before IS NULL OR created_ms < :before)
       AND (:all OR NOT EXISTS (SELECT 1 FROM agent_jobs AS other
                                WHERE other.retry_of = agent_jobs.id))
-    ORDER BY seq LIMIT :limit";
-const OF_STATUS: &str = "
-    SELECT seq, id FROM agent_jobs INDEXED BY jobs_by_status
+      AND ",
+    of_site!(),
+    " ORDER BY seq LIMIT :limit"
+);
+const OF_STATUS: &str = concat!(
+    "SELECT seq, id FROM agent_jobs INDEXED BY jobs_by_status
     WHERE status = :status AND seq > :after AND (:before IS NULL OR created_ms < :before)
       AND (:all OR NOT EXISTS (SELECT 1 FROM agent_jobs AS other
                                WHERE other.retry_of = agent_jobs.id))
-    ORDER BY seq LIMIT :limit";
-const COUNT_OF_KIND: &str = "
-    SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_by_kind_status
+      AND ",
+    of_site!(),
+    " ORDER BY seq LIMIT :limit"
+);
+const COUNT_OF_KIND: &str = concat!(
+    "SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_by_kind_status
     WHERE kind = :kind AND status = :status AND (:before IS NULL OR created_ms < :before)
       AND (:all OR NOT EXISTS (SELECT 1 FROM agent_jobs AS other
-                               WHERE other.retry_of = agent_jobs.id))";
-const COUNT_OF_STATUS: &str = "
-    SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_by_status
+                               WHERE other.retry_of = agent_jobs.id))
+      AND ",
+    of_site!()
+);
+const COUNT_OF_STATUS: &str = concat!(
+    "SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_by_status
     WHERE status = :status AND (:before IS NULL OR created_ms < :before)
       AND (:all OR NOT EXISTS (SELECT 1 FROM agent_jobs AS other
-                               WHERE other.retry_of = agent_jobs.id))";
+                               WHERE other.retry_of = agent_jobs.id))
+      AND ",
+    of_site!()
+);
 const OF_SCRIPT: &str = "
     SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_of_script
     WHERE requested_by = 'script' AND retry_of IS NULL AND created_ms > :since";
-const INPUTS: &str = "
-    SELECT id, inputs_json FROM agent_jobs INDEXED BY jobs_by_kind_status
-    WHERE kind = :kind AND status = 'queued' ORDER BY seq";
+const INPUTS: &str = concat!(
+    "SELECT id, inputs_json FROM agent_jobs INDEXED BY jobs_by_kind_status
+    WHERE kind = :kind AND status = 'queued' AND ",
+    of_site!(),
+    " ORDER BY seq"
+);
 const RENAME: &str = "
     UPDATE agent_jobs SET kind = :to WHERE kind = :from AND status = 'queued'";
 
@@ -139,7 +156,8 @@ pub fn refuse_runaway(tx: &Tx<'_>, new: &NewJob, most: u32) -> Result<()> {
     ))
 }
 
-/// Shows each waiting job of a kind with the inputs that it was given, in the order of acceptance.
+/// Shows each waiting job of the site of a kind with the inputs that it was given, in the order of
+/// acceptance.
 ///
 /// # Errors
 /// As any read.

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::base::limit::format_duration;
 use crate::base::{Actor, Error, ErrorKind, Millis, Result, fault};
-use crate::jobs::{NewJob, usage};
+use crate::jobs::{NewJob, Viewer, usage};
 use crate::script::{Config, Daily};
 
 /// The caps of the script in force.
@@ -103,8 +103,14 @@ impl DailyCaps {
         self.site.is_none() && self.person.is_none() && self.kinds.is_empty()
     }
 
-    /// Returns every cap with what is used of it today. A person without a job today is not named.
-    pub(super) fn states(&self, connection: &Connection, now: Millis) -> Result<Vec<CapState>> {
+    /// Returns every cap with what is used of it today. A person without a job today is not named,
+    /// and of what they spent on private jobs nobody else is told.
+    pub(super) fn states(
+        &self,
+        connection: &Connection,
+        viewer: &Viewer,
+        now: Millis,
+    ) -> Result<Vec<CapState>> {
         if self.is_empty() {
             return Ok(Vec::new());
         }
@@ -112,6 +118,12 @@ impl DailyCaps {
         for row in usage::of_day(connection, now)? {
             all.add(&row);
             kinds.entry(row.kind.clone()).or_insert_with(Sums::default).add(&row);
+            let is_own = viewer
+                .person()
+                .is_some_and(|own| row.person == Actor::Person(own.clone()).to_string());
+            if row.is_private && !is_own && !viewer.all() {
+                continue;
+            }
             persons.entry(row.person.clone()).or_insert_with(Sums::default).add(&row);
         }
         let mut states = Vec::new();
@@ -136,7 +148,7 @@ impl DailyCaps {
         if fault::is_off("daily_cap") {
             return Ok(Spent::default());
         }
-        let states = self.states(connection, now)?;
+        let states = self.states(connection, &Viewer::Program, now)?;
         Ok(Spent(states.into_iter().filter(|it| it.is_spent).collect()))
     }
 

@@ -9,7 +9,7 @@ use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result, fault};
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::pool::{Load, Pool, PoolCaps};
 use crate::jobs::waiting::{Gate, Rules};
-use crate::jobs::{Job, Status, table};
+use crate::jobs::{Job, Status, Viewer, table};
 use crate::script::Config;
 use crate::store::Tx;
 
@@ -209,7 +209,7 @@ fn take(
     if let Some(lane) = &next.lane {
         lane::refresh(tx, lane, &caps.lanes)?;
     }
-    let job = table::find(tx.connection(), &next.id)?;
+    let job = table::find(tx.connection(), &Viewer::Program, &next.id)?;
     tx.emit(told(EventKind::JobStarted, &job, Status::Running))?;
     Ok(job)
 }
@@ -233,7 +233,7 @@ fn told(kind: EventKind, job: &Job, status: Status) -> Event {
         "id": job.id, "kind": job.kind, "status": status.as_str(),
         "source_path": job.source_path, "topic_id": job.topic_id,
     });
-    Event::new(kind, format!("job:{}", job.id), Actor::System, about)
+    Event::new(kind, format!("job:{}", job.id), Actor::System, about).scoped(job.scope())
 }
 
 fn next_with_slot(

@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::{KIND_QUEUED_MAX, LANE_QUEUED_MAX, PERSON_QUEUED_MAX, QUEUED_MAX};
 use crate::base::{
-    Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, MailId, Millis, PersonId, Result,
+    Actor, Error, ErrorKind, Event, EventKind, Ids, JobId, MailId, Millis, PersonId, Result, Scope,
     SourcePath, TopicId, fault,
 };
 use crate::jobs::lane::{self, Capacities};
 use crate::jobs::pool::Pool;
-use crate::jobs::{BELL, Grant, Reason, long_inputs, table};
+use crate::jobs::{BELL, Grant, Reason, Viewer, long_inputs, table};
 use crate::script::OnBusy;
 use crate::store::Tx;
 
@@ -32,6 +32,9 @@ const QUEUED_OF_PERSON: &str = "
 const IDS_OF_PERSON: &str = "
     SELECT id FROM agent_jobs INDEXED BY jobs_by_status
     WHERE status IN ('queued', 'parked') AND requested_by = :by ORDER BY seq";
+const ACTIVE_OF_OWNER: &str = "
+    SELECT id FROM agent_jobs INDEXED BY jobs_by_status
+    WHERE status IN ('queued', 'running', 'parked') AND owner = :owner ORDER BY seq";
 const CANCEL_QUEUED: &str = "
     UPDATE agent_jobs SET status = 'cancelled', reason = :reason,
         completed_ms = MAX(:now, created_ms), cancelled_by = :by, ready = 0
@@ -44,6 +47,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("enqueue::queued_of_kind", QUEUED_OF_KIND),
     ("enqueue::queued_of_person", QUEUED_OF_PERSON),
     ("enqueue::ids_of_person", IDS_OF_PERSON),
+    ("enqueue::active_of_owner", ACTIVE_OF_OWNER),
     ("enqueue::cancel_queued", CANCEL_QUEUED),
 ];
 
@@ -125,15 +129,18 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
     if let (Some(lane), false) = (&new.lane, is_later) {
         lane::refresh(tx, lane, capacities)?;
     }
-    tx.emit(Event::new(
-        EventKind::JobQueued,
-        format!("job:{id}"),
-        new.requested_by.clone(),
-        json!({
-            "id": id, "kind": new.kind, "status": "queued", "source_path": new.source_path,
-            "topic_id": new.topic_id,
-        }),
-    ))?;
+    tx.emit(
+        Event::new(
+            EventKind::JobQueued,
+            format!("job:{id}"),
+            new.requested_by.clone(),
+            json!({
+                "id": id, "kind": new.kind, "status": "queued", "source_path": new.source_path,
+                "topic_id": new.topic_id,
+            }),
+        )
+        .scoped(new.owner.clone().map_or(Scope::Site, Scope::Person)),
+    )?;
     tx.ring(BELL);
     Ok(id)
 }
@@ -153,9 +160,14 @@ fn refuse_mixed(new: &NewJob) -> Result<()> {
 
 fn refuse_busy(tx: &Tx<'_>, lane: &str, capacities: &Capacities, new: &NewJob) -> Result<()> {
     if new.on_busy == OnBusy::Reject
-        && let Some(other) = lane::busy(tx, lane, capacities)?
+        && let Some((other, owner)) = lane::busy(tx, lane, capacities)?
     {
         let value = lane.split_once('=').map_or(lane, |(_, value)| value);
+        let viewer = new.requested_by.person().cloned().map_or(Viewer::Site, Viewer::Person);
+        if !viewer.sees(owner.as_ref()) {
+            let message = format!("another job is working on {value} or waits to");
+            return Err(Error::conflict("lane_busy", message).hint("try again later"));
+        }
         let message = format!("job {other} is working on {value} or waits to");
         return Err(Error::conflict("lane_busy", message)
             .hint(format!("wait for it (wiki-browser job follow {other}), or cancel it")));
@@ -212,12 +224,22 @@ pub fn queued_of(connection: &Connection, by: &Actor) -> Result<Vec<JobId>> {
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
+/// Returns the private jobs of a person that have not ended, in the order of acceptance.
+///
+/// # Errors
+/// As any read.
+pub fn active_of_owner(connection: &Connection, owner: &PersonId) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(ACTIVE_OF_OWNER)?;
+    let ids = statement.query_map(named_params! {":owner": owner}, |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Cancels a job that waits for its turn or, parked, for a person; whether it did.
 ///
 /// # Errors
 /// As any write.
 pub fn cancel_queued(tx: &Tx<'_>, id: &JobId, by: &Actor, capacities: &Capacities) -> Result<bool> {
-    let job = table::find_slim(tx.connection(), id)?;
+    let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
     let changed = tx.prepare_cached(CANCEL_QUEUED)?.execute(named_params! {
         ":id": id, ":now": tx.now(), ":by": by, ":reason": Reason::Cancelled.as_str(),
     })?;
@@ -236,7 +258,7 @@ pub fn cancel_queued(tx: &Tx<'_>, id: &JobId, by: &Actor, capacities: &Capacitie
             "source_path": job.source_path, "topic_id": job.topic_id, "retry_at": null,
         }),
     );
-    tx.emit(event)?;
+    tx.emit(event.scoped(job.scope()))?;
     tx.ring(BELL);
     Ok(true)
 }

@@ -8,7 +8,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::base::{Actor, ApprovalId, Error, JobId, MailId, Millis, PersonId, SourcePath, TopicId};
+use crate::base::{
+    Actor, ApprovalId, Error, JobId, MailId, Millis, PersonId, Scope, SourcePath, TopicId,
+};
 use crate::jobs::pool::Pool;
 use crate::jobs::state::{Phase, Reason, Status, Verdict};
 
@@ -193,6 +195,38 @@ impl Job {
             run_at: row.get("run_ms")?,
             guard: guard(&row)?,
         })
+    }
+
+    /// Returns who may see its events.
+    pub(super) fn scope(&self) -> Scope {
+        self.owner.clone().map_or(Scope::Site, Scope::Person)
+    }
+
+    /// Returns what somebody may know who does not see it but ended it: its state and its times.
+    #[must_use]
+    pub fn without_words(self) -> Job {
+        Job {
+            lane: None,
+            source_path: None,
+            topic_id: None,
+            persona_name: None,
+            inputs: Map::new(),
+            grants: Vec::new(),
+            requested_by: Actor::System,
+            error_tail: None,
+            summary: None,
+            result: None,
+            warnings: Vec::new(),
+            session_ref: None,
+            usage: None,
+            cost_usd: None,
+            retry_of: None,
+            root_id: None,
+            resumes: None,
+            message_id: None,
+            waits_for: None,
+            ..self
+        }
     }
 
     /// Returns the first leg of its instance: what address, workspace and message hang on.

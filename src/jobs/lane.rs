@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::named_params;
 
-use crate::base::{Result, fault};
+use crate::base::{JobId, PersonId, Result, fault};
 use crate::store::Tx;
 
 const RUNNING_SLOTS: &str = "
@@ -32,10 +32,10 @@ const NEXT_LANE: &str = "
     SELECT MIN(lane_key) FROM agent_jobs INDEXED BY jobs_waiting
     WHERE status = 'queued' AND ready >= 0 AND lane_key > :lane";
 const BUSY: &str = "
-    SELECT id FROM agent_jobs INDEXED BY jobs_lane_slot
+    SELECT id, owner FROM agent_jobs INDEXED BY jobs_lane_slot
     WHERE lane_key = :lane AND status = 'running'
     UNION ALL
-    SELECT id FROM agent_jobs INDEXED BY jobs_queued_lane
+    SELECT id, owner FROM agent_jobs INDEXED BY jobs_queued_lane
     WHERE lane_key = :lane AND status = 'queued'
     LIMIT :capacity";
 
@@ -119,12 +119,19 @@ pub(super) fn next_due(connection: &rusqlite::Connection) -> Result<Option<i64>>
     Ok(connection.prepare_cached(NEXT_DUE)?.query_row([], |row| row.get(0))?)
 }
 
-/// Returns the job in the way, if the lane holds as many queued and running jobs as it can run.
-pub(super) fn busy(tx: &Tx<'_>, lane: &str, capacities: &Capacities) -> Result<Option<String>> {
+/// Returns the job in the way and its owner, if the lane holds as many queued and running jobs as
+/// it can run.
+pub(super) fn busy(
+    tx: &Tx<'_>,
+    lane: &str,
+    capacities: &Capacities,
+) -> Result<Option<(JobId, Option<PersonId>)>> {
     let capacity = capacities.of(lane);
-    let held: Vec<String> = tx
+    let held: Vec<(JobId, Option<PersonId>)> = tx
         .prepare_cached(BUSY)?
-        .query_map(named_params! {":lane": lane, ":capacity": capacity}, |row| row.get(0))?
+        .query_map(named_params! {":lane": lane, ":capacity": capacity}, |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
         .collect::<rusqlite::Result<_>>()?;
     let is_full = u32::try_from(held.len()).unwrap_or(u32::MAX) >= capacity;
     Ok(if is_full { held.into_iter().next() } else { None })

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::base::{JobId, MailId, Result};
 use crate::jobs::Job;
+use crate::jobs::Viewer;
 use crate::jobs::table::{self, slim};
 
 const LAST_LEG: &str = slim!("WHERE root_id = :root ORDER BY seq DESC LIMIT 1");
@@ -22,7 +23,7 @@ pub fn last_leg(connection: &Connection, root: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(LAST_LEG)?;
     match statement.query_row(named_params! {":root": root}, Job::from_row).optional()? {
         Some(leg) => Ok(leg),
-        None => table::find_slim(connection, root),
+        None => table::find_slim(connection, &Viewer::Program, root),
     }
 }
 
@@ -31,7 +32,7 @@ pub fn last_leg(connection: &Connection, root: &JobId) -> Result<Job> {
 /// # Errors
 /// `not_found` if there is no such job.
 pub fn legs(connection: &Connection, root: &JobId) -> Result<Vec<Job>> {
-    let mut all = vec![table::find_slim(connection, root)?];
+    let mut all = vec![table::find_slim(connection, &Viewer::Program, root)?];
     let mut statement = connection.prepare_cached(LEGS)?;
     let later = statement.query_map(named_params! {":root": root}, Job::from_row)?;
     for leg in later {

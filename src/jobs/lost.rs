@@ -5,7 +5,7 @@
 
 use crate::base::{ErrorKind, Ids, Result};
 use crate::jobs::lane::Capacities;
-use crate::jobs::{Job, NewJob, Reason, Status, again, enqueue, table};
+use crate::jobs::{Job, NewJob, Reason, Status, Viewer, again, enqueue, table};
 use crate::script::{OnBusy, OnLost};
 use crate::store::Tx;
 
@@ -31,7 +31,7 @@ pub(super) fn repeat(tx: &Tx<'_>, job: &Job, how: &Repeat, capacities: &Capaciti
     if !is_wanted || again::attempt_of(tx.connection(), &job.id, ATTEMPTS_MAX)? >= ATTEMPTS_MAX {
         return Ok(());
     }
-    let job = table::find(tx.connection(), &job.id)?;
+    let job = table::find(tx.connection(), &Viewer::Program, &job.id)?;
     let new = NewJob {
         kind: job.kind,
         lane: job.lane,
@@ -87,7 +87,7 @@ mod tests {
 
     fn waiting(bench: &Bench) -> Vec<Job> {
         let filter = JobFilter { status: Some(Status::Queued), limit: 10, ..JobFilter::default() };
-        table::list(&bench.connection, &filter).unwrap()
+        table::list(&bench.connection, &Viewer::Program, &filter).unwrap()
     }
 
     #[test]

@@ -4,6 +4,8 @@ use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde_json::Value;
 
 use crate::base::{JobId, Millis, Result};
+use crate::jobs::Viewer;
+use crate::jobs::viewer::seen;
 
 /// The queue as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,13 +41,21 @@ impl Spent {
     }
 }
 
-const QUEUED: &str = "
-    SELECT kind, COUNT(*) FROM agent_jobs WHERE status = 'queued' GROUP BY kind";
-const RUNNING: &str = "
-    SELECT kind, COUNT(*) FROM agent_jobs INDEXED BY jobs_running
-    WHERE status = 'running' GROUP BY kind";
-const OLDEST: &str = "
-    SELECT created_ms FROM agent_jobs WHERE status = 'queued' ORDER BY seq LIMIT 1";
+const QUEUED: &str = concat!(
+    "SELECT kind, COUNT(*) FROM agent_jobs WHERE status = 'queued' AND ",
+    seen!(),
+    " GROUP BY kind"
+);
+const RUNNING: &str = concat!(
+    "SELECT kind, COUNT(*) FROM agent_jobs INDEXED BY jobs_running WHERE status = 'running' AND ",
+    seen!(),
+    " GROUP BY kind"
+);
+const OLDEST: &str = concat!(
+    "SELECT created_ms FROM agent_jobs WHERE status = 'queued' AND ",
+    seen!(),
+    " ORDER BY seq LIMIT 1"
+);
 const SPENT: &str = "SELECT cost_usd, usage_json FROM agent_jobs WHERE id = :id";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
@@ -55,18 +65,23 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("measured::spent", SPENT),
 ];
 
-/// Counts the jobs that wait and run: at most as many as may wait.
+/// Counts the jobs that wait and run and that somebody sees: at most as many as may wait.
 ///
 /// # Errors
 /// As any read.
-pub fn queue_counts(connection: &Connection) -> Result<QueueCounts> {
+pub fn queue_counts(connection: &Connection, viewer: &Viewer) -> Result<QueueCounts> {
+    let params = named_params! {":all": viewer.all(), ":viewer": viewer.person()};
     let by_kind = |sql: &'static str| -> Result<Vec<(String, i64)>> {
         let mut statement = connection.prepare_cached(sql)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows = statement.query_map(params, |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     };
-    let oldest = connection.prepare_cached(OLDEST)?.query_row([], |row| row.get(0)).optional()?;
-    Ok(QueueCounts { queued: by_kind(QUEUED)?, running: by_kind(RUNNING)?, oldest })
+    let oldest = connection.prepare_cached(OLDEST)?.query_row(params, |row| row.get(0));
+    Ok(QueueCounts {
+        queued: by_kind(QUEUED)?,
+        running: by_kind(RUNNING)?,
+        oldest: oldest.optional()?,
+    })
 }
 
 /// Returns what a job has cost; nothing for one without a row.

@@ -46,6 +46,7 @@ mod table;
 mod telemetry;
 mod usage;
 mod verdict;
+mod viewer;
 mod waiting;
 mod workspace;
 
@@ -56,7 +57,7 @@ pub use bulk::{Choice, chosen, count, each_waiting, refuse_runaway, rename_kind}
 pub use cap::{CapOf, CapState, DailyCaps};
 pub use claim::{Caps, claim};
 pub use engine::{Engines, ResolvedEngine};
-pub use enqueue::{NewJob, cancel_queued, enqueue, queued_of};
+pub use enqueue::{NewJob, active_of_owner, cancel_queued, enqueue, queued_of};
 pub use generation::{Generation, Generations};
 pub use hold::{Hold, hold_of, holds, release};
 pub use job::{Job, JobFilter, Turn};
@@ -80,6 +81,7 @@ pub use table::{
 pub use telemetry::{read_stream, read_stream_end};
 pub use usage::{Usage, UsageBy, usage};
 pub use verdict::{Given, InstanceFiles, check_reply, give_verdict};
+pub use viewer::Viewer;
 pub use waiting::{Outlook, Waiting};
 pub use workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces};
 

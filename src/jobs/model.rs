@@ -15,14 +15,11 @@ use crate::jobs::pool::{Pool, PoolCaps};
 use crate::jobs::settle::{Outcome, settle};
 use crate::jobs::waiting::Rules;
 use crate::jobs::{
-    Hooks, Job, NewJob, Prepared, Status, Watched, Workspaces, cancel_queued, enqueue, fence, table,
+    Hooks, Job, NewJob, Prepared, Status, Viewer, Watched, Workspaces, cancel_queued, enqueue,
+    fence, table,
 };
 use crate::script::OnBusy;
 use crate::store::{MIGRATIONS, Tx, migrate};
-
-const PERSON: &str = "
-    INSERT INTO persons (id, name, display_name, role, created_ms)
-    VALUES (:id, :name, :name, 'member', 0)";
 
 /// Returns one of several persons; the first two are there.
 pub(super) fn person(digit: u8) -> PersonId {
@@ -45,7 +42,9 @@ impl Bench {
         migrate(&connection, MIGRATIONS, &clock).unwrap();
         for number in 1..=2 {
             let person = named_params! {":id": person(number), ":name": format!("p{number}")};
-            connection.execute(PERSON, person).unwrap();
+            let sql = "INSERT INTO persons (id, name, display_name, role, created_ms)
+                VALUES (:id, :name, :name, 'member', 0)";
+            connection.execute(sql, person).unwrap();
         }
         let caps = Caps {
             pools: PoolCaps { work: jobs, live: 2, chat: 3, chat_person: 2 },
@@ -70,6 +69,7 @@ impl Bench {
             verify: Arc::new(|_, _| Box::pin(async { None })),
             produced: Arc::new(|_, _, _| Ok(true)),
             settled: Arc::new(|_, _| Ok(())),
+            ended: Arc::new(|_| {}),
             parked: Arc::new(|_, _| Ok(())),
             watch: Arc::new(|_| {
                 Box::pin(async {
@@ -145,7 +145,7 @@ impl Bench {
     }
 
     fn give_back(&mut self, id: &JobId) {
-        let job = table::find(&self.connection, id).unwrap();
+        let job = table::find(&self.connection, &Viewer::Program, id).unwrap();
         self.tx(|bench, tx| unclaim(tx, &job, &bench.caps.lanes).unwrap());
     }
 
@@ -397,7 +397,7 @@ fn g04_a_token_counts_while_its_job_runs_and_never_again() {
     assert_eq!(code(&mut bench).as_deref(), Some("job_ended"));
     bench.end(&id);
     assert_eq!(code(&mut bench).as_deref(), Some("job_ended"));
-    let job = table::find(&bench.connection, &id).unwrap();
+    let job = table::find(&bench.connection, &Viewer::Program, &id).unwrap();
     assert_eq!(job.status, Status::Succeeded);
     let unknown = bench.tx(|_, tx| fence(tx, "another").unwrap_err());
     assert_eq!(unknown.kind(), crate::base::ErrorKind::Unauthenticated);

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::base::limit::PRIORITY_MAX;
 use crate::base::{Actor, ApprovalId, Error, Event, EventKind, Ids, JobId, Result};
 use crate::jobs::lane::{self, Capacities};
-use crate::jobs::{BELL, Job, Reason, Status, long_inputs, table};
+use crate::jobs::{BELL, Job, Reason, Status, Viewer, long_inputs, table};
 use crate::script::{SESSION, Sessions};
 use crate::store::Tx;
 
@@ -138,7 +138,7 @@ pub fn resume(
     if tx.prepare_cached(RESUMED)?.execute(params)? != 1 {
         return Err(Error::conflict("not_parked", format!("job {old} is not parked")));
     }
-    let job = table::find(tx.connection(), old)?;
+    let job = table::find(tx.connection(), &Viewer::Program, old)?;
     let id: JobId = ids.mint();
     let inputs = long_inputs::Text::of(&job.inputs)?;
     tx.prepare_cached(INSERT)?.execute(named_params! {
@@ -154,15 +154,18 @@ pub fn resume(
     if let Some(lane) = &job.lane {
         lane::refresh(tx, lane, capacities)?;
     }
-    tx.emit(Event::new(
-        EventKind::JobFinished,
-        format!("job:{old}"),
-        by.clone(),
-        json!({
-            "id": old, "kind": job.kind, "status": Status::Succeeded, "reason": Reason::Resumed,
-            "source_path": job.source_path, "topic_id": job.topic_id, "retry_at": null,
-        }),
-    ))?;
+    tx.emit(
+        Event::new(
+            EventKind::JobFinished,
+            format!("job:{old}"),
+            by.clone(),
+            json!({
+                "id": old, "kind": job.kind, "status": Status::Succeeded, "reason": Reason::Resumed,
+                "source_path": job.source_path, "topic_id": job.topic_id, "retry_at": null,
+            }),
+        )
+        .scoped(job.scope()),
+    )?;
     tx.emit(Event::new(
         EventKind::JobQueued,
         format!("job:{id}"),
@@ -171,7 +174,7 @@ pub fn resume(
             "id": id, "kind": job.kind, "status": Status::Queued, "source_path": job.source_path,
             "topic_id": job.topic_id,
         }),
-    ))?;
+    ).scoped(job.scope()))?;
     tx.ring(BELL);
     Ok(id)
 }
@@ -179,7 +182,8 @@ pub fn resume(
 /// Tells that a job is parked.
 pub(super) fn tell_parked(tx: &Tx<'_>, job: &Job) -> Result<()> {
     let data = json!({"id": job.id, "kind": job.kind, "approval_id": job.waits_for});
-    tx.emit(Event::new(EventKind::JobParked, format!("job:{}", job.id), Actor::System, data))
+    let event = Event::new(EventKind::JobParked, format!("job:{}", job.id), Actor::System, data);
+    tx.emit(event.scoped(job.scope()))
 }
 
 #[cfg(test)]
@@ -220,7 +224,7 @@ mod tests {
             crate::jobs::enqueue(tx, &bench.ids, lanes, &other).unwrap()
         });
         bench.tx(|_, tx| {
-            let job = table::find(tx.connection(), &id).unwrap();
+            let job = table::find(tx.connection(), &Viewer::Program, &id).unwrap();
             assert_eq!((job.status, job.waits_for.as_ref()), (Status::Parked, Some(&approval)));
             assert_eq!(parked_for(tx.connection(), &approval).unwrap().as_ref(), Some(&id));
         });
@@ -231,7 +235,7 @@ mod tests {
         bench.tx(|bench, tx| {
             let by = (&Actor::System, &bench.caps.lanes);
             assert_eq!(resume(tx, &bench.ids, &id, by).unwrap_err().code_str(), "not_parked");
-            let old = table::find(tx.connection(), &id).unwrap();
+            let old = table::find(tx.connection(), &Viewer::Program, &id).unwrap();
             assert_eq!((old.status, old.reason), (Status::Succeeded, Some(Reason::Resumed)));
             let next = crate::jobs::claim(tx, &bench.caps, "t", "c").unwrap().unwrap();
             assert_eq!((&next.id, next.root(), next.resumes.as_ref()), (&leg, &id, Some(&id)));
@@ -249,7 +253,7 @@ mod tests {
             let job = crate::jobs::claim(tx, &bench.caps, "t", "c").unwrap().unwrap();
             let (first, second): (ApprovalId, ApprovalId) = (bench.ids.mint(), bench.ids.mint());
             wait_for(tx, &job, &first).unwrap();
-            let job = table::find(tx.connection(), &job.id).unwrap();
+            let job = table::find(tx.connection(), &Viewer::Program, &job.id).unwrap();
             let refused = wait_for(tx, &job, &second).unwrap_err();
             assert_eq!(refused.code_str(), "waits_already");
             assert_eq!(leaving(tx.connection()).unwrap(), std::slice::from_ref(&job.id));

@@ -136,9 +136,9 @@ mod tests {
     use crate::base::JobId;
     use crate::jobs::claim::is_awaited;
     use crate::jobs::model::{Bench, Sort, person};
-    use crate::jobs::{NewJob, Outlook, table};
+    use crate::jobs::{NewJob, Outlook, Viewer, table};
 
-    /// Neither does a chat wait for work, nor work for chats, nor one person for the chats of another.
+    /// Neither does a chat wait for work, nor work for chats, nor a person for another one's chats.
     #[test]
     fn a_full_pool_keeps_no_other_one_waiting() {
         let mut bench = Bench::new(1, 1, 1);
@@ -153,9 +153,10 @@ mod tests {
         assert_eq!(started, [&first[0], &first[1], &first[2], &other].map(Clone::clone));
         assert!(bench.take("full").is_none());
         let why = |bench: &Bench, id: &JobId| {
-            let job = table::find(&bench.connection, id).unwrap();
+            let job = table::find(&bench.connection, &Viewer::Program, id).unwrap();
             let now = bench.clock.now();
-            let look = Outlook::of(&bench.connection, bench.caps.clone(), now).unwrap();
+            let look =
+                Outlook::of(&bench.connection, &Viewer::Program, bench.caps.clone(), now).unwrap();
             let waiting = look.why(&bench.connection, &job).unwrap().unwrap();
             format!("{}: {}", waiting.code, waiting.message)
         };

@@ -24,7 +24,7 @@ use crate::jobs::speak::{Fact, Voice};
 use crate::jobs::workspace::Workspaces;
 use crate::jobs::{
     BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, NewJob, Pool, Reason,
-    execution, parking, recovery, retained, settle, table,
+    Viewer, execution, parking, recovery, retained, settle, table,
 };
 use crate::process::{Cgroups, Children};
 use crate::script::Produces;
@@ -56,6 +56,8 @@ type Produced = dyn Fn(&Tx<'_>, &Job, Produces) -> Result<bool> + Send + Sync;
 type Heard = dyn Fn(&Tx<'_>, &Job, &Fact) -> Result<()> + Send + Sync;
 type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
 
+type Ended = dyn Fn(&Job) + Send + Sync;
+
 /// Looks again when the job has ended, and names what is different.
 pub type Watched = Box<dyn FnOnce() -> BoxFuture<'static, Vec<String>> + Send>;
 /// Looks at what a job's agent could touch without being asked to, before it starts.
@@ -76,6 +78,8 @@ pub struct Hooks {
     pub produced: Arc<Produced>,
     /// What follows from a settled job, in the same transaction.
     pub settled: Arc<Settled>,
+    /// What is done once the transaction that settled a job is committed.
+    pub ended: Arc<Ended>,
     /// What follows from a job that is parked, in the same transaction: it goes on at once if what
     /// it waits for has been decided.
     pub parked: Arc<Settled>,
@@ -175,12 +179,17 @@ impl Queue {
         self.inner.setup.children.clone()
     }
 
-    /// Returns every daily cap of the script with what is used of it today.
+    /// Returns every daily cap of the script with what is used of it today, for somebody.
     ///
     /// # Errors
     /// As any read.
-    pub fn caps(&self, connection: &Connection, now: Millis) -> Result<Vec<CapState>> {
-        self.current().caps.rules.daily.states(connection, now)
+    pub fn caps(
+        &self,
+        connection: &Connection,
+        viewer: &Viewer,
+        now: Millis,
+    ) -> Result<Vec<CapState>> {
+        self.current().caps.rules.daily.states(connection, viewer, now)
     }
 
     /// Refuses a job that could not start today because a daily cap is used up.
@@ -300,7 +309,9 @@ impl Queue {
             .inner
             .setup
             .store
-            .read(move |c| Ok((table::find_slim(c, &id)?, retained::rest_of(c, &id)?)))
+            .read(move |c| {
+                Ok((table::find_slim(c, &Viewer::Program, &id)?, retained::rest_of(c, &id)?))
+            })
             .await?;
         if rest.is_active {
             return Err(Error::conflict("still_running", format!("job {root} has not ended")));

@@ -11,7 +11,7 @@ use crate::jobs::generation::Pin;
 use crate::jobs::pool::Pool;
 use crate::jobs::settle::{self, Ended, Outcome};
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Generation, Job, Queue, Reason, Status, claim, job_dir, table};
+use crate::jobs::{Generation, Job, Queue, Reason, Status, Viewer, claim, job_dir, table};
 use crate::process::{ExitRecord, GuardEnd, Stream, put_output};
 use crate::script::Kind;
 
@@ -52,7 +52,8 @@ impl Queue {
         let generation = self.inner.setup.generations.pin(&job.id, generation);
         let ready = execution::prepare(&self.inner, &generation, &job, token).await;
         let id = job.id.clone();
-        let job = self.inner.setup.store.read(move |c| table::find(c, &id)).await?;
+        let job =
+            self.inner.setup.store.read(move |c| table::find(c, &Viewer::Program, &id)).await?;
         Ok(Some(Rehearsal { job, token_hash, queue: self.clone(), generation, ready }))
     }
 

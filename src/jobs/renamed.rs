@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, JobId, Result, SourcePath};
 use crate::jobs::lane::{self, Capacities};
-use crate::jobs::{Grant, long_inputs, table};
+use crate::jobs::{Grant, Viewer, long_inputs, table};
 use crate::store::Tx;
 
 const OF_SOURCE: &str = "
@@ -46,7 +46,7 @@ pub fn rename_source(
     let mut renamed = Vec::new();
     let mut lanes = BTreeSet::new();
     for (id, is_running) in of_source(tx.connection(), from)? {
-        let job = table::find(tx.connection(), &id)?;
+        let job = table::find(tx.connection(), &Viewer::Program, &id)?;
         let lane = job.lane.as_deref().map(|it| (it.to_owned(), lane_after(it, from, to)));
         if !is_running {
             let mut inputs = job.inputs;
@@ -135,7 +135,9 @@ mod tests {
             rename_source(tx, pair, names, &bench.caps.lanes).unwrap()
         });
         assert_eq!(renamed, [second.clone(), free.clone()]);
-        let find = |bench: &Bench, id: &JobId| table::find(&bench.connection, id).unwrap();
+        let find = |bench: &Bench, id: &JobId| {
+            table::find(&bench.connection, &Viewer::Program, id).unwrap()
+        };
         let moved = find(&bench, &second);
         assert_eq!(
             (moved.lane.as_deref(), moved.source_path),

@@ -10,8 +10,8 @@ use crate::jobs::lost::{self, Repeat};
 use crate::jobs::refusal::Refusal;
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::{
-    BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Verdict, hold, long_inputs, parking,
-    table, usage,
+    BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Verdict, Viewer, hold, long_inputs,
+    parking, table, usage,
 };
 use crate::process::ProcessIdentity;
 use crate::script::Produces;
@@ -131,7 +131,7 @@ pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
             Ok(())
         }
         _ => {
-            let job = table::find_slim(tx.connection(), id)?;
+            let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
             if let (Some(verdict), false) = (job.verdict, job.status.is_final()) {
                 let message = format!("job {id} has said `{}` already", verdict.as_str());
                 return Err(Error::conflict("already_completed", message)
@@ -220,7 +220,7 @@ pub(super) fn settle(
     hooks: &Hooks,
     capacities: &Capacities,
 ) -> Result<Job> {
-    let job = table::find_slim(tx.connection(), id)?;
+    let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
     let (status, reason, tail) = decide(tx, &job, outcome, produces, hooks)?;
     let (reason, limit) = with_limit(reason, outcome.limit);
     let tail = tail.map(|it| tail_of(it.as_bytes(), ERROR_TAIL_BYTES_MAX));
@@ -239,14 +239,14 @@ pub(super) fn settle(
     if let Some(lane) = &job.lane {
         lane::refresh(tx, lane, capacities)?;
     }
-    let job = table::find_slim(tx.connection(), id)?;
+    let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
     if status == Status::Parked {
         usage::add(tx, &job)?;
         parking::tell_parked(tx, &job)?;
         // It may have been decided meanwhile.
         (hooks.parked)(tx, &job)?;
         tx.ring(BELL);
-        return table::find_slim(tx.connection(), id);
+        return table::find_slim(tx.connection(), &Viewer::Program, id);
     }
     if let Some(how) = &outcome.repeat {
         lost::repeat(tx, &job, how, capacities)?;
@@ -258,19 +258,22 @@ pub(super) fn settle(
         (Some(limit), Some(engine)) if outcome.holds_engine => {
             hold::hold(tx, engine, &job, limit)?;
         }
-        (None, Some(engine)) if status == Status::Succeeded => hold::well(tx, engine)?,
+        (None, Some(engine)) if status == Status::Succeeded => hold::well(tx, engine, &job)?,
         _ => {}
     }
-    tx.emit(Event::new(
-        EventKind::JobFinished,
-        format!("job:{id}"),
-        Actor::System,
-        json!({
-            "id": id, "kind": job.kind, "status": job.status, "reason": job.reason,
-            "source_path": job.source_path, "topic_id": job.topic_id,
-            "retry_at": job.retry_at,
-        }),
-    ))?;
+    tx.emit(
+        Event::new(
+            EventKind::JobFinished,
+            format!("job:{id}"),
+            Actor::System,
+            json!({
+                "id": id, "kind": job.kind, "status": job.status, "reason": job.reason,
+                "source_path": job.source_path, "topic_id": job.topic_id,
+                "retry_at": job.retry_at,
+            }),
+        )
+        .scoped(job.scope()),
+    )?;
     tx.ring(BELL);
     Ok(job)
 }

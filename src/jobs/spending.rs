@@ -7,12 +7,13 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::base::{Actor, JobId, Millis};
-use crate::jobs::model::Bench;
+use crate::jobs::model::{Bench, Sort, person};
 use crate::jobs::settle::{Ended, Outcome, settle};
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::usage::{DAY_MS, day_of, next_day};
 use crate::jobs::{
-    Job, Outlook, Reason, Status, UsageBy, cancel_queued, enqueue, holds, release, table, usage,
+    Job, Outlook, Reason, Status, UsageBy, Viewer, cancel_queued, enqueue, holds, release, table,
+    usage,
 };
 use crate::script::Daily;
 
@@ -47,8 +48,10 @@ fn run(bench: &mut Bench, kind: &str, by: &str, cost_usd: f64) {
 }
 
 fn why(bench: &Bench, id: &JobId) -> (&'static str, String) {
-    let job = table::find(&bench.connection, id).unwrap();
-    let look = Outlook::of(&bench.connection, bench.caps.clone(), bench.clock.now()).unwrap();
+    let job = table::find(&bench.connection, &Viewer::Program, id).unwrap();
+    let look =
+        Outlook::of(&bench.connection, &Viewer::Program, bench.caps.clone(), bench.clock.now())
+            .unwrap();
     let waiting = look.why(&bench.connection, &job).unwrap().unwrap();
     (waiting.code, waiting.message)
 }
@@ -98,7 +101,8 @@ fn g06_a_day_ends_at_its_cap_and_the_next_one_begins_at_midnight() {
     assert_eq!(bench.clock.now(), midnight);
     assert_eq!(next(&bench), None);
     spend(&mut bench, &last, 0.1, Outcome::default());
-    let (days, total) = usage(&bench.connection, UsageBy::Day, Millis(0)).unwrap();
+    let (days, total) =
+        usage(&bench.connection, &Viewer::Program, UsageBy::Day, Millis(0)).unwrap();
     let shown: Vec<_> = days.iter().map(|it| (it.name.as_str(), it.jobs, it.cost_usd)).collect();
     assert_eq!(shown, [("2023-11-15", 1, 0.1), ("2023-11-14", 2, 1.0)]);
     assert_eq!((total.jobs, total.cached_tokens, total.input_tokens), (3, 300, 45));
@@ -151,7 +155,9 @@ fn what_never_ran_has_spent_nothing_and_what_was_ended_has() {
     let gone = ask(&mut bench, "a", "ada");
     let lanes = bench.caps.lanes.clone();
     bench.tx(|_, tx| assert!(cancel_queued(tx, &gone, &persona("ada"), &lanes).unwrap()));
-    let sums = |bench: &Bench| usage(&bench.connection, UsageBy::Person, Millis(0)).unwrap();
+    let sums = |bench: &Bench| {
+        usage(&bench.connection, &Viewer::Program, UsageBy::Person, Millis(0)).unwrap()
+    };
     assert_eq!(sums(&bench), (Vec::new(), Default::default()));
     let id = ask(&mut bench, "a", "ada");
     bench.take("t").unwrap();
@@ -213,13 +219,60 @@ fn g06_a_limit_holds_the_other_jobs_of_its_engine_until_its_time() {
     assert_eq!(bench.take("6").unwrap().id, waiting[1]);
 }
 
+/// A private job works with what its owner has signed in with: its limit is nobody else's.
+#[test]
+fn a_limit_of_a_private_job_holds_its_owner_and_no_claim() {
+    let mut bench = Bench::new(4, 4, 1);
+    let pairs = [("a", "claude"), ("c", "claude")];
+    let pairs = pairs.map(|(kind, engine)| (kind.to_owned(), engine.to_owned()));
+    bench.caps.rules.engines = BTreeMap::from(pairs);
+    let chat = bench.add(bench.request_in(Sort::Chat(1), 0));
+    bench.take("1").unwrap();
+    let until = bench.clock.now().plus(3_600_000);
+    spend(&mut bench, &chat, 0.0, limited(Some(until)));
+    let held = |bench: &Bench, viewer: &Viewer| {
+        let held = holds(&bench.connection, viewer, bench.clock.now()).unwrap();
+        held.into_iter().map(|hold| (hold.engine, hold.until, hold.job_id)).collect::<Vec<_>>()
+    };
+    let (own, other) = (Viewer::Person(person(1)), Viewer::Person(person(2)));
+    assert_eq!(held(&bench, &own), [("claude".to_owned(), until, None)]);
+    assert!(held(&bench, &other).is_empty() && held(&bench, &Viewer::Site).is_empty());
+    let last = "SELECT scope, data_json FROM events WHERE kind = 'engine_held' ORDER BY id DESC";
+    let event = |bench: &Bench| -> (String, String) {
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        bench.connection.query_row(last, [], row).unwrap()
+    };
+    let (scope, data) = event(&bench);
+    assert_eq!(scope, format!("person:{}", person(1)));
+    assert!(data.contains("\"job_id\":null"), "{data}");
+    // Jobs of the site go on, and are held for themselves; chats begin all the same.
+    let work = ask(&mut bench, "a", "ada");
+    assert_eq!(bench.take("2").unwrap().id, work);
+    spend(&mut bench, &work, 0.0, limited(Some(until.plus(9))));
+    assert_eq!(held(&bench, &own), [("claude".to_owned(), until.plus(9), Some(work))]);
+    let later = ask(&mut bench, "a", "ada");
+    let next = bench.add(bench.request_in(Sort::Chat(1), 0));
+    assert_eq!(why(&bench, &later).0, "engine_held");
+    assert_eq!(bench.take("3").unwrap().id, next);
+    assert!(bench.take("4").is_none());
+    // Whoever lifts it lifts both; of another person's nothing is known.
+    bench.tx(|_, tx| release(tx, "claude", &Actor::Person(person(2))).unwrap());
+    assert_eq!(held(&bench, &own).len(), 1);
+    assert_eq!(bench.take("5").unwrap().id, later);
+    let lift = |bench: &mut Bench, digit: u8| {
+        bench.tx(|_, tx| release(tx, "claude", &Actor::Person(person(digit))).is_ok())
+    };
+    assert!(!lift(&mut bench, 2) && lift(&mut bench, 1));
+    assert!(held(&bench, &own).is_empty());
+}
+
 #[test]
 fn a_person_lifts_a_hold_and_a_guess_grows() {
     let mut bench = Bench::new(4, 4, 1);
     engines(&mut bench);
     let now_held = |bench: &Bench| {
         let now = bench.clock.now();
-        let held = holds(&bench.connection, now).unwrap();
+        let held = holds(&bench.connection, &Viewer::Site, now).unwrap();
         held.first().map(|it| it.until.0 - now.0)
     };
     // Two that run side by side meet the same limit.
@@ -266,7 +319,7 @@ fn a_time_in_prose_is_kept_with_the_job_and_holds_nobody_until_then() {
     let limit = Some(Limit { retry_at: Some(until), is_prose: true });
     let job = spend(&mut bench, &id, 0.0, Outcome { limit, ..limited(None) });
     assert_eq!((job.reason, job.retry_at), (Some(Reason::RateLimited), Some(until)));
-    let held = holds(&bench.connection, bench.clock.now()).unwrap();
+    let held = holds(&bench.connection, &Viewer::Site, bench.clock.now()).unwrap();
     assert_eq!((held[0].until, held[0].is_said), (bench.clock.now().plus(60_000), false));
 }
 
@@ -279,7 +332,7 @@ fn a_job_that_left_what_it_promised_has_succeeded_whatever_it_met() {
     let outcome = Outcome { ended: Ended::Well, ..limited(None) };
     let job = spend(&mut bench, &id, 0.0, outcome);
     assert_eq!((job.status, job.reason, job.retry_at), (Status::Succeeded, None, None));
-    assert!(holds(&bench.connection, bench.clock.now()).unwrap().is_empty());
+    assert!(holds(&bench.connection, &Viewer::Site, bench.clock.now()).unwrap().is_empty());
 }
 
 #[test]
@@ -302,8 +355,10 @@ fn why_a_job_waits_is_told() {
     assert_eq!(why(&bench, &of_b[1]), ("kind_cap", "1 of at most 1 jobs of kind \"b\" run".into()));
     let last = ask(&mut bench, "a", "ada");
     assert_eq!(why(&bench, &last), ("jobs_cap", "2 of at most 2 jobs run".to_owned()));
-    let running = table::find(&bench.connection, &first).unwrap();
-    let look = Outlook::of(&bench.connection, bench.caps.clone(), bench.clock.now()).unwrap();
+    let running = table::find(&bench.connection, &Viewer::Program, &first).unwrap();
+    let look =
+        Outlook::of(&bench.connection, &Viewer::Program, bench.caps.clone(), bench.clock.now())
+            .unwrap();
     assert_eq!(look.why(&bench.connection, &running).unwrap(), None);
 }
 
@@ -364,7 +419,8 @@ proptest! {
                 _ => {}
             }
         }
-        let (_, total) = usage(&bench.connection, UsageBy::Engine, Millis(0)).unwrap();
+        let sums = usage(&bench.connection, &Viewer::Program, UsageBy::Engine, Millis(0));
+        let (_, total) = sums.unwrap();
         prop_assert_eq!(total.jobs, spent.len() as i64);
         let cents = (total.cost_usd * 100.0).round() as i64;
         prop_assert_eq!(cents, spent.iter().map(|it| it.3).sum::<i64>());

@@ -3,12 +3,13 @@
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::base::{Error, JobId, Result, SourcePath, TopicId};
-use crate::jobs::{Job, JobFilter, long_inputs};
+use crate::jobs::viewer::seen;
+use crate::jobs::{Job, JobFilter, Viewer, long_inputs};
 
 /// All columns, but long results left out: a list of jobs must not carry what a single one may.
 /// Long inputs stand elsewhere (`long_inputs`). Unlike `length`, `octet_length` reads no text.
 macro_rules! slim {
-    ($rest:literal) => {
+    ($($rest:tt)*) => {
         concat!(
             "SELECT seq, id, kind, lane_key, status, reason, source_path, topic_id, persona_name,
                 inputs_json, grants_json, requested_by, priority, not_before_ms, created_ms,
@@ -20,7 +21,7 @@ macro_rules! slim {
                 retry_of, guard_pid, guard_start, boot_id, engine, retry_at_ms, root_id, resumes,
                 owner, pool, phase, message_id, agent, waits_for, verdict, run_ms
              FROM agent_jobs ",
-            $rest
+            $($rest)*
         )
     };
 }
@@ -33,21 +34,22 @@ const GUARDS: &str = "
     SELECT guard_pid FROM agent_jobs WHERE status = 'running' AND guard_pid IS NOT NULL";
 // One statement a filter, so that each has its index: a `:x IS NULL OR …` for all of them in one
 // would scan the whole table. Of a Topic there are few jobs; there the rest is checked row by row.
-const LIST_ALL: &str = slim!(
-    "WHERE seq < :before
-    ORDER BY seq DESC LIMIT :limit"
-);
+const LIST_ALL: &str =
+    slim!("WHERE seq < :before AND ", seen!(), " ORDER BY seq DESC LIMIT :limit");
 const LIST_BY_SOURCE: &str = slim!(
-    "WHERE source_path = :source AND seq < :before
-    ORDER BY seq DESC LIMIT :limit"
+    "WHERE source_path = :source AND seq < :before AND ",
+    seen!(),
+    " ORDER BY seq DESC LIMIT :limit"
 );
 const LIST_BY_SOURCE_STATUS: &str = slim!(
-    "WHERE source_path = :source AND status = :status AND seq < :before
-    ORDER BY seq DESC LIMIT :limit"
+    "WHERE source_path = :source AND status = :status AND seq < :before AND ",
+    seen!(),
+    " ORDER BY seq DESC LIMIT :limit"
 );
 const LIST_BY_SOURCE_KIND_STATUS: &str = slim!(
-    "WHERE source_path = :source AND kind = :kind AND status = :status AND seq < :before
-    ORDER BY seq DESC LIMIT :limit"
+    "WHERE source_path = :source AND kind = :kind AND status = :status AND seq < :before AND ",
+    seen!(),
+    " ORDER BY seq DESC LIMIT :limit"
 );
 /// The newest of one state, of a Source and a kind.
 macro_rules! of_status {
@@ -56,16 +58,20 @@ macro_rules! of_status {
             "SELECT seq FROM (SELECT seq FROM agent_jobs WHERE source_path = :source
                 AND kind = :kind AND status = '",
             $status,
-            "' AND seq < :before ORDER BY seq DESC LIMIT :limit)"
+            "' AND seq < :before AND ",
+            seen!(),
+            " ORDER BY seq DESC LIMIT :limit)"
         )
     };
 }
-// The same index as with a state: the newest of each of the six, and of those the newest.
+// The same index as with a state: the newest of each of the seven, and of those the newest.
 const LIST_BY_SOURCE_KIND: &str = concat!(
     slim!("WHERE seq IN ("),
     of_status!("queued"),
     " UNION ALL ",
     of_status!("running"),
+    " UNION ALL ",
+    of_status!("parked"),
     " UNION ALL ",
     of_status!("succeeded"),
     " UNION ALL ",
@@ -79,47 +85,54 @@ const LIST_BY_SOURCE_KIND: &str = concat!(
 const LIST_BY_TOPIC: &str = slim!(
     "WHERE topic_id = :topic AND seq < :before
       AND (:source IS NULL OR source_path = :source)
-      AND (:kind IS NULL OR kind = :kind) AND (:status IS NULL OR status = :status)
-    ORDER BY seq DESC LIMIT :limit"
+      AND (:kind IS NULL OR kind = :kind) AND (:status IS NULL OR status = :status) AND ",
+    seen!(),
+    " ORDER BY seq DESC LIMIT :limit"
 );
 const LIST_BY_STATUS: &str = slim!(
-    "WHERE status = :status AND seq < :before
-    ORDER BY seq DESC LIMIT :limit"
+    "WHERE status = :status AND seq < :before AND ",
+    seen!(),
+    " ORDER BY seq DESC LIMIT :limit"
 );
 const LIST_BY_KIND_STATUS: &str = slim!(
-    "WHERE kind = :kind AND status = :status AND seq < :before
-    ORDER BY seq DESC LIMIT :limit"
+    "WHERE kind = :kind AND status = :status AND seq < :before AND ",
+    seen!(),
+    " ORDER BY seq DESC LIMIT :limit"
 );
 const LIST_SCHEDULED: &str = slim!(
     "WHERE status = 'queued' AND not_before_ms > :now AND seq < :before
       AND (:kind IS NULL OR kind = :kind)
       AND (:source IS NULL OR source_path = :source)
-      AND (:topic IS NULL OR topic_id = :topic)
-    ORDER BY seq DESC LIMIT :limit"
+      AND (:topic IS NULL OR topic_id = :topic) AND ",
+    seen!(),
+    " ORDER BY seq DESC LIMIT :limit"
 );
 const LIST_WAITING: &str = slim!(
     "WHERE status = 'queued' AND (not_before_ms IS NULL OR not_before_ms <= :now)
       AND seq < :before
       AND (:kind IS NULL OR kind = :kind)
       AND (:source IS NULL OR source_path = :source)
-      AND (:topic IS NULL OR topic_id = :topic)
-    ORDER BY seq DESC LIMIT :limit"
+      AND (:topic IS NULL OR topic_id = :topic) AND ",
+    seen!(),
+    " ORDER BY seq DESC LIMIT :limit"
 );
 const ACTIVE_OF_PERSONA: &str = slim!(
-    "WHERE source_path = :source AND status = :status AND persona_name = :persona
-    ORDER BY seq DESC LIMIT :limit"
+    "WHERE source_path = :source AND status = :status AND persona_name = :persona AND ",
+    seen!(),
+    " ORDER BY seq DESC LIMIT :limit"
 );
 const HOLDER: &str = slim!(
-    "WHERE source_path = :source AND status = :status AND lane_key IS NOT NULL
-    ORDER BY priority DESC, seq LIMIT 1"
+    "WHERE source_path = :source AND status = :status AND lane_key IS NOT NULL AND ",
+    seen!(),
+    " ORDER BY priority DESC, seq LIMIT 1"
 );
-const HOLDING: &str = "
-    SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_by_source_status
-    WHERE source_path = :source AND status IN ('queued', 'running') AND lane_key IS NOT NULL";
-const LIST_BY_KIND: &str = slim!(
-    "WHERE kind = :kind AND seq < :before
-    ORDER BY seq DESC LIMIT :limit"
+const HOLDING: &str = concat!(
+    "SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_by_source_status
+    WHERE source_path = :source AND status IN ('queued', 'running') AND lane_key IS NOT NULL AND ",
+    seen!()
 );
+const LIST_BY_KIND: &str =
+    slim!("WHERE kind = :kind AND seq < :before AND ", seen!(), " ORDER BY seq DESC LIMIT :limit");
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("jobs::find", FIND),
@@ -142,14 +155,14 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("jobs::list_waiting", LIST_WAITING),
 ];
 
-/// Returns a job.
+/// Returns a job that somebody sees.
 ///
 /// # Errors
-/// `not_found`.
-pub fn find(connection: &Connection, id: &JobId) -> Result<Job> {
+/// `not_found`, also for one that they do not see.
+pub fn find(connection: &Connection, viewer: &Viewer, id: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(FIND)?;
     let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
-    with_inputs(connection, job.ok_or_else(|| no_job(id))?)
+    with_inputs(connection, seen_by(viewer, job, id)?)
 }
 
 fn with_inputs(connection: &Connection, mut job: Job) -> Result<Job> {
@@ -165,21 +178,26 @@ fn with_inputs(connection: &Connection, mut job: Job) -> Result<Job> {
 ///
 /// # Errors
 /// `not_found`.
-pub fn find_slim(connection: &Connection, id: &JobId) -> Result<Job> {
+pub fn find_slim(connection: &Connection, viewer: &Viewer, id: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(FIND_SLIM)?;
     let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
-    job.ok_or_else(|| no_job(id))
+    seen_by(viewer, job, id)
 }
 
-/// Returns jobs, newest first, without long values of their inputs and results.
+fn seen_by(viewer: &Viewer, job: Option<Job>, id: &JobId) -> Result<Job> {
+    job.filter(|job| viewer.sees(job.owner.as_ref())).ok_or_else(|| no_job(id))
+}
+
+/// Returns jobs that somebody sees, newest first, without long values of their inputs and results.
 ///
 /// # Errors
 /// `not_found` if `before` names no job.
-pub fn list(connection: &Connection, filter: &JobFilter) -> Result<Vec<Job>> {
+pub fn list(connection: &Connection, viewer: &Viewer, filter: &JobFilter) -> Result<Vec<Job>> {
     let before = match &filter.before {
-        Some(id) => find_slim(connection, id)?.seq,
+        Some(id) => find_slim(connection, viewer, id)?.seq,
         None => i64::MAX,
     };
+    let (all, person) = (viewer.all(), viewer.person());
     let status = filter.status.map(crate::jobs::Status::as_str);
     let (kind, limit) = (filter.kind.as_deref(), filter.limit);
     let rows = if let Some(turn) = filter.turn {
@@ -189,35 +207,44 @@ pub fn list(connection: &Connection, filter: &JobFilter) -> Result<Vec<Job>> {
         };
         let params = named_params! {
             ":now": filter.now, ":before": before, ":kind": kind, ":source": filter.source_path,
-            ":topic": filter.topic_id, ":limit": limit,
+            ":topic": filter.topic_id, ":limit": limit, ":all": all, ":viewer": person,
         };
         collect(connection, sql, params)?
     } else if let Some(topic) = &filter.topic_id {
         let params = named_params! {
             ":topic": topic, ":source": filter.source_path, ":before": before, ":kind": kind,
-            ":status": status, ":limit": limit,
+            ":status": status, ":limit": limit, ":all": all, ":viewer": person,
         };
         collect(connection, LIST_BY_TOPIC, params)?
     } else if let Some(source) = &filter.source_path {
-        list_of_source(connection, source, kind, status, before, limit)?
+        list_of_source(connection, viewer, source, (kind, status), (before, limit))?
     } else {
         match (kind, status) {
             (Some(kind), Some(status)) => {
                 let params = named_params! {
                     ":kind": kind, ":status": status, ":before": before, ":limit": limit,
+                    ":all": all, ":viewer": person,
                 };
                 collect(connection, LIST_BY_KIND_STATUS, params)?
             }
             (None, Some(status)) => {
-                let params = named_params! {":status": status, ":before": before, ":limit": limit};
+                let params = named_params! {
+                    ":status": status, ":before": before, ":limit": limit, ":all": all,
+                    ":viewer": person,
+                };
                 collect(connection, LIST_BY_STATUS, params)?
             }
             (Some(kind), None) => {
-                let params = named_params! {":kind": kind, ":before": before, ":limit": limit};
+                let params = named_params! {
+                    ":kind": kind, ":before": before, ":limit": limit, ":all": all,
+                    ":viewer": person,
+                };
                 collect(connection, LIST_BY_KIND, params)?
             }
             (None, None) => {
-                let params = named_params! {":before": before, ":limit": limit};
+                let params = named_params! {
+                    ":before": before, ":limit": limit, ":all": all, ":viewer": person,
+                };
                 collect(connection, LIST_ALL, params)?
             }
         }
@@ -227,34 +254,39 @@ pub fn list(connection: &Connection, filter: &JobFilter) -> Result<Vec<Job>> {
 
 fn list_of_source(
     connection: &Connection,
+    viewer: &Viewer,
     source: &SourcePath,
-    kind: Option<&str>,
-    status: Option<&str>,
-    before: i64,
-    limit: u32,
+    (kind, status): (Option<&str>, Option<&str>),
+    (before, limit): (i64, u32),
 ) -> Result<Vec<Job>> {
+    let (all, person) = (viewer.all(), viewer.person());
     match (kind, status) {
         (Some(kind), Some(status)) => {
             let params = named_params! {
                 ":source": source, ":kind": kind, ":status": status, ":before": before,
-                ":limit": limit,
+                ":limit": limit, ":all": all, ":viewer": person,
             };
             collect(connection, LIST_BY_SOURCE_KIND_STATUS, params)
         }
         (Some(kind), None) => {
             let params = named_params! {
                 ":source": source, ":kind": kind, ":before": before, ":limit": limit,
+                ":all": all, ":viewer": person,
             };
             collect(connection, LIST_BY_SOURCE_KIND, params)
         }
         (None, Some(status)) => {
             let params = named_params! {
                 ":source": source, ":status": status, ":before": before, ":limit": limit,
+                ":all": all, ":viewer": person,
             };
             collect(connection, LIST_BY_SOURCE_STATUS, params)
         }
         (None, None) => {
-            let params = named_params! {":source": source, ":before": before, ":limit": limit};
+            let params = named_params! {
+                ":source": source, ":before": before, ":limit": limit, ":all": all,
+                ":viewer": person,
+            };
             collect(connection, LIST_BY_SOURCE, params)
         }
     }
@@ -264,9 +296,14 @@ fn list_of_source(
 ///
 /// # Errors
 /// As any read.
-pub fn recent_of_topic(connection: &Connection, topic: &TopicId, limit: u32) -> Result<Vec<Job>> {
+pub fn recent_of_topic(
+    connection: &Connection,
+    viewer: &Viewer,
+    topic: &TopicId,
+    limit: u32,
+) -> Result<Vec<Job>> {
     let filter = JobFilter { topic_id: Some(topic.clone()), limit, ..JobFilter::default() };
-    list(connection, &filter)
+    list(connection, viewer, &filter)
 }
 
 /// Returns the newest jobs that wait or run for a Source and a persona, without long values of
@@ -276,14 +313,17 @@ pub fn recent_of_topic(connection: &Connection, topic: &TopicId, limit: u32) -> 
 /// As any read.
 pub fn active_of_persona(
     connection: &Connection,
+    viewer: &Viewer,
     source: &SourcePath,
     persona: &str,
     limit: u32,
 ) -> Result<Vec<Job>> {
+    let (all, person) = (viewer.all(), viewer.person());
     let mut found = Vec::new();
     for status in ["queued", "running"] {
         let params = named_params! {
             ":source": source, ":status": status, ":persona": persona, ":limit": limit,
+            ":all": all, ":viewer": person,
         };
         found.extend(collect(connection, ACTIVE_OF_PERSONA, params)?);
     }
@@ -295,12 +335,22 @@ pub fn active_of_persona(
 ///
 /// # Errors
 /// As any read.
-pub fn holder(connection: &Connection, source: &SourcePath) -> Result<Option<(Job, i64)>> {
+pub fn holder(
+    connection: &Connection,
+    viewer: &Viewer,
+    source: &SourcePath,
+) -> Result<Option<(Job, i64)>> {
+    let (all, person) = (viewer.all(), viewer.person());
     for status in ["running", "queued"] {
-        let params = named_params! {":source": source, ":status": status};
+        let params = named_params! {
+            ":source": source, ":status": status, ":all": all, ":viewer": person,
+        };
         if let Some(job) = collect(connection, HOLDER, params)?.pop() {
             let mut statement = connection.prepare_cached(HOLDING)?;
-            let count = statement.query_row(named_params! {":source": source}, |row| row.get(0))?;
+            let count = statement.query_row(
+                named_params! {":source": source, ":all": all, ":viewer": person},
+                |row| row.get(0),
+            )?;
             return Ok(Some((job, count)));
         }
     }
@@ -369,8 +419,7 @@ mod tests {
             assert!(steps.len() == 1 && steps[0].contains(index), "{index}: {steps:?}");
         }
         let steps = plan(&connection, LIST_BY_SOURCE_KIND);
-        let index =
-            "COVERING INDEX jobs_by_source_kind (source_path=? AND kind=? AND status=? AND ";
-        assert_eq!(steps.iter().filter(|it| it.contains(index)).count(), 6, "{steps:?}");
+        let index = "INDEX jobs_by_source_kind (source_path=? AND kind=? AND status=? AND ";
+        assert_eq!(steps.iter().filter(|it| it.contains(index)).count(), 7, "{steps:?}");
     }
 }

@@ -6,8 +6,8 @@
 use rusqlite::{Connection, Row, named_params};
 use serde::Serialize;
 
-use crate::base::{Error, Millis, Result};
-use crate::jobs::{Job, Reason, Status};
+use crate::base::{Actor, Error, Millis, Result};
+use crate::jobs::{Job, Reason, Status, Viewer};
 use crate::store::Tx;
 
 /// Milliseconds of a day.
@@ -20,11 +20,12 @@ const COST_USD_MAX: f64 = 1e6;
 const ROWS_MAX: u32 = 1_000;
 
 const ADD: &str = "
-    INSERT INTO usage_days (day, kind, person, engine, jobs, succeeded, failed, timed_out,
-        cancelled, rate_limited, input_tokens, cached_tokens, output_tokens, cost_micros, agent_ms)
-    VALUES (:day, :kind, :person, :engine, 1, :succeeded, :failed, :timed_out, :cancelled,
+    INSERT INTO usage_days (day, kind, person, engine, is_private, jobs, succeeded, failed,
+        timed_out, cancelled, rate_limited, input_tokens, cached_tokens, output_tokens,
+        cost_micros, agent_ms)
+    VALUES (:day, :kind, :person, :engine, :private, 1, :succeeded, :failed, :timed_out, :cancelled,
         :rate_limited, :input, :cached, :output, :cost, :time)
-    ON CONFLICT (day, kind, person, engine) DO UPDATE SET
+    ON CONFLICT (day, kind, person, engine, is_private) DO UPDATE SET
         jobs = jobs + 1, succeeded = succeeded + :succeeded, failed = failed + :failed,
         timed_out = timed_out + :timed_out, cancelled = cancelled + :cancelled,
         rate_limited = rate_limited + :rate_limited, input_tokens = input_tokens + :input,
@@ -32,8 +33,8 @@ const ADD: &str = "
         cost_micros = cost_micros + :cost, agent_ms = agent_ms + :time";
 const OF_DAY: &str = "
     SELECT kind, person, SUM(cost_micros),
-        SUM(input_tokens) + SUM(cached_tokens) + SUM(output_tokens), SUM(agent_ms)
-    FROM usage_days WHERE day = :day GROUP BY kind, person";
+        SUM(input_tokens) + SUM(cached_tokens) + SUM(output_tokens), SUM(agent_ms), is_private
+    FROM usage_days WHERE day = :day GROUP BY kind, person, is_private";
 
 macro_rules! sums {
     ($name:literal, $rest:literal) => {
@@ -43,7 +44,8 @@ macro_rules! sums {
             " AS name, SUM(jobs), SUM(succeeded), SUM(failed), SUM(timed_out), SUM(cancelled),
                 SUM(rate_limited), SUM(input_tokens), SUM(cached_tokens), SUM(output_tokens),
                 SUM(cost_micros), SUM(agent_ms)
-             FROM usage_days WHERE day >= :since ",
+             FROM usage_days WHERE day >= :since
+                AND (:all OR is_private = 0 OR person = :viewer) ",
             $rest
         )
     };
@@ -144,6 +146,7 @@ pub(super) struct SpentOfDay {
     pub(super) cost_micros: i64,
     pub(super) tokens: i64,
     pub(super) agent_ms: i64,
+    pub(super) is_private: bool,
 }
 
 /// Returns the day of a time: how many days it is since 1970-01-01, in UTC.
@@ -168,7 +171,7 @@ pub(super) fn add(tx: &Tx<'_>, job: &Job) -> Result<()> {
     let is = |status: Status| i64::from(job.status == status);
     tx.prepare_cached(ADD)?.execute(named_params! {
         ":day": day_of(ended), ":kind": job.kind, ":person": job.requested_by,
-        ":engine": job.engine.as_deref().unwrap_or_default(),
+        ":engine": job.engine.as_deref().unwrap_or_default(), ":private": job.owner.is_some(),
         ":succeeded": is(Status::Succeeded), ":failed": is(Status::Failed),
         ":timed_out": is(Status::TimedOut), ":cancelled": is(Status::Cancelled),
         ":rate_limited": i64::from(job.reason == Some(Reason::RateLimited)),
@@ -189,36 +192,51 @@ pub(super) fn of_day(connection: &Connection, now: Millis) -> Result<Vec<SpentOf
             cost_micros: row.get(2)?,
             tokens: row.get(3)?,
             agent_ms: row.get(4)?,
+            is_private: row.get(5)?,
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns sums since the beginning of the day of `since`, and the sum of all of them.
+/// Returns sums since the beginning of the day of `since`, and the sum of all of them: of the jobs
+/// that somebody sees.
 ///
 /// # Errors
 /// As any read.
-pub fn usage(connection: &Connection, by: UsageBy, since: Millis) -> Result<(Vec<Usage>, Usage)> {
+pub fn usage(
+    connection: &Connection,
+    viewer: &Viewer,
+    by: UsageBy,
+    since: Millis,
+) -> Result<(Vec<Usage>, Usage)> {
     let sql = match by {
         UsageBy::Day => BY_DAY,
         UsageBy::Kind => BY_KIND,
         UsageBy::Person => BY_PERSON,
         UsageBy::Engine => BY_ENGINE,
     };
-    let mut items = rows(connection, sql, since)?;
+    let mut items = rows(connection, viewer, sql, since)?;
     if by == UsageBy::Day {
         for item in &mut items {
             let day: i64 = item.name.parse().unwrap_or(0);
             item.name = Millis(day.saturating_mul(DAY_MS)).rfc3339().chars().take(10).collect();
         }
     }
-    let total = rows(connection, TOTAL, since)?.pop().unwrap_or_default();
+    let total = rows(connection, viewer, TOTAL, since)?.pop().unwrap_or_default();
     Ok((items, total))
 }
 
-fn rows(connection: &Connection, sql: &'static str, since: Millis) -> Result<Vec<Usage>> {
+fn rows(
+    connection: &Connection,
+    viewer: &Viewer,
+    sql: &'static str,
+    since: Millis,
+) -> Result<Vec<Usage>> {
     let mut statement = connection.prepare_cached(sql)?;
-    let params = named_params! {":since": day_of(since), ":limit": ROWS_MAX};
+    let person = viewer.person().map(|person| Actor::Person(person.clone()));
+    let params = named_params! {
+        ":since": day_of(since), ":limit": ROWS_MAX, ":all": viewer.all(), ":viewer": person,
+    };
     Ok(statement.query_map(params, from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 

@@ -13,7 +13,7 @@ use tracing::warn;
 use crate::base::{Error, ErrorKind, JobId, Result, fault, tail_of};
 use crate::jobs::queue::Inner;
 use crate::jobs::settle::{Ended, Outcome};
-use crate::jobs::{Generation, Job, Phase, Reason, Status, Verdict, job_dir, table};
+use crate::jobs::{Generation, Job, Phase, Reason, Status, Verdict, Viewer, job_dir, table};
 use crate::process::JobFolder;
 use crate::script::Kind;
 use crate::store::Tx;
@@ -208,7 +208,7 @@ pub(super) async fn look_at_end(
     }
     let kind = generation.config.kinds.get(&job.kind);
     keep_from_files(inner, job, kind).await;
-    match inner.setup.store.look(|c| table::find_slim(c, &job.id)) {
+    match inner.setup.store.look(|c| table::find_slim(c, &Viewer::Program, &job.id)) {
         Ok(row) if row.verdict == Some(Verdict::Ok) => {
             // Whatever became of the agent after it had said so.
             outcome.ended = Ended::Well;

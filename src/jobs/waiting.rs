@@ -8,23 +8,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Connection, named_params};
 use serde::Serialize;
 
-use crate::base::{JobId, Millis, Result};
+use crate::base::{JobId, Millis, PersonId, Result};
 use crate::jobs::cap::{DailyCaps, Spent};
 use crate::jobs::claim::Caps;
 use crate::jobs::hold::{self, Hold};
 use crate::jobs::pool::{Load, Pool};
 use crate::jobs::steering::{Steering, steering};
-use crate::jobs::{Job, Status, lane};
+use crate::jobs::{Job, Status, Viewer, lane};
 use crate::script::Config;
 
 const RUNNING_OF_KINDS: &str = "
     SELECT kind, COUNT(*) FROM agent_jobs INDEXED BY jobs_running
     WHERE status = 'running' GROUP BY kind";
 const HOLDERS: &str = "
-    SELECT id, kind, started_ms FROM agent_jobs INDEXED BY jobs_lane_slot
+    SELECT id, kind, started_ms, owner FROM agent_jobs INDEXED BY jobs_lane_slot
     WHERE lane_key = :lane AND status = 'running' ORDER BY lane_slot";
 const FIRST_IN_LANE: &str = "
-    SELECT id, kind, started_ms FROM agent_jobs INDEXED BY jobs_waiting
+    SELECT id, kind, started_ms, owner FROM agent_jobs INDEXED BY jobs_waiting
     WHERE lane_key = :lane AND status = 'queued' AND ready >= 0
     ORDER BY priority DESC, seq LIMIT :free";
 
@@ -82,8 +82,8 @@ impl Rules {
         self.engines.get(kind).map(String::as_str)
     }
 
-    /// Returns the engine whose holds a job waits for. Somebody waits for an answer of an assistant:
-    /// it begins, and takes another way or says until when its engine is held.
+    /// Returns the engine whose holds a job waits for. Somebody waits for an answer of an
+    /// assistant: it begins, and takes another way or says until when its engine is held.
     fn held_engine(&self, pool: Pool, kind: &str) -> Option<&str> {
         self.engine(kind).filter(|_| pool != Pool::Chat)
     }
@@ -95,7 +95,7 @@ impl Rules {
 
     /// Looks what is closed now.
     pub(super) fn gate(&self, connection: &Connection, now: Millis) -> Result<Gate> {
-        let holds = hold::holds(connection, now)?.into_iter();
+        let holds = hold::holds(connection, &Viewer::Site, now)?.into_iter();
         let holds = holds.filter(|it| self.is_held(&it.engine));
         Ok(Gate {
             holds: holds.map(|it| (it.engine.clone(), it)).collect(),
@@ -157,6 +157,14 @@ struct Other {
     id: JobId,
     kind: String,
     started_at: Option<Millis>,
+    /// Whether the reader sees it.
+    is_seen: bool,
+}
+
+impl Other {
+    fn name(&self) -> String {
+        if self.is_seen { format!("job {}", self.id) } else { "another job".to_owned() }
+    }
 }
 
 impl Waiting {
@@ -176,6 +184,9 @@ impl Waiting {
     }
 
     fn other(mut self, other: Other) -> Waiting {
+        if !other.is_seen {
+            return self;
+        }
         self.job_id = Some(other.id);
         self.job_kind = Some(other.kind);
         self.job_started_at = other.started_at;
@@ -185,6 +196,7 @@ impl Waiting {
 
 /// The state of the queue at one moment, from which it is told why each job waits.
 pub struct Outlook {
+    viewer: Viewer,
     caps: Caps,
     gate: Gate,
     running: BTreeMap<String, u32>,
@@ -193,21 +205,32 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// Looks at the queue as it is now, under this script.
+    /// Looks at the queue as it is now, under this script, for somebody.
     ///
     /// # Errors
     /// As any read.
-    pub fn load(connection: &Connection, config: &Config, now: Millis) -> Result<Outlook> {
-        Outlook::of(connection, Caps::of(config), now)
+    pub fn load(
+        connection: &Connection,
+        viewer: &Viewer,
+        config: &Config,
+        now: Millis,
+    ) -> Result<Outlook> {
+        Outlook::of(connection, viewer, Caps::of(config), now)
     }
 
-    pub(super) fn of(connection: &Connection, caps: Caps, now: Millis) -> Result<Outlook> {
+    pub(super) fn of(
+        connection: &Connection,
+        viewer: &Viewer,
+        caps: Caps,
+        now: Millis,
+    ) -> Result<Outlook> {
+        let viewer = viewer.clone();
         let gate = caps.rules.gate(connection, now)?;
         let mut statement = connection.prepare_cached(RUNNING_OF_KINDS)?;
         let running = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let running = running.collect::<rusqlite::Result<_>>()?;
         let load = Load::read(connection)?;
-        Ok(Outlook { caps, gate, running, load, now })
+        Ok(Outlook { viewer, caps, gate, running, load, now })
     }
 
     /// Returns why a job waits; nothing if it does not.
@@ -247,7 +270,9 @@ impl Outlook {
     fn in_lane(&self, connection: &Connection, job: &Job) -> Result<Option<Waiting>> {
         let Some(lane) = &job.lane else { return Ok(None) };
         let other = |row: &rusqlite::Row<'_>| {
-            Ok(Other { id: row.get(0)?, kind: row.get(1)?, started_at: row.get(2)? })
+            let owner: Option<PersonId> = row.get(3)?;
+            let is_seen = self.viewer.sees(owner.as_ref());
+            Ok(Other { id: row.get(0)?, kind: row.get(1)?, started_at: row.get(2)?, is_seen })
         };
         let holders: Vec<Other> = connection
             .prepare_cached(HOLDERS)?
@@ -256,7 +281,7 @@ impl Outlook {
         let capacity = self.caps.lanes.of(lane) as usize;
         let free = capacity.saturating_sub(holders.len());
         if let (0, Some(holder)) = (free, holders.into_iter().next()) {
-            let message = format!("lane {lane} is held by job {}", holder.id);
+            let message = format!("lane {lane} is held by {}", holder.name());
             return Ok(Some(Waiting::new("lane_busy", message).other(holder)));
         }
         let first: Vec<Other> = connection
@@ -267,7 +292,7 @@ impl Outlook {
             return Ok(None);
         }
         Ok(first.into_iter().next().map(|before| {
-            let message = format!("job {} is before it in lane {lane}", before.id);
+            let message = format!("{} is before it in lane {lane}", before.name());
             Waiting::new("lane_order", message).other(before)
         }))
     }
@@ -276,14 +301,16 @@ impl Outlook {
         let engine = self.caps.rules.held_engine(job.pool, &job.kind);
         if let Some(hold) = engine.and_then(|it| self.gate.holds.get(it)) {
             let message = format!(
-                "engine \"{}\" is held until {} UTC: {} (job {})",
+                "engine \"{}\" is held until {} UTC: {}",
                 hold.engine,
                 minute(hold.until),
-                hold.message,
-                hold.job_id
+                hold.message
             );
-            let waiting = Waiting::new("engine_held", message).until(hold.until);
-            return waiting.job(hold.job_id.clone());
+            let Some(job) = hold.job_id.clone() else {
+                return Waiting::new("engine_held", message).until(hold.until);
+            };
+            let message = format!("{message} (job {job})");
+            return Waiting::new("engine_held", message).until(hold.until).job(job);
         }
         let steering = engine.and_then(|it| Some((it, self.caps.rules.steering(&self.gate, it)?)));
         if let Some((engine, steering)) = steering {

@@ -118,6 +118,16 @@ pub const MIGRATIONS: &[Migration] = &[
     },
     Migration { version: 28, name: "agents", sql: include_str!("../../migrations/028_agents.sql") },
     Migration { version: 29, name: "pools", sql: include_str!("../../migrations/029_pools.sql") },
+    Migration {
+        version: 30,
+        name: "own_usage",
+        sql: include_str!("../../migrations/030_own_usage.sql"),
+    },
+    Migration {
+        version: 31,
+        name: "own_holds",
+        sql: include_str!("../../migrations/031_own_holds.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

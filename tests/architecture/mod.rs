@@ -2,6 +2,7 @@
 
 mod fences;
 mod statements;
+mod viewers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -29,6 +29,7 @@ mod network;
 mod paths;
 #[cfg(feature = "faults")]
 mod power_cut;
+mod private_jobs;
 mod results;
 mod reuse;
 #[cfg(feature = "faults")]

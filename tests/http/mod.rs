@@ -119,9 +119,13 @@ async fn people_of(store: &Store, ids: &Ids) -> (Person, String) {
 fn job_of(hash: &str) -> Option<JobToken> {
     let job: JobId = RUNNING_JOB.parse().unwrap();
     if hash == digest_hex("running") {
-        return Some(JobToken { job, state: JobTokenState::Running });
+        return Some(JobToken { job, state: JobTokenState::Running, is_private: false });
     }
-    (hash == digest_hex("ended")).then_some(JobToken { job, state: JobTokenState::Ended })
+    (hash == digest_hex("ended")).then_some(JobToken {
+        job,
+        state: JobTokenState::Ended,
+        is_private: false,
+    })
 }
 
 fn utf8(folder: &TempDir) -> Utf8PathBuf {

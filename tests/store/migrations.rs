@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
 use wiki_browser::base::{Clock, ErrorKind, Millis};
-use wiki_browser::jobs::{UsageBy, usage};
+use wiki_browser::jobs::{UsageBy, Viewer, usage};
 use wiki_browser::store::{MIGRATIONS, Migration, Store, migrate};
 
 const OLD: Migration = Migration {
@@ -220,7 +220,7 @@ fn the_jobs_of_an_older_release_are_summed_up() {
         VALUES (1, 'job_queued', 'job:x', 'system', 'site', 0, '{}')";
     connection.execute(event, []).unwrap();
     migrate(&connection, MIGRATIONS, &clock).unwrap();
-    let (kinds, total) = usage(&connection, UsageBy::Kind, Millis(0)).unwrap();
+    let (kinds, total) = usage(&connection, &Viewer::Site, UsageBy::Kind, Millis(0)).unwrap();
     let shown: Vec<_> = kinds.iter().map(|it| (it.name.as_str(), it.jobs, it.failed)).collect();
     assert_eq!(shown, [("a", 2, 1), ("b", 1, 0)]);
     assert_eq!((total.input_tokens, total.cached_tokens, total.output_tokens), (3, 9, 4));

@@ -19,6 +19,7 @@ pub(crate) struct Call {
     target: String,
     token: Option<String>,
     body: Option<Value>,
+    form: Option<String>,
     headers: Vec<(String, String)>,
 }
 
@@ -60,7 +61,12 @@ impl Call {
 
     pub(crate) fn new(method: &str, target: &str) -> Call {
         let (method, target) = (method.to_owned(), target.to_owned());
-        Call { method, target, token: None, body: None, headers: Vec::new() }
+        Call { method, target, token: None, body: None, form: None, headers: Vec::new() }
+    }
+
+    /// As the form of a page is sent.
+    pub(crate) fn form(target: &str, fields: &str) -> Call {
+        Call { form: Some(fields.to_owned()), ..Call::new("POST", target) }
     }
 
     pub(crate) fn token(mut self, token: &str) -> Call {
@@ -84,10 +90,12 @@ impl Call {
         for (name, value) in &self.headers {
             text += &format!("{name}: {value}\r\n");
         }
-        let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
-        if self.body.is_some() {
+        let json = self.body.as_ref().map(|body| ("application/json", body.to_string()));
+        let form = self.form.clone().map(|form| ("application/x-www-form-urlencoded", form));
+        let (sort, body) = json.or(form).unwrap_or_default();
+        if !sort.is_empty() {
             let length = body.len();
-            text += &format!("Content-Type: application/json\r\nContent-Length: {length}\r\n");
+            text += &format!("Content-Type: {sort}\r\nContent-Length: {length}\r\n");
         }
         text += "Connection: close\r\n\r\n";
         text += &body;

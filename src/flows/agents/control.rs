@@ -100,7 +100,7 @@ async fn change(
 /// Ends the start of an agent that waits or runs; whether there is one whose end is still to come.
 fn end_start(tx: &Tx<'_>, site: &Site, agent: &Agent, by: &Actor) -> Result<bool> {
     let Some(job) = &agent.job_id else { return Ok(false) };
-    if jobs::find_brief(tx.connection(), job)?.status.is_final() {
+    if jobs::find_brief(tx.connection(), &jobs::Viewer::Program, job)?.status.is_final() {
         return Ok(false);
     }
     if cancel_waiting(tx, &site.ids, job, by, &site.queue.capacities())? {

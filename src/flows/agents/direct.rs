@@ -85,7 +85,7 @@ pub(super) fn answer(
         TurnEnd::Failed(why) => failed("engine_failed", format!("agent:{agent}: {why}")),
         TurnEnd::Lost => failed("turn_lost", format!("agent:{agent} ended before it had answered")),
     };
-    let row = jobs::find_brief(tx.connection(), job)?;
+    let row = jobs::find_brief(tx.connection(), &jobs::Viewer::Program, job)?;
     debug_assert_eq!(row.pool, Pool::Live);
     let from = Address::Agent(agent.to_owned());
     let back = Back { sender: Actor::Job(job.clone()), from, asked_by: row.requested_by };

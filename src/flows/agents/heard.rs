@@ -48,7 +48,7 @@ fn began(
     block: Option<&BlockId>,
 ) -> Result<()> {
     // From its first turn on, the engine knows the session again.
-    let session = jobs::find_brief(tx.connection(), &job.id)?.session_ref;
+    let session = jobs::find_brief(tx.connection(), &jobs::Viewer::Program, &job.id)?.session_ref;
     if session.is_some() && session != agent.session_ref {
         agent::keep_session(tx, &agent.name, session.as_deref())?;
     }

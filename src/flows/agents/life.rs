@@ -175,7 +175,7 @@ fn is_awaited(c: &Connection, agent: &Agent) -> Result<bool> {
 /// Returns whether the agent's last start waits or runs.
 fn has_start(c: &Connection, agent: &Agent) -> Result<bool> {
     match &agent.job_id {
-        Some(job) => Ok(!jobs::find_brief(c, job)?.status.is_final()),
+        Some(job) => Ok(!jobs::find_brief(c, &jobs::Viewer::Program, job)?.status.is_final()),
         None => Ok(false),
     }
 }

@@ -128,6 +128,7 @@ fn asked(
         from,
         job,
         expires_at,
+        private_to: None,
     })
 }
 

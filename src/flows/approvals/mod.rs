@@ -26,9 +26,9 @@ use crate::people::{self, Caller};
 fn viewer(connection: &Connection, caller: &Caller) -> Result<Viewer> {
     match caller {
         Caller::Person { person, .. } => Ok(Viewer::Person(person.id.clone())),
-        Caller::Job { id, .. } => {
-            Ok(Viewer::Root(jobs::find_brief(connection, id)?.root().clone()))
-        }
+        Caller::Job { id, .. } => Ok(Viewer::Root(
+            jobs::find_brief(connection, &jobs::Viewer::Program, id)?.root().clone(),
+        )),
     }
 }
 

@@ -75,7 +75,7 @@ pub(in crate::flows) fn parked(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<
 pub(in crate::flows) async fn prompt(works: &Works, job: &Job) -> Result<Option<String>> {
     let Some(before) = job.resumes.clone() else { return Ok(None) };
     let look = move |c: &rusqlite::Connection| {
-        let waited = jobs::find_brief(c, &before)?.waits_for;
+        let waited = jobs::find_brief(c, &jobs::Viewer::Program, &before)?.waits_for;
         let id = waited.ok_or_else(|| Error::internal("a leg goes on from nothing"))?;
         let approval = named(c, approvals::find(c, &id, &Viewer::Program)?)?;
         Ok((approvals::texts(c, &id)?, approval))

@@ -40,7 +40,7 @@ pub(in crate::flows) fn address_of(c: &Connection, actor: &Actor) -> Result<Opti
             Ok(name.filter(|it| is_person_name(it)).map(Address::Person))
         }
         Actor::Job(id) => {
-            let job = jobs::find_brief(c, id)?;
+            let job = jobs::find_brief(c, &jobs::Viewer::Program, id)?;
             Ok(address_of_job(&job))
         }
         _ => Ok(None),

@@ -25,7 +25,10 @@ pub async fn give(
     require_own(caller, id)?;
     let given = check(request)?;
     let (config, own) = (site.config_of(id), id.clone());
-    let kind = site.store.read(move |c| Ok(jobs::find_brief(c, &own)?.kind)).await?;
+    let kind = site
+        .store
+        .read(move |c| Ok(jobs::find_brief(c, &jobs::Viewer::Program, &own)?.kind))
+        .await?;
     if let (Verdict::Ok, Some(kind)) = (given.verdict, config.kinds.get(&kind)) {
         jobs::check_reply(kind, &given.result)?;
     }

@@ -300,7 +300,9 @@ impl Ground {
         let mut accepted = Vec::new();
         for event in happened.iter().filter(is_wanted) {
             let id = event.data["id"].as_str().unwrap_or_default().parse()?;
-            accepted.push(self.site.store.read(move |c| jobs::find(c, &id)).await?);
+            accepted.push(
+                self.site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?,
+            );
         }
         let failures: Vec<&Value> = happened
             .iter()
@@ -332,7 +334,7 @@ impl Ground {
             limit: EVENTS_MAX,
             ..JobFilter::default()
         };
-        self.site.store.read(move |c| jobs::list(c, &filter)).await
+        self.site.store.read(move |c| jobs::list(c, &jobs::Viewer::Program, &filter)).await
     }
 
     /// Returns the selection of some words; a made-up text gets them.

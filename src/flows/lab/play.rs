@@ -64,7 +64,7 @@ pub(super) async fn run(ground: &mut Ground, asked: (&str, &Value, &Value)) -> R
 /// Asks for a job as a person does, and lets it wait; returns it.
 pub(super) async fn enqueue(ground: &Ground, asked: (&str, &Value, &Value)) -> Result<Value> {
     let id = ask(ground, asked).await?;
-    Ok(json!(ground.site.store.read(move |c| jobs::find(c, &id)).await?))
+    Ok(json!(ground.site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?))
 }
 
 /// Asks for a job of a kind, with inputs and what else a person says.
@@ -95,7 +95,8 @@ pub(super) async fn run_this(ground: &mut Ground, id: &JobId, mark: Mark) -> Res
 /// Claims a job that waits; the clock moves to its time.
 async fn ready(ground: &Ground, id: &JobId) -> Result<Rehearsal> {
     let asked = id.clone();
-    let job = ground.site.store.read(move |c| jobs::find(c, &asked)).await?;
+    let job =
+        ground.site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &asked)).await?;
     if let Some(at) = job.not_before {
         ground.pass_time(at).await?;
     }
@@ -140,8 +141,8 @@ pub(super) async fn next(ground: &mut Ground) -> Result<Step> {
 async fn waits(ground: &Ground, id: &JobId) -> Result<Error> {
     let (id, config, now) = (id.clone(), ground.site.config.clone(), ground.clock.now());
     let why = ground.site.store.read(move |c| {
-        let job = jobs::find(c, &id)?;
-        Outlook::load(c, &config, now)?.why(c, &job).map(|why| (job, why))
+        let job = jobs::find(c, &jobs::Viewer::Program, &id)?;
+        Outlook::load(c, &jobs::Viewer::Program, &config, now)?.why(c, &job).map(|why| (job, why))
     });
     let (job, why) = why.await?;
     let why = why.map_or_else(|| "it is not queued".to_owned(), |it| it.message);
@@ -206,7 +207,12 @@ async fn end(ground: &Ground, play: Play, does: &Map<String, Value>) -> Result<E
     ground.tell().await?;
     // A handler may have added a warning to it.
     let (id, again) = (job.id.clone(), job.id.clone());
-    let read = move |c: &Connection| Ok((jobs::find(c, &id)?, jobs::retries(c, &again)?));
+    let read = move |c: &Connection| {
+        Ok((
+            jobs::find(c, &jobs::Viewer::Program, &id)?,
+            jobs::retries(c, &jobs::Viewer::Program, &again)?,
+        ))
+    };
     let (job, next) = ground.site.store.read(read).await?;
     merge(&mut shown, &job);
     life.attempts.push(shown.clone());
@@ -236,7 +242,11 @@ async fn played(
 ) -> Result<Played> {
     let (site, id) = (&ground.site, rehearsal.job.id.clone());
     let spent_ms = ground.clock.now().0 - began.0;
-    let is_called_off = site.store.look(|c| jobs::find_brief(c, &id))?.cancelled_by.is_some();
+    let is_called_off = site
+        .store
+        .look(|c| jobs::find_brief(c, &jobs::Viewer::Program, &id))?
+        .cancelled_by
+        .is_some();
     let (mut cause, works_ms) = match rehearsal.kind() {
         _ if is_called_off => (ExitCause::Stopped, 0),
         Some(kind) => clocks(kind, does, spent_ms)?,

@@ -89,7 +89,9 @@ pub(super) async fn hears_of_mail(
 }
 
 fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
-    let job = jobs::last_of_message(c, id)?.map(|job| jobs::find(c, &job)).transpose()?;
+    let job = jobs::last_of_message(c, id)?
+        .map(|job| jobs::find(c, &jobs::Viewer::Program, &job))
+        .transpose()?;
     let answer = mail::answer_of(c, id)?;
     let mut found = Awaited {
         message_id: id.clone(),

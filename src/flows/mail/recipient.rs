@@ -80,7 +80,7 @@ fn require_instance(c: &Connection, template: &str, job: &str) -> Result<()> {
     let id: JobId = job.parse().map_err(|_| {
         nobody(&to, None).hint(format!("an inbox is written topic:{template}/{job}"))
     })?;
-    let found = jobs::find_brief(c, &id).map_err(|_| nobody(&to, None))?;
+    let found = jobs::find_brief(c, &jobs::Viewer::Site, &id).map_err(|_| nobody(&to, None))?;
     let is_of_template = found.kind.split_once('/').is_some_and(|(it, _)| it == template);
     if !is_of_template || found.message_id.is_none() || found.root_id.is_some() {
         return Err(nobody(&to, None));

@@ -57,7 +57,8 @@ fn reply(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
     let Some(message) = answered(tx.connection(), job)? else { return Ok(()) };
     let Some(to) = message.answer_to().cloned() else { return Ok(()) };
     // The row that was settled is read without long values.
-    let payload = jobs::find(tx.connection(), &job.id)?.result.unwrap_or(Value::Null);
+    let found = jobs::find(tx.connection(), &jobs::Viewer::Program, &job.id)?;
+    let payload = found.result.unwrap_or(Value::Null);
     write_reply(tx, works, answer(Sort::Reply, job, &message, &to, payload), &job.requested_by)
 }
 

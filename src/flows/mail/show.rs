@@ -123,7 +123,7 @@ fn is_visible(
             Ok(is_own || !is_between_others)
         }
         Caller::Job { id, .. } => {
-            let started = jobs::find_brief(c, id)?.message_id;
+            let started = jobs::find_brief(c, &jobs::Viewer::Program, id)?.message_id;
             Ok(is_own
                 || started.as_ref() == Some(&message.id)
                 || message.job_id.as_ref() == Some(id))

@@ -20,7 +20,7 @@ use tracing::warn;
 use crate::base::histogram::{Histogram, LONG_US};
 use crate::base::{EventKind, JobId, Millis, Result};
 use crate::flows::{Works, backup};
-use crate::jobs::{self, Spent};
+use crate::jobs::{self, Spent, Viewer};
 use crate::process;
 use crate::store::{StoredEvent, events};
 
@@ -120,6 +120,10 @@ impl Meter {
             return;
         }
         counts.position = event.id;
+        // Neither how many answers somebody asks for is told, nor what they cost.
+        if event.scope != "site" {
+            return;
+        }
         let (Some(id), Some(kind)) = (event.data["id"].as_str(), event.data["kind"].as_str())
         else {
             return;
@@ -195,7 +199,7 @@ impl Meter {
     }
 
     async fn write_queue(&self, out: &mut Exposition) -> Result<()> {
-        let queue = self.works.store.read(jobs::queue_counts).await?;
+        let queue = self.works.store.read(|c| jobs::queue_counts(c, &Viewer::Site)).await?;
         let current = self.works.scripts.current();
         let by_kind = |counts: &[(String, i64)]| {
             let mut sums: BTreeMap<String, i64> =

@@ -36,7 +36,7 @@ pub struct Lost {
 /// As any read.
 pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Lost>> {
     let mut all = Vec::new();
-    for (name, _) in jobs::queue_counts(c)?.queued {
+    for (name, _) in jobs::queue_counts(c, &jobs::Viewer::Site)?.queued {
         let (before, after) = (old.kind(&name), new.kind(&name));
         let (mut ids, mut why) = (Vec::new(), "the new script has no such kind".to_owned());
         match (before, after) {

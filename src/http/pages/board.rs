@@ -51,7 +51,7 @@ struct Engine {
 struct Hold {
     until: Option<At>,
     is_said: bool,
-    job_id: String,
+    job_id: Option<String>,
     message: String,
 }
 

@@ -14,7 +14,7 @@ use crate::jobs::queue::{Inner, Running};
 use crate::jobs::refusal::Refusal;
 use crate::jobs::speak::Fact;
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Job, Phase, Pool, settle, table, verdict};
+use crate::jobs::{Job, Phase, Pool, Viewer, settle, table, verdict};
 use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
 
 /// How long the process of a job stays that waits for an approval: it may still have a last word.
@@ -150,7 +150,7 @@ async fn asked_to_end((inner, job, phase): (&Inner, &Job, Phase), outside: &Runn
 }
 
 fn waits_for(inner: &Inner, job: &Job) -> Option<ApprovalId> {
-    match inner.setup.store.look(|c| table::find_slim(c, &job.id)) {
+    match inner.setup.store.look(|c| table::find_slim(c, &Viewer::Program, &job.id)) {
         Ok(row) => row.waits_for,
         Err(cause) => {
             warn!(job_id = %job.id, "the job cannot be read: {}", cause.chain());

@@ -273,7 +273,11 @@ async fn supervise(
     outside: Running,
     stop: &CancellationToken,
 ) -> Option<Outcome> {
-    let watched = (inner.setup.hooks.watch)(job.id.clone()).await;
+    // The agent of a private job works for one person, and not in the repository.
+    let watched = match job.owner {
+        None => Some((inner.setup.hooks.watch)(job.id.clone()).await),
+        Some(_) => None,
+    };
     let Ready { spec, reads, speaks, .. } = ready;
     let ears = phase::Ears { reads, speaks };
     let (end, telemetry) =
@@ -286,7 +290,7 @@ async fn supervise(
             Ran::Left => return None,
         };
     let mut outcome = ended((inner, generation), job, end, telemetry, stop.is_cancelled()).await;
-    if !fault::is_off("watch") {
+    if let Some(watched) = watched.filter(|_| !fault::is_off("watch")) {
         outcome.warnings.extend(look_again(watched, stop).await);
     }
     Some(outcome)
@@ -361,11 +365,12 @@ pub(super) async fn settle_once(
     outcome.repeat = inbox.map(|it| Repeat { on_lost: it.on_lost, ids: inner.setup.ids.clone() });
     let hooks = inner.setup.hooks.clone();
     let lanes = inner.setup.generations.current().capacities().clone();
-    inner
-        .setup
-        .store
-        .write(move |tx| settle::settle(tx, &id, &outcome, produces, &hooks, &lanes))
-        .await
+    let settle = move |tx: &Tx<'_>| settle::settle(tx, &id, &outcome, produces, &hooks, &lanes);
+    let settled = inner.setup.store.write(settle).await?;
+    if settled.status.is_final() {
+        (inner.setup.hooks.ended)(&settled);
+    }
+    Ok(settled)
 }
 
 pub(super) fn log_end(job: &Job) {

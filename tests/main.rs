@@ -1,6 +1,7 @@
 //! The integration tests, in one binary because it links once.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod agents;
 mod approvals;
 mod architecture;
 mod cli;

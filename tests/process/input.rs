@@ -16,7 +16,7 @@ fn is_taken(event: &GuardEvent, wanted: u64) -> bool {
 #[tokio::test]
 async fn an_agent_reads_what_is_written_while_it_runs() {
     let rig = Rig::new();
-    let script = "while read line; do echo \"heard $line\"; test \"$line\" != end || exit 0; done";
+    let script = "while read -r line; do echo \"heard $line\"; test \"$line\" != end || exit 0; done";
     let mut guard = rig.start(talking(&rig, script)).await;
     let stopper = guard.stopper();
     assert!(stopper.input(1, "one\ntw"));
@@ -24,7 +24,7 @@ async fn an_agent_reads_what_is_written_while_it_runs() {
     assert!(stopper.input(2, "o \u{fc} \"\\\nend\n"));
     let record = recorded(guard).await;
     assert_eq!((record.cause, record.code), (ExitCause::Exit, Some(0)));
-    assert_eq!(rig.stdout(), "heard one\nheard two \u{fc} \"\nheard end\n");
+    assert_eq!(rig.stdout(), "heard one\nheard two \u{fc} \"\\\nheard end\n");
     assert!(!stopper.input(3, "x"), "nobody is left to take it");
 }
 

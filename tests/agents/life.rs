@@ -1,0 +1,184 @@
+//! Starts and ends of agents.
+
+use serde_json::{Value, json};
+
+use crate::agents::{ECHO, answer, ask, control, declare, delivery, send, show, wait_state};
+use crate::support::{Bench, until};
+
+#[test]
+fn an_agent_that_ends_unasked_is_started_again_and_in_the_end_is_not() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"always\"", ECHO);
+    let server = bench.serve();
+    let first = wait_state(&bench, "robbo", "idle")["job_id"].clone();
+    let told = ask(&bench, "robbo", json!("fall"));
+    assert_eq!(told["failure"], "agent:robbo ended before it had answered", "{told:#}");
+    until("another start", || {
+        let now = show(&bench, "robbo");
+        now["job_id"] != first && now["state"] == "idle"
+    });
+    assert_eq!(ask(&bench, "robbo", json!("back"))["reply"], "again back");
+    let ended = bench.show(first.as_str().unwrap());
+    assert_eq!((&ended["status"], &ended["exit_code"]), (&json!("failed"), &json!(3)));
+    // Every end within ten minutes doubles the pause; the fifth is the last.
+    bench.sql("UPDATE agents SET ends_json = '[9000000000000, 9000000000000, 9000000000000]'");
+    ask(&bench, "robbo", json!("fall"));
+    let failed = wait_state(&bench, "robbo", "failed");
+    assert_eq!(failed["reason"], "exit_status");
+    let message = send(&bench, "robbo", json!("when you are back"));
+    assert_eq!(delivery(&bench, &message).0, "queued");
+    control(&bench, "robbo", "start").ok();
+    assert_eq!(answer(&bench, &message)["reply"], "again when you are back");
+    server.stop();
+}
+
+#[test]
+fn an_agent_that_is_stopped_stays_so_and_keeps_its_mail() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"on_message\"", ECHO);
+    let server = bench.serve();
+    ask(&bench, "robbo", json!("one"));
+    let job = show(&bench, "robbo")["job_id"].as_str().unwrap().to_owned();
+    control(&bench, "robbo", "stop").ok();
+    wait_state(&bench, "robbo", "stopped");
+    assert_eq!(bench.ended(&job)["status"], "cancelled");
+    assert!(crate::support::marked(&job).is_empty());
+    let message = send(&bench, "robbo", json!("two"));
+    let server = {
+        server.stop();
+        bench.serve()
+    };
+    assert_eq!(show(&bench, "robbo")["state"], "stopped");
+    assert_eq!(delivery(&bench, &message).0, "queued");
+    control(&bench, "robbo", "start").ok();
+    assert_eq!(answer(&bench, &message)["reply"], "again two");
+    // Whoever cancels its job does not want the next one either.
+    let job = show(&bench, "robbo")["job_id"].as_str().unwrap().to_owned();
+    bench.post(&format!("/api/agent/jobs/{job}/cancel"), json!({})).ok();
+    let stopped = wait_state(&bench, "robbo", "stopped");
+    assert_eq!(stopped["wanted"], "stopped");
+    control(&bench, "robbo", "restart").ok();
+    let again = wait_state(&bench, "robbo", "idle")["job_id"].clone();
+    control(&bench, "robbo", "restart").ok();
+    until("another start", || {
+        let now = show(&bench, "robbo");
+        now["job_id"] != again && now["state"] == "idle"
+    });
+    server.stop();
+}
+
+#[test]
+fn an_agent_that_has_ended_well_is_started_by_the_next_message() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"on_message\"", ECHO);
+    let server = bench.serve();
+    let told = ask(&bench, "robbo", json!("end"));
+    assert_eq!(told["failure"], "agent:robbo ended before it had answered", "{told:#}");
+    let stopped = wait_state(&bench, "robbo", "stopped");
+    assert_eq!((&stopped["reason"], &stopped["wanted"]), (&json!("ended"), &json!("running")));
+    assert_eq!(ask(&bench, "robbo", json!("again"))["reply"], "again again");
+    server.stop();
+}
+
+#[test]
+fn no_more_agents_run_than_the_limit_says() {
+    let bench = Bench::new();
+    bench.limits("jobs = 1, agents = 1, grace = \"1s\"");
+    for name in ["one", "two"] {
+        declare(&bench, name, "autostart = \"on_message\"", ECHO);
+    }
+    bench.word_kind("work", "timeout = \"20s\"", "true");
+    let server = bench.serve();
+    ask(&bench, "one", json!("x"));
+    let message = send(&bench, "two", json!("y"));
+    wait_state(&bench, "two", "starting");
+    // Work has places of its own.
+    let work = bench.job("work", json!({}));
+    assert_eq!(bench.ended(&work)["status"], "succeeded");
+    assert_eq!(show(&bench, "two")["state"], "starting");
+    control(&bench, "one", "stop").ok();
+    assert_eq!(answer(&bench, &message)["reply"], "again y");
+    server.stop();
+}
+
+/// What an agent was given and never showed that it has is not given again by itself.
+#[test]
+fn what_shows_no_sign_of_arrival_is_unconfirmed() {
+    let bench = Bench::new();
+    declare(&bench, "deaf", "autostart = \"on_message\"", "while read -r line; do :; done");
+    bench
+        .edit(|text| text.replace("speaks = \"lines\"", "speaks = \"lines\", proof_wait = \"1s\""));
+    let server = bench.serve();
+    let (first, second) = (send(&bench, "deaf", json!(1)), send(&bench, "deaf", json!(2)));
+    for message in [&first, &second] {
+        until("it is unconfirmed", || delivery(&bench, message).0 == "unconfirmed");
+    }
+    let shown = bench.get(&format!("/api/messages/{first}")).ok();
+    assert_eq!(shown["deliveries"][0]["reason"], "no_proof");
+    let agent = show(&bench, "deaf");
+    assert_eq!((&agent["waiting"], &agent["unconfirmed"]), (&json!(0), &json!(2)));
+    server.stop();
+}
+
+#[test]
+fn what_is_declared_wrongly_is_said_with_its_line() {
+    let bench = Bench::new();
+    bench.lua(
+        "wb.engine \"p\" { type = \"process\", command = { \"cat\" }, prompt = \"stdin\" }\n\
+         wb.engine \"s\" { type = \"stream\", command = { \"cat\" }, speaks = \"lines\" }\n\
+         wb.engine \"t\" { type = \"stream\", command = { \"cat\" } }\n\
+         wb.engine \"u\" { type = \"process\", command = { \"cat\" }, prompt = \"stdin\", speaks = \"lines\" }\n\
+         wb.agent \"one\" { about = \"x\", engine = \"p\" }\n\
+         wb.inbox \"a/b\" { about = \"x\", engine = \"s\" }\n\
+         wb.agent \"two\" { about = \"x\", engine = \"s\", autostart = \"soon\" }\n",
+    );
+    bench.write_script();
+    let (code, out, err) = bench.cli(&["check"]);
+    let said = format!("{out}{err}");
+    assert_ne!(code, 0, "{said}");
+    for words in [
+        "the engine of agent \"one\" does not live on",
+        "inbox \"a/b\" names an engine that lives on",
+        "has no `speaks`",
+        "has `speaks`, but does not live on",
+        "autostart",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(said.matches("error").count() > 4, "{said}");
+}
+
+/// Fails if a session that was begun is not gone on with.
+#[test]
+fn the_next_start_goes_on_with_the_session() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"always\"", ECHO);
+    bench.edit(|text| {
+        let speaks = "speaks = \"lines\", session = { \"new\", \"{{session}}\" }, \
+                      resume = { \"old\", \"{{session}}\" }";
+        text.replace("speaks = \"lines\"", speaks)
+    });
+    let server = bench.serve();
+    let argv = |job: &Value| -> Vec<Value> {
+        let file = bench.data.join("jobs").join(job.as_str().unwrap()).join("launch.json");
+        let launch: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        launch["argv"].as_array().unwrap()[2..].to_vec()
+    };
+    let first = wait_state(&bench, "robbo", "idle")["job_id"].clone();
+    control(&bench, "robbo", "restart").ok();
+    let another = |before: &Value| {
+        until("another start", || {
+            let now = show(&bench, "robbo");
+            now["job_id"] != *before && now["state"] == "idle"
+        });
+        show(&bench, "robbo")["job_id"].clone()
+    };
+    // Without a turn there is no session to go on with.
+    let second = another(&first);
+    assert_eq!((&argv(&first)[0], &argv(&second)[0]), (&json!("new"), &json!("new")));
+    ask(&bench, "robbo", json!("x"));
+    control(&bench, "robbo", "restart").ok();
+    let third = another(&second);
+    assert_eq!(argv(&third), [json!("old"), argv(&second)[1].clone()]);
+    server.stop();
+}

@@ -2,14 +2,14 @@
 
 use crate::base::Result;
 use crate::flows::{Site, approve, reload};
-use crate::jobs::Job;
+use crate::jobs::Left;
 
 /// Recovers jobs and approvals; returns the jobs whose guards have not ended yet. Their lanes stay
 /// held; everything else may begin.
 ///
 /// # Errors
 /// As the database or git.
-pub async fn recover(site: &Site) -> Result<Vec<Job>> {
+pub async fn recover(site: &Site) -> Result<Left> {
     reload::begin(site).await?;
     let left = site.queue.recover().await?;
     approve::recover(site).await?;

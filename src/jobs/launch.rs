@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::base::{Error, JobId, Result, fault};
-use crate::jobs::{HookRun, ResolvedEngine, job_dir};
+use crate::jobs::{HookRun, ResolvedEngine, job_dir, keeping};
 use crate::process::{
     Cgroups, Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps, PROMPT_FILE,
 };
@@ -157,7 +157,10 @@ pub(super) fn guard_spec(
         },
         grace_ms: ms(ground.grace),
         output: OutputCaps { head_bytes: OUTPUT_HEAD_BYTES_MAX, tail_bytes: OUTPUT_TAIL_BYTES_MAX },
-        on_server_loss: OnServerLoss::Kill,
+        on_server_loss: match kind.agent.as_ref().is_some_and(|it| it.is_kept) {
+            true => keeping::keep(&ground.data, id)?,
+            false => OnServerLoss::Kill,
+        },
         cgroup: None,
         sandbox: None,
     };

@@ -17,6 +17,7 @@ mod execution;
 mod generation;
 mod hold;
 mod job;
+mod keeping;
 mod lane;
 mod launch;
 mod leg;
@@ -67,6 +68,7 @@ pub use measured::{QueueCounts, Spent, queue_counts, spent};
 pub use parking::{parked_for, resume, stop_waiting, wait_for};
 pub use pool::{Pool, PoolCaps};
 pub use queue::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
+pub use recovery::Left;
 pub use rehearsal::{Played, Rehearsal};
 pub use renamed::rename_source;
 pub use retained::{Files, Rest, fence_all, files, give_up_files, queued, rest_of};
@@ -115,6 +117,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         measured::STATEMENTS,
         renamed::STATEMENTS,
         retained::STATEMENTS,
+        keeping::STATEMENTS,
         long_inputs::STATEMENTS,
         board::STATEMENTS,
         bulk::STATEMENTS,

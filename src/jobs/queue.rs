@@ -19,6 +19,7 @@ use crate::jobs::claim;
 use crate::jobs::execution::around::{self, Cleaned};
 use crate::jobs::lane::Capacities;
 use crate::jobs::launch::{self, Ground};
+use crate::jobs::recovery::Left;
 use crate::jobs::refusal::Refusals;
 use crate::jobs::speak::{Fact, Voice};
 use crate::jobs::workspace::Workspaces;
@@ -27,7 +28,7 @@ use crate::jobs::{
     Viewer, execution, parking, recovery, retained, settle, table,
 };
 use crate::process::{Cgroups, Children};
-use crate::script::Produces;
+use crate::script::{Produces, Speaks};
 use crate::store::{Store, Tx};
 
 /// How long the queue sleeps if nothing rings: twice a minute at most.
@@ -220,16 +221,26 @@ impl Queue {
     ///
     /// # Errors
     /// `unavailable` if the database cannot be read.
-    pub async fn recover(&self) -> Result<Vec<Job>> {
+    pub async fn recover(&self) -> Result<Left> {
         recovery::recover(&self.inner).await
     }
 
     /// Claims and runs jobs until `stop`; then every running job gets its grace and is settled.
     /// `left` is what [`Queue::recover`] returned.
-    pub async fn serve(self, left: Vec<Job>, stop: CancellationToken) {
+    pub async fn serve(self, left: Left, stop: CancellationToken) {
         let bell = self.inner.setup.store.bell(BELL);
         let mut tasks = Tasks::default();
-        for job in left {
+        for (job, adopted) in left.adopted {
+            let outside = Running::default();
+            if let Some(speaks) = self.speaks(&job) {
+                let last = adopted.last_input.clone();
+                outside.voice.open(adopted.guard.stopper(), speaks, last);
+            }
+            self.remember(&job.id, &outside);
+            let (pool, inner) = (job.pool, Arc::clone(&self.inner));
+            tasks.spawn(pool, execution::go_on(inner, (job, adopted), outside, stop.clone()));
+        }
+        for job in left.dying {
             let pool = job.pool;
             let inner = Arc::clone(&self.inner);
             tasks.spawn(pool, recovery::wait_and_settle(inner, job, stop.clone()));
@@ -344,6 +355,19 @@ impl Queue {
     /// Asks an agent that lives on to end its turn; whether its process may hear of it.
     pub fn interrupt(&self, job: &JobId) -> bool {
         self.voice(job).is_some_and(|it| it.interrupt())
+    }
+
+    /// Returns whether a block was written to the process of a job; nothing while there is none.
+    pub fn has_said(&self, job: &JobId, id: &BlockId) -> Option<bool> {
+        self.voice(job).and_then(|it| it.has_said(id))
+    }
+
+    /// Returns how the agent of a job is spoken to, as the script in force says.
+    fn speaks(&self, job: &Job) -> Option<Speaks> {
+        let current = self.current();
+        let kind = current.config.kinds.get(&job.kind)?;
+        let engine = current.engines.find(&kind.engine).ok()?;
+        engine.speech.as_ref().map(|it| it.speaks)
     }
 
     fn voice(&self, job: &JobId) -> Option<Voice> {

@@ -18,10 +18,12 @@ use crate::jobs::queue::Inner;
 use crate::jobs::settle::{Ended, Outcome};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{
-    Generation, Job, Reason, Status, execution, job_dir, lane, outcome, retained, table, verdict,
+    Generation, Job, Pool, Reason, Status, execution, job_dir, keeping, lane, outcome, retained,
+    table, verdict,
 };
 use crate::process::{
-    self, ExitCause, FileLock, GuardEnd, JobFolder, MARK, ProcessIdentity, Signal, carries_mark,
+    self, Adopted, ExitCause, FileLock, GuardEnd, JobFolder, MARK, ProcessIdentity, Signal,
+    carries_mark,
 };
 
 /// How often a lock that a dying guard still holds is tried. The guard ends within its grace.
@@ -33,9 +35,18 @@ const GUARD_LATE: Duration = Duration::from_millis(200);
 /// How long before it is killed.
 const GUARD_SLACK: Duration = Duration::from_secs(2);
 
+/// The jobs of an earlier server that are not settled yet.
+#[derive(Debug, Default)]
+pub struct Left {
+    /// Their guards end, or what there is to settle cannot be written now.
+    pub(super) dying: Vec<Job>,
+    /// They go on under this server.
+    pub(super) adopted: Vec<(Job, Adopted)>,
+}
+
 /// Settles every running job whose lock is free; returns the others. What cannot be settled now (a
 /// full disk) is among them: a start never waits for it.
-pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
+pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Left> {
     let lanes = inner.setup.generations.current().capacities().clone();
     inner
         .setup
@@ -43,12 +54,12 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
         .write(move |tx| {
             // Their agents may live on for a grace; their tokens do not.
             if !fault::is_off("recovery_fence") {
-                retained::fence_all(tx)?;
+                retained::fence_dying(tx)?;
             }
             lane::refresh_all(tx, &lanes)
         })
         .await?;
-    let mut left = Vec::new();
+    let mut left = Left::default();
     if fault::is_off("job_recovery") {
         return Ok(left);
     }
@@ -61,13 +72,36 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<Job>> {
         Err(cause) => error!("cgroups of jobs that are over: {}", cause.chain()),
     }
     for job in running {
+        if job.pool == Pool::Live && job.ending_at.is_none() {
+            match take_over(inner, &job).await {
+                Some(adopted) => {
+                    left.adopted.push((job, adopted));
+                    continue;
+                }
+                None => execution::fence(inner, &job).await,
+            }
+        }
         // What has hooks may take long to clean up: a start does not wait for that.
         let stop = CancellationToken::new();
         if job.phase.is_some() || !try_to_settle(inner, &job, &stop).await {
-            left.push(job);
+            left.dying.push(job);
         }
     }
     Ok(left)
+}
+
+/// Takes over the guard of an agent that lives on, if there is one that waits.
+async fn take_over(inner: &Inner, job: &Job) -> Option<Adopted> {
+    let guard = job.guard.as_ref()?;
+    let dir = job_dir(&inner.ground.data, &job.id);
+    let taken = async {
+        let key = keeping::key(&inner.ground.data, &job.id)?;
+        process::adopt(&inner.setup.children, (&dir, job.id.as_str()), guard, &key).await
+    };
+    taken.await.unwrap_or_else(|cause| {
+        warn!(job_id = %job.id, "job {} is ended: {}", job.id, cause.chain());
+        None
+    })
 }
 
 /// Waits for the guard of one job to end, and settles it; its lane is held until then.
@@ -297,25 +331,39 @@ async fn read_again(
     job: &Job,
     ended: Option<Millis>,
 ) -> crate::jobs::telemetry::Report {
+    let telemetry = match telemetry_again(inner, generation, job, ended).await {
+        Ok(telemetry) => telemetry,
+        Err(cause) => {
+            warn!(job_id = %job.id, "telemetry: {}", cause.chain());
+            return Default::default();
+        }
+    };
+    let (telemetry, _) = execution::pump(Some(telemetry), job, Vec::new(), true).await;
+    let Some(mut telemetry) = telemetry else { return Default::default() };
+    // What its last turns came to: nobody had heard it.
+    let stop = CancellationToken::new();
+    execution::note(inner, job, telemetry.take_facts(), &stop).await;
+    telemetry.report().clone()
+}
+
+/// Returns what reads an agent's whole output again, and hears what no server has heard.
+pub(super) async fn telemetry_again(
+    inner: &Inner,
+    generation: &Generation,
+    job: &Job,
+    ended: Option<Millis>,
+) -> Result<Telemetry> {
     let dir = job_dir(&inner.ground.data, &job.id);
     let kind = generation.config.kinds.get(&job.kind);
     let engine = kind.and_then(|it| generation.engines.find(&it.engine).ok());
     let reads = engine.and_then(|it| it.reads);
     let clock = ended.map_or_else(|| inner.setup.store.clock().clone(), Clock::fixed);
+    let speaks = engine.and_then(|it| it.speech.as_ref()).map(|it| it.speaks);
+    let id = job.id.clone();
+    let heard = inner.setup.store.read(move |c| keeping::heard(c, &id)).await?;
     let read = tokio::task::spawn_blocking(move || {
-        let mut telemetry = Telemetry::afresh(&dir, reads, clock)?;
-        telemetry.finish()?;
-        Ok::<_, Error>(telemetry.report().clone())
+        let telemetry = Telemetry::afresh(&dir, reads, clock)?;
+        Ok::<_, Error>(telemetry.hearing(speaks).heard_until(heard))
     });
-    match read.await {
-        Ok(Ok(report)) => report,
-        Ok(Err(cause)) => {
-            warn!(job_id = %job.id, "telemetry: {}", cause.chain());
-            Default::default()
-        }
-        Err(cause) => {
-            error!(job_id = %job.id, "telemetry: {cause}");
-            Default::default()
-        }
-    }
+    read.await.context(ErrorKind::Internal, || "reading failed".to_owned())?
 }

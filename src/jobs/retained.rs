@@ -38,6 +38,9 @@ const GIVE_UP: &str = "
 const FENCE_ALL: &str = "
     UPDATE agent_jobs INDEXED BY jobs_running SET ending_ms = :now
     WHERE status = 'running' AND ending_ms IS NULL";
+const FENCE_DYING: &str = "
+    UPDATE agent_jobs INDEXED BY jobs_running SET ending_ms = :now
+    WHERE status = 'running' AND ending_ms IS NULL AND pool <> 'live'";
 const QUEUED: &str = "SELECT id FROM agent_jobs INDEXED BY jobs_by_status
     WHERE status IN ('queued', 'parked') ORDER BY seq";
 
@@ -46,6 +49,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("retained::files", FILES),
     ("retained::give_up", GIVE_UP),
     ("retained::fence_all", FENCE_ALL),
+    ("retained::fence_dying", FENCE_DYING),
     ("retained::queued", QUEUED),
 ];
 
@@ -89,6 +93,14 @@ pub fn give_up_files(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
 /// As any write.
 pub fn fence_all(tx: &Tx<'_>) -> Result<usize> {
     Ok(tx.prepare_cached(FENCE_ALL)?.execute(named_params! {":now": tx.now()})?)
+}
+
+/// The same at the start of a server: without the agents that live on, which may be taken over.
+///
+/// # Errors
+/// As any write.
+pub(super) fn fence_dying(tx: &Tx<'_>) -> Result<usize> {
+    Ok(tx.prepare_cached(FENCE_DYING)?.execute(named_params! {":now": tx.now()})?)
 }
 
 /// Returns the jobs that wait, also parked ones, in the order of acceptance.

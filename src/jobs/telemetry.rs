@@ -126,7 +126,20 @@ pub(super) struct Telemetry {
     refusals: usize,
     report: Report,
     hearing: Option<Hearing>,
-    facts: Vec<Fact>,
+    facts: Vec<Noted>,
+    /// Where in the output the line ends that is read, in bytes.
+    at: u64,
+    /// What ends before this was heard by an earlier server.
+    heard: u64,
+}
+
+/// What one line of an agent's output says of its turns.
+#[derive(Clone, Debug)]
+pub(super) struct Noted {
+    /// Where the line ends, in bytes of the output.
+    pub(super) at: u64,
+    /// What it says, in its order.
+    pub(super) facts: Vec<Fact>,
 }
 
 impl Telemetry {
@@ -146,6 +159,8 @@ impl Telemetry {
             report: Report::default(),
             hearing: None,
             facts: Vec::new(),
+            at: 0,
+            heard: 0,
         }
     }
 
@@ -155,13 +170,14 @@ impl Telemetry {
         self
     }
 
-    /// Returns how its agent is spoken to, if it lives on.
-    pub(super) fn speaks(&self) -> Option<Speaks> {
-        self.hearing.as_ref().map(Hearing::speaks)
+    /// Leaves out what an earlier server has heard already.
+    pub(super) fn heard_until(mut self, heard: u64) -> Telemetry {
+        self.heard = heard;
+        self
     }
 
     /// Returns what was heard of turns since it was asked last.
-    pub(super) fn take_facts(&mut self) -> Vec<Fact> {
+    pub(super) fn take_facts(&mut self) -> Vec<Noted> {
         std::mem::take(&mut self.facts)
     }
 
@@ -221,6 +237,7 @@ impl Telemetry {
                 self.append(json!({"type": "reset", "cut_bytes": chunk.offset - self.offset}))?;
             }
             self.offset = chunk.next_offset;
+            self.at = chunk.offset;
             is_final |= self.take(&chunk.bytes)?;
         }
     }
@@ -241,6 +258,7 @@ impl Telemetry {
     fn take(&mut self, bytes: &[u8]) -> Result<bool> {
         let mut is_final = false;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.at += piece.len() as u64;
             let is_whole = piece.ends_with(b"\n");
             if !self.is_skipping {
                 self.partial.extend_from_slice(piece);
@@ -269,7 +287,10 @@ impl Telemetry {
         }
         let now: Millis = self.clock.now();
         if let Some(hearing) = &mut self.hearing {
-            self.facts.extend(hearing.line(text));
+            let facts = hearing.line(text);
+            if !facts.is_empty() && self.at > self.heard {
+                self.facts.push(Noted { at: self.at, facts });
+            }
         }
         let reading = match self.reads {
             Some(Reads::ClaudeStreamJson) => claude::read_line(text, now, &mut self.report),

@@ -19,7 +19,6 @@ use crate::process::launch::{
     GUARD_SOCKET, GuardEvent, GuardOrder, LINE_BYTES_MAX, MARK, VERSION, read_launch,
 };
 use crate::process::lifeline::Lifeline;
-use crate::process::sys;
 use crate::process::tree::Children;
 use crate::process::warden::{FAR, Guard, Held, Started};
 
@@ -57,8 +56,8 @@ pub async fn adopt(
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(cause).context(ErrorKind::Unavailable, cannot),
     };
-    let peer = getsockopt(&socket.as_fd(), PeerCredentials)
-        .context(ErrorKind::Unavailable, cannot)?;
+    let peer =
+        getsockopt(&socket.as_fd(), PeerCredentials).context(ErrorKind::Unavailable, cannot)?;
     if peer.pid() != identity.pid || !identity.is_proven(Some((MARK, job))) {
         return Err(Error::unavailable(format!("{}: somebody else is at its door", cannot())));
     }
@@ -83,9 +82,8 @@ pub async fn adopt(
         return Err(Error::conflict("guard_version", message));
     }
     let launch = read_launch(&folder)?;
-    let pidfd = sys::pidfd_open(identity.pid).context(ErrorKind::Unavailable, cannot)?;
     let started = Started {
-        held: Held::adopted(pidfd).context(ErrorKind::Unavailable, cannot)?,
+        held: Held::Adopted(identity.clone()),
         children: children.clone(),
         identity: identity.clone(),
         job_dir: Utf8PathBuf::from(job_dir),

@@ -7,7 +7,8 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use nix::errno::Errno;
@@ -191,6 +192,21 @@ impl JobFolder {
             .opened(name, flags, Mode::from_bits_truncate(0o600))
             .context(ErrorKind::Unavailable, || format!("cannot open the lock {path}"))?;
         FileLock::on(file, &path)
+    }
+
+    /// Makes a socket in the folder and listens at it. By the folder's descriptor: the address of a
+    /// socket is short, and no link leads elsewhere.
+    pub(in crate::process) fn listen(&self, name: &str) -> io::Result<UnixListener> {
+        UnixListener::bind(self.by_descriptor(name))
+    }
+
+    /// Connects to a socket in the folder.
+    pub(in crate::process) fn connect(&self, name: &str) -> io::Result<UnixStream> {
+        UnixStream::connect(self.by_descriptor(name))
+    }
+
+    fn by_descriptor(&self, name: &str) -> String {
+        format!("/proc/self/fd/{}/{name}", self.folder.as_raw_fd())
     }
 
     fn opened(&self, name: &str, flags: OFlag, mode: Mode) -> nix::Result<File> {

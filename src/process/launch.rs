@@ -23,6 +23,8 @@ pub(in crate::process) const VERSION: u32 = 1;
 pub(in crate::process) const LINE_BYTES_MAX: usize = 96 * 1024;
 /// Largest launch file.
 pub(in crate::process) const LAUNCH_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// The socket of a job's folder by which a later server takes its guard over.
+pub(in crate::process) const GUARD_SOCKET: &str = "guard.sock";
 /// The file of a job's folder that says how its agent is to be run.
 pub(in crate::process) const LAUNCH_FILE: &str = "launch.json";
 /// The file of a job's folder that says how it ended.
@@ -77,13 +79,18 @@ pub enum LaunchStdin {
 }
 
 /// What happens to the agent when the server is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnServerLoss {
     /// It is ended.
     Kill,
-    /// Reserved: refused by name.
-    Keep,
+    /// It goes on for a while, and a later server takes its guard over.
+    Keep {
+        /// How long, in milliseconds.
+        keep_ms: u64,
+        /// Digest of the key that the later server must know.
+        adopt_digest: String,
+    },
 }
 
 /// The clocks of a job, in milliseconds.
@@ -186,8 +193,17 @@ pub enum GuardEvent {
     },
     /// What the server wrote to the agent is on its way; the guard keeps it until it is read.
     Taken {
-        /// Which order that was.
-        seq: u64,
+        /// Which input that was.
+        id: String,
+    },
+    /// The first word to a server that takes the job over.
+    Hello {
+        /// The version of this guard's words.
+        version: u32,
+        /// The name of the last input that is on its way to the agent, or was read by it.
+        last_input: Option<String>,
+        /// Whether the job ends already.
+        is_ending: bool,
     },
     /// All is over and written down.
     Ended(ExitRecord),
@@ -203,8 +219,10 @@ pub(in crate::process) enum GuardOrder {
     Stop { cause: ExitCause },
     /// The final result was seen; the linger clock starts.
     FinalResult,
-    /// Write this to the agent.
-    Input { seq: u64, text: String },
+    /// Write this to the agent, once its last part is there; `id` names the whole of it.
+    Input { id: String, is_last: bool, text: String },
+    /// The first line of a later server: it takes the job over.
+    Adopt { key: String },
     /// A tool of the agent works, so that its silence does not count; or none does any more.
     InCall { is_open: bool },
 }
@@ -270,9 +288,6 @@ impl Launch {
         }
         if self.job.is_empty() {
             return refuse("job is empty");
-        }
-        if self.on_server_loss == OnServerLoss::Keep {
-            return refuse("on_server_loss `keep` is not in this release");
         }
         if self.sandbox.is_some() {
             return refuse("sandbox is not in this release");
@@ -416,7 +431,6 @@ mod tests {
     fn words_of_later_releases_are_refused_by_name() {
         launch().check().unwrap();
         let bad = [
-            (Launch { on_server_loss: OnServerLoss::Keep, ..launch() }, "keep"),
             (Launch { sandbox: Some(serde_json::json!({})), ..launch() }, "sandbox"),
             (Launch { version: 2, ..launch() }, "version 2"),
             (Launch { argv: vec!["sh".into()], ..launch() }, "`sh`"),

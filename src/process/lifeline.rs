@@ -57,19 +57,23 @@ impl GuardStopper {
         }
     }
 
-    /// Writes to the agent, whose standard input is a pipe; `seq` comes back once the guard has it.
-    /// Whether there is still a guard to take it.
-    pub fn input(&self, seq: u64, text: &str) -> bool {
+    /// Writes to the agent, whose standard input is a pipe; `id` comes back once the guard has all
+    /// of it. Whether there is still a guard to take it.
+    pub fn input(&self, id: &str, text: &str) -> bool {
         let Some(line) = self.line.upgrade() else { return false };
         let mut rest = text;
-        while !rest.is_empty() {
+        loop {
             let mut end = rest.len().min(INPUT_PART_BYTES_MAX);
             while !rest.is_char_boundary(end) {
                 end -= 1;
             }
             let (part, more) = rest.split_at(end);
-            line.order(&GuardOrder::Input { seq, text: part.to_owned() });
+            let (is_last, part) = (more.is_empty(), part.to_owned());
+            line.order(&GuardOrder::Input { id: id.to_owned(), is_last, text: part });
             rest = more;
+            if is_last {
+                break;
+            }
         }
         line.bell.notify_one();
         true

@@ -4,6 +4,7 @@
 //! **Invariant:** no other module uses `nix`, and no other module starts a process.
 //! **Invariant:** nobody waits for "any child" but the guard, which has no other children.
 
+mod adopt;
 mod cgroup;
 mod descriptors;
 mod guard;
@@ -28,6 +29,7 @@ mod sys;
 mod tree;
 mod warden;
 
+pub use adopt::{Adopted, adopt};
 pub use cgroup::Cgroups;
 pub use descriptors::{is_writable, raise_descriptors};
 pub use guard::guard_main;
@@ -45,7 +47,7 @@ pub use output::{OutputChunk, last_printed, output_tail, put_output, read_output
 pub use own::{OwnUsage, own_usage, release_large_blocks};
 pub use probe::{is_occupied, is_root, owner_and_mode, probe, probe_folder, probe_guard};
 pub use remove::{Removal, Size, measure, remove_some};
-pub use replace::{Replacement, Spare, private_folder};
+pub use replace::{Replacement, Spare, private_file, private_folder};
 pub use root::{FileFacts, Root, Standing};
 pub use run::{Output, Run, run, which};
 pub use scratch::Scratch;

@@ -332,6 +332,23 @@ pub(super) fn unwritable(path: &SourcePath, cause: std::io::Error) -> Error {
     error.source(cause)
 }
 
+/// Makes a file that only this user can read; one that is there already stays as it is.
+///
+/// # Errors
+/// As the disk.
+pub fn private_file(path: &Utf8Path, bytes: &[u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    match made {
+        Ok(mut file) => {
+            std::io::Write::write_all(&mut file, bytes)?;
+            file.sync_all()
+        }
+        Err(cause) if cause.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(cause) => Err(cause),
+    }
+}
+
 /// Makes a folder in `place` that only this user can enter.
 ///
 /// # Errors

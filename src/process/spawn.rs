@@ -20,7 +20,7 @@ use crate::process::launch::{
 };
 use crate::process::lifeline::Lifeline;
 use crate::process::tree::Children;
-use crate::process::warden::{FAR, Guard, Started};
+use crate::process::warden::{FAR, Guard, Held, Started};
 
 /// What it takes to start a guard.
 pub struct GuardSpec {
@@ -76,7 +76,7 @@ pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> 
         Ok((child, identity, line)) => {
             let children = children.clone();
             Ok(Guard::new(Started {
-                child,
+                held: Held::Child(child),
                 children,
                 identity,
                 job_dir,

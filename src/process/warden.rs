@@ -20,7 +20,9 @@ use tokio::time::Instant;
 use crate::base::{Context, ErrorKind, Result, fault};
 use crate::process::cgroup::Cgroup;
 use crate::process::identity::{ProcessIdentity, Signal, Stat};
-use crate::process::launch::{ExitCause, ExitRecord, GuardEvent, LINE_BYTES_MAX, read_exit_record};
+use crate::process::launch::{
+    ExitCause, ExitRecord, GuardEvent, LINE_BYTES_MAX, Stream, read_exit_record,
+};
 use crate::process::lifeline::{GuardStopper, Lifeline};
 use crate::process::tree::{Children, Listing, Sweep};
 
@@ -34,6 +36,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 pub(in crate::process) const FAR: Duration = Duration::from_secs(400 * 86_400);
 /// How often it is looked whether somebody stopped the guard, while its agent runs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The same of a job that may live for days: many of them must cost nothing.
+const LOOK_EVERY_LIVE: Duration = Duration::from_secs(30);
 /// The same while the job ends.
 const LOOK_EVERY_ENDING: Duration = Duration::from_millis(50);
 /// A guard that was found stopped this often has an agent that will not have it: one STOP may be
@@ -43,7 +47,7 @@ const STANDSTILLS_MAX: u32 = 3;
 /// A guard that this server started. Dropping it ends its job.
 #[derive(Debug)]
 pub struct Guard {
-    child: Child,
+    held: Held,
     children: Children,
     identity: ProcessIdentity,
     job_dir: Utf8PathBuf,
@@ -61,6 +65,39 @@ pub struct Guard {
     deadline: Instant,
     look_at: Instant,
     standstills: u32,
+}
+
+/// How the process of a guard is held.
+#[derive(Debug)]
+pub(in crate::process) enum Held {
+    /// This server started it.
+    Child(Child),
+    /// An earlier one did: it tells its end by its socket, and its status is not known.
+    Adopted(ProcessIdentity),
+}
+
+impl Held {
+    /// Waits for its end; whether it is known to have ended by itself and in good order. May be
+    /// dropped at any time.
+    async fn wait(&mut self) -> bool {
+        match self {
+            Held::Child(child) => is_success(child.wait().await),
+            Held::Adopted(_) => std::future::pending().await,
+        }
+    }
+
+    /// The same for one that has nothing more to say.
+    async fn until_gone(&mut self) -> bool {
+        match self {
+            Held::Child(_) => self.wait().await,
+            Held::Adopted(identity) => {
+                while identity.is_alive() {
+                    tokio::time::sleep(LOOK_EVERY_ENDING).await;
+                }
+                false
+            }
+        }
+    }
 }
 
 /// How the job ended.
@@ -87,7 +124,7 @@ enum Step {
 
 /// What a new guard is made of.
 pub(in crate::process) struct Started {
-    pub(in crate::process) child: Child,
+    pub(in crate::process) held: Held,
     pub(in crate::process) children: Children,
     pub(in crate::process) identity: ProcessIdentity,
     pub(in crate::process) job_dir: Utf8PathBuf,
@@ -99,10 +136,10 @@ pub(in crate::process) struct Started {
 
 impl Guard {
     pub(in crate::process) fn new(started: Started) -> Guard {
-        let Started { child, children, identity, job_dir, line, cgroup, wall, grace } = started;
+        let Started { held, children, identity, job_dir, line, cgroup, wall, grace } = started;
         let (line, now) = (Arc::new(line), Instant::now());
         Guard {
-            child,
+            held,
             children,
             identity,
             job_dir,
@@ -120,6 +157,23 @@ impl Guard {
             look_at: now + LOOK_EVERY,
             standstills: 0,
         }
+    }
+
+    /// Returns a guard that an earlier server started; `rest` is what it has said beyond its first
+    /// word.
+    pub(in crate::process) fn adopted(started: Started, rest: Vec<u8>, is_ending: bool) -> Guard {
+        let mut guard = Guard::new(started);
+        // What its agent printed meanwhile was announced to nobody.
+        let news = GuardEvent::Output { stream: Stream::Stdout, bytes_total: 0 };
+        if let Ok(line) = serde_json::to_vec(&news) {
+            guard.input.extend(line);
+            guard.input.push(b'\n');
+        }
+        guard.input.extend(rest);
+        if is_ending {
+            guard.begin_ending();
+        }
+        guard
     }
 
     /// Returns which process the guard is.
@@ -152,9 +206,9 @@ impl Guard {
                     // An error of the runtime itself: then the process decides alone.
                     self.is_silent |= ready.is_err();
                 }
-                status = self.child.wait(), if self.ended_well.is_none() => {
+                ended_well = self.held.wait(), if self.ended_well.is_none() => {
                     self.children.forget(self.identity.pid);
-                    self.ended_well = Some(is_success(status));
+                    self.ended_well = Some(ended_well);
                     // Whoever else may hold the guard's end: what it said is here by now.
                     self.receive_last();
                     self.is_silent = true;
@@ -190,15 +244,15 @@ impl Guard {
 
     async fn until_exit(&mut self) -> bool {
         let deadline = Instant::now() + SILENCE_MAX;
-        let status = match tokio::time::timeout_at(deadline, self.child.wait()).await {
-            Ok(status) => status,
+        let ended_well = match tokio::time::timeout_at(deadline, self.held.until_gone()).await {
+            Ok(ended_well) => ended_well,
             Err(_) => {
                 self.kill("it does not end");
-                self.child.wait().await
+                self.held.until_gone().await
             }
         };
         self.children.forget(self.identity.pid);
-        is_success(status)
+        ended_well
     }
 
     /// Takes in what an event means for the time that is left.
@@ -272,10 +326,15 @@ impl Guard {
 
     /// Looks whether somebody stopped the guard, and lets it go on.
     fn look(&mut self) {
-        let every = if self.step == Step::Running { LOOK_EVERY } else { LOOK_EVERY_ENDING };
+        let every = match self.step {
+            Step::Running if self.wall >= FAR => LOOK_EVERY_LIVE,
+            Step::Running => LOOK_EVERY,
+            _ => LOOK_EVERY_ENDING,
+        };
         self.look_at = Instant::now() + every;
-        // It is our child and not reaped: the pid is its own.
-        let is_stopped = Stat::of(self.identity.pid).is_some_and(|it| it.is_stopped());
+        let is_it = |it: &Stat| it.start == self.identity.start;
+        let is_stopped =
+            Stat::of(self.identity.pid).is_some_and(|it| is_it(&it) && it.is_stopped());
         if !is_stopped || fault::is_off("standstill") {
             return;
         }

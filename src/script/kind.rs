@@ -74,7 +74,7 @@ impl<'a> KindBuilder<'a> {
             Some("reject") => OnBusy::Reject,
             _ => OnBusy::Queue,
         };
-        if checked.text("on_server_loss") == Some("keep") {
+        if checked.text("on_server_loss") == Some("keep") && self.declared.word != "agent" {
             let message =
                 format!("`on_server_loss = \"keep\"` of {} is not built yet", self.title());
             let note = "it comes with a later release; \"kill\" is the default";

@@ -23,6 +23,8 @@ pub struct LiveAgent {
     pub autostart: Autostart,
     /// Whether it is started again when it ends unasked.
     pub restart: bool,
+    /// Whether it goes on when the server ends, until the next one takes it over.
+    pub is_kept: bool,
     /// Patterns of the addresses that it may send to; `*` stands for any name.
     pub sends: Vec<String>,
 }
@@ -113,6 +115,7 @@ pub(crate) fn build(
             _ => Autostart::Never,
         },
         restart: checked.flag("restart").unwrap_or(true),
+        is_kept: checked.text("on_server_loss") != Some("kill"),
         sends: patterns(title, checked, findings),
     }
 }

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use wiki_browser::process::{
-    Clocks, ExitCause, GuardEvent, Launch, LaunchStdin, OnServerLoss, spawn_guard,
-};
+use wiki_browser::process::{Clocks, ExitCause, GuardEvent, Launch, LaunchStdin, spawn_guard};
 
 use crate::process::rig::{Rig, event, recorded};
 
@@ -71,7 +69,6 @@ async fn a_launch_is_refused_before_anything_is_written() {
     let rig = Rig::new();
     let bad = [
         Launch { stdin: LaunchStdin::File, ..rig.launch("") },
-        Launch { on_server_loss: OnServerLoss::Keep, ..rig.launch("") },
         Launch { argv: vec!["sh".into()], ..rig.launch("") },
     ];
     for launch in bad {

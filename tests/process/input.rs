@@ -9,23 +9,24 @@ fn talking(rig: &Rig, script: &str) -> Launch {
     Launch { stdin: LaunchStdin::Pipe, clocks, ..rig.launch(script) }
 }
 
-fn is_taken(event: &GuardEvent, wanted: u64) -> bool {
-    matches!(event, GuardEvent::Taken { seq } if *seq == wanted)
+fn is_taken(event: &GuardEvent, wanted: &str) -> bool {
+    matches!(event, GuardEvent::Taken { id } if id == wanted)
 }
 
 #[tokio::test]
 async fn an_agent_reads_what_is_written_while_it_runs() {
     let rig = Rig::new();
-    let script = "while read -r line; do echo \"heard $line\"; test \"$line\" != end || exit 0; done";
+    let script =
+        "while read -r line; do echo \"heard $line\"; test \"$line\" != end || exit 0; done";
     let mut guard = rig.start(talking(&rig, script)).await;
     let stopper = guard.stopper();
-    assert!(stopper.input(1, "one\ntw"));
-    event(&mut guard, |it| is_taken(it, 1)).await;
-    assert!(stopper.input(2, "o \u{fc} \"\\\nend\n"));
+    assert!(stopper.input("1", "one\ntw"));
+    event(&mut guard, |it| is_taken(it, "1")).await;
+    assert!(stopper.input("2", "o \u{fc} \"\\\nend\n"));
     let record = recorded(guard).await;
     assert_eq!((record.cause, record.code), (ExitCause::Exit, Some(0)));
     assert_eq!(rig.stdout(), "heard one\nheard two \u{fc} \"\\\nheard end\n");
-    assert!(!stopper.input(3, "x"), "nobody is left to take it");
+    assert!(!stopper.input("3", "x"), "nobody is left to take it");
 }
 
 #[tokio::test]
@@ -36,8 +37,8 @@ async fn a_long_text_arrives_whole_although_the_agent_reads_late() {
     let stopper = guard.stopper();
     // More than a pipe and a socket hold together.
     let text = "\u{e4}\u{1}bc\n".repeat(116_667);
-    assert!(stopper.input(7, &text[..700_001]));
-    event(&mut guard, |it| is_taken(it, 7)).await;
+    assert!(stopper.input("7", &text[..700_001]));
+    event(&mut guard, |it| is_taken(it, "7")).await;
     std::fs::write(rig.path.join("go"), "").unwrap();
     let record = recorded(guard).await;
     assert_eq!(record.cause, ExitCause::Exit);
@@ -55,8 +56,8 @@ async fn an_agent_that_reads_nothing_can_be_stopped_all_the_same() {
     let mut guard = rig.start(talking(&rig, "exec sleep 300")).await;
     event(&mut guard, |it| matches!(it, GuardEvent::Started { .. })).await;
     let stopper = guard.stopper();
-    for seq in 0..40 {
-        stopper.input(seq, &"x".repeat(100_000));
+    for number in 0..40 {
+        stopper.input(&number.to_string(), &"x".repeat(100_000));
     }
     stopper.stop(ExitCause::Stopped);
     assert_eq!(recorded(guard).await.cause, ExitCause::Stopped);

@@ -21,7 +21,8 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
     };
     let see = |state, fact| agent::show(tx, &agent, state, (fact, None), &Actor::System);
     match fact {
-        Fact::Ready => see(State::Idle, "started"),
+        Fact::Ready if agent.state == State::Starting => see(State::Idle, "started"),
+        Fact::Ready => Ok(()),
         Fact::Works => see(State::Busy, "works"),
         Fact::SessionLost => agent::keep_session(tx, name, None),
         Fact::Began { block } => {

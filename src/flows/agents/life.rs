@@ -10,7 +10,7 @@ use crate::base::{BlockId, JobId, Millis, Result, fault};
 use crate::flows::agents::{direct, rooms, speech};
 use crate::flows::{Site, Works, inputs};
 use crate::jobs::speak::knows_a_block_again;
-use crate::jobs::{self, NewJob, Pool};
+use crate::jobs::{self, NewJob, Pool, Queue};
 use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::mail::{self, BELL, OpenBlock};
 use crate::script::{Autostart, Config, Kind, OnBusy, kind_of_agent};
@@ -50,6 +50,8 @@ enum Due {
     Give,
     /// What an earlier start had not begun is to be given again.
     Again(OpenBlock),
+    /// What was written down for it was never written to it: the server ended in between.
+    Say(OpenBlock),
     /// What it was given has not arrived, as far as it shows.
     GiveUp(OpenBlock),
 }
@@ -70,8 +72,9 @@ async fn round(site: &Site) -> Result<Duration> {
     for agent in agents {
         loop {
             let (about, name) = (works.clone(), agent.name.clone());
+            let queue = site.queue.clone();
             let look = works.store.read(move |c| match agent::find(c, &name)? {
-                Some(agent) => due(c, &about.config, &agent, about.store.clock().now()),
+                Some(agent) => due(c, (&queue, &about.config), &agent, about.store.clock().now()),
                 None => Ok((None, None)),
             });
             let (due, at) = look.await?;
@@ -117,7 +120,7 @@ async fn declare(works: &Works) -> Result<()> {
 /// Says what is due for an agent, and when to look again at the latest.
 fn due(
     c: &Connection,
-    config: &Config,
+    (queue, config): (&Queue, &Config),
     agent: &Agent,
     now: Millis,
 ) -> Result<(Option<Due>, Option<Millis>)> {
@@ -137,7 +140,7 @@ fn due(
             Some(at) if at > now => Ok((None, Some(at))),
             _ => Ok((Some(Due::Start), None)),
         },
-        State::Idle => idle(c, config, agent, now),
+        State::Idle => idle(c, (queue, config), agent, now),
         _ => Ok((None, None)),
     }
 }
@@ -145,7 +148,7 @@ fn due(
 /// Says what is due for an agent that waits to be spoken to.
 fn idle(
     c: &Connection,
-    config: &Config,
+    (queue, config): (&Queue, &Config),
     agent: &Agent,
     now: Millis,
 ) -> Result<(Option<Due>, Option<Millis>)> {
@@ -158,6 +161,12 @@ fn idle(
     }
     if agent.job_id.as_ref() != Some(&block.job_id) {
         return Ok((Some(Due::Again(block)), None));
+    }
+    match queue.has_said(&block.job_id, &block.id) {
+        Some(false) => return Ok((Some(Due::Say(block)), None)),
+        Some(true) => {}
+        // Its process is being taken over, or has just ended.
+        None => return Ok((None, Some(now.plus(duration_ms(AGAIN))))),
     }
     let wait = speech(config, &agent.declared).map_or(AGAIN, |it| it.proof_wait);
     let until = block.made_at.plus(duration_ms(wait));
@@ -188,7 +197,8 @@ async fn act(site: &Site, works: &Works, name: &str) -> Result<bool> {
         .store
         .write(move |tx| {
             let Some(agent) = agent::find(tx.connection(), &name)? else { return Ok(None) };
-            let (due, _) = due(tx.connection(), &about.config, &agent, tx.now())?;
+            let by = (&again.queue, &*about.config);
+            let (due, _) = due(tx.connection(), by, &agent, tx.now())?;
             let Some(due) = due else { return Ok(None) };
             carry_out(tx, (&again, &about), &agent, due)
         })
@@ -216,6 +226,9 @@ fn carry_out(
         (Due::Start, _) => start(tx, site, works, agent).map(|()| Some(None)),
         (Due::GiveUp(block), _) => {
             mail::end_block(tx, name, &block.id, "no_proof").map(|()| Some(None))
+        }
+        (Due::Say(block), Some(job)) => {
+            Ok(Some(Some(Words { job: job.clone(), id: block.id, text: block.text })))
         }
         (Due::Again(block), Some(job)) => {
             let knows = speech(&works.config, &agent.declared)

@@ -7,14 +7,14 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Fuse, FusedFuture as _};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use crate::base::{ApprovalId, fault};
 use crate::jobs::queue::{Inner, Running};
 use crate::jobs::refusal::Refusal;
 use crate::jobs::speak::Fact;
-use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Job, Phase, Pool, Viewer, settle, table, verdict};
+use crate::jobs::telemetry::{Noted, Telemetry};
+use crate::jobs::{Job, Phase, Pool, Viewer, keeping, settle, table, verdict};
 use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
 
 /// How long the process of a job stays that waits for an approval: it may still have a last word.
@@ -23,20 +23,20 @@ const LEAVE: Duration = Duration::from_secs(30);
 /// The pause after a fact that could not be written.
 const NOTE_RETRY: Duration = Duration::from_secs(2);
 
-/// Follows a guard to its end; returns that with what its agent said and when the end began. Only
+/// How a guard ended, what its agent said, and when the end began.
+pub(super) type Followed = (GuardEnd, Option<Telemetry>, Option<Instant>);
+
+/// Follows a guard to its end, or until the server stops and the job goes on; returns that with what its agent said and when the end began. Only
 /// the phase `run` fences: the token of a job whose `prepare` has ended must stay good.
 pub(super) async fn follow(
     (inner, job, phase): (&Inner, &Job, Phase),
     mut guard: Guard,
-    mut telemetry: Option<Telemetry>,
+    (mut telemetry, is_kept): (Option<Telemetry>, bool),
     outside: &Running,
     stop: &CancellationToken,
-) -> (GuardEnd, Option<Telemetry>, Option<Instant>) {
+) -> Option<Followed> {
     let mut ending = None;
     let stopper = guard.stopper();
-    if let Some(speaks) = telemetry.as_ref().and_then(Telemetry::speaks) {
-        outside.voice.open(stopper.clone(), speaks);
-    }
     let (mut is_told, mut is_fenced, mut is_in_call) = (false, phase != Phase::Run, false);
     // The fence is written while the guard brings the end about: neither waits for the other, and
     // the settlement comes after both.
@@ -59,6 +59,10 @@ pub(super) async fn follow(
                 stopper.stop(ExitCause::Stopped);
                 continue;
             }
+            () = stop.cancelled(), if is_kept && ending.is_none() => {
+                info!(job_id = %job.id, "job {} goes on without the server", job.id);
+                return None;
+            }
             () = stop.cancelled(), if !is_told => {
                 is_told = true;
                 ending.get_or_insert_with(Instant::now);
@@ -72,7 +76,7 @@ pub(super) async fn follow(
         match event {
             None => break,
             Some(GuardEvent::Started { .. }) if job.pool == Pool::Live => {
-                note(inner, job, vec![Fact::Ready], stop).await;
+                note(inner, job, vec![Noted { at: 0, facts: vec![Fact::Ready] }], stop).await;
             }
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
                 ending.get_or_insert_with(Instant::now);
@@ -94,7 +98,7 @@ pub(super) async fn follow(
         fencing.await;
     }
     if phase != Phase::Run {
-        return (end, telemetry, ending);
+        return Some((end, telemetry, ending));
     }
     fault::crash_point("after_exit");
     // The fence stands: nothing more is refused to a running job.
@@ -102,17 +106,29 @@ pub(super) async fn follow(
     let (mut telemetry, _) = pump(telemetry.take(), job, refused, true).await;
     let facts = telemetry.as_mut().map(Telemetry::take_facts).unwrap_or_default();
     note(inner, job, facts, stop).await;
-    (end, telemetry, ending)
+    Some((end, telemetry, ending))
 }
 
 /// Writes down what was heard of an agent that lives on, in its order. A disk that is full is
 /// waited for: a turn that is forgotten would be an answer that is lost.
-async fn note(inner: &Inner, job: &Job, facts: Vec<Fact>, stop: &CancellationToken) {
-    for fact in facts {
+pub(in crate::jobs) async fn note(
+    inner: &Inner,
+    job: &Job,
+    lines: Vec<Noted>,
+    stop: &CancellationToken,
+) {
+    for line in lines {
         loop {
             let (heard, about) = (Arc::clone(&inner.setup.hooks.heard), job.clone());
-            let told = fact.clone();
-            match inner.setup.store.write(move |tx| heard(tx, &about, &told)).await {
+            let told = line.clone();
+            let write = move |tx: &crate::store::Tx<'_>| {
+                told.facts.iter().try_for_each(|fact| heard(tx, &about, fact))?;
+                if told.at > 0 {
+                    keeping::note_heard(tx, &about.id, told.at)?;
+                }
+                Ok(())
+            };
+            match inner.setup.store.write(write).await {
                 Ok(()) => break,
                 Err(cause) => {
                     error!(job_id = %job.id, "what its agent did is not noted: {}", cause.chain());

@@ -20,17 +20,19 @@ use crate::jobs::outcome::{self, outcome_of};
 use crate::jobs::parking::Session;
 use crate::jobs::queue::{Inner, Running, Watched};
 use crate::jobs::settle::{self, Ended, Outcome};
-use crate::jobs::telemetry::Telemetry;
+use crate::jobs::speak::Fact;
+use crate::jobs::telemetry::{Noted, Telemetry};
 use crate::jobs::workspace::{self, Plan};
 use crate::jobs::{
-    Generation, Job, Phase, Reason, ResolvedEngine, Status, claim, launch, parking, verdict,
+    Generation, Job, Phase, Reason, ResolvedEngine, Status, claim, launch, parking, recovery,
+    verdict,
 };
-use crate::process::{GuardEnd, GuardSpec};
+use crate::process::{Adopted, ExitCause, GuardEnd, GuardSpec, OnServerLoss};
 use crate::script::{Kind, PromptBy, Reads, Speaks};
 use crate::store::Tx;
 
 use around::{Cleaned, SetUp};
-pub(super) use follow::{fence, pump};
+pub(super) use follow::{fence, note, pump};
 use phase::Ran;
 pub(super) use phase::folders;
 
@@ -279,7 +281,8 @@ async fn supervise(
         Some(_) => None,
     };
     let Ready { spec, reads, speaks, .. } = ready;
-    let ears = phase::Ears { reads, speaks };
+    let is_kept = matches!(spec.launch.on_server_loss, OnServerLoss::Keep { .. });
+    let ears = phase::Ears { reads, speaks, is_kept };
     let (end, telemetry) =
         match phase::run(inner, job, (Phase::Run, spec, ears), &outside, stop).await {
             Ran::Ended(end, telemetry) => (end, telemetry.map(|it| *it)),
@@ -294,6 +297,40 @@ async fn supervise(
         outcome.warnings.extend(look_again(watched, stop).await);
     }
     Some(outcome)
+}
+
+/// Goes on with a job whose guard has outlived an earlier server; returns when its row is settled,
+/// or when this server stops, too.
+pub(super) async fn go_on(
+    inner: Arc<Inner>,
+    (job, adopted): (Job, Adopted),
+    outside: Running,
+    stop: CancellationToken,
+) -> JobId {
+    let current = inner.setup.generations.current();
+    let generation = inner.setup.generations.pin(&job.id, current);
+    info!(job_id = %job.id, "job {} is taken over", job.id);
+    let id = job.id.clone();
+    let telemetry = match recovery::telemetry_again(&inner, &generation, &job, None).await {
+        Ok(telemetry) => telemetry,
+        Err(cause) => {
+            // Without its guard it ends, and is settled like one of an earlier server.
+            error!(job_id = %job.id, "its output cannot be read: {}", cause.chain());
+            adopted.guard.stopper().stop(ExitCause::Stopped);
+            drop(adopted);
+            return recovery::wait_and_settle(inner, job, stop).await;
+        }
+    };
+    // One whose process had begun when its server ended, and nobody had noted it.
+    let ready = vec![Noted { at: 0, facts: vec![Fact::Ready] }];
+    follow::note(&inner, &job, ready, &stop).await;
+    let ran = phase::go_on(&inner, &job, (adopted.guard, telemetry), &outside, &stop).await;
+    let Ran::Ended(end, telemetry) = ran else { return id };
+    let is_stopping = stop.is_cancelled();
+    let telemetry = telemetry.map(|it| *it);
+    let outcome = ended((&inner, &generation), &job, end, telemetry, is_stopping).await;
+    settle_until_done((&inner, &generation), &job, outcome, &stop).await;
+    id
 }
 
 /// Says what the end of a guard came to, with the script's own check of the result.

@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::base::{Error, fault};
-use crate::jobs::execution::follow::{fence, follow};
+use crate::jobs::execution::follow::{Followed, fence, follow};
 use crate::jobs::queue::{Inner, Running};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Job, Phase, Status, job_dir, settle};
-use crate::process::{self, GuardEnd, GuardSpec, MARK, ProcessIdentity};
+use crate::process::{self, Guard, GuardEnd, GuardSpec, MARK, ProcessIdentity};
 use crate::script::{Reads, Speaks};
 
 /// How long to wait before what cannot be ended is tried again.
@@ -28,6 +28,8 @@ pub(in crate::jobs) struct Ears {
     pub(in crate::jobs) reads: Option<Reads>,
     /// How its agent is spoken to, if it lives on.
     pub(in crate::jobs) speaks: Option<Speaks>,
+    /// Whether it goes on when the server ends.
+    pub(in crate::jobs) is_kept: bool,
 }
 
 /// How a phase ended.
@@ -62,11 +64,39 @@ pub(super) async fn run(
     let clock = inner.setup.store.clock().clone();
     let telemetry =
         (phase == Phase::Run).then(|| Telemetry::new(&dir, ears.reads, clock).hearing(ears.speaks));
+    if let Some(speaks) = ears.speaks {
+        outside.voice.open(guard.stopper(), speaks, None);
+    }
     // What the guard says is heard while its pid is written down.
-    let ((), (end, telemetry, ending)) = tokio::join!(
+    let ((), followed) = tokio::join!(
         keep_guard(inner, (job, phase), identity),
-        follow((inner, job, phase), guard, telemetry, outside, stop)
+        follow((inner, job, phase), guard, (telemetry, ears.is_kept), outside, stop)
     );
+    finish(inner, (job, phase, &dir), followed, stop).await
+}
+
+/// Follows a guard that an earlier server started.
+pub(super) async fn go_on(
+    inner: &Inner,
+    job: &Job,
+    (guard, telemetry): (Guard, Telemetry),
+    outside: &Running,
+    stop: &CancellationToken,
+) -> Ran {
+    let dir = job_dir(&inner.ground.data, &job.id);
+    let followed =
+        follow((inner, job, Phase::Run), guard, (Some(telemetry), true), outside, stop).await;
+    finish(inner, (job, Phase::Run, &dir), followed, stop).await
+}
+
+/// Ends what a phase has left.
+async fn finish(
+    inner: &Inner,
+    (job, phase, dir): (&Job, Phase, &Utf8Path),
+    followed: Option<Followed>,
+    stop: &CancellationToken,
+) -> Ran {
+    let Some((end, telemetry, ending)) = followed else { return Ran::Left };
     let has_survivors = match &end {
         GuardEnd::Lost => true,
         GuardEnd::Recorded(record) => !record.survivors.is_empty(),
@@ -76,7 +106,7 @@ pub(super) async fn run(
     }
     // What the agent's tree had of its grace already, what it leaves has not again.
     let kill_at = ending.unwrap_or_else(Instant::now) + inner.ground.grace;
-    if !end_all_strays(inner, (job, &dir), has_survivors.then_some(kill_at), stop).await {
+    if !end_all_strays(inner, (job, dir), has_survivors.then_some(kill_at), stop).await {
         return Ran::Left;
     }
     Ran::Ended(end, telemetry.map(Box::new))

@@ -75,10 +75,6 @@ impl Hearing {
         Hearing { speaks, works: false, turn: None, cost_usd: 0.0 }
     }
 
-    pub(super) fn speaks(&self) -> Speaks {
-        self.speaks
-    }
-
     /// Reads one line of its output.
     pub(super) fn line(&mut self, line: &str) -> Vec<Fact> {
         let Ok(value) = serde_json::from_str::<Value>(line) else { return Vec::new() };

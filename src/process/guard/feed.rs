@@ -19,6 +19,10 @@ const QUEUE_BYTES_MAX: usize = 1024 * 1024;
 pub(in crate::process::guard) struct Feed {
     pipe: Option<OwnedFd>,
     queue: VecDeque<u8>,
+    /// An input whose last part is still to come.
+    partial: (String, String),
+    /// The name of the last input that was queued.
+    last: Option<String>,
 }
 
 impl Feed {
@@ -30,7 +34,7 @@ impl Feed {
             note(&format!("the agent's input may block: {cause}"));
             return Feed::default();
         }
-        Feed { pipe, queue: VecDeque::new() }
+        Feed { pipe, ..Feed::default() }
     }
 
     /// Returns what to poll for, while something waits to be read.
@@ -38,15 +42,33 @@ impl Feed {
         self.pipe.as_ref().filter(|_| !self.queue.is_empty()).map(AsFd::as_fd)
     }
 
-    /// Adds to what the agent is to read; whether there was room for all of it.
-    pub(in crate::process::guard) fn add(&mut self, text: &str) -> bool {
-        if self.pipe.is_none() || self.queue.len() + text.len() > QUEUE_BYTES_MAX {
+    /// Adds a part of an input; whether it is whole now and on its way. Of one whose end never
+    /// comes the agent reads nothing.
+    pub(in crate::process::guard) fn add(&mut self, id: String, is_last: bool, text: &str) -> bool {
+        if self.partial.0 != id {
+            self.partial = (id, String::new());
+        }
+        let waiting = self.queue.len() + self.partial.1.len();
+        if self.pipe.is_none() || waiting + text.len() > QUEUE_BYTES_MAX {
             note("the agent takes no more input");
             return false;
         }
-        self.queue.extend(text.as_bytes());
+        self.partial.1.push_str(text);
+        if !is_last {
+            return false;
+        }
+        let (id, whole) = std::mem::take(&mut self.partial);
+        self.queue.extend(whole.as_bytes());
+        if !id.is_empty() {
+            self.last = Some(id);
+        }
         self.write();
         true
+    }
+
+    /// Returns the name of the last input that is on its way, or was read.
+    pub(in crate::process::guard) fn last(&self) -> Option<&str> {
+        self.last.as_deref()
     }
 
     /// Writes what the pipe takes.
@@ -68,6 +90,6 @@ impl Feed {
 
     /// Closes the agent's input.
     pub(in crate::process::guard) fn close(&mut self) {
-        *self = Feed::default();
+        (self.pipe, self.queue) = (None, VecDeque::new());
     }
 }

@@ -33,6 +33,17 @@ impl Link {
         Ok(Link { socket, input, output, early, is_gone: false })
     }
 
+    /// Goes on with the connection of a later server; the one before counts no more.
+    pub(in crate::process::guard) fn replace(&mut self, socket: OwnedFd) {
+        *self = Link {
+            socket,
+            input: Vec::new(),
+            output: Vec::new(),
+            early: Vec::new(),
+            is_gone: false,
+        };
+    }
+
     pub(in crate::process::guard) fn is_gone(&self) -> bool {
         self.is_gone
     }

@@ -8,6 +8,7 @@ mod agent;
 mod clocks;
 mod end;
 mod feed;
+mod keeper;
 mod link;
 mod mask;
 mod output;
@@ -23,6 +24,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::base::{Clock, Context, Error, ErrorKind, Result, fault};
 use crate::process::guard::feed::Feed;
+use crate::process::guard::keeper::Keeper;
 use crate::process::guard::link::Link;
 use crate::process::guard::mask::Secrets;
 use crate::process::guard::output::Capture;
@@ -131,8 +133,15 @@ fn carry_out(folder: &JobFolder, link: &mut Link, watch: Watch) -> Watched {
         return Watched::failed(ExitCause::Stopped, why.into());
     }
     link.put_back(pending);
+    let keeper = match Keeper::open(folder, &launch) {
+        Ok(keeper) => keeper,
+        Err(cause) => {
+            let why = format!("no later server could take it over: {cause}");
+            return Watched::failed(ExitCause::SpawnFailed, why);
+        }
+    };
     match start(folder, &launch, &secrets) {
-        Ok((agent, feed, captures)) => watch.watch(link, &launch, (agent, feed), captures),
+        Ok((agent, feed, captures)) => watch.watch(link, &launch, (agent, feed, keeper), captures),
         Err(why) => Watched::failed(ExitCause::SpawnFailed, why),
     }
 }

@@ -17,10 +17,11 @@ use crate::process::guard::agent::Agent;
 use crate::process::guard::clocks::ClockState;
 use crate::process::guard::end::{Ending, survivors};
 use crate::process::guard::feed::Feed;
+use crate::process::guard::keeper::Keeper;
 use crate::process::guard::link::Link;
 use crate::process::guard::note;
 use crate::process::guard::output::Capture;
-use crate::process::launch::{ExitCause, GuardEvent, GuardOrder, Launch, StreamRecord};
+use crate::process::launch::{ExitCause, GuardEvent, GuardOrder, Launch, StreamRecord, VERSION};
 use crate::process::tree::reap_any;
 
 /// Output ends this long after the last of it, once the agent exited.
@@ -36,6 +37,8 @@ const NOTICE_EVERY: Duration = Duration::from_millis(50);
 const LAST_TURNS_MAX: usize = 4;
 /// Longest error text in the record; a program's path may be long.
 const ERROR_CHARS_MAX: usize = 2_000;
+/// Without a clock, the guard looks about this often.
+const LOOK_EVERY: Duration = Duration::from_secs(3_600);
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The guard's signals, before there is an agent.
@@ -60,6 +63,7 @@ struct Job<'a> {
     link: &'a mut Link,
     agent: Agent,
     feed: Feed,
+    keeper: Option<Keeper>,
     captures: [Capture; 2],
     clocks: ClockState,
     grace: Duration,
@@ -103,7 +107,7 @@ impl Watch {
         self,
         link: &mut Link,
         launch: &Launch,
-        (agent, feed): (Agent, Feed),
+        (agent, feed, keeper): (Agent, Feed, Option<Keeper>),
         captures: [Capture; 2],
     ) -> Watched {
         let now = Instant::now();
@@ -113,6 +117,7 @@ impl Watch {
             link,
             agent,
             feed,
+            keeper,
             captures,
             clocks: ClockState::new(launch.clocks, now),
             grace: Duration::from_millis(launch.grace_ms),
@@ -219,7 +224,7 @@ impl Job<'_> {
                     self.agent.exit.is_some() && (self.is_alone || fault::is_off("sweep"));
                 if is_over { None } else { ending.advance(now, &self.agent) }
             }
-            _ => Some(self.clocks.deadline().map_or(now + DRAIN_MAX, |(at, _)| at)),
+            _ => Some(self.next_look(now)),
         }
     }
 
@@ -228,10 +233,34 @@ impl Job<'_> {
         if matches!(self.phase, Phase::Running) {
             if let Some(cause) = self.clocks.due(now) {
                 self.end(cause);
-            } else if self.link.is_gone() && !fault::is_off("lifeline") {
+            } else if self.is_abandoned(now) && !fault::is_off("lifeline") {
                 self.end(ExitCause::Lifeline);
             }
         }
+    }
+
+    /// Returns whether the server is gone, and no other is waited for any more.
+    fn is_abandoned(&mut self, now: Instant) -> bool {
+        let is_gone = self.link.is_gone();
+        match &mut self.keeper {
+            Some(keeper) => keeper.note_server(is_gone, now).is_some_and(|until| until <= now),
+            None => is_gone,
+        }
+    }
+
+    /// Lets a later server in, and tells it where the job is.
+    fn take_over(&mut self) {
+        let Some(socket) = self.keeper.as_mut().and_then(Keeper::hear) else { return };
+        note("another server takes the job over");
+        self.link.replace(socket);
+        for capture in &mut self.captures {
+            capture.flush();
+        }
+        self.link.tell(&GuardEvent::Hello {
+            version: VERSION,
+            last_input: self.feed.last().map(str::to_owned),
+            is_ending: !matches!(self.phase, Phase::Running),
+        });
     }
 
     /// Begins to end the agent, for the first reason that comes.
@@ -243,6 +272,16 @@ impl Job<'_> {
             let ending = Ending::by_force(Instant::now(), self.grace, &self.agent, cgroup);
             self.phase = Phase::Ending(ending);
         }
+    }
+
+    /// Returns when the next clock runs out.
+    fn next_look(&mut self, now: Instant) -> Instant {
+        let clock = self.clocks.deadline().map(|it| it.0);
+        let is_gone = self.link.is_gone();
+        let kept = self.keeper.as_mut().and_then(|it| it.note_server(is_gone, now));
+        let knock = self.keeper.as_ref().and_then(Keeper::patience);
+        let next = [clock, kept, knock].into_iter().flatten().min();
+        next.unwrap_or(now + LOOK_EVERY)
     }
 
     fn is_output_open(&self) -> bool {
@@ -258,6 +297,8 @@ impl Job<'_> {
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         let pipes = self.captures.iter().filter_map(Capture::pipe);
         fds.extend(pipes.map(|it| PollFd::new(it, PollFlags::POLLIN)));
+        let door = self.keeper.iter().flat_map(Keeper::interest);
+        fds.extend(door.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
         fds.extend(self.feed.waiting().map(|fd| PollFd::new(fd, PollFlags::POLLOUT)));
         fds.extend(self.link.interest().map(|(fd, flags)| PollFd::new(fd, flags)));
         match poll(&mut fds, timeout) {
@@ -266,6 +307,7 @@ impl Job<'_> {
         }
         drop(fds);
         self.feed.write();
+        self.take_over();
         self.take_output();
         self.take_orders();
         self.take_signals();
@@ -293,11 +335,12 @@ impl Job<'_> {
                 }),
                 GuardOrder::FinalResult => self.clocks.note_final_result(Instant::now()),
                 GuardOrder::InCall { is_open } => self.clocks.note_call(is_open, Instant::now()),
-                GuardOrder::Input { seq, text } => {
-                    if self.feed.add(&text) {
-                        self.link.tell(&GuardEvent::Taken { seq });
+                GuardOrder::Input { id, is_last, text } => {
+                    if self.feed.add(id.clone(), is_last, &text) {
+                        self.link.tell(&GuardEvent::Taken { id });
                     }
                 }
+                GuardOrder::Adopt { .. } => note("taken over twice"),
                 GuardOrder::Start { .. } => note("told to start twice"),
             }
         }

@@ -256,7 +256,7 @@ pub(in crate::script::schema) const INBOX: [Field; 25] = [
 ];
 
 /// The fields of `wb.agent`.
-pub(in crate::script::schema) const AGENT: [Field; 9] = [
+pub(in crate::script::schema) const AGENT: [Field; 10] = [
     needed("about", Shape::Line, r#""Knows the forge""#, "What it is for, for people."),
     BY_ENGINE,
     SKILL,
@@ -274,6 +274,13 @@ pub(in crate::script::schema) const AGENT: [Field; 9] = [
         "When it is started: by a person, when something comes for it, or with the server.",
     ),
     with("restart", Shape::Flag, "true", "false", "Whether it starts again when it ends unasked."),
+    with(
+        "on_server_loss",
+        Shape::Word(&ON_SERVER_LOSS),
+        "keep",
+        r#""kill""#,
+        "Whether it goes on when the server ends, for a day, until the next one takes it over.",
+    ),
     ASKS,
     DAILY_CAP,
     field(

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use wiki_browser::process::Cgroups;
 
 use crate::support::look::{processes_of, until, wait_for, within};
-use crate::support::server::Server;
+use crate::support::server::{Server, shell};
 use crate::support::wire::{Answer, Call};
 
 /// The Sources of every site: `guide.md` is the one that most tests change.
@@ -405,6 +405,12 @@ wb.limits {{ {} }}
 
 impl Drop for Bench {
     fn drop(&mut self) {
+        // Guards of agents that outlive their server are told to end.
+        for (pid, line) in self.alive() {
+            if line.contains(" __guard ") {
+                shell(&format!("kill -TERM {pid} 2> /dev/null || true"));
+            }
+        }
         // The guards of a killed server end by themselves; the folder is removed after them.
         within(Duration::from_secs(5), || self.alive().is_empty());
         self.remove_cgroups();

@@ -1,0 +1,188 @@
+//! Agents that outlive the server: taken over, never doubled, nothing lost.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::agents::{ECHO, answer, ask, control, declare, delivery, send, show, wait_state};
+use crate::support::{Bench, marked, shell, until};
+
+/// Rounds of kills at random moments.
+const ROUNDS: usize = 12;
+
+fn job_of(bench: &Bench, name: &str) -> String {
+    show(bench, name)["job_id"].as_str().unwrap().to_owned()
+}
+
+/// The guards of a job: there is one, or none.
+fn guards(job: &str) -> usize {
+    let is_guard = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains("__guard")
+    };
+    marked(job).iter().filter(|pid| is_guard(pid)).count()
+}
+
+#[test]
+fn a_turn_goes_on_without_the_server_and_its_answer_arrives() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"on_message\"", ECHO);
+    let server = bench.serve();
+    let message = send(&bench, "robbo", json!("wait"));
+    bench.wait_left("waits");
+    let job = job_of(&bench, "robbo");
+    server.kill();
+    assert_eq!(guards(&job), 1);
+    let server = bench.serve();
+    assert_eq!(show(&bench, "robbo")["state"], "busy");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(answer(&bench, &message)["reply"], "waited");
+    // The same again, but the turn ends while no server is there to hear it.
+    std::fs::remove_file(bench.out.join("go")).unwrap();
+    let message = send(&bench, "robbo", json!("wait"));
+    until("it waits again", || bench.left("waits").lines().count() == 2);
+    server.kill();
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let output = bench.data.join("jobs").join(&job).join("stdout.log");
+    until("the turn has ended", || {
+        std::fs::read_to_string(&output).unwrap().matches("\"waited\"").count() == 2
+    });
+    let server = bench.serve();
+    assert_eq!(answer(&bench, &message)["reply"], "waited");
+    assert_eq!(ask(&bench, "robbo", json!("after"))["reply"], "again after");
+    assert_eq!((job_of(&bench, "robbo"), guards(&job)), (job.clone(), 1));
+    // Each answer once.
+    let replies = bench.get("/api/messages?from=agent:robbo").ok();
+    assert_eq!(replies["items"].as_array().unwrap().len(), 3, "{replies:#}");
+    server.stop();
+}
+
+/// What is written down for an agent is read by it once, wherever the server ends.
+#[test]
+fn a_kill_between_the_note_and_the_first_byte_loses_and_doubles_nothing() {
+    for point in ["block_claimed", "block_said"] {
+        let bench = Bench::new();
+        declare(&bench, "robbo", "autostart = \"always\"", ECHO);
+        let mut server = bench.serve_with(&[("WB_CRASH_AT", point)]);
+        wait_state(&bench, "robbo", "idle");
+        let message = send(&bench, "robbo", json!("once"));
+        server.wait();
+        let server = bench.serve();
+        assert_eq!(answer(&bench, &message)["reply"], "again once", "{point}");
+        assert_eq!(delivery(&bench, &message), (json!("confirmed"), json!("turn")));
+        assert_eq!(bench.left("heard").trim(), "once", "{point}");
+        server.stop();
+    }
+}
+
+#[test]
+fn kills_at_random_moments_lose_and_double_nothing() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"always\"", ECHO);
+    let mut server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    let job = job_of(&bench, "robbo");
+    let mut messages = Vec::new();
+    for round in 0..ROUNDS {
+        for number in 0..3 {
+            messages.push(send(&bench, "robbo", json!(format!("m{round}x{number}"))));
+        }
+        let moment = std::time::Duration::from_millis(u64::from(random() % 60));
+        let began = std::time::Instant::now();
+        until("the moment is there", || began.elapsed() >= moment);
+        server.kill();
+        server = bench.serve();
+    }
+    for message in &messages {
+        assert_eq!(answer(&bench, message)["state"], "replied");
+    }
+    let heard = bench.left("heard");
+    let wanted: Vec<String> =
+        (0..ROUNDS).flat_map(|round| (0..3).map(move |it| format!("m{round}x{it}"))).collect();
+    assert_eq!(heard.lines().collect::<Vec<_>>(), wanted);
+    assert_eq!((job_of(&bench, "robbo"), guards(&job)), (job.clone(), 1));
+    server.stop();
+}
+
+#[test]
+fn a_server_that_stops_leaves_its_agents_and_they_are_stopped_by_the_next() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"always\"", ECHO);
+    declare(&bench, "shy", "autostart = \"always\", on_server_loss = \"kill\"", ECHO);
+    let server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    wait_state(&bench, "shy", "idle");
+    let (kept, shy) = (job_of(&bench, "robbo"), job_of(&bench, "shy"));
+    server.stop();
+    assert_eq!((guards(&kept), guards(&shy)), (1, 0));
+    let server = bench.serve();
+    assert_eq!(job_of(&bench, "robbo"), kept);
+    assert_ne!(wait_state(&bench, "shy", "idle")["job_id"], shy);
+    control(&bench, "robbo", "stop").ok();
+    wait_state(&bench, "robbo", "stopped");
+    assert!(marked(&kept).is_empty());
+    server.stop();
+}
+
+/// Its guard is killed while no server runs: the agent is ended, not doubled.
+#[test]
+fn an_agent_whose_guard_is_gone_is_ended_and_started_anew() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"always\"", ECHO);
+    let server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    let job = job_of(&bench, "robbo");
+    let message = send(&bench, "robbo", json!("wait"));
+    bench.wait_left("waits");
+    server.kill();
+    let dir = bench.data.join("jobs").join(&job);
+    shell(&format!("pkill -KILL -f '__guard {dir}'"));
+    let server = bench.serve();
+    assert_eq!(answer(&bench, &message)["failure"], "agent:robbo ended before it had answered");
+    until("another start", || {
+        let now = show(&bench, "robbo");
+        now["job_id"] != job.as_str() && now["state"] == "idle"
+    });
+    assert!(marked(&job).is_empty());
+    server.stop();
+}
+
+/// Neither a process of the job nor one without the key is let in.
+#[test]
+fn a_guard_opens_to_nobody_but_a_server() {
+    let bench = Bench::new();
+    let script = "while :; do hear; began
+WB_SOCKET=\"$DOOR\" wb-agent list-sources > \"$OUT/knocked\" 2>&1; say knocked; done";
+    declare(&bench, "robbo", "autostart = \"always\"", script);
+    let door = bench.base.join("door");
+    bench.edit(|text| text.replace("env = {", &format!("env = {{ DOOR = \"{door}\",")));
+    let server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    let job = job_of(&bench, "robbo");
+    let folder = bench.data.join("jobs").join(&job);
+    std::os::unix::fs::symlink(folder.join("guard.sock"), &door).unwrap();
+    assert_eq!(ask(&bench, "robbo", json!("knock"))["reply"], "knocked");
+    let log = || std::fs::read_to_string(folder.join("guard.log")).unwrap();
+    until("it was refused", || log().contains("is of the job"));
+    // One of the same user that is no server has no key, and the server keeps its guard.
+    let mut knock = std::os::unix::net::UnixStream::connect(&door).unwrap();
+    knock.write_all(b"{\"type\":\"adopt\",\"key\":\"x\"}\n").unwrap();
+    let mut said = Vec::new();
+    knock.read_to_end(&mut said).unwrap();
+    assert!(said.is_empty());
+    assert!(log().contains("without the key"), "{}", log());
+    assert_eq!(ask(&bench, "robbo", json!("again"))["reply"], "knocked");
+    let key = std::fs::metadata(bench.data.join("guard.key")).unwrap().permissions().mode();
+    assert_eq!(key & 0o777, 0o600);
+    let launch = std::fs::read_to_string(folder.join("launch.json")).unwrap();
+    let launch: Value = serde_json::from_str(&launch).unwrap();
+    assert_eq!(launch["on_server_loss"]["keep"]["keep_ms"], 24 * 3_600_000, "{launch:#}");
+    server.stop();
+}
+
+fn random() -> u8 {
+    let mut byte = [0];
+    std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut byte).unwrap();
+    byte[0]
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::script::config::{Engine, EngineBody, PromptBy};
+use crate::script::config::Engine;
 use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::extract::Checked;
 use crate::script::inbox::patterns;
@@ -95,8 +95,7 @@ pub(crate) fn build(
     findings: &mut Findings,
 ) -> LiveAgent {
     let title = declared.title();
-    let is_pipe = |it: &Engine| matches!(&it.body, EngineBody::Process { prompt, .. } if *prompt == PromptBy::Pipe);
-    if engine.is_some_and(|it| !is_pipe(it)) {
+    if engine.is_some_and(|it| it.speech.is_none()) {
         let message = format!("the engine of {title} does not live on");
         let note = "name one of type = \"stream\", which is spoken to while it runs";
         findings

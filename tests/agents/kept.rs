@@ -17,11 +17,12 @@ fn job_of(bench: &Bench, name: &str) -> String {
 
 /// The guards of a job: there is one, or none.
 fn guards(job: &str) -> usize {
-    let is_guard = |pid: &i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains("__guard")
-    };
     marked(job).iter().filter(|pid| is_guard(pid)).count()
+}
+
+fn is_guard(pid: &i32) -> bool {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).contains("__guard")
 }
 
 #[test]
@@ -136,8 +137,8 @@ fn an_agent_whose_guard_is_gone_is_ended_and_started_anew() {
     let message = send(&bench, "robbo", json!("wait"));
     bench.wait_left("waits");
     server.kill();
-    let dir = bench.data.join("jobs").join(&job);
-    shell(&format!("pkill -KILL -f '__guard {dir}'"));
+    let guard = marked(&job).into_iter().find(is_guard).unwrap();
+    shell(&format!("kill -KILL {guard}"));
     let server = bench.serve();
     assert_eq!(answer(&bench, &message)["failure"], "agent:robbo ended before it had answered");
     until("another start", || {

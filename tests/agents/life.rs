@@ -21,7 +21,8 @@ fn an_agent_that_ends_unasked_is_started_again_and_in_the_end_is_not() {
     let ended = bench.show(first.as_str().unwrap());
     assert_eq!((&ended["status"], &ended["exit_code"]), (&json!("failed"), &json!(3)));
     // Every end within ten minutes doubles the pause; the fifth is the last.
-    bench.sql("UPDATE agents SET ends_json = '[9000000000000, 9000000000000, 9000000000000]'");
+    let ends = ["9000000000000"; 4].join(", ");
+    bench.sql(&format!("UPDATE agents SET ends_json = '[{ends}]'"));
     ask(&bench, "robbo", json!("fall"));
     let failed = wait_state(&bench, "robbo", "failed");
     assert_eq!(failed["reason"], "exit_status");
@@ -127,7 +128,8 @@ fn what_is_declared_wrongly_is_said_with_its_line() {
         "wb.engine \"p\" { type = \"process\", command = { \"cat\" }, prompt = \"stdin\" }\n\
          wb.engine \"s\" { type = \"stream\", command = { \"cat\" }, speaks = \"lines\" }\n\
          wb.engine \"t\" { type = \"stream\", command = { \"cat\" } }\n\
-         wb.engine \"u\" { type = \"process\", command = { \"cat\" }, prompt = \"stdin\", speaks = \"lines\" }\n\
+         wb.engine \"u\" { type = \"process\", command = { \"cat\" }, prompt = \"stdin\",\n\
+         speaks = \"lines\" }\n\
          wb.agent \"one\" { about = \"x\", engine = \"p\" }\n\
          wb.inbox \"a/b\" { about = \"x\", engine = \"s\" }\n\
          wb.agent \"two\" { about = \"x\", engine = \"s\", autostart = \"soon\" }\n",

@@ -25,7 +25,8 @@ case $text in
   end) exit 0 ;;
   fall) exit 3 ;;
   quiet) say '[no-reply]' ;;
-  wait) echo \"$id\" >> \"$OUT/waits\"; while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done; say waited ;;
+  wait) echo \"$id\" >> \"$OUT/waits\"
+    while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done; say waited ;;
   *) echo \"$text\" >> \"$OUT/heard\"; say \"again $text\" ;;
 esac
 done";

@@ -18,6 +18,7 @@ const EXCUSED: &[(&str, &str)] = &[
     ("token::revoked", "only a restore asks, with no server running"),
     ("token::revoke_all", "only a restore asks, with no server running"),
     ("measured::running", "the index holds running rows only, as many as the cap"),
+    ("agent::list", "there are as many as are declared, and their successors"),
     ("retained::fence_dying", "the index holds running rows only, as many as the cap"),
     ("retained::fence_all", "the index holds running rows only, as many as the cap"),
     ("jobs::list_all", "it walks back from the newest row until the page is full"),

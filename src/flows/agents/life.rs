@@ -204,11 +204,13 @@ async fn act(site: &Site, works: &Works, name: &str) -> Result<bool> {
         })
         .await?;
     let Some(words) = done else { return Ok(false) };
-    fault::crash_point("block_claimed");
     if let Some(Words { job, id, text }) = words {
+        fault::crash_point("block_claimed");
         // A process that is gone by now ends its start, and that decides what becomes of the block.
-        let is_said = site.queue.say(&job, &id, &text);
-        info!(job_id = %job, "block {id} {}", if is_said { "is given" } else { "waits for a start" });
+        match site.queue.say(&job, &id, &text) {
+            true => info!(job_id = %job, "block {id} is given"),
+            false => info!(job_id = %job, "block {id} waits for a start"),
+        }
         fault::crash_point("block_said");
     }
     Ok(true)

@@ -26,8 +26,8 @@ const NOTE_RETRY: Duration = Duration::from_secs(2);
 /// How a guard ended, what its agent said, and when the end began.
 pub(super) type Followed = (GuardEnd, Option<Telemetry>, Option<Instant>);
 
-/// Follows a guard to its end, or until the server stops and the job goes on; returns that with what its agent said and when the end began. Only
-/// the phase `run` fences: the token of a job whose `prepare` has ended must stay good.
+/// Follows a guard to its end, or until the server stops and the job goes on without it. Only the
+/// phase `run` fences: the token of a job whose `prepare` has ended must stay good.
 pub(super) async fn follow(
     (inner, job, phase): (&Inner, &Job, Phase),
     mut guard: Guard,
@@ -87,8 +87,7 @@ pub(super) async fn follow(
             }
             Some(GuardEvent::Output { stream: Stream::Stdout, .. }) if phase == Phase::Run => {
                 telemetry = hear(telemetry, job, outside, (&stopper, &mut is_in_call)).await;
-                let facts = telemetry.as_mut().map(Telemetry::take_facts).unwrap_or_default();
-                note(inner, job, facts, stop).await;
+                telemetry = note_all((inner, job), telemetry, stop).await;
             }
             Some(_) => {}
         }
@@ -97,16 +96,34 @@ pub(super) async fn follow(
     if !fencing.is_terminated() {
         fencing.await;
     }
-    if phase != Phase::Run {
-        return Some((end, telemetry, ending));
+    if phase == Phase::Run {
+        telemetry = last_words((inner, job), telemetry, outside, stop).await;
     }
+    Some((end, telemetry, ending))
+}
+
+/// Reads what is left of what an agent has printed.
+async fn last_words(
+    (inner, job): (&Inner, &Job),
+    telemetry: Option<Telemetry>,
+    outside: &Running,
+    stop: &CancellationToken,
+) -> Option<Telemetry> {
     fault::crash_point("after_exit");
     // The fence stands: nothing more is refused to a running job.
-    let refused = outside.refusals.take();
-    let (mut telemetry, _) = pump(telemetry.take(), job, refused, true).await;
+    let (telemetry, _) = pump(telemetry, job, outside.refusals.take(), true).await;
+    note_all((inner, job), telemetry, stop).await
+}
+
+/// Writes down what was heard since.
+async fn note_all(
+    (inner, job): (&Inner, &Job),
+    mut telemetry: Option<Telemetry>,
+    stop: &CancellationToken,
+) -> Option<Telemetry> {
     let facts = telemetry.as_mut().map(Telemetry::take_facts).unwrap_or_default();
     note(inner, job, facts, stop).await;
-    Some((end, telemetry, ending))
+    telemetry
 }
 
 /// Writes down what was heard of an agent that lives on, in its order. A disk that is full is

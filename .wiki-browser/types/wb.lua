@@ -28,6 +28,10 @@
 ---@class wb.Inbox
 ---@field package is_inbox true
 
+---What `wb.agent` returns; usable where the name is.
+---@class wb.Agent
+---@field package is_agent true
+
 ---What `wb.schedule` returns; usable where the name is.
 ---@class wb.Schedule
 ---@field package is_schedule true
@@ -508,7 +512,7 @@
 
 ---How an agent is run.
 ---@class wb.EngineFields
----@field type "process"|"builtin" A program, or a part of this one.
+---@field type "process"|"builtin"|"stream" A program, a part of this one, or a program that lives on and is spoken to.
 ---@field command? string[] Program and arguments of a process.
 ---@field prompt? "stdin"|"argument" How a process is given its prompt.
 ---@field reads? "claude-stream-json"|"codex-jsonl"|"opencode-json"|"gemini-stream-json"|"plain" Form of the output, for telemetry.
@@ -516,6 +520,9 @@
 ---@field on_rate_limit? "hold"|"go_on" Whether its other jobs wait when its provider takes no more. Default: `hold`.
 ---@field session? string[] Arguments that name a new session.
 ---@field resume? string[] Arguments that go on with a session: its jobs can wait for an approval without a process.
+---@field speaks? "claude-stream-json"|"lines" How a stream is spoken to, and how it answers.
+---@field proof_wait? wb.Duration Longest wait until a stream shows that it has what was written; 60s by default.
+---@field system? string[] Arguments that bring a stream what its agent is and what it may do.
 
 ---What jobs of this kind may spend on a day (UTC).
 ---@class wb.KindFields.Daily
@@ -585,6 +592,25 @@
 ---@field cwd_base? string Folder in which hooks start and below which worktrees are made.
 ---@field cwd_template? string Folder of an instance that `prepare` makes: `$WORKTREE_PATH`; knows `{{cwd_base}}` too.
 ---@field sends? string[] Addresses its agents may send to; people, agents and inboxes by default.
+
+---What jobs of this kind may spend on a day (UTC).
+---@class wb.AgentFields.Daily
+---@field cost_usd? number US dollars, as the agents tell them.
+---@field tokens? number Tokens read and written, those from a cache included.
+---@field time? wb.Duration Time of jobs from start to end, summed up.
+
+---An agent that lives on: it is spoken to at `agent:NAME`.
+---@class wb.AgentFields
+---@field about string What it is for, for people.
+---@field engine string|wb.Engine How its agent is run.
+---@field skill? string Folder of the skill, with a SKILL.md.
+---@field prompt? string|fun(job: wb.PromptValues): string What it is told about itself; the skill and `{{banner}}` by default.
+---@field autostart? "never"|"on_message"|"always" When it is started: by a person, when something comes for it, or with the server. Default: `never`.
+---@field restart? boolean Whether it starts again when it ends unasked. Default: `true`.
+---@field on_server_loss? "kill"|"keep" Whether it goes on when the server ends, for a day, until the next one takes it over. Default: `keep`.
+---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
+---@field daily? wb.AgentFields.Daily What jobs of this kind may spend on a day (UTC).
+---@field sends? string[] Addresses it may send to; people, agents and inboxes by default.
 
 ---A job that is made by itself, again and again.
 ---@class wb.ScheduleFields
@@ -707,6 +733,11 @@ function wb.kind(name) end
 ---@param name string TEMPLATE/NAME: letters, digits, `-` and `_`.
 ---@return fun(fields: wb.InboxFields): wb.Inbox
 function wb.inbox(name) end
+
+---An agent that lives on: it is spoken to at `agent:NAME`.
+---@param name string Small letters, digits, `-` and `_`.
+---@return fun(fields: wb.AgentFields): wb.Agent
+function wb.agent(name) end
 
 ---A job that is made by itself, again and again.
 ---@param name string Small letters, digits, `-` and `_`.

@@ -30,20 +30,26 @@ fn rows(before: &str, fields: &[Field]) -> String {
 
 const HEAD: &str = "| field | holds | default | for example | |\n|---|---|---|---|---|\n";
 
+/// Fields of an engine that is spoken to while it runs.
+const OF_STREAM: [&str; 3] = ["speaks", "proof_wait", "system"];
+
 /// Returns a declaration with all its fields.
 fn whole(it: &Declaration) -> String {
     let name = match it.word {
         "engine" => " \"codex\"",
         "kind" => " \"answer\"",
         "inbox" => " \"accounts/teardown\"",
+        "agent" => " \"robbo\"",
         "schedule" => " \"links\"",
         "webhook" => " \"issues\"",
         _ => "",
     };
     let width = it.fields.iter().map(|it| it.name.len()).max().unwrap_or(0);
     let line = |field: &Field| format!("  {:<width$} = {},\n", field.name, field.example);
-    // A schedule has either `every` or `at`, an inbox a worktree or a folder that a hook makes.
-    let fields = it.fields.iter().filter(|it| !["every", "cwd_template"].contains(&it.name));
+    // A schedule has either `every` or `at`, an inbox a worktree or a folder that a hook makes; an
+    // engine is a process or is spoken to while it runs.
+    let either = [&["every", "cwd_template"][..], &OF_STREAM].concat();
+    let fields = it.fields.iter().filter(|it| !either.contains(&it.name));
     let lines: String = fields.map(line).collect();
     format!("```lua\nwb.{}{name} {{\n{lines}}}\n```\n", it.word)
 }
@@ -188,11 +194,16 @@ fn what_editors_read_is_that_of_this_version() {
     assert_eq!(settings["workspace.library"][0], ".wiki-browser/types");
 }
 
+/// What an engine needs that is spoken to while it runs.
+const STREAM: &str = "stream";
+
 /// What a declaration needs beside the field that is shown.
 fn around(word: &str) -> &'static [(&'static str, &'static str)] {
     match word {
         "identity" => &[("author_name", "\"A\""), ("author_email", "\"a@x\"")],
         "engine" => &[("type", "\"process\""), ("command", "{ \"cat\" }"), ("prompt", "\"stdin\"")],
+        STREAM => &[("type", "\"stream\""), ("command", "{ \"cat\" }"), ("speaks", "\"lines\"")],
+        "agent" => &[("about", "\"a\""), ("engine", "\"codex\"")],
         "webhook" => &[("secret", "wb.secret.env \"S\""), ("enqueue", "function() end")],
         "schedule" => &[("enqueue", "{ kind = \"links\" }"), ("at", "\"07:30\"")],
         "kind" => &[
@@ -217,7 +228,8 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
 fn declared(word: &str, name: &str, fields: &[(&str, &str)]) -> String {
     let has = |name: &str| fields.iter().any(|it| it.0 == name);
     let given = |name: &str| has(name) || (name == "at" && has("every"));
-    let least = around(word).iter().filter(|it| !given(it.0));
+    let is_stream = word == "engine" && fields.iter().any(|it| OF_STREAM.contains(&it.0));
+    let least = around(if is_stream { STREAM } else { word }).iter().filter(|it| !given(it.0));
     let lines: String = least.chain(fields).map(|it| format!("{} = {}, ", it.0, it.1)).collect();
     format!("wb.{word}{name} {{ {lines} }}\n")
 }
@@ -236,7 +248,10 @@ fn loads(example: &str) {
     }
     for name in set_to(example, "engine") {
         if !example.contains(&format!("wb.engine \"{name}\"")) {
-            text += &declared("engine", &format!(" {name:?}"), &[]);
+            let is_stream = example.contains("wb.agent");
+            let fields = [("speaks", "\"lines\"")];
+            let fields = if is_stream { &fields[..] } else { &[] };
+            text += &declared("engine", &format!(" {name:?}"), fields);
         }
     }
     if !example.contains("wb.engine \"e\"") {

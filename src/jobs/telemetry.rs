@@ -142,6 +142,13 @@ pub(super) struct Noted {
     pub(super) facts: Vec<Fact>,
 }
 
+impl Noted {
+    /// That its process runs, of which no line tells.
+    pub(super) fn ready() -> Noted {
+        Noted { at: 0, facts: vec![Fact::Ready] }
+    }
+}
+
 impl Telemetry {
     pub(super) fn new(dir: &Utf8Path, reads: Option<Reads>, clock: Clock) -> Telemetry {
         Telemetry {

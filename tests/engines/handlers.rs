@@ -127,6 +127,10 @@ fn rename(bench: &Bench) {
 fn declare_further(bench: &Bench) {
     bench.word_kind("apart", "timeout = \"20s\", workspace = \"worktree\"", "true");
     bench.lua("wb.schedule \"fails\" { every = \"1s\", enqueue = function() error(1) end }\n");
+    bench.lua(
+        "wb.engine \"live\" { type = \"stream\", command = { \"cat\" }, speaks = \"lines\" }\n",
+    );
+    bench.lua("wb.agent \"live\" { about = \"A test\", engine = \"live\" }\n");
     crate::approvals::parking::declare(bench);
 }
 

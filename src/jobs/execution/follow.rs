@@ -7,12 +7,11 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Fuse, FusedFuture as _};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use crate::base::{ApprovalId, fault};
 use crate::jobs::queue::{Inner, Running};
 use crate::jobs::refusal::Refusal;
-use crate::jobs::speak::Fact;
 use crate::jobs::telemetry::{Noted, Telemetry};
 use crate::jobs::{Job, Phase, Pool, Viewer, keeping, settle, table, verdict};
 use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
@@ -59,10 +58,7 @@ pub(super) async fn follow(
                 stopper.stop(ExitCause::Stopped);
                 continue;
             }
-            () = stop.cancelled(), if is_kept && ending.is_none() => {
-                info!(job_id = %job.id, "job {} goes on without the server", job.id);
-                return None;
-            }
+            () = stop.cancelled(), if is_kept && ending.is_none() => return None,
             () = stop.cancelled(), if !is_told => {
                 is_told = true;
                 ending.get_or_insert_with(Instant::now);
@@ -76,7 +72,7 @@ pub(super) async fn follow(
         match event {
             None => break,
             Some(GuardEvent::Started { .. }) if job.pool == Pool::Live => {
-                note(inner, job, vec![Noted { at: 0, facts: vec![Fact::Ready] }], stop).await;
+                note(inner, job, vec![Noted::ready()], stop).await;
             }
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
                 ending.get_or_insert_with(Instant::now);

@@ -20,7 +20,6 @@ use crate::jobs::outcome::{self, outcome_of};
 use crate::jobs::parking::Session;
 use crate::jobs::queue::{Inner, Running, Watched};
 use crate::jobs::settle::{self, Ended, Outcome};
-use crate::jobs::speak::Fact;
 use crate::jobs::telemetry::{Noted, Telemetry};
 use crate::jobs::workspace::{self, Plan};
 use crate::jobs::{
@@ -322,7 +321,7 @@ pub(super) async fn go_on(
         }
     };
     // One whose process had begun when its server ended, and nobody had noted it.
-    let ready = vec![Noted { at: 0, facts: vec![Fact::Ready] }];
+    let ready = vec![Noted::ready()];
     follow::note(&inner, &job, ready, &stop).await;
     let ran = phase::go_on(&inner, &job, (adopted.guard, telemetry), &outside, &stop).await;
     let Ran::Ended(end, telemetry) = ran else { return id };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use crate::base::{Error, fault};
 use crate::jobs::execution::follow::{Followed, fence, follow};
@@ -96,7 +96,10 @@ async fn finish(
     followed: Option<Followed>,
     stop: &CancellationToken,
 ) -> Ran {
-    let Some((end, telemetry, ending)) = followed else { return Ran::Left };
+    let Some((end, telemetry, ending)) = followed else {
+        info!(job_id = %job.id, "job {} goes on without the server", job.id);
+        return Ran::Left;
+    };
     let has_survivors = match &end {
         GuardEnd::Lost => true,
         GuardEnd::Recorded(record) => !record.survivors.is_empty(),

@@ -190,6 +190,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         repo,
         wb_agent: wb_agent.clone(),
         search: flows::search::Index::default(),
+        chat: Default::default(),
     };
     let queue = Queue::new(Setup {
         store,
@@ -202,9 +203,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         hooks: flows::prepare::hooks(&works),
     });
     let warnings = script.facts().warnings;
-    for warning in warnings.iter() {
-        warn!("{warning}");
-    }
+    warnings.iter().for_each(|warning| warn!("{warning}"));
     let meter = Meter::new(&works);
     let site = Site { works, queue, meter, warnings, script };
     Ok((site, writer))

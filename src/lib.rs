@@ -9,6 +9,7 @@ pub mod script;
 pub mod store;
 
 pub mod approvals;
+pub mod chat;
 pub mod documents;
 pub mod jobs;
 pub mod mail;

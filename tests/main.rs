@@ -4,6 +4,7 @@
 mod agents;
 mod approvals;
 mod architecture;
+mod assistant;
 mod cli;
 mod cookbook;
 mod engines;

@@ -12,7 +12,7 @@
 ---@class wb.Secret
 ---@field package is_secret true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"|"chat_changed"
 ---@alias wb.JobStatus "queued"|"running"|"parked"|"succeeded"|"failed"|"timed_out"|"cancelled"
 ---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"reported"|"bad_reply"|"prepare_failed"|"terminal_lost"|"session_lost"|"resumed"|"internal"
 
@@ -471,6 +471,16 @@
 ---@field kind "approval_decided" Its name.
 ---@field data wb.ApprovalDecidedData Ids and states.
 
+---Ids and states.
+---@class wb.ChatChangedData
+---@field session_id string The conversation.
+---@field change string `added`, `message`, `run`, `changed`, `cleared` or `removed`.
+
+---What a handler of `chat_changed` is given.
+---@class wb.ChatChangedEvent: wb.Event
+---@field kind "chat_changed" Its name.
+---@field data wb.ChatChangedData Ids and states.
+
 ---Where the site's things are.
 ---@class wb.SiteFields
 ---@field root? string Folder of the git repository that holds the Sources. Default: `.`.
@@ -629,6 +639,23 @@
 ---@field enqueue fun(call: wb.Call) What is done with a call.
 ---@field about? string What it is for, for people.
 
+---Bounds of its runs.
+---@class wb.AssistantFields.Limits
+---@field run? wb.Duration Longest answer; 45 minutes without it.
+---@field idle? wb.Duration Longest silence; 90 seconds without it.
+---@field prompt_kib? integer Longest question in KiB; 64 without it.
+---@field output_kib? integer Longest answer in KiB; 1024 without it.
+---@field running? integer Most answers at once; 16 without it.
+---@field running_person? integer Most answers of one person at once; 4 without it.
+
+---A conversation of each person with an agent of their own, at `/assistant`.
+---@class wb.AssistantFields
+---@field runtimes table<string, string|wb.Secret> The engine of each mode. `claude_code` runs Claude Code, with flags of ours.
+---@field mode? string The mode of people who chose none.
+---@field persons? string[] Who may use it; everybody who may write without it.
+---@field claude_code_persons? string[] Who may use the mode `claude_code`; nobody without it.
+---@field limits? wb.AssistantFields.Limits Bounds of its runs.
+
 ---What is known of such an input.
 ---@class wb.TopicInput
 ---@field required? boolean Whether a job needs it. Default: `true`.
@@ -749,6 +776,10 @@ function wb.schedule(name) end
 ---@return fun(fields: wb.WebhookFields): wb.Webhook
 function wb.webhook(name) end
 
+---A conversation of each person with an agent of their own, at `/assistant`.
+---@param fields wb.AssistantFields
+function wb.assistant(fields) end
+
 ---@param fields? wb.TopicInput
 ---@return wb.Input
 function wb.input.topic(fields) end
@@ -824,6 +855,7 @@ function wb.api(version) end
 ---@overload fun(event: "person_changed", handler: fun(event: wb.PersonChangedEvent))
 ---@overload fun(event: "approval_created", handler: fun(event: wb.ApprovalCreatedEvent))
 ---@overload fun(event: "approval_decided", handler: fun(event: wb.ApprovalDecidedEvent))
+---@overload fun(event: "chat_changed", handler: fun(event: wb.ChatChangedEvent))
 function wb.on(event, handler) end
 
 ---Asks for a job, which is accepted when the function has returned without an error.

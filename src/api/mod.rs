@@ -4,4 +4,5 @@
 //! **Invariant:** plain data; nothing here reads a table or decides anything.
 
 pub mod agents;
+pub mod chat;
 pub mod mail;

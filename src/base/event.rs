@@ -65,11 +65,13 @@ pub enum EventKind {
     ApprovalCreated,
     /// An approval was decided, withdrawn, or has expired.
     ApprovalDecided,
+    /// A conversation with the assistant is new, has another message or title, or is gone.
+    ChatChanged,
 }
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 28] = [
+    pub const ALL: [EventKind; 29] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -98,6 +100,7 @@ impl EventKind {
         EventKind::PersonChanged,
         EventKind::ApprovalCreated,
         EventKind::ApprovalDecided,
+        EventKind::ChatChanged,
     ];
 
     /// Returns the word of this kind.
@@ -131,6 +134,7 @@ impl EventKind {
             EventKind::PersonChanged => "person_changed",
             EventKind::ApprovalCreated => "approval_created",
             EventKind::ApprovalDecided => "approval_decided",
+            EventKind::ChatChanged => "chat_changed",
         }
     }
 
@@ -178,6 +182,7 @@ impl EventKind {
             EventKind::PersonChanged => &["id", "change"],
             EventKind::ApprovalCreated => &["id", "channel", "sort", "job_id"],
             EventKind::ApprovalDecided => &["id", "channel", "sort", "job_id", "state"],
+            EventKind::ChatChanged => &["session_id", "change"],
         }
     }
 
@@ -214,7 +219,7 @@ pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
-    /// `message:ID`, `person:ID`, `approval:ID`, `sources`, `config`, `script`, `schedule:NAME`.
+    /// `message:ID`, `person:ID`, `approval:ID`, `chat:ID`, `sources`, `config`, `script`, `schedule:NAME`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,

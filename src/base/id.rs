@@ -82,6 +82,10 @@ text_id! {
     MailId "message" is_uuid;
     /// Names what an agent is given at once.
     BlockId "block" is_uuid;
+    /// Names a conversation with the assistant.
+    ChatId "conversation" is_uuid;
+    /// Names a message of a conversation with the assistant.
+    ChatMessageId "message" is_uuid;
     /// Names a question to a person.
     ApprovalId "approval" is_uuid;
     /// Names a proposal.

@@ -11,6 +11,7 @@ use crate::base::Result;
 use crate::cli::args::Command;
 use crate::cli::commands::agent::AgentCommand;
 use crate::cli::commands::approval::ApprovalCommand;
+use crate::cli::commands::ask::ChatCommand;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::SendArgs;
 use crate::cli::commands::person::PersonCommand;
@@ -70,6 +71,9 @@ const RECORDS: [(&str, &str); 8] = [
     ),
 ];
 
+/// What an answer of the assistant is.
+const ASKED: &str = "session_id run_id message_id text ended error{code message hint}";
+
 /// What there is at a place of an answer.
 #[derive(Debug)]
 pub(super) enum Shape {
@@ -89,12 +93,12 @@ impl Shape {
             Command::New(NewCommand::Persona(_)) => "persona written[] dry_run",
             Command::Types(args) if !args.check => "folder written[] settings",
             Command::Send(args) => of_send(args),
+            Command::Ask(_) | Command::Chat(_) => of_assistant(command)?,
             Command::Job(command) => of_job(command)?,
             Command::Topic(command) => of_topic(command)?,
             Command::Proposal(command) => of_proposal(command)?,
             Command::Approval(command) => of_approval(command)?,
-            Command::Agent(AgentCommand::List | AgentCommand::Show { .. }) => return None,
-            Command::Agent(_) => "@agent",
+            Command::Agent(command) => of_agent(command)?,
             Command::Workspace(command) => of_workspace(command)?,
             // With --wait it is that of the job, unless there is none because the view is fresh.
             Command::Perspective(PerspectiveCommand::Request(args)) if args.wait => {
@@ -276,6 +280,22 @@ fn of_approval(command: &ApprovalCommand) -> Option<&'static str> {
              note decided_by decided_by_name decided_at expires_at used_at created_at",
         ),
         ApprovalCommand::List { .. } | ApprovalCommand::Show { .. } => None,
+    }
+}
+
+fn of_assistant(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Chat(ChatCommand::Stop { .. }) => Some("run_id state"),
+        Command::Chat(ChatCommand::Delete { .. }) => Some("session_id"),
+        Command::Chat(_) => None,
+        _ => Some(ASKED),
+    }
+}
+
+fn of_agent(command: &AgentCommand) -> Option<&'static str> {
+    match command {
+        AgentCommand::List | AgentCommand::Show { .. } => None,
+        _ => Some("@agent"),
     }
 }
 

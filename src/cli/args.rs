@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cli::commands::agent::AgentCommand;
 use crate::cli::commands::approval::ApprovalCommand;
+use crate::cli::commands::ask::{AskArgs, ChatCommand};
 use crate::cli::commands::backup::{BackupArgs, CleanupArgs, RecoverArgs, RestoreArgs};
 use crate::cli::commands::completions::CompletionsArgs;
 use crate::cli::commands::job::JobCommand;
@@ -125,6 +126,11 @@ Examples:
     /// Look at inboxes: where messages start instances
     #[command(subcommand)]
     Inbox(InboxCommand),
+    /// Ask your assistant; the answer is printed as it is written
+    Ask(AskArgs),
+    /// Work with your conversations with the assistant
+    #[command(subcommand)]
+    Chat(ChatCommand),
     /// Work with topics: the threads about words of a source
     #[command(subcommand)]
     Topic(TopicCommand),

@@ -25,6 +25,8 @@ pub(super) enum Noun {
     Approval,
     /// A message between addresses.
     Message,
+    /// A conversation with the assistant.
+    Chat,
 }
 
 impl Noun {
@@ -35,7 +37,13 @@ impl Noun {
             Noun::Proposal => "proposal",
             Noun::Approval => "approval",
             Noun::Message => "message",
+            Noun::Chat => "chat",
         }
+    }
+
+    /// The name of the id in an item of the list.
+    fn field(self) -> &'static str {
+        if self == Noun::Chat { "session_id" } else { "id" }
     }
 
     fn route(self) -> &'static str {
@@ -45,6 +53,7 @@ impl Noun {
             Noun::Proposal => "/api/proposals",
             Noun::Approval => "/api/approvals",
             Noun::Message => "/api/messages",
+            Noun::Chat => "/api/agent/sessions",
         }
     }
 }
@@ -71,7 +80,9 @@ pub(super) fn resolve(client: &Client, noun: Noun, given: &str) -> Result<String
             .get(&query(noun.route(), &[("limit", Some("200")), ("after", after.as_deref())]))?;
         let ids = page["items"].as_array().into_iter().flatten();
         found.extend(
-            ids.filter_map(|it| it["id"].as_str()).filter(|id| fits(id, &given)).map(str::to_owned),
+            ids.filter_map(|it| it[noun.field()].as_str())
+                .filter(|id| fits(id, &given))
+                .map(str::to_owned),
         );
         after = match &page["next"] {
             Value::Null => None,

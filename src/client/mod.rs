@@ -6,6 +6,7 @@
 mod events;
 mod exchange;
 mod frame;
+mod lines;
 #[cfg(test)]
 mod protocol;
 mod site;
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 
 pub use events::{Events, Next, ServerEvent};
+pub use lines::Lines;
 pub use site::{Search, Site, find_script, working_folder};
 
 /// Largest answer that is read, in bytes.
@@ -167,6 +169,22 @@ impl Client {
     pub fn create(&self, path_and_query: &str, body: &Value) -> Result<Value> {
         let key = crate::base::random_token("cli-")?;
         self.post_once(path_and_query, body, &key)
+    }
+
+    /// Posts a body under a key, and returns the answer line by line.
+    ///
+    /// # Errors
+    /// As [`Client::post`].
+    pub fn post_lines(&self, path: &str, body: &Value, key: &str) -> Result<Lines<'_>> {
+        Lines::open(self, &exchange::Request::post(path, body, Some(key)))
+    }
+
+    /// Asks for an answer line by line.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn get_lines(&self, path_and_query: &str) -> Result<Lines<'_>> {
+        Lines::open(self, &exchange::Request::get(path_and_query))
     }
 
     /// Ends a thing and returns the JSON of the answer.

@@ -55,7 +55,7 @@ pub fn check(loaded: &Loaded, env: &[(String, String)], purpose: Purpose) -> Vec
 /// Returns the secrets of engines that a kind uses, and of webhooks, with what does not work
 /// without each.
 pub fn named_secrets(loaded: &Loaded) -> Vec<(&Lead, &Secret, String)> {
-    let is_used = |name: &str| loaded.config.kinds.values().any(|kind| kind.engine == name);
+    let is_used = |name: &str| loaded.config.uses(name);
     let mut named = Vec::new();
     for lead in &loaded.leads {
         match &lead.to {

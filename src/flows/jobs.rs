@@ -16,8 +16,8 @@ use crate::documents::{self, opened::OpenedTopic, proposal::lineage};
 use crate::flows::inputs;
 use crate::flows::people::refuse_disabled;
 use crate::flows::{
-    Site, agents, approvals, asked, changes, found, kept_answer, mail, opened, order, output,
-    page_limit, prepare, several, suggestions, viewer, workspaces,
+    Site, agents, approvals, asked, assistant, changes, found, kept_answer, mail, opened, order,
+    output, page_limit, prepare, several, suggestions, viewer, workspaces,
 };
 use crate::jobs::{
     self, Capacities, Job, JobFilter, NewJob, Outlook, QueueCounts, Status, Turn, Viewer, Waiting,
@@ -253,6 +253,7 @@ pub(super) fn cancel_waiting(
     mail::fail(tx, ids, &job)?;
     agents::cancelled(tx, &job)?;
     approvals::withdraw::settle_job(tx, &job)?;
+    assistant::cancelled(tx, &job)?;
     Ok(true)
 }
 

@@ -11,6 +11,7 @@ pub mod also_open;
 pub mod approvals;
 pub mod approve;
 mod asked;
+pub mod assistant;
 pub mod backup;
 pub mod beyond;
 pub mod board;
@@ -87,6 +88,7 @@ use serde_json::Value;
 
 use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use crate::base::{Error, Ids, JobId, Result, fault};
+use crate::chat;
 use crate::documents::Repo;
 use crate::jobs::{Generation, Generations, Queue, Viewer};
 use crate::people::Caller;
@@ -113,6 +115,8 @@ pub struct Works {
     pub wb_agent: Utf8PathBuf,
     /// What is searched, and what of it has changed.
     pub search: search::Index,
+    /// Who follows which answer of the assistant.
+    pub chat: chat::Hub,
 }
 
 /// The running site: the works and the queue.

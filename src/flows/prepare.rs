@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
 use crate::flows::{
-    Works, agents, approvals, found, inputs, instances, mail, opened, personas, rework, several,
-    verify, watch, workspaces,
+    Works, agents, approvals, assistant, found, inputs, instances, mail, opened, personas, rework,
+    several, verify, watch, workspaces,
 };
-use crate::jobs::{Hooks, Job, Prepared, Status};
+use crate::jobs::{Hooks, Job, Pool, Prepared, Status};
 use crate::script::{self, Config, Input, InputType, Kind, Produces};
 
 /// Refusals of inputs that say something about the kind and not about the documents.
@@ -32,7 +32,12 @@ pub fn hooks(works: &Works) -> Hooks {
     Hooks {
         prepare: Arc::new(move |generation, job| {
             let works = at_start.at(generation);
-            Box::pin(async move { prepare(&works, &job).await })
+            Box::pin(async move {
+                match job.pool {
+                    Pool::Chat => assistant::prepare(&works, &job).await,
+                    _ => prepare(&works, &job).await,
+                }
+            })
         }),
         verify: verify::verify(works),
         produced: Arc::new(produced),
@@ -44,6 +49,7 @@ pub fn hooks(works: &Works) -> Hooks {
             approvals::withdraw::settle_job(tx, job)?;
             opened::settle_job(tx, job, succeeded)?;
             agents::settle_job(tx, &at_end, job)?;
+            assistant::settle_job(tx, &at_end, job)?;
             mail::settle_job(tx, &at_end, job)
         }),
         ended: Arc::new(|_| {}),
@@ -52,6 +58,7 @@ pub fn hooks(works: &Works) -> Hooks {
         watch: watch::watch(works),
         recall: watch::recall(works),
         workspace: workspaces::workspaces(works),
+        listen: assistant::listen(works),
     }
 }
 
@@ -85,7 +92,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
         let (inputs, grants) = (job.inputs.clone(), job.grants.clone());
         let instance = instances::prepare(works, job).await?;
         let (files, env) = instance.map_or_else(Default::default, |it| (Some(it.files), it.env));
-        return Ok(Prepared { inputs, prompt, grants, env, files, session: None });
+        return Ok(Prepared { inputs, prompt, grants, env, files, alone: None, session: None });
     }
     // What was computed for an earlier start is computed again.
     let sent: Map<String, Value> = job
@@ -113,7 +120,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
     env.extend(own.env);
     let prompt = prompt(works, kind, job.id.as_str(), &values, more).await?;
     let prompt = prompt + &rework::block(works, &job.id).await?;
-    Ok(Prepared { inputs: values, prompt, grants, env, files, session: own.session })
+    Ok(Prepared { inputs: values, prompt, grants, env, files, alone: None, session: own.session })
 }
 
 /// Makes the prompt of a job of which all inputs are known.

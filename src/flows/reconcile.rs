@@ -83,6 +83,7 @@ pub(super) async fn reconcile(
             repo: repo.clone(),
             wb_agent: site.wb_agent.clone(),
             search: Index::default(),
+            chat: Default::default(),
         };
         // An approval that was under way is finished or taken back first: it holds its branch.
         if let Err(cause) = approve::recover(&works).await {

@@ -47,8 +47,8 @@ struct Query {
     after: Option<String>,
 }
 
-pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
-    let state = (edge.clone(), Streams::new(edge.gate.streams_max));
+pub(super) fn routes(edge: &Edge, streams: &Streams) -> BoxedFilter<(Response,)> {
+    let state = (edge.clone(), streams.clone());
     get("/api/events", &state, async |(edge, streams): (Edge, Streams), call| {
         let query: Query = call.query()?;
         // A browser that comes back sends the header, and the query that it began with.

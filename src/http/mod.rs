@@ -7,6 +7,7 @@
 mod agents;
 mod approvals;
 mod assets;
+mod assistant;
 mod audience;
 mod away;
 mod body;
@@ -62,6 +63,8 @@ use crate::base::{Error, Ids, JobId, Result, digest_hex, fault};
 use crate::flows;
 use crate::people::LoginCodes;
 use crate::store::Store;
+
+use streams::Streams;
 
 pub use call::{Call, Page};
 pub use listen::{Peer, bind_unix};
@@ -189,11 +192,15 @@ pub struct Edge {
 
 /// Returns the routes that need only the edge: health, login, `me`, events, assets.
 pub fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
+    routes_with(edge, &Streams::new(edge.gate.streams_max))
+}
+
+fn routes_with(edge: &Edge, streams: &Streams) -> BoxedFilter<(Response,)> {
     any_of([
         health::routes(edge),
         login::routes(edge),
         me::routes(edge),
-        events::routes(edge),
+        events::routes(edge, streams),
         assets::routes(edge),
     ])
 }
@@ -201,8 +208,10 @@ pub fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
 /// Returns the routes of the whole site.
 pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> {
     let renderer = markdown::Renderer::load();
+    let streams = Streams::new(edge.gate.streams_max);
     any_of([
-        routes(edge),
+        routes_with(edge, &streams),
+        assistant::routes(edge, site, &streams),
         health::site_routes(site),
         people::routes(site),
         rendered::routes(site, &renderer),

@@ -55,7 +55,7 @@ impl Engines {
             ));
         }
         let mut engines = BTreeMap::new();
-        for kind in config.kinds.values() {
+        for kind in config.kinds_of_jobs() {
             let Some(engine) = config.engines.get(&kind.engine) else { continue };
             if !engines.contains_key(&engine.name) {
                 let mut resolved = resolve_one(engine, &config.folder, path, wb_agent)?;
@@ -93,14 +93,14 @@ impl Engines {
                 withheld: Vec::new(),
             },
         };
-        let named = config.kinds.values().filter_map(|it| config.engines.get(&it.engine));
+        let named = config.kinds_of_jobs().filter_map(|it| config.engines.get(&it.engine));
         Engines(named.map(|it| (it.name.clone(), played(it))).collect())
     }
 
     /// Returns the engines that a kind names and whose program is not there, with the reason that
     /// [`Engines::resolve`] would give.
     pub fn missing<'c>(config: &'c Config, path: &str) -> Vec<(&'c Engine, Error)> {
-        let named = |engine: &&Engine| config.kinds.values().any(|it| it.engine == engine.name);
+        let named = |engine: &&Engine| config.uses(&engine.name);
         let absent = |engine: &'c Engine| match &engine.body {
             EngineBody::Process { command, .. } => {
                 let program = command.first().map(String::as_str).unwrap_or_default();

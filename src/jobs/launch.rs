@@ -98,6 +98,22 @@ pub(super) fn inheritable(vars: Vec<(String, String)>) -> Vec<(String, String)> 
     vars.into_iter().filter(|(name, _)| is_kept(name)).collect()
 }
 
+/// How an agent runs apart from the site's other agents: with arguments of its own, in a folder of
+/// its own, with almost nothing of the server's environment, and without a token of this site.
+#[derive(Clone, Debug)]
+pub struct Alone {
+    /// What follows the engine's command.
+    pub arguments: Vec<String>,
+    /// Where it works.
+    pub cwd: Utf8PathBuf,
+    /// Which variables of the server it inherits.
+    pub inherits: fn(&str) -> bool,
+    /// What it is told beside them.
+    pub env: Vec<(String, String)>,
+    /// Names and values that stand nowhere.
+    pub secrets: Vec<(String, String)>,
+}
+
 /// Returns what starts the guard of a job.
 ///
 /// # Errors
@@ -106,7 +122,7 @@ pub(super) fn inheritable(vars: Vec<(String, String)>) -> Vec<(String, String)> 
 pub(super) fn guard_spec(
     ground: &Ground,
     id: &JobId,
-    kind: &Kind,
+    (kind, alone): (&Kind, Option<&Alone>),
     engine: &ResolvedEngine,
     (prompt, token): (String, String),
     env: &[(String, String)],
@@ -136,10 +152,12 @@ pub(super) fn guard_spec(
         }
         None => {}
     }
-    let (plain, mut private): (Vec<_>, Vec<_>) = environment(ground, engine)?
+    let (plain, mut private): (Vec<_>, Vec<_>) = environment(ground, engine, alone)?
         .into_iter()
         .partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
-    private.push(("WB_TOKEN".to_owned(), token));
+    if alone.is_none() {
+        private.push(("WB_TOKEN".to_owned(), token));
+    }
     let plain = with_names_of_instance(plain, env, &ground.wb_agent);
     let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let launch = Launch {
@@ -147,7 +165,7 @@ pub(super) fn guard_spec(
         job: id.to_string(),
         argv,
         env: plain,
-        cwd: ground.folder.clone(),
+        cwd: alone.map_or_else(|| ground.folder.clone(), |it| it.cwd.clone()),
         stdin,
         clocks: Clocks {
             start_ms: kind.start.map(ms),
@@ -204,8 +222,15 @@ fn with_own_path(env: &mut Vec<(String, String)>, wb_agent: &Utf8Path) {
     }
 }
 
-fn environment(ground: &Ground, engine: &ResolvedEngine) -> Result<Vec<(String, String)>> {
+fn environment(
+    ground: &Ground,
+    engine: &ResolvedEngine,
+    alone: Option<&Alone>,
+) -> Result<Vec<(String, String)>> {
     let mut env = ground.env.clone();
+    if let Some(alone) = alone.filter(|_| !fault::is_off("alone_env")) {
+        env.retain(|(name, _)| (alone.inherits)(name));
+    }
     if !fault::is_off("webhook_withheld") {
         env.retain(|(name, _)| !engine.withheld.contains(name));
     }
@@ -213,7 +238,9 @@ fn environment(ground: &Ground, engine: &ResolvedEngine) -> Result<Vec<(String, 
         env.retain(|(other, _)| other != name);
         env.push((name.to_owned(), value.to_owned()));
     };
-    set("WB_SOCKET", ground.socket.as_str());
+    if alone.is_none() {
+        set("WB_SOCKET", ground.socket.as_str());
+    }
     // A detached `git gc` of the agent would outlive it and be swept as a stray.
     set("GIT_CONFIG_COUNT", "1");
     set("GIT_CONFIG_KEY_0", "gc.auto");
@@ -227,6 +254,13 @@ fn environment(ground: &Ground, engine: &ResolvedEngine) -> Result<Vec<(String, 
                 secret.push(name.as_str());
             }
         }
+    }
+    for (name, value) in alone.iter().flat_map(|it| &it.env) {
+        set(name, value);
+    }
+    for (name, value) in alone.iter().flat_map(|it| &it.secrets) {
+        set(name, value);
+        secret.push(name.as_str());
     }
     if !secret.is_empty() {
         // The guard masks their values whatever their names are.

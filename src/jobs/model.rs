@@ -56,14 +56,8 @@ impl Bench {
             prepare: Arc::new(|_, _| {
                 Box::pin(async {
                     let (inputs, prompt, grants) = Default::default();
-                    Ok(Prepared {
-                        inputs,
-                        prompt,
-                        grants,
-                        env: Vec::new(),
-                        files: None,
-                        session: None,
-                    })
+                    let (env, files, session, alone) = (Vec::new(), None, None, None);
+                    Ok(Prepared { inputs, prompt, grants, env, files, session, alone })
                 })
             }),
             verify: Arc::new(|_, _| Box::pin(async { None })),
@@ -80,6 +74,7 @@ impl Bench {
             heard: Arc::new(|_, _, _| Ok(())),
             recall: Arc::new(|_| Box::pin(async { Vec::new() })),
             workspace: Workspaces::none(),
+            listen: Arc::new(|_, _| Ok(None)),
         };
         Bench { connection, ids: Ids::new(clock.clone()), clock, caps, hooks }
     }

@@ -23,7 +23,7 @@ pub(super) async fn verify(
     job: &Job,
     outcome: &mut Outcome,
 ) {
-    let kind = generation.config.kinds.get(&job.kind);
+    let kind = generation.config.kind_of_job(&job.kind);
     let has_check = kind.is_some_and(|it| it.verify.is_some());
     if outcome.ended != Ended::Well || !has_check || fault::is_off("verify") {
         return;
@@ -95,7 +95,7 @@ pub(super) fn outcome_of(
 
 fn engine_of<'g>(generation: &'g Generation, job: &Job) -> Option<&'g Engine> {
     let config = &generation.config;
-    config.kinds.get(&job.kind).and_then(|kind| config.engines.get(&kind.engine))
+    config.kind_of_job(&job.kind).and_then(|kind| config.engines.get(&kind.engine))
 }
 
 /// An agent that prints text for people has its complaints on standard error.

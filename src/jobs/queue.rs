@@ -24,8 +24,8 @@ use crate::jobs::refusal::Refusals;
 use crate::jobs::speak::{Fact, Voice};
 use crate::jobs::workspace::Workspaces;
 use crate::jobs::{
-    BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, NewJob, Pool, Reason,
-    Viewer, execution, parking, recovery, retained, settle, table,
+    Alone, BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, Listen, NewJob,
+    Pool, Reason, Viewer, execution, parking, recovery, retained, settle, table,
 };
 use crate::process::{Cgroups, Children};
 use crate::script::{Produces, Speaks};
@@ -48,6 +48,8 @@ pub struct Prepared {
     pub files: Option<InstanceFiles>,
     /// The session that an agent which lives on goes on with.
     pub session: Option<String>,
+    /// How it runs apart from the site's other agents, if it does.
+    pub alone: Option<Alone>,
 }
 
 type Prepare = dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Result<Prepared>> + Send + Sync;
@@ -92,6 +94,8 @@ pub struct Hooks {
     pub recall: Recall,
     /// Who makes the folders in which agents work alone.
     pub workspace: Workspaces,
+    /// Who hears what an agent prints.
+    pub listen: Listen,
 }
 
 /// What a queue is made of.

@@ -327,7 +327,7 @@ async fn end_left_behind(inner: &Inner, job: &Job) -> Result<()> {
 /// What it said of times counts from its end, if that is known.
 async fn read_again(
     inner: &Inner,
-    generation: &Generation,
+    generation: &Arc<Generation>,
     job: &Job,
     ended: Option<Millis>,
 ) -> crate::jobs::telemetry::Report {
@@ -354,15 +354,16 @@ pub(super) async fn telemetry_again(
     ended: Option<Millis>,
 ) -> Result<Telemetry> {
     let dir = job_dir(&inner.ground.data, &job.id);
-    let kind = generation.config.kinds.get(&job.kind);
+    let kind = generation.config.kind_of_job(&job.kind);
     let engine = kind.and_then(|it| generation.engines.find(&it.engine).ok());
     let reads = engine.and_then(|it| it.reads);
     let clock = ended.map_or_else(|| inner.setup.store.clock().clone(), Clock::fixed);
     let speaks = engine.and_then(|it| it.speech.as_ref()).map(|it| it.speaks);
     let id = job.id.clone();
     let heard = inner.setup.store.read(move |c| keeping::heard(c, &id)).await?;
+    let listener = (inner.setup.hooks.listen)(generation, job)?;
     let read = tokio::task::spawn_blocking(move || {
-        let telemetry = Telemetry::afresh(&dir, reads, clock)?;
+        let telemetry = Telemetry::afresh(&dir, reads, clock)?.heard_by(listener);
         Ok::<_, Error>(telemetry.hearing(speaks).heard_until(heard))
     });
     read.await.context(ErrorKind::Internal, || "reading failed".to_owned())?

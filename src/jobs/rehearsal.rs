@@ -111,13 +111,13 @@ impl Rehearsal {
     /// Returns the kind that the job runs as; nothing if it fails before it starts.
     pub fn kind(&self) -> Option<&Kind> {
         self.ready.as_ref().ok()?;
-        self.generation.config.kinds.get(&self.job.kind)
+        self.generation.config.kind_of_job(&self.job.kind)
     }
 
     /// Returns what the engine adds to the environment of its agent.
     pub fn env(&self) -> Vec<(String, String)> {
         let Ok(ready) = &self.ready else { return Vec::new() };
-        let kind = self.generation.config.kinds.get(&self.job.kind);
+        let kind = self.generation.config.kind_of_job(&self.job.kind);
         let engine = kind.and_then(|it| self.generation.engines.find(&it.engine).ok());
         let is_added = |name: &String| engine.is_some_and(|it| it.env.contains_key(name));
         let all = ready.spec.launch.env.iter().chain(&ready.spec.secrets);

@@ -35,6 +35,10 @@ const FILES: &str = "
 const GIVE_UP: &str = "
     UPDATE agent_jobs SET files_removed_ms = :now
     WHERE id = :id AND completed_ms IS NOT NULL AND files_removed_ms IS NULL";
+const FORGET_WORDS: &str = "
+    UPDATE agent_jobs SET files_removed_ms = COALESCE(files_removed_ms, :now), summary = NULL,
+        error_tail = NULL, result_json = NULL, session_ref = NULL
+    WHERE id = :id AND completed_ms IS NOT NULL";
 const FENCE_ALL: &str = "
     UPDATE agent_jobs INDEXED BY jobs_running SET ending_ms = :now
     WHERE status = 'running' AND ending_ms IS NULL";
@@ -48,6 +52,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("retained::rest", REST),
     ("retained::files", FILES),
     ("retained::give_up", GIVE_UP),
+    ("retained::forget_words", FORGET_WORDS),
     ("retained::fence_all", FENCE_ALL),
     ("retained::fence_dying", FENCE_DYING),
     ("retained::queued", QUEUED),
@@ -84,6 +89,15 @@ pub fn files(connection: &Connection, id: &JobId) -> Result<Option<Files>> {
 pub fn give_up_files(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
     let params = named_params! {":id": id, ":now": tx.now()};
     Ok(tx.prepare_cached(GIVE_UP)?.execute(params)? == 1)
+}
+
+/// Forgets what a job that has ended said: its files are given up, and its row keeps no text.
+///
+/// # Errors
+/// As any write.
+pub fn forget_words(tx: &Tx<'_>, id: &JobId) -> Result<()> {
+    tx.prepare_cached(FORGET_WORDS)?.execute(named_params! {":id": id, ":now": tx.now()})?;
+    Ok(())
 }
 
 /// Fences every running job of a database that was restored: its token counts no more. The start

@@ -11,6 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
 use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
+use crate::jobs::Listener;
 use crate::jobs::refusal::Refusal;
 use crate::jobs::speak::{Fact, Hearing};
 use crate::process::{JobFolder, Stream, is_usurped, read_output};
@@ -131,6 +132,9 @@ pub(super) struct Telemetry {
     at: u64,
     /// What ends before this was heard by an earlier server.
     heard: u64,
+    listener: Option<Box<dyn Listener>>,
+    /// Whether the listener wants the agent to end.
+    is_enough: bool,
 }
 
 /// What one line of an agent's output says of its turns.
@@ -168,6 +172,31 @@ impl Telemetry {
             facts: Vec::new(),
             at: 0,
             heard: 0,
+            listener: None,
+            is_enough: false,
+        }
+    }
+
+    /// Sets who hears every line.
+    #[must_use]
+    pub(super) fn heard_by(mut self, listener: Option<Box<dyn Listener>>) -> Telemetry {
+        self.listener = listener;
+        self
+    }
+
+    /// Returns whether whoever hears the agent wants it to end.
+    pub(super) fn is_enough(&self) -> bool {
+        self.is_enough
+    }
+
+    fn tell(&mut self, hear: impl FnOnce(&mut dyn Listener) -> Result<bool>) {
+        let Some(listener) = self.listener.as_mut().filter(|_| !self.is_enough) else { return };
+        match hear(listener.as_mut()) {
+            Ok(goes_on) => self.is_enough = !goes_on,
+            Err(cause) => {
+                listener.broken(&cause);
+                self.is_enough = true;
+            }
         }
     }
 
@@ -241,6 +270,7 @@ impl Telemetry {
                 self.partial.clear();
                 self.is_skipping = true;
                 self.calls.lose();
+                self.tell(|listener| listener.gap());
                 self.append(json!({"type": "reset", "cut_bytes": chunk.offset - self.offset}))?;
             }
             self.offset = chunk.next_offset;
@@ -274,6 +304,7 @@ impl Telemetry {
                 self.partial.clear();
                 self.is_skipping = true;
                 self.calls.lose();
+                self.tell(|listener| listener.gap());
                 self.append(json!({"type": "text", "text": "[a line of more than 1 MiB]"}))?;
             }
             if is_whole {
@@ -292,6 +323,7 @@ impl Telemetry {
         if text.is_empty() {
             return Ok(false);
         }
+        self.tell(|listener| listener.line(text));
         let now: Millis = self.clock.now();
         if let Some(hearing) = &mut self.hearing {
             let facts = hearing.line(text);

@@ -178,7 +178,7 @@ pub(super) async fn given((inner, job, phase): (&Inner, &Job, Phase), told: &Can
         return std::future::pending().await;
     }
     let generation = inner.setup.generations.of(&job.id);
-    let kind = generation.as_ref().and_then(|it| it.config.kinds.get(&job.kind));
+    let kind = generation.as_ref().and_then(|it| it.config.kind_of_job(&job.kind));
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before = None;
@@ -206,7 +206,7 @@ pub(super) async fn look_at_end(
     if job.message_id.is_none() {
         return;
     }
-    let kind = generation.config.kinds.get(&job.kind);
+    let kind = generation.config.kind_of_job(&job.kind);
     keep_from_files(inner, job, kind).await;
     match inner.setup.store.look(|c| table::find_slim(c, &Viewer::Program, &job.id)) {
         Ok(row) if row.verdict == Some(Verdict::Ok) => {

@@ -60,7 +60,7 @@ pub(super) struct Gate {
 
 impl Rules {
     pub(super) fn of(config: &Config) -> Rules {
-        let engines = config.kinds.values().map(|it| (it.name.clone(), it.engine.clone()));
+        let engines = config.kinds_of_jobs().map(|it| (it.name.clone(), it.engine.clone()));
         let unheld = config.engines.values().filter(|it| !it.is_held_by_limits);
         let builtin = config.engines.values().filter(|it| it.is_builtin());
         Rules {

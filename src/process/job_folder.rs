@@ -6,7 +6,7 @@
 //! the folder that was opened, whatever its path comes to mean. Nobody waits on a fifo.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
@@ -108,6 +108,21 @@ impl JobFolder {
             let message = format!("{} is too large", self.path.join(name));
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
+        Ok(Some(bytes))
+    }
+
+    /// Reads at most `bytes_max` bytes of a regular file from an offset on; nothing if it is not
+    /// there.
+    ///
+    /// # Errors
+    /// `unavailable` if it cannot be read or is something else.
+    pub fn read_from(&self, name: &str, offset: u64, bytes_max: u64) -> Result<Option<Vec<u8>>> {
+        let Some(mut file) = self.regular(name)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let read = file
+            .seek(SeekFrom::Start(offset))
+            .and_then(|_| file.take(bytes_max).read_to_end(&mut bytes));
+        read.context(ErrorKind::Unavailable, || format!("cannot read {}", self.path.join(name)))?;
         Ok(Some(bytes))
     }
 

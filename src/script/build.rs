@@ -8,8 +8,9 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::base::digest_hex;
 use crate::base::limit::LIVE_AGENTS_MAX;
+use crate::script::assistant::{Assistant, ChatCaps};
 use crate::script::beside::Beside;
-use crate::script::config::{ChatCaps, Config, Engine, Handler, Identity, Kind, Limits, Site};
+use crate::script::config::{Config, Engine, Handler, Identity, Kind, Limits, Site};
 use crate::script::daily;
 use crate::script::diagnostic::{Diagnostic, Findings};
 use crate::script::engine::EngineBuilder;
@@ -74,11 +75,14 @@ impl<'a> Builder<'a> {
         let (limits, lane_spots) = self.limits();
         let engines = self.engines();
         let kinds = self.kinds(&engines, &limits, &site.root);
+        let (assistant, private) = self.assistant(&engines);
+        let chat = assistant.as_ref().map_or_else(ChatCaps::default, Assistant::caps);
         let site_wide = Lint {
             draft: self.draft,
             limits: &limits,
             engines: &engines,
             kinds: &kinds,
+            private: &private,
             findings: &mut self.findings,
         };
         site_wide.look(&lane_spots);
@@ -97,9 +101,11 @@ impl<'a> Builder<'a> {
             site,
             identity,
             limits,
-            chat: ChatCaps::default(),
+            chat,
             engines,
             kinds,
+            assistant,
+            private,
             handlers,
             schedules,
             webhooks,
@@ -143,8 +149,18 @@ impl<'a> Builder<'a> {
     }
 
     fn single(&mut self, word: &str) -> Option<&'a Checked> {
-        let declared = self.draft.declared.iter().find(|it| it.word == word)?;
+        let declared = self.single_declared(word)?;
         Some(self.judge(declared))
+    }
+
+    /// Returns the declaration of a word of which there can be one.
+    pub(crate) fn single_declared(&self, word: &str) -> Option<&'a Declared> {
+        self.draft.declared.iter().find(|it| it.word == word)
+    }
+
+    /// Returns where findings go.
+    pub(crate) fn findings(&mut self) -> &mut Findings {
+        &mut self.findings
     }
 
     fn judge(&mut self, declared: &'a Declared) -> &'a Checked {

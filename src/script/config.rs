@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 
 use crate::base::EventKind;
 use crate::base::limit::format_duration;
+use crate::script::assistant::{Assistant, ChatCaps};
 use crate::script::daily::Daily;
 use crate::script::inbox::{Hooks, Inbox};
 use crate::script::live::{LiveAgent, Speech};
@@ -43,6 +44,10 @@ pub struct Config {
     pub engines: BTreeMap<String, Engine>,
     /// What agents do, by name.
     pub kinds: BTreeMap<String, Kind>,
+    /// Who may talk with the assistant, and what answers.
+    pub assistant: Option<Assistant>,
+    /// The kinds of the assistant's runs: no list has them, and no request names them.
+    pub private: BTreeMap<String, Kind>,
     /// Functions that are told of events, in the order of their declaration.
     pub handlers: Vec<Handler>,
     /// What happens by itself, by name.
@@ -109,21 +114,6 @@ pub struct Limits {
     pub daily_person: Option<Daily>,
     /// Jobs that handlers may ask for within an hour.
     pub script_jobs: u32,
-}
-
-/// How many answers of assistants may be written at once.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ChatCaps {
-    /// For all persons together.
-    pub running: u32,
-    /// For each person.
-    pub running_person: u32,
-}
-
-impl Default for ChatCaps {
-    fn default() -> ChatCaps {
-        ChatCaps { running: 16, running_person: 4 }
-    }
 }
 
 /// How an agent is run.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
 
+use crate::script::assistant::KIND_PREFIX;
 use crate::script::beside::Beside;
 use crate::script::config::{Config, Engine, Kind, Limits};
 use crate::script::diagnostic::{Diagnostic, Findings};
@@ -32,6 +33,21 @@ impl Config {
     pub fn kind(&self, name: &str) -> Option<&Kind> {
         let renamed = || self.kinds.values().find(|it| it.was.as_deref() == Some(name));
         self.kinds.get(name).or_else(renamed)
+    }
+
+    /// Returns the kind of a job that runs: one of the script, or one of the assistant.
+    pub fn kind_of_job(&self, name: &str) -> Option<&Kind> {
+        self.kinds.get(name).or_else(|| self.private.get(name))
+    }
+
+    /// Returns every kind of which there are jobs, those of the assistant among them.
+    pub fn kinds_of_jobs(&self) -> impl Iterator<Item = &Kind> {
+        self.kinds.values().chain(self.private.values())
+    }
+
+    /// Returns whether some kind names an engine.
+    pub fn uses(&self, engine: &str) -> bool {
+        self.kinds_of_jobs().any(|it| it.engine == engine)
     }
 }
 
@@ -69,7 +85,24 @@ impl Kinds<'_> {
         };
         let kinds: Vec<Kind> = declared().map(one).collect();
         self.check_was(findings);
+        self.check_prefix(findings);
         kinds
+    }
+
+    /// The kinds of the assistant are made by `wb.assistant` alone.
+    fn check_prefix(&self, findings: &mut Findings) {
+        let kinds = self.draft.declared.iter().filter(|it| it.word == "kind");
+        for declared in kinds {
+            let was = declared.checked().text("was");
+            for name in declared.name.as_deref().into_iter().chain(was) {
+                if name.starts_with(KIND_PREFIX) {
+                    let message = format!("no kind can have the name `{}`", name.escape_debug());
+                    let note = "names that begin with assistant_ belong to wb.assistant";
+                    let finding = Diagnostic::error("bad-name", message).at(&declared.spot);
+                    findings.add(finding.note(note));
+                }
+            }
+        }
     }
 
     /// A name that a kind had before is that of no other kind.

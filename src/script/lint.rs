@@ -24,6 +24,8 @@ pub(crate) struct Lint<'a> {
     pub(crate) engines: &'a BTreeMap<String, Engine>,
     /// The kinds.
     pub(crate) kinds: &'a BTreeMap<String, Kind>,
+    /// The kinds of the assistant.
+    pub(crate) private: &'a BTreeMap<String, Kind>,
     /// Where findings go.
     pub(crate) findings: &'a mut Findings,
 }
@@ -78,7 +80,8 @@ impl Lint<'_> {
             let mut declared = draft.declared.iter().filter(|it| it.word == "engine");
             let spot = declared.find(|it| it.spot.at() == engine.at).map(|it| it.spot.clone());
             let spot = spot.unwrap_or_else(|| Spot::line(&engine.at.file, engine.at.line));
-            let is_used = self.kinds.values().any(|kind| kind.engine == engine.name);
+            let mut kinds = self.kinds.values().chain(self.private.values());
+            let is_used = kinds.any(|kind| kind.engine == engine.name);
             if draft.is_whole && !has_errors && !is_used && !engine.is_builtin() {
                 let message = format!("no kind uses the engine \"{}\"", engine.name);
                 let note = format!("name it in a kind: engine = \"{}\"", engine.name);

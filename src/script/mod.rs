@@ -5,6 +5,7 @@
 
 mod advice;
 mod agent;
+mod assistant;
 mod bare;
 mod beside;
 mod budget;
@@ -75,9 +76,10 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub use agent::Agent;
+pub use assistant::{Assistant, AssistantLimits, ChatCaps, Mode};
 pub use config::{
-    Builtin, ChatCaps, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane,
-    Limits, OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill,
+    Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,
+    OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill,
 };
 pub use daily::Daily;
 pub(crate) use diagnostic::suggestion;

@@ -128,6 +128,7 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "own_holds",
         sql: include_str!("../../migrations/031_own_holds.sql"),
     },
+    Migration { version: 32, name: "chat", sql: include_str!("../../migrations/032_chat.sql") },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

@@ -29,6 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("approvals", &["base", "store"]),
     ("jobs", &["base", "script", "store", "process"]),
     ("mail", &["base", "api", "store"]),
+    ("chat", &["base", "store", "process", "jobs"]),
     (
         "flows",
         &[
@@ -42,6 +43,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "approvals",
             "jobs",
             "mail",
+            "chat",
         ],
     ),
     (

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use wiki_browser::base::Clock;
 use wiki_browser::store::{MIGRATIONS, events, idempotency, migrate};
-use wiki_browser::{approvals, documents, jobs, mail, people};
+use wiki_browser::{approvals, chat, documents, jobs, mail, people};
 
 use crate::architecture::rust_files;
 
@@ -60,6 +60,7 @@ fn all() -> Vec<(&'static str, &'static str)> {
     all.extend(documents::statements());
     all.extend(approvals::statements());
     all.extend(mail::statements());
+    all.extend(chat::statements());
     all.extend(people::STATEMENTS.iter().copied().flatten().copied());
     all.extend(events::STATEMENTS);
     all.extend(wiki_browser::flows::relay::STATEMENTS);

@@ -132,11 +132,13 @@ fn declare_further(bench: &Bench) {
     );
     bench.lua("wb.agent \"live\" { about = \"A test\", engine = \"live\" }\n");
     crate::approvals::parking::declare(bench);
+    crate::assistant::assistant(bench, "");
 }
 
 /// A job in a worktree, a message that is read, and a question that is taken back.
 fn ask_and_withdraw(bench: &Bench) {
     crate::approvals::parking::park(bench);
+    bench.post("/api/agent/chat", json!({"message": "hello"})).ok();
     bench.ended(&bench.job("apart", json!({})));
     let sent = bench.post("/api/messages", json!({"to": "person:ada", "payload": 1})).ok();
     let read = format!("/api/messages/{}/read", sent["message_id"].as_str().unwrap());

@@ -135,6 +135,7 @@ fn every_event_can_be_fired() {
             "workspace_changed" => "{ state = \"ready\" }",
             "message_sent" => "{ to_class = \"person\", state = \"queued\" }",
             "delivery_changed" => "{ state = \"confirmed\" }",
+            "chat_changed" => "{ change = \"added\" }",
             "agent_changed" => "{ name = \"robbo\", state = \"idle\" }",
             "person_changed" => "{ change = \"added\" }",
             _ => "{}",

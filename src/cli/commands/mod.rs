@@ -2,6 +2,7 @@
 
 pub(super) mod agent;
 pub(super) mod approval;
+pub(super) mod ask;
 pub(super) mod backup;
 mod changes;
 pub(super) mod completions;
@@ -130,6 +131,8 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Send(args) => mail::send(desk, &args),
         Command::Mail(command) => mail::run(desk, command),
         Command::Inbox(command) => mail::inbox(desk, command).map(|()| 0),
+        Command::Ask(args) => ask::ask(desk, &args),
+        Command::Chat(command) => ask::chat(desk, command),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command),
         Command::Approval(command) => approval::run(desk, command).map(|()| 0),

@@ -410,6 +410,7 @@ fn build(
         repo,
         wb_agent: wb_agent.clone(),
         search: search::Index::default(),
+        chat: Default::default(),
     };
     let queue = Queue::new(Setup {
         store,

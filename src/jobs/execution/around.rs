@@ -168,7 +168,7 @@ async fn run(
     stop: &CancellationToken,
 ) -> Result<Option<GuardEnd>> {
     let spec = launch::hook_spec(&inner.ground, &job.id, dir, hook);
-    match phase::run(inner, job, (phase, spec, phase::Ears::default()), outside, stop).await {
+    match phase::run(inner, job, (phase, spec, phase::Ears::default()), None, outside, stop).await {
         Ran::NotStarted(cause) => Err(cause),
         Ran::Left => Ok(None),
         Ran::Ended(end, _) => Ok(Some(end)),

@@ -196,8 +196,10 @@ async fn hear(
     (stopper, is_in_call): (&GuardStopper, &mut bool),
 ) -> Option<Telemetry> {
     let (telemetry, is_final) = pump(telemetry, job, outside.refusals.take(), false).await;
+    if telemetry.as_ref().is_some_and(Telemetry::is_enough) {
+        stopper.stop(ExitCause::Stopped);
     // What ends a turn does not end an agent that lives on.
-    if is_final && job.pool != Pool::Live {
+    } else if is_final && job.pool != Pool::Live {
         stopper.final_result();
     }
     let now_in_call = telemetry.as_ref().is_some_and(Telemetry::is_in_call);

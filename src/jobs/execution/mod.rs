@@ -23,8 +23,8 @@ use crate::jobs::settle::{self, Ended, Outcome};
 use crate::jobs::telemetry::{Noted, Telemetry};
 use crate::jobs::workspace::{self, Plan};
 use crate::jobs::{
-    Generation, Job, Phase, Reason, ResolvedEngine, Status, claim, launch, parking, recovery,
-    verdict,
+    Alone, Generation, Job, Phase, Reason, ResolvedEngine, Status, claim, launch, parking,
+    recovery, verdict,
 };
 use crate::process::{Adopted, ExitCause, GuardEnd, GuardSpec, OnServerLoss};
 use crate::script::{Kind, PromptBy, Reads, Speaks};
@@ -101,7 +101,7 @@ pub(super) async fn prepare(
     job: &Job,
     token: String,
 ) -> std::result::Result<Ready, Outcome> {
-    let Some(kind) = generation.config.kinds.get(&job.kind) else {
+    let Some(kind) = generation.config.kind_of_job(&job.kind) else {
         let tail = format!("there is no kind \"{}\" any more", job.kind);
         return Err(failed(Reason::KindChanged, tail));
     };
@@ -127,13 +127,18 @@ pub(super) async fn prepare(
         verdict::lay_out(inner, job, files)
             .map_err(|cause| failed(Reason::SpawnFailed, cause.chain()))?;
     }
-    let session = session((inner, generation), job, kind, prepared.session).await?;
+    let session = match &prepared.alone {
+        Some(_) => None,
+        None => session((inner, generation), job, kind, prepared.session).await?,
+    };
     let made = (prepared.prompt, token, prepared.env, session);
-    ready((inner, generation), job, kind, made).map_err(|cause| match cause.code_str() {
-        "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
-        "secret_missing" => failed(Reason::SpawnFailed, cause.chain()),
-        "bad_hook" => failed(Reason::PrepareFailed, cause.chain()),
-        _ => failed(Reason::PromptFailed, cause.message().to_owned()),
+    ready((inner, generation), job, (kind, prepared.alone.as_ref()), made).map_err(|cause| {
+        match cause.code_str() {
+            "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
+            "secret_missing" => failed(Reason::SpawnFailed, cause.chain()),
+            "bad_hook" => failed(Reason::PrepareFailed, cause.chain()),
+            _ => failed(Reason::PromptFailed, cause.message().to_owned()),
+        }
     })
 }
 
@@ -179,11 +184,14 @@ async fn keep_session(inner: &Inner, job: &Job, name: &str) -> std::result::Resu
 fn ready(
     (inner, generation): (&Inner, &Generation),
     job: &Job,
-    kind: &Kind,
+    (kind, alone): (&Kind, Option<&Alone>),
     (prompt, token, env, session): (String, String, Vec<(String, String)>, Option<Session>),
 ) -> Result<Ready> {
     let mut engine = generation.engines.find(&kind.engine)?.clone();
-    engine.argv.extend(parking::arguments(&engine.sessions, session.as_ref()));
+    match alone {
+        Some(alone) => engine.argv.extend(alone.arguments.iter().cloned()),
+        None => engine.argv.extend(parking::arguments(&engine.sessions, session.as_ref())),
+    }
     if let Some(speech) = &engine.speech {
         engine.argv.extend(launch::system_arguments(&inner.ground, &job.id, speech));
     }
@@ -196,8 +204,8 @@ fn ready(
         None => None,
     };
     let started = started.as_ref().unwrap_or(&engine);
-    let mut spec =
-        launch::guard_spec(&inner.ground, &job.id, kind, started, (prompt, token), &env)?;
+    let made = (prompt, token);
+    let mut spec = launch::guard_spec(&inner.ground, &job.id, (kind, alone), started, made, &env)?;
     if let Some(plan) = &plan {
         let is_ours = |name: &str| plan.env.iter().any(|it| it.0 == name);
         spec.launch.env.retain(|it| !is_ours(&it.0));
@@ -281,16 +289,20 @@ async fn supervise(
     };
     let Ready { spec, reads, speaks, .. } = ready;
     let is_kept = matches!(spec.launch.on_server_loss, OnServerLoss::Keep { .. });
+    let listener = match (inner.setup.hooks.listen)(generation, job) {
+        Ok(listener) => listener,
+        Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
+    };
     let ears = phase::Ears { reads, speaks, is_kept };
-    let (end, telemetry) =
-        match phase::run(inner, job, (Phase::Run, spec, ears), &outside, stop).await {
-            Ran::Ended(end, telemetry) => (end, telemetry.map(|it| *it)),
-            Ran::NotStarted(cause) => {
-                let tail = format!("agent unreachable: {}", cause.chain());
-                return Some(failed(Reason::SpawnFailed, tail));
-            }
-            Ran::Left => return None,
-        };
+    let run = phase::run(inner, job, (Phase::Run, spec, ears), listener, &outside, stop);
+    let (end, telemetry) = match run.await {
+        Ran::Ended(end, telemetry) => (end, telemetry.map(|it| *it)),
+        Ran::NotStarted(cause) => {
+            let tail = format!("agent unreachable: {}", cause.chain());
+            return Some(failed(Reason::SpawnFailed, tail));
+        }
+        Ran::Left => return None,
+    };
     let mut outcome = ended((inner, generation), job, end, telemetry, stop.is_cancelled()).await;
     if let Some(watched) = watched.filter(|_| !fault::is_off("watch")) {
         outcome.warnings.extend(look_again(watched, stop).await);
@@ -395,7 +407,7 @@ pub(super) async fn settle_once(
     outcome: &Outcome,
 ) -> Result<Job, Error> {
     let (id, mut outcome) = (job.id.clone(), outcome.clone());
-    let kind = generation.config.kinds.get(&job.kind);
+    let kind = generation.config.kind_of_job(&job.kind);
     let produces = kind.and_then(|kind| kind.produces);
     let inbox = kind.and_then(|kind| kind.inbox.as_ref());
     outcome.repeat = inbox.map(|it| Repeat { on_lost: it.on_lost, ids: inner.setup.ids.clone() });

@@ -14,7 +14,7 @@ use crate::base::{Error, fault};
 use crate::jobs::execution::follow::{Followed, fence, follow};
 use crate::jobs::queue::{Inner, Running};
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Job, Phase, Status, job_dir, settle};
+use crate::jobs::{Job, Listener, Phase, Status, job_dir, settle};
 use crate::process::{self, Guard, GuardEnd, GuardSpec, MARK, ProcessIdentity};
 use crate::script::{Reads, Speaks};
 
@@ -47,6 +47,7 @@ pub(super) async fn run(
     inner: &Inner,
     job: &Job,
     (phase, spec, ears): (Phase, GuardSpec, Ears),
+    listener: Option<Box<dyn Listener>>,
     outside: &Running,
     stop: &CancellationToken,
 ) -> Ran {
@@ -62,8 +63,10 @@ pub(super) async fn run(
     }
     let identity = guard.identity().clone();
     let clock = inner.setup.store.clock().clone();
-    let telemetry =
-        (phase == Phase::Run).then(|| Telemetry::new(&dir, ears.reads, clock).hearing(ears.speaks));
+    let telemetry = (phase == Phase::Run).then(|| {
+        let telemetry = Telemetry::new(&dir, ears.reads, clock).hearing(ears.speaks);
+        telemetry.heard_by(listener)
+    });
     if let Some(speaks) = ears.speaks {
         outside.voice.open(guard.stopper(), speaks, None);
     }

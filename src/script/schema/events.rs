@@ -150,6 +150,10 @@ const APPROVAL_CREATED: &[Member] = &[
     text("sort", "`request` or `permission`."),
     maybe("job_id", "The job that asks."),
 ];
+const CHAT_CHANGED: &[Member] = &[
+    text("session_id", "The conversation."),
+    text("change", "`added`, `message`, `run`, `changed`, `cleared` or `removed`."),
+];
 const APPROVAL_DECIDED: &[Member] = &[
     text("id", "The approval."),
     text("channel", "Its channel."),
@@ -222,6 +226,7 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
         EventKind::PersonChanged => PERSON_CHANGED,
         EventKind::ApprovalCreated => APPROVAL_CREATED,
         EventKind::ApprovalDecided => APPROVAL_DECIDED,
+        EventKind::ChatChanged => CHAT_CHANGED,
     }
 }
 

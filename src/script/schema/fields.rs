@@ -39,7 +39,7 @@ pub(in crate::script::schema) const fn with(
 }
 
 /// All declarations.
-pub const DECLARATIONS: [Declaration; 9] = [
+pub const DECLARATIONS: [Declaration; 10] = [
     Declaration {
         word: "site",
         is_named: false,
@@ -78,6 +78,12 @@ pub const DECLARATIONS: [Declaration; 9] = [
         is_named: true,
         fields: &WEBHOOK,
         doc: "Calls of another program, as jobs: it is reached at `/hooks/NAME`.",
+    },
+    Declaration {
+        word: "assistant",
+        is_named: false,
+        fields: &ASSISTANT,
+        doc: "A conversation of each person with an agent of their own, at `/assistant`.",
     },
 ];
 
@@ -333,6 +339,43 @@ const WEBHOOK: [Field; 3] = [
         "What is done with a call.",
     ),
     field("about", Shape::Line, r#""Issues of the tracker""#, "What it is for, for people."),
+];
+
+const ASSISTANT: [Field; 5] = [
+    needed(
+        "runtimes",
+        Shape::Texts,
+        r#"{ claude_code = "claude-chat" }"#,
+        "The engine of each mode. `claude_code` runs Claude Code, with flags of ours.",
+    ),
+    field("mode", Shape::Line, r#""claude_code""#, "The mode of people who chose none."),
+    field(
+        "persons",
+        Shape::Lines,
+        r#"{ "ada", "bea" }"#,
+        "Who may use it; everybody who may write without it.",
+    ),
+    field(
+        "claude_code_persons",
+        Shape::Lines,
+        r#"{ "ada" }"#,
+        "Who may use the mode `claude_code`; nobody without it.",
+    ),
+    field(
+        "limits",
+        Shape::Fields(&ASSISTANT_LIMITS),
+        r#"{ run = "45m", running = 16 }"#,
+        "Bounds of its runs.",
+    ),
+];
+
+const ASSISTANT_LIMITS: [Field; 6] = [
+    field("run", Shape::Duration, r#""45m""#, "Longest answer; 45 minutes without it."),
+    field("idle", Shape::Duration, r#""90s""#, "Longest silence; 90 seconds without it."),
+    field("prompt_kib", Shape::Count, "64", "Longest question in KiB; 64 without it."),
+    field("output_kib", Shape::Count, "1024", "Longest answer in KiB; 1024 without it."),
+    field("running", Shape::Count, "16", "Most answers at once; 16 without it."),
+    field("running_person", Shape::Count, "4", "Most answers of one person at once; 4 without it."),
 ];
 
 const PLAIN_INPUT: [Field; 2] = [REQUIRED, ABOUT];

@@ -1,5 +1,6 @@
 //! Whole scripts, from the text on disk to the report, the config and the answers of functions.
 
+mod assistant;
 mod attacks;
 mod bombs;
 mod calls;

@@ -204,6 +204,7 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
         "engine" => &[("type", "\"process\""), ("command", "{ \"cat\" }"), ("prompt", "\"stdin\"")],
         STREAM => &[("type", "\"stream\""), ("command", "{ \"cat\" }"), ("speaks", "\"lines\"")],
         "agent" => &[("about", "\"a\""), ("engine", "\"codex\"")],
+        "assistant" => &[("runtimes", "{ claude_code = \"claude-chat\" }")],
         "webhook" => &[("secret", "wb.secret.env \"S\""), ("enqueue", "function() end")],
         "schedule" => &[("enqueue", "{ kind = \"links\" }"), ("at", "\"07:30\"")],
         "kind" => &[
@@ -253,6 +254,10 @@ fn loads(example: &str) {
             let fields = if is_stream { &fields[..] } else { &[] };
             text += &declared("engine", &format!(" {name:?}"), fields);
         }
+    }
+    if example.contains("claude_code =") && !example.contains("wb.engine \"claude-chat\"") {
+        let reads = [("reads", "\"claude-stream-json\"")];
+        text += &declared("engine", " \"claude-chat\"", &reads);
     }
     if !example.contains("wb.engine \"e\"") {
         text += &declared("engine", " \"e\"", &[]);

@@ -1,0 +1,301 @@
+//! The assistant: conversations, runs and what belongs to them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{ChatId, ChatMessageId, JobId, Millis};
+
+/// The body of `POST /api/agent/chat-stream` and `POST /api/agent/chat`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskRequest {
+    /// The conversation; a new one if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<ChatId>,
+    /// The question. Without one, `parent_id` names a question that is answered again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The message that the question follows; the end of the branch that is shown if it is not
+    /// given. An empty text begins the conversation anew, beside its first question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<String>,
+    /// The mode that answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+/// What a question became.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Asked {
+    /// The conversation.
+    pub session_id: ChatId,
+    /// The run that answers.
+    pub run_id: JobId,
+    /// The question as a message.
+    pub message_id: ChatMessageId,
+    /// The mode that answers.
+    pub mode: String,
+}
+
+/// The answer of `POST /api/agent/chat`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Answered {
+    /// The conversation.
+    pub session_id: ChatId,
+    /// The run.
+    pub run_id: JobId,
+    /// The answer as a message; null while there is none.
+    pub message_id: Option<ChatMessageId>,
+    /// What was said so far.
+    pub text: String,
+    /// How the run ended; null while it goes on.
+    pub ended: Option<String>,
+    /// Why it did not end well.
+    pub error: Option<RunError>,
+}
+
+/// Why a run did not end well.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RunError {
+    /// A stable word.
+    pub code: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// A run as it is told.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RunView {
+    /// Its id, which is that of its job.
+    pub run_id: JobId,
+    /// The conversation.
+    pub session_id: ChatId,
+    /// The question.
+    pub question_id: ChatMessageId,
+    /// The mode that answers.
+    pub mode: String,
+    /// `waiting`, `running` or `ended`.
+    pub state: String,
+    /// How it ended: `ok stopped timeout limit error interrupted`.
+    pub ended: Option<String>,
+    /// Why it did not end well.
+    pub error: Option<RunError>,
+    /// The number of its last item so far.
+    pub last_seq: u64,
+    /// When it was asked for.
+    pub created_at: Millis,
+    /// When it ended.
+    pub ended_at: Option<Millis>,
+}
+
+/// The body of `POST /api/agent/stop`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopRequest {
+    /// The run.
+    pub run_id: JobId,
+}
+
+/// The answer of `POST /api/agent/stop`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Stopped {
+    /// The run.
+    pub run_id: JobId,
+    /// `stopping`, or `stopped` if it had not begun.
+    pub state: String,
+}
+
+/// The body of `POST /api/agent/session/clear`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClearRequest {
+    /// The conversation.
+    pub session_id: ChatId,
+}
+
+/// The query of `GET /api/agent/runs/{id}/events`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventsQuery {
+    /// Only items after this number.
+    pub after: Option<u64>,
+    /// Whether the answer stays open until the run has ended.
+    pub follow: Option<bool>,
+}
+
+/// The query of `GET /api/agent/session/history`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryQuery {
+    /// The conversation.
+    pub session_id: ChatId,
+    /// Only messages before this one of the branch.
+    pub before: Option<ChatMessageId>,
+    /// Messages of a page.
+    pub limit: Option<u32>,
+}
+
+/// A message as it is told.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ChatMessageView {
+    /// Its id.
+    pub id: ChatMessageId,
+    /// The message that it follows.
+    pub parent_id: Option<ChatMessageId>,
+    /// `user` or `assistant`.
+    pub role: String,
+    /// `whole`, `stopped`, `interrupted` or `failed`.
+    pub state: String,
+    /// Markdown.
+    pub body: String,
+    /// The run that made it.
+    pub run_id: Option<JobId>,
+    /// All messages that follow the same one, oldest first, this one among them.
+    pub siblings: Vec<ChatMessageId>,
+    /// When it was written down.
+    pub created_at: Millis,
+}
+
+/// The answer of `GET /api/agent/session/history`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct History {
+    /// The branch that is shown, oldest first.
+    pub messages: Vec<ChatMessageView>,
+    /// The end of that branch.
+    pub head_id: Option<ChatMessageId>,
+    /// What to send as `before` for the messages before these.
+    pub next: Option<ChatMessageId>,
+    /// The run that answers at present.
+    pub active_run: Option<RunView>,
+    /// How the last answer failed, if nothing came after it.
+    pub error: Option<RunError>,
+}
+
+/// A conversation as it is told.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct SessionView {
+    /// Its id.
+    pub session_id: ChatId,
+    /// What it is called.
+    pub title: String,
+    /// Whether it stands first.
+    pub is_pinned: bool,
+    /// Whether it was put away.
+    pub is_archived: bool,
+    /// How many messages it has.
+    pub messages: i64,
+    /// Tokens read.
+    pub tokens_in: i64,
+    /// Tokens written.
+    pub tokens_out: i64,
+    /// What it cost, in US dollars.
+    pub cost_usd: f64,
+    /// The run that answers at present.
+    pub active_run: Option<JobId>,
+    /// The end of the branch that is shown.
+    pub head_id: Option<ChatMessageId>,
+    /// When it began.
+    pub created_at: Millis,
+    /// When something was last said.
+    pub touched_at: Millis,
+}
+
+/// The query of `GET /api/agent/sessions`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionsQuery {
+    /// The last conversation of the page before.
+    pub after: Option<ChatId>,
+    /// Rows of a page.
+    pub limit: Option<u32>,
+}
+
+/// The answer of `GET /api/agent/sessions`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct SessionPage {
+    /// Newest first.
+    pub items: Vec<SessionView>,
+    /// What to ask for the next page with.
+    pub next: Option<ChatId>,
+}
+
+/// The body of `POST /api/agent/sessions/{id}`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionRequest {
+    /// Another title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Whether it stands first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_pinned: Option<bool>,
+    /// Whether it is put away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_archived: Option<bool>,
+    /// A message: the newest branch with it is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_id: Option<ChatMessageId>,
+}
+
+/// A mode, and whether a person can use it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ModeView {
+    /// Its word.
+    pub mode: String,
+    /// Whether it can be used now.
+    pub available: bool,
+    /// Why it cannot.
+    pub why: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The answer of `GET /api/agent/config` and of `POST`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ConfigView {
+    /// The mode of the person's runs.
+    pub mode: String,
+    /// All modes.
+    pub modes: Vec<ModeView>,
+    /// Longest question, in bytes.
+    pub prompt_bytes_max: u64,
+    /// Most runs of one person at once.
+    pub running_person: u32,
+}
+
+/// The body of `POST /api/agent/config`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigRequest {
+    /// The mode of the person's runs; null for that of the site.
+    pub mode: Option<String>,
+}
+
+/// The answer of `GET /api/agent/health`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct HealthView {
+    /// What answers.
+    pub runtimes: Vec<RuntimeHealth>,
+}
+
+/// The state of one runtime for one person.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RuntimeHealth {
+    /// Its mode.
+    pub mode: String,
+    /// `ready`, `not_allowed` or `no_sign_in`.
+    pub state: String,
+    /// What is wrong.
+    pub problem: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The body of `POST /api/agent/claude/login`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClaudeLogin {
+    /// What `claude setup-token` printed.
+    pub token: String,
+}

@@ -1,0 +1,383 @@
+//! Claude Code as a runtime: its arguments, its environment, and what its output becomes.
+//!
+//! **Invariant:** it is given no tool; a process that names one is ended.
+
+use serde_json::Value;
+
+use crate::base::{Error, ErrorKind, Result, truncate_chars};
+use crate::chat::{Item, Scribe};
+use crate::jobs::Listener;
+
+/// Longest text of a fault, in characters.
+const FAULT_CHARS_MAX: usize = 400;
+
+/// Returns the arguments of a run: no tool of its own, no settings of the machine, no server.
+pub fn arguments(system_file: &str, resume: Option<&str>) -> Vec<String> {
+    let fixed = [
+        "-p",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--include-partial-messages",
+        "--tools",
+        "",
+        "--strict-mcp-config",
+        "--permission-mode",
+        "dontAsk",
+        "--setting-sources",
+        "",
+        "--system-prompt-file",
+        system_file,
+    ];
+    let resume = resume.into_iter().flat_map(|it| ["--resume", it]);
+    fixed.into_iter().chain(resume).map(str::to_owned).collect()
+}
+
+/// Returns whether a run inherits a variable of the server. Keys and tokens are not: they would be
+/// billed, and they belong to somebody else.
+pub fn is_inherited(name: &str) -> bool {
+    const NAMES: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
+    const PROXIES: [&str; 4] = ["http_proxy", "https_proxy", "no_proxy", "all_proxy"];
+    let is_proxy = PROXIES.iter().any(|it| it.eq_ignore_ascii_case(name));
+    NAMES.contains(&name) || name.starts_with("LC_") || is_proxy
+}
+
+/// Makes items of what Claude Code prints.
+#[derive(Debug)]
+pub struct ClaudeReader {
+    scribe: Scribe,
+    /// Bytes of text that an answer may have.
+    output_max: u64,
+    written: u64,
+    step: u32,
+    /// Whether the message of the step has not ended.
+    is_open: bool,
+    /// The number of the first item of the step.
+    first_seq: u64,
+    /// The message that came in pieces, which is not told again as a whole.
+    streamed: Option<String>,
+    /// Whether the step has text, so that another block of text is set apart.
+    has_text: bool,
+    is_over: bool,
+}
+
+impl ClaudeReader {
+    /// Returns a reader that writes what it finds.
+    pub fn new(scribe: Scribe, output_max: u64) -> ClaudeReader {
+        ClaudeReader {
+            scribe,
+            output_max,
+            written: 0,
+            step: 0,
+            is_open: false,
+            first_seq: 0,
+            streamed: None,
+            has_text: false,
+            is_over: false,
+        }
+    }
+
+    fn read(&mut self, object: &Value) -> Result<()> {
+        if !object["parent_tool_use_id"].is_null() {
+            return Ok(());
+        }
+        match object["type"].as_str().unwrap_or_default() {
+            "system" if object["subtype"] == "init" => self.init(object),
+            "stream_event" => self.event(&object["event"]),
+            "assistant" => self.whole(object),
+            "result" => self.result(object),
+            _ => Ok(()),
+        }
+    }
+
+    fn init(&mut self, object: &Value) -> Result<()> {
+        let tools = object["tools"].as_array().map_or(0, Vec::len);
+        if tools == 0 {
+            return Ok(());
+        }
+        let message = format!("the program has {tools} tools that it was not given");
+        self.fault("bad_answer", &message)
+    }
+
+    fn event(&mut self, event: &Value) -> Result<()> {
+        match event["type"].as_str().unwrap_or_default() {
+            "message_start" => {
+                self.begin_step()?;
+                self.streamed = event["message"]["id"].as_str().map(str::to_owned);
+                Ok(())
+            }
+            "message_stop" => {
+                self.is_open = false;
+                Ok(())
+            }
+            "content_block_start" if event["content_block"]["type"] == "text" => {
+                let text = event["content_block"]["text"].as_str().unwrap_or_default();
+                let gap = if self.has_text { "\n\n" } else { "" };
+                self.text(&format!("{gap}{text}"))
+            }
+            "content_block_delta" if event["delta"]["type"] == "text_delta" => {
+                self.text(event["delta"]["text"].as_str().unwrap_or_default())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begin_step(&mut self) -> Result<()> {
+        if self.is_open && self.has_text {
+            // The request was repeated in the middle of an answer.
+            self.scribe.push(Item::Reset { step: self.step, from_seq: self.first_seq })?;
+        } else if !self.is_open {
+            self.step += 1;
+        }
+        self.is_open = true;
+        self.has_text = false;
+        self.first_seq = self.scribe.next_seq();
+        Ok(())
+    }
+
+    /// A message that came in one piece: each of its blocks has a line of its own.
+    fn whole(&mut self, object: &Value) -> Result<()> {
+        let message = &object["message"];
+        // What the program itself says in place of a model is told by its result.
+        let is_own = message["model"] == "<synthetic>" || object["error"].is_string();
+        let id = message["id"].as_str();
+        if is_own || (id.is_some() && id == self.streamed.as_deref()) {
+            return Ok(());
+        }
+        let texts = message["content"].as_array().into_iter().flatten();
+        let texts = texts.filter(|it| it["type"] == "text").filter_map(|it| it["text"].as_str());
+        for text in texts {
+            if self.step == 0 || !self.has_text {
+                self.begin_step()?;
+                self.is_open = false;
+            }
+            let gap = if self.has_text { "\n\n" } else { "" };
+            self.text(&format!("{gap}{text}"))?;
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, delta: &str) -> Result<()> {
+        if delta.is_empty() || self.is_over {
+            return Ok(());
+        }
+        if self.step == 0 {
+            self.begin_step()?;
+        }
+        self.written += delta.len() as u64;
+        if self.written > self.output_max {
+            let kib = self.output_max / 1024;
+            return self.fault("limit_output", &format!("the answer is longer than {kib} KiB"));
+        }
+        self.has_text = true;
+        self.scribe.push(Item::Text { step: self.step, delta: delta.to_owned() })
+    }
+
+    fn result(&mut self, object: &Value) -> Result<()> {
+        let usage = &object["usage"];
+        let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+        self.scribe.push(Item::Usage {
+            input: count("input_tokens"),
+            output: count("output_tokens"),
+            cache_read: count("cache_read_input_tokens"),
+            cache_write: count("cache_creation_input_tokens"),
+            cost_usd: object["total_cost_usd"].as_f64().filter(|it| it.is_finite() && *it >= 0.0),
+        })?;
+        if object["is_error"] != true || self.is_over {
+            return Ok(());
+        }
+        let text = object["result"].as_str().or_else(|| object["errors"][0].as_str());
+        let text = text.unwrap_or("the program reported an error");
+        let status = object["api_error_status"].as_u64().unwrap_or(0);
+        let message = truncate_chars(text, FAULT_CHARS_MAX);
+        let code = fault_code(status, text);
+        self.scribe.push(Item::Status { code: code.to_owned(), message })
+    }
+
+    /// Notes why the run is ended.
+    fn fault(&mut self, code: &str, message: &str) -> Result<()> {
+        self.is_over = true;
+        self.scribe.push(Item::Status { code: code.to_owned(), message: message.to_owned() })
+    }
+}
+
+impl Listener for ClaudeReader {
+    fn line(&mut self, line: &str) -> Result<bool> {
+        let Ok(object) = serde_json::from_str::<Value>(line) else { return Ok(!self.is_over) };
+        match self.read(&object) {
+            Err(cause) if cause.kind() == ErrorKind::TooLarge => {
+                self.fault("limit_output", "the answer has too many pieces")?;
+            }
+            other => other?,
+        }
+        Ok(!self.is_over)
+    }
+
+    fn gap(&mut self) -> Result<bool> {
+        self.fault("limit_output", "the program printed more than is kept")?;
+        Ok(false)
+    }
+
+    fn broken(&mut self, cause: &Error) {
+        tracing::error!("an answer cannot be written: {}", cause.chain());
+    }
+}
+
+/// Returns the word for what a provider refused.
+fn fault_code(status: u64, text: &str) -> &'static str {
+    let text = text.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|it| text.contains(it));
+    let sign_in = ["not logged in", "invalid api key", "oauth token", "authentication_error"];
+    match status {
+        401 | 403 => "auth_invalid",
+        404 => "model_not_found",
+        413 => "context_full",
+        429 => "rate_limited",
+        529 => "overloaded",
+        _ if says(&sign_in) || says(&["api error: 401", "/login"]) => "auth_invalid",
+        _ if says(&["overloaded", "api error: 529"]) => "overloaded",
+        _ if says(&["rate limit", "hit your limit", "api error: 429"]) => "rate_limited",
+        _ if says(&["prompt is too long", "context window"]) => "context_full",
+        _ if says(&["issue with the selected model", "not_found_error"]) => "model_not_found",
+        _ => "bad_answer",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+
+    use super::*;
+    use crate::base::Clock;
+    use crate::chat::{Answer, Hub, STREAM_FILE, sum};
+
+    /// Reads lines; returns the items without what differs from run to run, and whether the last
+    /// line let the program go on.
+    fn read(lines: &str, output_max: u64) -> (Vec<String>, bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let run: crate::base::JobId = "018bcfe5-6800-7000-8000-000000000001".parse().unwrap();
+        let dir = Utf8Path::from_path(folder.path()).unwrap().join("jobs").join(run.as_str());
+        let start = Item::Start {
+            session_id: "018bcfe5-6800-7000-8000-000000000002".parse().unwrap(),
+            mode: "claude_code".to_owned(),
+            model: None,
+        };
+        let at = crate::base::Millis(0);
+        let answer = Answer { run, dir: dir.clone(), start, at };
+        let scribe = Scribe::open(&answer, Clock::system(), Hub::default()).unwrap();
+        let mut reader = ClaudeReader::new(scribe, output_max);
+        let mut goes_on = true;
+        for line in lines.lines() {
+            goes_on = reader.line(line).unwrap();
+        }
+        let text = std::fs::read_to_string(dir.join(STREAM_FILE)).unwrap();
+        let item = |line: &str| {
+            let mut item: Value = serde_json::from_str(line).unwrap();
+            let fields = item.as_object_mut().unwrap();
+            fields.shift_remove("ts");
+            fields.shift_remove("run_id");
+            item.to_string()
+        };
+        assert!(sum(&dir).unwrap().is_some());
+        (text.lines().skip(1).map(item).collect(), goes_on)
+    }
+
+    fn delta(text: &str) -> String {
+        let delta = serde_json::json!({"type": "text_delta", "text": text});
+        let event = serde_json::json!({"type": "content_block_delta", "delta": delta});
+        serde_json::json!({"type": "stream_event", "event": event}).to_string()
+    }
+
+    const BEGIN: &str = r#"{"type":"stream_event","event":{"type":"message_start",
+        "message":{"id":"m1"}}}"#;
+    const STOP: &str = r#"{"type":"stream_event","event":{"type":"message_stop"}}"#;
+
+    fn begin() -> String {
+        BEGIN.replace('\n', "")
+    }
+
+    #[test]
+    fn pieces_are_told_once_and_the_whole_is_not_told_again() {
+        let whole = r#"{"type":"assistant","message":{"id":"m1","content":[
+            {"type":"text","text":"Hello"}]}}"#
+            .replace('\n', "");
+        let result = r#"{"type":"result","is_error":false,"usage":{"input_tokens":3,
+            "output_tokens":2},"total_cost_usd":0.01}"#
+            .replace('\n', "");
+        let lines = [begin(), delta("Hel"), delta("lo"), whole, STOP.to_owned(), result];
+        let (items, goes_on) = read(&lines.join("\n"), 1_000);
+        assert!(goes_on);
+        assert_eq!(
+            items,
+            [
+                r#"{"type":"text","seq":2,"step":1,"delta":"Hel"}"#,
+                r#"{"type":"text","seq":3,"step":1,"delta":"lo"}"#,
+                "{\"type\":\"usage\",\"seq\":4,\"input\":3,\"output\":2,\"cache_read\":0,\
+                 \"cache_write\":0,\"cost_usd\":0.01}",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_repeated_request_takes_the_text_back() {
+        let lines = [begin(), delta("Hel"), begin(), delta("Hi"), STOP.to_owned()];
+        let (items, _) = read(&lines.join("\n"), 1_000);
+        assert_eq!(items[1], r#"{"type":"reset","seq":3,"step":1,"from_seq":2}"#);
+        assert_eq!(items[2], r#"{"type":"text","seq":4,"step":1,"delta":"Hi"}"#);
+        assert_eq!(items.len(), 3);
+    }
+
+    #[test]
+    fn a_message_in_one_piece_is_told() {
+        let line = |text: &str| {
+            let content = serde_json::json!([{"type": "text", "text": text}]);
+            let message = serde_json::json!({"id": "m1", "content": content});
+            serde_json::json!({"type": "assistant", "message": message}).to_string()
+        };
+        let (items, _) = read(&[line("one"), line("two")].join("\n"), 1_000);
+        assert_eq!(items[0], r#"{"type":"text","seq":2,"step":1,"delta":"one"}"#);
+        assert_eq!(items[1], r#"{"type":"text","seq":3,"step":1,"delta":"\n\ntwo"}"#);
+    }
+
+    #[test]
+    fn bounds_and_tools_end_the_run() {
+        let (items, goes_on) = read(&[begin(), delta("12345"), delta("6")].join("\n"), 5);
+        assert!(!goes_on);
+        assert!(items[1].contains("limit_output"), "{items:?}");
+        let init = r#"{"type":"system","subtype":"init","tools":["Bash"]}"#;
+        let (items, goes_on) = read(&[init.to_owned(), delta("x")].join("\n"), 100);
+        assert!(!goes_on && items.len() == 1 && items[0].contains("bad_answer"), "{items:?}");
+    }
+
+    #[test]
+    fn refusals_of_a_provider_have_words() {
+        for (status, text, code) in [
+            (0, "Not logged in · Please run /login", "auth_invalid"),
+            (401, "x", "auth_invalid"),
+            (429, "You've hit your limit", "rate_limited"),
+            (0, "API Error: 529 Overloaded", "overloaded"),
+            (0, "Prompt is too long", "context_full"),
+            (404, "no such model", "model_not_found"),
+            (500, "x", "bad_answer"),
+        ] {
+            assert_eq!(fault_code(status, text), code, "{text}");
+        }
+        let line = r#"{"type":"result","is_error":true,"result":"Not logged in"}"#;
+        let own = r#"{"type":"assistant","error":"x","message":{"model":"<synthetic>","content":[
+            {"type":"text","text":"Not logged in"}]}}"#
+            .replace('\n', "");
+        let (items, _) = read(&[own.as_str(), line].join("\n"), 100);
+        assert!(items[1].contains("\"code\":\"auth_invalid\""), "{items:?}");
+        assert_eq!(items.len(), 2, "what the program says itself is no answer");
+    }
+
+    #[test]
+    fn keys_of_the_server_are_not_inherited() {
+        for name in ["PATH", "HOME", "LANG", "LC_ALL", "https_proxy", "HTTPS_PROXY"] {
+            assert!(is_inherited(name), "{name}");
+        }
+        for name in ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "AWS_PROFILE", "WB_TOKEN"] {
+            assert!(!is_inherited(name), "{name}");
+        }
+    }
+}

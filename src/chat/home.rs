@@ -1,0 +1,168 @@
+//! The folder of one person: their sign-in, and where their runs work.
+//!
+//! **Invariant:** a token is in a file that only the server's account can read, and nowhere else.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::{ChatId, Context, Error, ErrorKind, PersonId, Result};
+use crate::process::{JobFolder, remove_some};
+
+/// The file with the token of Claude Code.
+const CLAUDE_TOKEN: &str = "claude.token";
+/// Longest token, in bytes.
+const TOKEN_BYTES_MAX: u64 = 4 * 1024;
+/// Most entries that are removed at one time.
+const ENTRIES_MAX: usize = 100_000;
+
+/// The folder of one person below the data folder.
+#[derive(Clone, Debug)]
+pub struct Home {
+    path: Utf8PathBuf,
+}
+
+impl Home {
+    /// Returns a person's folder; nothing is made yet.
+    pub fn of(data: &Utf8Path, person: &PersonId) -> Home {
+        Home { path: data.join("people").join(person.as_str()) }
+    }
+
+    /// Returns the token of Claude Code, if the person has signed in.
+    ///
+    /// # Errors
+    /// `unavailable` if the file cannot be read.
+    pub fn claude_token(&self) -> Result<Option<String>> {
+        let Some(folder) = JobFolder::open(&self.path)? else { return Ok(None) };
+        let bytes = folder.read(CLAUDE_TOKEN, TOKEN_BYTES_MAX)?;
+        let text = bytes.and_then(|it| String::from_utf8(it).ok());
+        Ok(text.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()))
+    }
+
+    /// Keeps what `claude setup-token` printed.
+    ///
+    /// # Errors
+    /// `invalid` with code `bad_token`; `unavailable` if it cannot be written.
+    pub fn keep_claude_token(&self, token: &str) -> Result<()> {
+        let token = token.trim();
+        let is_word = token.bytes().all(|it| it.is_ascii_graphic());
+        if !is_word || !(20..=TOKEN_BYTES_MAX as usize).contains(&token.len()) {
+            let hint = "run `claude setup-token` on your own machine and paste the token it prints";
+            return Err(Error::invalid("this is not the token of Claude Code")
+                .code("bad_token")
+                .of_input("token")
+                .hint(hint));
+        }
+        JobFolder::make(&self.path)?.put(CLAUDE_TOKEN, token.as_bytes())
+    }
+
+    /// Forgets the token. Whether there was one.
+    ///
+    /// # Errors
+    /// `unavailable` if it cannot be removed.
+    pub fn forget_claude_token(&self) -> Result<bool> {
+        let Some(folder) = JobFolder::open(&self.path)? else { return Ok(false) };
+        let was_there = folder.read(CLAUDE_TOKEN, TOKEN_BYTES_MAX)?.is_some();
+        let failed = || format!("cannot remove {CLAUDE_TOKEN} in {}", self.path);
+        folder.remove(CLAUDE_TOKEN).context(ErrorKind::Unavailable, failed)?;
+        Ok(was_there)
+    }
+
+    /// Returns the folder that Claude Code keeps its sessions in, and makes it.
+    ///
+    /// # Errors
+    /// `unavailable` if it cannot be made.
+    pub fn claude_config(&self) -> Result<Utf8PathBuf> {
+        JobFolder::make(&self.path)?;
+        let path = self.path.join("claude");
+        JobFolder::make(&path)?;
+        Ok(path)
+    }
+
+    /// Returns the folder that the runs of a conversation work in, and makes it: it is empty, and
+    /// the same for all of them, because a session is found from its own folder.
+    ///
+    /// # Errors
+    /// `unavailable` if it cannot be made.
+    pub fn claude_cwd(&self, session: &ChatId) -> Result<Utf8PathBuf> {
+        JobFolder::make(&self.path)?;
+        let all = self.path.join("claude-cwd");
+        JobFolder::make(&all)?;
+        let path = all.join(session.as_str());
+        JobFolder::make(&path)?;
+        Ok(path)
+    }
+
+    /// Returns whether Claude Code still has a session of a conversation.
+    pub fn has_claude_session(&self, session: &ChatId, reference: &str) -> bool {
+        self.claude_project(session).join(format!("{reference}.jsonl")).is_file()
+    }
+
+    /// Removes what the runs of a conversation left here.
+    ///
+    /// # Errors
+    /// `unavailable` if something cannot be removed.
+    pub fn forget_conversation(&self, session: &ChatId) -> Result<()> {
+        let project = self.claude_project(session);
+        let own = [self.path.join("claude-cwd").join(session.as_str()), project];
+        for path in own.iter().filter(|it| it.exists()) {
+            if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
+                remove_some(folder, name, ENTRIES_MAX)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Claude Code names the folder of a project by the path that it works in.
+    fn claude_project(&self, session: &ChatId) -> Utf8PathBuf {
+        let cwd = self.path.join("claude-cwd").join(session.as_str());
+        let cwd = cwd.canonicalize_utf8().unwrap_or(cwd);
+        let dashed = |it: char| if it.is_ascii_alphanumeric() { it } else { '-' };
+        let name: String = cwd.as_str().chars().map(dashed).collect();
+        self.path.join("claude").join("projects").join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_private_and_goes_when_it_is_told_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Utf8Path::from_path(folder.path()).unwrap();
+        let home = Home::of(data, &"018bcfe5-6800-7000-8000-000000000001".parse().unwrap());
+        assert_eq!(home.claude_token().unwrap(), None);
+        assert!(!home.forget_claude_token().unwrap());
+        for bad in ["", "short", "with a blank in the middle of it", "ü-ü-ü-ü-ü-ü-ü-ü-ü-ü"]
+        {
+            assert_eq!(home.keep_claude_token(bad).unwrap_err().code_str(), "bad_token", "{bad}");
+        }
+        let token = "sk-ant-oat01-0123456789abcdef";
+        home.keep_claude_token(&format!("  {token}\n")).unwrap();
+        assert_eq!(home.claude_token().unwrap().as_deref(), Some(token));
+        let mode = |path: &Utf8Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&home.path.join(CLAUDE_TOKEN)), 0o600);
+        assert_eq!(mode(&home.path), 0o700);
+        assert!(home.forget_claude_token().unwrap());
+        assert_eq!(home.claude_token().unwrap(), None);
+    }
+
+    #[test]
+    fn a_conversation_has_a_folder_that_can_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Utf8Path::from_path(folder.path()).unwrap();
+        let home = Home::of(data, &"018bcfe5-6800-7000-8000-000000000001".parse().unwrap());
+        let session: ChatId = "018bcfe5-6800-7000-8000-000000000002".parse().unwrap();
+        let config = home.claude_config().unwrap();
+        let cwd = home.claude_cwd(&session).unwrap();
+        assert!(!home.has_claude_session(&session, "s-1"));
+        let project = home.claude_project(&session);
+        assert!(project.starts_with(config.join("projects")), "{project}");
+        std::fs::create_dir_all(&project).unwrap();
+        std::fs::write(project.join("s-1.jsonl"), "{}\n").unwrap();
+        assert!(home.has_claude_session(&session, "s-1"));
+        home.forget_conversation(&session).unwrap();
+        assert!(!cwd.exists() && !project.exists() && config.exists());
+    }
+}

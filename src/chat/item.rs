@@ -1,0 +1,139 @@
+//! One line of the stream of an answer.
+
+use serde_json::{Value, json};
+
+use crate::base::{ChatId, ChatMessageId, JobId, Millis};
+
+/// The file of a run's folder that has its items.
+pub const STREAM_FILE: &str = "chat.ndjson";
+
+/// One line of the stream of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// It begins: always the first, and only once.
+    Start {
+        /// The conversation.
+        session_id: ChatId,
+        /// The mode that answers.
+        mode: String,
+        /// The model, if it is known.
+        model: Option<String>,
+    },
+    /// More of the text of a step.
+    Text {
+        /// The step, from 1.
+        step: u32,
+        /// What is added to its text.
+        delta: String,
+    },
+    /// Something that a reader should know.
+    Status {
+        /// A stable word; that of an error if the run will end by it.
+        code: String,
+        /// For people.
+        message: String,
+    },
+    /// Tokens and cost so far.
+    Usage {
+        /// Tokens read, without those from a cache.
+        input: u64,
+        /// Tokens written.
+        output: u64,
+        /// Tokens read from a cache.
+        cache_read: u64,
+        /// Tokens written to a cache.
+        cache_write: u64,
+        /// US dollars, if the program names them.
+        cost_usd: Option<f64>,
+    },
+    /// The text of a step is taken back: the model begins it again.
+    Reset {
+        /// The step.
+        step: u32,
+        /// The first item that no longer counts.
+        from_seq: u64,
+    },
+    /// The run has failed; `done` follows.
+    Error {
+        /// A stable word.
+        code: String,
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The end: always the last, and only once.
+    Done {
+        /// The conversation.
+        session_id: ChatId,
+        /// The answer as a message, if there is one.
+        message_id: Option<ChatMessageId>,
+        /// How the run ended.
+        reason: String,
+    },
+}
+
+impl Item {
+    /// Returns the word of its type.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Item::Start { .. } => "start",
+            Item::Text { .. } => "text",
+            Item::Status { .. } => "status",
+            Item::Usage { .. } => "usage",
+            Item::Reset { .. } => "reset",
+            Item::Error { .. } => "error",
+            Item::Done { .. } => "done",
+        }
+    }
+
+    /// Returns the line, with its line break.
+    pub fn line(&self, seq: u64, at: Millis, run: &JobId) -> String {
+        let mut line = json!({"type": self.word(), "seq": seq, "ts": at, "run_id": run});
+        if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), self.fields()) {
+            line.extend(fields);
+        }
+        let mut line = line.to_string();
+        line.push('\n');
+        line
+    }
+
+    fn fields(&self) -> Value {
+        match self {
+            Item::Start { session_id, mode, model } => {
+                json!({"session_id": session_id, "mode": mode, "model": model})
+            }
+            Item::Text { step, delta } => json!({"step": step, "delta": delta}),
+            Item::Status { code, message } => json!({"code": code, "message": message}),
+            Item::Usage { input, output, cache_read, cache_write, cost_usd } => json!({
+                "input": input, "output": output, "cache_read": cache_read,
+                "cache_write": cache_write, "cost_usd": cost_usd,
+            }),
+            Item::Reset { step, from_seq } => json!({"step": step, "from_seq": from_seq}),
+            Item::Error { code, message, hint } => {
+                json!({"code": code, "message": message, "hint": hint})
+            }
+            Item::Done { session_id, message_id, reason } => {
+                json!({"session_id": session_id, "message_id": message_id, "reason": reason})
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names and their order are a contract: clients read them.
+    #[test]
+    fn a_line_begins_with_its_type_and_number() {
+        let run: JobId = "018bcfe5-6800-7000-8000-000000000001".parse().unwrap();
+        let item = Item::Text { step: 1, delta: "a \"b\"\n".to_owned() };
+        assert_eq!(
+            item.line(2, Millis(0), &run),
+            "{\"type\":\"text\",\"seq\":2,\"ts\":\"1970-01-01T00:00:00.000Z\",\
+             \"run_id\":\"018bcfe5-6800-7000-8000-000000000001\",\"step\":1,\
+             \"delta\":\"a \\\"b\\\"\\n\"}\n"
+        );
+    }
+}

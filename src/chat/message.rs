@@ -1,0 +1,242 @@
+//! Messages of a conversation: a tree, of which one branch is shown.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+
+use crate::base::{ChatId, ChatMessageId, Error, Ids, JobId, Millis, Result};
+use crate::store::Tx;
+
+const INSERT: &str = "
+    INSERT INTO chat_messages (id, session_id, parent_id, role, run_id, step, state, body,
+        provider, model, created_ms)
+    VALUES (:id, :session, :parent, :role, :run, :step, :state, :body, :provider, :model, :now)";
+const FIND: &str = "SELECT * FROM chat_messages WHERE id = :id AND session_id = :session";
+const CHILDREN: &str = "
+    SELECT id FROM chat_messages WHERE parent_id = :parent AND session_id = :session ORDER BY seq
+    LIMIT :limit";
+const FIRST: &str = "
+    SELECT id FROM chat_messages WHERE session_id = :session AND parent_id IS NULL ORDER BY seq
+    LIMIT :limit";
+const NEWEST_CHILD: &str = "
+    SELECT id FROM chat_messages WHERE parent_id = :parent ORDER BY seq DESC LIMIT 1";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("chat::message_insert", INSERT),
+    ("chat::message_find", FIND),
+    ("chat::message_children", CHILDREN),
+    ("chat::message_first", FIRST),
+    ("chat::message_newest_child", NEWEST_CHILD),
+];
+
+/// Most siblings that are named.
+const SIBLINGS_MAX: u32 = 200;
+/// Most steps from a message down to the end of its branch.
+const DEPTH_MAX: usize = 100_000;
+
+/// Who says a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The person.
+    User,
+    /// The assistant.
+    Assistant,
+}
+
+impl Role {
+    /// Returns the word in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        }
+    }
+}
+
+/// Whether a message is all of what was to be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is.
+    Whole,
+    /// A person stopped it.
+    Stopped,
+    /// The server ended meanwhile.
+    Interrupted,
+    /// Something went wrong.
+    Failed,
+}
+
+impl State {
+    /// Returns the word in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Whole => "whole",
+            State::Stopped => "stopped",
+            State::Interrupted => "interrupted",
+            State::Failed => "failed",
+        }
+    }
+
+    fn parse(word: &str) -> State {
+        match word {
+            "whole" => State::Whole,
+            "stopped" => State::Stopped,
+            "interrupted" => State::Interrupted,
+            _ => State::Failed,
+        }
+    }
+}
+
+/// A message.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Its place in the order of all messages.
+    pub seq: i64,
+    /// Its id.
+    pub id: ChatMessageId,
+    /// The message that it follows.
+    pub parent_id: Option<ChatMessageId>,
+    /// Who says it.
+    pub role: Role,
+    /// The run that made it.
+    pub run_id: Option<JobId>,
+    /// Whether it is whole.
+    pub state: State,
+    /// Markdown.
+    pub body: String,
+    /// The model that wrote it.
+    pub model: Option<String>,
+    /// When it was written down.
+    pub created_at: Millis,
+}
+
+impl Message {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
+        let role: String = row.get("role")?;
+        let state: String = row.get("state")?;
+        Ok(Message {
+            seq: row.get("seq")?,
+            id: row.get("id")?,
+            parent_id: row.get("parent_id")?,
+            role: if role == "user" { Role::User } else { Role::Assistant },
+            run_id: row.get("run_id")?,
+            state: State::parse(&state),
+            body: row.get("body")?,
+            model: row.get("model")?,
+            created_at: row.get("created_ms")?,
+        })
+    }
+}
+
+/// A message to be written.
+#[derive(Clone, Debug)]
+pub struct NewMessage<'a> {
+    /// The conversation.
+    pub session: &'a ChatId,
+    /// The message that it follows.
+    pub parent: Option<&'a ChatMessageId>,
+    /// Who says it.
+    pub role: Role,
+    /// The run that made it, and its step in that.
+    pub run: Option<(&'a JobId, u32)>,
+    /// Whether it is whole.
+    pub state: State,
+    /// Markdown.
+    pub body: &'a str,
+    /// The model that wrote it.
+    pub model: Option<&'a str>,
+}
+
+/// Writes a message.
+///
+/// # Errors
+/// As any write.
+pub fn insert(tx: &Tx<'_>, ids: &Ids, new: &NewMessage<'_>) -> Result<ChatMessageId> {
+    let id: ChatMessageId = ids.mint();
+    let provider = (new.role == Role::Assistant).then_some("claude_code");
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":id": id, ":session": new.session, ":parent": new.parent, ":role": new.role.as_str(),
+        ":run": new.run.map(|it| it.0), ":step": new.run.map(|it| it.1),
+        ":state": new.state.as_str(), ":body": new.body, ":provider": provider,
+        ":model": new.model, ":now": tx.now(),
+    })?;
+    Ok(id)
+}
+
+/// Returns a message of a conversation; the caller has looked whose that is.
+///
+/// # Errors
+/// `not_found` with code `no_message`.
+pub fn find(connection: &Connection, session: &ChatId, id: &ChatMessageId) -> Result<Message> {
+    let params = named_params! {":id": id, ":session": session};
+    let found = connection.prepare_cached(FIND)?.query_row(params, Message::from_row).optional()?;
+    found.ok_or_else(|| {
+        Error::not_found(format!("no message {id} in this conversation")).code("no_message")
+    })
+}
+
+/// Returns the branch that ends in a message, oldest first: at most `limit` messages, and whether
+/// there are more before them.
+///
+/// # Errors
+/// As [`find`].
+pub fn branch(
+    connection: &Connection,
+    session: &ChatId,
+    head: &ChatMessageId,
+    limit: usize,
+) -> Result<(Vec<Message>, bool)> {
+    let mut found = Vec::new();
+    let mut next = Some(head.clone());
+    while let Some(id) = next.take() {
+        if found.len() == limit {
+            found.reverse();
+            return Ok((found, true));
+        }
+        let message = find(connection, session, &id)?;
+        next.clone_from(&message.parent_id);
+        found.push(message);
+    }
+    found.reverse();
+    Ok((found, false))
+}
+
+/// Returns the messages that follow the same one, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn siblings(
+    connection: &Connection,
+    session: &ChatId,
+    parent: Option<&ChatMessageId>,
+) -> Result<Vec<ChatMessageId>> {
+    let ids: rusqlite::Result<Vec<ChatMessageId>> = match parent {
+        Some(parent) => {
+            let params =
+                named_params! {":parent": parent, ":session": session, ":limit": SIBLINGS_MAX};
+            connection.prepare_cached(CHILDREN)?.query_map(params, |row| row.get(0))?.collect()
+        }
+        None => {
+            let params = named_params! {":session": session, ":limit": SIBLINGS_MAX};
+            connection.prepare_cached(FIRST)?.query_map(params, |row| row.get(0))?.collect()
+        }
+    };
+    Ok(ids?)
+}
+
+/// Returns the end of the newest branch below a message.
+///
+/// # Errors
+/// As any read.
+pub fn tip(connection: &Connection, id: &ChatMessageId) -> Result<ChatMessageId> {
+    let mut tip = id.clone();
+    for _ in 0..DEPTH_MAX {
+        let child: Option<ChatMessageId> = connection
+            .prepare_cached(NEWEST_CHILD)?
+            .query_row(named_params! {":parent": tip}, |row| row.get(0))
+            .optional()?;
+        match child {
+            Some(child) => tip = child,
+            None => break,
+        }
+    }
+    Ok(tip)
+}

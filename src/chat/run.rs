@@ -1,0 +1,208 @@
+//! Runs: one answer of a model, which is a job.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+
+use crate::base::{ChatId, ChatMessageId, Error, JobId, Millis, PersonId, Result};
+use crate::store::Tx;
+
+const INSERT: &str = "
+    INSERT INTO chat_runs (job_id, session_id, question_id, asked_mode, mode, created_ms)
+    VALUES (:id, :session, :question, :asked, :mode, :now)";
+const FIND: &str = "
+    SELECT chat_runs.*, person_id FROM chat_runs JOIN chat_sessions ON chat_sessions.id = session_id
+    WHERE job_id = :id AND person_id = :person";
+const BY_JOB: &str = "
+    SELECT chat_runs.*, person_id FROM chat_runs JOIN chat_sessions ON chat_sessions.id = session_id
+    WHERE job_id = :id";
+const OPEN_OF: &str = "
+    SELECT chat_runs.*, person_id FROM chat_runs JOIN chat_sessions ON chat_sessions.id = session_id
+    WHERE session_id = :session AND ended IS NULL";
+const LATEST_OF: &str = "
+    SELECT chat_runs.*, person_id FROM chat_runs JOIN chat_sessions ON chat_sessions.id = session_id
+    WHERE question_id = :question AND session_id = :session ORDER BY job_id DESC LIMIT 1";
+const RUNS_OF: &str = "SELECT job_id FROM chat_runs WHERE session_id = :session";
+const SETTLE: &str = "
+    UPDATE chat_runs SET ended = :ended, error_code = :code, error_text = :text, steps = :steps,
+        ended_ms = :now
+    WHERE job_id = :id AND ended IS NULL";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("chat::run_insert", INSERT),
+    ("chat::run_find", FIND),
+    ("chat::run_by_job", BY_JOB),
+    ("chat::run_open_of", OPEN_OF),
+    ("chat::run_latest_of", LATEST_OF),
+    ("chat::runs_of", RUNS_OF),
+    ("chat::run_settle", SETTLE),
+];
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The model ended its turn.
+    Ok,
+    /// The person stopped it.
+    Stopped,
+    /// Its time was over, or the model was silent.
+    Timeout,
+    /// It met one of its bounds.
+    Limit,
+    /// Something went wrong.
+    Error,
+    /// The server ended meanwhile.
+    Interrupted,
+}
+
+impl Ended {
+    const ALL: [Ended; 6] =
+        [Ended::Ok, Ended::Stopped, Ended::Timeout, Ended::Limit, Ended::Error, Ended::Interrupted];
+
+    /// Returns the word in the table and over HTTP.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Ended::Ok => "ok",
+            Ended::Stopped => "stopped",
+            Ended::Timeout => "timeout",
+            Ended::Limit => "limit",
+            Ended::Error => "error",
+            Ended::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// How a run ended, and why.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// How.
+    pub ended: Ended,
+    /// The word of the error; none if it went well.
+    pub code: Option<String>,
+    /// What is wrong, for people.
+    pub text: Option<String>,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The job.
+    pub job_id: JobId,
+    /// The conversation.
+    pub session_id: ChatId,
+    /// Whose that is.
+    pub person_id: PersonId,
+    /// The message that it answers.
+    pub question_id: ChatMessageId,
+    /// The mode that answers.
+    pub mode: String,
+    /// How it ended; none while it has not.
+    pub end: Option<End>,
+    /// When it was asked for.
+    pub created_at: Millis,
+    /// When it ended.
+    pub ended_at: Option<Millis>,
+}
+
+impl Run {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Run> {
+        let ended: Option<String> = row.get("ended")?;
+        let ended = ended.map(|word| Ended::ALL.into_iter().find(|it| it.as_str() == word));
+        let end = match ended {
+            None => None,
+            Some(ended) => Some(End {
+                ended: ended.unwrap_or(Ended::Error),
+                code: row.get("error_code")?,
+                text: row.get("error_text")?,
+            }),
+        };
+        Ok(Run {
+            job_id: row.get("job_id")?,
+            session_id: row.get("session_id")?,
+            person_id: row.get("person_id")?,
+            question_id: row.get("question_id")?,
+            mode: row.get("mode")?,
+            end,
+            created_at: row.get("created_ms")?,
+            ended_at: row.get("ended_ms")?,
+        })
+    }
+}
+
+/// Writes the run that a job is.
+///
+/// # Errors
+/// `conflict` if the conversation has an open run.
+pub fn insert(
+    tx: &Tx<'_>,
+    job: &JobId,
+    (session, question): (&ChatId, &ChatMessageId),
+    (asked, mode): (Option<&str>, &str),
+) -> Result<()> {
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":id": job, ":session": session, ":question": question, ":asked": asked, ":mode": mode,
+        ":now": tx.now(),
+    })?;
+    Ok(())
+}
+
+/// Returns a run of a person.
+///
+/// # Errors
+/// `not_found` with code `no_run`, also for one of somebody else.
+pub fn find(connection: &Connection, person: &PersonId, id: &JobId) -> Result<Run> {
+    let params = named_params! {":id": id, ":person": person};
+    let found = connection.prepare_cached(FIND)?.query_row(params, Run::from_row).optional()?;
+    found.ok_or_else(|| Error::not_found(format!("no run {id}")).code("no_run"))
+}
+
+/// Returns the run that a job is, whoever it belongs to; for the life of the job.
+///
+/// # Errors
+/// As any read.
+pub fn by_job(connection: &Connection, id: &JobId) -> Result<Option<Run>> {
+    let params = named_params! {":id": id};
+    Ok(connection.prepare_cached(BY_JOB)?.query_row(params, Run::from_row).optional()?)
+}
+
+/// Returns the run of a conversation that has not ended.
+///
+/// # Errors
+/// As any read.
+pub fn open_of(connection: &Connection, session: &ChatId) -> Result<Option<Run>> {
+    let params = named_params! {":session": session};
+    Ok(connection.prepare_cached(OPEN_OF)?.query_row(params, Run::from_row).optional()?)
+}
+
+/// Returns the newest run that answers a message.
+///
+/// # Errors
+/// As any read.
+pub fn latest_of(
+    connection: &Connection,
+    session: &ChatId,
+    question: &ChatMessageId,
+) -> Result<Option<Run>> {
+    let params = named_params! {":session": session, ":question": question};
+    Ok(connection.prepare_cached(LATEST_OF)?.query_row(params, Run::from_row).optional()?)
+}
+
+/// Returns the runs of a conversation.
+///
+/// # Errors
+/// As any read.
+pub fn runs_of(connection: &Connection, session: &ChatId) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(RUNS_OF)?;
+    let ids = statement.query_map(named_params! {":session": session}, |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Writes down how a run ended. Whether it had not ended before.
+///
+/// # Errors
+/// As any write.
+pub fn settle(tx: &Tx<'_>, id: &JobId, end: &End, steps: usize) -> Result<bool> {
+    let params = named_params! {
+        ":id": id, ":ended": end.ended.as_str(), ":code": end.code, ":text": end.text,
+        ":steps": steps as i64, ":now": tx.now(),
+    };
+    Ok(tx.prepare_cached(SETTLE)?.execute(params)? == 1)
+}

@@ -1,0 +1,334 @@
+//! Conversations: whose they are, which branch is shown, and what they cost.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde_json::json;
+
+use crate::base::{
+    Actor, ChatId, ChatMessageId, Error, ErrorKind, Event, EventKind, Ids, Millis, PersonId,
+    Result, Scope,
+};
+use crate::store::Tx;
+
+const INSERT: &str = "
+    INSERT INTO chat_sessions (id, person_id, title, created_ms, touched_ms)
+    VALUES (:id, :person, :title, :now, :now)";
+const COUNT: &str = "SELECT COUNT(*) FROM chat_sessions WHERE person_id = :person";
+const FIND: &str = "SELECT * FROM chat_sessions WHERE id = :id AND person_id = :person";
+const LIST: &str = "
+    SELECT * FROM chat_sessions
+    WHERE person_id = :person AND (touched_ms, id) < (:touched, :before)
+    ORDER BY touched_ms DESC, id DESC LIMIT :limit";
+const NOTE_QUESTION: &str = "
+    UPDATE chat_sessions SET head_id = :message, messages = messages + :more, touched_ms = :now,
+        archived_ms = NULL
+    WHERE id = :id";
+const NOTE_ANSWER: &str = "
+    UPDATE chat_sessions SET messages = messages + :more, touched_ms = MAX(touched_ms, :now),
+        tokens_in = tokens_in + :tokens_in, tokens_out = tokens_out + :tokens_out,
+        cost_micros = cost_micros + :cost
+    WHERE id = :id";
+const MOVE_HEAD: &str = "
+    UPDATE chat_sessions SET head_id = :message WHERE id = :id AND head_id = :parent";
+const CHANGE: &str = "
+    UPDATE chat_sessions SET title = COALESCE(:title, title),
+        title_by = IIF(:title IS NULL, title_by, 'person'),
+        is_pinned = COALESCE(:pinned, is_pinned),
+        archived_ms = CASE :archived WHEN 1 THEN COALESCE(archived_ms, :now) WHEN 0 THEN NULL
+            ELSE archived_ms END,
+        head_id = COALESCE(:head, head_id)
+    WHERE id = :id AND person_id = :person";
+const CLEAR: &str = "
+    UPDATE chat_sessions SET head_id = NULL, messages = 0, tokens_in = 0, tokens_out = 0,
+        cost_micros = 0, touched_ms = :now
+    WHERE id = :id AND person_id = :person";
+const FORGET_MESSAGES: &str = "DELETE FROM chat_messages WHERE session_id = :id";
+const FORGET_RUNS: &str = "DELETE FROM chat_runs WHERE session_id = :id";
+const FORGET_REFS: &str = "DELETE FROM chat_refs WHERE session_id = :id";
+const REMOVE: &str = "DELETE FROM chat_sessions WHERE id = :id AND person_id = :person";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("chat::session_insert", INSERT),
+    ("chat::session_count", COUNT),
+    ("chat::session_find", FIND),
+    ("chat::session_list", LIST),
+    ("chat::session_question", NOTE_QUESTION),
+    ("chat::session_answer", NOTE_ANSWER),
+    ("chat::session_head", MOVE_HEAD),
+    ("chat::session_change", CHANGE),
+    ("chat::session_clear", CLEAR),
+    ("chat::session_forget_messages", FORGET_MESSAGES),
+    ("chat::session_forget_runs", FORGET_RUNS),
+    ("chat::session_forget_refs", FORGET_REFS),
+    ("chat::session_remove", REMOVE),
+];
+
+/// Most conversations of one person.
+const SESSIONS_MAX: i64 = 2_000;
+/// Longest title, in characters.
+const TITLE_CHARS_MAX: usize = 200;
+/// Longest title that is made of a question, in characters.
+const AUTO_TITLE_CHARS_MAX: usize = 60;
+
+/// A conversation.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Its id.
+    pub id: ChatId,
+    /// Whose it is.
+    pub person_id: PersonId,
+    /// What it is called.
+    pub title: String,
+    /// The end of the branch that is shown.
+    pub head_id: Option<ChatMessageId>,
+    /// Whether it stands first.
+    pub is_pinned: bool,
+    /// How many messages it has.
+    pub messages: i64,
+    /// Tokens read.
+    pub tokens_in: i64,
+    /// Tokens written.
+    pub tokens_out: i64,
+    /// What it cost, in millionths of a US dollar.
+    pub cost_micros: i64,
+    /// When it began.
+    pub created_at: Millis,
+    /// When something was last said.
+    pub touched_at: Millis,
+    /// When it was put away.
+    pub archived_at: Option<Millis>,
+}
+
+impl Session {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
+        Ok(Session {
+            id: row.get("id")?,
+            person_id: row.get("person_id")?,
+            title: row.get("title")?,
+            head_id: row.get("head_id")?,
+            is_pinned: row.get("is_pinned")?,
+            messages: row.get("messages")?,
+            tokens_in: row.get("tokens_in")?,
+            tokens_out: row.get("tokens_out")?,
+            cost_micros: row.get("cost_micros")?,
+            created_at: row.get("created_ms")?,
+            touched_at: row.get("touched_ms")?,
+            archived_at: row.get("archived_ms")?,
+        })
+    }
+}
+
+/// What one answer cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    /// Tokens read, those from a cache included.
+    pub tokens_in: i64,
+    /// Tokens written.
+    pub tokens_out: i64,
+    /// Millionths of a US dollar.
+    pub cost_micros: i64,
+}
+
+/// What a person changes of a conversation.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// Another title.
+    pub title: Option<String>,
+    /// Whether it stands first.
+    pub is_pinned: Option<bool>,
+    /// Whether it is put away.
+    pub is_archived: Option<bool>,
+    /// The end of the branch that is to be shown.
+    pub head: Option<ChatMessageId>,
+}
+
+/// Begins a conversation with a question.
+///
+/// # Errors
+/// `conflict` with code `too_many_conversations`.
+pub fn begin(tx: &Tx<'_>, ids: &Ids, person: &PersonId, question: &str) -> Result<Session> {
+    let count: i64 =
+        tx.prepare_cached(COUNT)?.query_row(named_params! {":person": person}, |row| row.get(0))?;
+    if count >= SESSIONS_MAX {
+        let message = format!("you have {count} conversations, as many as one person may have");
+        return Err(Error::new(ErrorKind::Conflict, message)
+            .code("too_many_conversations")
+            .hint("delete some of them"));
+    }
+    let id: ChatId = ids.mint();
+    let title = auto_title(question);
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":id": id, ":person": person, ":title": title, ":now": tx.now(),
+    })?;
+    tell(tx, person, &id, "added")?;
+    find(tx.connection(), person, &id)
+}
+
+/// Returns the first words of a question as a title.
+fn auto_title(question: &str) -> String {
+    let line = question.lines().map(str::trim).find(|it| !it.is_empty()).unwrap_or_default();
+    let line = line.trim_start_matches(['#', '>', '-', '*', ' ']);
+    let plain: String = line.chars().filter(|it| !it.is_control()).collect();
+    if plain.chars().count() <= AUTO_TITLE_CHARS_MAX {
+        let is_empty = plain.is_empty();
+        return if is_empty { "Conversation".to_owned() } else { plain };
+    }
+    let cut: String = plain.chars().take(AUTO_TITLE_CHARS_MAX).collect();
+    let cut = cut.rsplit_once(' ').map_or(cut.as_str(), |(words, _)| words);
+    format!("{cut}…")
+}
+
+/// Returns a conversation of a person.
+///
+/// # Errors
+/// `not_found` with code `no_session`, also for one of somebody else.
+pub fn find(connection: &Connection, person: &PersonId, id: &ChatId) -> Result<Session> {
+    let params = named_params! {":id": id, ":person": person};
+    let found = connection.prepare_cached(FIND)?.query_row(params, Session::from_row).optional()?;
+    found.ok_or_else(|| {
+        Error::not_found(format!("no conversation {id}"))
+            .code("no_session")
+            .hint("`wiki-browser chat list` lists yours")
+    })
+}
+
+/// Returns the conversations of a person, the newest first, after one of them.
+///
+/// # Errors
+/// As [`find`].
+pub fn list(
+    connection: &Connection,
+    person: &PersonId,
+    after: Option<&ChatId>,
+    limit: u32,
+) -> Result<Vec<Session>> {
+    let after = after.map(|it| find(connection, person, it)).transpose()?;
+    let (touched, before) = match &after {
+        Some(it) => (it.touched_at.0, it.id.as_str()),
+        None => (i64::MAX, ""),
+    };
+    let params = named_params! {
+        ":person": person, ":touched": touched, ":before": before, ":limit": limit,
+    };
+    let mut statement = connection.prepare_cached(LIST)?;
+    let rows = statement.query_map(params, Session::from_row)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Shows the branch of a question; `is_new` if the question was not there before.
+///
+/// # Errors
+/// As any write.
+pub fn note_question(
+    tx: &Tx<'_>,
+    session: &Session,
+    message: &ChatMessageId,
+    is_new: bool,
+) -> Result<()> {
+    tx.prepare_cached(NOTE_QUESTION)?.execute(named_params! {
+        ":id": session.id, ":message": message, ":more": i64::from(is_new), ":now": tx.now(),
+    })?;
+    tell(tx, &session.person_id, &session.id, "message")
+}
+
+/// Adds what an answer left and cost. It is shown unless another branch is.
+///
+/// # Errors
+/// As any write.
+pub fn note_answer(
+    tx: &Tx<'_>,
+    (person, session): (&PersonId, &ChatId),
+    (question, answers): (&ChatMessageId, &[ChatMessageId]),
+    spent: Spent,
+) -> Result<()> {
+    tx.prepare_cached(NOTE_ANSWER)?.execute(named_params! {
+        ":id": session, ":more": answers.len() as i64, ":now": tx.now(),
+        ":tokens_in": spent.tokens_in, ":tokens_out": spent.tokens_out,
+        ":cost": spent.cost_micros,
+    })?;
+    if let Some(last) = answers.last() {
+        let params = named_params! {":id": session, ":message": last, ":parent": question};
+        tx.prepare_cached(MOVE_HEAD)?.execute(params)?;
+    }
+    tell(tx, person, session, "run")
+}
+
+/// Changes what a person may change.
+///
+/// # Errors
+/// `invalid` for a title that is no line; `not_found` with code `no_session`.
+pub fn change(tx: &Tx<'_>, person: &PersonId, id: &ChatId, change: &Change) -> Result<Session> {
+    let title = change.title.as_deref().map(str::trim);
+    let is_line = |it: &str| {
+        !it.is_empty() && it.chars().count() <= TITLE_CHARS_MAX && !it.chars().any(char::is_control)
+    };
+    if !title.is_none_or(is_line) {
+        let message = format!("a title is one line of 1 to {TITLE_CHARS_MAX} characters");
+        return Err(Error::invalid(message).code("bad_title").of_input("title"));
+    }
+    let params = named_params! {
+        ":id": id, ":person": person, ":title": title, ":pinned": change.is_pinned,
+        ":archived": change.is_archived.map(i64::from), ":head": change.head, ":now": tx.now(),
+    };
+    tx.prepare_cached(CHANGE)?.execute(params)?;
+    let session = find(tx.connection(), person, id)?;
+    tell(tx, person, id, "changed")?;
+    Ok(session)
+}
+
+/// Forgets everything that was said in a conversation, and keeps its id.
+///
+/// # Errors
+/// As any write.
+pub fn forget(tx: &Tx<'_>, person: &PersonId, id: &ChatId) -> Result<()> {
+    find(tx.connection(), person, id)?;
+    forget_rows(tx, id)?;
+    tx.prepare_cached(CLEAR)?.execute(named_params! {
+        ":id": id, ":person": person, ":now": tx.now(),
+    })?;
+    tell(tx, person, id, "cleared")
+}
+
+/// Removes a conversation with everything that was said in it.
+///
+/// # Errors
+/// As any write.
+pub fn remove(tx: &Tx<'_>, person: &PersonId, id: &ChatId) -> Result<()> {
+    find(tx.connection(), person, id)?;
+    forget_rows(tx, id)?;
+    tx.prepare_cached(REMOVE)?.execute(named_params! {":id": id, ":person": person})?;
+    tell(tx, person, id, "removed")
+}
+
+fn forget_rows(tx: &Tx<'_>, id: &ChatId) -> Result<()> {
+    let params = named_params! {":id": id};
+    tx.prepare_cached(FORGET_REFS)?.execute(params)?;
+    tx.prepare_cached(FORGET_RUNS)?.execute(params)?;
+    tx.prepare_cached(FORGET_MESSAGES)?.execute(params)?;
+    Ok(())
+}
+
+/// Tells the person, and nobody else.
+fn tell(tx: &Tx<'_>, person: &PersonId, id: &ChatId, change: &str) -> Result<()> {
+    let actor = Actor::Person(person.clone());
+    let data = json!({"session_id": id, "change": change});
+    let mut event = Event::new(EventKind::ChatChanged, format!("chat:{id}"), actor, data);
+    event.scope = Scope::Person(person.clone());
+    tx.emit(event)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_the_beginning_of_the_question() {
+        let long = "word ".repeat(30);
+        for (question, title) in [
+            ("\n  # Why so?\nBecause.", "Why so?"),
+            ("   ", "Conversation"),
+            (long.as_str(), "word word word word word word word word word word word word…"),
+        ] {
+            assert_eq!(auto_title(question), title);
+        }
+    }
+}

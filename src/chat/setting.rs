@@ -1,0 +1,96 @@
+//! What a person chose, and which session of a runtime stands at which message.
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::{ChatId, ChatMessageId, PersonId, Result};
+use crate::store::Tx;
+
+const SETTING: &str = "SELECT mode FROM chat_settings WHERE person_id = :person";
+const KEEP_SETTING: &str = "
+    INSERT INTO chat_settings (person_id, mode, changed_ms) VALUES (:person, :mode, :now)
+    ON CONFLICT (person_id) DO UPDATE SET mode = excluded.mode, changed_ms = excluded.changed_ms";
+const REF: &str = "
+    SELECT runtime_ref FROM chat_refs
+    WHERE session_id = :session AND mode = :mode AND at_message = :at";
+const KEEP_REF: &str = "
+    INSERT INTO chat_refs (session_id, mode, runtime_ref, at_message)
+    VALUES (:session, :mode, :ref, :at)
+    ON CONFLICT (session_id, mode) DO UPDATE
+    SET runtime_ref = excluded.runtime_ref, at_message = excluded.at_message";
+const FORGET_REF: &str = "DELETE FROM chat_refs WHERE session_id = :session AND mode = :mode";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("chat::setting", SETTING),
+    ("chat::keep_setting", KEEP_SETTING),
+    ("chat::ref", REF),
+    ("chat::keep_ref", KEEP_REF),
+    ("chat::forget_ref", FORGET_REF),
+];
+
+/// What a person chose.
+#[derive(Clone, Debug, Default)]
+pub struct Setting {
+    /// The mode of their runs; that of the script if there is none.
+    pub mode: Option<String>,
+}
+
+/// Returns what a person chose.
+///
+/// # Errors
+/// As any read.
+pub fn setting_of(connection: &Connection, person: &PersonId) -> Result<Setting> {
+    let params = named_params! {":person": person};
+    let mode =
+        connection.prepare_cached(SETTING)?.query_row(params, |row| row.get(0)).optional()?;
+    Ok(Setting { mode: mode.flatten() })
+}
+
+/// Keeps what a person chose.
+///
+/// # Errors
+/// As any write.
+pub fn keep_setting(tx: &Tx<'_>, person: &PersonId, setting: &Setting) -> Result<()> {
+    tx.prepare_cached(KEEP_SETTING)?.execute(named_params! {
+        ":person": person, ":mode": setting.mode, ":now": tx.now(),
+    })?;
+    Ok(())
+}
+
+/// Returns the session of a runtime that stands exactly at a message.
+///
+/// # Errors
+/// As any read.
+pub fn ref_of(
+    connection: &Connection,
+    (session, mode): (&ChatId, &str),
+    at: &ChatMessageId,
+) -> Result<Option<String>> {
+    let params = named_params! {":session": session, ":mode": mode, ":at": at};
+    Ok(connection.prepare_cached(REF)?.query_row(params, |row| row.get(0)).optional()?)
+}
+
+/// Notes that the session of a runtime stands at a message.
+///
+/// # Errors
+/// As any write.
+pub fn keep_ref(
+    tx: &Tx<'_>,
+    (session, mode): (&ChatId, &str),
+    reference: &str,
+    at: &ChatMessageId,
+) -> Result<()> {
+    tx.prepare_cached(KEEP_REF)?.execute(named_params! {
+        ":session": session, ":mode": mode, ":ref": reference, ":at": at,
+    })?;
+    Ok(())
+}
+
+/// Forgets the session of a runtime: from here on nobody knows where it stands.
+///
+/// # Errors
+/// As any write.
+pub fn forget_ref(tx: &Tx<'_>, session: &ChatId, mode: &str) -> Result<()> {
+    let params = named_params! {":session": session, ":mode": mode};
+    tx.prepare_cached(FORGET_REF)?.execute(params)?;
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! `wiki-browser ask` and `chat`: talking with the assistant.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::base::{Error, ErrorKind, Result, random_token};
+use crate::cli::commands::site::Absence;
+use crate::cli::commands::{Desk, Page};
+use crate::cli::screen::Form;
+use crate::cli::short_id::{Noun, items, resolve, shorten};
+use crate::cli::table::Table;
+use crate::cli::{escape, input};
+use crate::client::{Client, Lines, query};
+
+/// Longest question, in bytes.
+const QUESTION_BYTES_MAX: usize = 1024 * 1024;
+/// The exit code of an answer that was stopped.
+const STOPPED: u8 = 7;
+/// Between two looks for a server that is away.
+const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(300);
+
+/// `ask`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The answer goes on when this command is ended; `wiki-browser chat show` prints what it came to.
+With --json the items of the answer are printed, one a line.
+
+Exit codes: 0 an answer, 1 none, 5 the conversation is answering already, 7 stopped.
+
+Examples:
+  wiki-browser ask 'Which of our guides mention retries?'
+  git diff | wiki-browser ask -
+  wiki-browser ask --session 7f3a 'And shorter?'")]
+pub(in crate::cli) struct AskArgs {
+    /// The question; `-` reads it from standard input
+    #[arg(value_name = "TEXT")]
+    text: String,
+    /// Go on with this conversation
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// The mode that answers, such as claude_code
+    #[arg(long, value_name = "MODE")]
+    mode: Option<String>,
+}
+
+/// What can be done with conversations.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ChatCommand {
+    /// List your conversations, newest first
+    List {
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Print a conversation
+    Show {
+        /// Id of the conversation
+        id: String,
+    },
+    /// Stop the answer that is being written in a conversation, or a run by its id
+    Stop {
+        /// Id of the conversation or of the run
+        id: String,
+    },
+    /// Delete a conversation with all its messages; backups keep what they have
+    Delete {
+        /// Id of the conversation
+        id: String,
+    },
+}
+
+/// Asks, and prints the answer as it comes.
+pub(super) fn ask(desk: &Desk, args: &AskArgs) -> Result<u8> {
+    let text = match args.text.as_str() {
+        "-" => input::standard("the question", QUESTION_BYTES_MAX)?,
+        text => text.to_owned(),
+    };
+    let client = desk.client()?;
+    let mut body = json!({"message": text});
+    if let Some(given) = &args.session {
+        body["session_id"] = json!(resolve(&client, Noun::Chat, given)?);
+    }
+    if let Some(mode) = &args.mode {
+        body["mode"] = json!(mode);
+    }
+    let key = random_token("cli-")?;
+    let lines = client.post_lines("/api/agent/chat-stream", &body, &key)?;
+    let mut answer = Answer::new(desk);
+    answer.follow(&client, lines)?;
+    answer.end()
+}
+
+/// An answer as it comes.
+struct Answer<'d> {
+    desk: &'d Desk,
+    seq: u64,
+    step: u64,
+    text: String,
+    session: Value,
+    run: Value,
+    message: Value,
+    ended: Value,
+    error: Value,
+    absence: Absence,
+}
+
+impl<'d> Answer<'d> {
+    fn new(desk: &'d Desk) -> Answer<'d> {
+        let [session, run, message, ended, error] = [const { Value::Null }; 5];
+        let (text, absence) = (String::new(), Absence::default());
+        Answer { desk, seq: 0, step: 0, text, session, run, message, ended, error, absence }
+    }
+
+    /// Reads to the end of the answer, also across a restart of the server.
+    fn follow<'c>(&mut self, client: &'c Client, lines: Lines<'c>) -> Result<()> {
+        let mut lines = Some(lines);
+        while self.ended.is_null() {
+            let next = match &mut lines {
+                Some(lines) => lines.next_line(),
+                None => self.reopen(client).map(|it| {
+                    lines = Some(it);
+                    Some(Value::Null)
+                }),
+            };
+            match next {
+                Ok(Some(item)) => {
+                    self.absence.end(self.desk);
+                    self.take(&item)?;
+                }
+                Ok(None) => lines = None,
+                Err(cause) if cause.kind() == ErrorKind::Unavailable && !self.run.is_null() => {
+                    lines = None;
+                    self.absence.goes_on(self.desk, cause)?;
+                    std::thread::sleep(LOOK_INTERVAL);
+                }
+                Err(cause) => return Err(cause),
+            }
+        }
+        Ok(())
+    }
+
+    fn reopen<'c>(&self, client: &'c Client) -> Result<Lines<'c>> {
+        let (run, after) = (self.run.as_str().unwrap_or_default(), self.seq.to_string());
+        client
+            .get_lines(&query(&format!("/api/agent/runs/{run}/events"), &[("after", Some(&after))]))
+    }
+
+    fn take(&mut self, item: &Value) -> Result<()> {
+        let Some(seq) = item["seq"].as_u64() else { return Ok(()) };
+        self.seq = seq;
+        if self.desk.screen.form() == &Form::Json {
+            self.desk.screen.put(&escape::json(&item.to_string()))?;
+        }
+        let is_words = self.desk.screen.form() == &Form::Words;
+        match item["type"].as_str().unwrap_or_default() {
+            "start" => {
+                self.session = item["session_id"].clone();
+                self.run = item["run_id"].clone();
+            }
+            "text" => {
+                let delta = item["delta"].as_str().unwrap_or_default();
+                let step = item["step"].as_u64().unwrap_or(0);
+                let gap = if self.step != 0 && step != self.step { "\n\n" } else { "" };
+                self.step = step;
+                if is_words {
+                    self.print(&format!("{gap}{delta}"))?;
+                }
+                self.text.push_str(gap);
+                self.text.push_str(delta);
+            }
+            "reset" => {
+                self.text.clear();
+                if is_words {
+                    self.print("\n\n")?;
+                    self.desk.screen.note("the answer begins again");
+                }
+            }
+            "error" => {
+                self.error = json!({
+                    "code": item["code"], "message": item["message"], "hint": item["hint"],
+                });
+            }
+            "done" => {
+                self.ended = item["reason"].clone();
+                self.message = item["message_id"].clone();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn print(&self, text: &str) -> Result<()> {
+        match self.desk.screen.is_terminal() {
+            true => self.desk.screen.prompt(&escape::block(text)),
+            false => self.desk.screen.prompt(text),
+        }
+    }
+
+    fn end(self) -> Result<u8> {
+        let screen = &self.desk.screen;
+        match screen.form() {
+            Form::Json => {}
+            Form::Field(path) => {
+                let value = json!({
+                    "session_id": self.session, "run_id": self.run, "message_id": self.message,
+                    "text": self.text, "ended": self.ended, "error": self.error,
+                });
+                screen.field(&value, path)?;
+            }
+            Form::Words => {
+                if !self.text.is_empty() && !self.text.ends_with('\n') {
+                    screen.prompt("\n")?;
+                }
+                let session = self.session.as_str().unwrap_or_default();
+                screen.note(&format!("conversation {}", shorten(session)));
+            }
+        }
+        if let Some(message) = self.error["message"].as_str() {
+            let hint = self.error["hint"].as_str().unwrap_or_default();
+            screen.note(&escape::line(&format!("{message}: {hint}")));
+        }
+        Ok(match self.ended.as_str() {
+            Some("ok") => 0,
+            Some("stopped") => STOPPED,
+            _ => 1,
+        })
+    }
+}
+
+/// Does what is to be done with conversations.
+pub(super) fn chat(desk: &Desk, command: ChatCommand) -> Result<u8> {
+    let client = desk.client()?;
+    match command {
+        ChatCommand::List { page } => list(desk, &client, &page),
+        ChatCommand::Show { id } => show(desk, &client, &id),
+        ChatCommand::Stop { id } => stop(desk, &client, &id),
+        ChatCommand::Delete { id } => {
+            let id = resolve(&client, Noun::Chat, &id)?;
+            let gone = client.delete(&format!("/api/agent/sessions/{id}"))?;
+            let words = format!("deleted conversation {}", shorten(&id));
+            desk.screen.answer(&gone, |screen, _| screen.put(&words))?;
+            Ok(0)
+        }
+    }
+}
+
+fn list(desk: &Desk, client: &Client, page: &Page) -> Result<u8> {
+    let limit = page.limit();
+    let pairs = [("limit", Some(&*limit)), ("after", page.after())];
+    let answer = client.get(&query("/api/agent/sessions", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["ID", "STATE", "MESSAGES", "WHEN", "TITLE"]);
+        for it in items(answer) {
+            let state = if it["active_run"].is_null() { "" } else { "answering" };
+            let text = |name: &str| it[name].as_str().unwrap_or_default();
+            table.row([
+                shorten(text("session_id")).to_owned(),
+                state.to_owned(),
+                it["messages"].to_string(),
+                desk.ago(&it["touched_at"]),
+                escape::line(text("title")),
+            ]);
+        }
+        screen.table(&table, "no conversations yet: wiki-browser ask TEXT")
+    })?;
+    Ok(0)
+}
+
+fn show(desk: &Desk, client: &Client, id: &str) -> Result<u8> {
+    let id = resolve(client, Noun::Chat, id)?;
+    let pairs = [("session_id", Some(id.as_str())), ("limit", Some("200"))];
+    let answer = client.get(&query("/api/agent/session/history", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        for it in answer["messages"].as_array().into_iter().flatten() {
+            let (role, state) = (it["role"].as_str(), it["state"].as_str());
+            let who = if role == Some("user") { "You" } else { "Assistant" };
+            let state = state.filter(|it| *it != "whole");
+            let state = state.map(|it| format!(" ({it})")).unwrap_or_default();
+            screen.put(&format!("{who}{state}:"))?;
+            screen.put(&escape::block(it["body"].as_str().unwrap_or_default()))?;
+            screen.put("")?;
+        }
+        if let Some(message) = answer["error"]["message"].as_str() {
+            screen.note(&escape::line(message));
+        }
+        Ok(())
+    })?;
+    Ok(0)
+}
+
+fn stop(desk: &Desk, client: &Client, id: &str) -> Result<u8> {
+    let run = match resolve(client, Noun::Chat, id) {
+        Ok(session) => match client.get(&format!("/api/agent/sessions/{session}")) {
+            Ok(session) => session["active_run"].as_str().map(str::to_owned).ok_or_else(|| {
+                Error::conflict("run_ended", "nothing is being answered in this conversation")
+            })?,
+            // It may be a run.
+            Err(cause) if cause.code_str() == "no_session" => session,
+            Err(cause) => return Err(cause),
+        },
+        Err(cause) => return Err(cause),
+    };
+    let answer = client.post("/api/agent/stop", &json!({"run_id": run}))?;
+    let text = format!("run {}: {}", shorten(&run), answer["state"].as_str().unwrap_or_default());
+    desk.screen.answer(&answer, |screen, _| screen.put(&text))?;
+    Ok(0)
+}

@@ -1,0 +1,137 @@
+//! Stopping a run, and changing, clearing and deleting a conversation.
+
+use crate::api::chat::{SessionRequest, SessionView, Stopped};
+use crate::base::{Actor, ChatId, Error, JobId, PersonId, Result};
+use crate::chat::{self, Change, Home};
+use crate::flows::assistant::{seat, show};
+use crate::flows::{Site, jobs as job_flows};
+use crate::jobs::{self, Viewer};
+use crate::people::Caller;
+use crate::process;
+use crate::store::Tx;
+
+/// Most entries of a run's folder that are removed at one time.
+const ENTRIES_MAX: usize = 100_000;
+
+/// Stops a run; what was said so far is kept.
+///
+/// # Errors
+/// `not_found` with code `no_run`; `conflict` with code `run_ended`.
+pub async fn stop(site: &Site, caller: &Caller, id: &JobId) -> Result<Stopped> {
+    let person = seat(site, caller)?.person.id;
+    let (by, lanes, ids) = (Actor::Person(person.clone()), site.queue.capacities(), &site.ids);
+    let (ids, id) = (ids.clone(), id.clone());
+    site.store
+        .write(move |tx| {
+            let run = chat::find_run(tx.connection(), &person, &id)?;
+            if run.end.is_some() {
+                return Err(run_ended(&id));
+            }
+            if job_flows::cancel_waiting(tx, &ids, &id, &by, &lanes)? {
+                return Ok(Stopped { run_id: id.clone(), state: "stopped".to_owned() });
+            }
+            jobs::request_cancel(tx, &id, &by).map_err(|cause| match cause.code_str() {
+                "job_ended" | "already_completed" => run_ended(&id),
+                _ => cause,
+            })?;
+            Ok(Stopped { run_id: id.clone(), state: "stopping".to_owned() })
+        })
+        .await
+}
+
+fn run_ended(id: &JobId) -> Error {
+    Error::conflict("run_ended", format!("run {id} has ended or is ending"))
+        .hint("the history of the conversation has what it said")
+}
+
+/// Changes the title of a conversation, where it stands, and which branch is shown.
+///
+/// # Errors
+/// `not_found`: `no_session`, `no_message`; `invalid`: `bad_title`, `no_changes`.
+pub async fn set(
+    site: &Site,
+    caller: &Caller,
+    id: &ChatId,
+    request: SessionRequest,
+) -> Result<SessionView> {
+    let person = seat(site, caller)?.person.id;
+    let is_empty = request.title.is_none()
+        && request.is_pinned.is_none()
+        && request.is_archived.is_none()
+        && request.head_id.is_none();
+    if is_empty {
+        let hint = "send `title`, `is_pinned`, `is_archived` or `head_id`";
+        return Err(Error::invalid("nothing is to be changed").code("no_changes").hint(hint));
+    }
+    let id = id.clone();
+    site.store
+        .write(move |tx| {
+            let c = tx.connection();
+            chat::find_session(c, &person, &id)?;
+            let head = match &request.head_id {
+                Some(head) => Some(chat::tip(c, &chat::find_message(c, &id, head)?.id)?),
+                None => None,
+            };
+            let change = Change {
+                title: request.title.clone(),
+                is_pinned: request.is_pinned,
+                is_archived: request.is_archived,
+                head,
+            };
+            let session = chat::change(tx, &person, &id, &change)?;
+            show::view(c, &session)
+        })
+        .await
+}
+
+/// Forgets everything that was said in a conversation, and keeps its id.
+///
+/// # Errors
+/// `not_found` with code `no_session`; `conflict` with code `session_busy`.
+pub async fn clear(site: &Site, caller: &Caller, id: &ChatId) -> Result<()> {
+    forget(site, caller, id, chat::forget).await
+}
+
+/// Deletes a conversation with everything that was said in it. Backups keep what they have.
+///
+/// # Errors
+/// As [`clear`].
+pub async fn remove(site: &Site, caller: &Caller, id: &ChatId) -> Result<()> {
+    forget(site, caller, id, chat::remove).await
+}
+
+async fn forget(
+    site: &Site,
+    caller: &Caller,
+    id: &ChatId,
+    forget: fn(&Tx<'_>, &PersonId, &ChatId) -> Result<()>,
+) -> Result<()> {
+    let person = seat(site, caller)?.person.id;
+    let (of, session) = (person.clone(), id.clone());
+    let gone = site
+        .store
+        .write(move |tx| {
+            let c = tx.connection();
+            chat::find_session(c, &of, &session)?;
+            let runs = chat::runs_of(c, &session)?;
+            for run in &runs {
+                if !jobs::find_brief(c, &Viewer::Person(of.clone()), run)?.status.is_final() {
+                    let message = format!("run {run} answers in this conversation");
+                    return Err(Error::conflict("session_busy", message).hint("stop it first"));
+                }
+                jobs::forget_words(tx, run)?;
+            }
+            forget(tx, &of, &session)?;
+            Ok(runs)
+        })
+        .await?;
+    let (data, home) = (site.config.site.data.clone(), Home::of(&site.config.site.data, &person));
+    let session = id.clone();
+    let removed = tokio::task::spawn_blocking(move || {
+        for run in &gone {
+            process::remove_some(&data.join("jobs"), run.as_str(), ENTRIES_MAX)?;
+        }
+        home.forget_conversation(&session)
+    });
+    removed.await.map_err(|cause| Error::internal("a removal ended badly").source(cause))?
+}

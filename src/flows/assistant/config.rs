@@ -1,0 +1,105 @@
+//! What a person chooses for themselves, their sign-in, and whether they can ask.
+
+use crate::api::chat::{ConfigRequest, ConfigView, HealthView, ModeView, RuntimeHealth};
+use crate::base::{Error, Result};
+use crate::chat::{self, Home, Setting};
+use crate::flows::Site;
+use crate::flows::assistant::start::parse_mode;
+use crate::flows::assistant::{closed, seat};
+use crate::people::Caller;
+use crate::script::Mode;
+
+/// Returns what the caller chose, and what they can choose.
+///
+/// # Errors
+/// As the seat.
+pub async fn show(site: &Site, caller: &Caller) -> Result<ConfigView> {
+    let seat = seat(site, caller)?;
+    let chosen = site.store.look(|c| chat::setting_of(c, &seat.person.id))?.mode;
+    let chosen = chosen.as_deref().and_then(Mode::parse);
+    let mut modes = Vec::new();
+    for mode in seat.assistant.runtimes.keys() {
+        let closed = closed(site, &seat, *mode)?;
+        let (why, hint) = closed.map(|it| (it.why, it.hint)).unzip();
+        modes.push(ModeView { mode: mode.to_string(), available: why.is_none(), why, hint });
+    }
+    Ok(ConfigView {
+        mode: chosen.unwrap_or(seat.assistant.mode).to_string(),
+        modes,
+        prompt_bytes_max: seat.assistant.limits.prompt_bytes,
+        running_person: seat.assistant.limits.running_person,
+    })
+}
+
+/// Keeps what the caller chose.
+///
+/// # Errors
+/// As the seat; `invalid` with code `unknown_mode`.
+pub async fn set(site: &Site, caller: &Caller, request: ConfigRequest) -> Result<ConfigView> {
+    let person = seat(site, caller)?.person.id;
+    let mode = request.mode.as_deref().map(parse_mode).transpose()?;
+    if let Some(mode) = mode
+        && !site.config.assistant.as_ref().is_some_and(|it| it.runtimes.contains_key(&mode))
+    {
+        let message = format!("this site does not have the mode {mode}");
+        return Err(Error::invalid(message).code("unknown_mode").of_input("mode"));
+    }
+    let setting = Setting { mode: mode.map(|it| it.to_string()) };
+    site.store.write(move |tx| chat::keep_setting(tx, &person, &setting)).await?;
+    show(site, caller).await
+}
+
+/// Returns whether the caller can ask, by runtime.
+///
+/// # Errors
+/// As the seat.
+pub async fn health(site: &Site, caller: &Caller) -> Result<HealthView> {
+    let seat = seat(site, caller)?;
+    let mut runtimes = Vec::new();
+    for mode in seat.assistant.runtimes.keys() {
+        runtimes.push(match closed(site, &seat, *mode)? {
+            None => RuntimeHealth {
+                mode: mode.to_string(),
+                state: "ready".to_owned(),
+                problem: None,
+                hint: None,
+            },
+            Some(closed) => RuntimeHealth {
+                mode: mode.to_string(),
+                state: closed.state.to_owned(),
+                problem: Some(closed.why),
+                hint: Some(closed.hint),
+            },
+        });
+    }
+    Ok(HealthView { runtimes })
+}
+
+/// Keeps the token of the caller's Claude subscription, for the caller's runs alone.
+///
+/// # Errors
+/// As the seat; `forbidden` with code `token_forbidden`; `invalid` with code `bad_token`.
+pub async fn sign_in(site: &Site, caller: &Caller, token: String) -> Result<()> {
+    caller.in_person()?;
+    let seat = seat(site, caller)?;
+    let home = Home::of(&site.config.site.data, &seat.person.id);
+    on_disk(move || home.keep_claude_token(&token)).await
+}
+
+/// Forgets that token. Whether there was one.
+///
+/// # Errors
+/// As [`sign_in`].
+pub async fn sign_out(site: &Site, caller: &Caller) -> Result<bool> {
+    caller.in_person()?;
+    let seat = seat(site, caller)?;
+    let home = Home::of(&site.config.site.data, &seat.person.id);
+    on_disk(move || home.forget_claude_token()).await
+}
+
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|cause| Error::internal("work on the disk ended badly").source(cause))?
+}

@@ -1,0 +1,137 @@
+//! The end of a run: what was said becomes a message, in the transaction that settles the job.
+
+use crate::base::{ChatMessageId, Result};
+use crate::chat::{self, End, Ended, NewMessage, Role, Run, Spent, State, Sum};
+use crate::flows::Works;
+use crate::jobs::{Job, Pool, Reason, Status, job_dir};
+use crate::store::Tx;
+
+/// Settles the run that a job is.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
+    let Some(run) = run_of(tx, job)? else { return Ok(()) };
+    // What a reader was told is what is kept: nothing else is asked.
+    let dir = job_dir(&works.config.site.data, &job.id);
+    let said = chat::sum(&dir)?.unwrap_or_default();
+    let end = judge(job, &said);
+    let answers = keep_answers(tx, works, &run, &said, &end)?;
+    chat::settle_run(tx, &job.id, &end, said.steps().count())?;
+    let (person, session) = (&run.person_id, &run.session_id);
+    chat::note_answer(tx, (person, session), (&run.question_id, &answers), spent(job))?;
+    if let (Ended::Ok, Some(reference), Some(at)) = (end.ended, &job.session_ref, answers.last()) {
+        chat::keep_ref(tx, (session, &run.mode), reference, at)?;
+    }
+    Ok(())
+}
+
+/// Closes the run of a job that was cancelled before it began.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn cancelled(tx: &Tx<'_>, job: &Job) -> Result<()> {
+    let Some(run) = run_of(tx, job)? else { return Ok(()) };
+    let end = end(Ended::Stopped, "stopped", "it was stopped before it began");
+    chat::settle_run(tx, &job.id, &end, 0)?;
+    let of = (&run.person_id, &run.session_id);
+    chat::note_answer(tx, of, (&run.question_id, &[]), Spent::default())
+}
+
+fn run_of(tx: &Tx<'_>, job: &Job) -> Result<Option<Run>> {
+    if job.pool != Pool::Chat {
+        return Ok(None);
+    }
+    Ok(chat::by_job(tx.connection(), &job.id)?.filter(|it| it.end.is_none()))
+}
+
+fn end(ended: Ended, code: &str, text: impl Into<String>) -> End {
+    End { ended, code: Some(code.to_owned()), text: Some(text.into()) }
+}
+
+/// Says how a run ended, by its job and by what was said.
+fn judge(job: &Job, said: &Sum) -> End {
+    let tail = || job.error_tail.clone().unwrap_or_default();
+    if let (Some((code, text)), false) = (&said.fault, job.status == Status::Cancelled) {
+        let is_limit = code.starts_with("limit_");
+        return end(if is_limit { Ended::Limit } else { Ended::Error }, code, text.clone());
+    }
+    match (job.status, job.reason) {
+        (Status::Succeeded, _) if said.steps().next().is_some() => {
+            End { ended: Ended::Ok, code: None, text: None }
+        }
+        (Status::Succeeded, _) => end(Ended::Error, "no_output", "the answer is empty"),
+        (Status::Cancelled, _) => end(Ended::Stopped, "stopped", "it was stopped"),
+        (_, Some(Reason::WallTimeout)) => {
+            end(Ended::Timeout, "timeout", "the answer took too long")
+        }
+        (Status::TimedOut, _) => end(Ended::Timeout, "stalled", "the program fell silent"),
+        (_, Some(Reason::ServerRestarted)) => {
+            end(Ended::Interrupted, "interrupted", "the server was restarted")
+        }
+        (_, Some(Reason::RateLimited)) => end(Ended::Error, "rate_limited", tail()),
+        (_, Some(Reason::SpawnFailed | Reason::KindChanged)) => {
+            end(Ended::Error, "internal", tail())
+        }
+        (_, Some(Reason::GuardLost)) => {
+            end(Ended::Error, "internal", "the program was killed from outside")
+        }
+        _ => end(Ended::Error, "internal", first_line(&tail())),
+    }
+}
+
+/// Returns the first line of what a program complained about.
+fn first_line(tail: &str) -> String {
+    let line = tail.lines().map(str::trim).find(|it| !it.is_empty());
+    let line = line.unwrap_or("the program ended without an answer");
+    crate::base::truncate_chars(line, 400)
+}
+
+fn keep_answers(
+    tx: &Tx<'_>,
+    works: &Works,
+    run: &Run,
+    said: &Sum,
+    end: &End,
+) -> Result<Vec<ChatMessageId>> {
+    let steps: Vec<(u32, &str)> = said.steps().collect();
+    let mut answers: Vec<ChatMessageId> = Vec::new();
+    for (place, (step, text)) in steps.iter().enumerate() {
+        let is_last = place + 1 == steps.len();
+        let new = NewMessage {
+            session: &run.session_id,
+            parent: Some(answers.last().unwrap_or(&run.question_id)),
+            role: Role::Assistant,
+            run: Some((&run.job_id, *step)),
+            state: if is_last { state(end.ended) } else { State::Whole },
+            body: text,
+            model: None,
+        };
+        let id = chat::add_message(tx, &works.ids, &new)?;
+        answers.push(id);
+    }
+    Ok(answers)
+}
+
+fn state(ended: Ended) -> State {
+    match ended {
+        Ended::Ok => State::Whole,
+        Ended::Stopped => State::Stopped,
+        Ended::Interrupted => State::Interrupted,
+        Ended::Timeout | Ended::Limit | Ended::Error => State::Failed,
+    }
+}
+
+/// Returns what a job cost.
+fn spent(job: &Job) -> Spent {
+    let usage = job.usage.as_ref();
+    let count = |name: &str| usage.and_then(|it| it[name].as_i64()).unwrap_or(0).max(0);
+    let cost = job.cost_usd.unwrap_or(0.0) * 1e6;
+    Spent {
+        tokens_in: count("input_tokens")
+            + count("cache_read_input_tokens")
+            + count("cache_creation_input_tokens"),
+        tokens_out: count("output_tokens"),
+        cost_micros: if cost.is_finite() { cost.clamp(0.0, 1e15) as i64 } else { 0 },
+    }
+}

@@ -1,0 +1,128 @@
+//! The assistant: a person asks, a run answers, and both are kept for that person alone.
+
+mod change;
+mod config;
+mod end;
+mod follow;
+mod run;
+mod show;
+mod start;
+
+pub use change::{clear, remove, set, stop};
+pub use config::{health, set as set_config, show as config, sign_in, sign_out};
+pub use follow::{Follower, answered, follow};
+pub use show::{history, run, session, sessions};
+pub use start::ask;
+
+pub(in crate::flows) use end::{cancelled, settle_job};
+pub(in crate::flows) use run::{listen, prepare};
+
+use crate::base::{Error, ErrorKind, Result};
+use crate::chat::Home;
+use crate::flows::Works;
+use crate::people::{Caller, Person, Role};
+use crate::script::{Assistant, EngineBody, Mode};
+
+/// Variables by which an operator gives all runs of an engine a key.
+const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
+
+/// A person who may use the assistant.
+pub(in crate::flows) struct Seat<'a> {
+    /// Who.
+    pub(in crate::flows) person: Person,
+    /// What the script says.
+    pub(in crate::flows) assistant: &'a Assistant,
+}
+
+/// Returns whether a person sees the assistant on their pages.
+pub fn is_open_to(works: &Works, person: &Person) -> bool {
+    let assistant = works.config.assistant.as_ref();
+    person.role != Role::Viewer && assistant.is_some_and(|it| it.admits(&person.name))
+}
+
+/// Returns the caller's seat.
+///
+/// # Errors
+/// `not_found` with code `no_assistant`; `forbidden` for jobs, viewers, tokens that do not write
+/// and people whom the script does not name.
+pub(in crate::flows) fn seat<'a>(works: &'a Works, caller: &Caller) -> Result<Seat<'a>> {
+    let Some(assistant) = &works.config.assistant else {
+        return Err(Error::not_found("this site has no assistant")
+            .code("no_assistant")
+            .hint("an admin declares it in the script: wb.assistant { … }"));
+    };
+    let person = caller.may_write()?.clone();
+    if assistant.admits(&person.name) {
+        return Ok(Seat { person, assistant });
+    }
+    Err(Error::new(ErrorKind::Forbidden, format!("{} may not use the assistant", person.name))
+        .code("not_named")
+        .hint("an admin names you in `persons` of wb.assistant"))
+}
+
+/// Why a mode cannot be used.
+pub(in crate::flows) struct Closed {
+    /// A stable word.
+    pub(in crate::flows) state: &'static str,
+    /// What is wrong.
+    pub(in crate::flows) why: String,
+    /// What to do about it.
+    pub(in crate::flows) hint: String,
+}
+
+/// Returns why a person cannot use a mode; nothing if they can.
+///
+/// # Errors
+/// `unavailable` if the person's folder cannot be read.
+pub(in crate::flows) fn closed(
+    works: &Works,
+    seat: &Seat<'_>,
+    mode: Mode,
+) -> Result<Option<Closed>> {
+    if !seat.assistant.admits_to(mode, &seat.person.name) {
+        return Ok(Some(Closed {
+            state: "not_allowed",
+            why: format!("{} may not use the mode {mode}", seat.person.name),
+            hint: format!("an admin names you in `{mode}_persons` of wb.assistant"),
+        }));
+    }
+    if has_own_key(works, seat.assistant, mode) {
+        return Ok(None);
+    }
+    match Home::of(&works.config.site.data, &seat.person.id).claude_token()? {
+        Some(_) => Ok(None),
+        None => Ok(Some(Closed {
+            state: "no_sign_in",
+            why: "you have not signed in to Claude".to_owned(),
+            hint: "run `claude setup-token` on your own machine and paste the token it prints \
+                   into Settings"
+                .to_owned(),
+        })),
+    }
+}
+
+/// Returns whether the operator gives all runs of a mode a key.
+fn has_own_key(works: &Works, assistant: &Assistant, mode: Mode) -> bool {
+    let engine = assistant.runtimes.get(&mode).and_then(|it| works.config.engines.get(it));
+    match engine.map(|it| &it.body) {
+        Some(EngineBody::Process { env, .. }) => KEYS.iter().any(|it| env.contains_key(*it)),
+        _ => false,
+    }
+}
+
+/// Returns what to do about the end of a run.
+pub(in crate::flows) fn hint(code: &str) -> &'static str {
+    match code {
+        "stopped" => "ask again, or try another answer",
+        "timeout" | "stalled" => "try again; ask for less at once",
+        "limit_output" => "ask for a shorter answer, or for a part of it",
+        "rate_limited" => "wait until your subscription's limit is over, then try again",
+        "overloaded" => "try again in a minute",
+        "context_full" => "begin a new conversation",
+        "auth_invalid" => "sign in again: run `claude setup-token` and paste the token in Settings",
+        "model_not_found" => "an admin names another model in the engine of the assistant",
+        "no_output" => "try again",
+        "interrupted" => "the text so far is kept; try again",
+        _ => "try again; if it stays, the log of the run says more",
+    }
+}

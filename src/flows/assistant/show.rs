@@ -1,0 +1,186 @@
+//! Conversations, their messages and their runs, as their person sees them.
+
+use rusqlite::Connection;
+
+use crate::api::chat::{
+    ChatMessageView, History, HistoryQuery, RunView, SessionPage, SessionView, SessionsQuery,
+};
+use crate::base::{ChatId, Error, JobId, Result};
+use crate::chat::{self, Message, Run, Session};
+use crate::flows::assistant::follow::error_of;
+use crate::flows::assistant::seat;
+use crate::flows::{Site, Works, page_limit};
+use crate::jobs::{self, Status, Viewer, job_dir};
+use crate::people::Caller;
+
+/// Messages of a page of history.
+const MESSAGES_DEFAULT: u32 = 60;
+
+/// Returns the conversations of the caller, newest first.
+///
+/// # Errors
+/// As the seat; `not_found` with code `no_session` for an unknown cursor.
+pub async fn sessions(site: &Site, caller: &Caller, query: SessionsQuery) -> Result<SessionPage> {
+    let person = seat(site, caller)?.person.id;
+    let limit = page_limit(query.limit)?;
+    site.store
+        .read(move |c| {
+            let mut found = chat::list_sessions(c, &person, query.after.as_ref(), limit + 1)?;
+            let has_more = found.len() > limit as usize;
+            found.truncate(limit as usize);
+            let next = found.last().filter(|_| has_more).map(|it| it.id.clone());
+            let items = found.iter().map(|it| view(c, it)).collect::<Result<_>>()?;
+            Ok(SessionPage { items, next })
+        })
+        .await
+}
+
+/// Returns a conversation of the caller.
+///
+/// # Errors
+/// As the seat; `not_found` with code `no_session`.
+pub async fn session(site: &Site, caller: &Caller, id: &ChatId) -> Result<SessionView> {
+    let person = seat(site, caller)?.person.id;
+    let id = id.clone();
+    site.store.read(move |c| view(c, &chat::find_session(c, &person, &id)?)).await
+}
+
+pub(super) fn view(connection: &Connection, it: &Session) -> Result<SessionView> {
+    let open = chat::open_of(connection, &it.id)?;
+    let active = match open {
+        Some(run) if !is_left(connection, &run)? => Some(run.job_id),
+        _ => None,
+    };
+    Ok(SessionView {
+        session_id: it.id.clone(),
+        title: it.title.clone(),
+        is_pinned: it.is_pinned,
+        is_archived: it.archived_at.is_some(),
+        messages: it.messages,
+        tokens_in: it.tokens_in,
+        tokens_out: it.tokens_out,
+        cost_usd: it.cost_micros as f64 / 1e6,
+        active_run: active,
+        head_id: it.head_id.clone(),
+        created_at: it.created_at,
+        touched_at: it.touched_at,
+    })
+}
+
+/// Returns whether a run is open only because its job was cancelled before it began.
+fn is_left(connection: &Connection, run: &Run) -> Result<bool> {
+    let viewer = Viewer::Person(run.person_id.clone());
+    Ok(jobs::find_brief(connection, &viewer, &run.job_id)?.status.is_final())
+}
+
+/// Returns a run of the caller.
+///
+/// # Errors
+/// As the seat; `not_found` with code `no_run`.
+pub async fn run(site: &Site, caller: &Caller, id: &JobId) -> Result<RunView> {
+    let person = seat(site, caller)?.person.id;
+    let (id, works) = (id.clone(), site.works.clone());
+    site.store.read(move |c| run_view(&works, c, &chat::find_run(c, &person, &id)?)).await
+}
+
+fn run_view(works: &Works, connection: &Connection, run: &Run) -> Result<RunView> {
+    let viewer = Viewer::Person(run.person_id.clone());
+    let job = jobs::find_brief(connection, &viewer, &run.job_id)?;
+    let state = match (&run.end, job.status) {
+        (Some(_), _) => "ended",
+        (None, Status::Queued) => "waiting",
+        (None, Status::Running) => "running",
+        (None, _) => "ended",
+    };
+    let said = chat::sum(&job_dir(&works.config.site.data, &run.job_id))?.unwrap_or_default();
+    let endings = match &run.end {
+        None => 0,
+        Some(_) => 1 + u64::from(error_of(run).is_some()),
+    };
+    Ok(RunView {
+        run_id: run.job_id.clone(),
+        session_id: run.session_id.clone(),
+        question_id: run.question_id.clone(),
+        mode: run.mode.clone(),
+        state: state.to_owned(),
+        ended: run.end.as_ref().map(|it| it.ended.as_str().to_owned()),
+        error: error_of(run),
+        last_seq: said.last_seq.max(1) + endings,
+        created_at: run.created_at,
+        ended_at: run.ended_at,
+    })
+}
+
+/// Returns the branch of a conversation that is shown.
+///
+/// # Errors
+/// As the seat; `not_found`: `no_session`, `no_message`.
+pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Result<History> {
+    let person = seat(site, caller)?.person.id;
+    let limit = match query.limit {
+        None => MESSAGES_DEFAULT,
+        limit => page_limit(limit)?,
+    };
+    let works = site.works.clone();
+    site.store
+        .read(move |c| {
+            let session = chat::find_session(c, &person, &query.session_id)?;
+            let from = match &query.before {
+                None => session.head_id.clone(),
+                Some(id) => chat::find_message(c, &session.id, id)?.parent_id,
+            };
+            let (found, has_more) = match &from {
+                Some(head) => chat::branch(c, &session.id, head, limit as usize)?,
+                None => Default::default(),
+            };
+            let next = found.first().filter(|_| has_more).map(|it| it.id.clone());
+            let messages =
+                found.iter().map(|it| message_view(c, &session, it)).collect::<Result<_>>()?;
+            let open = chat::open_of(c, &session.id)?;
+            let open = match open {
+                Some(run) if !is_left(c, &run)? => Some(run),
+                _ => None,
+            };
+            let error = match (&open, found.last().filter(|_| query.before.is_none())) {
+                (None, Some(last)) => last_error(c, &session, last)?,
+                _ => None,
+            };
+            let active_run = open.map(|it| run_view(&works, c, &it)).transpose()?;
+            Ok(History { messages, head_id: session.head_id, next, active_run, error })
+        })
+        .await
+}
+
+/// Returns why the newest answer to what stands last has failed.
+fn last_error(
+    connection: &Connection,
+    session: &Session,
+    last: &Message,
+) -> Result<Option<crate::api::chat::RunError>> {
+    let run = match &last.run_id {
+        Some(run) => chat::by_job(connection, run)?,
+        None => chat::latest_of(connection, &session.id, &last.id)?,
+    };
+    Ok(run.as_ref().and_then(error_of))
+}
+
+fn message_view(
+    connection: &Connection,
+    session: &Session,
+    message: &Message,
+) -> Result<ChatMessageView> {
+    let siblings = chat::siblings(connection, &session.id, message.parent_id.as_ref())?;
+    if siblings.is_empty() {
+        return Err(Error::internal(format!("message {} is not below its parent", message.id)));
+    }
+    Ok(ChatMessageView {
+        id: message.id.clone(),
+        parent_id: message.parent_id.clone(),
+        role: message.role.as_str().to_owned(),
+        state: message.state.as_str().to_owned(),
+        body: message.body.clone(),
+        run_id: message.run_id.clone(),
+        siblings,
+        created_at: message.created_at,
+    })
+}

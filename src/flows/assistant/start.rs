@@ -1,0 +1,214 @@
+//! A question becomes a message, a run and a job, in one transaction.
+
+use serde_json::{Value, json};
+
+use crate::api::chat::{AskRequest, Asked};
+use crate::base::{Actor, ChatMessageId, Error, ErrorKind, PersonId, Result};
+use crate::chat::{self, NewMessage, Role, Session, State};
+use crate::flows::assistant::{Seat, closed, end, seat};
+use crate::flows::people::refuse_disabled;
+use crate::flows::{Site, kept_answer};
+use crate::jobs::{self, NewJob, Pool, Viewer};
+use crate::people::Caller;
+use crate::script::{Mode, OnBusy};
+use crate::store::{Tx, idempotency};
+
+/// Asks a question; the run that answers it goes on whoever listens.
+///
+/// # Errors
+/// `not_found`: `no_assistant`, `no_session`, `no_message`; `forbidden`: `not_named`, `viewer`;
+/// `invalid`: `bad_message`, `bad_parent`, `unknown_mode`; `too_large`: `prompt_too_large`;
+/// `conflict`: `session_busy`; `unavailable`: `runtime_unavailable`; `busy`: `queue_full`,
+/// `daily_cap`.
+pub async fn ask(
+    site: &Site,
+    caller: &Caller,
+    request: AskRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Asked> {
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        return kept_asked(kept);
+    }
+    let seat = seat(site, caller)?;
+    let question = check(&seat, &request)?;
+    let mode = mode(site, &seat, request.mode.as_deref())?;
+    let person = seat.person.id.clone();
+    let draft = Draft { person, mode, question, request };
+    let (site, store) = (site.clone(), site.store.clone());
+    store
+        .write(move |tx| {
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
+            {
+                return kept_asked(kept);
+            }
+            let asked = accept(tx, &site, &draft)?;
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!(asked))?;
+            }
+            Ok(asked)
+        })
+        .await
+}
+
+fn kept_asked(kept: Value) -> Result<Asked> {
+    serde_json::from_value(kept)
+        .map_err(|cause| Error::internal("a kept answer is none of a question").source(cause))
+}
+
+/// What is asked, with everything checked that needs no transaction.
+struct Draft {
+    person: PersonId,
+    mode: Mode,
+    /// None: a question is answered again.
+    question: Option<String>,
+    request: AskRequest,
+}
+
+fn check(seat: &Seat<'_>, request: &AskRequest) -> Result<Option<String>> {
+    let Some(text) = &request.message else {
+        let names_one = request.session_id.is_some() && request.parent_id.is_some();
+        return match names_one {
+            true => Ok(None),
+            false => Err(Error::invalid("there is nothing to answer")
+                .code("bad_message")
+                .of_input("message")
+                .hint("send `message`, or `session_id` and the question as `parent_id`")),
+        };
+    };
+    let most = seat.assistant.limits.prompt_bytes;
+    if text.len() as u64 > most {
+        let message = format!("the message has {} bytes, {most} are allowed", text.len());
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .code("prompt_too_large")
+            .hint("shorten it, or send it in parts"));
+    }
+    if text.trim().is_empty() || text.contains('\0') {
+        let message = "a message is text that is not empty and has no zero byte";
+        return Err(Error::invalid(message).code("bad_message").of_input("message"));
+    }
+    Ok(Some(text.clone()))
+}
+
+/// Returns the mode of a run: that of the request, else the person's, else the script's.
+fn mode(site: &Site, seat: &Seat<'_>, asked: Option<&str>) -> Result<Mode> {
+    let chosen = site.store.look(|c| chat::setting_of(c, &seat.person.id))?.mode;
+    let mode = match asked {
+        Some(word) => parse_mode(word)?,
+        // What was chosen under another script may be gone.
+        None => chosen.as_deref().and_then(Mode::parse).unwrap_or(seat.assistant.mode),
+    };
+    match closed(site, seat, mode)? {
+        None => Ok(mode),
+        Some(closed) => {
+            Err(Error::unavailable(closed.why).code("runtime_unavailable").hint(closed.hint))
+        }
+    }
+}
+
+/// Returns the mode with a word.
+///
+/// # Errors
+/// `invalid` with code `unknown_mode`.
+pub(super) fn parse_mode(word: &str) -> Result<Mode> {
+    Mode::parse(word).ok_or_else(|| {
+        let shown = crate::base::truncate_chars(word, 80);
+        let modes = Mode::ALL.map(Mode::as_str).join(", ");
+        Error::invalid(format!("unknown mode `{}`", shown.escape_debug()))
+            .code("unknown_mode")
+            .of_input("mode")
+            .hint(format!("the modes are {modes}"))
+    })
+}
+
+fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Asked> {
+    let c = tx.connection();
+    let by = Actor::Person(draft.person.clone());
+    refuse_disabled(c, &by)?;
+    let session = match &draft.request.session_id {
+        Some(id) => chat::find_session(c, &draft.person, id)?,
+        None => {
+            let question = draft.question.as_deref().unwrap_or_default();
+            chat::begin(tx, &site.ids, &draft.person, question)?
+        }
+    };
+    refuse_busy(tx, &session)?;
+    let question = keep_question(tx, site, &session, draft)?;
+    chat::note_question(tx, &session, &question, draft.question.is_some())?;
+    let new = NewJob {
+        kind: draft.mode.kind(),
+        lane: Some(format!("@chat={}", session.id)),
+        on_busy: OnBusy::Reject,
+        source_path: None,
+        topic_id: None,
+        persona_name: None,
+        inputs: Default::default(),
+        grants: Vec::new(),
+        requested_by: by,
+        priority: 0,
+        not_before: None,
+        config_digest: site.config.digest.clone(),
+        retry_of: None,
+        depth: 0,
+        message_id: None,
+        owner: Some(draft.person.clone()),
+        pool: Pool::Chat,
+        agent: None,
+    };
+    site.queue.admit(tx, &new)?;
+    let run_id = jobs::enqueue(tx, &site.ids, &site.queue.capacities(), &new)?;
+    let mode = draft.mode.as_str();
+    chat::add_run(tx, &run_id, (&session.id, &question), (draft.request.mode.as_deref(), mode))?;
+    Ok(Asked { session_id: session.id, run_id, message_id: question, mode: mode.to_owned() })
+}
+
+/// A conversation answers one question at a time.
+fn refuse_busy(tx: &Tx<'_>, session: &Session) -> Result<()> {
+    let Some(open) = chat::open_of(tx.connection(), &session.id)? else { return Ok(()) };
+    let job =
+        jobs::find_brief(tx.connection(), &Viewer::Person(open.person_id.clone()), &open.job_id)?;
+    if job.status.is_final() {
+        // A job that never began was cancelled in another way than by its conversation.
+        return end::cancelled(tx, &job);
+    }
+    let message = format!("run {} answers in this conversation already", open.job_id);
+    Err(Error::conflict("session_busy", message)
+        .hint(format!("wait for it, or stop it: wiki-browser chat stop {}", open.job_id)))
+}
+
+/// Writes the question down, or finds the one that is answered again.
+fn keep_question(
+    tx: &Tx<'_>,
+    site: &Site,
+    session: &Session,
+    draft: &Draft,
+) -> Result<ChatMessageId> {
+    let c = tx.connection();
+    let parent: Option<ChatMessageId> = match draft.request.parent_id.as_deref() {
+        None => session.head_id.clone(),
+        Some("") => None,
+        Some(id) => {
+            let id = id.parse().map_err(|cause: Error| cause.of_input("parent_id"))?;
+            Some(chat::find_message(c, &session.id, &id)?.id)
+        }
+    };
+    let Some(text) = &draft.question else {
+        let asked = parent.map(|it| chat::find_message(c, &session.id, &it)).transpose()?;
+        return match asked {
+            Some(it) if it.role == Role::User => Ok(it.id),
+            _ => Err(Error::invalid("only a question can be answered again")
+                .code("bad_parent")
+                .of_input("parent_id")),
+        };
+    };
+    let new = NewMessage {
+        session: &session.id,
+        parent: parent.as_ref(),
+        role: Role::User,
+        run: None,
+        state: State::Whole,
+        body: text,
+        model: None,
+    };
+    chat::add_message(tx, &site.ids, &new)
+}

@@ -1,0 +1,141 @@
+//! How runs end: each ending has its words in the stream, in the history and in the job.
+
+use serde_json::json;
+
+use super::{ask, assistant, ended, half, history, replay, text_of};
+use crate::support::{Bench, until};
+
+#[test]
+fn every_ending_says_what_it_is() {
+    let bench = Bench::new();
+    assistant(&bench, "limits = { output_kib = 1 },");
+    let server = bench.serve();
+    for (question, reason, code, text) in [
+        ("nothing", "error", "no_output", ""),
+        ("refused", "error", "auth_invalid", ""),
+        ("limited", "error", "overloaded", "part"),
+        ("crashed", "error", "internal", "part"),
+        ("tools", "error", "bad_answer", ""),
+        ("noisy", "limit", "limit_output", "word word"),
+    ] {
+        let items = ask(&bench, json!({"message": question}));
+        let [.., error, done] = items.as_slice() else { panic!("{items:?}") };
+        assert_eq!((&done["reason"], &error["code"]), (&json!(reason), &json!(code)), "{question}");
+        assert!(!error["hint"].as_str().unwrap().is_empty() && !error["message"].is_null());
+        assert!(text_of(&items).starts_with(text), "{question}: {}", text_of(&items));
+        let shown = history(&bench, items[0]["session_id"].as_str().unwrap());
+        assert_eq!(shown["error"]["code"], code, "{question}");
+        assert_eq!(shown["active_run"], json!(null));
+        let messages = shown["messages"].as_array().unwrap();
+        match text {
+            "" => assert_eq!((messages.len(), &done["message_id"]), (1, &json!(null))),
+            _ => assert_eq!(messages[1]["state"], "failed"),
+        }
+    }
+    server.stop();
+}
+
+#[test]
+fn a_run_that_takes_too_long_ends_by_its_time() {
+    let bench = Bench::new();
+    assistant(&bench, "limits = { run = \"2s\" },");
+    let server = bench.serve();
+    let items = ask(&bench, json!({"message": "silent"}));
+    let [.., error, done] = items.as_slice() else { panic!("{items:?}") };
+    assert_eq!((&done["reason"], &error["code"]), (&json!("timeout"), &json!("timeout")));
+    assert_eq!(text_of(&items), "so far");
+    server.stop();
+}
+
+#[test]
+fn a_person_stops_an_answer_and_keeps_what_was_said() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let (mut live, session, run) = half(&bench, server.address());
+    let busy =
+        bench.post("/api/agent/chat-stream", json!({"session_id": session, "message": "hello"}));
+    assert_eq!(busy.refusal(), (409, "session_busy"));
+    assert!(busy.body["error"]["hint"].as_str().unwrap().contains(&run), "{busy:?}");
+    let target = format!("/api/agent/sessions/{session}");
+    let delete = crate::support::Call::new("DELETE", &target).token(&bench.operator());
+    assert_eq!(bench.send(&delete).refusal(), (409, "session_busy"));
+    assert_eq!(bench.get(&target).ok()["active_run"], json!(run));
+    let pid: i32 = bench.wait_left("pid").parse().unwrap();
+    bench.post("/api/agent/stop", json!({"run_id": run})).ok();
+    let done = live.until(|it| it["type"] == "done").unwrap();
+    assert_eq!(done["reason"], "stopped");
+    until("its program is gone", || !std::path::Path::new(&format!("/proc/{pid}")).exists());
+    assert_eq!(replay(&bench, &run), live.seen);
+    let shown = history(&bench, &session);
+    assert_eq!(
+        (&shown["messages"][1]["state"], &shown["messages"][1]["body"]),
+        (&json!("stopped"), &json!("half"))
+    );
+    let again = bench.post("/api/agent/stop", json!({"run_id": run}));
+    assert_eq!(again.refusal(), (409, "run_ended"));
+    server.stop();
+}
+
+/// Whoever leaves stops nothing.
+#[test]
+fn an_answer_goes_on_when_its_reader_has_left() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let (live, session, run) = half(&bench, server.address());
+    drop(live);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(ended(&bench, &run)["ended"], "ok");
+    assert_eq!(text_of(&replay(&bench, &run)), "half whole");
+    assert_eq!(history(&bench, &session)["messages"][1]["body"], "half whole");
+    server.stop();
+}
+
+#[test]
+fn an_answer_that_waits_for_its_turn_can_be_stopped() {
+    let bench = Bench::new();
+    assistant(&bench, "limits = { running = 1 },");
+    let server = bench.serve();
+    let (live, _, run) = half(&bench, server.address());
+    let token = super::token(&bench, "ada");
+    let mut second = super::Live::ask(server.address(), &token, &json!({"message": "hello"}));
+    let start = second.until(|it| it["type"] == "start").unwrap();
+    let waiting = start["run_id"].as_str().unwrap();
+    let shown = bench.get(&format!("/api/agent/runs/{waiting}")).ok();
+    assert_eq!(shown["state"], "waiting");
+    let stopped = bench.post("/api/agent/stop", json!({"run_id": waiting})).ok();
+    assert_eq!(stopped["state"], "stopped");
+    assert_eq!(second.until(|it| it["type"] == "done").unwrap()["reason"], "stopped");
+    super::assert_whole(&second.seen);
+    // In the same conversation one can ask at once.
+    let session = start["session_id"].clone();
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    ended(&bench, &run);
+    ask(&bench, json!({"session_id": session, "message": "hello"}));
+    drop(live);
+    server.stop();
+}
+
+#[test]
+fn a_deleted_conversation_leaves_nothing() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let items = ask(&bench, json!({"message": "hello"}));
+    let of = |name: &str| items[0][name].as_str().unwrap().to_owned();
+    let (session, run) = (of("session_id"), of("run_id"));
+    let cwd = bench.left("cwd");
+    bench.post("/api/agent/session/clear", json!({"session_id": session})).ok();
+    assert_eq!(history(&bench, &session)["messages"], json!([]));
+    assert_eq!(bench.get(&format!("/api/agent/runs/{run}")).refusal(), (404, "no_run"));
+    ask(&bench, json!({"session_id": session, "message": "hello"}));
+    let target = format!("/api/agent/sessions/{session}");
+    bench.send(&crate::support::Call::new("DELETE", &target).token(&bench.operator())).ok();
+    assert_eq!(bench.get(&target).refusal(), (404, "no_session"));
+    assert_eq!(bench.get("/api/agent/sessions").ok()["items"], json!([]));
+    assert!(!bench.data.join("jobs").join(&run).exists() && !std::path::Path::new(&cwd).exists());
+    let job = bench.show(&run);
+    assert_eq!((&job["summary"], &job["error_tail"]), (&json!(null), &json!(null)));
+    server.stop();
+}

@@ -1,0 +1,221 @@
+//! The assistant, with a shell script in the place of Claude Code.
+
+mod asking;
+mod crashes;
+mod endings;
+mod private;
+mod tree;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Bench, wait_for};
+
+/// What stands in for Claude Code: it does what the last line of its prompt says, as
+/// `--output-format stream-json` would show it.
+const CLAUDE: &str = r#"
+prompt=$(cat)
+resume=
+before=
+for it in "$@"; do
+  [ "$before" = --resume ] && resume=$it
+  before=$it
+done
+session=${resume:-$(cat /proc/sys/kernel/random/uuid)}
+project=$CLAUDE_CONFIG_DIR/projects/$(pwd | sed 's/[^A-Za-z0-9]/-/g')
+mkdir -p "$project" && echo '{}' >> "$project/$session.jsonl"
+printf '%s\n' "$prompt" > "$OUT/prompt"
+printf '%s\n' "$@" > "$OUT/arguments"
+pwd > "$OUT/cwd"
+env > "$OUT/env"
+event() { printf '{"type":"stream_event","session_id":"%s","event":%s}\n' "$session" "$1"; }
+begin() { event '{"type":"message_start","message":{"id":"m1","model":"fake"}}'; }
+say() {
+  event '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"'"$1"'"}}'
+}
+result() {
+  printf '{"type":"result","subtype":"success","is_error":%s,"result":"%s"' "$1" "$2"
+  printf ',"session_id":"%s","num_turns":1,"total_cost_usd":0.25' "$session"
+  printf ',"usage":{"input_tokens":12,"output_tokens":3}}\n'
+}
+finish() {
+  event '{"type":"message_stop"}'
+  printf '{"type":"assistant","session_id":"%s","message":{"id":"m1","model":"fake"' "$session"
+  printf ',"content":[{"type":"text","text":"all"}]}}\n'
+  result false all
+}
+fail() { result true "$1"; exit 1; }
+printf '{"type":"system","subtype":"init","session_id":"%s","model":"fake","tools":[]}\n' "$session"
+last=$(printf '%s\n' "$prompt" | tail -n 1)
+case $last in
+  hello) begin; say 'Hel'; say 'lo **you**'; finish ;;
+  again) begin; say "again"; finish ;;
+  half)
+    begin; say 'half '; echo $$ > "$OUT/pid"
+    while [ ! -e "$OUT/go" ]; do sleep 0.05; done
+    say 'whole'; finish ;;
+  silent) begin; say 'so far'; while :; do sleep 0.2; done ;;
+  noisy) begin; while :; do say 'word '; sleep 0.05; done ;;
+  nothing) result false '' ;;
+  refused) fail 'Not logged in \u00b7 Please run /login' ;;
+  limited) begin; say 'part'; fail 'API Error: 529 Overloaded' ;;
+  crashed) begin; say 'part'; echo 'a stack trace' >&2; exit 3 ;;
+  tools)
+    printf '{"type":"system","subtype":"init","tools":["Bash"]}\n'
+    while :; do sleep 0.2; done ;;
+  *) begin; say 'What?'; finish ;;
+esac
+"#;
+
+/// Declares the assistant for ada and bea. `more` are further fields of it.
+pub(crate) fn assistant(bench: &Bench, more: &str) {
+    with_env(bench, "ANTHROPIC_API_KEY = \"of the operator\",", more);
+}
+
+fn with_env(bench: &Bench, env: &str, more: &str) {
+    let file = bench.base.join("agents").join("claude.sh");
+    std::fs::write(&file, CLAUDE).unwrap();
+    let out = &bench.out;
+    bench.lua(&format!(
+        r#"wb.engine "claude-chat" {{
+  type = "process", command = {{ "/bin/sh", "{file}" }}, prompt = "stdin",
+  reads = "claude-stream-json", env = {{ {env} OUT = "{out}" }},
+}}
+wb.assistant {{
+  runtimes = {{ claude_code = "claude-chat" }}, claude_code_persons = {{ "ada", "bea" }}, {more}
+}}
+"#
+    ));
+}
+
+/// Returns the items of a stream that has come whole, without pings.
+fn items(answer: &Answer) -> Vec<Value> {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let text = match &answer.body {
+        Value::String(text) => text.clone(),
+        one => one.to_string(),
+    };
+    let lines = text.lines().filter(|it| it.starts_with('{'));
+    let items = lines.map(|it| serde_json::from_str::<Value>(it).unwrap());
+    items.filter(|it| it["type"] != "ping").collect()
+}
+
+/// Checks what holds of every stream that has ended: numbers without gaps, one beginning, one end.
+#[track_caller]
+fn assert_whole(items: &[Value]) {
+    let numbers: Vec<u64> = items.iter().map(|it| it["seq"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=items.len() as u64).collect::<Vec<_>>(), "{items:#?}");
+    let types: Vec<&str> = items.iter().map(|it| it["type"].as_str().unwrap()).collect();
+    assert_eq!(types[0], "start");
+    assert_eq!(*types.last().unwrap(), "done");
+    for (word, most) in [("start", 1), ("done", 1), ("error", 1)] {
+        assert!(types.iter().filter(|it| **it == word).count() <= most, "{types:?}");
+    }
+    let reason = &items.last().unwrap()["reason"];
+    assert_eq!(reason == "ok", !types.contains(&"error"), "{items:#?}");
+}
+
+/// Asks as the operator and returns the whole stream.
+#[track_caller]
+fn ask(bench: &Bench, body: Value) -> Vec<Value> {
+    let items = items(&bench.post("/api/agent/chat-stream", body));
+    assert_whole(&items);
+    items
+}
+
+fn text_of(items: &[Value]) -> String {
+    let texts = items.iter().filter(|it| it["type"] == "text");
+    texts.map(|it| it["delta"].as_str().unwrap()).collect()
+}
+
+/// Returns the items of a run from the beginning, once it has ended.
+#[track_caller]
+fn replay(bench: &Bench, run: &str) -> Vec<Value> {
+    let items = items(&bench.get(&format!("/api/agent/runs/{run}/events")));
+    assert_whole(&items);
+    items
+}
+
+#[track_caller]
+fn history(bench: &Bench, session: &str) -> Value {
+    bench.get(&format!("/api/agent/session/history?session_id={session}")).ok()
+}
+
+/// Adds a person who may write, and returns a token of theirs.
+fn person(bench: &Bench, name: &str) -> String {
+    bench.post("/api/persons", json!({"name": name, "role": "member"})).ok();
+    token(bench, name)
+}
+
+fn token(bench: &Bench, name: &str) -> String {
+    // One name is given once.
+    let word = format!("t{}", bench.get("/api/tokens").ok()["items"].as_array().unwrap().len());
+    let token = bench.json(&[
+        "token", "create", &word, "--person", name, "--scope", "read", "--scope", "write",
+        "--scope", "decide",
+    ]);
+    token["token"].as_str().unwrap().to_owned()
+}
+
+/// A stream that is read while it comes.
+struct Live {
+    reader: BufReader<TcpStream>,
+    seen: Vec<Value>,
+}
+
+impl Live {
+    /// Asks a question with a token.
+    fn ask(address: SocketAddr, token: &str, body: &Value) -> Live {
+        let body = body.to_string();
+        let head = format!(
+            "POST /api/agent/chat-stream HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer \
+             {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            address.port(),
+            body.len()
+        );
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        Live { reader: BufReader::new(stream), seen: Vec::new() }
+    }
+
+    /// Reads until an item has come that is wanted; nothing if the stream ends before.
+    fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Option<Value> {
+        loop {
+            let mut line = String::new();
+            if self.reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return None;
+            }
+            let Ok(item) = serde_json::from_str::<Value>(&line) else { continue };
+            if !item.is_object() || item["type"] == "ping" {
+                continue;
+            }
+            self.seen.push(item.clone());
+            if is_it(&item) {
+                return Some(item);
+            }
+        }
+    }
+}
+
+/// Begins an answer that stands in the middle; returns its stream, its conversation and its run.
+fn half(bench: &Bench, address: SocketAddr) -> (Live, String, String) {
+    let token = token(bench, "ada");
+    let mut live = Live::ask(address, &token, &json!({"message": "half"}));
+    let start = live.until(|it| it["type"] == "start").unwrap();
+    live.until(|it| it["type"] == "text").unwrap();
+    let of = |name: &str| start[name].as_str().unwrap().to_owned();
+    (live, of("session_id"), of("run_id"))
+}
+
+/// Waits until a run has ended and returns it.
+#[track_caller]
+fn ended(bench: &Bench, run: &str) -> Value {
+    wait_for("the run has ended", || {
+        let shown = bench.get(&format!("/api/agent/runs/{run}"));
+        (shown.status == 200 && shown.body["state"] == "ended").then_some(shown.body)
+    })
+}

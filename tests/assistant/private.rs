@@ -1,0 +1,87 @@
+//! A conversation is one person's: nobody else finds it, by no route and in no event.
+
+use serde_json::json;
+
+use super::{Live, ask, assistant, half, person};
+use crate::support::{Bench, Call};
+
+#[test]
+fn another_person_finds_nothing_of_a_conversation() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let bea = person(&bench, "bea");
+    let (_live, session, run) = half(&bench, server.address());
+    let shown = super::history(&bench, &session);
+    let message = shown["messages"][0]["id"].as_str().unwrap();
+    let as_bea = |call: Call| call.token(&bea).tcp(server.address());
+    for target in [
+        format!("/api/agent/runs/{run}"),
+        format!("/api/agent/runs/{run}/events"),
+        format!("/api/agent/session/history?session_id={session}"),
+        format!("/api/agent/sessions/{session}"),
+        format!("/api/agent/sessions?after={session}"),
+    ] {
+        assert_eq!(as_bea(Call::get(&target)).status, 404, "{target}");
+    }
+    for (target, body) in [
+        ("/api/agent/stop".to_owned(), json!({"run_id": run})),
+        ("/api/agent/session/clear".to_owned(), json!({"session_id": session})),
+        (format!("/api/agent/sessions/{session}"), json!({"title": "mine"})),
+        ("/api/agent/chat".to_owned(), json!({"session_id": session, "message": "hello"})),
+        ("/api/agent/chat".to_owned(), json!({"session_id": session, "parent_id": message})),
+    ] {
+        assert_eq!(as_bea(Call::post(&target, body)).status, 404, "{target}");
+    }
+    let delete = Call::new("DELETE", &format!("/api/agent/sessions/{session}"));
+    assert_eq!(as_bea(delete).status, 404);
+    assert_eq!(as_bea(Call::get("/api/agent/sessions")).ok()["items"], json!([]));
+    // A message of one conversation is none of another.
+    let mut own = Live::ask(server.address(), &bea, &json!({"message": "hello"}));
+    let start = own.until(|it| it["type"] == "start").unwrap();
+    own.until(|it| it["type"] == "done").unwrap();
+    let body = json!({"session_id": start["session_id"], "parent_id": message, "message": "x"});
+    assert_eq!(as_bea(Call::post("/api/agent/chat", body)).refusal(), (404, "no_message"));
+    let target = format!("/api/agent/sessions/{}", start["session_id"].as_str().unwrap());
+    let body = json!({"head_id": message});
+    assert_eq!(as_bea(Call::post(&target, body)).refusal(), (404, "no_message"));
+    assert_eq!(bench.get(&target).status, 404, "not even an admin finds it");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    server.stop();
+}
+
+#[test]
+fn events_of_a_conversation_are_told_to_its_person_only() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    ask(&bench, json!({"message": "hello"}));
+    server.stop();
+    let database = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
+    let mut statement = database
+        .prepare("SELECT scope, data_json FROM events WHERE kind = 'chat_changed' ORDER BY id")
+        .unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let rows: Vec<(String, String)> = rows.map(Result::unwrap).collect();
+    let changes: Vec<String> = rows
+        .iter()
+        .map(|(_, data)| serde_json::from_str::<serde_json::Value>(data).unwrap())
+        .map(|it| it["change"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(changes, ["added", "message", "run"]);
+    assert!(rows.iter().all(|(scope, _)| scope.starts_with("person:")), "{rows:?}");
+}
+
+#[test]
+fn only_those_whom_the_script_names_may_ask() {
+    let bench = Bench::new();
+    assistant(&bench, "persons = { \"bea\", \"cleo\" },");
+    let server = bench.serve();
+    assert_eq!(bench.get("/api/agent/sessions").refusal(), (403, "not_named"));
+    // In `persons`, and not in `claude_code_persons`.
+    let cleo = person(&bench, "cleo");
+    let ask = Call::post("/api/agent/chat", json!({"message": "hello"}));
+    let answer = ask.token(&cleo).tcp(server.address());
+    assert_eq!(answer.refusal(), (503, "runtime_unavailable"));
+    server.stop();
+}

@@ -1,0 +1,81 @@
+//! The tree of a conversation: editing a question and trying again are branches.
+
+use serde_json::{Value, json};
+
+use super::{ask, assistant, history};
+use crate::support::Bench;
+
+fn bodies(shown: &Value) -> Vec<&str> {
+    shown["messages"].as_array().unwrap().iter().map(|it| it["body"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn an_edited_question_is_a_branch_and_the_old_one_stays() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let first = ask(&bench, json!({"message": "hello"}));
+    let session = first[0]["session_id"].as_str().unwrap();
+    ask(&bench, json!({"session_id": session, "message": "again"}));
+    let before = history(&bench, session);
+    assert_eq!(bodies(&before), ["hello", "Hello **you**", "again", "again"]);
+    // The second question is edited: it follows what the old one followed.
+    let parent = &before["messages"][1]["id"];
+    ask(&bench, json!({"session_id": session, "parent_id": parent, "message": "other"}));
+    let after = history(&bench, session);
+    assert_eq!(bodies(&after), ["hello", "Hello **you**", "other", "What?"]);
+    let siblings = after["messages"][2]["siblings"].as_array().unwrap();
+    assert_eq!(siblings.len(), 2);
+    assert_eq!(siblings[0], before["messages"][2]["id"]);
+    // Back to the other branch, by its question: its newest end is shown.
+    let target = format!("/api/agent/sessions/{session}");
+    bench.post(&target, json!({"head_id": siblings[0]})).ok();
+    assert_eq!(bodies(&history(&bench, session)), bodies(&before));
+    // Trying again is another answer to the same question.
+    let question = &before["messages"][2]["id"];
+    ask(&bench, json!({"session_id": session, "parent_id": question}));
+    let tried = history(&bench, session);
+    assert_eq!(tried["messages"][3]["siblings"].as_array().unwrap().len(), 2);
+    let wrong = json!({"session_id": session, "parent_id": tried["messages"][3]["id"]});
+    let wrong = bench.post("/api/agent/chat-stream", wrong);
+    assert_eq!(wrong.refusal(), (400, "bad_parent"));
+    server.stop();
+}
+
+#[test]
+fn a_conversation_is_renamed_and_put_away() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let first = ask(&bench, json!({"message": "hello"}));
+    let session = first[0]["session_id"].as_str().unwrap();
+    let target = format!("/api/agent/sessions/{session}");
+    let shown = bench.post(&target, json!({"title": "Greetings", "is_pinned": true})).ok();
+    assert_eq!((&shown["title"], &shown["is_pinned"]), (&json!("Greetings"), &json!(true)));
+    assert_eq!(bench.post(&target, json!({})).refusal(), (400, "no_changes"));
+    assert_eq!(bench.post(&target, json!({"title": "a\nb"})).refusal(), (400, "bad_title"));
+    assert_eq!(bench.post(&target, json!({"is_archived": true})).ok()["is_archived"], true);
+    // Another question brings it back.
+    ask(&bench, json!({"session_id": session, "message": "again"}));
+    let shown = bench.get(&target).ok();
+    assert_eq!((&shown["is_archived"], &shown["title"]), (&json!(false), &json!("Greetings")));
+    assert_eq!(shown["messages"], 4);
+    server.stop();
+}
+
+#[test]
+fn a_long_history_comes_in_pages() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let first = ask(&bench, json!({"message": "hello"}));
+    let session = first[0]["session_id"].as_str().unwrap();
+    ask(&bench, json!({"session_id": session, "message": "again"}));
+    let target = format!("/api/agent/session/history?session_id={session}&limit=3");
+    let newest = bench.get(&target).ok();
+    assert_eq!(bodies(&newest), ["Hello **you**", "again", "again"]);
+    let next = newest["next"].as_str().unwrap();
+    let rest = bench.get(&format!("{target}&before={next}")).ok();
+    assert_eq!((bodies(&rest), &rest["next"]), (vec!["hello"], &json!(null)));
+    server.stop();
+}

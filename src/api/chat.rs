@@ -122,6 +122,8 @@ pub struct EventsQuery {
     pub after: Option<u64>,
     /// Whether the answer stays open until the run has ended.
     pub follow: Option<bool>,
+    /// Whether the blocks of the answer come as HTML, too: `1`.
+    pub html: Option<u8>,
 }
 
 /// The query of `GET /api/agent/session/history`.

@@ -219,7 +219,8 @@ pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
-    /// `message:ID`, `person:ID`, `approval:ID`, `chat:ID`, `sources`, `config`, `script`, `schedule:NAME`.
+    /// `message:ID`, `person:ID`, `approval:ID`, `chat:ID`, `sources`, `config`, `script`,
+    /// `schedule:NAME`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,

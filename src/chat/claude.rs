@@ -10,6 +10,8 @@ use crate::jobs::Listener;
 
 /// Longest text of a fault, in characters.
 const FAULT_CHARS_MAX: usize = 400;
+/// What the program says to its makers at each cancellation.
+const NOTE: &str = "[ede_diagnostic]";
 
 /// Returns the arguments of a run: no tool of its own, no settings of the machine, no server.
 pub fn arguments(system_file: &str, resume: Option<&str>) -> Vec<String> {
@@ -187,6 +189,10 @@ impl ClaudeReader {
             return Ok(());
         }
         let text = object["result"].as_str().or_else(|| object["errors"][0].as_str());
+        if text.is_some_and(|it| it.starts_with(NOTE)) {
+            // It was told to end: why, whoever ended it knows.
+            return Ok(());
+        }
         let text = text.unwrap_or("the program reported an error");
         let status = object["api_error_status"].as_u64().unwrap_or(0);
         let message = truncate_chars(text, FAULT_CHARS_MAX);

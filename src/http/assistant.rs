@@ -1,12 +1,13 @@
 //! The assistant: questions, streams of answers, conversations and sign-in.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tracing::warn;
 use warp::filters::BoxedFilter;
@@ -21,6 +22,7 @@ use crate::base::{ChatId, JobId, Result, fault};
 use crate::flows::assistant::Follower;
 use crate::flows::{self, Site};
 use crate::http::listen::Peer;
+use crate::http::markdown::Growing;
 use crate::http::streams::{Exclusive, Place, Streams};
 use crate::http::who::{Credential, identify};
 use crate::http::{Call, Edge, any_of, delete, get, post, reply};
@@ -49,9 +51,13 @@ pub(super) fn routes(edge: &Edge, site: &Site, streams: &Streams) -> BoxedFilter
         get("/api/agent/runs/{id}/events", &state, async |((edge, site), streams): State, call| {
             let (id, query): (JobId, EventsQuery) = (call.param("id")?, call.query()?);
             let place = streams.admit(&call.caller()?, call.credential().as_ref())?;
-            let range = (query.after.unwrap_or(0), query.follow.unwrap_or(true));
+            let has_html = query.html == Some(1);
+            let after = query.after.unwrap_or(0);
+            // Blocks are made of all that was said.
+            let range = (if has_html { 0 } else { after }, query.follow.unwrap_or(true));
             let follower = flows::assistant::follow(&site, &call.caller()?, &id, range).await?;
-            Ok(answer(edge, &call, place, follower))
+            let page = has_html.then(|| Blocks::after(after));
+            Ok(answer(edge, &call, place, (follower, page)))
         }),
         post("/api/agent/stop", site, async |site: Site, mut call| {
             let request: StopRequest = call.json(BODY_BYTES_MAX).await?;
@@ -128,7 +134,7 @@ async fn ask(((edge, site), streams): State, mut call: Call) -> Result<Response>
     let asked = flows::assistant::ask(&site, &caller, request, key).await?;
     fault::crash_point("before_answer");
     let follower = flows::assistant::follow(&site, &caller, &asked.run_id, (0, true)).await?;
-    Ok(answer(edge, &call, place, follower))
+    Ok(answer(edge, &call, place, (follower, None)))
 }
 
 async fn wait((edge, site): (Edge, Site), mut call: Call) -> Result<Response> {
@@ -144,11 +150,17 @@ async fn wait((edge, site): (Edge, Site), mut call: Call) -> Result<Response> {
 }
 
 /// Returns the stream of a run as lines of JSON.
-fn answer(edge: Edge, call: &Call, place: Place, follower: Follower) -> Response {
+fn answer(
+    edge: Edge,
+    call: &Call,
+    place: Place,
+    (follower, page): (Follower, Option<Blocks>),
+) -> Response {
     let mut beat = interval_at(Instant::now() + BEAT, BEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (peer, credential) = (call.peer(), call.credential());
-    let feed = Feed { edge, follower, peer, credential, beat, check_due: Instant::now() + BEAT };
+    let feed =
+        Feed { edge, follower, page, peer, credential, beat, check_due: Instant::now() + BEAT };
     let parts = stream::unfold(Some((feed, place)), async |feed| {
         let (mut feed, place) = feed?;
         match feed.next().await {
@@ -167,10 +179,61 @@ fn answer(edge: Edge, call: &Call, place: Place, follower: Follower) -> Response
     response
 }
 
+/// The text of an answer as blocks of HTML, which come after the items that they are made of.
+struct Blocks {
+    /// The last item that the page has.
+    after: u64,
+    steps: BTreeMap<u64, Growing>,
+}
+
+impl Blocks {
+    fn after(after: u64) -> Blocks {
+        Blocks { after, steps: BTreeMap::new() }
+    }
+
+    /// Returns the items that are new to the page, and the blocks that have changed.
+    fn take(&mut self, lines: Vec<(u64, String)>) -> String {
+        let (mut text, mut changed, mut last) = (String::new(), BTreeSet::new(), String::new());
+        for (seq, line) in lines {
+            let item: Value = serde_json::from_str(&line).unwrap_or_default();
+            let step = item["step"].as_u64().unwrap_or(0);
+            match item["type"].as_str().unwrap_or_default() {
+                "text" => {
+                    let growing = self.steps.entry(step).or_default();
+                    growing.push(item["delta"].as_str().unwrap_or_default());
+                    changed.insert(step);
+                }
+                "reset" => drop(self.steps.remove(&step)),
+                "error" | "done" => {
+                    if seq > self.after {
+                        last.push_str(&line);
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            if seq > self.after {
+                text.push_str(&line);
+            }
+        }
+        for step in changed {
+            let blocks = self.steps.get_mut(&step).map(Growing::changed).unwrap_or_default();
+            for (index, html) in blocks {
+                let block = json!({"type": "block", "step": step, "index": index, "html": html});
+                text.push_str(&block.to_string());
+                text.push('\n');
+            }
+        }
+        text + &last
+    }
+}
+
 /// One reader of the stream of a run.
 struct Feed {
     edge: Edge,
     follower: Follower,
+    /// Makes HTML of it, for a page.
+    page: Option<Blocks>,
     peer: Peer,
     credential: Option<Credential>,
     beat: Interval,
@@ -187,9 +250,11 @@ impl Feed {
         tokio::select! {
             biased;
             lines = self.follower.next() => {
-                let lines = lines?;
-                let text = lines.map(|it| it.into_iter().map(|(_, line)| line).collect::<String>());
-                Ok(text.map(Bytes::from))
+                let Some(lines) = lines? else { return Ok(None) };
+                Ok(Some(Bytes::from(match &mut self.page {
+                    Some(page) => page.take(lines),
+                    None => lines.into_iter().map(|(_, line)| line).collect(),
+                })))
             }
             () = stop.cancelled() => Ok(None),
             _ = self.beat.tick() => {

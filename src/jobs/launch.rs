@@ -155,9 +155,7 @@ pub(super) fn guard_spec(
     let (plain, mut private): (Vec<_>, Vec<_>) = environment(ground, engine, alone)?
         .into_iter()
         .partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
-    if alone.is_none() {
-        private.push(("WB_TOKEN".to_owned(), token));
-    }
+    private.extend(alone.is_none().then(|| ("WB_TOKEN".to_owned(), token)));
     let plain = with_names_of_instance(plain, env, &ground.wb_agent);
     let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let launch = Launch {

@@ -97,6 +97,7 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "verdict::give",
             "verdict::give_anew",
             "verdict::given",
+            "retained::forget_words",
         ],
     ),
     ("messages start no private job", &["leg::last_of_message"]),

@@ -48,6 +48,13 @@ finish() {
   result false all
 }
 fail() { result true "$1"; exit 1; }
+# What the real one says when it is told to end.
+cut() {
+  printf '{"type":"result","subtype":"error_during_execution","is_error":true'
+  printf ',"errors":["[ede_diagnostic] result_type=user"],"session_id":"%s"}\n' "$session"
+  exit 1
+}
+trap cut INT TERM
 printf '{"type":"system","subtype":"init","session_id":"%s","model":"fake","tools":[]}\n' "$session"
 last=$(printf '%s\n' "$prompt" | tail -n 1)
 case $last in

@@ -52,7 +52,10 @@ fn end(ended: Ended, code: &str, text: impl Into<String>) -> End {
 /// Says how a run ended, by its job and by what was said.
 fn judge(job: &Job, said: &Sum) -> End {
     let tail = || job.error_tail.clone().unwrap_or_default();
-    if let (Some((code, text)), false) = (&said.fault, job.status == Status::Cancelled) {
+    let is_ended = matches!(job.status, Status::Cancelled | Status::TimedOut)
+        || job.reason == Some(Reason::ServerRestarted);
+    // What the program says when it is told to end is not why it ends.
+    if let (Some((code, text)), false) = (&said.fault, is_ended) {
         let is_limit = code.starts_with("limit_");
         return end(if is_limit { Ended::Limit } else { Ended::Error }, code, text.clone());
     }

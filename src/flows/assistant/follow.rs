@@ -184,6 +184,18 @@ fn answer_of(
     }
 }
 
+/// Returns what a run has said so far.
+///
+/// # Errors
+/// `not_found` with code `no_run`.
+pub async fn so_far(site: &Site, caller: &Caller, id: &JobId) -> Result<String> {
+    let person = seat(site, caller)?.person.id;
+    site.store.look(|c| chat::find_run(c, &person, id))?;
+    let said = chat::sum(&job_dir(&site.config.site.data, id))?.unwrap_or_default();
+    let steps: Vec<&str> = said.steps().map(|(_, text)| text).collect();
+    Ok(steps.join("\n\n"))
+}
+
 /// Waits for the end of a run; returns what it came to so far when `stop` or the wait is over.
 ///
 /// # Errors

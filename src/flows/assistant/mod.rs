@@ -10,7 +10,7 @@ mod start;
 
 pub use change::{clear, remove, set, stop};
 pub use config::{health, set as set_config, show as config, sign_in, sign_out};
-pub use follow::{Follower, answered, follow};
+pub use follow::{Follower, answered, follow, so_far};
 pub use show::{history, run, session, sessions};
 pub use start::ask;
 

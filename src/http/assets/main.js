@@ -7,6 +7,7 @@ import "./shell.js";
 
 const MODULES = {
   // name in `data-module` → its module, which exports `start(element)`.
+  chat: () => import("./chat.js"),
   jobs: () => import("./jobs.js"),
   review: () => import("./review.js"),
   suggest: () => import("./suggest.js"),

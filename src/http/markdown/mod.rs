@@ -17,6 +17,7 @@ mod parts;
 mod picture;
 mod plain;
 mod prose;
+mod split;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -33,6 +34,7 @@ pub(in crate::http) use map::{Block, Point, bytes_between, points_of, units_to_b
 pub(in crate::http) use picture::{Size, size_of};
 pub(in crate::http) use plain::plain;
 pub(in crate::http) use prose::Prose;
+pub(in crate::http) use split::{Growing, blocks_of};
 
 /// Changes whenever the same text would be written differently.
 pub(in crate::http) const RENDERER_VERSION: u32 = 4;

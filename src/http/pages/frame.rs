@@ -9,7 +9,7 @@ use tracing::warn;
 
 use crate::base::{Millis, Result, SourcePath, TokenId};
 use crate::flows::titles::{self, Titles};
-use crate::flows::{Site, decisions};
+use crate::flows::{Site, assistant, decisions};
 use crate::http::pages::icon::Icon;
 use crate::http::pages::look::Look;
 use crate::http::pages::time::{At, When};
@@ -40,7 +40,7 @@ pub(in crate::http) struct Section {
     holds: &'static [&'static str],
 }
 
-const SECTIONS: [Section; 3] = [
+const SECTIONS: [Section; 4] = [
     Section { at: "/", name: "Home", key: 'h', icon: Icon::Home, holds: &[] },
     Section {
         at: DECISIONS,
@@ -50,7 +50,11 @@ const SECTIONS: [Section; 3] = [
         holds: &["/proposals"],
     },
     Section { at: "/d", name: "Documents", key: 'f', icon: Icon::Document, holds: &["/topics"] },
+    Section { at: ASSISTANT, name: "Assistant", key: 'a', icon: Icon::Chat, holds: &[] },
 ];
+
+/// The address of the assistant, where the script declares one.
+const ASSISTANT: &str = "/assistant";
 
 /// The address of what waits for a decision.
 const DECISIONS: &str = "/decisions";
@@ -85,6 +89,8 @@ pub(in crate::http) struct Frame {
     pub(in crate::http) has_schedules: bool,
     /// Whether it declares an inbox.
     pub(in crate::http) has_inboxes: bool,
+    /// Whether the reader has an assistant.
+    has_assistant: bool,
     /// What the documents of the page are called.
     titles: Titles,
     now: Millis,
@@ -108,6 +114,7 @@ impl Frame {
             has_kinds: false,
             has_schedules: false,
             has_inboxes: false,
+            has_assistant: false,
             titles: Titles::default(),
             now: Millis::default(),
         }
@@ -129,6 +136,7 @@ impl Frame {
         let key: TokenId = site.ids.mint();
         let ((_, newest), decisions) =
             site.store.look(|c| Ok((events::edges(c)?, decisions::count(c, &person.id)?)))?;
+        let has_assistant = assistant::is_open_to(site, &person);
         let frame = Frame {
             site_name: site.config.site.title().to_owned(),
             person: Some(person.display_name),
@@ -144,6 +152,7 @@ impl Frame {
             has_kinds: !site.config.kinds.is_empty(),
             has_schedules: !site.config.schedules.is_empty(),
             has_inboxes: site.config.kinds.values().any(|it| it.inbox.is_some()),
+            has_assistant,
             titles: Titles::default(),
             now: site.store.clock().now(),
         };
@@ -165,9 +174,10 @@ impl Frame {
         assets::VERSION
     }
 
-    /// Returns the parts of the site.
-    pub(in crate::http) fn sections(&self) -> &'static [Section] {
-        &SECTIONS
+    /// Returns the parts of the site that the reader has.
+    pub(in crate::http) fn sections(&self) -> impl Iterator<Item = &'static Section> {
+        let has_assistant = self.has_assistant;
+        SECTIONS.iter().filter(move |it| has_assistant || it.at != ASSISTANT)
     }
 
     /// Returns whether the page belongs to a part of the site.

@@ -7,6 +7,7 @@
 mod amend;
 pub(super) mod ansi;
 mod approval;
+mod assistant;
 mod begin;
 mod board;
 mod decisions;
@@ -78,5 +79,6 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         thread::routes(site),
         jobs::routes(site),
         mail::routes(site),
+        assistant::routes(site),
     ])
 }

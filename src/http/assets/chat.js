@@ -1,0 +1,157 @@
+// The assistant: an answer while it is written, and the form that asks.
+//
+// The server renders each block of an answer; here it is put where it belongs, so that nothing
+// changes when the answer is there. A tab that nobody sees lets go, and comes back by reading on.
+
+import { refreshAll } from "./live.js";
+import { say } from "./say.js";
+import * as swap from "./swap.js";
+
+const RETRY_MS = [300, 1_000, 2_000, 5_000];
+/** So near to the end of the page that new text is to be seen. */
+const NEAR_PX = 160;
+
+export function start(element) {
+  if (element.dataset.run) new Answer(element);
+  else composer(element);
+}
+
+// --- an answer ---
+
+class Answer {
+  constructor(element) {
+    this.element = element;
+    this.blocks = element.querySelector(".chat-blocks");
+    this.seen = 0;
+    this.shown = new Map();
+    this.tries = 0;
+    this.isOver = false;
+    this.reading = null;
+    this.onVisible = () => this.turn();
+    document.addEventListener("visibilitychange", this.onVisible);
+    toEnd();
+    say("Answering");
+    this.turn();
+  }
+
+  /** Reads while somebody looks. */
+  turn() {
+    if (this.isOver || !this.element.isConnected) return this.leave();
+    if (document.hidden) {
+      this.reading?.abort();
+      this.reading = null;
+    } else if (!this.reading) {
+      this.read();
+    }
+  }
+
+  leave() {
+    this.reading?.abort();
+    document.removeEventListener("visibilitychange", this.onVisible);
+  }
+
+  async read() {
+    const reading = new AbortController();
+    this.reading = reading;
+    const address = `/api/agent/runs/${this.element.dataset.run}/events?html=1&after=${this.seen}`;
+    try {
+      const answer = await fetch(address, { signal: reading.signal, cache: "no-store" });
+      if (answer.status === 404) return this.end();
+      if (!answer.ok) throw new Error(`${answer.status}`);
+      await this.take(answer.body.getReader());
+    } catch {
+      // A connection that was lost, or let go.
+    }
+    if (this.isOver || reading.signal.aborted) return;
+    this.reading = null;
+    const wait = RETRY_MS[Math.min(this.tries, RETRY_MS.length - 1)];
+    this.tries += 1;
+    setTimeout(() => this.turn(), wait);
+  }
+
+  async take(reader) {
+    const decoder = new TextDecoder();
+    let rest = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      rest += decoder.decode(value, { stream: true });
+      const lines = rest.split("\n");
+      rest = lines.pop();
+      if (!this.element.isConnected) return this.leave();
+      const isNear = nearEnd();
+      for (const line of lines) if (line) this.item(JSON.parse(line));
+      this.tries = 0;
+      if (isNear) toEnd();
+    }
+  }
+
+  item(item) {
+    if (item.seq) this.seen = Math.max(this.seen, item.seq);
+    if (item.type === "block") this.block(item);
+    else if (item.type === "reset") this.reset(item.step);
+    else if (item.type === "done") this.end(item.reason);
+  }
+
+  /** A block with a known number takes the place of the one before. */
+  block({ step, index, html }) {
+    const key = `${step}-${index}`;
+    let block = this.shown.get(key);
+    if (!block) {
+      // What the page had already is taken over, in its order.
+      block = this.blocks.children[this.shown.size] ?? this.blocks.appendChild(fresh());
+      this.shown.set(key, block);
+    }
+    if (block.source === html) return;
+    block.source = html;
+    block.replaceChildren(swap.html(html));
+  }
+
+  reset(step) {
+    for (const [key, block] of this.shown) {
+      if (!key.startsWith(`${step}-`)) continue;
+      block.remove();
+      this.shown.delete(key);
+    }
+  }
+
+  end(reason) {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.leave();
+    // From here on the page is what the server says.
+    this.element.removeAttribute("data-keep");
+    say(reason === "ok" ? "The answer is complete" : "The answer has ended");
+    refreshAll();
+  }
+}
+
+function fresh() {
+  const block = document.createElement("div");
+  block.className = "chat-block";
+  return block;
+}
+
+function nearEnd() {
+  const { scrollHeight } = document.documentElement;
+  return scrollHeight - (scrollY + innerHeight) < NEAR_PX;
+}
+
+function toEnd() {
+  scrollTo({ top: document.documentElement.scrollHeight });
+}
+
+// --- the form ---
+
+function composer(form) {
+  const field = form.elements.message;
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    // On a phone Enter is a new line, and the button sends.
+    if (matchMedia("(pointer: coarse)").matches) return;
+    event.preventDefault();
+    if (!field.value.trim() || form.querySelector("[type=submit]").hidden) return;
+    form.requestSubmit();
+  });
+  if (document.querySelector(".chat-thread")) toEnd();
+}

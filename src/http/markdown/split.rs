@@ -1,0 +1,109 @@
+//! A text in the blocks that it is made of: an answer that is still being written is shown block by
+//! block, and each that is finished never changes again.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, Parser};
+
+use crate::documents::plain::dialect;
+use crate::http::markdown::{Html, Links, render};
+
+/// Returns the bytes of each block of a text, in order.
+fn blocks(text: &str) -> Vec<Range<usize>> {
+    let (mut found, mut depth, mut start) = (Vec::new(), 0usize, 0);
+    for (event, range) in Parser::new_ext(text, dialect()).into_offset_iter() {
+        match event {
+            Event::Start(_) => {
+                if depth == 0 {
+                    start = range.start;
+                }
+                depth += 1;
+            }
+            Event::End(_) => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    found.push(start..range.end.max(start));
+                }
+            }
+            _ if depth == 0 => found.push(range),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns each block of an answer as HTML.
+pub(in crate::http) fn blocks_of(text: &str) -> Vec<Html> {
+    blocks(text).into_iter().filter_map(|range| text.get(range)).map(one).collect()
+}
+
+/// A block alone: what it refers to in other blocks stays text.
+fn one(text: &str) -> Html {
+    render(text, &Links::of_folder("").with_prefix("md-a-")).html
+}
+
+/// An answer that is being written.
+#[derive(Debug, Default)]
+pub(in crate::http) struct Growing {
+    text: String,
+    /// Where the block begins that may still change, and its number.
+    open: (usize, usize),
+}
+
+impl Growing {
+    /// Adds text.
+    pub(in crate::http) fn push(&mut self, delta: &str) {
+        self.text.push_str(delta);
+    }
+
+    /// Returns the blocks that have changed since, with their numbers; the last one may change
+    /// again.
+    pub(in crate::http) fn changed(&mut self) -> Vec<(usize, Html)> {
+        let (start, first) = self.open;
+        let rest = self.text.get(start..).unwrap_or_default();
+        let found = blocks(rest);
+        let html = |(place, range): (usize, &Range<usize>)| {
+            Some((first + place, one(rest.get(range.clone())?)))
+        };
+        let changed = found.iter().enumerate().filter_map(html).collect();
+        if let [.., last] = found.as_slice() {
+            self.open = (start + last.start, first + found.len() - 1);
+        }
+        changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# Title\n\nA *first* paragraph\nof two lines.\n\n- one\n- two\n\n  more\n\n\
+        ```rust\nfn main() {}\n\n\n```\n\n> quoted\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n---\n\n\
+        <script>alert(1)</script>\n\nLast [link](javascript:alert(1)) ![x](http://evil/x.png)";
+
+    /// Whatever the pieces are, the blocks are those of the whole text in the end.
+    #[test]
+    fn pieces_become_the_blocks_of_the_whole() {
+        let whole = blocks_of(TEXT);
+        assert!(whole.len() >= 8, "{whole:?}");
+        for size in [1, 2, 3, 7, 50, 1_000] {
+            let (mut growing, mut shown) = (Growing::default(), Vec::<Html>::new());
+            let characters: Vec<char> = TEXT.chars().collect();
+            for piece in characters.chunks(size) {
+                growing.push(&piece.iter().collect::<String>());
+                for (index, html) in growing.changed() {
+                    shown.truncate(index);
+                    shown.push(html);
+                }
+            }
+            assert_eq!(shown, whole, "{size}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_text_of_others() {
+        let html: String = blocks_of(TEXT).iter().map(ToString::to_string).collect();
+        assert!(!html.contains("<script") && !html.contains("javascript:"), "{html}");
+        assert!(!html.contains("<img"), "{html}");
+    }
+}

@@ -1,0 +1,302 @@
+//! The assistant: conversations, one of them, and the form that asks.
+
+use askama::Template;
+use serde::Deserialize;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::api::chat::{
+    AskRequest, ChatMessageView, ConfigView, History, HistoryQuery, SessionRequest, SessionView,
+    SessionsQuery,
+};
+use crate::base::{ChatId, ChatMessageId, Error, JobId, Result};
+use crate::flows::Site;
+use crate::flows::assistant;
+use crate::http::markdown::{Html, blocks_of};
+use crate::http::pages::time::{At, When};
+use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::{Frame, form};
+use crate::http::{Call, any_of, get, post, reply};
+use crate::people::Caller;
+
+/// A question as a form: every byte may be escaped by three.
+const FORM_BYTES_MAX: usize = 3 * 1024 * 1024 + 4 * 1024;
+/// Longest body of the other forms, in bytes.
+const SMALL_BYTES_MAX: usize = 16 * 1024;
+/// Conversations of the list.
+const LISTED: u32 = 100;
+/// Messages of a page.
+const MESSAGES: u32 = 60;
+
+/// A message as the page shows it.
+struct Said {
+    view: ChatMessageView,
+    blocks: Vec<Html>,
+    at: At,
+}
+
+impl Said {
+    fn of(view: ChatMessageView) -> Said {
+        let blocks = if view.role == "user" { Vec::new() } else { blocks_of(&view.body) };
+        Said { at: At(view.created_at), blocks, view }
+    }
+
+    fn is_question(&self) -> bool {
+        self.view.role == "user"
+    }
+
+    /// Its name on the page: an answer keeps the one that it had while it was written.
+    fn key(&self) -> String {
+        match &self.view.run_id {
+            Some(run) => format!("run-{run}"),
+            None => format!("said-{}", self.view.id),
+        }
+    }
+
+    fn place(&self) -> usize {
+        let place = self.view.siblings.iter().position(|it| *it == self.view.id);
+        place.map_or(1, |it| it + 1)
+    }
+
+    fn before(&self) -> Option<&ChatMessageId> {
+        self.view.siblings.get(self.place().checked_sub(2)?)
+    }
+
+    fn after(&self) -> Option<&ChatMessageId> {
+        self.view.siblings.get(self.place())
+    }
+
+    /// Returns why an answer is not whole.
+    fn state(&self) -> Option<&'static str> {
+        match self.view.state.as_str() {
+            "stopped" => Some("Stopped"),
+            "interrupted" => Some("Interrupted"),
+            "failed" => Some("Incomplete"),
+            _ => None,
+        }
+    }
+
+    /// The message that another version of a question follows.
+    fn parent(&self) -> &str {
+        self.view.parent_id.as_ref().map_or("", ChatMessageId::as_str)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "assistant.html")]
+struct AssistantPage {
+    frame: Frame,
+    sessions: Vec<SessionView>,
+    config: ConfigView,
+    /// The conversation that is shown.
+    shown: Option<Shown>,
+    /// What was typed, and why it was refused.
+    refused: Option<(String, String)>,
+}
+
+struct Shown {
+    session: SessionView,
+    messages: Vec<Said>,
+    history: History,
+    /// What the run that answers has said so far.
+    so_far: Vec<Html>,
+}
+
+impl Shown {
+    /// The question that the last answer, or its failure, is to.
+    fn last_question(&self) -> Option<&ChatMessageId> {
+        self.messages.iter().rev().find(|it| it.is_question()).map(|it| &it.view.id)
+    }
+}
+
+impl AssistantPage {
+    /// Returns why nothing can be asked.
+    fn closed(&self) -> Option<(&str, &str)> {
+        let mode = self.config.modes.iter().find(|it| it.mode == self.config.mode)?;
+        Some((mode.why.as_deref()?, mode.hint.as_deref().unwrap_or_default()))
+    }
+
+    fn needs_sign_in(&self) -> bool {
+        self.closed().is_some_and(|(why, _)| why.contains("signed in"))
+    }
+
+    fn is_shown(&self, session: &ChatId) -> bool {
+        self.shown.as_ref().is_some_and(|it| it.session.session_id == *session)
+    }
+
+    fn when(&self, session: &SessionView) -> When {
+        self.frame.when(&At(session.touched_at))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AskForm {
+    key: String,
+    #[serde(default)]
+    session: Option<ChatId>,
+    #[serde(default)]
+    parent: Option<String>,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunForm {
+    run: JobId,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShowForm {
+    head: ChatMessageId,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TitleForm {
+    title: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignInForm {
+    token: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    before: Option<ChatMessageId>,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/assistant", site, async |site: Site, call: Call| {
+            let framed = Frame::of(&site, &call, "/assistant")?;
+            page(&site, framed, (None, None), None).await
+        }),
+        post("/assistant", site, ask),
+        post("/assistant/sign-in", site, sign_in),
+        post("/assistant/sign-out", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            let outcome = assistant::sign_out(&site, &call.caller()?).await;
+            form::answer(outcome, |_| "/assistant".to_owned(), "/assistant".to_owned(), None)
+        }),
+        get("/assistant/{session}", site, async |site: Site, call: Call| {
+            let id: ChatId = call.param("session")?;
+            let asked: Listed = call.query()?;
+            let framed = Frame::of(&site, &call, "/assistant")?;
+            page(&site, framed, (Some(id), asked.before), None).await
+        }),
+        post("/assistant/{session}/stop", site, stop),
+        post("/assistant/{session}/show", site, show),
+        post("/assistant/{session}/title", site, title),
+        post("/assistant/{session}/delete", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            let id: ChatId = call.param("session")?;
+            let outcome = assistant::remove(&site, &call.caller()?, &id).await;
+            form::answer(outcome, |()| "/assistant".to_owned(), at(&id), None)
+        }),
+    ])
+}
+
+fn at(session: &ChatId) -> String {
+    format!("/assistant/{session}")
+}
+
+async fn page(
+    site: &Site,
+    (mut frame, caller): (Frame, Caller),
+    (session, before): (Option<ChatId>, Option<ChatMessageId>),
+    refused: Option<(String, Error)>,
+) -> Result<Response> {
+    let query = SessionsQuery { after: None, limit: Some(LISTED) };
+    let sessions = assistant::sessions(site, &caller, query).await?.items;
+    let config = assistant::config(site, &caller).await?;
+    let shown = match session {
+        Some(id) => Some(shown(site, &caller, id, before).await?),
+        None => None,
+    };
+    if shown.as_ref().is_some_and(|it| it.history.active_run.is_some()) {
+        frame.refresh();
+    }
+    match refused {
+        None => reply::page(&AssistantPage { frame, sessions, config, shown, refused: None }),
+        Some((typed, cause)) => {
+            let hint = cause.hint_str().map(|it| format!(": {it}")).unwrap_or_default();
+            let refused = Some((typed, format!("{}{hint}", cause.message())));
+            let page = AssistantPage { frame, sessions, config, shown, refused };
+            reply::refused(&page, &cause)
+        }
+    }
+}
+
+async fn shown(
+    site: &Site,
+    caller: &Caller,
+    id: ChatId,
+    before: Option<ChatMessageId>,
+) -> Result<Shown> {
+    let session = assistant::session(site, caller, &id).await?;
+    let query = HistoryQuery { session_id: id, before, limit: Some(MESSAGES) };
+    let mut history = assistant::history(site, caller, query).await?;
+    let messages = std::mem::take(&mut history.messages).into_iter().map(Said::of).collect();
+    let so_far = match &history.active_run {
+        Some(run) => blocks_of(&assistant::so_far(site, caller, &run.run_id).await?),
+        None => Vec::new(),
+    };
+    Ok(Shown { session, messages, history, so_far })
+}
+
+async fn ask(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (AskForm, _) = call.form_with_digest(FORM_BYTES_MAX).await?;
+    let typed = sent.message.as_deref().map(form::text);
+    let key = call.key_of_form(sent.key, digest)?;
+    let framed = Frame::of(&site, &call, "/assistant")?;
+    let request = AskRequest {
+        session_id: sent.session.clone(),
+        message: typed.clone(),
+        parent_id: sent.parent,
+        mode: None,
+    };
+    match assistant::ask(&site, &call.caller()?, request, Some(key)).await {
+        Ok(asked) => reply::see_other(&at(&asked.session_id)),
+        Err(cause) => {
+            let refused = Some((typed.unwrap_or_default(), cause));
+            page(&site, framed, (sent.session, None), refused).await
+        }
+    }
+}
+
+async fn sign_in(site: Site, mut call: Call) -> Result<Response> {
+    let sent: SignInForm = call.form(SMALL_BYTES_MAX).await?;
+    let outcome = assistant::sign_in(&site, &call.caller()?, sent.token).await;
+    form::answer(outcome, |()| "/assistant".to_owned(), "/assistant".to_owned(), None)
+}
+
+async fn stop(site: Site, mut call: Call) -> Result<Response> {
+    let sent: RunForm = call.form(SMALL_BYTES_MAX).await?;
+    let id: ChatId = call.param("session")?;
+    let outcome = assistant::stop(&site, &call.caller()?, &sent.run).await;
+    form::answer(outcome, |_| at(&id), at(&id), None)
+}
+
+async fn show(site: Site, mut call: Call) -> Result<Response> {
+    let sent: ShowForm = call.form(SMALL_BYTES_MAX).await?;
+    let request = SessionRequest { head_id: Some(sent.head), ..SessionRequest::default() };
+    change(site, call, request).await
+}
+
+async fn title(site: Site, mut call: Call) -> Result<Response> {
+    let sent: TitleForm = call.form(SMALL_BYTES_MAX).await?;
+    let request = SessionRequest { title: Some(sent.title), ..SessionRequest::default() };
+    change(site, call, request).await
+}
+
+async fn change(site: Site, call: Call, request: SessionRequest) -> Result<Response> {
+    let id: ChatId = call.param("session")?;
+    let outcome = assistant::set(&site, &call.caller()?, &id, request).await;
+    form::answer(outcome, |_| at(&id), at(&id), None)
+}

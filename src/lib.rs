@@ -10,10 +10,12 @@ pub mod store;
 
 pub mod approvals;
 pub mod chat;
+pub mod channels;
 pub mod documents;
 pub mod jobs;
 pub mod mail;
 pub mod people;
+pub mod turns;
 
 pub mod flows;
 

@@ -5,6 +5,7 @@ mod agents;
 mod approvals;
 mod architecture;
 mod assistant;
+mod channels;
 mod cli;
 mod cookbook;
 mod engines;

@@ -13,6 +13,7 @@
 ---@field package is_secret true
 
 ---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"|"chat_changed"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"|"channel_changed"|"member_changed"|"channel_message"|"turn_started"|"turn_ended"
 ---@alias wb.JobStatus "queued"|"running"|"parked"|"succeeded"|"failed"|"timed_out"|"cancelled"
 ---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"reported"|"bad_reply"|"prepare_failed"|"terminal_lost"|"session_lost"|"resumed"|"internal"
 
@@ -480,6 +481,64 @@
 ---@class wb.ChatChangedEvent: wb.Event
 ---@field kind "chat_changed" Its name.
 ---@field data wb.ChatChangedData Ids and states.
+---@class wb.ChannelChangedData
+---@field channel string The id of the channel.
+---@field number integer The number of the channel.
+---@field what string `created`, `changed`, `paused`, `resumed`, `complete` or `archived`.
+
+---What a handler of `channel_changed` is given.
+---@class wb.ChannelChangedEvent: wb.Event
+---@field kind "channel_changed" Its name.
+---@field data wb.ChannelChangedData Ids and states.
+
+---Ids and states.
+---@class wb.MemberChangedData
+---@field channel string The id of the channel.
+---@field number integer The number of the channel.
+---@field member string `persona:NAME` or `person:ID`.
+---@field state string `active`, `muted`, `left` or `chair`.
+
+---What a handler of `member_changed` is given.
+---@class wb.MemberChangedEvent: wb.Event
+---@field kind "member_changed" Its name.
+---@field data wb.MemberChangedData Ids and states.
+
+---Ids and states.
+---@class wb.ChannelMessageData
+---@field channel string The id of the channel.
+---@field number integer The number of the channel.
+---@field sequence integer Its place in the channel.
+---@field message_id string The message.
+---@field type string `message`, `system`, `delegation` or `escalation`.
+
+---What a handler of `channel_message` is given.
+---@class wb.ChannelMessageEvent: wb.Event
+---@field kind "channel_message" Its name.
+---@field data wb.ChannelMessageData Ids and states.
+
+---Ids and states.
+---@class wb.TurnStartedData
+---@field turn_id string The turn.
+---@field agent string The agent.
+---@field channel? string The id of the channel that caused it.
+---@field state string `running`, `answered`, `silent`, `interrupted`, `failed` or `lost`.
+
+---What a handler of `turn_started` is given.
+---@class wb.TurnStartedEvent: wb.Event
+---@field kind "turn_started" Its name.
+---@field data wb.TurnStartedData Ids and states.
+
+---Ids and states.
+---@class wb.TurnEndedData
+---@field turn_id string The turn.
+---@field agent string The agent.
+---@field channel? string The id of the channel that caused it.
+---@field state string `running`, `answered`, `silent`, `interrupted`, `failed` or `lost`.
+
+---What a handler of `turn_ended` is given.
+---@class wb.TurnEndedEvent: wb.Event
+---@field kind "turn_ended" Its name.
+---@field data wb.TurnEndedData Ids and states.
 
 ---Where the site's things are.
 ---@class wb.SiteFields
@@ -856,6 +915,11 @@ function wb.api(version) end
 ---@overload fun(event: "approval_created", handler: fun(event: wb.ApprovalCreatedEvent))
 ---@overload fun(event: "approval_decided", handler: fun(event: wb.ApprovalDecidedEvent))
 ---@overload fun(event: "chat_changed", handler: fun(event: wb.ChatChangedEvent))
+---@overload fun(event: "channel_changed", handler: fun(event: wb.ChannelChangedEvent))
+---@overload fun(event: "member_changed", handler: fun(event: wb.MemberChangedEvent))
+---@overload fun(event: "channel_message", handler: fun(event: wb.ChannelMessageEvent))
+---@overload fun(event: "turn_started", handler: fun(event: wb.TurnStartedEvent))
+---@overload fun(event: "turn_ended", handler: fun(event: wb.TurnEndedEvent))
 function wb.on(event, handler) end
 
 ---Asks for a job, which is accepted when the function has returned without an error.

@@ -5,4 +5,5 @@
 
 pub mod agents;
 pub mod chat;
+pub mod channels;
 pub mod mail;

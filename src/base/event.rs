@@ -67,11 +67,21 @@ pub enum EventKind {
     ApprovalDecided,
     /// A conversation with the assistant is new, has another message or title, or is gone.
     ChatChanged,
+    /// A channel was made, changed, paused, resumed, or has ended.
+    ChannelChanged,
+    /// Somebody joined a channel or left it, is muted, or is its chair.
+    MemberChanged,
+    /// A message was posted in a channel.
+    ChannelMessage,
+    /// An agent works on what it was given.
+    TurnStarted,
+    /// An agent has done with it.
+    TurnEnded,
 }
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 29] = [
+    pub const ALL: [EventKind; 34] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -101,6 +111,11 @@ impl EventKind {
         EventKind::ApprovalCreated,
         EventKind::ApprovalDecided,
         EventKind::ChatChanged,
+        EventKind::ChannelChanged,
+        EventKind::MemberChanged,
+        EventKind::ChannelMessage,
+        EventKind::TurnStarted,
+        EventKind::TurnEnded,
     ];
 
     /// Returns the word of this kind.
@@ -135,6 +150,11 @@ impl EventKind {
             EventKind::ApprovalCreated => "approval_created",
             EventKind::ApprovalDecided => "approval_decided",
             EventKind::ChatChanged => "chat_changed",
+            EventKind::ChannelChanged => "channel_changed",
+            EventKind::MemberChanged => "member_changed",
+            EventKind::ChannelMessage => "channel_message",
+            EventKind::TurnStarted => "turn_started",
+            EventKind::TurnEnded => "turn_ended",
         }
     }
 
@@ -183,6 +203,12 @@ impl EventKind {
             EventKind::ApprovalCreated => &["id", "channel", "sort", "job_id"],
             EventKind::ApprovalDecided => &["id", "channel", "sort", "job_id", "state"],
             EventKind::ChatChanged => &["session_id", "change"],
+            EventKind::ChannelChanged => &["channel", "number", "what"],
+            EventKind::MemberChanged => &["channel", "number", "member", "state"],
+            EventKind::ChannelMessage => &["channel", "number", "sequence", "message_id", "type"],
+            EventKind::TurnStarted | EventKind::TurnEnded => {
+                &["turn_id", "agent", "channel", "state"]
+            }
         }
     }
 
@@ -221,6 +247,8 @@ pub struct Event {
     /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
     /// `message:ID`, `person:ID`, `approval:ID`, `chat:ID`, `sources`, `config`, `script`,
     /// `schedule:NAME`.
+    /// `message:ID`, `person:ID`, `approval:ID`, `channel:ID`, `agent:NAME`, `sources`, `config`,
+    /// `script`, `schedule:NAME`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,

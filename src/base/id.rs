@@ -86,6 +86,10 @@ text_id! {
     ChatId "conversation" is_uuid;
     /// Names a message of a conversation with the assistant.
     ChatMessageId "message" is_uuid;
+    /// Names a channel.
+    ChannelId "channel" is_uuid;
+    /// Names a turn of an agent.
+    TurnId "turn" is_uuid;
     /// Names a question to a person.
     ApprovalId "approval" is_uuid;
     /// Names a proposal.

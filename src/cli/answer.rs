@@ -12,6 +12,7 @@ use crate::cli::args::Command;
 use crate::cli::commands::agent::AgentCommand;
 use crate::cli::commands::approval::ApprovalCommand;
 use crate::cli::commands::ask::ChatCommand;
+use crate::cli::commands::channel::{ChannelCommand, MsgCommand};
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::SendArgs;
 use crate::cli::commands::person::PersonCommand;
@@ -26,7 +27,7 @@ use crate::cli::new::NewCommand;
 
 /// What answers have in common, by name. A name stands for a value; `{…}` after it for what a
 /// record holds, `[…]` for what each item of a list does, `*` for anything.
-const RECORDS: [(&str, &str); 8] = [
+const RECORDS: [(&str, &str); 9] = [
     (
         "agent",
         "name address about engine state wanted reason fact fact_at not_before job_id session \
@@ -55,6 +56,13 @@ const RECORDS: [(&str, &str); 8] = [
          proposed_sha text_digest bytes summary status decided_by decided_by_name decided_at \
          reason commit origin{how from_id made_by made_by_name} superseded_by has_conflict \
          created_at",
+    ),
+    (
+        "channel",
+        "id number slug name type about intent status paused{reason since sentence} \
+         budget{turns tokens cost_usd} spent{turns tokens cost_usd} created_at completed_at \
+         last_sequence last_at members[handle name sort agent state works_since is_chair standing \
+         joined_at] me unread mentions last*",
     ),
     ("person", "id name display_name email role created_at disabled_at"),
     ("link", "url expires_at"),
@@ -88,9 +96,7 @@ impl Shape {
     pub(super) fn of(command: &Command) -> Option<Shape> {
         let text = match command {
             Command::Init(_) => "folder written[] dry_run next[]",
-            Command::New(NewCommand::Kind(_)) => "kind written[] next[] dry_run",
-            Command::New(NewCommand::Inbox(_)) => "inbox written[] next[] dry_run",
-            Command::New(NewCommand::Persona(_)) => "persona written[] dry_run",
+            Command::New(command) => of_new(command),
             Command::Types(args) if !args.check => "folder written[] settings",
             Command::Send(args) => of_send(args),
             Command::Ask(_) | Command::Chat(_) => of_assistant(command)?,
@@ -99,6 +105,8 @@ impl Shape {
             Command::Proposal(command) => of_proposal(command)?,
             Command::Approval(command) => of_approval(command)?,
             Command::Agent(command) => of_agent(command)?,
+            Command::Channel(command) => of_channel(command)?,
+            Command::Msg(MsgCommand::Send(_)) => "channel sequence message_id",
             Command::Workspace(command) => of_workspace(command)?,
             // With --wait it is that of the job, unless there is none because the view is fresh.
             Command::Perspective(PerspectiveCommand::Request(args)) if args.wait => {
@@ -115,15 +123,7 @@ impl Shape {
                  difference{changes[what how waiting runs[when command]] needs_restart[] files[]} \
                  trouble{at summary errors*} lost[kind jobs why] warnings[]"
             }
-            Command::Person(command) => match command {
-                PersonCommand::Add { .. } => "@person link{@link}",
-                PersonCommand::Disable { .. }
-                | PersonCommand::Enable { .. }
-                | PersonCommand::Edit { .. }
-                | PersonCommand::Role { .. } => "@person",
-                PersonCommand::Link { .. } => "@link",
-                PersonCommand::List => return None,
-            },
+            Command::Person(command) => of_person(command)?,
             Command::Token(command) => of_token(command)?,
             Command::Backup(args) if !args.list => "path bytes version took_ms removed[]",
             Command::Restore(_) | Command::Recover(_) => "@report",
@@ -141,6 +141,7 @@ impl Shape {
             | Command::Render(_)
             | Command::Decisions
             | Command::Mail(_)
+            | Command::Msg(_)
             | Command::Inbox(_)
             | Command::Source(_)
             | Command::Persona(_)
@@ -271,6 +272,37 @@ fn of_proposal(command: &ProposalCommand) -> Option<&'static str> {
         | ProposalCommand::Show { .. }
         | ProposalCommand::Diff { .. } => return None,
     })
+}
+
+fn of_person(command: &PersonCommand) -> Option<&'static str> {
+    Some(match command {
+        PersonCommand::Add { .. } => "@person link{@link}",
+        PersonCommand::Disable { .. }
+        | PersonCommand::Enable { .. }
+        | PersonCommand::Edit { .. }
+        | PersonCommand::Role { .. } => "@person",
+        PersonCommand::Link { .. } => "@link",
+        PersonCommand::List => return None,
+    })
+}
+
+fn of_new(command: &NewCommand) -> &'static str {
+    match command {
+        NewCommand::Kind(_) => "kind written[] next[] dry_run",
+        NewCommand::Inbox(_) => "inbox written[] next[] dry_run",
+        NewCommand::Persona(_) => "persona written[] dry_run",
+    }
+}
+
+fn of_channel(command: &ChannelCommand) -> Option<&'static str> {
+    match command {
+        ChannelCommand::List { .. }
+        | ChannelCommand::Show { .. }
+        | ChannelCommand::Members { .. }
+        | ChannelCommand::Export { .. }
+        | ChannelCommand::Follow { .. } => None,
+        _ => Some("@channel"),
+    }
 }
 
 fn of_approval(command: &ApprovalCommand) -> Option<&'static str> {

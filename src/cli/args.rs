@@ -7,6 +7,7 @@ use crate::cli::commands::agent::AgentCommand;
 use crate::cli::commands::approval::ApprovalCommand;
 use crate::cli::commands::ask::{AskArgs, ChatCommand};
 use crate::cli::commands::backup::{BackupArgs, CleanupArgs, RecoverArgs, RestoreArgs};
+use crate::cli::commands::channel::{ChannelCommand, MsgCommand};
 use crate::cli::commands::completions::CompletionsArgs;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::{InboxCommand, MailCommand, SendArgs};
@@ -131,6 +132,12 @@ Examples:
     /// Work with your conversations with the assistant
     #[command(subcommand)]
     Chat(ChatCommand),
+    /// Work with channels: conversations of people and agents
+    #[command(subcommand)]
+    Channel(ChannelCommand),
+    /// Say something in a channel, and read what was said
+    #[command(subcommand)]
+    Msg(MsgCommand),
     /// Work with topics: the threads about words of a source
     #[command(subcommand)]
     Topic(TopicCommand),

@@ -19,6 +19,7 @@ pub mod bulk;
 mod called_off;
 pub mod catalog;
 pub mod changes;
+pub mod channels;
 pub mod check;
 pub mod config;
 pub mod decisions;

@@ -12,6 +12,7 @@ mod audience;
 mod away;
 mod body;
 mod call;
+mod channels;
 mod events;
 mod gate;
 mod head;
@@ -225,6 +226,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         jobs::routes(site),
         mail::routes(edge, site),
         agents::routes(site),
+        channels::routes(site),
         usage::routes(site),
         settings::routes(edge, site),
         script::routes(site),

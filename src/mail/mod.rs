@@ -7,6 +7,7 @@ pub mod agent;
 mod block;
 mod delivery;
 mod message;
+mod room;
 mod seam;
 
 pub use block::{
@@ -21,6 +22,10 @@ pub use message::{
     thread,
 };
 
+pub use room::{
+    Heard, Waiting, deliver_in_room, drop_in_room, drop_waiting, heard_in_room, waiting_in_room,
+    waking_of_block,
+};
 pub use seam::{Block, Compose, OnTurn, Rooms, Turn, TurnEnd};
 
 /// The bell that is rung when a message was accepted, or something became of one.
@@ -28,5 +33,12 @@ pub const BELL: &str = "mail";
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
-    [message::STATEMENTS, delivery::STATEMENTS, agent::STATEMENTS, block::STATEMENTS].concat()
+    [
+        message::STATEMENTS,
+        delivery::STATEMENTS,
+        agent::STATEMENTS,
+        block::STATEMENTS,
+        room::STATEMENTS,
+    ]
+    .concat()
 }

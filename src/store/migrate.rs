@@ -129,6 +129,11 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/031_own_holds.sql"),
     },
     Migration { version: 32, name: "chat", sql: include_str!("../../migrations/032_chat.sql") },
+    Migration {
+        version: 33,
+        name: "channels",
+        sql: include_str!("../../migrations/033_channels.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

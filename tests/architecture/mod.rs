@@ -27,6 +27,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("people", &["base", "store"]),
     ("documents", &["base", "store", "process"]),
     ("approvals", &["base", "store"]),
+    ("channels", &["base", "api", "store", "mail"]),
+    ("turns", &["base", "store"]),
     ("jobs", &["base", "script", "store", "process"]),
     ("mail", &["base", "api", "store"]),
     ("chat", &["base", "store", "process", "jobs"]),
@@ -44,6 +46,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "jobs",
             "mail",
             "chat",
+            "channels",
+            "turns",
         ],
     ),
     (

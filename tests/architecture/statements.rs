@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use wiki_browser::base::Clock;
 use wiki_browser::store::{MIGRATIONS, events, idempotency, migrate};
-use wiki_browser::{approvals, chat, documents, jobs, mail, people};
+use wiki_browser::{approvals, channels, chat, documents, jobs, mail, people, turns};
 
 use crate::architecture::rust_files;
 
@@ -61,6 +61,8 @@ fn all() -> Vec<(&'static str, &'static str)> {
     all.extend(approvals::statements());
     all.extend(mail::statements());
     all.extend(chat::statements());
+    all.extend(channels::statements());
+    all.extend(turns::statements());
     all.extend(people::STATEMENTS.iter().copied().flatten().copied());
     all.extend(events::STATEMENTS);
     all.extend(wiki_browser::flows::relay::STATEMENTS);

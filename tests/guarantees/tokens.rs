@@ -20,6 +20,7 @@ fn body(path: &str, base: &str) -> Value {
         "/api/agent/inbox" => json!({}),
         "/api/approvals" => json!({"channel": "late", "title": "Late?"}),
         "/api/approvals/{id}/withdraw" => json!({"version": 1}),
+        "/api/channels/{slug}/messages" => json!({"body": "late"}),
         "/api/messages" => json!({"to": "person:ada", "payload": "late"}),
         "/api/proposals" => json!({
             "source_path": "guide.md", "base_source_sha": base, "text": "late\n",
@@ -40,7 +41,7 @@ fn write_all(bench: &Bench, topic: &Topic, job: &str, token: &str) -> Vec<(Strin
         .filter(|it| it.verb == Verb::Post && matches!(it.who, Who::Job | Who::WriteOrJob));
     let sent = writes.map(|route| {
         let id = if route.path.contains("/agent/jobs/") { job } else { &topic.id };
-        let target = route.path.replace("{id}", id);
+        let target = route.path.replace("{id}", id).replace("{slug}", "own");
         let answer = bench.send(&Call::post(&target, body(route.path, &base)).token(token));
         (route.path.to_owned(), answer.status, answer.code().to_owned())
     });
@@ -69,7 +70,7 @@ fn g04_every_write_with_a_stale_token_is_refused_and_changes_nothing() {
         let token = bench.left(&format!("token.{job}"));
         let before = state(&bench, &topic);
         let sent = write_all(&bench, &topic, &job, &token);
-        assert_eq!(sent.len(), 11, "{sent:?}");
+        assert_eq!(sent.len(), 12, "{sent:?}");
         for (path, status, code) in sent {
             assert_eq!((status, code.as_str()), (409, "job_ended"), "{path}");
         }
@@ -140,7 +141,7 @@ fn try_all(bench: &Bench, topic: &Topic, job: &str, token: Option<&str>) -> Vec<
     });
     let sent = routes.filter(|it| it.path != "/api/events").map(|route| {
         let id = if route.path.contains("/agent/jobs/") { job } else { &topic.id };
-        let target = route.path.replace("{id}", id);
+        let target = route.path.replace("{id}", id).replace("{slug}", "own");
         let call = match (route.verb, route.who) {
             (Verb::Post, Who::Read) => Call::post(&target, json!({})),
             (Verb::Post, _) => Call::post(&target, body(route.path, &base)),

@@ -137,6 +137,16 @@ fn every_event_can_be_fired() {
             "delivery_changed" => "{ state = \"confirmed\" }",
             "chat_changed" => "{ change = \"added\" }",
             "agent_changed" => "{ name = \"robbo\", state = \"idle\" }",
+            "channel_changed" => "{ channel = \"c\", number = 1, what = \"created\" }",
+            "member_changed" => {
+                "{ channel = \"c\", number = 1, member = \"persona:p\", state = \"active\" }"
+            }
+            "channel_message" => {
+                "{ channel = \"c\", number = 1, sequence = 1, message_id = \"m\", type = \"message\" }"
+            }
+            "turn_started" | "turn_ended" => {
+                "{ turn_id = \"t\", agent = \"robbo\", state = \"answered\" }"
+            }
             "person_changed" => "{ change = \"added\" }",
             _ => "{}",
         };

@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::cli::agent::approval::ApprovalVerb;
+use crate::cli::agent::channel::ChannelVerb;
 use crate::cli::agent::mail::Send;
 
 /// Heading of what every command takes.
@@ -149,6 +150,9 @@ pub(super) enum Verb {
     },
     /// Write to an agent, an inbox or a person
     Send(Send),
+    /// Read this agent's channel, and speak in it
+    #[command(subcommand)]
+    Channel(ChannelVerb),
     /// Print this help, or the table of all verbs with --json
     Help {
         /// Verb to explain
@@ -236,6 +240,15 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
         "complete" | "fail" => (None, "nothing"),
         "inbox" => (None, "a JSON array of {seq, id, sort, from, payload, …}, oldest first"),
         "send" => (None, "the id of the message"),
+        "channel" => (None, "what its verbs print"),
+        "channel show" => (None, "one JSON object: the channel with its members"),
+        "channel members" => (None, "a JSON array of {handle, sort, agent, state, …}"),
+        "channel history" => {
+            (None, "a JSON array of {sequence, author, type, text, …}, oldest first")
+        }
+        "channel post" => {
+            (Some("the message, UTF-8, not empty, at most 50,000 characters"), "its number")
+        }
         "get-persona" => (None, "one JSON object {name, about, paths, sha, body}"),
         "put-perspective" => (Some("the view, UTF-8, not empty, at most 8 MiB"), "nothing"),
         "apply-suggestions" => (None, "the id of the proposal"),

@@ -5,6 +5,7 @@
 mod apply;
 mod approval;
 mod args;
+mod channel;
 mod help;
 mod mail;
 
@@ -123,6 +124,7 @@ fn run(cli: Cli) -> Result<u8> {
         Verb::Fail { reason } => mail::fail(&screen, &place, &reason)?,
         Verb::Inbox { after, wait } => mail::inbox(&screen, &place, after, wait.as_deref())?,
         Verb::Send(args) => mail::send(&screen, &place, &args)?,
+        Verb::Channel(verb) => channel::run(&screen, &place, verb)?,
         Verb::ApplySuggestions => return apply_suggestions(&screen, &place),
     }
     Ok(0)

@@ -5,6 +5,8 @@ pub(super) mod approval;
 pub(super) mod ask;
 pub(super) mod backup;
 mod changes;
+pub(super) mod channel;
+mod chat;
 pub(super) mod completions;
 mod doctor;
 mod follow;
@@ -130,6 +132,8 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Job(command) => job::run(desk, command),
         Command::Send(args) => mail::send(desk, &args),
         Command::Mail(command) => mail::run(desk, command),
+        Command::Channel(command) => channel::run(desk, command).map(|()| 0),
+        Command::Msg(command) => channel::msg(desk, command).map(|()| 0),
         Command::Inbox(command) => mail::inbox(desk, command).map(|()| 0),
         Command::Ask(args) => ask::ask(desk, &args),
         Command::Chat(command) => ask::chat(desk, command),

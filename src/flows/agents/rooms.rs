@@ -1,11 +1,16 @@
-//! What rooms add to how agents are spoken to.
+//! What rooms add to how agents are spoken to: those of channels.
 
 use std::sync::Arc;
 
 use crate::flows::Works;
+use crate::flows::channels::{self, Ground};
 use crate::mail::Rooms;
 
-/// Returns what rooms do: nothing is said in one yet.
-pub(super) fn rooms(_works: &Works) -> Rooms {
-    Rooms { compose: Arc::new(|_, _, _| Ok(None)), turn: Arc::new(|_, _| Ok(())) }
+/// Returns what rooms do, under the script in force.
+pub(super) fn rooms(works: &Works) -> Rooms {
+    let (to_compose, to_hear) = (Ground::of(works), Ground::of(works));
+    Rooms {
+        compose: Arc::new(move |tx, agent, room| channels::compose(tx, &to_compose, agent, room)),
+        turn: Arc::new(move |tx, turn| channels::on_turn(tx, &to_hear, turn)),
+    }
 }

@@ -3,8 +3,10 @@
 
 use serde_json::{Value, json};
 
+use crate::api::channels::PostRequest;
 use crate::api::mail::{SendRequest, Sent, Sort};
 use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result};
+use crate::flows::channels::{self, Ground};
 use crate::flows::mail::recipient::{self, Recipient};
 use crate::flows::mail::{
     AGENT_QUEUE_MAX, CATEGORY_CHARS_MAX, DEPTH_MAX, PAYLOAD_BYTES_MAX, SENDS_MAX, SENDS_WINDOW_MS,
@@ -38,6 +40,7 @@ pub async fn send(
     }
     let draft = check(site, by, request)?;
     let (site, token) = (site.clone(), caller.job().ok().map(|(_, token)| token.to_owned()));
+    let caller = caller.clone();
     let store = site.store.clone();
     store
         .write(move |tx| {
@@ -47,13 +50,43 @@ pub async fn send(
             {
                 return kept_sent(kept);
             }
-            let sent = accept(tx, &site, &draft, sender.as_ref())?;
+            let sent = match &draft.to {
+                Address::Channel(slug) => post(tx, &site, (&caller, slug), &draft.request)?,
+                _ => accept(tx, &site, &draft, sender.as_ref())?,
+            };
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!(sent))?;
             }
             Ok(sent)
         })
         .await
+}
+
+/// A message to a channel is said there: by a member, and to everybody.
+fn post(
+    tx: &Tx<'_>,
+    works: &Works,
+    (caller, slug): (&Caller, &str),
+    request: &SendRequest,
+) -> Result<Sent> {
+    if request.reply_to.is_some() || request.in_reply_to.is_some() {
+        let message = "what is said in a channel has no address for a reply";
+        return Err(Error::invalid(message)
+            .code("bad_parameter")
+            .hint("leave `in_reply_to` and `reply_to` out: answers stand in the channel"));
+    }
+    let body = match &request.payload {
+        Value::String(text) => text.clone(),
+        other => format!("{other:#}"),
+    };
+    let words = PostRequest { body, kind: None, to: None };
+    let posted = channels::post_in_room(tx, &Ground::of(works), (caller, slug), &words)?;
+    Ok(Sent {
+        message_id: posted.message_id,
+        job_id: None,
+        instance: None,
+        state: "confirmed".to_owned(),
+    })
 }
 
 fn kept_sent(kept: Value) -> Result<Sent> {

@@ -58,9 +58,13 @@ pub async fn list(site: &Site, caller: &Caller, query: MessageQuery) -> Result<M
             if caller.is_job() && filter.to.is_none() && filter.from.is_none() {
                 filter.to = own.clone();
             }
-            let is_shown = |it: &MessageView| match &query.state {
-                Some(state) => it.deliveries.iter().any(|delivery| delivery.state == *state),
-                None => true,
+            // What is said in channels is read there, unless it is asked for.
+            let shows_channels = filter.to.is_some() || query.thread.is_some();
+            let is_shown = |it: &MessageView| {
+                let is_in_state =
+                    |state: &String| it.deliveries.iter().any(|delivery| delivery.state == *state);
+                (shows_channels || !matches!(it.to, Address::Channel(_)))
+                    && query.state.as_ref().is_none_or(is_in_state)
             };
             let (mut items, mut next) = (Vec::new(), query.after);
             // What nobody may see, or is in another state, leaves no short pages: more is read.

@@ -162,6 +162,33 @@ const APPROVAL_DECIDED: &[Member] = &[
     text("state", "`approved`, `amended`, `rejected`, `withdrawn` or `expired`."),
 ];
 
+const CHANNEL: Member = text("channel", "The id of the channel.");
+const CHANNEL_NUMBER: Member = number("number", "The number of the channel.");
+const CHANNEL_CHANGED: &[Member] = &[
+    CHANNEL,
+    CHANNEL_NUMBER,
+    text("what", "`created`, `changed`, `paused`, `resumed`, `complete` or `archived`."),
+];
+const MEMBER_CHANGED: &[Member] = &[
+    CHANNEL,
+    CHANNEL_NUMBER,
+    text("member", "`persona:NAME` or `person:ID`."),
+    text("state", "`active`, `muted`, `left` or `chair`."),
+];
+const CHANNEL_MESSAGE: &[Member] = &[
+    CHANNEL,
+    CHANNEL_NUMBER,
+    number("sequence", "Its place in the channel."),
+    text("message_id", "The message."),
+    text("type", "`message`, `system`, `delegation` or `escalation`."),
+];
+const TURN: &[Member] = &[
+    text("turn_id", "The turn."),
+    text("agent", "The agent."),
+    maybe("channel", "The id of the channel that caused it."),
+    text("state", "`running`, `answered`, `silent`, `interrupted`, `failed` or `lost`."),
+];
+
 /// States of a job.
 pub(crate) const JOB_STATUS: [&str; 7] =
     ["queued", "running", "parked", "succeeded", "failed", "timed_out", "cancelled"];
@@ -227,6 +254,10 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
         EventKind::ApprovalCreated => APPROVAL_CREATED,
         EventKind::ApprovalDecided => APPROVAL_DECIDED,
         EventKind::ChatChanged => CHAT_CHANGED,
+        EventKind::ChannelChanged => CHANNEL_CHANGED,
+        EventKind::MemberChanged => MEMBER_CHANGED,
+        EventKind::ChannelMessage => CHANNEL_MESSAGE,
+        EventKind::TurnStarted | EventKind::TurnEnded => TURN,
     }
 }
 

@@ -1,0 +1,397 @@
+//! Members of channels: who they are, and which agent hears and speaks for one.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::base::{Actor, Error, ErrorKind, Event, EventKind, Millis, Result};
+use crate::channels::channel::Channel;
+use crate::channels::slug::handle;
+use crate::channels::wake::RESERVED;
+use crate::store::Tx;
+
+const PUT: &str = "
+    INSERT INTO channel_members (channel, member, handle, persona_type, agent, is_chair, status, by,
+        joined_ms, joined_seq, seen_seq, read_seq, changed_ms)
+    VALUES (:channel, :member, :handle, :type, :agent, :is_chair, 'active', :by, :now, :seq, :seq,
+        :seq, :now)
+    ON CONFLICT (channel, member) DO UPDATE SET agent = excluded.agent, status = 'active',
+        by = excluded.by, joined_ms = excluded.joined_ms, left_ms = NULL,
+        joined_seq = excluded.joined_seq, changed_ms = excluded.changed_ms";
+const OF_CHANNEL: &str = "
+    SELECT * FROM channel_members WHERE channel = :channel ORDER BY joined_ms, rowid";
+const FIND: &str = "
+    SELECT * FROM channel_members WHERE channel = :channel AND member = :member";
+const SEAT: &str = "
+    SELECT channel FROM channel_members WHERE agent = :agent AND status = 'active'";
+const OF_MEMBER: &str = "
+    SELECT channel FROM channel_members WHERE member = :member AND status = :status";
+const SET_STATUS: &str = "
+    UPDATE channel_members SET status = :status, changed_ms = :now
+    WHERE channel = :channel AND member = :member AND status = :before";
+const LEAVE: &str = "
+    UPDATE channel_members SET status = 'left', agent = NULL, is_chair = 0, left_ms = :now,
+        changed_ms = :now
+    WHERE channel = :channel AND member = :member AND status <> 'left'";
+const UNCHAIR: &str = "
+    UPDATE channel_members SET is_chair = 0 WHERE channel = :channel AND is_chair = 1";
+const CHAIR: &str = "
+    UPDATE channel_members SET is_chair = 1
+    WHERE channel = :channel AND member = :member AND status <> 'left'";
+const RELEASE: &str = "
+    UPDATE channel_members SET status = 'left', agent = NULL, is_chair = 0, left_ms = :now,
+        changed_ms = :now
+    WHERE channel = :channel AND status <> 'left'";
+const SEEN: &str = "
+    UPDATE channel_members SET seen_seq = MAX(seen_seq, :seq)
+    WHERE channel = :channel AND member = :member";
+const READ: &str = "
+    UPDATE channel_members SET read_seq = MAX(read_seq, :seq)
+    WHERE channel = :channel AND member = :member";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("member::put", PUT),
+    ("member::of_channel", OF_CHANNEL),
+    ("member::find", FIND),
+    ("member::seat", SEAT),
+    ("member::of_member", OF_MEMBER),
+    ("member::set_status", SET_STATUS),
+    ("member::leave", LEAVE),
+    ("member::unchair", UNCHAIR),
+    ("member::chair", CHAIR),
+    ("member::release", RELEASE),
+    ("member::seen", SEEN),
+    ("member::read", READ),
+];
+
+/// Most members of a channel that have not left.
+pub(super) const MEMBERS_MAX: usize = 20;
+/// Shortest time between two times that somebody mutes or unmutes, in milliseconds.
+const CHANGE_MS_MIN: i64 = 1_000;
+
+/// Whether a member takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It hears and speaks.
+    Active,
+    /// It is told nothing.
+    Muted,
+    /// It was here.
+    Left,
+}
+
+impl Standing {
+    /// Returns the word in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Standing::Active => "active",
+            Standing::Muted => "muted",
+            Standing::Left => "left",
+        }
+    }
+
+    fn parse(word: &str) -> Standing {
+        match word {
+            "active" => Standing::Active,
+            "muted" => Standing::Muted,
+            _ => Standing::Left,
+        }
+    }
+}
+
+/// A member of a channel.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The channel's number.
+    pub channel: i64,
+    /// `persona:NAME` or `person:ID`.
+    pub member: Actor,
+    /// What is written behind an `@`.
+    pub handle: String,
+    /// The agent that hears and speaks for it.
+    pub agent: Option<String>,
+    /// Whether it manages the channel.
+    pub is_chair: bool,
+    /// Whether it takes part.
+    pub standing: Standing,
+    /// When it joined last.
+    pub joined_at: Millis,
+    /// The last message before it joined.
+    pub joined_seq: i64,
+    /// The last message that its agent has heard.
+    pub seen_seq: i64,
+    /// The last message that the person has read.
+    pub read_seq: i64,
+    /// When it joined, muted, unmuted or left last.
+    pub changed_at: Millis,
+}
+
+impl Member {
+    /// Returns whether it takes part and is told what is said.
+    pub fn is_active(&self) -> bool {
+        self.standing == Standing::Active
+    }
+
+    /// Returns whether it was here only.
+    pub fn has_left(&self) -> bool {
+        self.standing == Standing::Left
+    }
+
+    /// Returns whether it is a person.
+    pub fn is_person(&self) -> bool {
+        self.member.person().is_some()
+    }
+
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Member> {
+        let status: String = row.get("status")?;
+        Ok(Member {
+            channel: row.get("channel")?,
+            member: row.get("member")?,
+            handle: row.get("handle")?,
+            agent: row.get("agent")?,
+            is_chair: row.get("is_chair")?,
+            standing: Standing::parse(&status),
+            joined_at: row.get("joined_ms")?,
+            joined_seq: row.get("joined_seq")?,
+            seen_seq: row.get("seen_seq")?,
+            read_seq: row.get("read_seq")?,
+            changed_at: row.get("changed_ms")?,
+        })
+    }
+}
+
+/// Who joins.
+#[derive(Clone, Debug)]
+pub struct Joining {
+    /// `persona:NAME` or `person:ID`.
+    pub member: Actor,
+    /// What it is called; its handle is made of it.
+    pub name: String,
+    /// The agent that hears and speaks for it.
+    pub agent: Option<String>,
+}
+
+/// Makes somebody a member; the same row for one who was here before. The first member is the
+/// chair.
+///
+/// # Errors
+/// `conflict`: `channel_not_active`, `already_a_member`, `agent_already_in_channel` with the
+/// channel; `busy` with code `too_many_members`.
+pub fn join(tx: &Tx<'_>, channel: &Channel, new: &Joining, by: &Actor) -> Result<Member> {
+    channel.require_open()?;
+    let members = of_channel(tx.connection(), channel.number)?;
+    let before = members.iter().find(|it| it.member == new.member);
+    if let Some(there) = before.filter(|it| !it.has_left()) {
+        let message = format!("{} is a member of {}", there.handle, channel.slug);
+        return Err(Error::conflict("already_a_member", message));
+    }
+    if members.iter().filter(|it| !it.has_left()).count() >= MEMBERS_MAX {
+        let message = format!("{} has {MEMBERS_MAX} members already", channel.slug);
+        return Err(Error::new(ErrorKind::Busy, message).code("too_many_members"));
+    }
+    if let Some(agent) = &new.agent {
+        require_free(tx.connection(), agent)?;
+    }
+    let handle = match before {
+        Some(before) => before.handle.clone(),
+        None => free_handle(&members, &new.name),
+    };
+    let sort = if new.member.person().is_some() { "person_internal" } else { "agent_internal" };
+    tx.prepare_cached(PUT)?.execute(named_params! {
+        ":channel": channel.number, ":member": new.member, ":handle": handle, ":type": sort,
+        ":agent": new.agent, ":is_chair": members.is_empty(), ":by": by, ":now": tx.now(),
+        ":seq": channel.last_sequence,
+    })?;
+    let joined = find(tx.connection(), channel.number, &new.member)?
+        .ok_or_else(|| Error::internal("a member that was written is not there"))?;
+    changed(tx, channel, &joined, by, "active")?;
+    Ok(joined)
+}
+
+/// Refuses an agent that has a seat.
+///
+/// # Errors
+/// `conflict` with code `agent_already_in_channel`, with the channel.
+pub fn require_free(connection: &Connection, agent: &str) -> Result<()> {
+    let Some(channel) = seat_of(connection, agent)? else { return Ok(()) };
+    let other = super::channel::find(connection, channel)?;
+    let message = format!("agent {agent} is in {}", other.slug);
+    Err(Error::conflict("agent_already_in_channel", message)
+        .hint(format!("complete {} or take it out of there first", other.slug)))
+}
+
+fn free_handle(members: &[Member], name: &str) -> String {
+    let wanted = handle(name);
+    let is_taken = |handle: &str| {
+        RESERVED.iter().any(|it| it.eq_ignore_ascii_case(handle))
+            || members.iter().any(|it| it.handle.eq_ignore_ascii_case(handle))
+    };
+    let numbered = (2..).map(|number: u32| format!("{wanted}-{number}"));
+    std::iter::once(wanted.clone())
+        .chain(numbered)
+        .find(|handle| !is_taken(handle))
+        .unwrap_or(wanted)
+}
+
+/// Returns all members of a channel, in the order in which they joined.
+///
+/// # Errors
+/// As any read.
+pub fn of_channel(connection: &Connection, channel: i64) -> Result<Vec<Member>> {
+    let mut statement = connection.prepare_cached(OF_CHANNEL)?;
+    let found = statement.query_map(named_params! {":channel": channel}, Member::from_row)?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns a member, also one who has left.
+///
+/// # Errors
+/// As any read.
+pub fn find(connection: &Connection, channel: i64, member: &Actor) -> Result<Option<Member>> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let params = named_params! {":channel": channel, ":member": member};
+    Ok(statement.query_row(params, Member::from_row).optional()?)
+}
+
+/// Returns the channel in which an agent has its seat.
+///
+/// # Errors
+/// As any read.
+pub fn seat_of(connection: &Connection, agent: &str) -> Result<Option<i64>> {
+    let mut statement = connection.prepare_cached(SEAT)?;
+    Ok(statement.query_row(named_params! {":agent": agent}, |row| row.get(0)).optional()?)
+}
+
+/// Returns the numbers of the channels that somebody is an active member of.
+///
+/// # Errors
+/// As any read.
+pub fn channels_of(connection: &Connection, member: &Actor) -> Result<Vec<i64>> {
+    let mut statement = connection.prepare_cached(OF_MEMBER)?;
+    let mut found = Vec::new();
+    for status in [Standing::Active, Standing::Muted] {
+        let params = named_params! {":member": member, ":status": status.as_str()};
+        let numbers = statement.query_map(params, |row| row.get(0))?;
+        for number in numbers {
+            found.push(number?);
+        }
+    }
+    Ok(found)
+}
+
+/// Mutes a member, or lets it hear again.
+///
+/// # Errors
+/// `conflict` with code `not_changed`, and `agent_already_in_channel` if its agent sits elsewhere
+/// by now; `busy` with code `too_fast`.
+pub fn set_muted(
+    tx: &Tx<'_>,
+    channel: &Channel,
+    member: &Member,
+    is_muted: bool,
+    by: &Actor,
+) -> Result<()> {
+    channel.require_open()?;
+    let (before, after) = match is_muted {
+        true => (Standing::Active, Standing::Muted),
+        false => (Standing::Muted, Standing::Active),
+    };
+    if member.standing != before {
+        let message = format!("{} is {}", member.handle, member.standing.as_str());
+        return Err(Error::conflict("not_changed", message));
+    }
+    if tx.now() < member.changed_at.plus(CHANGE_MS_MIN) && member.agent.is_some() {
+        let message = format!("{} was changed a moment ago", member.handle);
+        return Err(Error::new(ErrorKind::Busy, message).code("too_fast").hint("try again"));
+    }
+    if let (false, Some(agent)) = (is_muted, &member.agent) {
+        require_free(tx.connection(), agent)?;
+    }
+    let updated = tx.prepare_cached(SET_STATUS)?.execute(named_params! {
+        ":channel": channel.number, ":member": member.member, ":status": after.as_str(),
+        ":before": before.as_str(), ":now": tx.now(),
+    })?;
+    match updated {
+        0 => Err(Error::conflict("not_changed", format!("{} was changed", member.handle))),
+        _ => changed(tx, channel, member, by, after.as_str()),
+    }
+}
+
+/// Takes a member out of a channel. A chair hands on to the member who is here longest: people
+/// before agents, muted ones last; whether somebody is left.
+///
+/// # Errors
+/// `conflict` with code `not_changed` for one who has left.
+pub fn leave(tx: &Tx<'_>, channel: &Channel, member: &Member, by: &Actor) -> Result<bool> {
+    let left = tx.prepare_cached(LEAVE)?.execute(named_params! {
+        ":channel": channel.number, ":member": member.member, ":now": tx.now(),
+    })?;
+    if left == 0 {
+        return Err(Error::conflict("not_changed", format!("{} has left", member.handle)));
+    }
+    changed(tx, channel, member, by, "left")?;
+    let mut rest = of_channel(tx.connection(), channel.number)?;
+    rest.retain(|it| !it.has_left());
+    if member.is_chair {
+        rest.sort_by_key(|it| (!it.is_active(), !it.is_person()));
+        if let Some(heir) = rest.first() {
+            set_chair(tx, channel, heir, by)?;
+        }
+    }
+    Ok(!rest.is_empty())
+}
+
+/// Makes a member the chair.
+///
+/// # Errors
+/// `conflict` with code `not_changed` for one who has left.
+pub fn set_chair(tx: &Tx<'_>, channel: &Channel, member: &Member, by: &Actor) -> Result<()> {
+    tx.prepare_cached(UNCHAIR)?.execute(named_params! {":channel": channel.number})?;
+    let made = tx.prepare_cached(CHAIR)?.execute(named_params! {
+        ":channel": channel.number, ":member": member.member,
+    })?;
+    match made {
+        0 => Err(Error::conflict("not_changed", format!("{} has left", member.handle))),
+        _ => changed(tx, channel, member, by, "chair"),
+    }
+}
+
+/// Lets all members of a channel that has ended go: their agents are free.
+///
+/// # Errors
+/// As any write.
+pub fn release_all(tx: &Tx<'_>, channel: i64) -> Result<()> {
+    let params = named_params! {":channel": channel, ":now": tx.now()};
+    tx.prepare_cached(RELEASE)?.execute(params)?;
+    Ok(())
+}
+
+/// Notes up to which message a member's agent has heard.
+///
+/// # Errors
+/// As any write.
+pub fn seen(tx: &Tx<'_>, channel: i64, member: &Actor, sequence: i64) -> Result<()> {
+    let params = named_params! {":channel": channel, ":member": member, ":seq": sequence};
+    tx.prepare_cached(SEEN)?.execute(params)?;
+    Ok(())
+}
+
+/// Notes up to which message a person has read.
+///
+/// # Errors
+/// As any write.
+pub fn read(tx: &Tx<'_>, channel: i64, member: &Actor, sequence: i64) -> Result<()> {
+    let params = named_params! {":channel": channel, ":member": member, ":seq": sequence};
+    tx.prepare_cached(READ)?.execute(params)?;
+    Ok(())
+}
+
+/// Emits that a member changed: ids and states only.
+fn changed(tx: &Tx<'_>, channel: &Channel, member: &Member, by: &Actor, state: &str) -> Result<()> {
+    let data = json!({
+        "channel": channel.id, "number": channel.number, "member": member.member, "state": state,
+    });
+    let subject = format!("channel:{}", channel.id);
+    tx.emit(Event::new(EventKind::MemberChanged, subject, by.clone(), data))
+}

@@ -1,0 +1,45 @@
+//! Channels: conversations of people and agents, in one order.
+//!
+//! **Invariant:** a message, its place, who is woken by it and whether the channel pauses are one
+//! transaction.
+//! **Invariant:** who is woken, when agents are stopped and what a block holds are functions of
+//! values.
+
+mod block;
+mod budget;
+mod channel;
+mod guard;
+mod kind;
+mod member;
+mod mention;
+mod message;
+mod post;
+mod primer;
+mod provenance;
+mod slug;
+mod wake;
+
+pub use block::{
+    BLOCK_BYTES_MAX, Envelope, MESSAGES_MAX, NEW as NEW_MESSAGES, cut, envelopes,
+    read as read_block,
+};
+pub use channel::{
+    Channel, NewChannel, Status, archive, change, complete, create, find, list, resolve, resume,
+    spend, warned,
+};
+pub use guard::Pause;
+pub use kind::{ChannelType, Limits, Speaks, Wakes};
+pub use member::{
+    Joining, Member, Standing, channels_of, find as find_member, join, leave,
+    of_channel as members, read, release_all, require_free, seat_of, seen, set_chair, set_muted,
+};
+pub use mention::mentions;
+pub use message::{Sort, Spoken, after, before, find as find_message, mentions_after};
+pub use post::{Author, NewPost, TEXT_CHARS_MAX, brief, is_too_fast, pause, post};
+pub use primer::{CATCH_UP, briefing, primer};
+pub use provenance::Cause;
+
+/// The statements of this module, for the schema test.
+pub fn statements() -> Vec<(&'static str, &'static str)> {
+    [channel::STATEMENTS, member::STATEMENTS, message::STATEMENTS].concat()
+}

@@ -1,0 +1,417 @@
+//! Posting: a message of a channel, its place, who is woken by it, and whether the channel is
+//! paused after it, in one transaction.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::api::mail::Sort as MailSort;
+use crate::base::{
+    Actor, Address, Error, ErrorKind, Event, EventKind, Ids, JobId, MailId, Result, TurnId, fault,
+};
+use crate::channels::channel::{self, Channel};
+use crate::channels::guard::{self, Pause, Talk};
+use crate::channels::kind::{ChannelType, Speaks};
+use crate::channels::member::{self, Member};
+use crate::channels::mention::mentions;
+use crate::channels::message::{self, Sort, Spoken};
+use crate::channels::provenance::{Cause, origin};
+use crate::channels::wake::{self, Listener, RESERVED, Said, Voice};
+use crate::mail::{self, NewMessage};
+use crate::store::Tx;
+
+/// Longest text of a message, in characters.
+pub const TEXT_CHARS_MAX: usize = 50_000;
+/// How long messages count for the rate of agents, in milliseconds.
+const RATE_WINDOW_MS: i64 = 60_000;
+/// Most messages that wait for one agent in one channel.
+const WAITING_MAX: usize = 50;
+
+/// Who posts.
+#[derive(Clone, Debug)]
+pub enum Author {
+    /// A member; an agent by its job.
+    Member {
+        /// Its row.
+        member: Box<Member>,
+        /// Whoever is there: the person, or the job of the agent.
+        sender: Actor,
+        /// The address that it writes from.
+        from: Option<Address>,
+    },
+    /// A handler or a schedule of the script.
+    Script(Actor),
+    /// The program.
+    System,
+}
+
+impl Author {
+    fn voice(&self) -> Voice {
+        match self {
+            Author::Member { member, .. } if member.is_person() => Voice::Person,
+            Author::Member { .. } => Voice::Agent,
+            Author::Script(_) => Voice::Script,
+            Author::System => Voice::System,
+        }
+    }
+
+    fn member(&self) -> Option<&Member> {
+        match self {
+            Author::Member { member, .. } => Some(member),
+            _ => None,
+        }
+    }
+
+    fn actor(&self) -> Actor {
+        match self {
+            Author::Member { member, .. } => member.member.clone(),
+            Author::Script(actor) => actor.clone(),
+            Author::System => Actor::System,
+        }
+    }
+}
+
+/// What is posted.
+#[derive(Clone, Debug)]
+pub struct NewPost {
+    /// By whom.
+    pub author: Author,
+    /// What it is.
+    pub sort: Sort,
+    /// What it says.
+    pub text: String,
+    /// The handle of the member that it is for.
+    pub to: Option<String>,
+    /// What it goes back to.
+    pub cause: Option<Cause>,
+    /// The turn in which it is said.
+    pub turn: Option<TurnId>,
+    /// Whether it is what that turn came to.
+    pub is_answer: bool,
+    /// The job of the agent.
+    pub job: Option<JobId>,
+}
+
+impl NewPost {
+    /// Returns a line of the program.
+    pub fn system(text: impl Into<String>) -> NewPost {
+        NewPost {
+            author: Author::System,
+            sort: Sort::System,
+            text: text.into(),
+            to: None,
+            cause: None,
+            turn: None,
+            is_answer: false,
+            job: None,
+        }
+    }
+}
+
+/// Posts a message in a channel that is open.
+///
+/// # Errors
+/// `invalid`: `empty_text`, `unknown_mention`; `too_large`; `forbidden`: `chair_only`;
+/// `conflict`: `channel_not_active`, `member_muted`.
+pub fn post(
+    tx: &Tx<'_>,
+    ids: &Ids,
+    (channel, kind): (i64, &ChannelType),
+    new: &NewPost,
+) -> Result<Spoken> {
+    let mut channel = channel::find(tx.connection(), channel)?;
+    let voice = new.author.voice();
+    let members = member::of_channel(tx.connection(), channel.number)?;
+    let called = admit(&channel, kind, &members, new)?;
+    if voice == Voice::Person && channel.paused.is_some_and(|(why, _)| why.ends_with_a_line()) {
+        channel::resume(tx, &channel, &new.author.actor())?;
+        channel = channel::find(tx.connection(), channel.number)?;
+    }
+    let spoken = write(tx, ids, &channel, new)?;
+    let mentioned: Vec<&Member> =
+        members.iter().filter(|it| is_called(it, &called, voice, new)).collect();
+    for member in mentioned.iter().filter(|it| !it.has_left()) {
+        message::mention(tx, &member.member, channel.number, spoken.sequence)?;
+    }
+    deliver(tx, (&channel, kind), (&members, &called), (new, &spoken))?;
+    tell(tx, &channel, &spoken, &new.author.actor())?;
+    if voice == Voice::Agent
+        && let Some(why) = guard::pause(&kind.limits, &talk(tx, &channel, &spoken)?)
+    {
+        pause(tx, ids, (&channel, kind), why)?;
+    }
+    Ok(spoken)
+}
+
+/// Pauses a channel and says so in it, once.
+///
+/// # Errors
+/// As any write.
+pub fn pause(
+    tx: &Tx<'_>,
+    ids: &Ids,
+    (channel, kind): (&Channel, &ChannelType),
+    why: Pause,
+) -> Result<()> {
+    if fault::is_off("guards") || !channel::pause(tx, channel, why, &Actor::System)? {
+        return Ok(());
+    }
+    let line = NewPost::system(why.sentence(&kind.limits));
+    post(tx, ids, (channel.number, kind), &line).map(drop)
+}
+
+/// Refuses what may not be posted; returns the words behind an `@` that somebody is called by.
+fn admit(
+    channel: &Channel,
+    kind: &ChannelType,
+    members: &[Member],
+    new: &NewPost,
+) -> Result<BTreeSet<String>> {
+    channel.require_open()?;
+    if new.text.trim().is_empty() || new.text.contains('\0') {
+        return Err(Error::invalid("a message has a text without zero bytes").code("empty_text"));
+    }
+    if new.text.chars().count() > TEXT_CHARS_MAX {
+        let message = format!("a message has at most {TEXT_CHARS_MAX} characters");
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .hint("write what is long into a document, and say where it is"));
+    }
+    if let Some(member) = new.author.member() {
+        if member.has_left() {
+            let message = format!("{} has left {}", member.handle, channel.slug);
+            return Err(Error::new(ErrorKind::Forbidden, message).code("not_a_member"));
+        }
+        if !member.is_active() && !new.is_answer {
+            let message = format!("{} is muted in {}", member.handle, channel.slug);
+            return Err(Error::conflict("member_muted", message)
+                .hint(format!("wiki-browser channel unmute {}", channel.slug)));
+        }
+        if kind.speaks == Speaks::Chair && !member.is_chair {
+            let message = format!("only the chair writes in a {}", kind.name);
+            return Err(Error::new(ErrorKind::Forbidden, message).code("chair_only"));
+        }
+    }
+    let is_known = |word: &str| {
+        RESERVED.contains(&word)
+            || members.iter().any(|it| {
+                it.handle.eq_ignore_ascii_case(word)
+                    || it.agent.as_deref().is_some_and(|agent| agent.eq_ignore_ascii_case(word))
+            })
+    };
+    let mut called = match new.author {
+        // A line that names somebody who joined calls nobody.
+        Author::System => BTreeSet::new(),
+        _ => mentions(&new.text),
+    };
+    called.retain(|word| is_known(word));
+    if let Some(to) = &new.to {
+        let to = to.trim_start_matches('@').to_ascii_lowercase();
+        if !is_known(&to) {
+            let here: Vec<&str> =
+                members.iter().filter(|it| !it.has_left()).map(|it| it.handle.as_str()).collect();
+            let message = format!("nobody here is called {}", to.escape_debug());
+            return Err(Error::invalid(message)
+                .code("unknown_mention")
+                .of_input("to")
+                .hint(format!("members: {}", here.join(", "))));
+        }
+        called.insert(to);
+    }
+    Ok(called)
+}
+
+fn is_called(member: &Member, called: &BTreeSet<String>, voice: Voice, new: &NewPost) -> bool {
+    let is_author = new.author.member().is_some_and(|it| it.member == member.member);
+    let may_call_all = voice != Voice::Agent || new.author.member().is_some_and(|it| it.is_chair);
+    let is_named = |word: &str| called.contains(&word.to_ascii_lowercase());
+    !is_author
+        && (is_named(&member.handle)
+            || member.agent.as_deref().is_some_and(is_named)
+            || (member.is_chair && is_named("chair"))
+            || (may_call_all && is_named("all")))
+}
+
+/// Writes the message and its place.
+fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spoken> {
+    let voice = match new.author.voice() {
+        Voice::Person => "person",
+        Voice::Agent => "agent",
+        Voice::Script => "script",
+        Voice::System => "system",
+    };
+    let sequence = match fault::is_off("post_tx") {
+        // Counts what is written, and not what was promised.
+        true => message::before(tx.connection(), channel.number, None, 1)?
+            .last()
+            .map_or(1, |it| it.sequence + 1),
+        false => message::take_sequence(tx, channel.number, voice)?,
+    };
+    let origin = origin(new.cause.as_ref(), channel.guard_from);
+    let goes_on = new.cause.as_ref().filter(|_| origin.root.is_some());
+    let (sender, from) = match &new.author {
+        Author::Member { sender, from, .. } => (sender.clone(), from.clone()),
+        Author::Script(actor) => (actor.clone(), None),
+        Author::System => (Actor::System, None),
+    };
+    let id = mail::send(
+        tx,
+        ids,
+        &NewMessage {
+            sort: MailSort::Message,
+            sender,
+            from,
+            to: Address::Channel(channel.slug.clone()),
+            payload: Value::String(new.text.clone()),
+            category: None,
+            in_reply_to: goes_on.map(|it| it.id.clone()),
+            reply_to: None,
+            depth: origin.hop,
+            job_id: new.job.clone(),
+            approval_id: None,
+        },
+    )?;
+    let answers = new.cause.as_ref().filter(|_| new.is_answer).map(|it| it.sequence);
+    let spoken = Spoken {
+        root: origin.root.unwrap_or_else(|| id.clone()),
+        id,
+        channel: channel.number,
+        sequence,
+        sort: new.sort,
+        author: new.author.actor(),
+        handle: new.author.member().map(|it| it.handle.clone()),
+        agent: new.author.member().and_then(|it| it.agent.clone()),
+        turn_id: new.turn.clone(),
+        answers,
+        hop: origin.hop,
+        created_at: tx.now(),
+    };
+    message::insert(tx, &spoken, new.cause.as_ref().map(|it| &it.id))?;
+    Ok(spoken)
+}
+
+/// Writes for each agent that hears the channel that the message waits for it.
+fn deliver(
+    tx: &Tx<'_>,
+    (channel, kind): (&Channel, &ChannelType),
+    (members, called): (&[Member], &BTreeSet<String>),
+    (new, spoken): (&NewPost, &Spoken),
+) -> Result<()> {
+    let author = new.author.member();
+    let asks = match &new.cause {
+        Some(cause) => mail::find(tx.connection(), &cause.id)?
+            .payload
+            .as_str()
+            .is_some_and(|text| text.contains('?')),
+        None => false,
+    };
+    let said = Said {
+        voice: new.author.voice(),
+        is_chair: author.is_some_and(|it| it.is_chair),
+        sort: new.sort,
+        text: &new.text,
+        mentions: called,
+        answers_a_question: asks,
+    };
+    let others: Vec<&Member> = members
+        .iter()
+        .filter(|it| it.is_active() && author.is_none_or(|author| author.member != it.member))
+        .collect();
+    for listener in &others {
+        let Some(agent) = &listener.agent else { continue };
+        if spoken.agent.as_ref() == Some(agent) {
+            continue;
+        }
+        let who = Listener {
+            handle: &listener.handle,
+            agent,
+            is_chair: listener.is_chair,
+            is_only_other: others.len() == 1,
+        };
+        let wakes = wake::wakes((kind.speaks, kind.wakes), &said, &who);
+        make_room(tx, agent, channel.number)?;
+        mail::deliver_in_room(tx, &spoken.id, agent, channel.number, wakes)?;
+    }
+    Ok(())
+}
+
+/// Drops what waits longest where too much does: first what wakes nobody.
+fn make_room(tx: &Tx<'_>, agent: &str, channel: i64) -> Result<()> {
+    let waiting = mail::waiting_in_room(tx.connection(), agent, channel)?;
+    if waiting.len() < WAITING_MAX {
+        return Ok(());
+    }
+    let oldest = waiting.iter().find(|it| !it.wakes).or(waiting.first());
+    match oldest {
+        Some(oldest) => mail::drop_waiting(tx, oldest.seq, "too_many"),
+        None => Ok(()),
+    }
+}
+
+fn talk(tx: &Tx<'_>, channel: &Channel, spoken: &Spoken) -> Result<Talk> {
+    let c = tx.connection();
+    let since = tx.now().plus(-RATE_WINDOW_MS);
+    let (of_all, of_author) = message::recent(c, channel.number, &spoken.author, since)?;
+    let from = channel.guard_from;
+    Ok(Talk {
+        hop: spoken.hop,
+        without_person: channel::find(c, channel.number)?.agent_messages,
+        per_root: message::of_root(c, &spoken.root, &spoken.author, from)?,
+        pair: of_author,
+        channel: of_all,
+    })
+}
+
+/// Returns whether an agent has written as much within a minute as it may.
+///
+/// # Errors
+/// As any read.
+pub fn is_too_fast(
+    tx: &Tx<'_>,
+    channel: &Channel,
+    kind: &ChannelType,
+    member: &Member,
+) -> Result<bool> {
+    let since = tx.now().plus(-RATE_WINDOW_MS);
+    let (of_all, own) = message::recent(tx.connection(), channel.number, &member.member, since)?;
+    Ok(own >= kind.limits.pair || of_all >= kind.limits.channel)
+}
+
+/// Emits that a message was posted: ids only.
+fn tell(tx: &Tx<'_>, channel: &Channel, spoken: &Spoken, by: &Actor) -> Result<()> {
+    let data = json!({
+        "channel": channel.id, "number": channel.number, "sequence": spoken.sequence,
+        "message_id": spoken.id, "type": spoken.sort.as_str(),
+    });
+    let subject = format!("channel:{}", channel.id);
+    tx.emit(Event::new(EventKind::ChannelMessage, subject, by.clone(), data))
+}
+
+/// Writes what an agent is told before the first message that it hears: kept, and not a message of
+/// the channel.
+///
+/// # Errors
+/// As any write.
+pub fn brief(
+    tx: &Tx<'_>,
+    ids: &Ids,
+    channel: &Channel,
+    agent: &str,
+    text: String,
+) -> Result<MailId> {
+    let briefing = NewMessage {
+        sort: MailSort::Message,
+        sender: Actor::System,
+        from: None,
+        to: Address::Channel(channel.slug.clone()),
+        payload: Value::String(text),
+        category: Some("briefing".to_owned()),
+        in_reply_to: None,
+        reply_to: None,
+        depth: 0,
+        job_id: None,
+        approval_id: None,
+    };
+    let id = mail::send(tx, ids, &briefing)?;
+    mail::deliver_in_room(tx, &id, agent, channel.number, false)?;
+    Ok(id)
+}

@@ -1,0 +1,215 @@
+//! What becomes of a turn of an agent: its answer is posted in the transaction that ends it.
+//!
+//! **Invariant:** only the answer of a turn that a channel's block caused is posted, in that
+//! channel, once.
+
+use crate::base::{Actor, Address, BlockId, JobId, Result, fault};
+use crate::channels::{self, Author, Channel, NewPost, Pause, Sort, Speaks, TEXT_CHARS_MAX};
+use crate::flows::channels::hear::body;
+use crate::flows::channels::{Ground, kind_of, say, who};
+use crate::mail::{self, Turn, TurnEnd};
+use crate::store::Tx;
+use crate::turns::{self, End, NewTurn, Outcome};
+
+/// An answer by which an agent says that it has none.
+const NO_REPLY: &str = "[no-reply]";
+/// Longest reason of a failure that a channel is told, in characters.
+const WHY_CHARS_MAX: usize = 300;
+
+/// Writes what follows from a fact about a turn.
+///
+/// # Errors
+/// As any write.
+pub fn on_turn(tx: &Tx<'_>, ground: &Ground, turn: &Turn) -> Result<()> {
+    match turn {
+        Turn::Began { agent, job, block } => began(tx, ground, (agent, job), block.as_ref()),
+        Turn::Ended { agent, block, text, how, tokens, cost_usd, .. } => {
+            let fact = Fact { text, how, tokens: *tokens, cost_usd: *cost_usd };
+            ended(tx, ground, (agent, block.as_ref()), &fact)
+        }
+    }
+}
+
+/// What is told of the end of a turn.
+struct Fact<'a> {
+    text: &'a str,
+    how: &'a TurnEnd,
+    tokens: u64,
+    cost_usd: Option<f64>,
+}
+
+fn began(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (agent, job): (&str, &JobId),
+    block: Option<&BlockId>,
+) -> Result<()> {
+    let c = tx.connection();
+    let room = match block {
+        Some(block) => mail::open_block(c, agent)?.filter(|it| it.id == *block),
+        None => None,
+    };
+    let channel = room.and_then(|it| it.room).map(|it| channels::find(c, it)).transpose()?;
+    let tag = channel.as_ref().map(|it| it.id.as_str());
+    if let Some(open) = turns::running_of(c, agent)? {
+        // Its end was never seen, and it cannot go on.
+        let lost = Outcome { end: End::Lost, answer: "", reason: None, tokens: 0, cost_usd: None };
+        turns::end(tx, &open, &lost, None)?;
+    }
+    let cause_message = match block {
+        Some(block) => mail::waking_of_block(c, block)?,
+        None => None,
+    };
+    let number = channel.as_ref().map(|it| it.number);
+    let new = NewTurn { agent, job, block, channel: number, cause_message };
+    turns::begin(tx, &ground.ids, &new, tag)?;
+    let (Some(channel), Some(block)) = (&channel, block) else { return Ok(()) };
+    let Some(member) = who::seated(c, channel.number, agent)? else { return Ok(()) };
+    let mut heard = member.joined_seq;
+    for message in mail::messages_of(c, block)? {
+        heard = channels::find_message(c, &message)?.map_or(heard, |it| it.sequence.max(heard));
+    }
+    channels::seen(tx, channel.number, &member.member, heard)
+}
+
+fn ended(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (agent, block): (&str, Option<&BlockId>),
+    fact: &Fact<'_>,
+) -> Result<()> {
+    let c = tx.connection();
+    let Some(turn) = turns::of_end(c, agent, block)? else { return Ok(()) };
+    let channel = turn.channel.map(|it| channels::find(c, it)).transpose()?;
+    let text: String = fact.text.chars().filter(|c| *c != '\0').collect();
+    let text = text.trim();
+    let is_silent = text.is_empty() || text == NO_REPLY;
+    let (end, reason) = match fact.how {
+        TurnEnd::Answered if is_silent => (End::Silent, None),
+        TurnEnd::Answered => (End::Answered, None),
+        TurnEnd::Interrupted => (End::Interrupted, None),
+        TurnEnd::Failed(why) => (End::Failed, Some(why.as_str())),
+        TurnEnd::Lost => (End::Lost, None),
+    };
+    let outcome =
+        Outcome { end, answer: text, reason, tokens: fact.tokens, cost_usd: fact.cost_usd };
+    let tag = channel.as_ref().map(|it| it.id.as_str());
+    let is_first = turns::end(tx, &turn, &outcome, tag)?;
+    if !is_first && !fault::is_off("one_answer") {
+        return Ok(());
+    }
+    fault::crash_point("turn_ended");
+    let seat = match (&channel, fault::is_off("cause")) {
+        (Some(channel), _) => Some(channel.clone()),
+        // Any answer is posted where the agent sits.
+        (None, true) => channels::seat_of(c, agent)?.map(|it| channels::find(c, it)).transpose()?,
+        (None, false) => None,
+    };
+    let Some(channel) = seat else { return Ok(()) };
+    match end {
+        End::Answered => answer(tx, ground, (&channel, agent), (&turn, text))?,
+        End::Silent => {}
+        End::Failed => {
+            let why = one_line(reason.unwrap_or("no reason was given"));
+            note(tx, ground, &channel, format!("{agent} could not answer: {why}"))?;
+        }
+        End::Interrupted => {
+            note(tx, ground, &channel, format!("{agent} was interrupted."))?;
+        }
+        End::Lost => {
+            let line = format!("{agent} ended in the middle of its answer. Ask again if needed.");
+            note(tx, ground, &channel, line)?;
+        }
+    }
+    spent(tx, ground, &channel, fact)
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    crate::base::truncate_chars(&line, WHY_CHARS_MAX).to_owned()
+}
+
+/// Says something in a channel that is still open.
+fn note(tx: &Tx<'_>, ground: &Ground, channel: &Channel, line: String) -> Result<()> {
+    match channels::find(tx.connection(), channel.number)?.status.is_open() {
+        true => say(tx, ground, channel, line),
+        false => Ok(()),
+    }
+}
+
+fn answer(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (channel, agent): (&Channel, &str),
+    (turn, text): (&turns::Turn, &str),
+) -> Result<()> {
+    let c = tx.connection();
+    if !channel.status.is_open() {
+        return Ok(());
+    }
+    let Some(member) = who::seated(c, channel.number, agent)? else {
+        return note(tx, ground, channel, format!("{agent} answered after it had left."));
+    };
+    let kind = kind_of(ground, &channel.kind);
+    if kind.speaks == Speaks::Chair && !member.is_chair {
+        return Ok(());
+    }
+    let cause = match &turn.cause_message {
+        Some(id) => channels::find_message(c, id)?.map(|it| it.as_cause()),
+        None => None,
+    };
+    if has_said(tx, channel, turn, text)? {
+        return Ok(());
+    }
+    let sender = Actor::Job(turn.job_id.clone());
+    let from = Some(Address::Agent(agent.to_owned()));
+    let post = NewPost {
+        author: Author::Member { member: Box::new(member), sender, from },
+        sort: Sort::Message,
+        text: cut(text, turn),
+        to: None,
+        cause,
+        turn: Some(turn.id.clone()),
+        is_answer: true,
+        job: Some(turn.job_id.clone()),
+    };
+    channels::post(tx, &ground.ids, (channel.number, &kind), &post).map(drop)
+}
+
+/// Whether the agent posted the same words itself in this turn.
+fn has_said(tx: &Tx<'_>, channel: &Channel, turn: &turns::Turn, text: &str) -> Result<bool> {
+    let c = tx.connection();
+    for spoken in channels::before(c, channel.number, None, channels::CATCH_UP)? {
+        if spoken.turn_id.as_ref() == Some(&turn.id) && body(c, &spoken.id)?.trim() == text {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn cut(text: &str, turn: &turns::Turn) -> String {
+    if text.chars().count() <= TEXT_CHARS_MAX {
+        return text.to_owned();
+    }
+    let note = format!("\n\n(cut; the rest is in the log of job {})", turn.job_id);
+    let room = TEXT_CHARS_MAX - note.chars().count();
+    text.chars().take(room).chain(note.chars()).collect()
+}
+
+/// Adds what a turn took, says when most of the budget is used, and pauses where all of it is.
+fn spent(tx: &Tx<'_>, ground: &Ground, channel: &Channel, fact: &Fact<'_>) -> Result<()> {
+    let cost = fact.cost_usd.unwrap_or_default();
+    let channel = channels::spend(tx, channel.number, fact.tokens, cost)?;
+    if !channel.status.is_open() {
+        return Ok(());
+    }
+    if channel.has_used(3) {
+        let kind = kind_of(ground, &channel.kind);
+        return channels::pause(tx, &ground.ids, (&channel, &kind), Pause::Budget);
+    }
+    if channel.has_used(2) && channel.warned_at.is_none() {
+        channels::warned(tx, channel.number)?;
+        return say(tx, ground, &channel, "Two thirds of the budget are used.".to_owned());
+    }
+    Ok(())
+}

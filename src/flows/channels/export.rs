@@ -1,0 +1,76 @@
+//! A channel as Markdown: what it decided first, then everything that was said.
+
+use crate::api::channels::{HistoryQuery, MessageView};
+use crate::base::Result;
+use crate::base::limit::PAGE_ROWS_MAX;
+use crate::flows::Site;
+use crate::flows::channels::show;
+use crate::people::Caller;
+
+/// How lines begin that tell what a conversation came to.
+const OUTCOMES: [&str; 2] = ["Decision:", "Action:"];
+/// Most bytes of an export; what is later is left out, and said to be.
+const EXPORT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Returns a channel as Markdown.
+///
+/// # Errors
+/// As `show`.
+pub async fn export(site: &Site, caller: &Caller, slug: &str) -> Result<String> {
+    let channel = show::show(site, caller, slug).await?;
+    let (mut said, mut outcomes, mut after) = (String::new(), Vec::new(), 0);
+    let mut is_cut = false;
+    while !is_cut {
+        let limit = Some(PAGE_ROWS_MAX);
+        let query = HistoryQuery { after: Some(after), before: None, limit };
+        let page = show::history(site, caller, &channel.slug, query).await?.items;
+        let Some(last) = page.last() else { break };
+        after = last.sequence;
+        for message in &page {
+            is_cut |= said.len() > EXPORT_BYTES_MAX;
+            if !is_cut {
+                outcomes.extend(outcomes_of(message));
+                said.push_str(&entry(message));
+            }
+        }
+    }
+    let mut text = format!("# {}\n\n", one_line(&channel.name));
+    text.push_str(&format!("`{}`, {}. {}\n\n", channel.slug, channel.status, channel.about));
+    if !outcomes.is_empty() {
+        text.push_str("## Outcomes\n\n");
+        outcomes.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+        text.push('\n');
+    }
+    text.push_str("## Conversation\n\n");
+    text.push_str(&said);
+    if is_cut {
+        text.push_str("(the rest is left out)\n");
+    }
+    Ok(text)
+}
+
+fn outcomes_of(message: &MessageView) -> Vec<String> {
+    if message.kind == "system" {
+        return Vec::new();
+    }
+    let is_outcome = |line: &&str| OUTCOMES.iter().any(|it| line.trim_start().starts_with(it));
+    let lines = message.text.lines().filter(is_outcome);
+    lines.map(|line| format!("{} ({})", line.trim(), message.author.name)).collect()
+}
+
+fn entry(message: &MessageView) -> String {
+    let at = message.created_at.rfc3339();
+    let who = one_line(&message.author.name);
+    match message.kind.as_str() {
+        "system" => format!("*{} {}*\n\n", one_line(&message.text), at),
+        kind => {
+            let kind = if kind == "message" { String::new() } else { format!(", {kind}") };
+            let number = message.sequence;
+            format!("### {number}. {who}{kind}, {at}\n\n{}\n\n", message.text.trim_end())
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,137 @@
+//! What an agent is given of its channel: the block of an agent that is idle.
+
+use rusqlite::Connection;
+
+use crate::base::{Actor, Result, fault};
+use crate::channels::{
+    self, BLOCK_BYTES_MAX, Channel, Envelope, MESSAGES_MAX, NEW_MESSAGES, Sort, Spoken, Status,
+};
+use crate::flows::channels::{Ground, who};
+use crate::mail::{self, Block};
+use crate::people::{self, Role};
+use crate::store::Tx;
+
+/// Makes the block of a channel for an agent that is idle: what wakes it, and what waits as context
+/// before it. Nothing while the channel is paused or has ended, or the agent has no seat in it.
+///
+/// # Errors
+/// As any read and write.
+pub fn compose(tx: &Tx<'_>, ground: &Ground, agent: &str, room: i64) -> Result<Option<Block>> {
+    let c = tx.connection();
+    let channel = channels::find(c, room)?;
+    let is_paused = channel.paused.is_some() && !fault::is_off("guard_tx");
+    if channel.status != Status::Active || is_paused {
+        return Ok(None);
+    }
+    if !who::seated(c, room, agent)?.is_some_and(|it| it.is_active()) {
+        return Ok(None);
+    }
+    let mut parts = Vec::new();
+    for row in mail::waiting_in_room(c, agent, room)? {
+        parts.push(Part::of(c, &channel, row)?);
+    }
+    // What waits behind the last message that wakes comes with the next one.
+    let Some(last) = parts.iter().rposition(|it| it.wakes) else { return Ok(None) };
+    parts.truncate(last + 1);
+    let left_out = fit(&mut parts);
+    for seq in &left_out {
+        mail::drop_waiting(tx, *seq, "too_long")?;
+    }
+    let rows = parts.iter().map(|it| it.seq).collect();
+    Ok(Some(Block { id: ground.ids.mint(), text: text(&parts, left_out.len()), rows }))
+}
+
+/// One delivery as it stands in a block.
+struct Part {
+    seq: i64,
+    wakes: bool,
+    is_briefing: bool,
+    text: String,
+}
+
+impl Part {
+    fn of(c: &Connection, channel: &Channel, row: mail::Waiting) -> Result<Part> {
+        let spoken = channels::find_message(c, &row.message_id)?;
+        let text = match &spoken {
+            Some(spoken) => channels::envelopes(&[envelope(c, channel, spoken)?]),
+            None => body(c, &row.message_id)?,
+        };
+        Ok(Part { seq: row.seq, wakes: row.wakes, is_briefing: spoken.is_none(), text })
+    }
+}
+
+/// Takes out what is too much: the oldest context first, then the newest messages, which keep
+/// waiting. Returns what is to be dropped.
+fn fit(parts: &mut Vec<Part>) -> Vec<i64> {
+    let mut dropped = Vec::new();
+    loop {
+        let bytes: usize = parts.iter().map(|it| it.text.len()).sum();
+        if parts.len() <= MESSAGES_MAX && bytes <= BLOCK_BYTES_MAX {
+            return dropped;
+        }
+        let waking = parts.iter().filter(|it| it.wakes).count();
+        let context = parts.iter().position(|it| !it.wakes && !it.is_briefing);
+        match context {
+            Some(at) => dropped.push(parts.remove(at).seq),
+            None if waking > 1 => drop(parts.pop()),
+            // One message and what a newcomer is told: both are bounded each for itself.
+            None => return dropped,
+        }
+    }
+}
+
+fn text(parts: &[Part], left_out: usize) -> String {
+    let (briefings, messages): (Vec<&Part>, Vec<&Part>) =
+        parts.iter().partition(|it| it.is_briefing);
+    let mut text: String = briefings.iter().map(|it| it.text.as_str()).collect();
+    if !briefings.is_empty() {
+        text.push_str(NEW_MESSAGES);
+        text.push('\n');
+    }
+    if left_out > 0 {
+        text.push_str(&format!(
+            "({left_out} earlier messages were left out: `wb-agent channel history`)\n"
+        ));
+    }
+    messages.iter().for_each(|it| text.push_str(&it.text));
+    text
+}
+
+/// Returns messages as agents read them.
+pub(super) fn envelopes(
+    c: &Connection,
+    channel: &Channel,
+    messages: &[Spoken],
+) -> Result<Vec<Envelope>> {
+    messages.iter().map(|it| envelope(c, channel, it)).collect()
+}
+
+fn envelope(c: &Connection, channel: &Channel, spoken: &Spoken) -> Result<Envelope> {
+    let role = match (&spoken.author, &spoken.agent) {
+        (_, Some(agent)) => format!("agent:{agent}"),
+        (Actor::Person(id), None) => match people::find(c, id)? {
+            Some(person) if person.role == Role::Admin => "operator".to_owned(),
+            _ => "person".to_owned(),
+        },
+        (Actor::System, None) => "system".to_owned(),
+        _ => "script".to_owned(),
+    };
+    let author = match (&spoken.handle, &spoken.author) {
+        (Some(handle), _) => handle.clone(),
+        (None, Actor::System) => "wiki-browser".to_owned(),
+        (None, _) => "script".to_owned(),
+    };
+    Ok(Envelope {
+        channel: channel.short().to_owned(),
+        author,
+        role,
+        sort: if spoken.sort == Sort::System { Sort::Message } else { spoken.sort },
+        text: channels::cut(&body(c, &spoken.id)?, spoken.sequence),
+    })
+}
+
+/// Returns the text of a message of a channel.
+pub(super) fn body(c: &Connection, id: &crate::base::MailId) -> Result<String> {
+    let payload = mail::find(c, id)?.payload;
+    Ok(payload.as_str().map_or_else(|| payload.to_string(), str::to_owned))
+}

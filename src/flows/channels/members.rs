@@ -1,0 +1,267 @@
+//! Joining and leaving: seats of agents, and what a newcomer is told.
+
+use crate::api::channels::{ChannelView, MemberRequest};
+use crate::base::{Actor, Address, Error, Result};
+use crate::channels::{self, CATCH_UP, Channel, ChannelType, Joining, Member};
+use crate::flows::Site;
+use crate::flows::channels::{Ground, hear, kind_of, say, show, who};
+use crate::flows::people::named;
+use crate::mail;
+use crate::mail::agent::{self, Agent, State, Wanted};
+use crate::people::Caller;
+use crate::store::Tx;
+
+/// Most messages that were missed that a member is told when it hears again.
+const MISSED_MAX: u32 = 50;
+
+/// What is done with a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is told nothing until it is unmuted.
+    Mute,
+    /// It hears again, and is told what it missed.
+    Unmute,
+    /// It is taken out.
+    Remove,
+}
+
+/// Adds a member.
+///
+/// # Errors
+/// `forbidden`: `not_a_member`; `invalid`: `bad_member`; `not_found`: `no_agent`, `no_person`;
+/// `conflict`: `already_a_member`, `agent_already_in_channel`, `channel_not_active`.
+pub async fn add(
+    site: &Site,
+    caller: &Caller,
+    slug: &str,
+    request: MemberRequest,
+) -> Result<ChannelView> {
+    let by = Actor::Person(caller.may_write()?.id.clone());
+    let (ground, asking, text) = (Ground::of(site), caller.clone(), slug.to_owned());
+    let write = site.store.write(move |tx| {
+        let channel = who::channel(tx.connection(), &asking, &text)?;
+        who::require_part(tx.connection(), &asking, &channel)?;
+        let joining = joining(tx, &request)?;
+        let member = channels::join(tx, &channel, &joining, &by)?;
+        arrived(tx, &ground, &channel, &member)?;
+        Ok(channel.slug)
+    });
+    let slug = write.await?;
+    show::show(site, caller, &slug).await
+}
+
+/// Makes whoever asks a member.
+///
+/// # Errors
+/// As [`add`].
+pub async fn join(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
+    let person = caller.may_write()?.clone();
+    let (ground, asking, text) = (Ground::of(site), caller.clone(), slug.to_owned());
+    let write = site.store.write(move |tx| {
+        let channel = who::channel(tx.connection(), &asking, &text)?;
+        let by = Actor::Person(person.id.clone());
+        let joining = Joining { member: by.clone(), name: person.name.clone(), agent: None };
+        let member = channels::join(tx, &channel, &joining, &by)?;
+        arrived(tx, &ground, &channel, &member)?;
+        Ok(channel.slug)
+    });
+    let slug = write.await?;
+    show::show(site, caller, &slug).await
+}
+
+/// Takes whoever asks out of a channel.
+///
+/// # Errors
+/// `forbidden`: `not_a_member`; `conflict`: `channel_not_active`.
+pub async fn leave(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
+    caller.may_write()?;
+    let (ground, asking, text) = (Ground::of(site), caller.clone(), slug.to_owned());
+    let write = site.store.write(move |tx| {
+        let channel = who::channel(tx.connection(), &asking, &text)?;
+        channel.require_open()?;
+        let member = who::require_member(tx.connection(), &asking, &channel)?;
+        take_out(tx, &ground, (&channel, &member), &asking.actor())?;
+        Ok(channel.slug)
+    });
+    let slug = write.await?;
+    show::show(site, caller, &slug).await
+}
+
+/// Mutes, unmutes or removes a member: the chair and admins anybody, others themselves.
+///
+/// # Errors
+/// `forbidden`: `not_chair`; `not_found`: `no_member`; `conflict`: `not_changed`,
+/// `agent_already_in_channel`.
+pub async fn set_member(
+    site: &Site,
+    caller: &Caller,
+    (slug, handle): (&str, &str),
+    change: Change,
+) -> Result<ChannelView> {
+    caller.may_write()?;
+    let (ground, asking) = (Ground::of(site), caller.clone());
+    let (text, handle) = (slug.to_owned(), handle.to_owned());
+    let write = site.store.write(move |tx| {
+        let channel = who::channel(tx.connection(), &asking, &text)?;
+        channel.require_open()?;
+        let member = of_handle(tx, &channel, &handle)?;
+        let is_own = who::member(tx.connection(), &asking, &channel)?
+            .is_some_and(|own| own.member == member.member);
+        if !is_own {
+            who::require_chair(tx.connection(), &asking, &channel)?;
+        }
+        let by = asking.actor();
+        match change {
+            Change::Remove => take_out(tx, &ground, (&channel, &member), &by)?,
+            Change::Mute => {
+                channels::set_muted(tx, &channel, &member, true, &by)?;
+                if let Some(agent) = &member.agent {
+                    mail::drop_in_room(tx, agent, channel.number, "muted")?;
+                }
+            }
+            Change::Unmute => {
+                channels::set_muted(tx, &channel, &member, false, &by)?;
+                catch_up(tx, &ground, &channel, &member)?;
+            }
+        }
+        Ok(channel.slug)
+    });
+    let slug = write.await?;
+    show::show(site, caller, &slug).await
+}
+
+/// Returns a member by handle.
+pub(super) fn of_handle(tx: &Tx<'_>, channel: &Channel, handle: &str) -> Result<Member> {
+    let bare = handle.trim_start_matches('@');
+    let members = channels::members(tx.connection(), channel.number)?;
+    let found = members.iter().find(|it| it.handle.eq_ignore_ascii_case(bare) && !it.has_left());
+    found.cloned().ok_or_else(|| {
+        let here: Vec<&str> =
+            members.iter().filter(|it| !it.has_left()).map(|it| it.handle.as_str()).collect();
+        Error::not_found(format!("nobody in {} is called {}", channel.slug, bare.escape_debug()))
+            .code("no_member")
+            .hint(format!("members: {}", here.join(", ")))
+    })
+}
+
+pub(super) fn take_out(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (channel, member): (&Channel, &Member),
+    by: &Actor,
+) -> Result<()> {
+    if let Some(agent) = &member.agent {
+        mail::drop_in_room(tx, agent, channel.number, "left")?;
+    }
+    match channels::leave(tx, channel, member, by)? {
+        true => say(tx, ground, channel, format!("{} left the channel.", member.handle)),
+        false => channels::complete(tx, channel, &Actor::System),
+    }
+}
+
+/// Returns whom a request means, with the agent that is to sit there.
+pub(super) fn joining(tx: &Tx<'_>, request: &MemberRequest) -> Result<Joining> {
+    match (&request.persona, &request.agent, &request.person) {
+        (None, None, Some(name)) => {
+            let person = named(tx.connection(), name)?;
+            if person.disabled_at.is_some() {
+                let message = format!("{} is disabled", person.name);
+                return Err(Error::conflict("recipient_ended", message));
+            }
+            Ok(Joining { member: Actor::Person(person.id), name: person.name, agent: None })
+        }
+        (None, Some(name), None) => {
+            let found = agent::find(tx.connection(), name)?;
+            seat(tx, &found.ok_or_else(|| no_agent(name))?)
+        }
+        (Some(persona), None, None) => {
+            let agents = agent::list(tx.connection())?;
+            let is_meant = |it: &&Agent| {
+                it.heir.is_none()
+                    && (it.persona.as_deref() == Some(persona)
+                        || it.declared == *persona
+                        || it.name == *persona)
+            };
+            let mut meant: Vec<&Agent> = agents.iter().filter(is_meant).collect();
+            meant.sort_by_key(|it| it.name != *persona);
+            for it in &meant {
+                if channels::seat_of(tx.connection(), &it.name)?.is_none() {
+                    return seat(tx, it);
+                }
+            }
+            let first = meant.first().ok_or_else(|| no_agent(persona))?;
+            // Names the channel in which it sits.
+            channels::require_free(tx.connection(), &first.name)?;
+            seat(tx, first)
+        }
+        _ => Err(Error::invalid("a member is one of `persona`, `agent` and `person`")
+            .code("bad_member")
+            .of_input("members")),
+    }
+}
+
+/// An agent that does not run is started with its seat.
+fn seat(tx: &Tx<'_>, agent: &Agent) -> Result<Joining> {
+    if agent.wanted == Wanted::Stopped {
+        agent::want(tx, agent, Wanted::Running)?;
+    }
+    if !agent.state.is_live() {
+        agent::show(tx, agent, State::Starting, ("asked", None), &Actor::System)?;
+    }
+    let persona = agent.persona.clone().unwrap_or_else(|| agent.declared.clone());
+    Ok(Joining {
+        member: Actor::Persona(persona.clone()),
+        name: persona,
+        agent: Some(agent.name.clone()),
+    })
+}
+
+fn no_agent(name: &str) -> Error {
+    let shown = crate::base::truncate_chars(name, 80);
+    Error::not_found(format!("there is no agent {}", shown.escape_debug()))
+        .code("no_agent")
+        .hint("`wb.agent` in the script declares one")
+}
+
+/// Tells the channel, and tells a newcomer's agent about the channel.
+fn arrived(tx: &Tx<'_>, ground: &Ground, channel: &Channel, member: &Member) -> Result<()> {
+    let kind = kind_of(ground, &channel.kind);
+    brief(tx, ground, (channel, &kind), member)?;
+    let now = channels::find(tx.connection(), channel.number)?;
+    say(tx, ground, &now, format!("{} joined the channel.", member.handle))
+}
+
+/// Writes what an agent is told before the first message that it hears; nothing for a person.
+pub(super) fn brief(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (channel, kind): (&Channel, &ChannelType),
+    member: &Member,
+) -> Result<()> {
+    let Some(agent) = &member.agent else { return Ok(()) };
+    let c = tx.connection();
+    let members = channels::members(c, channel.number)?;
+    let primer = channels::primer(channel, kind, &members, &member.handle);
+    let last = channels::before(c, channel.number, None, CATCH_UP)?;
+    let last = hear::envelopes(c, channel, &last)?;
+    let text = channels::briefing(&primer, &last);
+    channels::brief(tx, &ground.ids, channel, agent, text).map(drop)
+}
+
+/// Tells a member that hears again what it missed.
+fn catch_up(tx: &Tx<'_>, ground: &Ground, channel: &Channel, member: &Member) -> Result<()> {
+    let Some(agent) = &member.agent else { return Ok(()) };
+    let c = tx.connection();
+    let missed = channels::before(c, channel.number, None, MISSED_MAX)?;
+    let missed: Vec<_> = missed.into_iter().filter(|it| it.sequence > member.seen_seq).collect();
+    if missed.is_empty() {
+        return Ok(());
+    }
+    let text = channels::briefing("", &hear::envelopes(c, channel, &missed)?);
+    channels::brief(tx, &ground.ids, channel, agent, text).map(drop)
+}
+
+/// Returns the address from which a person writes; none for a name that no address can hold.
+pub(super) fn address_of_person(name: &str) -> Option<Address> {
+    crate::base::is_person_name(name).then(|| Address::Person(name.to_owned()))
+}

@@ -1,0 +1,249 @@
+//! Reading channels.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+
+use crate::api::channels::{
+    AuthorView, ChannelList, ChannelQuery, ChannelView, HeardView, History, HistoryQuery,
+    MemberView, MessageView, PausedView, Spent, Unread,
+};
+use crate::base::{Actor, Error, Result};
+use crate::channels::{self, Channel, Member, Spoken, Status};
+use crate::flows::channels::hear::body;
+use crate::flows::channels::{Ground, kind_of, who};
+use crate::flows::{Site, page_limit};
+use crate::mail::{self, agent};
+use crate::people::{self, Caller};
+use crate::turns;
+
+/// Most channels of one list.
+const LISTED_MAX: u32 = 200;
+/// Turns that are looked through for who ground.
+const TURNS_SEEN: u32 = 50;
+
+/// Returns channels, last active first: the open ones, or those in a state.
+///
+/// # Errors
+/// `invalid` for an unknown state; `forbidden` for a job.
+pub async fn list(site: &Site, caller: &Caller, query: ChannelQuery) -> Result<ChannelList> {
+    caller.may_read()?;
+    caller.person()?;
+    let wanted: Vec<Status> = match query.status.as_deref() {
+        None | Some("open") => vec![Status::Pending, Status::Active],
+        Some(word) => {
+            let found = Status::ALL.into_iter().find(|it| it.as_str() == word);
+            vec![found.ok_or_else(|| {
+                Error::invalid(format!("`{}` is no state of a channel", word.escape_debug()))
+                    .code("bad_parameter")
+                    .hint("write open, pending, active, complete or archived")
+            })?]
+        }
+    };
+    let (ground, caller, is_mine) = (Ground::of(site), caller.clone(), query.mine == Some(true));
+    site.store
+        .read(move |c| {
+            let mut found = Vec::new();
+            for status in &wanted {
+                found.extend(channels::list(c, *status, None, LISTED_MAX)?);
+            }
+            found.sort_by_key(|it| std::cmp::Reverse(it.last_at));
+            let own = channels::channels_of(c, &caller.actor())?;
+            found.retain(|it| !is_mine || own.contains(&it.number));
+            let items: Result<Vec<ChannelView>> =
+                found.into_iter().map(|it| view(c, &ground, &caller, it)).collect();
+            Ok(ChannelList { items: items? })
+        })
+        .await
+}
+
+/// Returns a channel.
+///
+/// # Errors
+/// `not_found`: `no_channel`; `forbidden`: `not_a_member` for an agent that sits elsewhere.
+pub async fn show(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
+    caller.may_read()?;
+    let (ground, caller, text) = (Ground::of(site), caller.clone(), slug.to_owned());
+    site.store
+        .read(move |c| {
+            let channel = who::channel(c, &caller, &text)?;
+            view(c, &ground, &caller, channel)
+        })
+        .await
+}
+
+/// Returns messages of a channel: behind a place, or the last ones before one.
+///
+/// # Errors
+/// As [`show`].
+pub async fn history(
+    site: &Site,
+    caller: &Caller,
+    slug: &str,
+    query: HistoryQuery,
+) -> Result<History> {
+    caller.may_read()?;
+    let limit = page_limit(query.limit)?;
+    let (caller, text) = (caller.clone(), slug.to_owned());
+    site.store
+        .read(move |c| {
+            let channel = who::channel(c, &caller, &text)?;
+            let found = match query.after {
+                Some(after) => channels::after(c, channel.number, after, limit)?,
+                None => channels::before(c, channel.number, query.before, limit)?,
+            };
+            let mut names = BTreeMap::new();
+            let items: Result<Vec<MessageView>> =
+                found.into_iter().map(|it| message(c, &mut names, it)).collect();
+            Ok(History { items: items?, last_sequence: channel.last_sequence })
+        })
+        .await
+}
+
+/// Notes up to which message a person has read.
+///
+/// # Errors
+/// `invalid` with code `cursor_ahead`; `forbidden` with code `not_a_member`.
+pub async fn read(site: &Site, caller: &Caller, slug: &str, sequence: i64) -> Result<Unread> {
+    caller.person()?;
+    let (caller, text) = (caller.clone(), slug.to_owned());
+    site.store
+        .write(move |tx| {
+            let channel = who::channel(tx.connection(), &caller, &text)?;
+            let member = who::require_member(tx.connection(), &caller, &channel)?;
+            if sequence > channel.last_sequence {
+                let message =
+                    format!("the last message of {} is {}", channel.slug, channel.last_sequence);
+                return Err(Error::invalid(message).code("cursor_ahead").of_input("sequence"));
+            }
+            channels::read(tx, channel.number, &member.member, sequence)?;
+            let member = who::require_member(tx.connection(), &caller, &channel)?;
+            unread(tx.connection(), &channel, &member)
+        })
+        .await
+}
+
+fn unread(c: &Connection, channel: &Channel, member: &Member) -> Result<Unread> {
+    let mentions = channels::mentions_after(c, channel.number, &member.member, member.read_seq)?;
+    Ok(Unread { unread: (channel.last_sequence - member.read_seq).max(0), mentions })
+}
+
+pub(super) fn view(
+    c: &Connection,
+    ground: &Ground,
+    caller: &Caller,
+    channel: Channel,
+) -> Result<ChannelView> {
+    let kind = kind_of(ground, &channel.kind);
+    let own = who::member(c, caller, &channel)?;
+    let newest = turns::newest_of_channel(c, channel.number, TURNS_SEEN)?;
+    let mut members = Vec::new();
+    for it in channels::members(c, channel.number)? {
+        members.push(member(c, &newest, it)?);
+    }
+    let unread = match &own {
+        Some(own) => unread(c, &channel, own)?,
+        None => Unread::default(),
+    };
+    let last = channels::before(c, channel.number, None, 1)?.pop();
+    let paused = channel.paused.map(|(why, since)| PausedView {
+        reason: why.as_str().to_owned(),
+        since,
+        sentence: why.sentence(&kind.limits),
+    });
+    Ok(ChannelView {
+        id: channel.id,
+        number: channel.number,
+        slug: channel.slug,
+        name: channel.name,
+        about: channel.about.unwrap_or(kind.about),
+        intent: channel.intent.unwrap_or(kind.intent),
+        kind: channel.kind,
+        status: channel.status.as_str().to_owned(),
+        paused,
+        budget: channel.budget,
+        spent: Spent { turns: channel.turns, tokens: channel.tokens, cost_usd: channel.cost_usd },
+        created_at: channel.created_at,
+        completed_at: channel.completed_at,
+        last_sequence: channel.last_sequence,
+        last_at: channel.last_at,
+        members,
+        me: own.map(|it| it.handle),
+        unread,
+        last: last.map(|it| message(c, &mut BTreeMap::new(), it)).transpose()?,
+    })
+}
+
+fn member(c: &Connection, newest: &[turns::Turn], member: Member) -> Result<MemberView> {
+    let state = match &member.agent {
+        Some(name) => agent::find(c, name)?.map(|it| it.state.as_str().to_owned()),
+        None => None,
+    };
+    let works =
+        newest.iter().find(|it| it.state == "running" && Some(&it.agent) == member.agent.as_ref());
+    Ok(MemberView {
+        works_since: works.map(|it| it.started_at),
+        name: match &member.member {
+            Actor::Person(_) => people::display_name(c, &member.member)?,
+            _ => member.handle.clone(),
+        },
+        sort: if member.is_person() { "person" } else { "agent" }.to_owned(),
+        handle: member.handle,
+        agent: member.agent,
+        state,
+        is_chair: member.is_chair,
+        standing: member.standing.as_str().to_owned(),
+        joined_at: member.joined_at,
+    })
+}
+
+fn message(
+    c: &Connection,
+    names: &mut BTreeMap<String, String>,
+    spoken: Spoken,
+) -> Result<MessageView> {
+    let author = author(c, names, &spoken)?;
+    let heard = mail::heard_in_room(c, &spoken.id)?.into_iter().map(|it| HeardView {
+        agent: it.agent,
+        state: it.state,
+        wakes: it.wakes,
+        reason: it.reason,
+    });
+    Ok(MessageView {
+        heard: heard.collect(),
+        author,
+        text: body(c, &spoken.id)?,
+        sequence: spoken.sequence,
+        message_id: spoken.id,
+        kind: spoken.sort.as_str().to_owned(),
+        answers: spoken.answers,
+        turn_id: spoken.turn_id,
+        created_at: spoken.created_at,
+    })
+}
+
+fn author(
+    c: &Connection,
+    names: &mut BTreeMap<String, String>,
+    spoken: &Spoken,
+) -> Result<AuthorView> {
+    let sort = match &spoken.author {
+        Actor::Person(_) => "person",
+        Actor::Persona(_) => "agent",
+        Actor::System => "system",
+        _ => "script",
+    };
+    let key = spoken.author.to_string();
+    let name = match (names.get(&key), &spoken.handle) {
+        (Some(known), _) => known.clone(),
+        (None, Some(handle)) if sort == "agent" => handle.clone(),
+        (None, _) => people::display_name(c, &spoken.author)?,
+    };
+    names.insert(key, name.clone());
+    Ok(AuthorView {
+        sort: sort.to_owned(),
+        name,
+        handle: spoken.handle.clone(),
+        agent: spoken.agent.clone(),
+    })
+}

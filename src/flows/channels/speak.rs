@@ -1,0 +1,193 @@
+//! Speaking in a channel: a person's line, an agent's words within its turn, and mail to a channel.
+
+use serde_json::json;
+
+use crate::api::channels::{PostRequest, Posted};
+use crate::base::{Actor, Address, Error, ErrorKind, Result};
+use crate::channels::{self, Author, Channel, NewPost, Sort, Spoken};
+use crate::flows::channels::{Ground, kind_of, members, who};
+use crate::flows::people::refuse_disabled;
+use crate::flows::{Site, kept_answer};
+use crate::jobs;
+use crate::people::Caller;
+use crate::store::{Tx, idempotency};
+use crate::turns;
+
+/// Posts a message.
+///
+/// # Errors
+/// `forbidden`: `not_a_member`, `chair_only`, `viewer`; `conflict`: `channel_not_active`,
+/// `member_muted`, `private_turn`; `invalid`: `empty_text`, `unknown_mention`; `busy`: `too_fast`,
+/// `channel_paused`; `too_large`.
+pub async fn post(
+    site: &Site,
+    caller: &Caller,
+    slug: &str,
+    request: PostRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Posted> {
+    if !caller.is_job() {
+        caller.may_write()?;
+    }
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        return kept_posted(kept);
+    }
+    let (ground, asking, text) = (Ground::of(site), caller.clone(), slug.to_owned());
+    site.store
+        .write(move |tx| {
+            if let Caller::Job { token_hash, .. } = &asking {
+                jobs::fence(tx, token_hash)?;
+            }
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
+            {
+                return kept_posted(kept);
+            }
+            let posted = post_in_room(tx, &ground, (&asking, &text), &request)?;
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!(posted))?;
+            }
+            Ok(posted)
+        })
+        .await
+}
+
+fn kept_posted(kept: serde_json::Value) -> Result<Posted> {
+    serde_json::from_value(kept)
+        .map_err(|cause| Error::internal("a kept answer is none of a channel").source(cause))
+}
+
+/// Posts a message in a transaction of the caller's, which has looked at the fence.
+///
+/// # Errors
+/// As [`post`].
+pub(in crate::flows) fn post_in_room(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (caller, slug): (&Caller, &str),
+    request: &PostRequest,
+) -> Result<Posted> {
+    let channel = who::channel(tx.connection(), caller, slug)?;
+    channel.require_open()?;
+    let sort = match request.kind.as_deref() {
+        None => Sort::Message,
+        Some(word) => Sort::parse(word).filter(|it| *it != Sort::System).ok_or_else(|| {
+            Error::invalid(format!("`{}` is no type of a message", word.escape_debug()))
+                .code("bad_parameter")
+                .of_input("type")
+                .hint("write message, delegation or escalation")
+        })?,
+    };
+    let spoken = match caller {
+        Caller::Person { .. } => {
+            let words = Words { sort, text: &request.body, to: request.to.as_deref() };
+            by_person(tx, ground, (caller, &channel), &words)?
+        }
+        Caller::Job { .. } => {
+            let words = Words { sort, text: &request.body, to: request.to.as_deref() };
+            by_agent(tx, ground, (caller, &channel), &words)?
+        }
+    };
+    Ok(Posted { channel: channel.slug, sequence: spoken.sequence, message_id: spoken.id })
+}
+
+/// What is said.
+struct Words<'a> {
+    sort: Sort,
+    text: &'a str,
+    to: Option<&'a str>,
+}
+
+/// Posts the first message of a channel.
+pub(super) fn say_as_person(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (caller, channel): (&Caller, i64),
+    text: &str,
+) -> Result<Spoken> {
+    let channel = channels::find(tx.connection(), channel)?;
+    let words = Words { sort: Sort::Message, text, to: None };
+    by_person(tx, ground, (caller, &channel), &words)
+}
+
+fn by_person(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (caller, channel): (&Caller, &Channel),
+    words: &Words<'_>,
+) -> Result<Spoken> {
+    let person = caller.person()?;
+    refuse_disabled(tx.connection(), &caller.actor())?;
+    let member = who::require_member(tx.connection(), caller, channel)?;
+    let post = NewPost {
+        author: Author::Member {
+            sender: caller.actor(),
+            from: members::address_of_person(&person.name),
+            member: Box::new(member.clone()),
+        },
+        sort: words.sort,
+        text: words.text.to_owned(),
+        to: words.to.map(str::to_owned),
+        cause: None,
+        turn: None,
+        is_answer: false,
+        job: None,
+    };
+    let kind = kind_of(ground, &channel.kind);
+    let spoken = channels::post(tx, &ground.ids, (channel.number, &kind), &post)?;
+    // Whoever writes has read what stands above.
+    channels::read(tx, channel.number, &member.member, spoken.sequence)?;
+    Ok(spoken)
+}
+
+/// An agent speaks only in a turn that this channel caused: its other turns are between it and
+/// somebody else.
+fn by_agent(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (caller, channel): (&Caller, &Channel),
+    words: &Words<'_>,
+) -> Result<Spoken> {
+    let c = tx.connection();
+    let (job, _) = caller.job()?;
+    let member = who::require_member(c, caller, channel)?;
+    let agent = member.agent.clone().unwrap_or_default();
+    let turn = turns::running_of(c, &agent)?.filter(|it| it.channel == Some(channel.number));
+    let Some(turn) = turn else {
+        let message = format!("{} did not cause what you work on", channel.slug);
+        return Err(Error::conflict("private_turn", message)
+            .hint("post while you answer a message of the channel"));
+    };
+    let kind = kind_of(ground, &channel.kind);
+    if channel.paused.is_some() {
+        let message = format!("{} is paused", channel.slug);
+        return Err(Error::new(ErrorKind::Busy, message)
+            .code("channel_paused")
+            .hint("a person lets it go on"));
+    }
+    if channels::is_too_fast(tx, channel, &kind, &member)? {
+        let message = format!("too many messages within a minute in {}", channel.slug);
+        return Err(Error::new(ErrorKind::Busy, message)
+            .code("too_fast")
+            .hint("say it in one message"));
+    }
+    let cause = match &turn.cause_message {
+        Some(id) => channels::find_message(c, id)?.map(|it| it.as_cause()),
+        None => None,
+    };
+    let post = NewPost {
+        author: Author::Member {
+            member: Box::new(member),
+            sender: Actor::Job(job.clone()),
+            from: Some(Address::Agent(agent)),
+        },
+        sort: words.sort,
+        text: words.text.to_owned(),
+        to: words.to.map(str::to_owned),
+        cause,
+        turn: Some(turn.id),
+        is_answer: false,
+        job: Some(job.clone()),
+    };
+    channels::post(tx, &ground.ids, (channel.number, &kind), &post)
+}

@@ -1,0 +1,110 @@
+//! Who asks, as a member of a channel.
+
+use rusqlite::Connection;
+
+use crate::base::{Actor, Error, ErrorKind, JobId, Result};
+use crate::channels::{self, Channel, Member};
+use crate::jobs;
+use crate::mail::agent::{self, Agent};
+use crate::people::{Caller, Role};
+
+/// Returns the agent that lives in a job.
+///
+/// # Errors
+/// As any read.
+pub(super) fn agent_of(c: &Connection, job: &JobId) -> Result<Option<Agent>> {
+    match jobs::find_brief(c, &jobs::Viewer::Program, job)?.agent {
+        Some(name) => agent::find(c, &name),
+        None => Ok(None),
+    }
+}
+
+/// Returns the member that an agent speaks for.
+///
+/// # Errors
+/// As any read.
+pub(super) fn seated(c: &Connection, channel: i64, agent: &str) -> Result<Option<Member>> {
+    let members = channels::members(c, channel)?;
+    Ok(members.into_iter().find(|it| it.agent.as_deref() == Some(agent) && !it.has_left()))
+}
+
+/// Returns the channel that a caller means. `own` is that of the agent who asks.
+///
+/// # Errors
+/// `not_found` with code `no_channel`; `forbidden` with code `not_a_member` for an agent that asks
+/// for another than its own.
+pub(super) fn channel(c: &Connection, caller: &Caller, text: &str) -> Result<Channel> {
+    let Caller::Job { id, .. } = caller else { return channels::resolve(c, text) };
+    let agent = agent_of(c, id)?;
+    let seat = match &agent {
+        Some(agent) => channels::seat_of(c, &agent.name)?,
+        None => None,
+    };
+    let Some(seat) = seat else {
+        return Err(Error::new(ErrorKind::Forbidden, "you are in no channel").code("not_a_member"));
+    };
+    let own = channels::find(c, seat)?;
+    if text == "own" || channels::resolve(c, text).is_ok_and(|it| it.number == seat) {
+        return Ok(own);
+    }
+    let message = format!("an agent reads its own channel, {}, only", own.slug);
+    Err(Error::new(ErrorKind::Forbidden, message).code("not_a_member"))
+}
+
+/// Returns whoever asks as a member who has not left.
+///
+/// # Errors
+/// As any read.
+pub(super) fn member(c: &Connection, caller: &Caller, channel: &Channel) -> Result<Option<Member>> {
+    match caller {
+        Caller::Person { person, .. } => {
+            let actor = Actor::Person(person.id.clone());
+            let found = channels::find_member(c, channel.number, &actor)?;
+            Ok(found.filter(|it| !it.has_left()))
+        }
+        Caller::Job { id, .. } => match agent_of(c, id)? {
+            Some(agent) => seated(c, channel.number, &agent.name),
+            None => Ok(None),
+        },
+    }
+}
+
+/// Returns whoever asks as a member.
+///
+/// # Errors
+/// `forbidden` with code `not_a_member`.
+pub(super) fn require_member(c: &Connection, caller: &Caller, channel: &Channel) -> Result<Member> {
+    member(c, caller, channel)?.ok_or_else(|| {
+        let message = format!("you are not a member of {}", channel.slug);
+        Error::new(ErrorKind::Forbidden, message)
+            .code("not_a_member")
+            .hint(format!("wiki-browser channel join {}", channel.slug))
+    })
+}
+
+/// Refuses who neither is the chair nor administers the site.
+///
+/// # Errors
+/// `forbidden` with code `not_chair`.
+pub(super) fn require_chair(c: &Connection, caller: &Caller, channel: &Channel) -> Result<()> {
+    if is_admin(caller) || member(c, caller, channel)?.is_some_and(|it| it.is_chair) {
+        return Ok(());
+    }
+    let message = format!("only the chair of {} or an admin does this", channel.slug);
+    Err(Error::new(ErrorKind::Forbidden, message).code("not_chair"))
+}
+
+/// Refuses who neither takes part nor administers the site.
+///
+/// # Errors
+/// `forbidden` with code `not_a_member`.
+pub(super) fn require_part(c: &Connection, caller: &Caller, channel: &Channel) -> Result<()> {
+    match is_admin(caller) {
+        true => Ok(()),
+        false => require_member(c, caller, channel).map(drop),
+    }
+}
+
+pub(super) fn is_admin(caller: &Caller) -> bool {
+    matches!(caller, Caller::Person { person, .. } if person.role == Role::Admin)
+}

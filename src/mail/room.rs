@@ -1,0 +1,144 @@
+//! Deliveries of rooms: one row for each agent in a room. What a room is, is not known here.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+
+use crate::base::{BlockId, MailId, Result};
+use crate::store::Tx;
+
+const INSERT: &str = "
+    INSERT INTO deliveries (message_id, to_class, to_name, state, wakes, room)
+    VALUES (:message, 'agent', :agent, 'queued', :wakes, :room)";
+const WAITING: &str = "
+    SELECT seq, message_id, wakes FROM deliveries
+    WHERE to_class = 'agent' AND to_name = :agent AND state = 'queued' AND room = :room
+    ORDER BY seq";
+const DROP: &str = "
+    UPDATE deliveries SET state = 'dropped', reason = :reason, ended_ms = :now
+    WHERE seq = :seq AND state = 'queued'";
+const DROP_OF_AGENT: &str = "
+    UPDATE deliveries SET state = 'dropped', reason = :reason, ended_ms = :now
+    WHERE to_class = 'agent' AND to_name = :agent AND state = 'queued' AND room = :room";
+const WAKING_OF_BLOCK: &str = "
+    SELECT message_id FROM deliveries WHERE block_id = :block AND wakes = 1
+    ORDER BY seq DESC LIMIT 1";
+const HEARD: &str = "
+    SELECT to_name, state, wakes, reason FROM deliveries
+    WHERE message_id = :message AND room IS NOT NULL
+    ORDER BY seq";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("room::insert", INSERT),
+    ("room::waiting", WAITING),
+    ("room::drop", DROP),
+    ("room::drop_of_agent", DROP_OF_AGENT),
+    ("room::waking_of_block", WAKING_OF_BLOCK),
+    ("room::heard", HEARD),
+];
+
+/// A delivery of a room that waits for its agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its place in the order of acceptance.
+    pub seq: i64,
+    /// The message.
+    pub message_id: MailId,
+    /// Whether the agent is started on it; otherwise it comes with the next that does.
+    pub wakes: bool,
+}
+
+/// What became of a message of a room for one agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The agent.
+    pub agent: String,
+    /// `queued claimed sent confirmed unconfirmed expired dropped`.
+    pub state: String,
+    /// Whether it was to wake the agent.
+    pub wakes: bool,
+    /// Why it did not arrive.
+    pub reason: Option<String>,
+}
+
+/// Writes that a message of a room waits for an agent in it.
+///
+/// # Errors
+/// As any insert.
+pub fn deliver_in_room(
+    tx: &Tx<'_>,
+    message: &MailId,
+    agent: &str,
+    room: i64,
+    wakes: bool,
+) -> Result<()> {
+    let params = named_params! {
+        ":message": message, ":agent": agent, ":room": room, ":wakes": wakes,
+    };
+    tx.prepare_cached(INSERT)?.execute(params)?;
+    tx.ring(super::BELL);
+    Ok(())
+}
+
+/// Returns what waits for an agent in a room, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn waiting_in_room(connection: &Connection, agent: &str, room: i64) -> Result<Vec<Waiting>> {
+    let mut statement = connection.prepare_cached(WAITING)?;
+    let params = named_params! {":agent": agent, ":room": room};
+    let found = statement.query_map(params, |row: &Row<'_>| {
+        Ok(Waiting {
+            seq: row.get("seq")?,
+            message_id: row.get("message_id")?,
+            wakes: row.get("wakes")?,
+        })
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Drops one delivery that waits.
+///
+/// # Errors
+/// As any write.
+pub fn drop_waiting(tx: &Tx<'_>, seq: i64, reason: &str) -> Result<()> {
+    let params = named_params! {":seq": seq, ":reason": reason, ":now": tx.now()};
+    tx.prepare_cached(DROP)?.execute(params)?;
+    Ok(())
+}
+
+/// Drops everything that waits for an agent in a room; how many there were.
+///
+/// # Errors
+/// As any write.
+pub fn drop_in_room(tx: &Tx<'_>, agent: &str, room: i64, reason: &str) -> Result<usize> {
+    let params = named_params! {
+        ":agent": agent, ":room": room, ":reason": reason, ":now": tx.now(),
+    };
+    Ok(tx.prepare_cached(DROP_OF_AGENT)?.execute(params)?)
+}
+
+/// Returns the newest message of a block that was to wake its agent.
+///
+/// # Errors
+/// As any read.
+pub fn waking_of_block(connection: &Connection, block: &BlockId) -> Result<Option<MailId>> {
+    let mut statement = connection.prepare_cached(WAKING_OF_BLOCK)?;
+    let params = named_params! {":block": block};
+    Ok(statement.query_row(params, |row| row.get(0)).optional()?)
+}
+
+/// Returns what became of a message of a room, by agent.
+///
+/// # Errors
+/// As any read.
+pub fn heard_in_room(connection: &Connection, message: &MailId) -> Result<Vec<Heard>> {
+    let mut statement = connection.prepare_cached(HEARD)?;
+    let found = statement.query_map(named_params! {":message": message}, |row: &Row<'_>| {
+        Ok(Heard {
+            agent: row.get("to_name")?,
+            state: row.get("state")?,
+            wakes: row.get("wakes")?,
+            reason: row.get("reason")?,
+        })
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}

@@ -1,0 +1,233 @@
+//! Turns as rows.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde_json::json;
+
+use crate::base::{
+    Actor, BlockId, Error, Event, EventKind, Ids, JobId, MailId, Millis, Result, TurnId,
+    truncate_chars,
+};
+use crate::store::Tx;
+
+const INSERT: &str = "
+    INSERT INTO turns (id, agent, job_id, block_id, channel, cause, cause_message, state,
+        started_ms)
+    VALUES (:id, :agent, :job, :block, :channel, :cause, :message, 'running', :now)
+    ON CONFLICT DO NOTHING";
+const END: &str = "
+    UPDATE turns SET state = :state, answer = :answer, reason = :reason, ended_ms = :now,
+        tokens = :tokens, cost_usd = :cost
+    WHERE id = :id AND state = 'running'";
+const FIND: &str = "SELECT * FROM turns WHERE id = :id";
+const RUNNING: &str = "SELECT * FROM turns WHERE agent = :agent AND state = 'running'";
+const OF_BLOCK: &str = "
+    SELECT * FROM turns WHERE block_id = :block ORDER BY started_ms DESC LIMIT 1";
+const NEWEST_OF_CHANNEL: &str = "
+    SELECT * FROM turns WHERE channel = :channel ORDER BY started_ms DESC LIMIT :limit";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("turn::insert", INSERT),
+    ("turn::end", END),
+    ("turn::find", FIND),
+    ("turn::running", RUNNING),
+    ("turn::of_block", OF_BLOCK),
+    ("turn::newest_of_channel", NEWEST_OF_CHANNEL),
+];
+
+/// Longest answer that is kept, in characters.
+const ANSWER_CHARS_MAX: usize = 64 * 1024;
+/// Longest reason that is kept, in characters.
+const REASON_CHARS_MAX: usize = 1_000;
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With words.
+    Answered,
+    /// With none.
+    Silent,
+    /// Somebody interrupted it.
+    Interrupted,
+    /// Its engine failed.
+    Failed,
+    /// Its start ended before it did.
+    Lost,
+}
+
+impl End {
+    /// Returns the word in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            End::Answered => "answered",
+            End::Silent => "silent",
+            End::Interrupted => "interrupted",
+            End::Failed => "failed",
+            End::Lost => "lost",
+        }
+    }
+}
+
+/// A turn of an agent.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// Its id.
+    pub id: TurnId,
+    /// The agent.
+    pub agent: String,
+    /// The start of the agent in which it was.
+    pub job_id: JobId,
+    /// Whether a block caused it.
+    pub has_block: bool,
+    /// The channel whose block caused it.
+    pub channel: Option<i64>,
+    /// The newest message of the block that was to wake the agent.
+    pub cause_message: Option<MailId>,
+    /// `running answered silent interrupted failed lost`.
+    pub state: String,
+    /// Why it failed.
+    pub reason: Option<String>,
+    /// When it began.
+    pub started_at: Millis,
+    /// When it ended.
+    pub ended_at: Option<Millis>,
+}
+
+impl Turn {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
+        Ok(Turn {
+            id: row.get("id")?,
+            agent: row.get("agent")?,
+            job_id: row.get("job_id")?,
+            has_block: row.get::<_, Option<String>>("block_id")?.is_some(),
+            channel: row.get("channel")?,
+            cause_message: row.get("cause_message")?,
+            state: row.get("state")?,
+            reason: row.get("reason")?,
+            started_at: row.get("started_ms")?,
+            ended_at: row.get("ended_ms")?,
+        })
+    }
+}
+
+/// Where a turn comes from.
+#[derive(Clone, Debug)]
+pub struct NewTurn<'a> {
+    /// The agent.
+    pub agent: &'a str,
+    /// Its start.
+    pub job: &'a JobId,
+    /// What it was given.
+    pub block: Option<&'a BlockId>,
+    /// The channel whose block that is.
+    pub channel: Option<i64>,
+    /// The newest message of the block that was to wake the agent.
+    pub cause_message: Option<MailId>,
+}
+
+/// Writes that a turn began; nothing if that block has its turn, or the agent is in one.
+///
+/// # Errors
+/// As any write.
+pub fn begin(tx: &Tx<'_>, ids: &Ids, new: &NewTurn<'_>, tag: Option<&str>) -> Result<()> {
+    let id: TurnId = ids.mint();
+    let cause = if new.block.is_some() { "block" } else { "engine" };
+    let written = tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":id": id, ":agent": new.agent, ":job": new.job, ":block": new.block,
+        ":channel": new.channel, ":message": new.cause_message, ":now": tx.now(),
+        ":cause": cause,
+    })?;
+    if written == 0 {
+        return Ok(());
+    }
+    tell(tx, EventKind::TurnStarted, (&id, new.agent, tag), "running")
+}
+
+/// What a turn came to.
+#[derive(Clone, Debug)]
+pub struct Outcome<'a> {
+    /// How it ended.
+    pub end: End,
+    /// Its last words.
+    pub answer: &'a str,
+    /// Why it failed.
+    pub reason: Option<&'a str>,
+    /// What it took.
+    pub tokens: u64,
+    /// What it cost.
+    pub cost_usd: Option<f64>,
+}
+
+/// Ends a turn that runs; false if it has ended.
+///
+/// # Errors
+/// As any write.
+pub fn end(tx: &Tx<'_>, turn: &Turn, outcome: &Outcome<'_>, tag: Option<&str>) -> Result<bool> {
+    let answer = truncate_chars(outcome.answer, ANSWER_CHARS_MAX);
+    let reason = outcome.reason.map(|it| truncate_chars(it, REASON_CHARS_MAX));
+    let tokens = i64::try_from(outcome.tokens).unwrap_or(i64::MAX);
+    let ended = tx.prepare_cached(END)?.execute(named_params! {
+        ":id": turn.id, ":state": outcome.end.as_str(), ":answer": answer, ":reason": reason,
+        ":tokens": tokens, ":cost": outcome.cost_usd, ":now": tx.now(),
+    })?;
+    if ended == 0 {
+        return Ok(false);
+    }
+    let what = (&turn.id, turn.agent.as_str(), tag);
+    tell(tx, EventKind::TurnEnded, what, outcome.end.as_str()).map(|()| true)
+}
+
+/// Returns a turn.
+///
+/// # Errors
+/// `not_found` with code `no_turn`.
+pub fn find(connection: &Connection, id: &TurnId) -> Result<Turn> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let found = statement.query_row(named_params! {":id": id}, Turn::from_row).optional()?;
+    found.ok_or_else(|| Error::not_found(format!("there is no turn {id}")).code("no_turn"))
+}
+
+/// Returns the turn that an agent is in.
+///
+/// # Errors
+/// As any read.
+pub fn running_of(connection: &Connection, agent: &str) -> Result<Option<Turn>> {
+    let mut statement = connection.prepare_cached(RUNNING)?;
+    Ok(statement.query_row(named_params! {":agent": agent}, Turn::from_row).optional()?)
+}
+
+/// Returns the turn that an end is told of: the one that the agent is in if that block caused it,
+/// or the one of that block if it has ended.
+///
+/// # Errors
+/// As any read.
+pub fn of_end(c: &Connection, agent: &str, block: Option<&BlockId>) -> Result<Option<Turn>> {
+    match block {
+        Some(block) => {
+            let mut statement = c.prepare_cached(OF_BLOCK)?;
+            let params = named_params! {":block": block};
+            Ok(statement.query_row(params, Turn::from_row).optional()?)
+        }
+        None => Ok(running_of(c, agent)?.filter(|it| !it.has_block)),
+    }
+}
+
+/// Returns the newest turns that a channel caused, newest first.
+///
+/// # Errors
+/// As any read.
+pub fn newest_of_channel(connection: &Connection, channel: i64, limit: u32) -> Result<Vec<Turn>> {
+    let mut statement = connection.prepare_cached(NEWEST_OF_CHANNEL)?;
+    let params = named_params! {":channel": channel, ":limit": limit};
+    Ok(statement.query_map(params, Turn::from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Emits that a turn began or ended: ids and states only. `channel` is the id of its channel.
+fn tell(
+    tx: &Tx<'_>,
+    kind: EventKind,
+    (id, agent, channel): (&TurnId, &str, Option<&str>),
+    state: &str,
+) -> Result<()> {
+    let data = json!({"turn_id": id, "agent": agent, "channel": channel, "state": state});
+    tx.emit(Event::new(kind, format!("agent:{agent}"), Actor::System, data))
+}

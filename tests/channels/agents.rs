@@ -1,0 +1,133 @@
+//! Agents in a room: programs that are spoken to while they run, through guard and pipes.
+
+use serde_json::{Value, json};
+
+use crate::channels::{room, said, sequences};
+use crate::support::{Bench, wait_for};
+
+/// A program that speaks `lines`: it keeps what it is told, and answers with its name and how many
+/// messages it has had.
+const TALKER: &str = r#"while IFS= read -r line; do
+printf '%s\n' "$line" >> "$OUT/heard.$WB_AGENT"
+id=$(printf '%s' "$line" | sed 's/^{"id":"\([^"]*\)".*/\1/')
+printf '{"turn":"began","id":"%s"}\n' "$id"
+count=$(wc -l < "$OUT/heard.$WB_AGENT")
+text="$WB_AGENT answers $count at some length, so that it is more than a word of thanks to all"
+printf '{"turn":"ended","id":"%s","text":"%s","tokens":5}\n' "$id" "$text"
+done
+"#;
+
+/// Declares agents that are programs.
+fn agents(bench: &Bench, names: &[&str]) {
+    let file = bench.base.join("agents/talker.sh");
+    std::fs::write(&file, TALKER).unwrap();
+    let out = &bench.out;
+    bench.lua(&format!(
+        r#"wb.engine "talker" {{
+  type = "stream", speaks = "lines", command = {{ "/bin/sh", "{file}" }}, proof_wait = "5s",
+  env = {{ OUT = "{out}" }},
+}}
+"#
+    ));
+    for name in names {
+        bench.lua(&format!("wb.agent \"{name}\" {{ about = \"A test\", engine = \"talker\" }}\n"));
+    }
+}
+
+/// Waits until so many messages stand in a channel, and returns them.
+#[track_caller]
+fn wait_said(bench: &Bench, slug: &str, count: usize) -> Vec<(String, String)> {
+    wait_for(&format!("{count} messages in {slug}"), || {
+        Some(said(bench, slug)).filter(|it| it.len() >= count)
+    })
+}
+
+#[track_caller]
+fn say(bench: &Bench, slug: &str, text: &str) {
+    bench.post(&format!("/api/channels/{slug}/messages"), json!({"body": text})).ok();
+}
+
+fn answers(said: &[(String, String)], who: &str) -> Vec<String> {
+    said.iter().filter(|it| it.0 == who).map(|it| it.1.clone()).collect()
+}
+
+#[test]
+fn a_person_and_two_agents_talk_in_one_room() {
+    let bench = Bench::new();
+    agents(&bench, &["robbo", "paula"]);
+    let server = bench.serve();
+    wait_for("the agents are known", || {
+        let all = bench.json(&["agent", "list"]);
+        (all["items"].as_array()?.len() == 2).then_some(())
+    });
+    let slug = room(&bench, "Talk", json!([{"persona": "robbo"}, {"persona": "paula"}]));
+    say(&bench, &slug, "What next?");
+    let told = wait_said(&bench, &slug, 3);
+    assert_eq!((answers(&told, "robbo").len(), answers(&told, "paula").len()), (1, 1), "{told:?}");
+    // Neither is woken by the other's answer; who is mentioned has read it before.
+    say(&bench, &slug, "@paula do you agree?");
+    let told = wait_said(&bench, &slug, 5);
+    assert_eq!((answers(&told, "robbo").len(), answers(&told, "paula").len()), (1, 2), "{told:?}");
+    let heard = bench.left("heard.paula");
+    let last: Value = serde_json::from_str(heard.lines().last().unwrap()).unwrap();
+    let text = last["text"].as_str().unwrap();
+    assert!(text.starts_with("[#talk] robbo (agent:robbo):\nrobbo answers 1"), "{text}");
+    assert!(text.ends_with("(operator):\n@paula do you agree?\n"), "{text}");
+    assert_eq!(sequences(&bench, &slug), [1, 2, 3, 4, 5]);
+    let shown = bench.json(&["channel", "show", &slug]);
+    assert_eq!((&shown["spent"]["turns"], &shown["spent"]["tokens"]), (&json!(3), &json!(15)));
+    // Who heard it stands at the message.
+    let page = bench.get(&format!("/api/channels/{slug}/messages")).ok();
+    let heard = wait_for("robbo's context waits", || {
+        let heard = page["items"][3]["heard"].as_array()?.clone();
+        (heard.len() == 2).then_some(heard)
+    });
+    let of = |name: &str| heard.iter().find(|it| it["agent"] == name).unwrap().clone();
+    assert_eq!((&of("paula")["state"], &of("paula")["wakes"]), (&json!("confirmed"), &json!(true)));
+    assert_eq!((&of("robbo")["state"], &of("robbo")["wakes"]), (&json!("queued"), &json!(false)));
+    bench.json(&["channel", "complete", &slug]);
+    // The agents are free for another room.
+    let next = room(&bench, "Next", json!([{"agent": "robbo"}]));
+    say(&bench, &next, "And now?");
+    let told = wait_said(&bench, &next, 2);
+    assert_eq!(answers(&told, "robbo").len(), 1, "{told:?}");
+    server.stop();
+}
+
+/// Killed at every step between a message and its answer, the answer stands there at most once, and
+/// the room goes on.
+#[cfg(feature = "faults")]
+#[test]
+fn a_server_that_is_killed_posts_no_answer_twice() {
+    for point in ["block_claimed", "block_said", "turn_ended"] {
+        let bench = Bench::new();
+        agents(&bench, &["robbo"]);
+        let server = bench.serve();
+        wait_for("the agent is known", || {
+            let all = bench.json(&["agent", "list"]);
+            (all["items"].as_array()?.len() == 1).then_some(())
+        });
+        let slug = room(&bench, "Kill", json!([{"agent": "robbo"}]));
+        server.stop();
+        let mut server = bench.start(&[("WB_CRASH_AT", point)]).ready();
+        let words = json!({"body": "Are you there?"});
+        bench.post(&format!("/api/channels/{slug}/messages"), words).ok();
+        server.wait();
+        let server = bench.serve();
+        say(&bench, &slug, "And now?");
+        let told = wait_for(&format!("{point}: robbo answers"), || {
+            let told = said(&bench, &slug);
+            let is_answered = told.iter().rposition(|it| it.0 == "robbo")
+                > told.iter().position(|it| it.1 == "And now?");
+            is_answered.then_some(told)
+        });
+        let answers = answers(&told, "robbo");
+        let heard = bench.left("heard.robbo").lines().count();
+        assert!(answers.len() <= heard, "{point}: {told:?}");
+        let distinct: std::collections::BTreeSet<&String> = answers.iter().collect();
+        assert_eq!(distinct.len(), answers.len(), "{point}: {told:?}");
+        let all = sequences(&bench, &slug);
+        assert_eq!(all, (1..=all.len() as i64).collect::<Vec<_>>(), "{point}");
+        server.stop();
+    }
+}

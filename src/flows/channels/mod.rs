@@ -2,6 +2,7 @@
 //! answers.
 
 mod answers;
+mod candidates;
 mod create;
 mod export;
 mod hear;
@@ -19,6 +20,7 @@ use crate::flows::Works;
 use crate::store::Tx;
 
 pub use answers::on_turn;
+pub use candidates::{Candidates, FreeAgent, candidates};
 pub use create::create;
 pub use export::export;
 pub use hear::compose;

@@ -8,6 +8,7 @@ import "./shell.js";
 const MODULES = {
   // name in `data-module` → its module, which exports `start(element)`.
   chat: () => import("./chat.js"),
+  channel: () => import("./channel.js"),
   jobs: () => import("./jobs.js"),
   review: () => import("./review.js"),
   suggest: () => import("./suggest.js"),

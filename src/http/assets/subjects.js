@@ -12,6 +12,7 @@ export function subjectsOf({ subject = "", data = {} }) {
   add("topic", data.topic_id);
   add("proposal", data.proposal_id);
   add("message", data.message_id);
+  add("channel", data.channel);
   add("source", data.source_path);
   add("source", data.path);
   if (subject.startsWith("source:")) add("source", data.from);

@@ -10,6 +10,8 @@ mod approval;
 mod assistant;
 mod begin;
 mod board;
+mod channel;
+mod channels;
 mod decisions;
 mod difference;
 mod documents;
@@ -80,5 +82,7 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         jobs::routes(site),
         mail::routes(site),
         assistant::routes(site),
+        channels::routes(site),
+        channel::routes(site),
     ])
 }

@@ -1,0 +1,301 @@
+//! The page of a channel: the conversation, who takes part, and what can be done.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+use hyper::StatusCode;
+use serde::Deserialize;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::api::channels::{
+    ChannelView, HeardView, HistoryQuery, MemberRequest, MemberView, MessageView, PostRequest,
+    ResumeRequest,
+};
+use crate::base::Result;
+use crate::flows::Site;
+use crate::flows::channels::{self, Candidates, Change};
+use crate::http::markdown::{Html, mark_mentions};
+use crate::http::pages::channels::{Sent, state};
+use crate::http::pages::time::At;
+use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::{Frame, form, suggestion, words};
+use crate::http::{Call, any_of, get, post, reply};
+
+/// A message as a form: every byte may be escaped by three.
+const FORM_BYTES_MAX: usize = 3 * 4 * 50_000 + 64 * 1024;
+/// Messages of one page.
+const MESSAGES: u32 = 60;
+
+#[derive(Template)]
+#[template(path = "channel.html")]
+struct ChannelPage {
+    frame: Frame,
+    channel: ChannelView,
+    lines: Vec<Line>,
+    members: Vec<Seat>,
+    candidates: Candidates,
+    /// The first message of the page, if there are earlier ones.
+    earlier: Option<i64>,
+    /// Whether the page ends with the last message.
+    is_latest: bool,
+    may_manage: bool,
+}
+
+/// A message as the page shows it.
+struct Line {
+    message: MessageView,
+    at: At,
+    html: Html,
+    heard: Option<String>,
+}
+
+/// A member as the page shows it.
+struct Seat {
+    member: MemberView,
+    since: Option<At>,
+}
+
+impl Seat {
+    fn state(&self) -> Option<words::State> {
+        use words::{State, Tone};
+        if self.member.sort == "person" {
+            return None;
+        }
+        Some(match (self.since, self.member.state.as_deref()) {
+            (Some(_), _) => State(Tone::Running, "Working"),
+            (None, Some("idle")) => State(Tone::Good, "Listening"),
+            (None, Some("busy")) => State(Tone::Running, "Busy elsewhere"),
+            (None, Some("starting")) => State(Tone::Waiting, "Starting"),
+            (None, Some("blocked")) => State(Tone::Waiting, "Waits for a person"),
+            (None, Some("failed")) => State(Tone::Bad, "Failed"),
+            (None, Some(_)) => State(Tone::Quiet, "Stopped"),
+            (None, None) => State(Tone::Quiet, "Offline"),
+        })
+    }
+}
+
+impl ChannelPage {
+    fn state(&self) -> words::State {
+        state(&self.channel)
+    }
+
+    /// Returns the events that change the page.
+    fn live(&self) -> String {
+        format!("channel:{} agents", self.channel.id)
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.channel.status.as_str(), "pending" | "active")
+    }
+
+    fn is_mine(&self) -> bool {
+        self.channel.me.is_some()
+    }
+
+    fn is_me(&self, seat: &Seat) -> bool {
+        self.channel.me.as_deref() == Some(&seat.member.handle)
+    }
+
+    /// Says who hears the next message, in a sentence.
+    fn listeners(&self) -> String {
+        let is_agent = |it: &&Seat| it.member.agent.is_some() && it.member.standing == "active";
+        let names: Vec<&str> =
+            self.members.iter().filter(is_agent).map(|it| it.member.handle.as_str()).collect();
+        match names.as_slice() {
+            [] => "No agent listens here.".to_owned(),
+            [one] => format!("{one} hears you when it is ready."),
+            [rest @ .., last] => {
+                format!("{} and {last} hear you when they are ready.", rest.join(", "))
+            }
+        }
+    }
+
+    fn others(&self) -> impl Iterator<Item = &(String, String)> {
+        self.candidates.people.iter()
+    }
+}
+
+/// Says what became of a message: who heard it, and who does not yet.
+fn heard(all: &[HeardView], is_newest: bool) -> Option<String> {
+    let names = |is_so: &dyn Fn(&HeardView) -> bool| {
+        let names: Vec<&str> =
+            all.iter().filter(|it| is_so(it)).map(|it| it.agent.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let is_open = |it: &HeardView| matches!(it.state.as_str(), "claimed" | "sent");
+    let mut parts = Vec::new();
+    let mut add = |names: Option<String>, words: &str| {
+        parts.extend(names.map(|names| format!("{names} {words}")));
+    };
+    add(names(&|it| it.state == "unconfirmed"), "may not have heard it");
+    add(names(&|it| it.wakes && it.state == "dropped"), "did not hear it");
+    if is_newest {
+        add(names(&|it| it.state == "confirmed"), "heard it");
+        add(names(&is_open), "is being told");
+        add(names(&|it| it.wakes && it.state == "queued"), "will hear it");
+        add(names(&|it| !it.wakes && it.state == "queued"), "will read it later");
+    }
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    before: Option<i64>,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/channels/{slug}", site, show),
+        get("/channels/{slug}/export", site, export),
+        post("/channels/{slug}/messages", site, say),
+        post("/channels/{slug}/members", site, add),
+        post("/channels/{slug}/members/{handle}/remove", site, async |site, call| {
+            set(site, call, Change::Remove).await
+        }),
+        post("/channels/{slug}/members/{handle}/mute", site, async |site, call| {
+            set(site, call, Change::Mute).await
+        }),
+        post("/channels/{slug}/members/{handle}/unmute", site, async |site, call| {
+            set(site, call, Change::Unmute).await
+        }),
+        lives(site),
+    ])
+}
+
+fn lives(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        post("/channels/{slug}/join", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            back(channels::join(&site, &call.caller()?, call.text_param("slug")?).await, &call)
+        }),
+        post("/channels/{slug}/leave", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            back(channels::leave(&site, &call.caller()?, call.text_param("slug")?).await, &call)
+        }),
+        post("/channels/{slug}/pause", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            back(channels::pause(&site, &call.caller()?, call.text_param("slug")?).await, &call)
+        }),
+        post("/channels/{slug}/resume", site, resume),
+        post("/channels/{slug}/complete", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            back(channels::complete(&site, &call.caller()?, call.text_param("slug")?).await, &call)
+        }),
+        post("/channels/{slug}/archive", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            back(channels::archive(&site, &call.caller()?, call.text_param("slug")?).await, &call)
+        }),
+    ])
+}
+
+fn back(outcome: Result<ChannelView>, call: &Call) -> Result<Response> {
+    let at = format!("/channels/{}", call.text_param("slug")?);
+    form::answer(outcome, |it| format!("/channels/{}", it.slug), at, None)
+}
+
+async fn show(site: Site, call: Call) -> Result<Response> {
+    let asked: Asked = call.query()?;
+    let slug = call.text_param("slug")?.to_owned();
+    let (frame, caller) = Frame::of(&site, &call, "/channels")?;
+    let channel = channels::show(&site, &caller, &slug).await?;
+    if channel.slug != slug {
+        return reply::see_other(&format!("/channels/{}", channel.slug));
+    }
+    let query = HistoryQuery { after: None, before: asked.before, limit: Some(MESSAGES) };
+    let found = channels::history(&site, &caller, &slug, query).await?.items;
+    let earlier = found.first().map(|it| it.sequence).filter(|it| *it > 1);
+    let is_latest = found.last().is_none_or(|it| it.sequence == channel.last_sequence);
+    let newest = found.iter().rposition(|it| it.kind != "system");
+    let handles = handles(&channel);
+    let line = |(at, message): (usize, MessageView)| {
+        let name = format!("m{}", message.sequence);
+        let html = suggestion::written(&name, &message.text, "");
+        Line {
+            html: mark_mentions(&html, &handles),
+            heard: heard(&message.heard, is_latest && Some(at) == newest),
+            at: At(message.created_at),
+            message,
+        }
+    };
+    let lines = found.into_iter().enumerate().map(line).collect();
+    let is_chair =
+        |it: &MemberView| it.is_chair && channel.me.as_deref() == Some(it.handle.as_str());
+    let may_manage = caller.may_administer().is_ok() || channel.members.iter().any(is_chair);
+    let here = channel.members.iter().filter(|it| it.standing != "left");
+    let members: Vec<Seat> =
+        here.map(|it| Seat { since: it.works_since.map(At), member: it.clone() }).collect();
+    let mut candidates = channels::candidates(&site, &caller).await?;
+    let is_free = |it: &channels::FreeAgent| it.seat.is_none();
+    candidates.agents.retain(is_free);
+    reply::page(&ChannelPage {
+        frame,
+        channel,
+        lines,
+        members,
+        candidates,
+        earlier,
+        is_latest,
+        may_manage,
+    })
+}
+
+/// Returns what may stand behind an `@`, in lower case.
+fn handles(channel: &ChannelView) -> BTreeSet<String> {
+    let mut handles: BTreeSet<String> = ["all", "chair"].map(str::to_owned).into();
+    for it in &channel.members {
+        handles.insert(it.handle.to_ascii_lowercase());
+        handles.extend(it.agent.as_ref().map(|agent| agent.to_ascii_lowercase()));
+    }
+    handles
+}
+
+async fn export(site: Site, call: Call) -> Result<Response> {
+    let slug = call.text_param("slug")?;
+    let text = channels::export(&site, &call.caller()?, slug).await?;
+    Ok(reply::typed(StatusCode::OK, "text/markdown; charset=utf-8", text.into_bytes()))
+}
+
+async fn say(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (Vec<(String, String)>, _) = call.form_with_digest(FORM_BYTES_MAX).await?;
+    let sent = Sent(sent);
+    let key = call.key_of_form(sent.field("key").to_owned(), digest)?;
+    let body = form::text(sent.field("body"));
+    let slug = call.text_param("slug")?.to_owned();
+    let request = PostRequest { body: body.clone(), kind: None, to: None };
+    let posted = channels::post(&site, &call.caller()?, &slug, request, Some(key)).await;
+    let to =
+        |it: crate::api::channels::Posted| format!("/channels/{}#m{}", it.channel, it.sequence);
+    form::answer(posted, to, format!("/channels/{slug}"), Some(body))
+}
+
+async fn add(site: Site, mut call: Call) -> Result<Response> {
+    let sent: Vec<(String, String)> = call.form(FORM_BYTES_MAX).await?;
+    let sent = Sent(sent);
+    let who = sent.field("who");
+    let request = match who.split_once(':') {
+        Some(("person", name)) => {
+            MemberRequest { person: Some(name.to_owned()), ..MemberRequest::default() }
+        }
+        Some(("agent", name)) => {
+            MemberRequest { agent: Some(name.to_owned()), ..MemberRequest::default() }
+        }
+        _ => MemberRequest::default(),
+    };
+    let slug = call.text_param("slug")?;
+    back(channels::add(&site, &call.caller()?, slug, request).await, &call)
+}
+
+async fn set(site: Site, mut call: Call, change: Change) -> Result<Response> {
+    call.nothing().await?;
+    let place = (call.text_param("slug")?, call.text_param("handle")?);
+    back(channels::set_member(&site, &call.caller()?, place, change).await, &call)
+}
+
+async fn resume(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let slug = call.text_param("slug")?;
+    let request = ResumeRequest::default();
+    back(channels::resume(&site, &call.caller()?, slug, request).await, &call)
+}

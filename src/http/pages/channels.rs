@@ -1,0 +1,172 @@
+//! Channels: the list of them, and a form that makes one.
+
+use askama::Template;
+use serde::Deserialize;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::api::channels::{ChannelQuery, ChannelView, CreateRequest, MemberRequest};
+use crate::base::{Error, Result};
+use crate::channels::ChannelType;
+use crate::flows::Site;
+use crate::flows::channels::{self, Candidates};
+use crate::http::pages::time::At;
+use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::{Frame, form, words};
+use crate::http::{Call, any_of, get, post, reply};
+use crate::people::Caller;
+
+/// A first message as a form: every byte may be escaped by three.
+const FORM_BYTES_MAX: usize = 3 * 4 * 50_000 + 64 * 1024;
+/// Longest part of a message that a list shows, in characters.
+const PREVIEW_CHARS_MAX: usize = 160;
+
+#[derive(Template)]
+#[template(path = "channels.html")]
+struct ChannelsPage {
+    frame: Frame,
+    status: String,
+    rows: Vec<Row>,
+}
+
+/// A channel in the list.
+struct Row {
+    channel: ChannelView,
+    last_at: At,
+}
+
+impl Row {
+    fn members(&self) -> String {
+        let here = self.channel.members.iter().filter(|it| it.standing != "left");
+        here.map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn preview(&self) -> String {
+        let Some(last) = &self.channel.last else { return "Nothing was said yet".to_owned() };
+        let line = last.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = crate::base::truncate_chars(&line, PREVIEW_CHARS_MAX);
+        match last.kind.as_str() {
+            "system" => line.to_owned(),
+            _ => format!("{}: {line}", last.author.name),
+        }
+    }
+
+    fn state(&self) -> words::State {
+        state(&self.channel)
+    }
+}
+
+/// Returns the state of a channel in a word.
+pub(super) fn state(channel: &ChannelView) -> words::State {
+    use words::{State, Tone};
+    match channel.status.as_str() {
+        _ if channel.paused.is_some() => State(Tone::Waiting, "Paused"),
+        "pending" => State(Tone::Quiet, "New"),
+        "active" if channel.members.iter().any(|it| it.works_since.is_some()) => {
+            State(Tone::Running, "Working")
+        }
+        "active" => State(Tone::Good, "Open"),
+        "complete" => State(Tone::Quiet, "Complete"),
+        _ => State(Tone::Quiet, "Archived"),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "new-channel.html")]
+struct NewChannelPage {
+    frame: Frame,
+    kinds: Vec<ChannelType>,
+    candidates: Candidates,
+    /// What was typed and chosen.
+    sent: Sent,
+    refusal: Option<String>,
+}
+
+/// What a form sends, in the order of its fields.
+#[derive(Default)]
+pub(super) struct Sent(pub(super) Vec<(String, String)>);
+
+impl Sent {
+    pub(super) fn field(&self, name: &str) -> &str {
+        self.0.iter().find(|it| it.0 == name).map_or("", |it| it.1.as_str())
+    }
+
+    fn has(&self, name: &str, value: &str) -> bool {
+        self.0.iter().any(|it| it.0 == name && it.1 == value)
+    }
+
+    /// Returns the members that were chosen.
+    fn members(&self) -> Vec<MemberRequest> {
+        let of = |(name, value): &(String, String)| match name.as_str() {
+            "agent" => Some(MemberRequest { agent: Some(value.clone()), ..Default::default() }),
+            "person" => Some(MemberRequest { person: Some(value.clone()), ..Default::default() }),
+            _ => None,
+        };
+        self.0.iter().filter_map(of).collect()
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    status: Option<String>,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/channels", site, list),
+        get("/channels/new", site, async |site: Site, call: Call| {
+            let framed = Frame::of(&site, &call, "/channels")?;
+            reply::page(&new_page(&site, framed, Sent::default(), None).await?)
+        }),
+        post("/channels", site, create),
+    ])
+}
+
+async fn list(site: Site, call: Call) -> Result<Response> {
+    let asked: Listed = call.query()?;
+    let (frame, caller) = Frame::of(&site, &call, "/channels")?;
+    let status = asked.status.unwrap_or_else(|| "open".to_owned());
+    let query = ChannelQuery { status: Some(status.clone()), mine: None };
+    let found = channels::list(&site, &caller, query).await?.items;
+    let rows = found.into_iter().map(|it| Row { last_at: At(it.last_at), channel: it });
+    reply::page(&ChannelsPage { frame, status, rows: rows.collect() })
+}
+
+async fn new_page(
+    site: &Site,
+    (frame, caller): (Frame, Caller),
+    sent: Sent,
+    refusal: Option<&Error>,
+) -> Result<NewChannelPage> {
+    let candidates = channels::candidates(site, &caller).await?;
+    let own = caller.person()?.name.clone();
+    let people = candidates.people.into_iter().filter(|it| it.0 != own).collect();
+    Ok(NewChannelPage {
+        frame,
+        kinds: channels::Ground::of(site).kinds,
+        candidates: Candidates { people, ..candidates },
+        sent,
+        refusal: refusal.map(|it| it.message().to_owned()),
+    })
+}
+
+async fn create(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (Vec<(String, String)>, _) = call.form_with_digest(FORM_BYTES_MAX).await?;
+    let sent = Sent(sent);
+    let key = call.key_of_form(sent.field("key").to_owned(), digest)?;
+    let request = CreateRequest {
+        kind: form::optional(sent.field("type")),
+        name: sent.field("name").trim().to_owned(),
+        about: None,
+        intent: form::optional(sent.field("intent")),
+        members: sent.members(),
+        budget: None,
+        message: form::optional(sent.field("message")),
+    };
+    let framed = Frame::of(&site, &call, "/channels")?;
+    match channels::create(&site, &call.caller()?, request, Some(key)).await {
+        Ok(made) => reply::see_other(&format!("/channels/{}", made.slug)),
+        Err(cause) => reply::refused(&new_page(&site, framed, sent, Some(&cause)).await?, &cause),
+    }
+}

@@ -9,8 +9,8 @@ pub mod script;
 pub mod store;
 
 pub mod approvals;
-pub mod chat;
 pub mod channels;
+pub mod chat;
 pub mod documents;
 pub mod jobs;
 pub mod mail;

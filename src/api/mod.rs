@@ -4,6 +4,6 @@
 //! **Invariant:** plain data; nothing here reads a table or decides anything.
 
 pub mod agents;
-pub mod chat;
 pub mod channels;
+pub mod chat;
 pub mod mail;

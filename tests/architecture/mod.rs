@@ -52,7 +52,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "http",
-        &["base", "api", "script", "store", "people", "documents", "approvals", "jobs", "flows"],
+        &[
+            "base",
+            "api",
+            "script",
+            "store",
+            "people",
+            "documents",
+            "approvals",
+            "channels",
+            "jobs",
+            "flows",
+        ],
     ),
     ("cli", &["base", "api", "script", "client", "documents", "jobs", "flows"]),
     (

@@ -18,7 +18,7 @@ done
 "#;
 
 /// Declares agents that are programs.
-fn agents(bench: &Bench, names: &[&str]) {
+pub(crate) fn agents(bench: &Bench, names: &[&str]) {
     let file = bench.base.join("agents/talker.sh");
     std::fs::write(&file, TALKER).unwrap();
     let out = &bench.out;
@@ -51,15 +51,30 @@ fn answers(said: &[(String, String)], who: &str) -> Vec<String> {
     said.iter().filter(|it| it.0 == who).map(|it| it.1.clone()).collect()
 }
 
+/// An agent that is declared already answers in a channel.
+#[track_caller]
+pub(crate) fn talk(bench: &Bench, name: &str) {
+    wait_known(bench, 1);
+    let slug = room(bench, "Events", json!([{"agent": name}]));
+    say(bench, &slug, "Are you there?");
+    wait_said(bench, &slug, 2);
+}
+
+/// Waits until the server has made the rows of the agents that the script declares.
+#[track_caller]
+fn wait_known(bench: &Bench, count: usize) {
+    wait_for("the agents are known", || {
+        let all = bench.get("/api/agents").ok();
+        (all["items"].as_array()?.len() == count).then_some(())
+    });
+}
+
 #[test]
 fn a_person_and_two_agents_talk_in_one_room() {
     let bench = Bench::new();
     agents(&bench, &["robbo", "paula"]);
     let server = bench.serve();
-    wait_for("the agents are known", || {
-        let all = bench.json(&["agent", "list"]);
-        (all["items"].as_array()?.len() == 2).then_some(())
-    });
+    wait_known(&bench, 2);
     let slug = room(&bench, "Talk", json!([{"persona": "robbo"}, {"persona": "paula"}]));
     say(&bench, &slug, "What next?");
     let told = wait_said(&bench, &slug, 3);
@@ -103,10 +118,7 @@ fn a_server_that_is_killed_posts_no_answer_twice() {
         let bench = Bench::new();
         agents(&bench, &["robbo"]);
         let server = bench.serve();
-        wait_for("the agent is known", || {
-            let all = bench.json(&["agent", "list"]);
-            (all["items"].as_array()?.len() == 1).then_some(())
-        });
+        wait_known(&bench, 1);
         let slug = room(&bench, "Kill", json!([{"agent": "robbo"}]));
         server.stop();
         let mut server = bench.start(&[("WB_CRASH_AT", point)]).ready();

@@ -1,6 +1,6 @@
 //! Channels: people and agents in one conversation.
 
-mod agents;
+pub(crate) mod agents;
 
 use std::collections::BTreeSet;
 

@@ -133,9 +133,10 @@ fn declare_further(bench: &Bench) {
     bench.lua("wb.agent \"live\" { about = \"A test\", engine = \"live\" }\n");
     crate::approvals::parking::declare(bench);
     crate::assistant::assistant(bench, "");
+    crate::channels::agents::agents(bench, &["robbo"]);
 }
 
-/// A job in a worktree, a message that is read, and a question that is taken back.
+/// A job in a worktree, a message that is read, a question that is taken back, and a channel.
 fn ask_and_withdraw(bench: &Bench) {
     crate::approvals::parking::park(bench);
     bench.post("/api/agent/chat", json!({"message": "hello"})).ok();
@@ -147,6 +148,7 @@ fn ask_and_withdraw(bench: &Bench) {
     let asked = bench.post("/api/approvals", question).ok();
     let withdraw = format!("/api/approvals/{}/withdraw", asked["id"].as_str().unwrap());
     bench.post(&withdraw, json!({})).ok();
+    crate::channels::agents::talk(bench, "robbo");
 }
 
 /// Everything that leaves an event is done once; what stands in the log is what the code declares,

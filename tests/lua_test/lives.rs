@@ -142,7 +142,7 @@ fn every_event_can_be_fired() {
                 "{ channel = \"c\", number = 1, member = \"persona:p\", state = \"active\" }"
             }
             "channel_message" => {
-                "{ channel = \"c\", number = 1, sequence = 1, message_id = \"m\", type = \"message\" }"
+                "{ channel = \"c\", sequence = 1, message_id = \"m\", type = \"message\" }"
             }
             "turn_started" | "turn_ended" => {
                 "{ turn_id = \"t\", agent = \"robbo\", state = \"answered\" }"

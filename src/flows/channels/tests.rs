@@ -50,15 +50,7 @@ impl Site {
             site.write(|tx, _| {
                 agent::make(tx, (name, name), None, Wanted::Running, "digest")?;
                 let job = job(at);
-                tx.connection().execute(
-                    "INSERT INTO agent_jobs (id, kind, status, inputs_json, grants_json,
-                        requested_by, created_ms, started_ms, config_digest, pool, agent)
-                     VALUES (:id, :kind, 'running', '{}', '[]', 'system', 0, 0, '', 'live',
-                        :agent)",
-                    rusqlite::named_params! {
-                        ":id": job, ":kind": format!("@{name}"), ":agent": name,
-                    },
-                )?;
+                insert_job(tx, &job, name);
                 let found = agent::find(tx.connection(), name)?.unwrap();
                 agent::start(tx, &found, &job, "digest")
             });
@@ -389,4 +381,16 @@ fn export_and_views_are_of_whoever_asks() {
     let refused = site.say(1, &room, "me too").unwrap_err();
     assert_eq!(refused.code_str(), "not_a_member");
     assert_eq!(site.by_agents(&room), 0);
+}
+
+/// Writes the row of a start: queueing one needs a script.
+#[cfg(test)]
+fn insert_job(tx: &Tx<'_>, job: &JobId, agent: &str) {
+    let sql = "
+        INSERT INTO agent_jobs (id, kind, status, inputs_json, grants_json, requested_by,
+            created_ms, started_ms, config_digest, pool, agent)
+        VALUES (:id, :kind, 'running', '{}', '[]', 'system', 0, 0, '', 'live', :agent)";
+    let kind = format!("@{agent}");
+    let params = rusqlite::named_params! {":id": job, ":kind": kind, ":agent": agent};
+    tx.connection().execute(sql, params).unwrap();
 }

@@ -6,7 +6,7 @@ use crate::channels::kind::{Speaks, Wakes};
 use crate::channels::message::Sort;
 
 /// The words behind an `@` that nobody is called by.
-pub(super) const RESERVED: [&str; 4] = ["all", "chair", "here", "operator"];
+pub(super) const RESERVED: [&str; 3] = ["all", "chair", "here"];
 /// Longest acknowledgement, in words.
 const ACK_WORDS_MAX: usize = 12;
 

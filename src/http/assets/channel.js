@@ -15,10 +15,10 @@ export function start(root) {
   const lines = root.querySelector("#ch-lines");
   let isAtEnd = true;
   const look = () => {
-    isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - NEAR_PX;
+    isAtEnd = lines.getBoundingClientRect().bottom <= innerHeight + NEAR_PX;
   };
   const follow = () => {
-    if (isAtEnd) scrollTo({ top: document.documentElement.scrollHeight });
+    if (isAtEnd) lines.lastElementChild?.scrollIntoView({ block: "end" });
   };
   addEventListener("scroll", look, { passive: true });
   new MutationObserver(follow).observe(lines, { childList: true });

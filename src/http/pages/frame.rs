@@ -40,7 +40,7 @@ pub(in crate::http) struct Section {
     holds: &'static [&'static str],
 }
 
-const SECTIONS: [Section; 4] = [
+const SECTIONS: [Section; 5] = [
     Section { at: "/", name: "Home", key: 'h', icon: Icon::Home, holds: &[] },
     Section {
         at: DECISIONS,
@@ -51,6 +51,7 @@ const SECTIONS: [Section; 4] = [
     },
     Section { at: "/d", name: "Documents", key: 'f', icon: Icon::Document, holds: &["/topics"] },
     Section { at: ASSISTANT, name: "Assistant", key: 'a', icon: Icon::Chat, holds: &[] },
+    Section { at: "/channels", name: "Channels", key: 'c', icon: Icon::Talk, holds: &[] },
 ];
 
 /// The address of the assistant, where the script declares one.

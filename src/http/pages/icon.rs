@@ -9,6 +9,7 @@ use askama::filters::HtmlSafe;
 pub(in crate::http) enum Icon {
     Home,
     Chat,
+    Talk,
     Document,
     Proposal,
     Search,
@@ -26,6 +27,7 @@ impl Icon {
         match self {
             Icon::Home => "<path d='M3.5 9.5 10 4l6.5 5.5V16h-4.2v-4H7.7v4H3.5z'/>",
             Icon::Chat => "<path d='M4 4h12v9H9.5L6 16.5V13H4z'/><path d='M7 7.5h6M7 10h4'/>",
+            Icon::Talk => "<path d='M3 4.5h14v9H9l-4 3v-3H3z'/>",
             Icon::Document => "<path d='M5 3h6.5L15 6.5V17H5z'/><path d='M7.5 10h5M7.5 13h5'/>",
             Icon::Proposal => "<path d='M11 4h5v5M16 4l-6 6'/><path d='M8 5H4v11h11v-4'/>",
             Icon::Search => "<circle cx='8.8' cy='8.8' r='5.3'/><path d='m12.8 12.8 3.7 3.7'/>",

@@ -102,6 +102,8 @@ class Answer {
       block = this.blocks.children[this.shown.size] ?? this.blocks.appendChild(fresh());
       this.shown.set(key, block);
     }
+    const state = this.element.querySelector(".chat-working");
+    if (state && state.textContent !== "Answering") state.textContent = "Answering";
     if (block.source === html) return;
     block.source = html;
     block.replaceChildren(swap.html(html));
@@ -122,6 +124,8 @@ class Answer {
     // From here on the page is what the server says.
     this.element.removeAttribute("data-keep");
     say(reason === "ok" ? "The answer is complete" : "The answer has ended");
+    // What stands below it then, such as why it failed, is to be seen too.
+    if (nearEnd()) document.addEventListener("wb:swapped", toEnd, { once: true });
     refreshAll();
   }
 }

@@ -20,7 +20,7 @@ say() { printf '{\"turn\":\"ended\",\"id\":\"%s\",\"text\":\"%s\"}\\n' \"$id\" \
 ";
 
 /// An agent that says again what it is told, until it is told to end.
-const ECHO: &str = "while :; do hear; began
+pub(crate) const ECHO: &str = "while :; do hear; began
 case $text in
   end) exit 0 ;;
   fall) exit 3 ;;
@@ -32,7 +32,7 @@ esac
 done";
 
 /// Declares an agent that is a shell script and speaks lines.
-fn declare(bench: &Bench, name: &str, fields: &str, script: &str) {
+pub(crate) fn declare(bench: &Bench, name: &str, fields: &str, script: &str) {
     let file = bench.base.join("agents").join(format!("{name}.sh"));
     std::fs::write(&file, format!("{HEAR}{script}\n")).unwrap();
     let out = &bench.out;
@@ -79,7 +79,7 @@ fn control(bench: &Bench, name: &str, verb: &str) -> Answer {
 }
 
 #[track_caller]
-fn wait_state(bench: &Bench, name: &str, state: &str) -> Value {
+pub(crate) fn wait_state(bench: &Bench, name: &str, state: &str) -> Value {
     until(&format!("{name} is {state}"), || show(bench, name)["state"] == state);
     show(bench, name)
 }

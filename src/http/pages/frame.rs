@@ -92,6 +92,8 @@ pub(in crate::http) struct Frame {
     pub(in crate::http) has_inboxes: bool,
     /// Whether the reader has an assistant.
     has_assistant: bool,
+    /// Whether it declares an agent that lives on.
+    pub(in crate::http) has_agents: bool,
     /// What the documents of the page are called.
     titles: Titles,
     now: Millis,
@@ -116,6 +118,7 @@ impl Frame {
             has_schedules: false,
             has_inboxes: false,
             has_assistant: false,
+            has_agents: false,
             titles: Titles::default(),
             now: Millis::default(),
         }
@@ -152,6 +155,7 @@ impl Frame {
             decisions,
             has_kinds: !site.config.kinds.is_empty(),
             has_schedules: !site.config.schedules.is_empty(),
+            has_agents: site.config.kinds.values().any(|it| it.agent.is_some()),
             has_inboxes: site.config.kinds.values().any(|it| it.inbox.is_some()),
             has_assistant,
             titles: Titles::default(),

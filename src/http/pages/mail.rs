@@ -62,29 +62,29 @@ struct MessagePage {
 }
 
 /// A message as a page shows it.
-struct Row {
-    message: MessageView,
-    at: At,
+pub(super) struct Row {
+    pub(super) message: MessageView,
+    pub(super) at: At,
     text: String,
 }
 
 impl Row {
-    fn of(message: MessageView) -> Row {
+    pub(super) fn of(message: MessageView) -> Row {
         Row { at: At(message.created_at), text: text_of(&message.payload), message }
     }
 
-    fn from(&self) -> String {
+    pub(super) fn from(&self) -> String {
         let from = self.message.from.as_ref().map(ToString::to_string);
         from.unwrap_or_else(|| self.message.sender.name.clone())
     }
 
     /// Returns the first line of what it says.
-    fn line(&self) -> String {
+    pub(super) fn line(&self) -> String {
         let line = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
         crate::base::truncate_chars(&line, 200).to_owned()
     }
 
-    fn state(&self) -> &str {
+    pub(super) fn state(&self) -> &str {
         self.message.deliveries.first().map_or("", |it| it.state.as_str())
     }
 
@@ -92,7 +92,7 @@ impl Row {
         self.message.deliveries.iter().find_map(|it| it.job_id.as_ref()).map(|it| it.as_str())
     }
 
-    fn what(&self) -> &'static str {
+    pub(super) fn what(&self) -> &'static str {
         match self.message.sort {
             Sort::Message => "Message",
             Sort::Reply => "Reply",

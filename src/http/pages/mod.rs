@@ -4,6 +4,7 @@
 //! **Invariant:** what others wrote reaches HTML through the templates' escaping and through
 //! `markdown` alone.
 
+mod agents;
 mod amend;
 pub(super) mod ansi;
 mod approval;
@@ -84,5 +85,6 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         assistant::routes(site),
         channels::routes(site),
         channel::routes(site),
+        agents::routes(site),
     ])
 }

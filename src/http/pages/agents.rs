@@ -1,0 +1,176 @@
+//! Agents that live on: what each does, what was said, and a form that writes to it.
+
+use askama::Template;
+use serde::Deserialize;
+use serde_json::Value;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::api::agents::AgentView;
+use crate::api::mail::{MessageQuery, SendRequest};
+use crate::base::{Error, Result};
+use crate::flows::{self, Site};
+use crate::http::pages::mail::Row;
+use crate::http::pages::time::At;
+use crate::http::pages::visible::{Name, Plain, Visible};
+use crate::http::pages::{Frame, form};
+use crate::http::{Call, any_of, get, post, reply};
+use crate::people::Caller;
+
+/// A text as a form: every byte may be escaped by three.
+const FORM_BYTES_MAX: usize = 3 * flows::mail::PAYLOAD_BYTES_MAX + 4 * 1024;
+/// Messages in each direction that the page of an agent shows.
+const RECENT: u32 = 20;
+
+#[derive(Template)]
+#[template(path = "agents.html")]
+struct AgentsPage {
+    frame: Frame,
+    agents: Vec<Shown>,
+}
+
+#[derive(Template)]
+#[template(path = "agent.html")]
+struct AgentPage {
+    frame: Frame,
+    shown: Shown,
+    messages: Vec<Row>,
+    /// What was typed, and why it was refused.
+    refused: Option<(String, String)>,
+}
+
+/// An agent as a page shows it.
+struct Shown {
+    agent: AgentView,
+    since: Option<At>,
+}
+
+impl Shown {
+    fn of(agent: AgentView) -> Shown {
+        Shown { since: agent.fact_at.map(At), agent }
+    }
+
+    /// What it does, as a person says it.
+    fn state(&self) -> String {
+        let state = match self.agent.state.as_str() {
+            "starting" => "is starting",
+            "idle" => "listens",
+            "busy" => "works",
+            "blocked" => "waits for a person",
+            "failed" => "has failed",
+            _ => "does not run",
+        };
+        match self.agent.reason.as_deref().filter(|it| !["asked", "ended"].contains(it)) {
+            Some(reason) => format!("{state} ({})", reason.replace('_', " ")),
+            None => state.to_owned(),
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        !["stopped", "failed"].contains(&self.agent.state.as_str())
+    }
+
+    fn is_busy(&self) -> bool {
+        self.agent.state == "busy"
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SendForm {
+    key: String,
+    text: String,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/agents", site, async |site: Site, call: Call| {
+            let (frame, caller) = Frame::of(&site, &call, "/agents")?;
+            let agents = flows::agents::list(&site, &caller).await?.items;
+            let agents = agents.into_iter().map(Shown::of).collect();
+            reply::page(&AgentsPage { frame, agents })
+        }),
+        get("/agents/{name}", site, async |site: Site, call: Call| {
+            let framed = Frame::of(&site, &call, "/agents")?;
+            agent_page(&site, framed, &call.text_param("name")?, None).await
+        }),
+        post("/agents/{name}", site, send),
+        post("/agents/{name}/start", site, async |site: Site, call: Call| {
+            control(&site, call, Verb::Start).await
+        }),
+        post("/agents/{name}/stop", site, async |site: Site, call: Call| {
+            control(&site, call, Verb::Stop).await
+        }),
+        post("/agents/{name}/restart", site, async |site: Site, call: Call| {
+            control(&site, call, Verb::Restart).await
+        }),
+        post("/agents/{name}/interrupt", site, async |site: Site, call: Call| {
+            control(&site, call, Verb::Interrupt).await
+        }),
+    ])
+}
+
+enum Verb {
+    Start,
+    Stop,
+    Restart,
+    Interrupt,
+}
+
+async fn control(site: &Site, mut call: Call, verb: Verb) -> Result<Response> {
+    call.nothing().await?;
+    let (name, caller) = (call.text_param("name")?, call.caller()?);
+    let outcome = match verb {
+        Verb::Start => flows::agents::start(site, &caller, &name).await,
+        Verb::Stop => flows::agents::stop(site, &caller, &name).await,
+        Verb::Restart => flows::agents::restart(site, &caller, &name).await,
+        Verb::Interrupt => flows::agents::interrupt(site, &caller, &name).await,
+    };
+    let page = format!("/agents/{}", crate::client::path_part(&name));
+    form::answer(outcome, |_| page.clone(), page.clone(), None)
+}
+
+async fn agent_page(
+    site: &Site,
+    (frame, caller): (Frame, Caller),
+    name: &str,
+    refused: Option<(String, Error)>,
+) -> Result<Response> {
+    let agent = flows::agents::show(site, &caller, name).await?;
+    let address = Some(agent.address.to_string());
+    let limit = Some(RECENT);
+    let to = MessageQuery { to: address.clone(), limit, ..MessageQuery::default() };
+    let from = MessageQuery { from: address, limit, ..MessageQuery::default() };
+    let mut found = flows::mail::list(site, &caller, to).await?.items;
+    found.extend(flows::mail::list(site, &caller, from).await?.items);
+    found.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
+    found.dedup_by(|a, b| a.id == b.id);
+    let messages = found.into_iter().map(Row::of).collect();
+    let shown = Shown::of(agent);
+    match refused {
+        None => reply::page(&AgentPage { frame, shown, messages, refused: None }),
+        Some((typed, cause)) => {
+            let refused = Some((typed, cause.message().to_owned()));
+            reply::refused(&AgentPage { frame, shown, messages, refused }, &cause)
+        }
+    }
+}
+
+async fn send(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (SendForm, _) = call.form_with_digest(FORM_BYTES_MAX).await?;
+    let name = call.text_param("name")?;
+    let typed = form::text(&sent.text);
+    let request = SendRequest {
+        to: format!("agent:{name}"),
+        payload: Value::String(typed.clone()),
+        in_reply_to: None,
+        reply_to: None,
+        category: None,
+    };
+    let key = call.key_of_form(sent.key, digest)?;
+    let framed = Frame::of(&site, &call, "/agents")?;
+    match flows::mail::send(&site, &call.caller()?, request, Some(key)).await {
+        Ok(_) => reply::see_other(&format!("/agents/{}#messages", crate::client::path_part(&name))),
+        Err(cause) => agent_page(&site, framed, &name, Some((typed, cause))).await,
+    }
+}

@@ -1,0 +1,34 @@
+//! The pages of agents that live on, as links and forms.
+
+use serde_json::json;
+
+use crate::pages::Browser;
+use crate::support::{Bench, until};
+
+#[test]
+fn an_agent_is_started_written_to_and_stopped_on_pages() {
+    let bench = Bench::new();
+    crate::agents::declare(&bench, "robbo", "", crate::agents::ECHO);
+    let server = bench.serve();
+    crate::agents::wait_state(&bench, "robbo", "stopped");
+    let browser = Browser::signed_in(&bench, &server);
+    let list = browser.page("/agents");
+    assert!(list.contains("robbo") && list.contains("does not run"), "{list}");
+    let at = "/agents/robbo";
+    assert!(browser.page(at).contains("Nobody has written yet"));
+    assert_eq!(browser.fill(at, "/agents/robbo/start", &[]), at);
+    let hostile = "<img src=x onerror=alert(1)>";
+    assert_eq!(browser.fill(at, at, &[("text", hostile)]), "/agents/robbo#messages");
+    until("it has answered", || browser.page(at).contains("again &lt;img"));
+    let shown = browser.page(at);
+    assert!(!shown.contains("<img src=x"), "{shown}");
+    crate::agents::wait_state(&bench, "robbo", "idle");
+    assert_eq!(browser.fill(at, "/agents/robbo/stop", &[]), at);
+    crate::agents::wait_state(&bench, "robbo", "stopped");
+    let refused = browser.try_fill(at, at, &[("text", &"x".repeat(300_000))]);
+    assert_eq!(refused.status, 413);
+    assert_eq!(browser.get("/agents/robo").status, 404);
+    let mail = bench.get("/api/messages?from=agent:robbo").ok();
+    assert_eq!(mail["items"][0]["payload"], json!(format!("again {hostile}")));
+    server.stop();
+}

@@ -8,7 +8,7 @@ use warp::reply::Response;
 
 use crate::api::agents::AgentView;
 use crate::api::mail::{MessageQuery, SendRequest};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, is_segment};
 use crate::flows::{self, Site};
 use crate::http::pages::mail::Row;
 use crate::http::pages::time::At;
@@ -110,6 +110,14 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     ])
 }
 
+/// Returns the page of an agent; a name that is none leads to the list.
+fn at(name: &str) -> String {
+    match is_segment(name) {
+        true => format!("/agents/{name}"),
+        false => "/agents".to_owned(),
+    }
+}
+
 enum Verb {
     Start,
     Stop,
@@ -126,7 +134,7 @@ async fn control(site: &Site, mut call: Call, verb: Verb) -> Result<Response> {
         Verb::Restart => flows::agents::restart(site, &caller, &name).await,
         Verb::Interrupt => flows::agents::interrupt(site, &caller, &name).await,
     };
-    let page = format!("/agents/{}", crate::client::path_part(&name));
+    let page = at(&name);
     form::answer(outcome, |_| page.clone(), page.clone(), None)
 }
 
@@ -170,7 +178,7 @@ async fn send(site: Site, mut call: Call) -> Result<Response> {
     let key = call.key_of_form(sent.key, digest)?;
     let framed = Frame::of(&site, &call, "/agents")?;
     match flows::mail::send(&site, &call.caller()?, request, Some(key)).await {
-        Ok(_) => reply::see_other(&format!("/agents/{}#messages", crate::client::path_part(&name))),
+        Ok(_) => reply::see_other(&format!("{}#messages", at(&name))),
         Err(cause) => agent_page(&site, framed, &name, Some((typed, cause))).await,
     }
 }

@@ -12,8 +12,7 @@
 ---@class wb.Secret
 ---@field package is_secret true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"|"chat_changed"
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"|"channel_changed"|"member_changed"|"channel_message"|"turn_started"|"turn_ended"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"|"chat_changed"|"channel_changed"|"member_changed"|"channel_message"|"turn_started"|"turn_ended"
 ---@alias wb.JobStatus "queued"|"running"|"parked"|"succeeded"|"failed"|"timed_out"|"cancelled"
 ---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"reported"|"bad_reply"|"prepare_failed"|"terminal_lost"|"session_lost"|"resumed"|"internal"
 
@@ -481,6 +480,8 @@
 ---@class wb.ChatChangedEvent: wb.Event
 ---@field kind "chat_changed" Its name.
 ---@field data wb.ChatChangedData Ids and states.
+
+---Ids and states.
 ---@class wb.ChannelChangedData
 ---@field channel string The id of the channel.
 ---@field number integer The number of the channel.

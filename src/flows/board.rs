@@ -35,7 +35,7 @@ pub struct Board {
     pub ended: Vec<JobView>,
     /// How many wait, whatever was asked for.
     pub queued_count: i64,
-    /// How many run.
+    /// How many run in the slots.
     pub running_count: i64,
     /// How many may run at once.
     pub slots: u32,
@@ -83,7 +83,7 @@ pub async fn board(site: &Site, caller: &Caller, query: BoardQuery) -> Result<Bo
                 running: views(board::active(c, &viewer, Status::Running, &filter)?)?,
                 ended,
                 queued_count: counts.queued.iter().map(|(_, count)| count).sum(),
-                running_count: counts.running.iter().map(|(_, count)| count).sum(),
+                running_count: counts.working,
                 slots: works.config.limits.jobs,
                 kinds: kinds
                     .filter_map(|it| Some((it.name.clone(), running(&it.name), it.max_running?)))

@@ -14,6 +14,8 @@ pub struct QueueCounts {
     pub queued: Vec<(String, i64)>,
     /// Jobs that run, by kind.
     pub running: Vec<(String, i64)>,
+    /// How many run that count towards `limits.jobs`.
+    pub working: i64,
     /// When the first of those that wait was accepted.
     pub oldest: Option<Millis>,
 }
@@ -51,6 +53,11 @@ const RUNNING: &str = concat!(
     seen!(),
     " GROUP BY kind"
 );
+const WORKING: &str = concat!(
+    "SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_running_pool
+    WHERE status = 'running' AND pool = 'work' AND ",
+    seen!()
+);
 const OLDEST: &str = concat!(
     "SELECT created_ms FROM agent_jobs WHERE status = 'queued' AND ",
     seen!(),
@@ -61,6 +68,7 @@ const SPENT: &str = "SELECT cost_usd, usage_json FROM agent_jobs WHERE id = :id"
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("measured::queued", QUEUED),
     ("measured::running", RUNNING),
+    ("measured::working", WORKING),
     ("measured::oldest", OLDEST),
     ("measured::spent", SPENT),
 ];
@@ -80,6 +88,7 @@ pub fn queue_counts(connection: &Connection, viewer: &Viewer) -> Result<QueueCou
     Ok(QueueCounts {
         queued: by_kind(QUEUED)?,
         running: by_kind(RUNNING)?,
+        working: connection.prepare_cached(WORKING)?.query_row(params, |row| row.get(0))?,
         oldest: oldest.optional()?,
     })
 }

@@ -134,9 +134,9 @@ impl Load {
 mod tests {
     use super::*;
     use crate::base::JobId;
-    use crate::jobs::claim::is_awaited;
+    use crate::jobs::claim::{is_awaited, unclaim};
     use crate::jobs::model::{Bench, Sort, person};
-    use crate::jobs::{NewJob, Outlook, Viewer, table};
+    use crate::jobs::{NewJob, Outlook, Viewer, cancel_queued, table};
 
     /// Neither does a chat wait for work, nor work for chats, nor a person for another one's chats.
     #[test]
@@ -178,6 +178,29 @@ mod tests {
             (taken.id, taken.pool, taken.agent.as_deref()),
             (agent, Pool::Live, Some("agent-1"))
         );
+    }
+
+    #[test]
+    fn the_events_of_a_private_job_are_its_owners() {
+        let mut bench = Bench::new(1, 1, 1);
+        let chat = bench.add(bench.request_in(Sort::Chat(1), 0));
+        bench.take("t").unwrap();
+        let back = table::find(&bench.connection, &Viewer::Program, &chat).unwrap();
+        bench.tx(|bench, tx| unclaim(tx, &back, &bench.caps.lanes).unwrap());
+        bench.take("u").unwrap();
+        bench.end(&chat);
+        let waiting = bench.add(bench.request_in(Sort::Chat(1), 0));
+        bench.tx(|bench, tx| {
+            assert!(cancel_queued(tx, &waiting, &Actor::Script, &bench.caps.lanes).unwrap());
+        });
+        let sql = "SELECT kind, scope FROM events WHERE kind LIKE 'job_%' ORDER BY id";
+        let mut statement = bench.connection.prepare(sql).unwrap();
+        let told = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let told: Vec<(String, String)> = told.map(std::result::Result::unwrap).collect();
+        let scope = format!("person:{}", person(1));
+        let kinds = ["queued", "started", "queued", "started", "finished", "queued", "finished"];
+        let expected = kinds.map(|kind| (format!("job_{kind}"), scope.clone()));
+        assert_eq!(told, expected);
     }
 
     #[test]

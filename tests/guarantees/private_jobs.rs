@@ -202,6 +202,11 @@ fn g45_no_list_count_or_message_tells_of_a_private_job() {
     assert_eq!(health(&house.member), json!({"queued": 1, "running": 1}));
     assert_eq!(health(&operator), json!({"queued": 1, "running": 1}));
     assert_eq!(health(&house.owner), json!({"queued": 2, "running": 2}));
+    // An answer takes no slot, not even in its owner's eyes.
+    for token in [&house.member, &house.owner] {
+        let board = text(&house.send(token, &Call::get("/jobs")));
+        assert!(board.contains(">1 of 4 in use<"), "{board}");
+    }
     let metrics = text(&house.bench.get("/metrics"));
     assert!(metrics.contains("wb_jobs_running{kind=\\\"site\\\"} 1"), "{metrics}");
     assert!(metrics.contains("wb_jobs_running{kind=\\\"talk\\\"} 0"), "{metrics}");

@@ -8,10 +8,7 @@ use crate::documents::{self, Repo, TopicStatus};
 use crate::flows::{Works, personas, renamed, several};
 use crate::jobs::{Grant, Job, Verb};
 use crate::people::Persona;
-use crate::script::{Input, InputType, Kind, Produces, nearest};
-
-/// What the names of the kinds of assistants begin with.
-const PRIVATE_KIND: &str = "assistant_";
+use crate::script::{Input, InputType, KIND_PREFIX, Kind, Produces, nearest};
 
 /// The checked inputs of a job, without those that are computed at its start.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +38,7 @@ pub(in crate::flows) fn refuse_private(job: &Job) -> Result<()> {
 /// # Errors
 /// `not_found` with code `no_kind`.
 pub(in crate::flows) fn refuse_private_kind(name: &str) -> Result<()> {
-    if name.starts_with(PRIVATE_KIND) { Err(no_kind(name)) } else { Ok(()) }
+    if name.starts_with(KIND_PREFIX) { Err(no_kind(name)) } else { Ok(()) }
 }
 
 fn no_kind(name: &str) -> Error {

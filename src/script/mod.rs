@@ -76,6 +76,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub use agent::Agent;
+pub(crate) use assistant::KIND_PREFIX;
 pub use assistant::{Assistant, AssistantLimits, ChatCaps, Mode};
 pub use config::{
     Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,

@@ -1,6 +1,7 @@
 //! A conversation is one person's: nobody else finds it, by no route and in no event.
 
 use serde_json::json;
+use wiki_browser::http::{ROUTES, Verb, Who};
 
 use super::{Live, ask, assistant, half, person};
 use crate::support::{Bench, Call};
@@ -83,5 +84,66 @@ fn only_those_whom_the_script_names_may_ask() {
     let ask = Call::post("/api/agent/chat", json!({"message": "hello"}));
     let answer = ask.token(&cleo).tcp(server.address());
     assert_eq!(answer.refusal(), (503, "runtime_unavailable"));
+    server.stop();
+}
+
+/// Every route and page, with the ids of a conversation and of its run wherever an id can stand.
+/// Fails with `WB_WITHOUT=own_jobs`.
+#[test]
+fn no_route_tells_anybody_else_of_an_answer() {
+    const QUESTION: &str = "PRIVATE-QUESTION";
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let bea = person(&bench, "bea");
+    bench.post("/api/persons", json!({"name": "boss", "role": "admin"})).ok();
+    let boss = super::token(&bench, "boss");
+    let own = super::token(&bench, "ada");
+    let message = json!({"message": format!("{QUESTION}\nhalf")});
+    let mut live = Live::ask(server.address(), &own, &message);
+    let start = live.until(|it| it["type"] == "start").unwrap();
+    live.until(|it| it["type"] == "text").unwrap();
+    let [run, session] = ["run_id", "session_id"].map(|it| start[it].as_str().unwrap().to_owned());
+    let walk = |when: &str| {
+        for (who, token) in [("a member", &bea), ("an admin", &boss)] {
+            for (route, id) in ROUTES.iter().flat_map(|it| [(it, &run), (it, &session)]) {
+                let is_cancel = route.path.ends_with("/jobs/{id}/cancel") && who == "an admin";
+                let is_left_out = ["/api/logout", "/api/events"].contains(&route.path);
+                if is_cancel || is_left_out || route.who == Who::Signed {
+                    continue;
+                }
+                let mut target = route.path.to_owned();
+                for name in ["{id}", "{job}", "{name}", "{session}", "{template}", "{version}"] {
+                    target = target.replace(name, id);
+                }
+                let target = target.replace("{*path}", "guide.md");
+                let call = match route.verb {
+                    Verb::Post if target.starts_with("/api/") => Call::post(&target, json!({})),
+                    Verb::Post => Call::form(&target, ""),
+                    verb => Call::new(verb.as_str(), &target),
+                };
+                let answer = bench.send(&call.token(token));
+                let (text, what) = (answer.body.to_string(), format!("{when}: {target} to {who}"));
+                assert!(!text.contains(QUESTION), "{what}: {text}");
+                for other in [&run, &session].into_iter().filter(|other| *other != id) {
+                    assert!(!text.contains(other.as_str()), "{what}: {text}");
+                }
+                let is_named = route.path.contains("{id}") || route.path.contains("{session}");
+                let is_shown = answer.status == 200 && text.contains(id.as_str());
+                assert!(!(is_named && is_shown), "{what}: {text}");
+            }
+        }
+    };
+    walk("while it is written");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    live.until(|it| it["type"] == "done").unwrap();
+    super::ended(&bench, &run);
+    walk("when it is there");
+    // Its owner finds it among the jobs, as the only one of its sort.
+    let shown = bench.show(&run);
+    assert_eq!((&shown["pool"], &shown["status"]), (&json!("chat"), &json!("succeeded")));
+    assert_eq!(bench.post(&format!("/api/agent/jobs/{run}/retry"), json!({})).code(), "no_kind");
+    let asked = Call::post("/api/agent/jobs", json!({"kind": "assistant_claude_code"}));
+    assert_eq!(bench.send(&asked.token(&bea)).refusal(), (404, "no_kind"));
     server.stop();
 }

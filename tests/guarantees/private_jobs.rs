@@ -65,13 +65,13 @@ impl House {
             (WAITING, "queued", "NULL, NULL, NULL, 4000000000000, -1"),
             (ENDED, "succeeded", "1, 2, 'PRIVATE-SUMMARY', NULL, 0"),
         ] {
-            // The lane is one that jobs of the site can name too.
+            // The lane is one that jobs of the site can name too; the pool has no work of its own.
             bench.sql(&format!(
                 "INSERT INTO agent_jobs (id, kind, lane_key, status, inputs_json, grants_json,
                      requested_by, config_digest, created_ms, owner, pool, started_ms,
                      completed_ms, summary, not_before_ms, ready)
                  SELECT '{id}', 'talk', IIF('{status}' = 'queued', 'word=lane', NULL), '{status}',
-                     '{{\"word\":\"PRIVATE-WORDS\"}}', '[]', 'person:' || id, '', 1, id, 'chat',
+                     '{{\"word\":\"PRIVATE-WORDS\"}}', '[]', 'person:' || id, '', 1, id, 'monitor',
                      {rest} FROM persons WHERE name = 'owner'"
             ));
         }
@@ -202,7 +202,7 @@ fn g45_no_list_count_or_message_tells_of_a_private_job() {
     assert_eq!(health(&house.member), json!({"queued": 1, "running": 1}));
     assert_eq!(health(&operator), json!({"queued": 1, "running": 1}));
     assert_eq!(health(&house.owner), json!({"queued": 2, "running": 2}));
-    // An answer takes no slot, not even in its owner's eyes.
+    // It takes no slot, not even in the eyes of its owner.
     for token in [&house.member, &house.owner] {
         let board = text(&house.send(token, &Call::get("/jobs")));
         assert!(board.contains(">1 of 4 in use<"), "{board}");

@@ -66,8 +66,10 @@ impl Growing {
             Some((first + place, one(rest.get(range.clone())?)))
         };
         let changed = found.iter().enumerate().filter_map(html).collect();
-        if let [.., last] = found.as_slice() {
-            self.open = (start + last.start, first + found.len() - 1);
+        // A line of which more may come says nothing yet of the block before it.
+        let whole_lines = rest.rfind('\n').map_or("", |end| &rest[..=end]);
+        if let [before @ .., last] = blocks(whole_lines).as_slice() {
+            self.open = (start + last.start, first + before.len());
         }
         changed
     }

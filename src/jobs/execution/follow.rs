@@ -44,6 +44,7 @@ pub(super) async fn follow(
     let mut asked = std::pin::pin!(asked_to_end((inner, job, phase), outside).fuse());
     // A guard that stands still is killed by `process` and comes back as lost.
     loop {
+        let goes_on = is_kept && ending.is_none();
         let event = tokio::select! {
             event = guard.next() => event,
             () = fencing.as_mut(), if !fencing.is_terminated() => continue,
@@ -58,8 +59,8 @@ pub(super) async fn follow(
                 stopper.stop(ExitCause::Stopped);
                 continue;
             }
-            () = stop.cancelled(), if is_kept && ending.is_none() => return None,
-            () = stop.cancelled(), if !is_told => {
+            () = stop.cancelled(), if goes_on => return None,
+            () = stop.cancelled(), if !goes_on && !is_told => {
                 is_told = true;
                 ending.get_or_insert_with(Instant::now);
                 if phase == Phase::Run {

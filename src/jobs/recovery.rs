@@ -93,6 +93,13 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Left> {
 /// Takes over the guard of an agent that lives on, if there is one that waits.
 async fn take_over(inner: &Inner, job: &Job) -> Option<Adopted> {
     let guard = job.guard.as_ref()?;
+    let current = inner.setup.generations.current();
+    let kind = current.config.kinds.get(&job.kind);
+    let engine = kind.and_then(|it| current.engines.find(&it.engine).ok());
+    // One that is not declared any more could not be heard.
+    engine.and_then(|it| it.speech.as_ref())?;
+    // Somebody may have stopped it.
+    tell_guard(job, Signal::Cont);
     let dir = job_dir(&inner.ground.data, &job.id);
     let taken = async {
         let key = keeping::key(&inner.ground.data, &job.id)?;
@@ -106,6 +113,10 @@ async fn take_over(inner: &Inner, job: &Job) -> Option<Adopted> {
 
 /// Waits for the guard of one job to end, and settles it; its lane is held until then.
 pub(super) async fn wait_and_settle(inner: Arc<Inner>, job: Job, stop: CancellationToken) -> JobId {
+    if job.pool == Pool::Live {
+        // Its guard does not end with its server: it is told to.
+        tell_guard(&job, Signal::Term);
+    }
     let late_at = Instant::now() + inner.ground.grace + GUARD_LATE;
     let kill_at = Instant::now() + inner.ground.grace + GUARD_SLACK;
     let mut pause = LOCK_RETRY;
@@ -137,6 +148,13 @@ async fn end_below_guard(job: &Job) {
         Ok(Ok(())) => {}
         Ok(Err(cause)) => error!(job_id = %job.id, "below the guard: {}", cause.chain()),
         Err(cause) => error!(job_id = %job.id, "below the guard: {cause}"),
+    }
+}
+
+fn tell_guard(job: &Job, signal: Signal) {
+    let Some(guard) = &job.guard else { return };
+    if let Err(cause) = guard.signal_if_same(Some((MARK, job.id.as_str())), signal) {
+        error!(job_id = %job.id, "the guard: {}", cause.chain());
     }
 }
 
@@ -340,8 +358,10 @@ async fn read_again(
     };
     let (telemetry, _) = execution::pump(Some(telemetry), job, Vec::new(), true).await;
     let Some(mut telemetry) = telemetry else { return Default::default() };
-    // What its last turns came to: nobody had heard it.
+    // What its last turns came to: nobody had heard it. A disk that is full is not waited for: a
+    // start must not, and the next attempt to settle hears it again.
     let stop = CancellationToken::new();
+    stop.cancel();
     execution::note(inner, job, telemetry.take_facts(), &stop).await;
     telemetry.report().clone()
 }

@@ -271,6 +271,8 @@ impl Telemetry {
                 self.is_skipping = true;
                 self.calls.lose();
                 self.tell(|listener| listener.gap());
+                let facts = self.hearing.as_mut().map(Hearing::lose).unwrap_or_default();
+                self.hear(chunk.offset, facts);
                 self.append(json!({"type": "reset", "cut_bytes": chunk.offset - self.offset}))?;
             }
             self.offset = chunk.next_offset;
@@ -305,6 +307,8 @@ impl Telemetry {
                 self.is_skipping = true;
                 self.calls.lose();
                 self.tell(|listener| listener.gap());
+                let facts = self.hearing.as_mut().map(Hearing::skip_line).unwrap_or_default();
+                self.hear(self.at, facts);
                 self.append(json!({"type": "text", "text": "[a line of more than 1 MiB]"}))?;
             }
             if is_whole {
@@ -327,9 +331,7 @@ impl Telemetry {
         let now: Millis = self.clock.now();
         if let Some(hearing) = &mut self.hearing {
             let facts = hearing.line(text);
-            if !facts.is_empty() && self.at > self.heard {
-                self.facts.push(Noted { at: self.at, facts });
-            }
+            self.hear(self.at, facts);
         }
         let reading = match self.reads {
             Some(Reads::ClaudeStreamJson) => claude::read_line(text, now, &mut self.report),
@@ -347,7 +349,23 @@ impl Telemetry {
         Ok(reading.is_final)
     }
 
+    /// Keeps what a line says of turns, unless an earlier server has heard it.
+    fn hear(&mut self, at: u64, facts: Vec<Fact>) {
+        if !facts.is_empty() && at > self.heard {
+            self.facts.push(Noted { at, facts });
+        }
+    }
+
+    /// Adds to the stream. What cannot be written there is left out: the output is read on, since
+    /// more than the stream depends on it.
     fn append(&mut self, entry: Value) -> Result<()> {
+        if let Err(cause) = self.try_append(entry) {
+            tracing::warn!("an entry is left out: {}", cause.chain());
+        }
+        Ok(())
+    }
+
+    fn try_append(&mut self, entry: Value) -> Result<()> {
         self.seq += 1;
         let mut row = json!({"seq": self.seq, "ts": self.clock.now()});
         if let (Some(row), Value::Object(fields)) = (row.as_object_mut(), entry) {

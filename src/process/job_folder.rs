@@ -13,6 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use camino::{Utf8Path, Utf8PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
@@ -217,7 +218,12 @@ impl JobFolder {
 
     /// Connects to a socket in the folder.
     pub(in crate::process) fn connect(&self, name: &str) -> io::Result<UnixStream> {
-        UnixStream::connect(self.by_descriptor(name))
+        // Without waiting: whoever listens there may be nobody of ours, and let nobody in.
+        let (kind, flags) = (SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC);
+        let socket = socket(AddressFamily::Unix, kind, flags, None)?;
+        let address = UnixAddr::new(self.by_descriptor(name).as_str())?;
+        connect(socket.as_raw_fd(), &address)?;
+        Ok(UnixStream::from(socket))
     }
 
     fn by_descriptor(&self, name: &str) -> String {

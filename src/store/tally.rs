@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 use tracing::{info, warn};
 
 use crate::base::{Error, Result, digest_hex, fault};
@@ -155,6 +155,10 @@ pub fn lost_commits(database: &Utf8Path) -> Result<i64> {
         Some(counted) => counted,
         None => (migrate::epoch(&reading)?, 0),
     };
+    if epoch.is_empty() {
+        // It was cut off before its first row: all is lost that was ever acknowledged.
+        return Ok(known.0.iter().map(|it| it.1).max().unwrap_or(0));
+    }
     Ok(known.of(&epoch).map_or(0, |acknowledged| (acknowledged - commits).max(0)))
 }
 
@@ -182,8 +186,9 @@ fn counted(connection: &Connection) -> Result<Option<(String, i64)>> {
     if !connection.column_exists(None, "site", "commits")? {
         return Ok(None);
     }
-    let counted = connection.prepare(COUNTED)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)));
-    Ok(Some(counted?))
+    let mut statement = connection.prepare(COUNTED)?;
+    let counted = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    Ok(counted)
 }
 
 fn known(path: &Utf8Path) -> Option<Known> {

@@ -184,3 +184,62 @@ fn the_next_start_goes_on_with_the_session() {
     assert_eq!(argv(&third), [json!("old"), argv(&second)[1].clone()]);
     server.stop();
 }
+
+/// A person asks for the next start while the agent works, or while its last one still ends.
+#[test]
+fn an_agent_that_works_can_be_started_again() {
+    let bench = Bench::new();
+    // It says what it did when it is told to end, as engines do.
+    let script = "trap 'say \"left off\"; exit 0' INT TERM\n".to_owned() + ECHO;
+    declare(&bench, "robbo", "autostart = \"always\"", &script);
+    let server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    let first = send(&bench, "robbo", json!("wait"));
+    bench.wait_left("waits");
+    let waiting = send(&bench, "robbo", json!("after"));
+    let job = show(&bench, "robbo")["job_id"].clone();
+    control(&bench, "robbo", "restart").ok();
+    // What waited is heard by the next start, not by the one that ends.
+    assert_eq!(answer(&bench, &waiting)["reply"], "again after");
+    assert_ne!(show(&bench, "robbo")["job_id"], job);
+    assert_ne!(answer(&bench, &first)["state"], "pending");
+    let job = show(&bench, "robbo")["job_id"].clone();
+    control(&bench, "robbo", "stop").ok();
+    control(&bench, "robbo", "start").ok();
+    until("another start", || {
+        let now = show(&bench, "robbo");
+        now["job_id"] != job && now["state"] == "idle"
+    });
+    assert_eq!(ask(&bench, "robbo", json!("there"))["reply"], "again there");
+    server.stop();
+}
+
+/// What an agent says of its turns is hostile: it ends no other turn, and hangs nobody.
+#[test]
+fn what_an_agent_says_of_turns_is_taken_with_care() {
+    let bench = Bench::new();
+    let script = "while :; do hear; began
+case $text in
+  zero) printf '{\"turn\":\"ended\",\"id\":\"%s\",\"text\":\"a\\\\u0000b\",\"tokens\":9223372036854775807}\\n' \"$id\" ;;
+  why) printf '{\"turn\":\"ended\",\"id\":\"%s\",\"failed\":\"c\\\\u0000d\"}\\n' \"$id\" ;;
+  long) printf '{\"turn\":\"ended\",\"id\":\"%s\",\"text\":\"' \"$id\"; head -c 3000000 /dev/zero | tr '\\0' x
+        printf '\"}\\n' ;;
+  other) printf '{\"turn\":\"ended\",\"id\":\"%s\",\"text\":\"old\"}\\n' \"$before\"; say new ;;
+  *) say fine; say twice; printf 'no json at all\\n{\"turn\":3}\\n' ;;
+esac
+before=$id
+done";
+    declare(&bench, "robbo", "autostart = \"always\"", script);
+    let server = bench.serve();
+    assert_eq!(ask(&bench, "robbo", json!("zero"))["reply"], "ab");
+    assert_eq!(ask(&bench, "robbo", json!("zero"))["reply"], "ab");
+    assert_eq!(ask(&bench, "robbo", json!("why"))["failure"], "agent:robbo: cd");
+    let long = ask(&bench, "robbo", json!("long"));
+    assert_eq!(long["failure"], "agent:robbo: a part of its output is lost");
+    assert_eq!(ask(&bench, "robbo", json!("other"))["reply"], "new");
+    assert_eq!(ask(&bench, "robbo", json!("else"))["reply"], "fine");
+    assert_eq!(ask(&bench, "robbo", json!("else"))["reply"], "fine");
+    control(&bench, "robbo", "stop").ok();
+    wait_state(&bench, "robbo", "stopped");
+    server.stop();
+}

@@ -101,7 +101,7 @@ fn what_cannot_be_sent_is_refused_by_name_and_changes_nothing() {
         ("person:nobody", json!({}), (404, "no_recipient")),
         ("agent:lead", json!({}), (404, "no_recipient")),
         ("agent:lead/018bcfe5-6800-7000-8000-000000000000", json!({}), (404, "no_recipient")),
-        ("channel:general", json!({}), (409, "not_deliverable")),
+        ("channel:general", json!({}), (404, "no_channel")),
         ("topic:lead/provision", json!({"team": "a\0b"}), (400, "bad_payload")),
         ("person:ada", json!("x".repeat(256 * 1024)), (413, "too_large")),
     ] {

@@ -27,7 +27,15 @@ pub async fn start(site: &Site, caller: &Caller, name: &str) -> Result<AgentView
             return Err(state(agent, "is not declared any more"));
         }
         agent::want(tx, agent, Wanted::Running)?;
-        agent::show(tx, agent, State::Starting, ("asked", None), by)
+        // The start before may still be ending: then the next one follows from that.
+        let is_ending = match &agent.job_id {
+            Some(job) => {
+                !jobs::find_brief(tx.connection(), &jobs::Viewer::Program, job)?.status.is_final()
+            }
+            None => false,
+        };
+        let reason = is_ending.then_some(RESTART);
+        agent::show(tx, agent, State::Starting, ("asked", reason), by)
     })
     .await
 }

@@ -10,6 +10,9 @@ use crate::jobs::{self, Pool};
 use crate::mail::{self, Block, Message, TurnEnd};
 use crate::store::Tx;
 
+/// Longest payload that is written on several lines, in bytes as one line.
+const PRETTY_BYTES_MAX: usize = 16 * 1024;
+
 /// What an agent says that has no answer.
 const NO_REPLY: &str = "[no-reply]";
 
@@ -48,7 +51,11 @@ fn head(works: &Works, message: &Message) -> String {
 fn text_of(payload: &Value) -> String {
     match payload.as_str() {
         Some(text) => text.to_owned(),
-        None => format!("{payload:#}"),
+        // Deep nesting makes many times as much of it on lines of its own.
+        None => match payload.to_string() {
+            short if short.len() <= PRETTY_BYTES_MAX => format!("{payload:#}"),
+            long => long,
+        },
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::base::{Actor, BlockId, Result};
 use crate::flows::Works;
+use crate::flows::agents::ended::RESTART;
 use crate::flows::agents::{direct, rooms};
 use crate::jobs::speak::{Ending, Fact};
 use crate::jobs::{self, Job};
@@ -19,14 +20,19 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
     let Some(agent) = agent.filter(|it| it.job_id.as_ref() == Some(&job.id)) else {
         return Ok(());
     };
-    let see = |state, fact| agent::show(tx, &agent, state, (fact, None), &Actor::System);
+    let see = |state, fact| match agent.reason.as_deref() {
+        // A person has asked for its next start already: what this one still does is not its state.
+        Some(RESTART) => Ok(()),
+        _ => agent::show(tx, &agent, state, (fact, None), &Actor::System),
+    };
     match fact {
         Fact::Ready if agent.state == State::Starting => see(State::Idle, "started"),
         Fact::Ready => Ok(()),
         Fact::Works => see(State::Busy, "works"),
         Fact::SessionLost => agent::keep_session(tx, name, None),
         Fact::Began { block } => {
-            began(tx, works, (&agent, job), block.as_ref())?;
+            let own = own_block(tx, &agent, block.as_ref())?;
+            began(tx, works, (&agent, job), own.as_ref())?;
             see(State::Busy, "turn_began")
         }
         Fact::Ended { block, text, how, tokens, cost_usd } => {
@@ -40,6 +46,12 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
             see(State::Idle, "turn_ended")
         }
     }
+}
+
+/// Returns the block that an agent names, if that is what it was given.
+fn own_block(tx: &Tx<'_>, agent: &Agent, named: Option<&BlockId>) -> Result<Option<BlockId>> {
+    let open = mail::open_block(tx.connection(), &agent.name)?;
+    Ok(open.map(|it| it.id).filter(|it| Some(it) == named))
 }
 
 fn began(
@@ -81,14 +93,16 @@ pub(super) fn ended(
     end: End<'_>,
 ) -> Result<()> {
     let open = mail::open_block(tx.connection(), &agent.name)?;
-    let own = open.filter(|it| Some(&it.id) == block);
+    // An end without a name, after a gap in the output, is that of the turn that began.
+    let is_begun = |it: &mail::OpenBlock| block.is_none() && it.begun_at.is_some();
+    let own = open.filter(|it| Some(&it.id) == block || (is_begun(it) && it.job_id == job.id));
     if let Some(own) = own.as_ref().filter(|it| it.room.is_none()) {
         direct::answer(tx, works, (&agent.name, &job.id, &own.id), (&end.how, end.text))?;
     }
     let turn = Turn::Ended {
         agent: agent.name.clone(),
         job: job.id.clone(),
-        block: block.cloned(),
+        block: own.as_ref().map(|it| it.id.clone()),
         text: end.text.to_owned(),
         how: end.how,
         tokens: end.tokens,

@@ -6,11 +6,11 @@ use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::base::{BlockId, JobId, Millis, Result, fault};
+use crate::base::{BlockId, ErrorKind, JobId, Millis, Result, fault};
 use crate::flows::agents::{direct, rooms, speech};
 use crate::flows::{Site, Works, inputs};
 use crate::jobs::speak::knows_a_block_again;
-use crate::jobs::{self, NewJob, Pool, Queue};
+use crate::jobs::{self, NewJob, Pool, Queue, Status};
 use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::mail::{self, BELL, OpenBlock};
 use crate::script::{Autostart, Config, Kind, OnBusy, kind_of_agent};
@@ -70,22 +70,33 @@ async fn round(site: &Site) -> Result<Duration> {
     let agents = works.store.read(agent::list).await?;
     let mut wake = works.store.clock().now().plus(duration_ms(LOOK_AGAIN));
     for agent in agents {
-        loop {
-            let (about, name) = (works.clone(), agent.name.clone());
-            let queue = site.queue.clone();
-            let look = works.store.read(move |c| match agent::find(c, &name)? {
-                Some(agent) => due(c, (&queue, &about.config), &agent, about.store.clock().now()),
-                None => Ok((None, None)),
-            });
-            let (due, at) = look.await?;
-            wake = at.map_or(wake, |at| at.min(wake));
-            if due.is_none() || !act(site, &works, &agent.name).await? {
-                break;
+        // What is wrong with one agent keeps no other waiting.
+        let again = match look_after(site, &works, &agent.name).await {
+            Ok(again) => again,
+            Err(cause) => {
+                warn!("agent:{} is looked at later: {}", agent.name, cause.chain());
+                Some(works.store.clock().now().plus(duration_ms(AGAIN)))
             }
-        }
+        };
+        wake = again.map_or(wake, |at| at.min(wake));
     }
     let left = wake.0.saturating_sub(works.store.clock().now().0).max(1);
     Ok(Duration::from_millis(left.unsigned_abs()).min(LOOK_AGAIN))
+}
+
+/// Does what is due for one agent; returns when to look again at the latest.
+async fn look_after(site: &Site, works: &Works, name: &str) -> Result<Option<Millis>> {
+    loop {
+        let (about, asked, queue) = (works.clone(), name.to_owned(), site.queue.clone());
+        let look = works.store.read(move |c| match agent::find(c, &asked)? {
+            Some(agent) => due(c, (&queue, &about.config), &agent, about.store.clock().now()),
+            None => Ok((None, None)),
+        });
+        let (due, at) = look.await?;
+        if due.is_none() || !act(site, works, name).await? {
+            return Ok(at);
+        }
+    }
 }
 
 /// Makes the rows of agents that the script declares.
@@ -140,7 +151,9 @@ fn due(
             Some(at) if at > now => Ok((None, Some(at))),
             _ => Ok((Some(Due::Start), None)),
         },
-        State::Idle => idle(c, (queue, config), agent, now),
+        State::Idle if agent.wanted == Wanted::Running && is_listening(c, agent)? => {
+            idle(c, (queue, config), agent, now)
+        }
         _ => Ok((None, None)),
     }
 }
@@ -179,6 +192,13 @@ fn idle(
 fn is_awaited(c: &Connection, agent: &Agent) -> Result<bool> {
     let has_block = mail::open_block(c, &agent.name)?.is_some();
     Ok(has_block || !mail::rooms_awaiting(c, &agent.name)?.is_empty())
+}
+
+/// Returns whether the agent's process runs, and nobody has asked for its end.
+fn is_listening(c: &Connection, agent: &Agent) -> Result<bool> {
+    let Some(job) = &agent.job_id else { return Ok(false) };
+    let job = jobs::find_brief(c, &jobs::Viewer::Program, job)?;
+    Ok(job.status == Status::Running && job.ending_at.is_none() && job.cancelled_by.is_none())
 }
 
 /// Returns whether the agent's last start waits or runs.
@@ -270,7 +290,16 @@ fn start(tx: &Tx<'_>, site: &Site, works: &Works, agent: &Agent) -> Result<()> {
         let not_before = Some(tx.now().plus(REFUSED_MS));
         return agent::ended(tx, agent, (state, reason), &agent.ends, not_before);
     }
-    let job = jobs::enqueue(tx, &works.ids, &site.queue.capacities(), &new)?;
+    let job = match jobs::enqueue(tx, &works.ids, &site.queue.capacities(), &new) {
+        Ok(job) => job,
+        // The queue is full, which it says before it writes anything.
+        Err(cause) if cause.kind() == ErrorKind::Busy => {
+            let not_before = Some(tx.now().plus(REFUSED_MS));
+            let why = (State::Starting, Some(cause.code_str()));
+            return agent::ended(tx, agent, why, &agent.ends, not_before);
+        }
+        Err(cause) => return Err(cause),
+    };
     agent::start(tx, agent, &job, &works.config.digest)
 }
 

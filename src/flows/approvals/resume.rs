@@ -20,6 +20,7 @@ pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
     let kind = config.kinds.get(&job.kind);
     let engine = kind.and_then(|kind| config.engines.get(&kind.engine));
     let wrong = match (kind, engine) {
+        _ if job.agent.is_some() => "its agent lives on",
         (Some(kind), _) if kind.produces.is_some() => {
             "its kind promises a result, which one run must leave"
         }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::mail::{AwaitQuery, AwaitState, Awaited, Sort};
-use crate::base::{EventKind, MailId, Result};
+use crate::base::{Address, EventKind, MailId, Result};
 use crate::flows::mail::reply::failure_of;
 use crate::flows::mail::show::require_visible;
 use crate::flows::{Site, instances};
@@ -125,7 +125,11 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
         }
         // A message to an instance or a person: nobody promised an answer, but it may be lost.
         (None, None) => {
-            let lost = mail::of_message(c, id)?.into_iter().find(|it| it.state == "dropped");
+            let lost = mail::of_message(c, id)?.into_iter().find(|it| {
+                // What an agent never showed to have is answered by nobody.
+                let is_agent = matches!(it.to, Address::Agent(_));
+                it.state == "dropped" || (is_agent && it.state == "unconfirmed")
+            });
             if let Some(delivery) = lost {
                 found.state = AwaitState::Failed;
                 found.failure = delivery.reason;

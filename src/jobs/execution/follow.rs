@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::{ApprovalId, fault};
+use crate::base::{ApprovalId, Error, ErrorKind, fault};
 use crate::jobs::queue::{Inner, Running};
 use crate::jobs::refusal::Refusal;
 use crate::jobs::telemetry::{Noted, Telemetry};
@@ -34,8 +34,7 @@ pub(super) async fn follow(
     outside: &Running,
     stop: &CancellationToken,
 ) -> Option<Followed> {
-    let mut ending = None;
-    let stopper = guard.stopper();
+    let (stopper, mut ending) = (guard.stopper(), None);
     let (mut is_told, mut is_fenced, mut is_in_call) = (false, phase != Phase::Run, false);
     // The fence is written while the guard brings the end about: neither waits for the other, and
     // the settlement comes after both.
@@ -144,6 +143,11 @@ pub(in crate::jobs) async fn note(
             };
             match inner.setup.store.write(write).await {
                 Ok(()) => break,
+                // What is refused once is refused always; the agent must not hang on it.
+                Err(cause) if is_final(&cause) => {
+                    error!(job_id = %job.id, "what its agent did is left out: {}", cause.chain());
+                    break;
+                }
                 Err(cause) => {
                     error!(job_id = %job.id, "what its agent did is not noted: {}", cause.chain());
                 }
@@ -154,6 +158,11 @@ pub(in crate::jobs) async fn note(
             }
         }
     }
+}
+
+/// Whether a write that was refused would be refused again: the disk has nothing to do with it.
+fn is_final(cause: &Error) -> bool {
+    !matches!(cause.kind(), ErrorKind::Unavailable | ErrorKind::Busy)
 }
 
 /// Returns when a phase is to end although its process goes on: somebody cancels the job, or its

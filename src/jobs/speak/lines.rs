@@ -29,7 +29,12 @@ pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     match line["turn"].as_str() {
         Some("began") => hearing.begin(block_of(&line["id"])),
         Some("ended") => {
-            let mut facts = hearing.begin(block_of(&line["id"]));
+            let block = block_of(&line["id"]);
+            if block.is_some() && hearing.turn.as_ref().is_some_and(|it| *it != block) {
+                // The end of another turn than the one that runs: it was told before.
+                return Vec::new();
+            }
+            let mut facts = hearing.begin(block);
             let how = match (line["failed"].as_str(), &line["interrupted"]) {
                 (Some(why), _) => Ending::Failed(crate::base::truncate_chars(why, 2_000)),
                 (None, Value::Bool(true)) => Ending::Interrupted,
@@ -65,6 +70,8 @@ mod tests {
             Fact::Ended { block: block.clone(), text: "4".into(), how, tokens: 0, cost_usd: None };
         assert_eq!(facts[1], end);
         assert_eq!(hearing.line(&format!("{{\"ack\":\"{id}\"}}")), [Fact::Began { block }]);
+        let other = ended.replace("0001", "0002");
+        assert_eq!(hearing.line(&other), [], "another turn than the one that runs");
         let facts = hearing.line("{\"turn\":\"ended\",\"failed\":\"no\"}");
         assert!(
             matches!(&facts[..], [Fact::Ended { how: Ending::Failed(why), .. }] if why == "no")

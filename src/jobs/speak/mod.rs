@@ -18,6 +18,10 @@ pub(super) use voice::Voice;
 /// Longest last words of a turn, in characters.
 const ANSWER_CHARS_MAX: usize = 64 * 1024;
 
+/// Most tokens of one turn, and most that it costs: what an agent claims beyond that is not so.
+const TOKENS_MAX: u64 = 1 << 40;
+const COST_USD_MAX: f64 = 1_000_000.0;
+
 /// A fact about an agent that lives on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
@@ -91,9 +95,11 @@ impl Hearing {
         }
     }
 
-    /// Begins a turn, unless one runs.
+    /// Begins a turn, unless one runs. What was written while the agent worked for itself is taken
+    /// into that turn: it is what it answers.
     fn begin(&mut self, block: Option<BlockId>) -> Vec<Fact> {
-        if self.turn.is_some() {
+        let is_taken_in = self.turn == Some(None) && block.is_some();
+        if self.turn.is_some() && !is_taken_in {
             return Vec::new();
         }
         self.turn = Some(block.clone());
@@ -105,9 +111,36 @@ impl Hearing {
         let mut facts = self.begin(None);
         let block = self.turn.take().flatten();
         self.works = false;
-        let text = truncate_chars(text, ANSWER_CHARS_MAX);
+        // No row and no prompt takes a zero byte, and a sum of tokens must stay a number.
+        let clean = |text: &str| truncate_chars(&text.replace('\0', ""), ANSWER_CHARS_MAX);
+        let how = match how {
+            Ending::Failed(why) => Ending::Failed(clean(&why)),
+            other => other,
+        };
+        let (text, tokens) = (clean(text), tokens.min(TOKENS_MAX));
+        let cost_usd = cost_usd.map(|it| it.min(COST_USD_MAX));
         facts.push(Fact::Ended { block, text, how, tokens, cost_usd });
         facts
+    }
+}
+
+impl Hearing {
+    /// Notes that a part of the output is not there: what turn runs is not known any more.
+    pub(super) fn lose(&mut self) -> Vec<Fact> {
+        match self.turn.is_some() {
+            true => {
+                self.end("", Ending::Failed("a part of its output is lost".to_owned()), 0, None)
+            }
+            false => Vec::new(),
+        }
+    }
+
+    /// Notes a line that is too long to be read. In lines of our own it may have been the answer.
+    pub(super) fn skip_line(&mut self) -> Vec<Fact> {
+        match self.speaks {
+            Speaks::Lines => self.lose(),
+            Speaks::ClaudeStreamJson => Vec::new(),
+        }
     }
 }
 

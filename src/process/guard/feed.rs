@@ -12,7 +12,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use crate::process::guard::note;
 
 /// Most bytes that wait for an agent to read them.
-const QUEUE_BYTES_MAX: usize = 1024 * 1024;
+const QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The writing end of the agent's standard input.
 #[derive(Default)]
@@ -23,6 +23,8 @@ pub(in crate::process::guard) struct Feed {
     partial: (String, String),
     /// The name of the last input that was queued.
     last: Option<String>,
+    /// The name of an input that was too much.
+    refused: Option<String>,
 }
 
 impl Feed {
@@ -45,12 +47,17 @@ impl Feed {
     /// Adds a part of an input; whether it is whole now and on its way. Of one whose end never
     /// comes the agent reads nothing.
     pub(in crate::process::guard) fn add(&mut self, id: String, is_last: bool, text: &str) -> bool {
+        if self.refused.as_ref() == Some(&id) {
+            return false;
+        }
         if self.partial.0 != id {
             self.partial = (id, String::new());
         }
         let waiting = self.queue.len() + self.partial.1.len();
         if self.pipe.is_none() || waiting + text.len() > QUEUE_BYTES_MAX {
             note("the agent takes no more input");
+            // Of one part that is left out the others would make another text.
+            self.refused = Some(std::mem::take(&mut self.partial).0);
             return false;
         }
         self.partial.1.push_str(text);
@@ -64,6 +71,11 @@ impl Feed {
         }
         self.write();
         true
+    }
+
+    /// Forgets the input whose end a server that is gone would have written.
+    pub(in crate::process::guard) fn forget_partial(&mut self) {
+        (self.partial, self.refused) = (Default::default(), None);
     }
 
     /// Returns the name of the last input that is on its way, or was read.

@@ -253,6 +253,7 @@ impl Job<'_> {
         let Some(socket) = self.keeper.as_mut().and_then(Keeper::hear) else { return };
         note("another server takes the job over");
         self.link.replace(socket);
+        self.feed.forget_partial();
         for capture in &mut self.captures {
             capture.flush();
         }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
 use crate::jobs::Listener;
 use crate::jobs::refusal::Refusal;
-use crate::jobs::speak::{Fact, Hearing};
+use crate::jobs::speak::{Fact, Hearing, Noted};
 use crate::process::{JobFolder, Stream, is_usurped, read_output};
 use crate::script::{Reads, Speaks};
 
@@ -135,22 +135,6 @@ pub(super) struct Telemetry {
     listener: Option<Box<dyn Listener>>,
     /// Whether the listener wants the agent to end.
     is_enough: bool,
-}
-
-/// What one line of an agent's output says of its turns.
-#[derive(Clone, Debug)]
-pub(super) struct Noted {
-    /// Where the line ends, in bytes of the output.
-    pub(super) at: u64,
-    /// What it says, in its order.
-    pub(super) facts: Vec<Fact>,
-}
-
-impl Noted {
-    /// That its process runs, of which no line tells.
-    pub(super) fn ready() -> Noted {
-        Noted { at: 0, facts: vec![Fact::Ready] }
-    }
 }
 
 impl Telemetry {

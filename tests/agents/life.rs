@@ -218,12 +218,12 @@ fn an_agent_that_works_can_be_started_again() {
 #[test]
 fn what_an_agent_says_of_turns_is_taken_with_care() {
     let bench = Bench::new();
-    let script = "while :; do hear; began
+    let script = "end() { printf '{\"turn\":\"ended\",\"id\":\"%s\",%s}\\n' \"$id\" \"$1\"; }
+while :; do hear; began
 case $text in
-  zero) printf '{\"turn\":\"ended\",\"id\":\"%s\",\"text\":\"a\\\\u0000b\",\"tokens\":9223372036854775807}\\n' \"$id\" ;;
-  why) printf '{\"turn\":\"ended\",\"id\":\"%s\",\"failed\":\"c\\\\u0000d\"}\\n' \"$id\" ;;
-  long) printf '{\"turn\":\"ended\",\"id\":\"%s\",\"text\":\"' \"$id\"; head -c 3000000 /dev/zero | tr '\\0' x
-        printf '\"}\\n' ;;
+  zero) end '\"text\":\"a\\u0000b\",\"tokens\":9223372036854775807' ;;
+  why) end '\"failed\":\"c\\u0000d\"' ;;
+  long) end \"\\\"text\\\":\\\"$(head -c 3000000 /dev/zero | tr '\\0' x)\\\"\" ;;
   other) printf '{\"turn\":\"ended\",\"id\":\"%s\",\"text\":\"old\"}\\n' \"$before\"; say new ;;
   *) say fine; say twice; printf 'no json at all\\n{\"turn\":3}\\n' ;;
 esac

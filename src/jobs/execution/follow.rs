@@ -12,7 +12,8 @@ use tracing::{error, warn};
 use crate::base::{ApprovalId, Error, ErrorKind, fault};
 use crate::jobs::queue::{Inner, Running};
 use crate::jobs::refusal::Refusal;
-use crate::jobs::telemetry::{Noted, Telemetry};
+use crate::jobs::speak::Noted;
+use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Job, Phase, Pool, Viewer, keeping, settle, table, verdict};
 use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
 

@@ -20,7 +20,8 @@ use crate::jobs::outcome::{self, outcome_of};
 use crate::jobs::parking::Session;
 use crate::jobs::queue::{Inner, Running, Watched};
 use crate::jobs::settle::{self, Ended, Outcome};
-use crate::jobs::telemetry::{Noted, Telemetry};
+use crate::jobs::speak::Noted;
+use crate::jobs::telemetry::Telemetry;
 use crate::jobs::workspace::{self, Plan};
 use crate::jobs::{
     Alone, Generation, Job, Phase, Reason, ResolvedEngine, Status, claim, launch, parking,

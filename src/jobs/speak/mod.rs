@@ -51,6 +51,22 @@ pub enum Fact {
     },
 }
 
+/// What one line of an agent's output says of its turns.
+#[derive(Clone, Debug)]
+pub(in crate::jobs) struct Noted {
+    /// Where the line ends, in bytes of the output.
+    pub(in crate::jobs) at: u64,
+    /// What it says, in its order.
+    pub(in crate::jobs) facts: Vec<Fact>,
+}
+
+impl Noted {
+    /// That its process runs, of which no line tells.
+    pub(in crate::jobs) fn ready() -> Noted {
+        Noted { at: 0, facts: vec![Fact::Ready] }
+    }
+}
+
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {

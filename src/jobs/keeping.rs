@@ -45,7 +45,7 @@ pub(super) fn key(data: &Utf8Path, job: &JobId) -> Result<String> {
         }
     };
     let known = String::from_utf8_lossy(&known);
-    Ok(digest_hex(&format!("{}:{job}", known.trim())))
+    Ok(digest_hex(format!("{}:{job}", known.trim())))
 }
 
 /// Returns what a guard is told that outlives its server.

@@ -92,7 +92,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         get("/agents/{name}", site, async |site: Site, call: Call| {
             let framed = Frame::of(&site, &call, "/agents")?;
-            agent_page(&site, framed, &call.text_param("name")?, None).await
+            agent_page(&site, framed, call.text_param("name")?, None).await
         }),
         post("/agents/{name}", site, send),
         post("/agents/{name}/start", site, async |site: Site, call: Call| {
@@ -129,12 +129,12 @@ async fn control(site: &Site, mut call: Call, verb: Verb) -> Result<Response> {
     call.nothing().await?;
     let (name, caller) = (call.text_param("name")?, call.caller()?);
     let outcome = match verb {
-        Verb::Start => flows::agents::start(site, &caller, &name).await,
-        Verb::Stop => flows::agents::stop(site, &caller, &name).await,
-        Verb::Restart => flows::agents::restart(site, &caller, &name).await,
-        Verb::Interrupt => flows::agents::interrupt(site, &caller, &name).await,
+        Verb::Start => flows::agents::start(site, &caller, name).await,
+        Verb::Stop => flows::agents::stop(site, &caller, name).await,
+        Verb::Restart => flows::agents::restart(site, &caller, name).await,
+        Verb::Interrupt => flows::agents::interrupt(site, &caller, name).await,
     };
-    let page = at(&name);
+    let page = at(name);
     form::answer(outcome, |_| page.clone(), page.clone(), None)
 }
 
@@ -178,7 +178,7 @@ async fn send(site: Site, mut call: Call) -> Result<Response> {
     let key = call.key_of_form(sent.key, digest)?;
     let framed = Frame::of(&site, &call, "/agents")?;
     match flows::mail::send(&site, &call.caller()?, request, Some(key)).await {
-        Ok(_) => reply::see_other(&format!("{}#messages", at(&name))),
-        Err(cause) => agent_page(&site, framed, &name, Some((typed, cause))).await,
+        Ok(_) => reply::see_other(&format!("{}#messages", at(name))),
+        Err(cause) => agent_page(&site, framed, name, Some((typed, cause))).await,
     }
 }

@@ -32,6 +32,10 @@ const CONFIRM: &str = "
 const GIVE_UP: &str = "
     UPDATE deliveries SET state = 'unconfirmed', reason = :reason, ended_ms = :now
     WHERE block_id = :block AND state = 'sent'";
+const CONFIRM_LATE: &str = "
+    UPDATE deliveries SET state = 'confirmed', proof = 'turn', reason = NULL, ended_ms = :now
+    WHERE block_id = :block AND to_class = 'agent' AND to_name = :agent AND room IS NULL
+        AND state = 'unconfirmed'";
 const MESSAGES: &str = "
     SELECT message_id FROM deliveries WHERE block_id = :block ORDER BY seq";
 
@@ -44,6 +48,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("block::claim", CLAIM),
     ("block::confirm", CONFIRM),
     ("block::give_up", GIVE_UP),
+    ("block::confirm_late", CONFIRM_LATE),
     ("block::messages", MESSAGES),
 ];
 
@@ -156,6 +161,19 @@ pub fn end_block(tx: &Tx<'_>, agent: &str, id: &BlockId, reason: &str) -> Result
     tx.prepare_cached(REMOVE)?.execute(named_params! {":agent": agent, ":id": id})?;
     tx.ring(super::BELL);
     Ok(())
+}
+
+/// Writes that what was sent to an agent itself has arrived after all: it has just answered what
+/// was given up; whether there was such a thing.
+///
+/// # Errors
+/// As any write.
+pub fn confirm_late(tx: &Tx<'_>, agent: &str, id: &BlockId) -> Result<bool> {
+    let params = named_params! {":block": id, ":agent": agent, ":now": tx.now()};
+    match tx.prepare_cached(CONFIRM_LATE)?.execute(params)? {
+        0 => Ok(false),
+        _ => tell(tx, id, "confirmed").map(|()| true),
+    }
 }
 
 /// Returns the messages of a block, oldest first.

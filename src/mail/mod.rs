@@ -11,7 +11,8 @@ mod room;
 mod seam;
 
 pub use block::{
-    OpenBlock, begin_block, claim_block, end_block, give_back_block, messages_of, open_block,
+    OpenBlock, begin_block, claim_block, confirm_late, end_block, give_back_block, messages_of,
+    open_block,
 };
 pub use delivery::{
     Delivery, confirm_pulled, confirm_read, count_for_agent, deliver, deliver_to_job, drop_open,

@@ -211,6 +211,31 @@ fn an_agent_that_works_can_be_started_again() {
         now["job_id"] != job && now["state"] == "idle"
     });
     assert_eq!(ask(&bench, "robbo", json!("there"))["reply"], "again there");
+    // Whoever says so last is heard.
+    control(&bench, "robbo", "restart").ok();
+    control(&bench, "robbo", "stop").ok();
+    wait_state(&bench, "robbo", "stopped");
+    let kept = send(&bench, "robbo", json!("kept"));
+    assert_eq!(delivery(&bench, &kept).0, "queued");
+    server.stop();
+}
+
+/// An answer that comes after its message was given up is an answer all the same.
+#[test]
+fn a_late_answer_counts() {
+    let bench = Bench::new();
+    let script = "hear; while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done; say late; hear";
+    declare(&bench, "robbo", "autostart = \"always\"", script);
+    bench
+        .edit(|text| text.replace("speaks = \"lines\"", "speaks = \"lines\", proof_wait = \"1s\""));
+    let server = bench.serve();
+    let message = send(&bench, "robbo", json!("x"));
+    until("it is given up", || delivery(&bench, &message).0 == "unconfirmed");
+    let told = bench.get(&format!("/api/messages/{message}/await")).ok();
+    assert_eq!((&told["state"], &told["failure"]), (&json!("failed"), &json!("no_proof")));
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    until("it is answered", || delivery(&bench, &message) == (json!("confirmed"), json!("turn")));
+    assert_eq!(answer(&bench, &message)["reply"], "late");
     server.stop();
 }
 

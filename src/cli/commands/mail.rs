@@ -31,9 +31,9 @@ const TIMED_OUT: u8 = 75;
 /// `send`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-An address is topic:TEMPLATE/NAME (an inbox: the message starts an instance), person:NAME, or
-agent:TEMPLATE/ID (a running instance). --payload is JSON, or @FILE (@- is standard input); a text
-that is not JSON is sent as a text.
+An address is topic:TEMPLATE/NAME (an inbox: the message starts an instance), agent:NAME (an agent
+that lives on), channel:SLUG, person:NAME, or agent:TEMPLATE/ID (a running instance). --payload is
+JSON, or @FILE (@- is standard input); a text that is not JSON is sent as a text.
 
 With --wait the reply is printed when it is there: exit 0 with it, 1 if there is none, 75 if the
 time is over. The command that goes on waiting stands on standard error before; it works after a

@@ -51,6 +51,8 @@ pub async fn stop(site: &Site, caller: &Caller, name: &str) -> Result<AgentView>
             return Err(state(agent, "does not run"));
         }
         agent::want(tx, agent, Wanted::Stopped)?;
+        // Whatever was asked before: this is what follows from the end of its start.
+        agent::show(tx, agent, agent.state, ("asked", Some("asked")), by)?;
         if !end_start(tx, site, agent, by)? {
             agent::show(tx, agent, State::Stopped, ("asked", Some("asked")), by)?;
         }
@@ -107,10 +109,16 @@ async fn change(
 
 /// Ends the start of an agent that waits or runs; whether there is one whose end is still to come.
 fn end_start(tx: &Tx<'_>, site: &Site, agent: &Agent, by: &Actor) -> Result<bool> {
-    let Some(job) = &agent.job_id else { return Ok(false) };
-    if jobs::find_brief(tx.connection(), &jobs::Viewer::Program, job)?.status.is_final() {
+    let Some(id) = &agent.job_id else { return Ok(false) };
+    let job = jobs::find_brief(tx.connection(), &jobs::Viewer::Program, id)?;
+    if job.status.is_final() {
         return Ok(false);
     }
+    if job.ending_at.is_some() || job.cancelled_by.is_some() {
+        // Its end was asked for before, or has come.
+        return Ok(true);
+    }
+    let job = id;
     if cancel_waiting(tx, &site.ids, job, by, &site.queue.capacities())? {
         return Ok(true);
     }

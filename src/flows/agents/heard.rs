@@ -99,6 +99,11 @@ pub(super) fn ended(
     if let Some(own) = own.as_ref().filter(|it| it.room.is_none()) {
         direct::answer(tx, works, (&agent.name, &job.id, &own.id), (&end.how, end.text))?;
     }
+    if let (None, Some(late)) = (&own, block)
+        && mail::confirm_late(tx, &agent.name, late)?
+    {
+        direct::answer(tx, works, (&agent.name, &job.id, late), (&end.how, end.text))?;
+    }
     let turn = Turn::Ended {
         agent: agent.name.clone(),
         job: job.id.clone(),

@@ -56,8 +56,14 @@ pub async fn look(site: &Site, caller: &Caller, id: &MailId) -> Result<Awaited> 
         .read(move |c| {
             let mut found = awaited(c, &asked)?;
             let own = instances::address_of(c, &caller.actor())?;
-            let answer = mail::answer_of(c, &asked)?.filter(|it| own.as_ref() == Some(&it.to));
-            found.answer_id = answer.map(|it| it.id);
+            let answer = mail::answer_of(c, &asked)?;
+            let is_own = |it: &mail::Message| own.as_ref() == Some(&it.to);
+            // What was written to a person is that person's, wherever it is asked for.
+            let is_private = |it: &mail::Message| matches!(it.to, Address::Person(_));
+            if answer.as_ref().is_some_and(|it| is_private(it) && !is_own(it)) {
+                (found.reply, found.failure) = (None, None);
+            }
+            found.answer_id = answer.filter(is_own).map(|it| it.id);
             Ok(found)
         })
         .await

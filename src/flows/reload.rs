@@ -19,8 +19,9 @@ use tracing::{error, info, warn};
 
 use crate::base::{Actor, Context, Error, ErrorKind, Event, EventKind, Millis, Result, fault};
 use crate::flows::check::{self, Purpose};
-use crate::flows::{Site, personas, relay, schedules};
+use crate::flows::{Site, agents, personas, relay, schedules};
 use crate::jobs::{self, BELL, Engines, Generation};
+use crate::mail;
 use crate::script::{Config, Diagnostic, Loaded, Report, ScriptFile, Severity};
 use crate::store::Tx;
 
@@ -316,6 +317,7 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
         follow_names(tx, &written.config)?;
         jobs::refresh_all(tx, written.capacities())?;
         schedules::keep(tx, &written.config.schedules)?;
+        agents::keep(tx, &written.config)?;
         if !hears {
             // Handlers that were not there hear of what happens from here on.
             relay::skip(tx)?;
@@ -325,7 +327,7 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
     let written = site.store.write(write).await;
     written.context(ErrorKind::Unavailable, || "the reload is not written down".to_owned())?;
     site.scripts.replace(next.clone());
-    for bell in [BELL, schedules::BELL, relay::BELL] {
+    for bell in [BELL, schedules::BELL, relay::BELL, mail::BELL] {
         site.store.bell(bell).notify_one();
     }
     Ok(())
@@ -338,7 +340,11 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
 /// As reading and writing.
 pub async fn begin(site: &Site) -> Result<()> {
     let config = Arc::clone(&site.config);
-    site.store.write(move |tx| follow_names(tx, &config)).await?;
+    let begin = move |tx: &Tx<'_>| {
+        follow_names(tx, &config)?;
+        agents::keep(tx, &config)
+    };
+    site.store.write(begin).await?;
     let queued = site.store.read(|c| jobs::queue_counts(c, &jobs::Viewer::Site)).await?.queued;
     for (kind, count) in queued.iter().filter(|it| !site.config.kinds.contains_key(&it.0)) {
         // Names of kinds have no slash.

@@ -268,3 +268,15 @@ done";
     wait_state(&bench, "robbo", "stopped");
     server.stop();
 }
+
+/// An agent can be written to as soon as the reload that declares it has been answered.
+#[test]
+fn an_agent_that_a_reload_adds_is_there_at_once() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    declare(&bench, "robbo", "autostart = \"on_message\"", ECHO);
+    bench.write_script();
+    assert_eq!(bench.post("/api/config/reload", json!({})).ok()["ok"], true);
+    assert_eq!(ask(&bench, "robbo", json!("new"))["reply"], "again new");
+    server.stop();
+}

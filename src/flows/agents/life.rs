@@ -66,7 +66,6 @@ struct Words {
 /// Does what is due for all agents; returns how long nothing is.
 async fn round(site: &Site) -> Result<Duration> {
     let works = site.works.now();
-    declare(&works).await?;
     let agents = works.store.read(agent::list).await?;
     let mut wake = works.store.clock().now().plus(duration_ms(LOOK_AGAIN));
     for agent in agents {
@@ -99,33 +98,19 @@ async fn look_after(site: &Site, works: &Works, name: &str) -> Result<Option<Mil
     }
 }
 
-/// Makes the rows of agents that the script declares.
-async fn declare(works: &Works) -> Result<()> {
-    let declared = |config: &Config| -> Vec<(String, Autostart)> {
-        let agents = config.kinds.values().filter_map(|it| it.agent.as_ref());
-        agents.map(|it| (it.name.clone(), it.autostart)).collect()
-    };
-    let wanted = declared(&works.config);
-    let known = works.store.read(agent::list).await?;
-    let is_new = |name: &String| known.iter().all(|it| it.name != *name);
-    let new: Vec<(String, Autostart)> = wanted.into_iter().filter(|it| is_new(&it.0)).collect();
-    if new.is_empty() {
-        return Ok(());
+/// Makes the rows of agents that a script declares and that are not there yet.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn keep(tx: &Tx<'_>, config: &Config) -> Result<()> {
+    for declared in config.kinds.values().filter_map(|it| it.agent.as_ref()) {
+        let wanted = match declared.autostart {
+            Autostart::Never => Wanted::Stopped,
+            _ => Wanted::Running,
+        };
+        agent::make(tx, (&declared.name, &declared.name), None, wanted, &config.digest)?;
     }
-    let digest = works.config.digest.clone();
-    works
-        .store
-        .write(move |tx| {
-            for (name, autostart) in &new {
-                let wanted = match autostart {
-                    Autostart::Never => Wanted::Stopped,
-                    _ => Wanted::Running,
-                };
-                agent::make(tx, (name, name), None, wanted, &digest)?;
-            }
-            Ok(())
-        })
-        .await
+    Ok(())
 }
 
 /// Says what is due for an agent, and when to look again at the latest.

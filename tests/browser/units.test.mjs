@@ -47,7 +47,7 @@ test("every class of the sheet stands in a template, a module or what writes HTM
   const used = new Set();
   const words = (text) => text.split(/[^\w-]+/).forEach((it) => used.add(it));
   for (const text of texts(".html")) {
-    for (const [names] of text.matchAll(/class="(?:\{%[^]*?%\}|\{\{[^]*?\}\}|[^"{])*"|block main_class %\}[^{]*/g)) words(names);
+    for (const [names] of text.matchAll(/class="(?:\{%[^]*?%\}|\{\{[^]*?\}\}|[^"{])*"|block main_class %\}[^]*?endblock/g)) words(names);
   }
   for (const text of texts(".js")) {
     for (const [, names] of text.matchAll(/["'`]([a-z][\w-]*(?: [\w-]+)*)["'`]/g)) words(names);

@@ -18,7 +18,7 @@ const agents = (site) => {
   site.write("talker.sh", TALKER);
   site.lua += `
 wb.engine "talker" { type = "stream", speaks = "lines", command = { "/bin/sh", "${site.top}/talker.sh" } }
-wb.agent "robbo" { about = "A test", engine = "talker", autostart = "on_message" }
+wb.agent "robbo" { about = "A test", engine = "talker", autostart = "on_message", on_server_loss = "kill" }
 `;
 };
 

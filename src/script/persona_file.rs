@@ -160,7 +160,7 @@ impl Template<'_> {
                 self.error("broken-rule", message, &self.front.field("topics"), note);
                 Vec::new()
             }
-            (true, None) => self.later(&name, "agents that live on are not built yet"),
+            (true, None) => self.later(&name, "an agent that lives on is declared by wb.agent"),
             (false, None) => self.later(&name, "monitors are not built yet"),
             (false, Some(topics)) => self.topics(&name, &fields, topics),
         }

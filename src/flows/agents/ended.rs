@@ -1,7 +1,7 @@
 //! The end of an agent's start: the turn that ran is lost, and the agent starts again or stays
 //! where it is.
 
-use crate::base::{Actor, Millis, Result};
+use crate::base::{Millis, Result};
 use crate::flows::Works;
 use crate::flows::agents::heard::{End, ended};
 use crate::flows::agents::speech;
@@ -130,9 +130,4 @@ fn next(agent: &Agent, job: &Job, declared: Option<&LiveAgent>, now: Millis) -> 
             Next { ends, not_before: Some(now.plus(pause)), ..plain(State::Starting, Some(reason)) }
         }
     }
-}
-
-/// Returns the actor of what happens by itself.
-pub(super) fn by_itself() -> Actor {
-    Actor::System
 }

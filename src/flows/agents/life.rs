@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::base::{BlockId, ErrorKind, JobId, Millis, Result, fault};
+use crate::base::{Actor, BlockId, ErrorKind, JobId, Millis, Result, fault};
 use crate::flows::agents::{direct, rooms, speech};
 use crate::flows::{Site, Works, inputs};
 use crate::jobs::speak::knows_a_block_again;
@@ -298,7 +298,7 @@ fn new_job(works: &Works, kind: &Kind, agent: &Agent) -> NewJob {
         persona_name: None,
         inputs: Default::default(),
         grants: inputs::grants(kind, &Default::default()),
-        requested_by: super::ended::by_itself(),
+        requested_by: Actor::System,
         priority: kind.priority,
         not_before: None,
         config_digest: works.config.digest.clone(),

@@ -35,8 +35,8 @@ use crate::base::{Clock, Context, Error, ErrorKind, Finding, Ids, Result, fault}
 use crate::documents::Repo;
 use crate::flows::check::Purpose;
 use crate::flows::doctor::{Patient, Surroundings};
-use crate::flows::metrics::Meter;
-use crate::flows::presence::Presence;
+use crate::flows::repository::presence::Presence;
+use crate::flows::site::metrics::Meter;
 use crate::flows::{self, Site, Works};
 use crate::http::{
     self, Edge, GateConfig, IsReady, JobToken, Listeners, ServeLimits, Traffic, bind_unix,
@@ -148,7 +148,7 @@ struct Ground {
 
 async fn ground(loaded: &Loaded) -> Result<Ground> {
     let config = &loaded.config;
-    let env = flows::beyond::environment();
+    let env = flows::check::external::environment();
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let wb_agent = resolve_wb_agent(config)?;
     let engines = Engines::resolve(config, path, &wb_agent)?;
@@ -200,7 +200,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         generations: scripts,
         wb_agent,
         env,
-        hooks: flows::prepare::hooks(&works),
+        hooks: flows::requests::prepare::hooks(&works),
     });
     let warnings = script.facts().warnings;
     warnings.iter().for_each(|warning| warn!("{warning}"));
@@ -225,7 +225,7 @@ async fn serve_site(
     let life = site.store.begin_life().await?;
     let counted = site.store.subscribe();
     let left = tokio::select! {
-        left = flows::recover::recover(&site) => left?,
+        left = flows::site::recover::recover(&site) => left?,
         name = stops.stop() => {
             info!("{name}: stopped before anything was served");
             return Ok(ExitCode::SUCCESS);
@@ -288,8 +288,8 @@ fn start(
 ) {
     let (works, stop) = (&site.works, &services.stop);
     if !fault::is_absent("noticing") {
-        let told = vec![flows::notice::placing(), flows::notice::following()];
-        let watching = flows::notice::serve(works.clone(), presence, told, stop.clone());
+        let told = vec![flows::repository::watch::placing(), flows::repository::watch::following()];
+        let watching = flows::repository::watch::serve(works.clone(), presence, told, stop.clone());
         services.spawn("the watcher of the repository", watching);
     }
     if !fault::is_absent("indexing") {
@@ -297,19 +297,25 @@ fn start(
     }
     let reaping = process::reap_orphans(site.queue.children(), stop.clone());
     services.spawn("the reaper of orphans", reaping);
-    services.spawn("the relay of events", flows::relay::serve(site.clone(), stop.clone()));
-    services.spawn("the schedules", flows::schedules::serve(site.clone(), stop.clone()));
+    services.spawn(
+        "the relay of events",
+        flows::automation::handlers::serve(site.clone(), stop.clone()),
+    );
+    services
+        .spawn("the schedules", flows::automation::schedules::serve(site.clone(), stop.clone()));
     let expiring = flows::approvals::expire::serve(works.clone(), stop.clone());
     services.spawn("the clock of approvals", expiring);
     services.spawn("the agents", flows::agents::serve(site.clone(), stop.clone()));
     services.spawn("the sweep of workspaces", flows::workspaces::serve(site.clone(), stop.clone()));
-    services.spawn("the housekeeping", flows::housekeeping::serve(works.clone(), stop.clone()));
+    services
+        .spawn("the housekeeping", flows::site::housekeeping::serve(works.clone(), stop.clone()));
     services.spawn("the metrics", site.meter.clone().serve(counted, stop.clone()));
     if options.watches {
         services.spawn("the watcher of the script", reloading::watch(site.clone(), stop.clone()));
     }
     if options.daily_backups > 0 {
-        let copying = flows::backup::serve(works.clone(), options.daily_backups, stop.clone());
+        let copying =
+            flows::site::backup::serve(works.clone(), options.daily_backups, stop.clone());
         services.spawn("the daily backup", copying);
     }
     services.tracker.spawn(site.store.clone().check(stop.clone()));
@@ -449,7 +455,8 @@ pub fn render(
     let path = std::env::var("PATH").unwrap_or_default();
     let git = resolve_git(&path, &loaded.config.folder)?;
     let wb_agent = resolve_wb_agent(&loaded.config)?;
-    let prompt = flows::render::render(loaded, &wb_agent, git, kind, inputs, source_of_topic);
+    let prompt =
+        flows::requests::render::render(loaded, &wb_agent, git, kind, inputs, source_of_topic);
     small_runtime()?.block_on(prompt)
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tracing::warn;
 
 use crate::base::{Clock, Context, Error, ErrorKind, Result, fault};
-use crate::flows::backup;
+use crate::flows::site::backup;
 use crate::script::Config;
 use crate::store::{self, CORRUPT};
 

@@ -9,8 +9,8 @@ use crate::app::tenancy::Tenancy;
 use crate::app::{data, resolve_git, resolve_wb_agent, small_runtime};
 use crate::base::{Clock, Context, Error, ErrorKind, Result};
 use crate::documents::Repo;
-use crate::flows::offline::{self, OfflineRequest};
-use crate::flows::restore::Offline;
+use crate::flows::site::offline::{self, OfflineRequest};
+use crate::flows::site::restore::Offline;
 use crate::process::{self, Children};
 use crate::script::{Config, Loaded};
 

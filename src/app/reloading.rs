@@ -13,7 +13,7 @@ use crate::app::services::{Lost, Services};
 use crate::app::signals::{Asked, Stops};
 use crate::base::{Actor, Clock};
 use crate::flows::Site;
-use crate::flows::reload::{self, ReloadRequest, Script};
+use crate::flows::automation::reload::{self, ReloadRequest, Script};
 use crate::process;
 use crate::script::{self, Loaded};
 

@@ -225,7 +225,7 @@ pub(super) struct ServeFlags {
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(super) log_format: LogFormatWord,
     /// How many daily backups are kept in the data folder; 0 makes none
-    #[arg(long, value_name = "N", default_value_t = crate::flows::backup::DAILY_KEPT)]
+    #[arg(long, value_name = "N", default_value_t = crate::flows::site::backup::DAILY_KEPT)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(super) daily_backups: u32,
     /// Print the one-time link although standard output is no terminal, but a log or a file

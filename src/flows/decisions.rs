@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use crate::approvals::{self, Approval, Sort};
 use crate::base::{Actor, Millis, PersonId, Result};
 use crate::documents::{Proposal, pending, proposal, topic};
+use crate::flows::Site;
 use crate::flows::approvals::named;
-use crate::flows::{Site, names};
+use crate::flows::people::names;
 use crate::people::{self, Caller};
 
 /// Most decisions of each sort in one answer: the oldest.

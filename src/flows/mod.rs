@@ -1,84 +1,32 @@
-//! Flows: one file per story that crosses domains. They are what HTTP and the command line call.
+//! Flows: stories that cross domains, one folder a subject. They are what HTTP and the command
+//! line call.
 //!
 //! **Invariant:** no flow knows how it was called; it gets a `Caller` and values, and returns
 //! values.
 //! **Invariant:** what a job's token writes goes through `jobs::fence` first, in the same
 //! transaction.
 
-pub mod agent_files;
 pub mod agents;
-pub mod also_open;
 pub mod approvals;
-pub mod approve;
-mod asked;
 pub mod assistant;
-pub mod backup;
-pub mod beyond;
-pub mod board;
-pub mod bulk;
-mod called_off;
-pub mod catalog;
-pub mod changes;
+pub mod automation;
 pub mod channels;
 pub mod check;
-pub mod config;
 pub mod decisions;
-mod deletion;
 pub mod doctor;
-pub mod edit;
-mod effects;
-pub mod engines;
-pub mod export;
-pub mod failure;
-pub mod found;
-pub mod holder;
-pub mod housekeeping;
-pub mod incorporate;
-pub mod inputs;
 pub mod instances;
 pub mod jobs;
-mod judge;
-mod known;
 pub mod lab;
-mod leaving;
 pub mod mail;
-pub mod metrics;
-pub mod moved;
-pub mod names;
-pub mod notice;
-pub mod offline;
-pub mod opened;
-mod order;
-pub mod output;
 pub mod people;
-pub mod personas;
 pub mod perspectives;
-pub mod place;
-pub mod prepare;
-pub mod presence;
 pub mod proposals;
-pub mod reattach;
-mod reconcile;
-pub mod recover;
-pub mod relay;
-pub mod reload;
-pub mod renamed;
-pub mod render;
-pub mod restore;
-pub mod retention;
-mod retry;
-pub mod rework;
-pub mod schedules;
+pub mod repository;
+pub mod requests;
 pub mod search;
-mod several;
+pub mod site;
 pub mod sources;
-pub mod suggestions;
-pub mod titles;
 pub mod topics;
-pub mod usage;
-mod verify;
-pub mod watch;
-pub mod webhooks;
 pub mod workspaces;
 
 use std::ops::Deref;
@@ -128,11 +76,11 @@ pub struct Site {
     /// The queue of jobs.
     pub queue: Queue,
     /// What the program measures of itself.
-    pub meter: metrics::Meter,
+    pub meter: site::metrics::Meter,
     /// What the operator should know: warnings of the script and of the start.
     pub warnings: Arc<Vec<String>>,
     /// What is known of the script beside what it declares, and how it is reloaded.
-    pub script: reload::Script,
+    pub script: automation::reload::Script,
 }
 
 impl Works {

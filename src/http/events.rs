@@ -23,7 +23,7 @@ use warp::reply::Response;
 
 use crate::base::limit::{REPLAY_EVENTS_MAX, STREAM_CHECK_MS_MAX};
 use crate::base::{Error, EventKind, Result, fault};
-use crate::flows::presence::Present;
+use crate::flows::repository::presence::Present;
 use crate::http::audience::View;
 use crate::http::listen::Peer;
 use crate::http::streams::{Exclusive, Place, Streams};

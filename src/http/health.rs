@@ -6,7 +6,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Millis, Result};
-use crate::flows::{self, Site, reload};
+use crate::flows::automation::reload;
+use crate::flows::{self, Site};
 use crate::http::{Edge, any_of, get, reply};
 use crate::jobs::QueueCounts;
 use crate::store::{CORRUPT, Trouble};

@@ -7,7 +7,7 @@ use warp::reply::Response;
 use crate::base::Result;
 use crate::base::limit::WEBHOOK_BODY_BYTES_MAX;
 use crate::flows::Site;
-use crate::flows::webhooks::{self, Incoming, Proof};
+use crate::flows::automation::webhooks::{self, Incoming, Proof};
 use crate::http::{Call, any_of, post, reply};
 
 /// Where callers say what has happened.

@@ -7,7 +7,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{JobId, Result, fault};
-use crate::flows::output::{LinesQuery, LogQuery};
+use crate::flows::jobs::output::{LinesQuery, LogQuery};
 use crate::flows::{self, Site};
 use crate::http::pages::ansi::{self, Style};
 use crate::http::{Call, any_of, get, post, reply};
@@ -55,11 +55,11 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/api/agent/jobs/{id}/log", site, log),
         get("/api/agent/jobs/{id}/stream", site, async |site: Site, call| {
             let (id, after): (_, After) = (call.param("id")?, call.query()?);
-            reply::ok(&flows::output::stream(&site, &call.caller()?, &id, after.after).await?)
+            reply::ok(&flows::jobs::output::stream(&site, &call.caller()?, &id, after.after).await?)
         }),
         get("/api/agent/jobs/{id}/prompt", site, async |site: Site, call| {
             let id = call.param("id")?;
-            reply::ok(&flows::output::prompt(&site, &call.caller()?, &id).await?)
+            reply::ok(&flows::jobs::output::prompt(&site, &call.caller()?, &id).await?)
         }),
         post("/api/agent/jobs/{id}/cancel", site, async |site: Site, mut call| {
             call.nothing().await?;
@@ -70,21 +70,21 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/api/agent/jobs/{id}/restore", site, async |site: Site, mut call| {
             let request = call.json(RESTORE_BODY_BYTES_MAX).await?;
             let id = call.param("id")?;
-            reply::ok(&flows::changes::restore(&site, &call.caller()?, &id, request).await?)
+            reply::ok(&flows::jobs::changes::restore(&site, &call.caller()?, &id, request).await?)
         }),
         post("/api/agent/jobs/{id}/keep", site, async |site: Site, mut call| {
             call.nothing().await?;
             let id = call.param("id")?;
-            reply::ok(&flows::changes::keep(&site, &call.caller()?, &id).await?)
+            reply::ok(&flows::jobs::changes::keep(&site, &call.caller()?, &id).await?)
         }),
         post("/api/agent/jobs/{id}/result", site, finish),
         post("/api/jobs/cancel", site, async |site: Site, mut call| {
             let request = call.json(SMALL_BODY_BYTES_MAX).await?;
-            reply::ok(&flows::bulk::cancel(&site, &call.caller()?, request).await?)
+            reply::ok(&flows::jobs::bulk::cancel(&site, &call.caller()?, request).await?)
         }),
         post("/api/jobs/retry", site, async |site: Site, mut call| {
             let request = call.json(SMALL_BODY_BYTES_MAX).await?;
-            reply::ok(&flows::bulk::retry(&site, &call.caller()?, request).await?)
+            reply::ok(&flows::jobs::bulk::retry(&site, &call.caller()?, request).await?)
         }),
     ])
 }
@@ -95,11 +95,11 @@ async fn log(site: Site, call: Call) -> Result<Response> {
     let (stream, offset) = (asked.stream, asked.offset);
     if !asked.rows {
         let query = LogQuery { stream, offset };
-        return reply::ok(&flows::output::log(&site, &caller, &id, query).await?);
+        return reply::ok(&flows::jobs::output::log(&site, &caller, &id, query).await?);
     }
     let (is_aligned, until) = (asked.align, asked.until);
     let query = LinesQuery { stream, offset: offset.unwrap_or(0), is_aligned, until };
-    let part = flows::output::lines(&site, &caller, &id, query).await?;
+    let part = flows::jobs::output::lines(&site, &caller, &id, query).await?;
     let style = Style::parse(asked.style.as_deref().unwrap_or_default());
     let (rows, style) = ansi::rows(&part.text, style, part.goes_on);
     let goes_on = part.goes_on && part.text.is_empty();
@@ -115,7 +115,7 @@ async fn create(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_with_key(JOB_BODY_BYTES_MAX).await?;
     let id = flows::jobs::create(&site, &call.caller()?, request, key).await?;
     fault::crash_point("before_answer");
-    let also_open = flows::also_open::beside(&site, &id).await?;
+    let also_open = flows::topics::related::beside(&site, &id).await?;
     reply::json(StatusCode::ACCEPTED, &json!({"id": id, "job_id": id, "also_open": also_open}))
 }
 

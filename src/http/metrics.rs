@@ -11,8 +11,8 @@ use warp::reply::Response;
 
 use crate::base::histogram::{Histogram, QUICK_US};
 use crate::flows::Site;
-use crate::flows::metrics::Exposition;
-use crate::flows::presence::{Presence, Present};
+use crate::flows::repository::presence::{Presence, Present};
+use crate::flows::site::metrics::Exposition;
 use crate::http::table::{Route, Verb};
 use crate::http::{Edge, get, reply};
 

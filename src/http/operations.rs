@@ -5,8 +5,9 @@ use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::flows::backup::{self, BackupRequest};
-use crate::flows::{Site, housekeeping};
+use crate::flows::Site;
+use crate::flows::site::backup::{self, BackupRequest};
+use crate::flows::site::housekeeping;
 use crate::http::{any_of, get, post, reply};
 
 /// Largest body of these routes, in bytes.

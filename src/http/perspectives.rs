@@ -13,7 +13,9 @@ use crate::http::{Call, any_of, get, post, reply};
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/api/personas", site, async |site: Site, call| {
-            reply::ok(&flows::personas::show(&site, &call.caller()?, call.query()?).await?)
+            reply::ok(
+                &flows::perspectives::personas::show(&site, &call.caller()?, call.query()?).await?,
+            )
         }),
         get("/api/perspectives", site, async |site: Site, call| {
             let query: ListQuery = call.query()?;

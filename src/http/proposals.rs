@@ -6,7 +6,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{ProposalId, Result};
-use crate::flows::approve::ApproveRequest;
+use crate::flows::proposals::approve::ApproveRequest;
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
@@ -34,7 +34,9 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         get("/api/agent/proposal", site, async |site: Site, call| {
             let query: ById = call.query()?;
-            reply::ok(&flows::rework::for_agent(&site, &call.caller()?, &query.id).await?)
+            reply::ok(
+                &flows::proposals::rework::for_agent(&site, &call.caller()?, &query.id).await?,
+            )
         }),
         post("/api/proposals/{id}/approve", site, approve),
         post("/api/proposals/{id}/reject", site, reject),
@@ -45,14 +47,15 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 
 async fn propose(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_with_key(PROPOSAL_BODY_BYTES_MAX).await?;
-    let made = flows::found::propose(&site, &call.caller()?, request, key).await?;
+    let made =
+        flows::requests::without_topic::propose(&site, &call.caller()?, request, key).await?;
     reply::json(StatusCode::CREATED, &made)
 }
 
 async fn approve(site: Site, mut call: Call) -> Result<Response> {
     let (request, key): (ApproveRequest, _) = call.json_with_key(DECISION_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
-    reply::ok(&flows::approve::approve(&site, &call.caller()?, &id, request, key).await?)
+    reply::ok(&flows::proposals::approve::approve(&site, &call.caller()?, &id, request, key).await?)
 }
 
 async fn reject(site: Site, mut call: Call) -> Result<Response> {
@@ -64,13 +67,13 @@ async fn reject(site: Site, mut call: Call) -> Result<Response> {
 async fn rework(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_with_key(DECISION_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
-    let asked = flows::rework::ask(&site, &call.caller()?, &id, request, key).await?;
+    let asked = flows::proposals::rework::ask(&site, &call.caller()?, &id, request, key).await?;
     reply::json(StatusCode::ACCEPTED, &asked)
 }
 
 async fn edit(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_with_key(PROPOSAL_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
-    let made = flows::edit::edit(&site, &call.caller()?, &id, request, key).await?;
+    let made = flows::proposals::edit::edit(&site, &call.caller()?, &id, request, key).await?;
     reply::json(StatusCode::CREATED, &made)
 }

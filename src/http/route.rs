@@ -14,7 +14,7 @@ use warp::{Filter, Rejection};
 
 use crate::base::{Error, Result};
 use crate::flows::Site;
-use crate::flows::metrics::Meter;
+use crate::flows::site::metrics::Meter;
 use crate::http::body::{BodyStream, Room};
 use crate::http::call::Call;
 use crate::http::gate::Passed;

@@ -4,8 +4,9 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::Actor;
-use crate::flows::reload::{self, ReloadRequest};
-use crate::flows::{Site, schedules};
+use crate::flows::Site;
+use crate::flows::automation::reload::{self, ReloadRequest};
+use crate::flows::automation::schedules;
 use crate::http::{any_of, get, post, reply};
 
 /// Largest body of these routes, in bytes.

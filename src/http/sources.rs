@@ -25,7 +25,9 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         get("/api/source/annotations", site, async |site: Site, call| {
             let query: ByPath = call.query()?;
-            topics::annotations(&flows::export::all(&site, &call.caller()?, &query.path).await?)
+            topics::annotations(
+                &flows::topics::export::all(&site, &call.caller()?, &query.path).await?,
+            )
         }),
         get("/api/source/history", site, async |site: Site, call| {
             let query = call.query()?;

@@ -43,12 +43,14 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/api/topics/{id}/messages", site, message),
         get("/api/topics/{id}/annotation", site, async |site: Site, call| {
             let id = call.param("id")?;
-            annotations(&flows::export::one(&site, &call.caller()?, &id).await?)
+            annotations(&flows::topics::export::one(&site, &call.caller()?, &id).await?)
         }),
         post("/api/topics/{id}/anchor", site, async |site: Site, mut call| {
             let request = call.json(ANCHOR_BODY_BYTES_MAX).await?;
             let id = call.param("id")?;
-            reply::ok(&flows::reattach::reattach(&site, &call.caller()?, &id, request).await?)
+            reply::ok(
+                &flows::topics::reattach::reattach(&site, &call.caller()?, &id, request).await?,
+            )
         }),
         post("/api/topics/{id}/discard", site, async |site: Site, mut call| {
             let request = call.json(MESSAGE_BODY_BYTES_MAX).await?;
@@ -87,7 +89,8 @@ async fn create(site: Site, mut call: Call) -> Result<Response> {
         return reply::json(StatusCode::CREATED, &made);
     }
     let id = made.id.clone();
-    let started = flows::suggestions::start(&site, &caller, &id, made, key.as_ref()).await;
+    let started =
+        flows::proposals::suggestions::start(&site, &caller, &id, made, key.as_ref()).await;
     reply::json(StatusCode::CREATED, &started)
 }
 
@@ -98,13 +101,15 @@ async fn message(site: Site, mut call: Call) -> Result<Response> {
     if !starts {
         return reply::json(StatusCode::CREATED, &made);
     }
-    let started = flows::suggestions::start(&site, &caller, &id, made, key.as_ref()).await;
+    let started =
+        flows::proposals::suggestions::start(&site, &caller, &id, made, key.as_ref()).await;
     reply::json(StatusCode::CREATED, &started)
 }
 
 async fn propose(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_with_key(PROPOSAL_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
-    let made = flows::incorporate::propose(&site, &call.caller()?, &id, request, key).await?;
+    let made =
+        flows::proposals::incorporate::propose(&site, &call.caller()?, &id, request, key).await?;
     reply::json(StatusCode::CREATED, &made)
 }

@@ -9,15 +9,15 @@ use crate::http::{any_of, get, post, reply};
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/api/usage", site, async |site: Site, call| {
-            reply::ok(&flows::usage::usage(&site, &call.caller()?, call.query()?).await?)
+            reply::ok(&flows::jobs::usage::usage(&site, &call.caller()?, call.query()?).await?)
         }),
         get("/api/engines", site, async |site: Site, call| {
-            reply::ok(&flows::usage::engines(&site, &call.caller()?).await?)
+            reply::ok(&flows::jobs::usage::engines(&site, &call.caller()?).await?)
         }),
         post("/api/engines/{name}/release", site, async |site: Site, mut call| {
             call.nothing().await?;
             let name = call.param("name")?;
-            reply::ok(&flows::usage::release(&site, &call.caller()?, &name).await?)
+            reply::ok(&flows::jobs::usage::release(&site, &call.caller()?, &name).await?)
         }),
     ])
 }

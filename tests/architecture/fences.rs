@@ -8,18 +8,18 @@ use crate::architecture::root;
 
 /// Each such route, and the function that serves it.
 const FENCED: &[(&str, &str, &str)] = &[
-    ("/api/topics", "src/flows/topics.rs", "create"),
-    ("/api/topics/{id}/messages", "src/flows/topics.rs", "post_message"),
-    ("/api/topics/{id}/proposals", "src/flows/incorporate.rs", "propose"),
-    ("/api/agent/jobs/{id}/result", "src/flows/jobs.rs", "finish"),
+    ("/api/topics", "src/flows/topics/mod.rs", "create"),
+    ("/api/topics/{id}/messages", "src/flows/topics/mod.rs", "post_message"),
+    ("/api/topics/{id}/proposals", "src/flows/proposals/incorporate.rs", "propose"),
+    ("/api/agent/jobs/{id}/result", "src/flows/jobs/mod.rs", "finish"),
     ("/api/agent/jobs/{id}/verdict", "src/flows/instances/verdict.rs", "give"),
     ("/api/agent/inbox", "src/flows/mail/pull.rs", "pull"),
     ("/api/messages", "src/flows/mail/send.rs", "send"),
     ("/api/channels/{slug}/messages", "src/flows/channels/speak.rs", "post"),
-    ("/api/proposals", "src/flows/found.rs", "propose"),
+    ("/api/proposals", "src/flows/requests/without_topic.rs", "propose"),
     ("/api/approvals", "src/flows/approvals/ask.rs", "ask"),
     ("/api/approvals/{id}/withdraw", "src/flows/approvals/withdraw.rs", "withdraw"),
-    ("/api/perspectives", "src/flows/perspectives.rs", "put"),
+    ("/api/perspectives", "src/flows/perspectives/mod.rs", "put"),
 ];
 
 #[test]

@@ -65,8 +65,8 @@ fn all() -> Vec<(&'static str, &'static str)> {
     all.extend(turns::statements());
     all.extend(people::STATEMENTS.iter().copied().flatten().copied());
     all.extend(events::STATEMENTS);
-    all.extend(wiki_browser::flows::relay::STATEMENTS);
-    all.extend(wiki_browser::flows::schedules::STATEMENTS);
+    all.extend(wiki_browser::flows::automation::handlers::STATEMENTS);
+    all.extend(wiki_browser::flows::automation::schedules::STATEMENTS);
     all.extend(idempotency::STATEMENTS);
     all.extend(wiki_browser::store::STATEMENTS);
     all.extend(wiki_browser::store::WRITER_STATEMENTS);

@@ -13,8 +13,9 @@ use crate::cli::escape;
 use crate::cli::short_id::items;
 use crate::cli::table::Table;
 use crate::client::Client;
-use crate::flows::backup::{self as copies, BackupRequest};
-use crate::flows::offline::OfflineRequest;
+use crate::flows::site::backup as copies;
+use crate::flows::site::backup::BackupRequest;
+use crate::flows::site::offline::OfflineRequest;
 use crate::script;
 
 /// Longest wait for a server that copies or removes.

@@ -47,7 +47,7 @@ use crate::cli::usage::usage as refuse_usage;
 use crate::cli::{escape, init, lua_test, new, when};
 use crate::client::{Client, Search};
 use crate::flows::doctor::Patient;
-use crate::flows::offline::OfflineRequest;
+use crate::flows::site::offline::OfflineRequest;
 use crate::script::Loaded;
 
 /// What the command line does not do itself.

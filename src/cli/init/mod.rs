@@ -13,7 +13,7 @@ use crate::cli::screen::{Screen, Style};
 use crate::cli::{ask, escape};
 use crate::client::working_folder;
 use crate::documents::work_tree;
-use crate::flows::engines;
+use crate::flows::check::engines;
 use crate::script::{self, Diagnostic};
 
 /// The name of the script.

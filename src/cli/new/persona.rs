@@ -8,7 +8,7 @@ use crate::cli::new::{PersonaArgs, check_line, first_test, folder_of};
 use crate::cli::plan::{self, Item};
 use crate::cli::screen::Style;
 use crate::cli::{ask, escape};
-use crate::flows::personas;
+use crate::flows::perspectives::personas;
 use crate::script;
 
 /// Writes the file of a persona.

@@ -8,7 +8,8 @@ use tracing::{info, warn};
 
 use crate::base::{Actor, BlockId, ErrorKind, JobId, Millis, Result, fault};
 use crate::flows::agents::{direct, rooms, speech};
-use crate::flows::{Site, Works, inputs};
+use crate::flows::requests::inputs;
+use crate::flows::{Site, Works};
 use crate::jobs::speak::knows_a_block_again;
 use crate::jobs::{self, NewJob, Pool, Queue, Status};
 use crate::mail::agent::{self, Agent, State, Wanted};

@@ -4,7 +4,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Clock, Finding, Millis, Result};
 use crate::documents::Repo;
-use crate::flows::{backup, beyond};
+use crate::flows::check::external;
+use crate::flows::site::backup;
 use crate::process::{self, Children, FileLock};
 use crate::script::Loaded;
 use crate::store::events;
@@ -54,12 +55,12 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
                 let paths: Vec<Utf8PathBuf> =
                     sources.iter().map(|it| it.path.as_str().into()).collect();
                 let says = format!("{} has {} sources", site.root, sources.len());
-                match beyond::unmatched(loaded, &paths).first() {
+                match external::unmatched(loaded, &paths).first() {
                     None => Finding::ok(WHAT, says),
                     Some((lead, glob)) => Finding::warn(
                         WHAT,
                         format!("{says}, none by `{glob}` ({})", lead.at),
-                        beyond::meant(glob, &paths),
+                        external::meant(glob, &paths),
                     ),
                 }
             }
@@ -97,12 +98,12 @@ fn others(count: usize) -> String {
 /// Says which secrets this shell has not; the server may be started with others.
 pub(super) fn secrets(loaded: &Loaded) -> Vec<Finding> {
     const WHAT: &str = "secret";
-    let missing = beyond::missing_secrets(loaded, &beyond::environment());
-    let tell = |it: &beyond::Missing<'_>| {
+    let missing = external::missing_secrets(loaded, &external::environment());
+    let tell = |it: &external::Missing<'_>| {
         Finding::warn(WHAT, format!("{} ({})", it.says, it.lead.at), it.advice.as_str())
     };
     let mut found: Vec<Finding> = missing.iter().map(tell).collect();
-    let count = beyond::named_secrets(loaded).len();
+    let count = external::named_secrets(loaded).len();
     if found.is_empty() && count > 0 {
         found.push(Finding::ok(WHAT, format!("all {count} that the script names can be read")));
     }

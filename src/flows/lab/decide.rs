@@ -6,8 +6,9 @@ use crate::base::{BlobId, Error, ProposalId, Result, digest_hex};
 use crate::documents::proposal;
 use crate::flows::lab::ground::Ground;
 use crate::flows::lab::{outside, play};
+use crate::flows::people::names;
 use crate::flows::proposals::{self, ProposalQuery, RejectRequest};
-use crate::flows::{approve as approving, edit, names, rework as reworking};
+use crate::flows::proposals::{approve as approving, edit, rework as reworking};
 use crate::script::lab::Step;
 
 /// Approves a proposal, after an edit if there is another text for it; returns what came of it.

@@ -12,9 +12,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::base::{Clock, Context, Error, ErrorKind, Ids, Millis, Result, SourcePath};
 use crate::documents::{Repo, Selection};
+use crate::flows::automation::{handlers, reload, schedules};
 use crate::flows::lab::play::Play;
-use crate::flows::metrics::Meter;
-use crate::flows::{Site, Works, order, prepare, relay, reload, schedules, search};
+use crate::flows::requests::{options, prepare};
+use crate::flows::site::metrics::Meter;
+use crate::flows::{Site, Works, search};
 use crate::jobs::{self, Engines, Generation, Generations, Job, JobFilter, Queue, Setup, Status};
 use crate::people::{self, Caller, TokenScope, Via};
 use crate::process::{Cgroups, Children, Scratch, private_folder};
@@ -87,7 +89,7 @@ impl Wanted {
         let plain = |name: &str| -> BTreeMap<String, String> {
             texts(name).into_iter().filter_map(|(name, it)| Some((name, it?))).collect()
         };
-        self.now = fields["now"].as_str().map(order::parse_time).transpose()?;
+        self.now = fields["now"].as_str().map(options::parse_time).transpose()?;
         self.sources = fields.get("sources").map(|_| plain("sources"));
         self.env = plain("env");
         self.secrets = texts("secrets");
@@ -240,7 +242,7 @@ impl Ground {
 
     /// Tells the handlers all that they were not told of, and what follows from that.
     pub(super) async fn tell(&self) -> Result<()> {
-        self.told.set(relay::catch_up(&self.site, self.told.get()).await?);
+        self.told.set(handlers::catch_up(&self.site, self.told.get()).await?);
         Ok(())
     }
 

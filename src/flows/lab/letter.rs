@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, Result};
 use crate::flows::lab::ground::Ground;
-use crate::flows::{prepare, render};
+use crate::flows::requests::{prepare, render};
 use crate::script::{self, Inbox, Kind, suggestion};
 
 /// What a test can say of a message.

@@ -20,7 +20,9 @@ use tokio::runtime::Runtime;
 
 use crate::base::{Error, Millis, Result, SourcePath};
 use crate::flows::lab::ground::{Ground, Wanted};
-use crate::flows::{inputs, personas, prepare, render, topics};
+use crate::flows::perspectives::personas;
+use crate::flows::requests::{inputs, prepare, render};
+use crate::flows::topics;
 use crate::people::Caller;
 use crate::script::lab::{Stage, Step, Verb};
 use crate::script::{InputType, Kind, Said, suggestion};

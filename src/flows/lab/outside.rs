@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::Person;
 use crate::documents::seen::Hint;
+use crate::flows::automation::reload as reloading;
+use crate::flows::automation::reload::ReloadRequest;
 use crate::flows::lab::ground::Ground;
-use crate::flows::notice;
-use crate::flows::reload::{self as reloading, ReloadRequest};
+use crate::flows::repository::watch;
 use crate::script::Report;
 
 /// What a commit of others says unless the test does.
@@ -19,9 +20,9 @@ const MESSAGE: &str = "Change the pages";
 
 /// Looks at the repository as the server does when something has changed in it.
 pub(super) async fn look(ground: &Ground) -> Result<()> {
-    let told = [notice::placing(), notice::following()];
+    let told = [watch::placing(), watch::following()];
     // Nothing is ever all new here: no commit of a test goes away.
-    notice::look_once(&ground.site, &Hint::All, &told).await.map(drop)
+    watch::look_once(&ground.site, &Hint::All, &told).await.map(drop)
 }
 
 /// Has somebody else commit texts; returns what came of it.

@@ -14,7 +14,9 @@ use crate::base::{Actor, Error, JobId, Millis, Result};
 use crate::documents;
 use crate::flows::lab::ground::{Ground, Mark};
 use crate::flows::lab::{known_kind, new_topic, sent};
-use crate::flows::{found, incorporate, jobs as job_flow, perspectives, topics};
+use crate::flows::proposals::incorporate;
+use crate::flows::requests::without_topic;
+use crate::flows::{jobs as job_flow, perspectives, topics};
 use crate::jobs::{self, Job, Outlook, Played, Rehearsal};
 use crate::people::Caller;
 use crate::process::{ExitCause, ExitRecord, StreamRecord};
@@ -416,7 +418,7 @@ async fn propose(
             incorporate::propose(&ground.site, caller, topic, request, None).await?;
         }
         _ => {
-            let request = found::FoundRequest {
+            let request = without_topic::FoundRequest {
                 source_path: source_of(kind, job)?.parse()?,
                 base_source_sha,
                 text,
@@ -424,7 +426,7 @@ async fn propose(
                 summary: field("summary"),
                 anchors: Vec::new(),
             };
-            found::propose(&ground.site, caller, request, None).await?;
+            without_topic::propose(&ground.site, caller, request, None).await?;
         }
     }
     Ok(())

@@ -12,7 +12,8 @@ use crate::flows::mail::{
     AGENT_QUEUE_MAX, CATEGORY_CHARS_MAX, DEPTH_MAX, PAYLOAD_BYTES_MAX, SENDS_MAX, SENDS_WINDOW_MS,
 };
 use crate::flows::people::refuse_disabled;
-use crate::flows::{Site, Works, inputs, instances, kept_answer};
+use crate::flows::requests::inputs;
+use crate::flows::{Site, Works, instances, kept_answer};
 use crate::jobs::{self, Capacities, Job, NewJob, Pool};
 use crate::mail::{self, NewMessage};
 use crate::people::Caller;

@@ -14,7 +14,8 @@ use crate::documents::plain::is_markdown;
 use crate::documents::search::{
     self, Ask, Candidate, Filter, FoundMessage, FoundPart, FoundTopic, Piece, Sort, marked, snippet,
 };
-use crate::flows::{Site, page_limit, titles};
+use crate::flows::sources::titles;
+use crate::flows::{Site, page_limit};
 use crate::people::{self, Caller};
 
 pub use index::{Index, Progress, serve};

@@ -148,7 +148,7 @@ async fn page(
     let chosen = match &asked.kind {
         None => None,
         Some(name) => {
-            let kind = flows::inputs::asked_kind(site, name)?;
+            let kind = flows::requests::inputs::asked_kind(site, name)?;
             Some(chosen(site, &caller, kind, asked.source_path.as_deref(), refused).await?)
         }
     };
@@ -234,7 +234,7 @@ async fn start(site: Site, mut call: Call) -> Result<Response> {
     let (sent, digest): (Vec<(String, String)>, _) = call.form_with_digest(BODY_BYTES_MAX).await?;
     let field = |name: &str| sent.iter().find(|it| it.0 == name).map(|it| it.1.clone());
     let key = call.key_of_form(field("key").unwrap_or_default(), digest)?;
-    let kind = flows::inputs::asked_kind(&site, &field("kind").unwrap_or_default())?;
+    let kind = flows::requests::inputs::asked_kind(&site, &field("kind").unwrap_or_default())?;
     let is_known = |it: &str| it == "key" || it == "kind" || turn::NAMES.contains(&it);
     if sent.iter().any(|(it, _)| !is_known(it) && !it.starts_with(PREFIX)) {
         return Err(fields::no_field(kind));

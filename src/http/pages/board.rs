@@ -8,8 +8,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::Result;
-use crate::flows::board::BoardQuery;
-use crate::flows::usage::{EngineName, UsageQuery};
+use crate::flows::jobs::board::BoardQuery;
+use crate::flows::jobs::usage::{EngineName, UsageQuery};
 use crate::flows::{self, Site};
 use crate::http::pages::time::{At, span};
 use crate::http::pages::view::{Job, List, read};
@@ -162,7 +162,7 @@ pub(super) async fn show(
     (mut frame, caller): (Frame, Caller),
     asked: BoardQuery,
 ) -> Result<Response> {
-    let mut found: Found = read(flows::board::board(site, &caller, asked.clone()).await?)?;
+    let mut found: Found = read(flows::jobs::board::board(site, &caller, asked.clone()).await?)?;
     let all = || found.queued.iter().chain(&found.running).chain(&found.ended);
     let mut people: BTreeMap<String, String> = all()
         .filter(|it| it.requested_by.starts_with("person:"))
@@ -178,11 +178,11 @@ pub(super) async fn show(
     for job in &mut found.queued {
         job.look_at_other(&site.config);
     }
-    let engines: List<Engine> = read(flows::usage::engines(site, &caller).await?)?;
+    let engines: List<Engine> = read(flows::jobs::usage::engines(site, &caller).await?)?;
     let since: String = frame.now().plus(-SPENT_MS).rfc3339().chars().take(10).collect();
     let usage = async |by: &str| -> Result<Usage> {
         let (by, since) = (Some(by.to_owned()), Some(since.clone()));
-        read(flows::usage::usage(site, &caller, UsageQuery { by, since }).await?)
+        read(flows::jobs::usage::usage(site, &caller, UsageQuery { by, since }).await?)
     };
     let (days, by_kind) = (usage("day").await?, usage("kind").await?);
     let today: String = frame.now().rfc3339().chars().take(10).collect();
@@ -227,6 +227,6 @@ fn lanes(site: &Site, found: &Found) -> BTreeMap<String, LaneRow> {
 async fn release(site: Site, mut call: Call) -> Result<Response> {
     call.nothing().await?;
     let (name, caller): (EngineName, _) = (call.param("name")?, call.caller()?);
-    let done = flows::usage::release(&site, &caller, &name).await;
+    let done = flows::jobs::usage::release(&site, &caller, &name).await;
     form::answer(done, |_| "/jobs".to_owned(), "/jobs".to_owned(), None)
 }

@@ -132,7 +132,7 @@ async fn list(site: Site, call: Call) -> Result<Response> {
 }
 
 async fn tree_of(site: &Site, caller: &Caller, frame: &Frame, folder: &str) -> Result<Listed> {
-    let all = flows::catalog::list(site, caller).await?;
+    let all = flows::sources::catalog::list(site, caller).await?;
     let untracked = flows::sources::untracked(site, caller, UNTRACKED_MAX).await?;
     Ok(Listed::Tree {
         branch: tree::page(&all, folder, frame.now()),
@@ -163,7 +163,7 @@ async fn rows(
 
 /// Leads to the document with which a reader begins; where there is none, to all of them.
 async fn start(site: Site, call: Call) -> Result<Response> {
-    let start = flows::catalog::start(&site, &call.caller()?).await?;
+    let start = flows::sources::catalog::start(&site, &call.caller()?).await?;
     reply::see_other(&start.map_or_else(|| "/d".to_owned(), |it| form::document_at(it.as_str())))
 }
 
@@ -219,7 +219,7 @@ async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
 /// Answers for a document that is not there: if it was renamed, with the way to its new name.
 async fn gone(site: &Site, path: &SourcePath, cause: Error) -> Result<Response> {
     let now = match cause.kind() {
-        ErrorKind::NotFound => flows::renamed::where_now(site, path).await?,
+        ErrorKind::NotFound => flows::repository::renames::where_now(site, path).await?,
         _ => None,
     };
     let Some(now) = now else { return Err(cause) };

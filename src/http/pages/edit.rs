@@ -13,8 +13,8 @@ use warp::reply::Response;
 use crate::base::{Error, ProposalId, Result};
 use crate::documents::merge::{Merged, merge};
 use crate::documents::proposal;
-use crate::flows::edit::EditRequest;
 use crate::flows::proposals::ProposalAgainst;
+use crate::flows::proposals::edit::EditRequest;
 use crate::flows::{self, Site};
 use crate::http::pages::difference::Difference;
 use crate::http::pages::view::{ProposalView, Revision, read};
@@ -156,7 +156,7 @@ async fn edit(site: Site, mut call: Call) -> Result<Response> {
     }
     let text = page.text.clone();
     let request = EditRequest { text, text_digest: sent.text_digest, summary: None };
-    match flows::edit::edit(&site, &caller, &id, request, Some(key)).await {
+    match flows::proposals::edit::edit(&site, &caller, &id, request, Some(key)).await {
         Ok(made) => reply::see_other(&format!("/proposals/{}", made.id)),
         Err(cause) => {
             // What stands in the way may have come between the first look and the second.

@@ -67,7 +67,7 @@ pub(super) struct Offer<'o> {
 
 /// Returns the names of the site's personas.
 pub(super) async fn personas(site: &Site) -> Vec<String> {
-    let all = flows::personas::all(site).await.unwrap_or_default();
+    let all = flows::perspectives::personas::all(site).await.unwrap_or_default();
     all.into_iter().filter(|it| it.found.is_ok()).map(|it| it.name).collect()
 }
 
@@ -201,11 +201,11 @@ fn given(input: &Input, value: &str) -> Option<Value> {
         InputType::Text if !text.trim().is_empty() => Some(Value::String(text)),
         InputType::Number if !text.trim().is_empty() => {
             // What is no number is refused by name, and not taken as if nothing had been typed.
-            let number = flows::inputs::value_of_text(input, &text);
+            let number = flows::requests::inputs::value_of_text(input, &text);
             Some(if number.is_null() { Value::String(text) } else { number })
         }
         _ if text.trim().is_empty() => None,
-        _ => Some(flows::inputs::value_of_text(input, text.trim())),
+        _ => Some(flows::requests::inputs::value_of_text(input, text.trim())),
     }
 }
 

@@ -8,7 +8,7 @@ use hyper::header::COOKIE;
 use tracing::warn;
 
 use crate::base::{Millis, Result, SourcePath, TokenId};
-use crate::flows::titles::{self, Titles};
+use crate::flows::sources::titles::{self, Titles};
 use crate::flows::{Site, assistant, decisions};
 use crate::http::pages::icon::Icon;
 use crate::http::pages::look::Look;

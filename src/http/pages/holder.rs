@@ -44,5 +44,5 @@ impl Holder {
 
 /// Returns the job that holds a Source; nothing if it is free.
 pub(super) async fn of(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Option<Holder>> {
-    read(flows::holder::holder(site, caller, path).await?)
+    read(flows::sources::holder::holder(site, caller, path).await?)
 }

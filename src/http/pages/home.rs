@@ -128,7 +128,7 @@ async fn recent(
         let latest = touched.entry(path).or_insert(at);
         *latest = at.max(*latest);
     }
-    let found = flows::catalog::recent(site, caller, &touched, ROWS as usize).await?;
+    let found = flows::sources::catalog::recent(site, caller, &touched, ROWS as usize).await?;
     Ok(found.iter().map(ToString::to_string).collect())
 }
 
@@ -152,7 +152,7 @@ async fn failed(site: &Site, caller: &Caller, newest: Vec<Job>, now: Millis) -> 
     for job in &failed {
         asked.push((job.id.parse()?, job.topic_id.as_ref().map(|it| it.parse()).transpose()?));
     }
-    let settled = flows::failure::settled(site, caller, asked).await?;
+    let settled = flows::jobs::failure::settled(site, caller, asked).await?;
     failed.retain(|job| !settled.iter().any(|it| it.as_str() == job.id));
     failed.truncate(ROWS as usize);
     Ok(failed)

@@ -11,10 +11,10 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Error, ErrorKind, JobId, Millis, Result};
-use crate::flows::board::BoardQuery;
-use crate::flows::changes::RestoreRequest;
+use crate::flows::jobs::board::BoardQuery;
+use crate::flows::jobs::changes::RestoreRequest;
+use crate::flows::jobs::output::{LinesQuery, LogQuery};
 use crate::flows::jobs::{JobQuery, RetryRequest};
-use crate::flows::output::{LinesQuery, LogQuery};
 use crate::flows::{self, Site};
 use crate::http::markdown::Html;
 use crate::http::pages::ansi::{self, Row, Style};
@@ -259,7 +259,7 @@ async fn tail(site: &Site, caller: &Caller, id: &JobId, asked: Option<&str>) -> 
     let part = async |stream: &str, offset, is_aligned| {
         let stream = Some(stream.to_owned());
         let query = LinesQuery { stream, offset, is_aligned, until: None };
-        flows::output::lines(site, caller, id, query).await
+        flows::jobs::output::lines(site, caller, id, query).await
     };
     let mut shown = Shown {
         stream: "stderr",
@@ -308,7 +308,7 @@ async fn log(site: Site, call: Call) -> Result<Response> {
     let name = asked.stream.clone().unwrap_or_else(|| "stderr".to_owned());
     let part = async move |site: Site, caller: Caller, id: JobId, offset, stream| {
         let query = LogQuery { stream, offset: Some(offset) };
-        flows::output::bytes(&site, &caller, &id, query).await
+        flows::jobs::output::bytes(&site, &caller, &id, query).await
     };
     // Before the first byte is sent: what is wrong with the request is an answer of its own.
     let (_, _, _, end) =
@@ -348,7 +348,7 @@ async fn log(site: Site, call: Call) -> Result<Response> {
 async fn prompt(site: Site, call: Call) -> Result<Response> {
     let (frame, caller) = Frame::of(&site, &call, "/jobs")?;
     let id: JobId = call.param("id")?;
-    let Prompt { prompt } = read(flows::output::prompt(&site, &caller, &id).await?)?;
+    let Prompt { prompt } = read(flows::jobs::output::prompt(&site, &caller, &id).await?)?;
     reply::page(&PromptPage { frame, id, prompt })
 }
 
@@ -380,14 +380,14 @@ async fn retry(site: Site, mut call: Call) -> Result<Response> {
 async fn dismiss(site: Site, mut call: Call) -> Result<Response> {
     call.nothing().await?;
     let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
-    let done = flows::failure::dismiss(&site, &caller, &id).await;
+    let done = flows::jobs::failure::dismiss(&site, &caller, &id).await;
     form::answer(done, |()| "/".to_owned(), "/".to_owned(), None)
 }
 
 async fn restore(site: Site, mut call: Call) -> Result<Response> {
     call.nothing().await?;
     let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
-    let done = flows::changes::restore(&site, &caller, &id, RestoreRequest::default()).await;
+    let done = flows::jobs::changes::restore(&site, &caller, &id, RestoreRequest::default()).await;
     let at = format!("/jobs/{id}");
     form::answer(done, |_| at.clone(), at.clone(), None)
 }
@@ -395,7 +395,7 @@ async fn restore(site: Site, mut call: Call) -> Result<Response> {
 async fn keep(site: Site, mut call: Call) -> Result<Response> {
     call.nothing().await?;
     let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
-    let done = flows::changes::keep(&site, &caller, &id).await;
+    let done = flows::jobs::changes::keep(&site, &caller, &id).await;
     let at = format!("/jobs/{id}");
     form::answer(done, |_| at.clone(), at.clone(), None)
 }

@@ -10,9 +10,9 @@ use warp::reply::Response;
 use crate::base::{BlobId, Error, JobId, ProposalId, Result, TopicId};
 use crate::documents::proposal;
 use crate::documents::suggestion::{self, Suggestion};
-use crate::flows::approve::ApproveRequest;
+use crate::flows::proposals::approve::ApproveRequest;
+use crate::flows::proposals::rework::ReworkRequest;
 use crate::flows::proposals::{ProposalAgainst, RejectRequest};
-use crate::flows::rework::ReworkRequest;
 use crate::flows::{self, Site};
 use crate::http::markdown::Html;
 use crate::http::pages::difference::{Difference, Reading};
@@ -317,7 +317,7 @@ async fn approve(site: Site, mut call: Call) -> Result<Response> {
     let at = format!("/proposals/{id}");
     let typed = [request.subject.clone(), request.body.clone()].into_iter().flatten();
     let typed = Some(typed.collect::<Vec<_>>().join("\n\n")).filter(|it| !it.is_empty());
-    let done = flows::approve::approve(&site, &caller, &id, request, Some(key)).await;
+    let done = flows::proposals::approve::approve(&site, &caller, &id, request, Some(key)).await;
     form::answer(done, |_| at.clone(), at.clone(), typed)
 }
 
@@ -345,7 +345,7 @@ async fn rework(site: Site, mut call: Call) -> Result<Response> {
     let asked = match reason {
         Ok(reason) => {
             let request = ReworkRequest { reason };
-            flows::rework::ask(&site, &caller, &id, request, Some(key)).await
+            flows::proposals::rework::ask(&site, &caller, &id, request, Some(key)).await
         }
         Err(cause) => Err(cause),
     };
@@ -357,7 +357,7 @@ async fn rework(site: Site, mut call: Call) -> Result<Response> {
 /// Returns the words that a proposal of the engine without a model was made of.
 fn suggested(site: &Site, maker: Option<&Maker>, messages: &[Message]) -> Option<String> {
     let kind = site.config.kinds.get(&maker?.kind)?;
-    if !flows::suggestions::applies(&site.config, kind) {
+    if !flows::proposals::suggestions::applies(&site.config, kind) {
         return None;
     }
     let last = messages.iter().rev().find_map(|it| suggestion::last(&it.body));

@@ -99,7 +99,7 @@ pub(super) async fn of(
     if !job.reads.as_deref().is_some_and(Reads::tells_steps) {
         return Ok(None);
     }
-    let (found, sums) = match flows::output::stream_end(site, caller, id, ENTRIES).await {
+    let (found, sums) = match flows::jobs::output::stream_end(site, caller, id, ENTRIES).await {
         Ok(found) => found,
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(cause),

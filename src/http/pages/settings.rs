@@ -232,13 +232,13 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         }
         Err(_) => None,
     };
-    let engines: List<EngineRow> = read(flows::usage::engines(&site, &caller).await?)?;
+    let engines: List<EngineRow> = read(flows::jobs::usage::engines(&site, &caller).await?)?;
     let trouble = site.store.trouble().map(|it| match &it.hint {
         Some(hint) => format!("{}: {hint}", it.message),
         None => it.message,
     });
     reply::page(&SettingsPage {
-        config: read(flows::config::show(&site))?,
+        config: read(flows::site::config::show(&site))?,
         disk: if is_admin { Some(on_disk(&site).await?) } else { None },
         engines: engines.items,
         index: read(flows::search::progress(&site, &caller)?)?,
@@ -254,7 +254,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
 
 /// Judges the script as a reload would: for an admin, who may also have it run.
 async fn on_disk(site: &Site) -> Result<OnDisk> {
-    let judged = flows::reload::judge(site, &site.scripts.current()).await?;
+    let judged = flows::automation::reload::judge(site, &site.scripts.current()).await?;
     Ok(match judged {
         Ok(it) => OnDisk { report: None, is_in_force: it.config.digest == site.config.digest },
         Err(report) => OnDisk { report: Some(report.to_string()), is_in_force: false },

@@ -56,7 +56,7 @@ pub(super) async fn starts(
         fields: fields::of(kind, Some(own), &offer, refused),
         turn: Turn::of(kind, person, refused),
         takes_source: takes_source(kind, own),
-        applies: flows::suggestions::applies(&site.config, kind),
+        applies: flows::proposals::suggestions::applies(&site.config, kind),
     };
     taking.map(start).collect()
 }
@@ -108,7 +108,7 @@ fn request<'s>(
     sent: &[(String, String)],
 ) -> Result<(&'s Kind, JobRequest)> {
     let name = sent.iter().find(|it| it.0 == "kind").map_or("", |it| it.1.as_str());
-    let kind = flows::inputs::kind(site, name)?;
+    let kind = flows::requests::inputs::kind(site, name)?;
     let Some(own) = topic_input(kind) else {
         let message = format!("kind \"{}\" takes no topic", kind.name);
         return Err(Error::invalid(message).code("bad_form"));

@@ -8,7 +8,7 @@ use warp::reply::Response;
 use crate::base::{Millis, Result, SourcePath, TopicId};
 use crate::documents::suggestion::blocks;
 use crate::documents::{Selection, TopicStatus, placement, topic};
-use crate::flows::reattach::ReattachRequest;
+use crate::flows::topics::reattach::ReattachRequest;
 use crate::flows::topics::{MessageRequest, ReasonRequest, TopicQuery};
 use crate::flows::{self, Site};
 use crate::http::pages::ansi::{self, Row, Style};
@@ -156,7 +156,8 @@ impl Said {
         let (id, path): (TopicId, SourcePath) = (topic.id.parse()?, topic.source_path.parse()?);
         let suggests = |it: &Message| !blocks(&it.body).0.is_empty();
         let times = messages.iter().filter(|it| suggests(it)).map(|it| it.created_at.0).collect();
-        let mut words = flows::suggestions::words_at(site, &id, &path, times).await?.into_iter();
+        let mut words =
+            flows::proposals::suggestions::words_at(site, &id, &path, times).await?.into_iter();
         let quote = topic.anchor.as_ref().map(|it| it.quote.as_str());
         let said = messages.into_iter().map(|message| {
             let then = if suggests(&message) { words.next().flatten() } else { None };
@@ -372,7 +373,8 @@ fn pending(site: &Site, view: &TopicView, said: &[Said], jobs: &[Worked]) -> Opt
     if is_settled || is_busy() || is_proposed() {
         return None;
     }
-    let kind = flows::suggestions::applying(&site.config).map(|(kind, _)| kind.name.clone());
+    let kind =
+        flows::proposals::suggestions::applying(&site.config).map(|(kind, _)| kind.name.clone());
     Some(Pending { kind })
 }
 
@@ -414,7 +416,7 @@ async fn message(site: Site, mut call: Call) -> Result<Response> {
     let made = flows::topics::post_message(&site, &caller, &id, request, Some(key.clone())).await;
     if made.is_ok() && words.is_some() {
         // What stands against the job is shown with the Topic: the suggestion waits there.
-        flows::suggestions::start(&site, &caller, &id, (), Some(&key)).await;
+        flows::proposals::suggestions::start(&site, &caller, &id, (), Some(&key)).await;
     }
     let body = words.map_or(body.clone(), |words| format!("{body}\n\n{words}"));
     let to = |it: crate::documents::Message| format!("{}#message-{}", at(&id), it.sequence);
@@ -436,12 +438,12 @@ async fn reattach(site: Site, mut call: Call) -> Result<Response> {
         source_path: source_path.clone(),
         reason: None,
     };
-    let done = flows::reattach::reattach(&site, &caller, &id, request(quote.clone())).await;
+    let done = flows::topics::reattach::reattach(&site, &caller, &id, request(quote.clone())).await;
     let done = match done {
         // As when a Topic is opened: a document with `\r\n` has it with these.
         Err(cause) if cause.code_str() == "quote_not_found" && quote.contains('\n') => {
             let again = request(quote.replace('\n', "\r\n"));
-            flows::reattach::reattach(&site, &caller, &id, again).await
+            flows::topics::reattach::reattach(&site, &caller, &id, again).await
         }
         done => done,
     };

@@ -8,7 +8,7 @@ use tracing::warn;
 
 use crate::base::{Millis, SourcePath};
 use crate::flows::Site;
-use crate::flows::catalog::{self, Entry};
+use crate::flows::sources::catalog::{self, Entry};
 use crate::http::pages::time::When;
 use crate::http::pages::visible::{Name, Plain};
 use crate::http::pages::{Frame, form, words};

@@ -1,0 +1,8 @@
+//! What the script does by itself: handlers of events, schedules, webhooks, and its reload.
+
+pub(in crate::flows) mod effects;
+pub mod handlers;
+pub mod reload;
+pub(in crate::flows) mod retry;
+pub mod schedules;
+pub mod webhooks;

@@ -1,0 +1,107 @@
+//! Jobs that wait, and that another script has no place for.
+
+use rusqlite::Connection;
+use serde::Serialize;
+use serde_json::json;
+use tracing::info;
+
+use crate::base::{Actor, Error, JobId, Result};
+use crate::flows::Site;
+use crate::flows::jobs::cancel_waiting;
+use crate::flows::requests::inputs;
+use crate::jobs;
+use crate::script::{Config, Diagnostic};
+
+/// How many jobs are cancelled in one transaction.
+const BATCH: usize = 100;
+/// The code of what is said of them.
+pub(super) const CODE: &str = "waiting-jobs";
+
+/// The waiting jobs of one kind that a script would lose.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lost {
+    /// The kind.
+    pub kind: String,
+    /// How many jobs.
+    pub jobs: usize,
+    /// Why.
+    pub why: String,
+    #[serde(skip)]
+    ids: Vec<JobId>,
+}
+
+/// Returns the jobs that wait under one script and would not run under another one: their kind is
+/// gone, or takes their inputs no more. Jobs of an inbox wait until it is back.
+///
+/// # Errors
+/// As any read.
+pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Lost>> {
+    let mut all = Vec::new();
+    for (name, _) in jobs::queue_counts(c, &jobs::Viewer::Site)?.queued {
+        let (before, after) = (old.kind(&name), new.kind(&name));
+        let (mut ids, mut why) = (Vec::new(), "the new script has no such kind".to_owned());
+        match (before, after) {
+            // They have waited for their kind before.
+            (None, None) => {}
+            // A message is kept until its inbox is back, or somebody cancels its job.
+            (Some(before), None) if before.inbox.is_some() => {}
+            (Some(_), None) => jobs::each_waiting(c, &name, |id, _| ids.push(id))?,
+            (Some(before), Some(after)) if json!(before.inputs) == json!(after.inputs) => {}
+            (_, Some(after)) => jobs::each_waiting(c, &name, |id, given| {
+                if let Err(refusal) = inputs::check_again(after, &given) {
+                    why = refusal.message().to_owned();
+                    ids.push(id);
+                }
+            })?,
+        }
+        if !ids.is_empty() {
+            all.push(Lost { kind: name, jobs: ids.len(), why, ids });
+        }
+    }
+    Ok(all)
+}
+
+/// Returns what is said of them in one line.
+pub(super) fn summary(lost: &[Lost]) -> String {
+    let jobs: usize = lost.iter().map(|it| it.jobs).sum();
+    let kinds: Vec<String> = lost.iter().map(|it| format!("\"{}\"", it.kind)).collect();
+    let (verb, s) = if jobs == 1 { ("waits", "") } else { ("wait", "s") };
+    format!("{jobs} job{s} of kind {} {verb} and would be lost", kinds.join(", "))
+}
+
+/// Returns what is wrong, with what to type.
+pub(super) fn errors(lost: &[Lost], new: &Config) -> Vec<Diagnostic> {
+    let error = |it: &Lost| {
+        let Lost { kind, jobs, why, .. } = it;
+        let (verb, s) = if *jobs == 1 { ("waits", "") } else { ("wait", "s") };
+        let message = format!("{jobs} job{s} of kind \"{kind}\" {verb}: {why}");
+        let mend = match new.kind(kind) {
+            None => format!("write was = \"{kind}\" in the kind that takes its place"),
+            Some(_) => "keep the inputs until these jobs have ended".to_owned(),
+        };
+        let note = format!("{mend}; or type wiki-browser reload --drop, which cancels them");
+        Diagnostic::error(CODE, message).note(note)
+    };
+    lost.iter().map(error).collect()
+}
+
+/// Cancels them. A job that has begun meanwhile goes on.
+///
+/// # Errors
+/// As any write.
+pub(super) async fn drop_all(site: &Site, lost: &[Lost], by: &Actor) -> Result<()> {
+    for Lost { kind, ids, .. } in lost {
+        for batch in ids.chunks(BATCH) {
+            let (ids, by, lanes) = (batch.to_vec(), by.clone(), site.queue.capacities());
+            let source = site.ids.clone();
+            let cancel = move |tx: &crate::store::Tx<'_>| {
+                let cancelled = |id| cancel_waiting(tx, &source, id, &by, &lanes);
+                ids.iter().try_for_each(|id| cancelled(id).map(drop))
+            };
+            let cancelled: std::result::Result<(), Error> = site.store.write(cancel).await;
+            cancelled?;
+        }
+        info!("{} waiting jobs of kind \"{kind}\" were cancelled by {by}", ids.len());
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Engines as `check` looks at them, without starting one: whether their programs are there, and
+//! what these would start by themselves.
+
+use camino::Utf8PathBuf;
+
+use crate::base::Error;
+use crate::flows::check::agent_files::AgentFiles;
+use crate::jobs::Engines;
+use crate::script::{Config, Diagnostic, Engine};
+
+/// Returns a warning for each engine that a kind names and whose program is not there. `serve`
+/// takes it for an error; the script may be checked on another machine than the server's.
+pub fn check(config: &Config, path: &str) -> Vec<Diagnostic> {
+    let warn = |(engine, cause): (&Engine, Error)| {
+        let message =
+            cause.message().replace(&format!(" ({}:{})", engine.at.file, engine.at.line), "");
+        let hint = cause.hint_str().unwrap_or_default();
+        finding(config, engine, "engine-missing", message)
+            .note(format!("serve and reload refuse it: {hint}"))
+    };
+    Engines::missing(config, path).into_iter().map(warn).collect()
+}
+
+/// Returns a warning for each engine that a kind names and whose agent would start MCP servers,
+/// hooks or plugins that the script does not name. Those that are there now are listed.
+pub fn open_doors(config: &Config) -> Vec<Diagnostic> {
+    let home = home();
+    let is_used = |it: &&Engine| config.kinds.values().any(|kind| kind.engine == it.name);
+    let warn = |engine: &Engine| {
+        let (adds, agent) = (engine.open_doors(), engine.agent()?);
+        if adds.is_empty() {
+            return None;
+        }
+        let name = &engine.name;
+        let message = format!(
+            "engine \"{name}\" starts MCP servers, hooks and plugins of the repository and of its \
+             account"
+        );
+        let add = format!("add {}", adds.join(", "));
+        let note = match AgentFiles::of(agent, config, home.as_deref()).programs() {
+            Some(files) => format!("it would read {files}; {add}"),
+            None => add,
+        };
+        Some(finding(config, engine, "open-agent", message).note(note))
+    };
+    config.engines.values().filter(is_used).filter_map(warn).collect()
+}
+
+/// Returns the home of the account that the server runs as.
+pub(in crate::flows) fn home() -> Option<Utf8PathBuf> {
+    std::env::var("HOME").ok().filter(|it| !it.is_empty()).map(Utf8PathBuf::from)
+}
+
+fn finding(config: &Config, engine: &Engine, code: &'static str, message: String) -> Diagnostic {
+    let file = config.files.iter().find(|file| file.path == *engine.at.file);
+    let line = file.and_then(|it| it.text.lines().nth(engine.at.line.saturating_sub(1) as usize));
+    Diagnostic::warning(code, message)
+        .in_file(&engine.at.file, engine.at.line, line)
+        .at_column(engine.at.column, ENGINE_WORD)
+}
+
+/// Characters of `wb.engine`.
+const ENGINE_WORD: u32 = 9;

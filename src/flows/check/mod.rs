@@ -1,0 +1,66 @@
+//! The one judgement of a script, for `check`, a start and a reload: what it says, the personas
+//! beside it, and whether what it leads to is on this machine: programs, secrets, folders.
+
+pub mod agent_files;
+pub mod engines;
+pub mod external;
+
+use camino::Utf8Path;
+
+use crate::flows::perspectives::personas;
+use crate::script::{self, Diagnostic, Loaded, Report, Severity, Wear};
+
+/// What a script is judged for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To tell what is wrong; the script may be meant for another machine.
+    Check,
+    /// To serve. Agents may write personas, so that a wrong one keeps no server from starting; an
+    /// engine that is missing does, once the data folder is open.
+    Start,
+    /// To put it in force while the one before it works.
+    Reload,
+}
+
+/// Reads a script and judges it with all that belongs to it; blocks for at most a few seconds.
+/// `programs` is the `PATH` of engines.
+///
+/// # Errors
+/// All that is wrong for this purpose, in one report.
+pub fn check(
+    script: &Utf8Path,
+    wear: &Wear,
+    programs: &str,
+    purpose: Purpose,
+) -> Result<Loaded, Report> {
+    let mut loaded = script::load_again(script, wear)?;
+    let mut errors = Vec::new();
+    let missing = engines::check(&loaded.config, programs);
+    match purpose {
+        Purpose::Check => loaded.warnings.extend(missing),
+        Purpose::Start => {}
+        Purpose::Reload => errors.extend(missing.into_iter().map(|it| set(it, Severity::Error))),
+    }
+    loaded.warnings.extend(engines::open_doors(&loaded.config));
+    let wrong = personas::check(&loaded.config.folder);
+    match purpose {
+        Purpose::Start => {
+            loaded.warnings.extend(wrong.into_iter().map(|it| set(it, Severity::Warning)));
+        }
+        Purpose::Check | Purpose::Reload => errors.extend(wrong),
+    }
+    for it in external::check(&loaded, &external::environment(), purpose) {
+        match it.severity {
+            Severity::Error => errors.push(it),
+            Severity::Warning => loaded.warnings.push(it),
+        }
+    }
+    match errors.is_empty() {
+        true => Ok(loaded),
+        false => Err(Report { errors, warnings: loaded.warnings }),
+    }
+}
+
+fn set(finding: Diagnostic, severity: Severity) -> Diagnostic {
+    Diagnostic { severity, ..finding }
+}

@@ -1,0 +1,178 @@
+//! Many jobs cancelled or repeated at once, by kind, state and age: a part of them for each
+//! request.
+//!
+//! **Invariant:** asking again does nothing twice: what was cancelled is not in its state any more,
+//! and what was repeated is left out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::limit::parse_duration;
+use crate::base::{Actor, Error, JobId, Result};
+use crate::flows::Site;
+use crate::flows::automation::effects;
+use crate::flows::jobs::cancel_waiting;
+use crate::flows::people::refuse_disabled;
+use crate::flows::requests::options;
+use crate::jobs::{self, Choice, NewJob, Status};
+use crate::people::{Caller, Person};
+
+/// Jobs that one request cancels.
+const CANCELLED_AT_ONCE: usize = 200;
+/// Jobs that one request repeats: their documents are looked at.
+const REPEATED_AT_ONCE: usize = 25;
+
+/// The body of `POST /api/jobs/cancel` and `POST /api/jobs/retry`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BulkRequest {
+    /// Of this kind only.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// In this state: `queued` or `running` to cancel, an end other than `succeeded` to repeat.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// Accepted longer ago than this: `2h`.
+    #[serde(default)]
+    pub older_than: Option<String>,
+    /// `next` of the answer before.
+    #[serde(default)]
+    pub after: i64,
+    /// Only count them.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Bulk {
+    /// How many jobs were cancelled or repeated; how many would be, if that was asked.
+    pub jobs: i64,
+    /// Those that were refused.
+    pub refused: Vec<Refused>,
+    /// Where the next request goes on; nothing once all were looked at.
+    pub next: Option<i64>,
+}
+
+/// One job that was refused.
+#[derive(Clone, Debug, Serialize)]
+pub struct Refused {
+    /// The job.
+    pub job_id: JobId,
+    /// A stable word.
+    pub code: String,
+    /// Why.
+    pub message: String,
+}
+
+/// Cancels jobs that wait or run.
+///
+/// # Errors
+/// `forbidden` for all but admins; `invalid` for a state in which nothing can be cancelled.
+pub async fn cancel(site: &Site, caller: &Caller, request: BulkRequest) -> Result<Bulk> {
+    let by = Actor::Person(caller.may_administer()?.id.clone());
+    let states = [Status::Queued, Status::Running];
+    let choice = choice(site, &request, &states, false)?;
+    if request.dry_run {
+        return counted(site, choice).await;
+    }
+    let (after, lanes, source) = (request.after, site.queue.capacities(), site.ids.clone());
+    let cancel = move |tx: &crate::store::Tx<'_>| {
+        let found = jobs::chosen(tx.connection(), &choice, after, CANCELLED_AT_ONCE)?;
+        let mut done = Bulk { next: next(&found, CANCELLED_AT_ONCE), ..Bulk::default() };
+        for (_, id) in found {
+            let cancelled = match cancel_waiting(tx, &source, &id, &by, &lanes)? {
+                true => Ok(()),
+                false => jobs::request_cancel(tx, &id, &by),
+            };
+            note(&mut done, id, cancelled)?;
+        }
+        Ok(done)
+    };
+    site.store.write(cancel).await
+}
+
+/// Repeats jobs that have ended, each as a new one that waits. One that was repeated is left out.
+///
+/// # Errors
+/// `forbidden` for all but admins; `invalid` for a state from which nothing is repeated.
+pub async fn retry(site: &Site, caller: &Caller, request: BulkRequest) -> Result<Bulk> {
+    let person = caller.may_administer()?.clone();
+    let states = [Status::Failed, Status::TimedOut, Status::Cancelled];
+    let choice = choice(site, &request, &states, true)?;
+    if request.dry_run {
+        return counted(site, choice).await;
+    }
+    let after = request.after;
+    let find = move |c: &rusqlite::Connection| jobs::chosen(c, &choice, after, REPEATED_AT_ONCE);
+    let found = site.store.read(find).await?;
+    let mut done = Bulk { next: next(&found, REPEATED_AT_ONCE), ..Bulk::default() };
+    for (_, id) in found {
+        let repeated = repeat(site, &person, &id).await;
+        note(&mut done, id, repeated)?;
+    }
+    Ok(done)
+}
+
+async fn repeat(site: &Site, person: &Person, id: &JobId) -> Result<()> {
+    let asked = id.clone();
+    let old = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Site, &asked)).await?;
+    let mut new: NewJob = options::repeated(site, &old, person).await?.1;
+    new.retry_of = Some(old.id);
+    let at = site.clone();
+    let accept = move |tx: &crate::store::Tx<'_>| {
+        refuse_disabled(tx.connection(), &new.requested_by)?;
+        effects::accept(tx, &at, &new).map(drop)
+    };
+    site.store.write(accept).await
+}
+
+/// Notes what came of one job; what is no refusal ends it all.
+fn note(done: &mut Bulk, id: JobId, outcome: Result<()>) -> Result<()> {
+    match outcome {
+        Ok(()) => done.jobs += 1,
+        Err(error) if effects::is_refusal(&error) || error.code_str() == "not_found" => {
+            let (code, message) = (error.code_str().to_owned(), error.message().to_owned());
+            done.refused.push(Refused { job_id: id, code, message });
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+fn next(found: &[(i64, JobId)], most: usize) -> Option<i64> {
+    found.last().filter(|_| found.len() == most).map(|it| it.0)
+}
+
+async fn counted(site: &Site, choice: Choice) -> Result<Bulk> {
+    let jobs = site.store.read(move |c| jobs::count(c, &choice)).await?;
+    Ok(Bulk { jobs, ..Bulk::default() })
+}
+
+/// Returns the jobs that are meant; the first state if none is given.
+fn choice(
+    site: &Site,
+    request: &BulkRequest,
+    states: &[Status],
+    is_unrepeated: bool,
+) -> Result<Choice> {
+    let status = match request.status.as_deref() {
+        None => states[0],
+        Some(word) => Status::parse(word)?,
+    };
+    if !states.contains(&status) {
+        let words: Vec<&str> = states.iter().map(|it| it.as_str()).collect();
+        let message = format!("nothing can be done to all jobs that are {status}");
+        return Err(Error::invalid(message)
+            .hint(format!("the status is one of {}", words.join(", ")))
+            .of_input("status"));
+    }
+    let before = match request.older_than.as_deref() {
+        None => None,
+        Some(text) => {
+            let age = parse_duration(text).map_err(|it| it.of_input("older_than"))?;
+            let ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+            Some(site.store.clock().now().plus(-ms))
+        }
+    };
+    Ok(Choice { status, kind: request.kind.clone(), before, is_unrepeated })
+}

@@ -1,0 +1,76 @@
+//! Jobs that nobody waits for any more: what they would hand in is refused already, so they are
+//! cancelled in the transaction that decides so, and not left to spend an agent's time.
+
+use crate::base::limit::PAGE_ROWS_MAX;
+use crate::base::{Actor, JobId, ProposalId, Result, TopicId, fault};
+use crate::documents::topic;
+use crate::flows::Site;
+use crate::flows::jobs::cancel_waiting;
+use crate::flows::proposals::rework;
+use crate::jobs::{self, Job, JobFilter, Status, Verb};
+use crate::script::Produces;
+use crate::store::Tx;
+
+/// Cancels the jobs that would answer a Topic that was closed: they propose a text that settles
+/// it, or write in it. What only reads it goes on. Returns those that were cancelled.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn of_topic(
+    tx: &Tx<'_>,
+    site: &Site,
+    id: &TopicId,
+    by: &Actor,
+) -> Result<Vec<JobId>> {
+    let source = topic::find(tx.connection(), id, None)?.source_path;
+    let mut cancelled = Vec::new();
+    for status in [Status::Queued, Status::Running] {
+        let filter =
+            JobFilter { status: Some(status), limit: PAGE_ROWS_MAX, ..JobFilter::default() };
+        let own = JobFilter { topic_id: Some(id.clone()), ..filter.clone() };
+        // It may be one of several that a job settles: such a job has their Source.
+        let further = JobFilter { source_path: Some(source.clone()), ..filter };
+        let mut found = jobs::list(tx.connection(), &jobs::Viewer::Program, &own)?;
+        found.extend(jobs::list(tx.connection(), &jobs::Viewer::Program, &further)?);
+        for job in found.iter().filter(|it| answers(site, it, id)) {
+            if !cancelled.contains(&job.id) && cancel(tx, site, job, by)? {
+                cancelled.push(job.id.clone());
+            }
+        }
+    }
+    Ok(cancelled)
+}
+
+fn answers(site: &Site, job: &Job, topic: &TopicId) -> bool {
+    let config = site.config_of(&job.id);
+    let kind = config.kinds.get(&job.kind);
+    let produces = kind.and_then(|it| it.produces);
+    matches!(produces, Some(Produces::Proposal | Produces::Message))
+        && job.require_topic(topic, Verb::Message).is_ok()
+}
+
+/// Cancels the job that does a proposal again which was rejected. Returns it.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn of_proposal(
+    tx: &Tx<'_>,
+    site: &Site,
+    id: &ProposalId,
+    by: &Actor,
+) -> Result<Option<JobId>> {
+    let Some(running) = rework::running(tx.connection(), id)? else { return Ok(None) };
+    let job = jobs::find_brief(tx.connection(), &jobs::Viewer::Program, &running)?;
+    Ok(cancel(tx, site, &job, by)?.then_some(running))
+}
+
+/// Cancels a job: at once if it waits. Whether it was; not one that is ending by itself.
+fn cancel(tx: &Tx<'_>, site: &Site, job: &Job, by: &Actor) -> Result<bool> {
+    if fault::is_off("called_off") || job.ending_at.is_some() {
+        return Ok(false);
+    }
+    if cancel_waiting(tx, &site.ids, &job.id, by, &site.queue.capacities())? {
+        return Ok(true);
+    }
+    jobs::request_cancel(tx, &job.id, by).map(|()| true)
+}

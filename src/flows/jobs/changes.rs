@@ -1,0 +1,317 @@
+//! What a person does about changes that were made while a job ran: puts them back, or keeps them;
+//! and what an approval says that they stand in the way of.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tracing::info;
+
+use crate::base::{Actor, Error, ErrorKind, JobId, Result, SourcePath, fault};
+use crate::documents::attempt;
+use crate::documents::changes::{Changes, ChangesRow, ChangesState, Wish, name_of, row};
+use crate::flows::jobs::tree_guard;
+use crate::flows::requests::inputs;
+use crate::flows::{Site, Works, viewer};
+use crate::jobs;
+use crate::people::{self, Caller};
+use crate::store::Tx;
+
+/// Most changes that an answer shows.
+const SHOWN_MAX: usize = 200;
+/// Most open changes that are looked through for one that stands in the way.
+const OPEN_MAX: u32 = 50;
+/// How long what is needed to put changes back is held, if nobody decides.
+const HELD_MS: i64 = 30 * 24 * 3_600_000;
+/// Most names in one request.
+const NAMES_MAX: usize = 1_000;
+
+/// The body of `POST /api/agent/jobs/{id}/restore`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreRequest {
+    /// Paths, branches, `HEAD` or `.git/NAME`; none means all of them or nothing.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Only says what would be done.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Puts back what changed while a job ran, as far as nobody changed it since.
+///
+/// # Errors
+/// `not_found` with code `no_change` if nothing did; `conflict` with codes `job_running`,
+/// `already_decided`, `changed_since`, `not_kept`; what git refuses.
+pub async fn restore(
+    site: &Site,
+    caller: &Caller,
+    id: &JobId,
+    request: RestoreRequest,
+) -> Result<Value> {
+    let by = Actor::Person(caller.may_decide()?.id.clone());
+    if request.names.len() > NAMES_MAX {
+        return Err(Error::invalid(format!("at most {NAMES_MAX} names at once")));
+    }
+    let found = undecided(site, caller, id).await?;
+    let kept = tree_guard::open_kept(site).await?;
+    let wish = Wish { job: id.clone(), names: request.names, is_rehearsal: request.dry_run };
+    let repo = site.repo.clone();
+    let is_all = wish.names.is_empty() && !wish.is_rehearsal;
+    // As a task of its own: git must not be ended in the middle because a client went away.
+    let work = async move { found.changes.restore(&repo, &kept, &wish).await };
+    let plan = site.repo.run_to_end(work).await?;
+    let is_done = is_all && plan.is_done();
+    if is_done {
+        let asked = id.clone();
+        site.store.write(move |tx| decide(tx, &asked, ChangesState::Restored, &by)).await?;
+        info!(job_id = %id, "what changed while job {id} ran was put back");
+    }
+    Ok(json!({
+        "items": plan.items, "restorable": plan.is_free(), "restored": is_done,
+        "held_at": held_at(id),
+    }))
+}
+
+/// Keeps what changed while a job ran: nothing is touched, and nothing stands in the way for it.
+///
+/// # Errors
+/// As [`restore`].
+pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
+    let by = Actor::Person(caller.may_decide()?.id.clone());
+    undecided(site, caller, id).await?;
+    let asked = id.clone();
+    site.store.write(move |tx| decide(tx, &asked, ChangesState::Kept, &by)).await?;
+    info!(job_id = %id, "what changed while job {id} ran is kept");
+    Ok(json!({"kept": true, "held_at": held_at(id)}))
+}
+
+/// Settles the changes of a job; what steers agents holds none of them any longer.
+fn decide(tx: &Tx<'_>, job: &JobId, state: ChangesState, by: &Actor) -> Result<()> {
+    row::decide(tx, job, state, by)?;
+    jobs::release_steering(tx, job)
+}
+
+/// Returns the changes of a job that nobody decided about.
+async fn undecided(site: &Site, caller: &Caller, id: &JobId) -> Result<ChangesRow> {
+    let (asked, viewer) = (id.clone(), viewer(caller));
+    let (job, found) = site
+        .store
+        .read(move |c| Ok((jobs::find(c, &viewer, &asked)?, row::find(c, &asked)?)))
+        .await?;
+    inputs::refuse_private(&job)?;
+    if !job.status.is_final() {
+        return Err(Error::conflict("job_running", format!("job {id} has not ended"))
+            .hint("wait for its end, or cancel it"));
+    }
+    let Some(found) = found else {
+        let message = format!("nothing of the repository changed while job {id} ran");
+        return Err(Error::not_found(message).code("no_change"));
+    };
+    match found.state {
+        ChangesState::Open => Ok(found),
+        state => Err(Error::conflict("already_decided", format!("that is {state} already"))
+            .hint(format!("both states are in {}", held_at(id)))),
+    }
+}
+
+fn held_at(id: &JobId) -> String {
+    format!("refs/wiki-browser/jobs/{id}")
+}
+
+/// Returns what a job's answer says of its changes; nothing if there were none.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) fn view(c: &rusqlite::Connection, id: &JobId) -> Result<Option<Value>> {
+    let Some(found) = row::find(c, id)? else { return Ok(None) };
+    let by = found.decided_by.as_ref().map(|it| people::display_name(c, it)).transpose()?;
+    let all = &found.changes;
+    let head = all.tip.iter().map(|(was, is)| {
+        json!({"name": "HEAD", "how": "moved", "before": name_of(was), "after": name_of(is)})
+    });
+    let refs = all.refs.iter().map(|it| {
+        let how = match (&it.before, &it.after) {
+            (None, _) => "created",
+            (_, None) => "deleted",
+            _ => "moved",
+        };
+        json!({"name": it.name, "how": how, "before": it.before, "after": it.after})
+    });
+    let files = all
+        .files
+        .iter()
+        .map(|it| json!({"name": it.path, "how": it.how, "before": it.before, "after": it.after}));
+    let private = all.private.iter().map(|it| {
+        let name = format!(".git/{}", it.name);
+        json!({"name": name, "how": "changed", "before": it.before, "after": it.after})
+    });
+    let total = head.len() + all.refs.len() + all.files.len() + all.private.len() + all.more;
+    let items: Vec<Value> = head.chain(refs).chain(files).chain(private).take(SHOWN_MAX).collect();
+    Ok(Some(json!({
+        "state": found.state, "more": total - items.len(), "items": items,
+        "also_running": all.others, "decided_by_name": by, "decided_at": found.decided_at,
+        "held_at": all.is_held.then(|| held_at(id)),
+    })))
+}
+
+/// Refuses to commit to a branch that came to be checked out while a job ran, until a person says
+/// that it is the right one.
+///
+/// # Errors
+/// `conflict` with code `branch_switched`.
+pub(in crate::flows) async fn refuse_switched(works: &Works) -> Result<()> {
+    if fault::is_off("restore_offer") {
+        return Ok(());
+    }
+    let found = open(works).await?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let head = works.repo.head_at_rest().await?;
+    for found in found {
+        let Some((was, is)) = found.changes.switched_from() else { continue };
+        if is.branch.as_ref() != Some(&head.branch) {
+            continue;
+        }
+        let (job, was) = (&found.job, name_of(was));
+        let message =
+            format!("{} is checked out instead of {was} since job {job} ran", head.branch);
+        return Err(Error::conflict("branch_switched", message).hint(offer(job)));
+    }
+    Ok(())
+}
+
+/// Returns whether a Source was changed while a job ran, and nobody has decided about that.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) async fn is_undecided(works: &Works, path: &SourcePath) -> Result<bool> {
+    if fault::is_off("restore_offer") {
+        return Ok(false);
+    }
+    let name = works.repo.git_path(path);
+    let is_about = |it: &ChangesRow| it.changes.files.iter().any(|file| file.path == name);
+    Ok(open(works).await?.iter().any(is_about))
+}
+
+/// Names the approval whose text a Source holds although it came to nothing, or has not come to its
+/// end, and how to put the Source back.
+async fn half_done(works: &Works, path: &SourcePath, refusal: Error) -> Error {
+    let found = async {
+        let (blob, _) = works.repo.text(path).await?;
+        let asked = path.clone();
+        works.store.read(move |c| attempt::unfinished(c, &asked, &blob)).await
+    };
+    // A file that is no text, or that is gone, is none of an approval's.
+    let Ok(Some(proposal)) = found.await else { return refusal };
+    let name = works.repo.git_path(path);
+    let what =
+        format!("{path} holds the text of proposal {proposal}, whose approval was not finished");
+    let hint = match refusal.code_str() {
+        "source_exists" => format!("`rm -- '{name}'` at the top of the tree removes it"),
+        _ => format!("`git checkout HEAD -- '{name}'` at the top of the tree puts it back"),
+    };
+    let code = refusal.code_str().to_owned();
+    Error::new(refusal.kind(), what).code(code).hint(hint).source(refusal)
+}
+
+/// Adds to a refusal the job while which its cause came about, if there is one that nobody decided
+/// about, and how to put it back.
+pub(in crate::flows) async fn explain(
+    works: &Works,
+    path: Option<&SourcePath>,
+    refusal: Error,
+) -> Error {
+    if !matches!(refusal.kind(), ErrorKind::Conflict | ErrorKind::NotFound | ErrorKind::Invalid)
+        || fault::is_off("restore_offer")
+    {
+        return refusal;
+    }
+    let refusal = match (refusal.code_str(), path) {
+        ("source_dirty" | "source_exists", Some(path)) => half_done(works, path, refusal).await,
+        _ => refusal,
+    };
+    let found = match open(works).await {
+        Ok(found) => found,
+        Err(cause) => {
+            tracing::warn!("changes cannot be read: {}", cause.chain());
+            return refusal;
+        }
+    };
+    let code = refusal.code_str().to_owned();
+    let is_about = |git_path: &str| match path {
+        Some(path) => works.repo.git_path(path) == git_path,
+        None => refusal.message().split(' ').any(|word| git_path.ends_with(word)),
+    };
+    let Some(found) = found.iter().find(|it| is_cause(&it.changes, is_about, &code)) else {
+        return refusal;
+    };
+    let job = &found.job;
+    let message = format!("{}; that came about while job {job} ran", refusal.message());
+    let hint = match refusal.hint_str() {
+        Some(hint) => format!("{}; or: {hint}", offer(job)),
+        None => offer(job),
+    };
+    let explained = Error::new(refusal.kind(), message).code(code).hint(hint);
+    let explained = match refusal.input_str() {
+        Some(input) => explained.of_input(input),
+        None => explained,
+    };
+    explained.source(refusal)
+}
+
+fn offer(job: &JobId) -> String {
+    format!(
+        "`wiki-browser job restore {job}` puts it back, `wiki-browser job keep {job}` leaves it"
+    )
+}
+
+/// Returns whether a refusal may come of these changes.
+fn is_cause(changes: &Changes, is_about: impl Fn(&str) -> bool, code: &str) -> bool {
+    let is_touched = changes.files.iter().any(|it| is_about(&it.path));
+    let has_private = |words: &[&str]| {
+        let is_one = |name: &str| words.iter().any(|word| name.ends_with(word));
+        changes.private.iter().any(|it| is_one(&it.name))
+    };
+    match code {
+        "index_locked" => has_private(&[".lock"]),
+        "merge_in_progress" => {
+            is_touched
+                || has_private(&[
+                    "_HEAD",
+                    "rebase-merge",
+                    "rebase-apply",
+                    "sequencer",
+                    "BISECT_LOG",
+                ])
+        }
+        "detached_head" | "unborn_head" => changes.tip.is_some() || !changes.refs.is_empty(),
+        "source_dirty" | "source_gone" | "hard_link" | "path_is_link" | "not_text"
+        | "not_a_file" | "not_a_source" | "stale_base" | "content_filter" => {
+            let attributes = changes.files.iter().any(|it| it.path.ends_with(".gitattributes"));
+            is_touched || (code == "content_filter" && attributes)
+        }
+        _ => false,
+    }
+}
+
+async fn open(works: &Works) -> Result<Vec<ChangesRow>> {
+    works.store.read(|c| row::open(c, OPEN_MAX)).await
+}
+
+/// Lets go of what nobody decided about for a month, and of content that is needed no more.
+///
+/// # Errors
+/// As git or the database.
+pub(in crate::flows) async fn let_go(works: &Works) -> Result<()> {
+    let before = works.store.clock().now().plus(-HELD_MS);
+    for job in works.store.read(move |c| row::old(c, before)).await? {
+        works.repo.let_go(&held_at(&job)).await?;
+        let expired = works
+            .store
+            .write(move |tx| row::decide(tx, &job, ChangesState::Expired, &Actor::System));
+        expired.await?;
+    }
+    let (kept, needed) = (tree_guard::open_kept(works).await?, works.repo.looks().needed());
+    let pruned = tokio::task::spawn_blocking(move || kept.prune(&needed)).await;
+    pruned.map_err(|cause| Error::internal("pruning panicked").source(cause))?
+}

@@ -1,0 +1,472 @@
+//! Asking for a job, watching it, and taking it back.
+
+pub mod board;
+pub mod bulk;
+pub(in crate::flows) mod cancel_obsolete;
+pub mod changes;
+pub mod failure;
+pub mod output;
+pub mod tree_guard;
+pub mod usage;
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::api::mail::Sort;
+use crate::base::limit::RESULT_BYTES_MAX;
+use crate::base::{
+    Actor, Error, ErrorKind, Ids, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
+};
+use crate::documents::workspace::Workspace;
+use crate::documents::{self, opened::OpenedTopic, proposal::lineage};
+use crate::flows::people::refuse_disabled;
+use crate::flows::proposals::suggestions;
+use crate::flows::requests::inputs;
+use crate::flows::requests::{multi_topic, new_job, options, prepare, without_topic};
+use crate::flows::topics::of_job;
+use crate::flows::{
+    Site, agents, approvals, assistant, kept_answer, mail, page_limit, viewer, workspaces,
+};
+use crate::jobs::{
+    self, Capacities, Job, JobFilter, NewJob, Outlook, QueueCounts, Status, Turn, Viewer, Waiting,
+};
+use crate::people::{self, Caller};
+use crate::script::{EngineBody, Produces, Reads};
+use crate::store::{Tx, idempotency};
+
+/// The body of `POST /api/agent/jobs`: the kind, its inputs beside it, and when.
+#[derive(Clone, Debug, Deserialize)]
+pub struct JobRequest {
+    /// The kind.
+    pub kind: String,
+    /// Larger goes first; between -100 and 100; the kind's own if it is not given.
+    #[serde(default)]
+    pub priority: Option<i64>,
+    /// RFC 3339; the job does not start earlier.
+    #[serde(default)]
+    pub not_before: Option<String>,
+    /// Open proposals for these Topics may be replaced by what this job proposes.
+    #[serde(default)]
+    pub replace_proposals: bool,
+    /// The inputs of the kind.
+    #[serde(flatten)]
+    pub inputs: Map<String, Value>,
+}
+
+/// A job with what only other domains know.
+#[derive(Serialize)]
+pub struct JobView {
+    #[serde(flatten)]
+    pub(super) job: Job,
+    message: Option<String>,
+    waiting: Option<Waiting>,
+    requested_by_name: String,
+    cancelled_by_name: Option<String>,
+    engine: Option<String>,
+    timeout_ms: Option<u64>,
+    start_ms: Option<u64>,
+    idle_ms: Option<u64>,
+    produces: Option<&'static str>,
+    reads: Option<Reads>,
+    printed_at: Option<Millis>,
+    pub(super) retried_as: Vec<JobId>,
+    proposal_id: Option<ProposalId>,
+    opened_topics: Vec<OpenedTopic>,
+    changes: Option<Value>,
+    workspace: Option<Workspace>,
+}
+
+/// Accepts a job.
+///
+/// # Errors
+/// `forbidden` for viewers and jobs; what is wrong with an input; `lane_busy`, `queue_full`, and
+/// for a kind that proposes what `source_dirty` and its like say, before an agent spends time on
+/// it.
+pub async fn create(
+    site: &Site,
+    caller: &Caller,
+    request: JobRequest,
+    key: Option<idempotency::Key>,
+) -> Result<JobId> {
+    let person = caller.may_write()?;
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        return kept["job_id"].as_str().unwrap_or_default().parse();
+    }
+    let kind = inputs::asked_kind(site, &request.kind)?;
+    let checked = match inputs::check(site, kind, &request.inputs).await {
+        Ok(checked) => checked,
+        Err(refusal) => return Err(changes::explain(site, None, refusal).await),
+    };
+    if kind.produces == Some(Produces::Proposal) {
+        for (input, path) in prepare::sources(kind, &checked.values) {
+            if let Err(refusal) = new_job::refuse_unready(site, input, &path).await {
+                let refusal = refusal.of_input(&input.name);
+                return Err(changes::explain(site, Some(&path), refusal).await);
+            }
+        }
+    }
+    if let Some(topic) = &checked.topic_id {
+        suggestions::refuse_same(site, kind, topic, None).await?;
+    }
+    if !request.replace_proposals {
+        multi_topic::refuse_proposed(site, checked.topic_id.as_ref(), &checked.values).await?;
+    }
+    let by = Actor::Person(person.id.clone());
+    let mut new = new_job::new_job(site, kind, checked, by).await?;
+    new.priority = options::priority(kind, person, request.priority)?;
+    new.not_before = request.not_before.as_deref().map(options::parse_time).transpose()?;
+    accept(site, new, key).await
+}
+
+async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Result<JobId> {
+    let (ids, queue) = (site.ids.clone(), site.queue.clone());
+    site.store
+        .write(move |tx| {
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
+            {
+                return kept["job_id"].as_str().unwrap_or_default().parse();
+            }
+            refuse_disabled(tx.connection(), &new.requested_by)?;
+            queue.admit(tx, &new)?;
+            let id = jobs::enqueue(tx, &ids, &queue.capacities(), &new)?;
+            if let Some(old) = &new.retry_of {
+                lineage::repeat_rework(tx, &id, old)?;
+                without_topic::reopen(tx, old, &new)?;
+            }
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!({"job_id": id}))?;
+            }
+            Ok(id)
+        })
+        .await
+}
+
+/// The body of `POST /api/agent/jobs/{id}/retry`; it may be empty.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryRequest {
+    /// RFC 3339; the new job does not start earlier.
+    #[serde(default)]
+    pub not_before: Option<String>,
+    /// Not before the provider of the engine takes more: `retry_at` of the job, or the end of the
+    /// engine's hold.
+    #[serde(default)]
+    pub when_allowed: bool,
+}
+
+/// Repeats a job that has ended, as a new one that always queues.
+///
+/// # Errors
+/// `conflict` with code `job_active` if it has not ended; `daily_cap`.
+pub async fn retry(
+    site: &Site,
+    caller: &Caller,
+    id: &JobId,
+    request: RetryRequest,
+    key: Option<idempotency::Key>,
+) -> Result<JobId> {
+    let person = caller.may_write()?;
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        return kept["job_id"].as_str().unwrap_or_default().parse();
+    }
+    let (asked, viewer) = (id.clone(), viewer(caller));
+    let old = site.store.read(move |c| jobs::find(c, &viewer, &asked)).await?;
+    inputs::refuse_private(&old)?;
+    if !old.status.is_final() {
+        return Err(Error::conflict("job_active", format!("job {id} is {}", old.status))
+            .hint("cancel it first, or wait for it"));
+    }
+    refuse_answered(site, &old).await?;
+    let (kind, mut new) = options::repeated(site, &old, person).await?;
+    if let Some(topic) = &new.topic_id {
+        suggestions::refuse_same(site, kind, topic, None).await?;
+    }
+    new.not_before = request.not_before.as_deref().map(options::parse_time).transpose()?;
+    if request.when_allowed {
+        let allowed = options::allowed_at(site, &old, &kind.engine).await?;
+        new.not_before = new.not_before.max(allowed);
+    }
+    new.retry_of = Some(old.id);
+    accept(site, new, key).await
+}
+
+/// Refuses to repeat an instance that goes on as another leg, or whose message has its reply.
+async fn refuse_answered(site: &Site, old: &Job) -> Result<()> {
+    let Some(message) = old.message_id.clone() else { return Ok(()) };
+    let root = old.root().clone();
+    let look = move |c: &Connection| {
+        let last = jobs::last_leg(c, &root)?;
+        Ok((last, crate::mail::answer_of(c, &message)?))
+    };
+    let (last, answer) = site.store.read(look).await?;
+    if !last.status.is_final() {
+        let message = format!("its instance goes on as job {}, which is {}", last.id, last.status);
+        return Err(
+            Error::conflict("job_active", message).hint("cancel that first, or wait for it")
+        );
+    }
+    if answer.is_some_and(|it| it.sort == Sort::Reply) {
+        return Err(Error::conflict("already_answered", "its message has its reply".to_owned())
+            .hint("send the message again"));
+    }
+    Ok(())
+}
+
+/// Cancels a job: at once if it waits, otherwise its agent gets the grace. An admin cancels private
+/// jobs of others too, and learns nothing else of them.
+///
+/// # Errors
+/// `conflict` with code `job_ended`.
+pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
+    let by = Actor::Person(caller.may_write()?.id.clone());
+    let (asked, lanes, ids) = (id.clone(), site.queue.capacities(), site.ids.clone());
+    let is_admin = caller.may_administer().is_ok();
+    let viewer = if is_admin { Viewer::Program } else { viewer(caller) };
+    site.store
+        .write(move |tx| {
+            jobs::find_brief(tx.connection(), &viewer, &asked)?;
+            if cancel_waiting(tx, &ids, &asked, &by, &lanes)? {
+                return Ok(());
+            }
+            jobs::request_cancel(tx, &asked, &by)
+        })
+        .await?;
+    match show(site, caller, id).await {
+        Err(cause) if is_admin && cause.kind() == ErrorKind::NotFound => {
+            let find = |c: &Connection| jobs::find_brief(c, &Viewer::Program, id);
+            let job = site.store.look(find)?.without_words();
+            site.store.look(|c| view(&site.works, c, job.clone()))
+        }
+        shown => shown,
+    }
+}
+
+/// Cancels a job that waits, also a parked one, and tells whoever waits for its answer; whether it
+/// did.
+///
+/// # Errors
+/// As any write.
+pub(super) fn cancel_waiting(
+    tx: &Tx<'_>,
+    ids: &Ids,
+    id: &JobId,
+    by: &Actor,
+    lanes: &Capacities,
+) -> Result<bool> {
+    if !jobs::cancel_queued(tx, id, by, lanes)? {
+        return Ok(false);
+    }
+    let job = jobs::find_brief(tx.connection(), &Viewer::Program, id)?;
+    mail::fail(tx, ids, &job)?;
+    agents::cancelled(tx, &job)?;
+    approvals::withdraw::settle_job(tx, &job)?;
+    assistant::cancelled(tx, &job)?;
+    Ok(true)
+}
+
+/// Returns a job.
+///
+/// # Errors
+/// `not_found`; a job sees itself only.
+pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
+    let viewer = require_own(caller, id)?;
+    let mut shown = site.store.look(|c| {
+        let shown = view(&site.works, c, jobs::find(c, &viewer, id)?)?;
+        let opened_topics = of_job::of_job(c, &shown.job)?;
+        let (changes, retried_as) = (changes::view(c, id)?, jobs::retries(c, &viewer, id)?);
+        let workspace = workspaces::of_job(c, &shown.job)?;
+        Ok(JobView { changes, retried_as, opened_topics, workspace, ..shown })
+    })?;
+    if shown.job.status == Status::Running {
+        shown.printed_at = output::last_printed(site, id).await?;
+    }
+    Ok(shown)
+}
+
+/// Returns who looks at a job: a job sees itself only.
+///
+/// # Errors
+/// `forbidden` with code `not_granted` for another job.
+pub(super) fn require_own(caller: &Caller, id: &JobId) -> Result<Viewer> {
+    match caller {
+        Caller::Job { id: own, .. } if own == id => Ok(Viewer::Program),
+        Caller::Job { id: own, .. } => {
+            let message = format!("job {own} may not look at job {id}");
+            Err(Error::new(ErrorKind::Forbidden, message).code("not_granted"))
+        }
+        person => Ok(viewer(person)),
+    }
+}
+
+pub(super) fn view(works: &super::Works, c: &Connection, job: Job) -> Result<JobView> {
+    let viewer = job.owner.clone().map_or(Viewer::Site, Viewer::Person);
+    view_with(works, (c, &viewer), job, &mut None)
+}
+
+/// The same for one of several: they share one look at the queue.
+pub(super) fn view_with(
+    works: &super::Works,
+    (c, viewer): (&Connection, &Viewer),
+    job: Job,
+    outlook: &mut Option<Outlook>,
+) -> Result<JobView> {
+    let waiting = match (job.status, &mut *outlook) {
+        (Status::Queued, Some(outlook)) => outlook.why(c, &job)?,
+        (Status::Queued, none) => {
+            let now = works.store.clock().now();
+            none.insert(Outlook::load(c, viewer, &works.config, now)?).why(c, &job)?
+        }
+        _ => None,
+    };
+    let config = works.config_of(&job.id);
+    let kind = config.kinds.get(&job.kind);
+    let engine = kind.and_then(|it| config.engines.get(&it.engine));
+    let program = match engine.map(|it| &it.body) {
+        Some(EngineBody::Process { command, .. }) => {
+            command.first().map_or("agent", String::as_str)
+        }
+        _ => "wb-agent",
+    };
+    let canceller = job.cancelled_by.as_ref();
+    let canceller = canceller.map(|it| people::display_name(c, it)).transpose()?;
+    let timeout = kind.map(|it| it.timeout);
+    let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+    let proposal = documents::proposal::by_job(c, &job.id)?;
+    Ok(JobView {
+        message: jobs::sentence(&job, program, timeout, canceller.as_deref()),
+        requested_by_name: people::display_name(c, &job.requested_by)?,
+        cancelled_by_name: canceller,
+        engine: job.engine.clone().or_else(|| engine.map(|it| it.name.clone())),
+        waiting,
+        timeout_ms: timeout.map(millis),
+        start_ms: kind.and_then(|it| it.start).map(millis),
+        idle_ms: kind.and_then(|it| it.idle).map(millis),
+        produces: kind.and_then(|it| it.produces).map(|it| it.as_str()),
+        reads: engine.and_then(|it| it.reads()),
+        printed_at: None,
+        retried_as: Vec::new(),
+        proposal_id: proposal.map(|it| it.id),
+        opened_topics: Vec::new(),
+        changes: None,
+        workspace: None,
+        job,
+    })
+}
+
+/// The query of `GET /api/agent/jobs`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobQuery {
+    /// Only of this Source.
+    pub source_path: Option<SourcePath>,
+    /// Only in this state; `waiting` and `scheduled` are parts of `queued`.
+    pub status: Option<String>,
+    /// Only of this kind.
+    pub kind: Option<String>,
+    /// Only of this Topic.
+    pub topic_id: Option<TopicId>,
+    /// The `next` of the page before.
+    pub after: Option<JobId>,
+    /// Rows of a page.
+    pub limit: Option<u32>,
+}
+
+/// Returns jobs, newest first, as `{items, next}`.
+///
+/// # Errors
+/// `invalid` for a status that is none; `forbidden` for jobs.
+pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Value> {
+    caller.person()?;
+    if let Some(kind) = &query.kind {
+        inputs::refuse_private_kind(kind)?;
+    }
+    let (viewer, limit) = (viewer(caller), page_limit(query.limit)?);
+    let (status, turn) = match query.status.as_deref() {
+        Some("waiting") => (None, Some(Turn::Turn)),
+        Some("scheduled") => (None, Some(Turn::Time)),
+        Some(word) => (Some(Status::parse(word)?), None),
+        None => (None, None),
+    };
+    let filter = JobFilter {
+        source_path: query.source_path,
+        topic_id: query.topic_id,
+        kind: query.kind,
+        status,
+        turn,
+        now: site.store.clock().now(),
+        before: query.after,
+        limit: limit + 1,
+    };
+    let works = site.works.clone();
+    site.store
+        .read(move |c| {
+            let mut found = jobs::list(c, &viewer, &filter)?;
+            let has_more = found.len() > limit as usize;
+            found.truncate(limit as usize);
+            let next = if has_more { found.last().map(|it| it.id.clone()) } else { None };
+            let mut outlook = None;
+            let views =
+                found.into_iter().map(|job| view_with(&works, (c, &viewer), job, &mut outlook));
+            let items: Vec<JobView> = views.collect::<Result<_>>()?;
+            Ok(json!({"items": items, "next": next}))
+        })
+        .await
+}
+
+/// Counts the jobs that wait and run and that the caller sees.
+///
+/// # Errors
+/// As any read.
+pub async fn counts(site: &Site, caller: &Caller) -> Result<QueueCounts> {
+    let viewer = viewer(caller);
+    site.store.read(move |c| jobs::queue_counts(c, &viewer)).await
+}
+
+/// The body of `POST /api/agent/jobs/{id}/result`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResultRequest {
+    /// Any JSON.
+    pub result: Value,
+    /// One sentence.
+    #[serde(default)]
+    pub summary: Option<String>,
+}
+
+/// Keeps what an agent hands in for its own job.
+///
+/// # Errors
+/// `forbidden` for anybody but the job itself; `conflict` with code `job_ended`.
+pub async fn finish(
+    site: &Site,
+    caller: &Caller,
+    id: &JobId,
+    request: ResultRequest,
+) -> Result<Value> {
+    require_own(caller, id)?;
+    if request.result.is_null() {
+        return Err(Error::invalid("the result is null")
+            .code("no_result")
+            .hint("hand in any other JSON"));
+    }
+    let bytes = request.result.to_string().len();
+    if bytes > RESULT_BYTES_MAX {
+        let message =
+            format!("the result has {bytes} bytes as JSON, {RESULT_BYTES_MAX} are allowed");
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .hint("write what is large into a file and hand in where it is"));
+    }
+    let token = caller.job()?.1.to_owned();
+    let id = id.clone();
+    site.store
+        .write(move |tx| {
+            jobs::fence(tx, &token)?;
+            jobs::keep_result(tx, &id, &request.result, request.summary.as_deref())
+        })
+        .await?;
+    Ok(json!({}))
+}

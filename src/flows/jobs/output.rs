@@ -1,0 +1,277 @@
+//! What an agent printed, said and was told: its output in parts, its telemetry, its prompt.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::base::limit::{STREAM_ENTRIES_MAX, TEXT_INPUT_BYTES_MAX};
+use crate::base::{Error, ErrorKind, JobId, Millis, Result};
+use crate::flows::Site;
+use crate::flows::jobs::require_own;
+use crate::jobs::{self, Job, job_dir};
+use crate::people::Caller;
+use crate::process::{self, JobFolder, OutputChunk, Stream};
+
+/// Most bytes of a log in one answer.
+const LOG_BYTES_MAX: usize = crate::base::limit::LOG_BYTES_MAX;
+/// Bytes of a log as lines, if nothing is asked.
+const LINES_BYTES: u64 = 64 * 1024;
+/// Largest prompt: a text of the largest size and what stands around it.
+const PROMPT_BYTES_MAX: u64 = TEXT_INPUT_BYTES_MAX as u64 + 2 * 1024 * 1024;
+
+/// The query of `GET /api/agent/jobs/{id}/log`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogQuery {
+    /// `stdout` or `stderr` (the default).
+    pub stream: Option<String>,
+    /// From this byte of the agent's output on.
+    pub offset: Option<u64>,
+}
+
+/// Which lines of an agent's output.
+#[derive(Clone, Debug, Default)]
+pub struct LinesQuery {
+    /// `stdout` or `stderr` (the default).
+    pub stream: Option<String>,
+    /// From this byte of the agent's output on.
+    pub offset: u64,
+    /// Begins with the next whole line, if `offset` is within one that ends soon.
+    pub is_aligned: bool,
+    /// All bytes up to this one, also if a line goes on there; else up to the end of a line.
+    pub until: Option<u64>,
+}
+
+/// Some lines of an agent's output.
+#[derive(Debug)]
+pub struct Lines {
+    /// `stdout` or `stderr`.
+    pub stream: &'static str,
+    /// The byte where they begin.
+    pub offset: u64,
+    /// Where to go on.
+    pub next_offset: u64,
+    /// How much was printed until now.
+    pub total: u64,
+    /// Which bytes are not kept, as first and one past the last.
+    pub cut: Option<(u64, u64)>,
+    /// Whether more may come.
+    pub running: bool,
+    /// Whether they begin within a line.
+    pub goes_on: bool,
+    /// The lines.
+    pub text: String,
+    /// The beginning of a line that is still being printed; it comes again, whole.
+    pub open: String,
+}
+
+/// Returns a part of an agent's output.
+///
+/// # Errors
+/// `not_found` if the job is not there; with code `log_expired` if its folder was given up.
+pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> Result<Value> {
+    let stream = stream_of(query.stream.as_deref())?;
+    let offset = query.offset.unwrap_or(0);
+    let (chunk, running) = read(site, caller, id, stream, offset, LOG_BYTES_MAX).await?;
+    // A character at the end of the piece that is not whole yet is left for the next one.
+    let whole = whole_characters(&chunk.bytes, chunk.next_offset < chunk.total || running);
+    Ok(json!({
+        "stream": stream.as_str(), "offset": chunk.offset,
+        "next_offset": chunk.offset + whole as u64, "total": chunk.total,
+        "text": String::from_utf8_lossy(&chunk.bytes[..whole]),
+        "cut": chunk.cut.map(|(from, to)| json!({"from": from, "to": to})),
+        "running": running,
+    }))
+}
+
+/// Returns a part of an agent's output that ends with a line, wherever it can.
+///
+/// # Errors
+/// As [`log`].
+pub async fn lines(site: &Site, caller: &Caller, id: &JobId, query: LinesQuery) -> Result<Lines> {
+    let stream = stream_of(query.stream.as_deref())?;
+    // With the byte before: whether it ends a line.
+    let before = query.offset.saturating_sub(1);
+    let most = query.until.map_or(LINES_BYTES, |it| it.saturating_sub(query.offset));
+    let most = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, LOG_BYTES_MAX - 1);
+    let (chunk, running) = read(site, caller, id, stream, before, most + 1).await?;
+    let (mut offset, mut bytes, mut goes_on) = (chunk.offset, chunk.bytes.as_slice(), false);
+    if query.offset > 0 && offset == before && !bytes.is_empty() {
+        goes_on = bytes[0] != b'\n';
+        (offset, bytes) = (offset + 1, &bytes[1..]);
+    } else if query.offset == 0 {
+        bytes = &bytes[..bytes.len().min(most)];
+    }
+    if query.is_aligned && goes_on {
+        let skipped = match bytes.iter().position(|it| *it == b'\n') {
+            Some(end) if end + 1 < bytes.len() => {
+                goes_on = false;
+                end + 1
+            }
+            _ => bytes.iter().take(3).take_while(|it| **it & 0xC0 == 0x80).count(),
+        };
+        (offset, bytes) = (offset + skipped as u64, &bytes[skipped..]);
+    }
+    if let Some(until) = query.until {
+        // What is not kept may have been asked for: then it begins later, perhaps too late.
+        let left = usize::try_from(until.saturating_sub(offset)).unwrap_or(usize::MAX);
+        bytes = &bytes[..bytes.len().min(left)];
+    }
+    let is_end = offset + bytes.len() as u64 >= chunk.total;
+    let may_go_on = running || !is_end;
+    let last_line = bytes.iter().rposition(|it| *it == b'\n');
+    let taken = match last_line {
+        _ if query.until.is_some() || (is_end && !running) => bytes.len(),
+        Some(end) => end + 1,
+        None if is_end && bytes.len() < most => 0,
+        None => whole_characters(bytes, may_go_on),
+    };
+    let open = if is_end { &bytes[taken..] } else { &[] };
+    Ok(Lines {
+        stream: stream.as_str(),
+        offset,
+        next_offset: offset + taken as u64,
+        total: chunk.total,
+        cut: chunk.cut,
+        running,
+        goes_on,
+        text: String::from_utf8_lossy(&bytes[..taken]).into_owned(),
+        open: String::from_utf8_lossy(&open[..whole_characters(open, running)]).into_owned(),
+    })
+}
+
+/// Returns a part of an agent's output as it is: the bytes, where they begin, where to go on, and
+/// how much there is.
+///
+/// # Errors
+/// As [`log`].
+pub async fn bytes(
+    site: &Site,
+    caller: &Caller,
+    id: &JobId,
+    query: LogQuery,
+) -> Result<(Vec<u8>, u64, u64, u64)> {
+    let stream = stream_of(query.stream.as_deref())?;
+    let offset = query.offset.unwrap_or(0);
+    let (chunk, _) = read(site, caller, id, stream, offset, LOG_BYTES_MAX).await?;
+    Ok((chunk.bytes, chunk.offset, chunk.next_offset, chunk.total))
+}
+
+fn stream_of(word: Option<&str>) -> Result<Stream> {
+    match word {
+        None | Some("stderr") => Ok(Stream::Stderr),
+        Some("stdout") => Ok(Stream::Stdout),
+        Some(_) => Err(Error::invalid("stream is `stdout` or `stderr`")),
+    }
+}
+
+/// Reads a part of an output, and whether its job still runs.
+async fn read(
+    site: &Site,
+    caller: &Caller,
+    id: &JobId,
+    stream: Stream,
+    offset: u64,
+    bytes_max: usize,
+) -> Result<(OutputChunk, bool)> {
+    let job = with_files(site, caller, id).await?;
+    let dir = job_dir(&site.config.site.data, id);
+    let read = blocking(move || process::read_output(&dir, stream, offset, bytes_max)).await;
+    let is_nothing = |cause: &Error| match cause.kind() {
+        // A job that waits, or that never got as far as an agent, has printed nothing.
+        ErrorKind::NotFound => job.guard.is_none(),
+        // Nor is read what an agent has put in the place of its output.
+        _ => process::is_usurped(cause),
+    };
+    let chunk = match read {
+        Err(cause) if is_nothing(&cause) => {
+            OutputChunk { offset: 0, bytes: Vec::new(), next_offset: 0, total: 0, cut: None }
+        }
+        read => read?,
+    };
+    Ok((chunk, !job.status.is_final()))
+}
+
+/// Returns when a job's agent last printed something; nothing if it has not.
+pub(in crate::flows) async fn last_printed(site: &Site, id: &JobId) -> Result<Option<Millis>> {
+    let dir = job_dir(&site.config.site.data, id);
+    blocking(move || process::last_printed(&dir)).await
+}
+
+/// Returns a job that the caller sees and whose folder was not given up.
+async fn with_files(site: &Site, caller: &Caller, id: &JobId) -> Result<Job> {
+    let (asked, viewer) = (id.clone(), require_own(caller, id)?);
+    site.store
+        .read(move |c| {
+            let job = jobs::find(c, &viewer, &asked)?;
+            match jobs::files(c, &asked)?.and_then(|it| it.removed) {
+                None => Ok(job),
+                Some(at) => {
+                    let day: String = at.rfc3339().chars().take(10).collect();
+                    Err(Error::not_found(format!("the files of job {asked} were removed on {day}"))
+                        .code("log_expired")
+                        .hint("logs and prompts are kept for 30 days, and 2 GiB of them"))
+                }
+            }
+        })
+        .await
+}
+
+fn whole_characters(bytes: &[u8], more_may_come: bool) -> usize {
+    match std::str::from_utf8(bytes) {
+        Err(cause) if more_may_come && cause.error_len().is_none() && cause.valid_up_to() > 0 => {
+            cause.valid_up_to()
+        }
+        _ => bytes.len(),
+    }
+}
+
+/// Returns the agent's telemetry after an entry, as `{items, next}`.
+///
+/// # Errors
+/// `not_found`.
+pub async fn stream(site: &Site, caller: &Caller, id: &JobId, after: u64) -> Result<Value> {
+    with_files(site, caller, id).await?;
+    let dir = job_dir(&site.config.site.data, id);
+    let items = blocking(move || jobs::read_stream(&dir, after, STREAM_ENTRIES_MAX)).await?;
+    let next = items.last().map(|it| it["seq"].clone());
+    Ok(json!({"items": items, "next": next}))
+}
+
+/// Returns the last entries of an agent's telemetry, and what all of it adds up to.
+///
+/// # Errors
+/// `not_found`.
+pub async fn stream_end(
+    site: &Site,
+    caller: &Caller,
+    id: &JobId,
+    most: usize,
+) -> Result<(Vec<Value>, Value)> {
+    with_files(site, caller, id).await?;
+    let dir = job_dir(&site.config.site.data, id);
+    blocking(move || jobs::read_stream_end(&dir, most)).await
+}
+
+/// Returns the exact prompt of a job.
+///
+/// # Errors
+/// `not_found` with code `no_prompt` for a job that has not been started.
+pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
+    with_files(site, caller, id).await?;
+    let dir = job_dir(&site.config.site.data, id);
+    let read = blocking(move || match JobFolder::open(&dir)? {
+        Some(folder) => folder.read("prompt", PROMPT_BYTES_MAX),
+        None => Ok(None),
+    });
+    let bytes = read.await?;
+    let missing = || Error::not_found(format!("job {id} has no prompt: it was not started"));
+    let bytes = bytes.ok_or_else(|| missing().code("no_prompt").hint("it is made at the start"))?;
+    Ok(json!({"prompt": String::from_utf8_lossy(&bytes)}))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|cause| Error::internal("reading a file panicked").source(cause))?
+}

@@ -1,0 +1,49 @@
+//! What ends with a person's right to write: their private jobs, and the questions to them alone.
+
+use crate::approvals::{self, Decision, State};
+use crate::base::{Actor, ErrorKind, Ids, PersonId, Result, fault};
+use crate::flows::jobs::cancel_waiting;
+use crate::jobs::{self, Capacities};
+use crate::store::Tx;
+
+/// Cancels the private jobs of a person, also those that run, and withdraws the approvals that only
+/// they could decide.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn end_private(
+    tx: &Tx<'_>,
+    person: &PersonId,
+    by: &Actor,
+    (ids, lanes): (&Ids, &Capacities),
+) -> Result<()> {
+    if fault::is_off("leaving") {
+        return Ok(());
+    }
+    for job in jobs::active_of_owner(tx.connection(), person)? {
+        if cancel_waiting(tx, ids, &job, by, lanes)? {
+            continue;
+        }
+        match jobs::request_cancel(tx, &job, by) {
+            // One that is ending by itself ends.
+            Err(cause) if cause.kind() == ErrorKind::Conflict => {}
+            done => done?,
+        }
+    }
+    for id in approvals::pending_of_person(tx.connection(), person)? {
+        let decision = Decision {
+            state: State::Withdrawn,
+            changes: None,
+            note: Some("its person may not decide any more".to_owned()),
+            version: None,
+        };
+        let withdrawn = approvals::decide(tx, &id, by, &decision)?;
+        if let Some(job) = &withdrawn.job_id {
+            jobs::stop_waiting(tx, job, &id)?;
+        }
+        if let Some(job) = jobs::parked_for(tx.connection(), &id)? {
+            jobs::resume(tx, ids, &job, (by, lanes))?;
+        }
+    }
+    Ok(())
+}

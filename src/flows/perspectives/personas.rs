@@ -1,0 +1,321 @@
+//! Personas: the files `agents/NAME.md` beside the script, read when they are needed.
+//!
+//! They are no part of the script: a changed file counts at once, and its version is the blob id of
+//! its bytes. Agents can write there; what is read is a plain file below the script's folder.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::base::limit::{PERSONA_BYTES_MAX, PERSONA_NAME_BYTES_MAX, PERSONAS_MAX};
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, truncate_chars};
+use crate::documents::Repo;
+use crate::flows::{Site, Works};
+use crate::jobs::{self, Job, Verb};
+use crate::people::{Caller, Persona, PersonaFault, is_persona_name, parse_persona};
+use crate::process::Root;
+use crate::script::{Diagnostic, InputType, is_template};
+
+/// The folder of the personas, beside the script.
+const FOLDER: &str = "agents";
+/// Most findings that are told at once.
+const FINDINGS_MAX: usize = 100;
+
+/// A persona and its version.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The persona.
+    pub persona: Persona,
+    /// The blob id of its file.
+    pub sha: BlobId,
+}
+
+/// A file in the folder of personas.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its name without the end.
+    pub name: String,
+    /// The persona, or why it is none.
+    pub found: Result<Found>,
+}
+
+/// Returns a persona.
+///
+/// # Errors
+/// `invalid` with code `bad_input` for a name that is no file name, `bad_persona` for a file that
+/// is none; `not_found` with code `no_persona`; as reading the file.
+pub async fn find(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<Found> {
+    if !is_persona_name(name) {
+        return Err(Error::invalid(format!(
+            "the name of a persona is 1 to {PERSONA_NAME_BYTES_MAX} letters, digits, `-` and `_`"
+        ))
+        .code("bad_input")
+        .hint("wiki-browser persona list has them"));
+    }
+    let text = match repo.text_beside(&path_of(name)) {
+        Some(text) => text,
+        None => {
+            let (root, asked) = (Root::open(folder)?, name.to_owned());
+            blocking(move || read(&root, &asked)).await?
+        }
+    };
+    if is_template(&text) {
+        return Err(Error::not_found(format!("{} is a template of inboxes", path_of(name)))
+            .code("no_persona")
+            .hint("a persona has no `engine` in its front matter"));
+    }
+    let persona = parse_persona(name, &text).map_err(|it| refusal(name, &it))?;
+    Ok(Found { persona, sha: repo.hash_text(&text).await? })
+}
+
+pub(in crate::flows) fn path_of(name: &str) -> Utf8PathBuf {
+    Utf8PathBuf::from(format!("{FOLDER}/{name}.md"))
+}
+
+fn read(root: &Root, name: &str) -> Result<String> {
+    let path = path_of(name);
+    let (bytes, _) =
+        root.read_relative(&path, PERSONA_BYTES_MAX).map_err(|cause| match cause.kind() {
+            ErrorKind::NotFound => Error::not_found(format!("there is no persona {name}"))
+                .code("no_persona")
+                .hint(format!("write {path} beside the script")),
+            _ => cause,
+        })?;
+    String::from_utf8(bytes)
+        .map_err(|_| Error::invalid(format!("{path} is not UTF-8")).code("not_text"))
+}
+
+fn refusal(name: &str, fault: &PersonaFault) -> Error {
+    let path = path_of(name);
+    Error::invalid(format!("{path}:{}: {}", fault.line, fault.message))
+        .code("bad_persona")
+        .hint(fault.hint.clone())
+}
+
+/// Returns all personas by name, also the files that are none; templates of inboxes are left out.
+///
+/// # Errors
+/// `unavailable` if the folder cannot be read; `conflict` with code `too_many_personas`.
+pub async fn all(works: &Works) -> Result<Vec<Listed>> {
+    let (root, repo) = (Root::open(&works.config.folder)?, works.repo.clone());
+    let read_all = blocking(move || {
+        let names = names(&root)?;
+        Ok(names.into_iter().map(|it| (read_file(&root, &it), it)).collect::<Vec<_>>())
+    });
+    let mut listed = Vec::new();
+    for (text, file) in read_all.await? {
+        let name = file.strip_suffix(".md").unwrap_or(&file).to_owned();
+        let found = match text {
+            Err(cause) => Err(cause),
+            Ok(text) if is_template(&text) => continue,
+            Ok(text) => match parse_persona(&name, &text) {
+                Err(fault) => Err(refusal(&name, &fault)),
+                Ok(persona) => repo.hash_text(&text).await.map(|sha| Found { persona, sha }),
+            },
+        };
+        listed.push(Listed { name, found });
+    }
+    Ok(listed)
+}
+
+/// Returns the names of the files, in order. What does not end in `.md`, and what is hidden, is
+/// none of ours.
+fn names(root: &Root) -> Result<Vec<String>> {
+    let mut names = match root.names(Utf8Path::new(FOLDER), 4 * PERSONAS_MAX) {
+        Ok(names) => names,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(cause) => return Err(cause),
+    };
+    names.retain(|it| it.ends_with(".md") && !it.starts_with('.'));
+    if names.len() > PERSONAS_MAX {
+        let message = format!("there are more than {PERSONAS_MAX} files in {FOLDER}/");
+        return Err(Error::conflict("too_many_personas", message).hint("remove what is not used"));
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Reads one of the files, whatever its name is.
+fn read_file(root: &Root, file: &str) -> Result<String> {
+    let name = file.strip_suffix(".md").unwrap_or(file);
+    if !is_persona_name(name) {
+        let shown = truncate_chars(name, 80);
+        let message = format!("{FOLDER}/{}.md is no name of a persona", shown.escape_debug());
+        return Err(Error::invalid(message)
+            .code("bad_persona")
+            .hint("use letters, digits, `-` and `_`; other files do not belong into that folder"));
+    }
+    read(root, name)
+}
+
+/// Returns whether a text can be the name of a persona.
+pub fn is_name(name: &str) -> bool {
+    is_persona_name(name)
+}
+
+/// Refuses a text that would be no file of this persona.
+///
+/// # Errors
+/// `invalid` with code `bad_persona`.
+pub fn judge(name: &str, text: &str) -> Result<()> {
+    parse_persona(name, text).map(drop).map_err(|it| refusal(name, &it))
+}
+
+/// The code of what is wrong with a persona.
+pub(in crate::flows) const BAD: &str = "bad-persona";
+
+/// Looks at all personas beside a script; nothing is wrong if there are none.
+pub fn check(folder: &Utf8Path) -> Vec<Diagnostic> {
+    let names = Root::open(folder).and_then(|root| Ok((names(&root)?, root)));
+    let (names, root) = match names {
+        Ok(found) => found,
+        Err(cause) => return vec![Diagnostic::error(BAD, cause.chain())],
+    };
+    let mut findings = Vec::new();
+    for file in names {
+        if findings.len() >= FINDINGS_MAX {
+            break;
+        }
+        let name = file.strip_suffix(".md").unwrap_or(&file);
+        let text = match read_file(&root, &file) {
+            Ok(text) => text,
+            Err(cause) => {
+                let finding = Diagnostic::error(BAD, cause.message());
+                findings.push(finding.note(cause.hint_str().unwrap_or_default()));
+                continue;
+            }
+        };
+        // The script judges templates.
+        if is_template(&text) {
+            continue;
+        }
+        if let Err(fault) = parse_persona(name, &text) {
+            let line = text.lines().nth(fault.line.saturating_sub(1) as usize);
+            let finding = Diagnostic::error(BAD, fault.message);
+            findings.push(finding.in_file(&path_of(name), fault.line, line).note(fault.hint));
+        }
+    }
+    findings
+}
+
+/// Refuses personas that are not for the Sources that they are asked for.
+///
+/// # Errors
+/// `invalid` with code `not_for_source`.
+pub fn require_all_for(personas: &[Persona], sources: &[SourcePath]) -> Result<()> {
+    for persona in personas {
+        if let Some(path) = sources.iter().find(|it| !persona.is_for(it)) {
+            let message = format!("the persona {} is not for {path}", persona.name);
+            return Err(Error::invalid(message).code("not_for_source").hint(format!(
+                "it is for {}: see `paths` in {}",
+                persona.paths.join(", "),
+                path_of(&persona.name)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The query of `GET /api/personas`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PersonaQuery {
+    /// Only those that are for this Source.
+    pub source_path: Option<SourcePath>,
+    /// Only this one, with what its agent is told.
+    pub name: Option<String>,
+}
+
+/// Returns the personas as `{items, next}`, or one by its name.
+///
+/// # Errors
+/// As [`find`]; for a job `forbidden` with code `not_granted` unless it was started for this Source
+/// and this persona, and `conflict` with code `persona_changed` if the file is not the one that the
+/// job was given any more.
+pub async fn show(site: &Site, caller: &Caller, query: PersonaQuery) -> Result<Value> {
+    if let Caller::Job { id, .. } = caller {
+        let id = id.clone();
+        let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
+        return for_job(site, &job, &query).await;
+    }
+    caller.person()?;
+    let Some(name) = &query.name else { return list(site, query.source_path.as_ref()).await };
+    let found = find(&site.repo, &site.config.folder, name).await?;
+    if let Some(path) = query.source_path {
+        require_all_for(std::slice::from_ref(&found.persona), &[path])?;
+    }
+    Ok(with_body(&found))
+}
+
+async fn for_job(site: &Site, job: &Job, query: &PersonaQuery) -> Result<Value> {
+    let (Some(path), Some(name)) = (&query.source_path, &query.name) else {
+        return Err(Error::invalid("a job asks for one persona of one source")
+            .code("missing_parameter")
+            .hint("send `source_path` and `name`"));
+    };
+    job.require_source(path, Verb::Read)?;
+    job.require_persona(name)?;
+    let found = find(&site.repo, &site.config.folder, name).await?;
+    require_all_for(std::slice::from_ref(&found.persona), std::slice::from_ref(path))?;
+    let own = own_versions(site, job, InputType::Hash, name);
+    if !own.is_empty() && !own.contains(&found.sha.to_string()) {
+        let message = format!("the persona {name} has changed since job {} began", job.id);
+        return Err(Error::conflict("persona_changed", message)
+            .hint("stop: a new job reads the new persona"));
+    }
+    Ok(with_body(&found))
+}
+
+/// Returns the versions that a job was given of a Source (`Blob`) or a persona (`Hash`).
+pub(in crate::flows) fn own_versions(
+    works: &Works,
+    job: &Job,
+    ty: InputType,
+    of: &str,
+) -> Vec<String> {
+    let config = works.config_of(&job.id);
+    let kind = config.kinds.get(&job.kind);
+    let is_of = |name: &String| job.input_text(name).as_deref() == Some(of);
+    let inputs = kind.into_iter().flat_map(|it| &it.inputs);
+    inputs
+        .filter(|it| it.ty == ty && it.from.as_ref().is_some_and(is_of))
+        .filter_map(|it| job.input_text(&it.name))
+        .collect()
+}
+
+fn with_body(found: &Found) -> Value {
+    let it = &found.persona;
+    json!({
+        "name": it.name, "about": it.about, "paths": it.paths, "sha": found.sha, "body": it.body,
+    })
+}
+
+async fn list(site: &Site, path: Option<&SourcePath>) -> Result<Value> {
+    let items: Vec<Value> = all(site)
+        .await?
+        .into_iter()
+        .filter(|it| match (&it.found, path) {
+            (Ok(found), Some(path)) => found.persona.is_for(path),
+            (_, None) => true,
+            (Err(_), Some(_)) => false,
+        })
+        .map(|it| match it.found {
+            Ok(Found { persona, sha }) => json!({
+                "name": it.name, "about": persona.about, "paths": persona.paths, "sha": sha,
+                "problem": null,
+            }),
+            Err(cause) => json!({
+                "name": truncate_chars(&it.name, 80), "about": null, "paths": [], "sha": null,
+                "problem": cause.message(),
+            }),
+        })
+        .collect();
+    Ok(json!({"items": items, "next": null}))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|cause| Error::internal("reading a persona panicked").source(cause))?
+}

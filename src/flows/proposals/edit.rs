@@ -1,0 +1,113 @@
+//! Edit, then approve: a person changes a proposed text. The edited text is a revision of its own;
+//! the agent stays the commit's author, the person becomes its co-author.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::{Actor, BlobId, Error, ProposalId, Result};
+use crate::documents::Proposal;
+use crate::documents::proposal::lineage::{How, Origin};
+use crate::documents::proposal::{self, NewProposal};
+use crate::flows::people::names;
+use crate::flows::proposals::fates::{self, Judge};
+use crate::flows::proposals::{dossier, undecidable};
+use crate::flows::proposals::{incorporate, rework};
+use crate::flows::{Site, kept_answer};
+use crate::people::Caller;
+use crate::store::idempotency;
+
+/// The body of `POST /api/proposals/{id}/edit`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EditRequest {
+    /// The complete new text.
+    pub text: String,
+    /// SHA-256 of the text that was edited.
+    pub text_digest: String,
+    /// One sentence about the change; who edited which revision otherwise.
+    #[serde(default)]
+    pub summary: Option<String>,
+}
+
+/// Puts an edited text into the place of a proposal, to be approved like any other.
+///
+/// # Errors
+/// `conflict` with codes `text_changed`, `rework_running`, `branch_busy` and what stands against
+/// deciding; `invalid` with code `nothing_changed` and for texts that no Source can be; `forbidden`
+/// for viewers and jobs.
+pub async fn edit(
+    site: &Site,
+    caller: &Caller,
+    id: &ProposalId,
+    request: EditRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Proposal> {
+    let editor = caller.may_decide()?;
+    let person = editor.id.clone();
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
+        let find = move |c: &rusqlite::Connection| names::fill_proposal(c, proposal::find(c, &id)?);
+        return site.store.read(find).await;
+    }
+    let dossier = dossier(site, id).await?;
+    undecidable(&dossier)?;
+    let was = dossier.proposal;
+    if request.text_digest != was.text_digest {
+        return Err(Error::conflict("text_changed", format!("proposal {id} has another text"))
+            .hint("look at it again, then edit what you see"));
+    }
+    incorporate::refuse_text(&request.text)?;
+    if request.text == dossier.text {
+        return Err(Error::invalid("the edited text is the proposed one")
+            .code("nothing_changed")
+            .hint("approve the proposal as it is"));
+    }
+    let base = site.repo.read_blob(&was.base_source_sha, SOURCE_BYTES_MAX).await?;
+    let base = String::from_utf8(base).map_err(|_| Error::internal("the base is not UTF-8"))?;
+    let new: (BlobId, String) = (site.repo.hash_text(&request.text).await?, request.text);
+    let old = (was.base_source_sha.clone(), base);
+    let mut judge = Judge::of(site, &was.source_path, &was.topic_ids, old, new.clone()).await?;
+    judge.carry(site, &was.id).await?;
+    let placements = judge.judge().await?.placements;
+    let new = NewProposal {
+        topic_id: was.topic_id.clone(),
+        job_id: was.job_id,
+        proposed_by: Some(person.clone()),
+        source_path: was.source_path,
+        base_source_sha: was.base_source_sha,
+        proposed_sha: new.0,
+        text: new.1,
+        summary: Some(request.summary.unwrap_or_else(|| edited(was.revision_number))),
+    };
+    let origin = Origin {
+        how: How::Edited,
+        from_id: was.id,
+        made_by: Actor::Person(person),
+        made_by_name: None,
+    };
+    let (ids, further) = (site.ids.clone(), was.topic_ids[1..].to_vec());
+    site.store
+        .write(move |tx| {
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
+            {
+                let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
+                let c = tx.connection();
+                return names::fill_proposal(c, proposal::find(c, &id)?);
+            }
+            rework::refuse_running(tx.connection(), &origin.from_id)?;
+            let made = proposal::insert_with(tx, &ids, new.clone(), &further, Some(&origin))?;
+            fates::keep(tx, &made.proposed_sha, &placements)?;
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!({"id": made.id}))?;
+            }
+            names::fill_proposal(tx.connection(), made)
+        })
+        .await
+}
+
+/// Says where an edited text comes from: what the agent said is about its own text.
+fn edited(revision: i64) -> String {
+    format!("Edited; based on revision {revision}.")
+}

@@ -1,0 +1,446 @@
+//! Proposals as a reviewer sees them, and the decision against one.
+
+pub mod approve;
+pub mod edit;
+pub(in crate::flows) mod fates;
+pub mod incorporate;
+pub mod rebase;
+pub mod rework;
+pub mod suggestions;
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::{Actor, BlobId, Error, JobId, ProposalId, Result, SourcePath, TopicId};
+use crate::documents::commit;
+use crate::documents::headings::Outline;
+use crate::documents::placement;
+use crate::documents::plain::Plain;
+use crate::documents::proposal::lineage::{self, How, Standing};
+use crate::documents::proposal::{self, ProposalFilter};
+use crate::documents::{
+    self, Fate, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, message, topic,
+};
+use crate::flows::jobs::{cancel_obsolete, changes};
+use crate::flows::people::names;
+use crate::flows::proposals::fates::Judge;
+use crate::flows::topics::plain_lines;
+use crate::flows::{Site, page_limit};
+use crate::jobs::{self, Job, Status};
+use crate::people::Caller;
+use crate::store::Tx;
+
+/// The query of `GET /api/proposals`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProposalQuery {
+    /// `open`, `superseded`, `approved`, `rejected`, `stale` or `void`.
+    pub status: Option<String>,
+    /// Only for this Source.
+    pub source_path: Option<SourcePath>,
+    /// Only of this Topic.
+    pub topic_id: Option<TopicId>,
+    /// The `next` of the page before.
+    pub after: Option<ProposalId>,
+    /// Rows of a page.
+    pub limit: Option<u32>,
+}
+
+/// Returns proposals without their texts, newest first, as `{items, next}`.
+///
+/// # Errors
+/// `invalid` for a status that is none.
+pub async fn list(site: &Site, caller: &Caller, query: ProposalQuery) -> Result<Value> {
+    caller.person()?;
+    let filter = ProposalFilter {
+        status: query.status.as_deref().map(str::parse).transpose()?,
+        source_path: query.source_path,
+        topic_id: query.topic_id,
+        after: query.after,
+        limit: page_limit(query.limit)?,
+    };
+    site.store
+        .read(move |c| {
+            let page = proposal::list(c, &filter)?;
+            let items: Vec<Proposal> = page
+                .items
+                .into_iter()
+                .map(|it| names::fill_proposal(c, it))
+                .collect::<Result<_>>()?;
+            Ok(json!({"items": items, "next": page.next}))
+        })
+        .await
+}
+
+/// What stands behind a decision: read once, so that all of it is of one moment.
+pub(super) struct Dossier {
+    pub(super) proposal: Proposal,
+    pub(super) text: String,
+    pub(super) topic: Topic,
+    /// The further Topics that it settles.
+    pub(super) further: Vec<Topic>,
+    pub(super) job: Option<Job>,
+    /// The subject of its commit, if the approver gives none.
+    pub(super) subject: String,
+    /// Who has edited it, as a trailer names them.
+    pub(super) editors: Vec<String>,
+    pub(super) conflict: Option<Standing>,
+    /// The job that does it again.
+    pub(super) rework: Option<JobId>,
+}
+
+pub(super) async fn dossier(site: &Site, id: &ProposalId) -> Result<Dossier> {
+    let id = id.clone();
+    site.store.read(move |c| read_dossier(c, &id)).await
+}
+
+fn read_dossier(c: &Connection, id: &ProposalId) -> Result<Dossier> {
+    let proposal = names::fill_proposal(c, proposal::find(c, id)?)?;
+    let mut topics = Vec::with_capacity(proposal.topic_ids.len());
+    for topic in &proposal.topic_ids {
+        topics.push(names::fill_topic(c, topic::find(c, topic, None)?)?);
+    }
+    let job = proposal
+        .job_id
+        .as_ref()
+        .map(|job| jobs::find(c, &jobs::Viewer::Program, job))
+        .transpose()?;
+    let editors = lineage::editors(c, id)?;
+    let text = proposal::text(c, id)?;
+    Ok(Dossier {
+        subject: subject(c, &proposal, &text)?,
+        text,
+        topic: topics.remove(0),
+        further: topics,
+        job,
+        editors: editors.iter().map(|it| names::trailer(c, it)).collect::<Result<_>>()?,
+        conflict: lineage::conflict(c, id)?.filter(|_| proposal.status == ProposalStatus::Open),
+        rework: rework::running(c, id)?,
+        proposal,
+    })
+}
+
+/// Returns the subject of a proposal's commit: the first line of what the agent says of its change,
+/// also if a person edited that or it was merged since; else that the document was updated.
+fn subject(c: &Connection, proposal: &Proposal, text: &str) -> Result<String> {
+    let mut said = proposal.clone();
+    while let Some(origin) = said.origin.as_ref().filter(|it| it.how != How::Reworked) {
+        said = proposal::find(c, &origin.from_id)?;
+    }
+    let summary = said.summary.unwrap_or_default();
+    let line = summary.lines().map(str::trim).find(|it| !it.is_empty());
+    let line = line.map(|it| Plain::of(it).text).filter(|it| !it.trim().is_empty());
+    Ok(line.unwrap_or_else(|| {
+        let outline = Outline::of(text);
+        let title = outline.headings().iter().find(|it| it.level == 1);
+        let title = title.map_or(proposal.source_path.as_str(), |it| it.text.as_str());
+        format!("Update {title}")
+    }))
+}
+
+/// A proposal with all that a reviewer needs.
+#[derive(Serialize)]
+pub struct ProposalPage {
+    proposal: Proposal,
+    topic: Topic,
+    further_topics: Vec<Topic>,
+    revisions: Vec<Revision>,
+    text: String,
+    base_text: String,
+    against: Option<Revision>,
+    diff: String,
+    fate: Vec<Fate>,
+    base: Base,
+    conflict: Option<Standing>,
+    rework_job_id: Option<JobId>,
+    subject: String,
+    editors: Vec<String>,
+    /// What is to be known of the approval by which it was committed.
+    note: Option<String>,
+    approvable: Approvable,
+}
+
+/// A revision of the same Topic.
+#[derive(Clone, Serialize)]
+struct Revision {
+    id: ProposalId,
+    revision_number: i64,
+    status: ProposalStatus,
+}
+
+/// The query of `GET /api/proposals/{id}`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProposalAgainst {
+    /// The diff is against this revision: its number, or the id of a proposal for the same Source.
+    pub against: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Base {
+    is_current: bool,
+    head_blob: Option<BlobId>,
+    state: Option<SourceState>,
+}
+
+/// Whether it could be approved now, and if not, what `POST …/approve` would say.
+#[derive(Serialize)]
+struct Approvable {
+    ok: bool,
+    code: Option<String>,
+    message: Option<String>,
+    hint: Option<String>,
+}
+
+/// Returns a proposal: text, base, diff, the fate of every other open Topic, and what is in the
+/// way. A Source that has changed since is noticed here, if it was not before.
+///
+/// # Errors
+/// `not_found`; `forbidden` for jobs; `invalid` for a revision that is none.
+pub async fn show(
+    site: &Site,
+    caller: &Caller,
+    id: &ProposalId,
+    query: ProposalAgainst,
+) -> Result<ProposalPage> {
+    caller.person()?;
+    let mut dossier = dossier(site, id).await?;
+    if dossier.proposal.status == ProposalStatus::Open {
+        // What the Topic's Source is called now: it may have been renamed.
+        rebase::look_after(site, &dossier.topic.source_path).await;
+        dossier = self::dossier(site, id).await?;
+    }
+    let path = dossier.proposal.source_path.clone();
+    let base_sha = &dossier.proposal.base_source_sha;
+    let base = site.repo.read_blob(base_sha, SOURCE_BYTES_MAX).await?;
+    let base = String::from_utf8(base).map_err(|_| Error::internal("the base is not UTF-8"))?;
+    let source = site.repo.source(&path).await.ok();
+    let obstacle = obstacle(site, &dossier).await.err();
+    let fate = fates(site, &dossier, &base).await?;
+    let head_blob = source.as_ref().and_then(|it| it.head_blob.clone());
+    let (asked, against) = (dossier.proposal.clone(), query.against);
+    let (revisions, note, earlier) = site
+        .store
+        .read(move |c| {
+            let all = proposal::of_topic(c, &asked.topic_id)?.into_iter().map(revision).collect();
+            let earlier = against.map(|it| find_earlier(c, &asked, &it)).transpose()?;
+            Ok((all, documents::attempt::note(c, &asked.id)?, earlier))
+        })
+        .await?;
+    let (against, before) = earlier.map_or((None, None), |(it, text)| (Some(it), Some(text)));
+    Ok(ProposalPage {
+        diff: {
+            let is_new = before.is_none() && base_sha.is_absent();
+            let old = before.as_ref().unwrap_or(&base);
+            documents::unified((!is_new).then_some(old), &dossier.text, path.as_str())
+        },
+        fate,
+        base: Base {
+            is_current: match base_sha.is_absent() {
+                true => source.is_none(),
+                false => head_blob.as_ref() == Some(base_sha),
+            },
+            head_blob,
+            state: source.map(|it| it.state),
+        },
+        approvable: Approvable {
+            ok: obstacle.is_none(),
+            code: obstacle.as_ref().map(|it| it.code_str().to_owned()),
+            message: obstacle.as_ref().map(|it| it.message().to_owned()),
+            hint: obstacle.as_ref().and_then(|it| it.hint_str().map(str::to_owned)),
+        },
+        base_text: base,
+        against,
+        revisions,
+        text: dossier.text,
+        topic: dossier.topic,
+        further_topics: dossier.further,
+        conflict: dossier.conflict,
+        rework_job_id: dossier.rework,
+        subject: commit::made_subject(&dossier.subject),
+        editors: dossier.editors,
+        note,
+        proposal: dossier.proposal,
+    })
+}
+
+fn revision(it: Proposal) -> Revision {
+    Revision { id: it.id, revision_number: it.revision_number, status: it.status }
+}
+
+/// Finds the revision that a proposal is compared with, and its text.
+fn find_earlier(c: &Connection, it: &Proposal, named: &str) -> Result<(Revision, String)> {
+    let found = match named.parse::<i64>() {
+        Ok(number) => {
+            let mut all = proposal::of_topic(c, &it.topic_id)?.into_iter();
+            all.find(|it| it.revision_number == number).ok_or_else(|| {
+                Error::not_found(format!("topic {} has no revision {number}", it.topic_id))
+            })?
+        }
+        Err(_) => proposal::find(c, &named.parse()?)?,
+    };
+    if found.source_path != it.source_path {
+        let message = format!("proposal {} is for {}", found.id, found.source_path);
+        return Err(Error::invalid(message)
+            .code("bad_parameter")
+            .hint("compare two proposals for one source"));
+    }
+    let text = proposal::text(c, &found.id)?;
+    Ok((revision(found), text))
+}
+
+async fn fates(site: &Site, dossier: &Dossier, base: &str) -> Result<Vec<Fate>> {
+    let proposal = &dossier.proposal;
+    let path = &proposal.source_path;
+    let old = (proposal.base_source_sha.clone(), base.to_owned());
+    let new = (proposal.proposed_sha.clone(), dossier.text.clone());
+    let mut judge = Judge::of(site, path, &proposal.topic_ids, old, new).await?;
+    let (version, open) =
+        (proposal.proposed_sha.clone(), judge.open.iter().map(|it| it.id.clone()));
+    let open: Vec<TopicId> = open.collect();
+    judge.by_agent = site
+        .store
+        .read(move |c| {
+            let mut by_agent = std::collections::BTreeMap::new();
+            for id in open {
+                let found = placement::find(c, &id, &version)?;
+                if let Some(found) = found.filter(|it| it.decided_by != Actor::System) {
+                    by_agent.insert(id, found);
+                }
+            }
+            Ok(by_agent)
+        })
+        .await?;
+    Ok(judge.judge().await?.fate)
+}
+
+/// Refuses what cannot be approved now, with the reason: what the approval itself would say.
+pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
+    undecidable(dossier)?;
+    let it = &dossier.proposal;
+    let now = async {
+        changes::refuse_switched(site).await?;
+        commit::obstacle(&site.repo, &it.source_path, &it.base_source_sha, &it.proposed_sha).await
+    };
+    match now.await {
+        Ok(()) => Ok(()),
+        Err(refusal) => {
+            let refusal = with_conflict(dossier.conflict.as_ref(), refusal);
+            Err(changes::explain(site, Some(&it.source_path), refusal).await)
+        }
+    }
+}
+
+/// Says of a base that moved why the proposal was not merged, and what can be done.
+pub(super) fn with_conflict(conflict: Option<&Standing>, refusal: Error) -> Error {
+    if refusal.code_str() == "source_exists" {
+        return refusal.hint(
+            "if git tracks it, ask for a rework: the agent begins from what is there now; \
+             otherwise move it away, or reject the proposal",
+        );
+    }
+    let (Some(conflict), "stale_base") = (conflict, refusal.code_str()) else { return refusal };
+    let count = conflict.conflicts.count;
+    let places = if count == 1 { "place" } else { "places" };
+    let message = format!("{}; both change the same lines in {count} {places}", refusal.message());
+    Error::conflict("stale_base", message).hint("ask for a rework: the agent brings both together")
+}
+
+/// Refuses what its rows say cannot be approved, whatever the repository says.
+pub(super) fn undecidable(dossier: &Dossier) -> Result<()> {
+    if dossier.proposal.status != ProposalStatus::Open {
+        return Err(proposal::refusal(&dossier.proposal));
+    }
+    if let Some(job) = &dossier.job {
+        match job.status {
+            Status::Succeeded => {}
+            Status::Queued | Status::Running | Status::Parked => {
+                let message = format!("job {} has not ended yet", job.id);
+                return Err(Error::conflict("job_running", message).hint("wait for its end"));
+            }
+            status => {
+                let message = format!("job {} ended {status}; its proposal does not count", job.id);
+                return Err(Error::conflict("job_failed", message).hint("retry the job"));
+            }
+        }
+    }
+    let topics = std::iter::once(&dossier.topic).chain(&dossier.further);
+    if let Some(closed) = topics.into_iter().find(|it| it.status != TopicStatus::Open) {
+        let message = format!("topic {} is closed", closed.id);
+        return Err(Error::conflict("topic_closed", message).hint("reopen it first"));
+    }
+    match &dossier.rework {
+        None => Ok(()),
+        Some(job) => Err(rework::refusal(&dossier.proposal.id, job)),
+    }
+}
+
+pub(super) fn stale(proposal: &Proposal) -> Error {
+    let message = format!("{} has changed since the proposal was made", proposal.source_path);
+    Error::conflict("stale_base", message)
+        .hint("look at it again: it may have another revision; else ask for a rework")
+}
+
+/// The body of `POST /api/proposals/{id}/reject`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RejectRequest {
+    /// Why; becomes a message of its Topics.
+    pub reason: String,
+}
+
+/// A proposal that was rejected.
+#[derive(Debug, Serialize)]
+pub struct Rejected {
+    /// The proposal.
+    #[serde(flatten)]
+    pub proposal: Proposal,
+    /// The job that was doing it again and was cancelled for that.
+    pub cancelled_job_id: Option<JobId>,
+}
+
+/// Writes the reason of a rejection into the threads that asked for the change. A thread that is
+/// closed or full has no room for it: it stands with the proposal all the same.
+fn tell(tx: &Tx<'_>, site: &Site, it: &Proposal, reason: &str, by: &Actor) -> Result<()> {
+    for topic in &it.topic_ids {
+        let about = (*topic == it.topic_id).then_some(&it.id);
+        match message::post(tx, &site.ids, topic, by, &plain_lines(reason), about) {
+            Err(cause)
+                if !matches!(
+                    cause.code_str(),
+                    "topic_closed" | "too_many_messages" | "topic_full"
+                ) =>
+            {
+                return Err(cause);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Rejects a proposal. Its Topic stays open; a rework of it that was asked for is cancelled.
+///
+/// # Errors
+/// `conflict` with codes `already_decided` and `superseded`; `forbidden` for viewers and jobs.
+pub async fn reject(
+    site: &Site,
+    caller: &Caller,
+    id: &ProposalId,
+    request: RejectRequest,
+) -> Result<Rejected> {
+    let actor = Actor::Person(caller.may_decide()?.id.clone());
+    let (works, id) = (site.clone(), id.clone());
+    site.store
+        .write(move |tx| {
+            proposal::reject(tx, &id, &actor, &request.reason)?;
+            let cancelled_job_id = cancel_obsolete::of_proposal(tx, &works, &id, &actor)?;
+            let proposal = proposal::find(tx.connection(), &id)?;
+            tell(tx, &works, &proposal, &request.reason, &actor)?;
+            let proposal = names::fill_proposal(tx.connection(), proposal)?;
+            Ok(Rejected { proposal, cancelled_job_id })
+        })
+        .await
+}

@@ -1,0 +1,241 @@
+//! Rework: a person says what should be different, and the same kind of job does it again with the
+//! earlier text in hand.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result};
+use crate::documents::proposal::lineage::{self, Rework};
+use crate::documents::proposal::{self, ProposalStatus};
+use crate::documents::{Proposal, message, unified};
+use crate::flows::people::names;
+use crate::flows::people::refuse_disabled;
+use crate::flows::proposals::suggestions;
+use crate::flows::requests::options;
+use crate::flows::topics::plain_lines;
+use crate::flows::{Site, Works, kept_answer};
+use crate::jobs::{self, Verb};
+use crate::people::Caller;
+use crate::store::{Tx, idempotency};
+
+/// The body of `POST /api/proposals/{id}/rework`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReworkRequest {
+    /// What should be different; becomes a message of the Topic.
+    pub reason: String,
+}
+
+/// Asks for a proposal to be done again: a message, and a new job of the same kind with the same
+/// inputs on the present Source. The proposal stays as it is until the new one has come.
+///
+/// # Errors
+/// `conflict` with codes `rework_running`, `job_running`, `branch_busy`, `same_text`, what
+/// [`proposal::refusal`] says, and what stands against a new job; `forbidden` for viewers and jobs.
+pub async fn ask(
+    site: &Site,
+    caller: &Caller,
+    id: &ProposalId,
+    request: ReworkRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Value> {
+    let person = caller.may_decide()?;
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        return Ok(kept);
+    }
+    let asked = id.clone();
+    let (found, old) = site
+        .store
+        .read(move |c| {
+            let found = proposal::find(c, &asked)?;
+            let old = found
+                .job_id
+                .as_ref()
+                .map(|job| jobs::find(c, &jobs::Viewer::Program, job))
+                .transpose()?;
+            Ok((found, old))
+        })
+        .await?;
+    refuse_decided(&found)?;
+    let Some(old) = old else {
+        let message = format!("no job has made proposal {id}");
+        return Err(Error::conflict("no_job", message).hint("edit it, or start a job"));
+    };
+    if !old.status.is_final() {
+        return Err(Error::conflict("job_running", format!("job {} has not ended yet", old.id))
+            .hint("wait for its end"));
+    }
+    let (kind, new) = options::repeated(site, &old, person).await?;
+    let reason = plain_lines(&request.reason);
+    suggestions::refuse_same(site, kind, &found.topic_id, Some(&reason)).await?;
+    let (ids, queue, id) = (site.ids.clone(), site.queue.clone(), id.clone());
+    let by = Actor::Person(person.id.clone());
+    site.store
+        .write(move |tx| {
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
+            {
+                return Ok(kept);
+            }
+            refuse_disabled(tx.connection(), &by)?;
+            let proposal = require_reworkable(tx, &id)?;
+            let topic = &proposal.topic_id;
+            let said = message::post(tx, &ids, topic, &by, &reason, Some(&id))?;
+            queue.admit(tx, &new)?;
+            let job = jobs::enqueue(tx, &ids, &queue.capacities(), &new)?;
+            lineage::ask_rework(tx, &job, &id, &said.id, &by)?;
+            let answer = json!({
+                "job_id": job, "proposal_id": id, "topic_id": topic, "message_id": said.id,
+                "sequence": said.sequence,
+            });
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &answer)?;
+            }
+            Ok(answer)
+        })
+        .await
+}
+
+/// What is out of date, or in conflict with its Source, can be done again; what a person decided
+/// about cannot.
+fn refuse_decided(proposal: &Proposal) -> Result<()> {
+    match proposal.status {
+        ProposalStatus::Open | ProposalStatus::Stale => Ok(()),
+        _ => Err(proposal::refusal(proposal)),
+    }
+}
+
+fn require_reworkable(tx: &Tx<'_>, id: &ProposalId) -> Result<Proposal> {
+    let proposal = proposal::find(tx.connection(), id)?;
+    if proposal.status == ProposalStatus::Open {
+        proposal::require_open(tx, id)?;
+    }
+    refuse_decided(&proposal)?;
+    refuse_running(tx.connection(), id)?;
+    Ok(proposal)
+}
+
+/// Refuses to decide on a proposal that a job is doing again: a reviewer found something in it.
+///
+/// # Errors
+/// `conflict` with code `rework_running`, naming the job.
+pub(in crate::flows) fn refuse_running(c: &rusqlite::Connection, id: &ProposalId) -> Result<()> {
+    match running(c, id)? {
+        None => Ok(()),
+        Some(job) => Err(refusal(id, &job)),
+    }
+}
+
+/// Says that a proposal is being done again.
+pub(in crate::flows) fn refusal(id: &ProposalId, job: &JobId) -> Error {
+    let message = format!("a rework of proposal {id} was asked for: job {job}");
+    Error::conflict("rework_running", message)
+        .hint(format!("wait for the next revision, or cancel job {job}"))
+}
+
+/// Returns the job that is doing a proposal again, until it has ended.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) fn running(
+    c: &rusqlite::Connection,
+    id: &ProposalId,
+) -> Result<Option<JobId>> {
+    let Some(rework) = lineage::last_rework(c, id)? else { return Ok(None) };
+    let is_final = jobs::find_brief(c, &jobs::Viewer::Program, &rework.job_id)?.status.is_final();
+    Ok((!is_final).then_some(rework.job_id))
+}
+
+/// Returns what is added to the prompt of a job that does a proposal again; empty for another.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) async fn block(works: &Works, job: &JobId) -> Result<String> {
+    let asked = job.clone();
+    let found = works.store.read(move |c| {
+        let Some(rework) = lineage::rework_of_job(c, &asked)? else { return Ok(None) };
+        let proposal = proposal::find(c, &rework.proposal_id)?;
+        Ok(Some((rework, proposal)))
+    });
+    let Some((rework, proposal)) = found.await? else { return Ok(String::new()) };
+    let quoted: String = rework.comment.lines().map(|it| format!("> {it}\n")).collect();
+    let changed = match proposal.has_conflict || proposal.status == ProposalStatus::Stale {
+        true => "The Source has changed since that text was made: bring both together.\n",
+        false => "",
+    };
+    Ok(format!(
+        "\nThis job is a rework. A reviewer has sent a proposal back with this comment, which\n\
+         is a request about the text like any other message:\n\n{quoted}\n\
+         Earlier proposal: {id}\nIts revision:     {revision}\n\n\
+         Read it before you write: `'{wb_agent}' get-proposal --id='{id}'`\n\
+         prints it with its diff and the comment as JSON, with --text its text alone. {changed}\
+         Hand in a whole new text against the Base source SHA above.\n",
+        id = proposal.id,
+        revision = proposal.revision_number,
+        wb_agent = works.wb_agent,
+    ))
+}
+
+/// Returns what the caller's job is to do again, as `get-topic` shows it.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) async fn of_caller(site: &Site, caller: &Caller) -> Result<Option<Value>> {
+    let Caller::Job { id, .. } = caller else { return Ok(None) };
+    let asked = id.clone();
+    site.store
+        .read(move |c| {
+            let Some(rework) = lineage::rework_of_job(c, &asked)? else { return Ok(None) };
+            let revision = proposal::find(c, &rework.proposal_id)?.revision_number;
+            let name = crate::people::display_name(c, &rework.asked_by)?;
+            Ok(Some(json!({
+                "proposal_id": rework.proposal_id, "revision_number": revision,
+                "comment": rework.comment, "asked_by_name": name,
+            })))
+        })
+        .await
+}
+
+/// Returns what `wb-agent get-proposal` prints: `{proposal, text, diff, comment, conflict}`. The
+/// comment is that of the rework that this job does, else of the last one that was asked for.
+///
+/// # Errors
+/// `not_found`; `forbidden` with code `not_granted` if the job was granted none of its Topics.
+pub async fn for_agent(site: &Site, caller: &Caller, id: &ProposalId) -> Result<Value> {
+    let (asked, job) = (id.clone(), caller.job().ok().map(|(id, _)| id.clone()));
+    let (proposal, text, rework, conflict) = site
+        .store
+        .read(move |c| {
+            let proposal = names::fill_proposal(c, proposal::find(c, &asked)?)?;
+            let mut rework = lineage::last_rework(c, &asked)?;
+            if let Some(job) = &job {
+                require_read(c, job, &proposal)?;
+                let own = lineage::rework_of_job(c, job)?;
+                rework = own.filter(|it: &Rework| it.proposal_id == asked).or(rework);
+            }
+            let conflict = lineage::conflict(c, &asked)?;
+            Ok((proposal, proposal::text(c, &asked)?, rework, conflict))
+        })
+        .await?;
+    let base = site.repo.read_blob(&proposal.base_source_sha, SOURCE_BYTES_MAX).await?;
+    let base = String::from_utf8(base).map_err(|_| Error::internal("the base is not UTF-8"))?;
+    let old = (!proposal.base_source_sha.is_absent()).then_some(base.as_str());
+    let diff = unified(old, &text, proposal.source_path.as_str());
+    Ok(json!({
+        "proposal": proposal, "text": text, "diff": diff, "conflict": conflict,
+        "comment": rework.map(|it| it.comment),
+    }))
+}
+
+fn require_read(c: &rusqlite::Connection, job: &JobId, proposal: &Proposal) -> Result<()> {
+    let job = jobs::find(c, &jobs::Viewer::Program, job)?;
+    let mut outcome = Err(Error::new(ErrorKind::Forbidden, "the job was granted no topic"));
+    for topic in &proposal.topic_ids {
+        outcome = job.require_topic(topic, Verb::Read);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}

@@ -1,0 +1,208 @@
+//! Suggestions and the engine that applies them: who turns one into a proposal at once, and which
+//! job would only hand in a text again that is there already.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use rusqlite::Connection;
+use serde::Serialize;
+use serde_json::{Map, json};
+
+use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::{BlobId, Error, JobId, Millis, Result, SourcePath, TopicId, digest_hex};
+use crate::documents::suggestion::{Suggestion, last, with_line_ends};
+use crate::documents::{Message, PlacementState, Proposal, ProposalStatus, Topic, topic};
+use crate::documents::{message, placement, proposal, text};
+use crate::flows::jobs::JobRequest;
+use crate::flows::{Site, jobs as job_flow, topics};
+use crate::people::Caller;
+use crate::script::{Config, Input, InputType, Kind, Produces};
+use crate::store::idempotency::Key;
+
+/// What was written with a suggestion, and the job that applies it.
+#[derive(Debug, Serialize)]
+pub struct Suggested<T> {
+    /// The Topic or the message.
+    #[serde(flatten)]
+    pub made: T,
+    /// The job, if one was asked for and started.
+    pub job_id: Option<JobId>,
+    /// Why none was started although one was asked for.
+    pub not_started: Option<Obstacle>,
+}
+
+/// Why a job was not started.
+#[derive(Debug, Serialize)]
+pub struct Obstacle {
+    code: String,
+    message: String,
+    hint: Option<String>,
+}
+
+impl From<Error> for Obstacle {
+    fn from(cause: Error) -> Obstacle {
+        Obstacle {
+            code: cause.code_str().to_owned(),
+            message: cause.message().to_owned(),
+            hint: cause.hint_str().map(str::to_owned),
+        }
+    }
+}
+
+/// Returns whether a kind's jobs apply suggestions, without a model.
+pub fn applies(config: &Config, kind: &Kind) -> bool {
+    let is_builtin = config.engines.get(&kind.engine).is_some_and(|engine| engine.is_builtin());
+    is_builtin && kind.produces == Some(Produces::Proposal)
+}
+
+/// Returns the kind that turns a suggestion into a proposal and needs nothing but the Topic, with
+/// its input for that.
+pub fn applying(config: &Config) -> Option<(&Kind, &Input)> {
+    let needs_more = |input: &Input| input.required && input.from.is_none();
+    config.kinds.values().filter(|kind| applies(config, kind)).find_map(|kind| {
+        let own = kind.inputs.iter().find(|input| input.ty == InputType::Topic)?;
+        let others = kind.inputs.iter().filter(|input| input.name != own.name);
+        (!others.into_iter().any(needs_more)).then_some((kind, own))
+    })
+}
+
+/// Starts the job that applies the last suggestion of a Topic, after that was written: what stands
+/// against it takes nothing of that back.
+pub async fn start<T>(
+    site: &Site,
+    caller: &Caller,
+    id: &TopicId,
+    made: T,
+    key: Option<&Key>,
+) -> Suggested<T> {
+    let started = match applying(&site.config) {
+        None => Err(Error::invalid("no kind of this site applies suggestions by itself")
+            .code("no_kind")
+            .hint("ask an agent to do it on the Topic's page")),
+        Some((kind, own)) => {
+            let request = JobRequest {
+                kind: kind.name.clone(),
+                priority: None,
+                not_before: None,
+                replace_proposals: false,
+                inputs: Map::from_iter([(own.name.clone(), json!(id))]),
+            };
+            // The same request again finds the same job, under a word of its own.
+            let key = key.map(|key| Key {
+                key: digest_hex(format!("{} job", key.key)),
+                route: format!("{} job", key.route),
+                ..key.clone()
+            });
+            job_flow::create(site, caller, request, key).await
+        }
+    };
+    match started {
+        Ok(job) => Suggested { made, job_id: Some(job), not_started: None },
+        Err(cause) => Suggested { made, job_id: None, not_started: Some(cause.into()) },
+    }
+}
+
+/// Refuses a job that would apply a suggestion again whose text is proposed already, or was
+/// rejected since. `said` is what a person says with the request, newer than every message.
+///
+/// # Errors
+/// `conflict` with code `same_text`.
+pub(in crate::flows) async fn refuse_same(
+    site: &Site,
+    kind: &Kind,
+    id: &TopicId,
+    said: Option<&str>,
+) -> Result<()> {
+    if !applies(&site.config, kind) {
+        return Ok(());
+    }
+    let asked = id.clone();
+    let (mut topic, messages, proposals) = site.store.read(move |c| read_thread(c, &asked)).await?;
+    let spoken = messages.iter().rev().find_map(|it| Some((last(&it.body)?, Some(it.created_at))));
+    let Some((Suggestion::Text(words), written)) =
+        said.and_then(last).map(|it| (it, None)).or(spoken)
+    else {
+        return Ok(());
+    };
+    let Ok((blob, present)) = site.repo.present(&topic.source_path).await else { return Ok(()) };
+    let path = topic.source_path.clone();
+    topics::place_in_present(site, &path, std::slice::from_mut(&mut topic)).await?;
+    let placed = topic.placement.filter(|it| {
+        it.blob == blob && matches!(it.state, PlacementState::Exact | PlacementState::Shifted)
+    });
+    let Some(range) = placed.and_then(|it| it.range()) else { return Ok(()) };
+    let Some(before) = present.get(..range.start) else { return Ok(()) };
+    let words = with_line_ends(&words, &present, range.start);
+    let proposed = [before, &words, present.get(range.end..).unwrap_or_default()].concat();
+    let proposed = site.repo.hash_text(&proposed).await?;
+    let same = proposals.iter().rev().filter(|it| it.proposed_sha == proposed);
+    same.filter_map(|it| obstacle(it, written)).next().map_or(Ok(()), Err)
+}
+
+/// Returns what the words of a Topic were at some times, in their order: a suggestion is about the
+/// words of its time. Nothing stands for what cannot be read any more.
+///
+/// # Errors
+/// As any read of the database.
+pub async fn words_at(
+    site: &Site,
+    id: &TopicId,
+    path: &SourcePath,
+    times: Vec<Millis>,
+) -> Result<Vec<Option<String>>> {
+    let (id, source) = (id.clone(), path.clone());
+    let read = move |c: &Connection| {
+        let mut kept = BTreeMap::new();
+        let mut places = Vec::with_capacity(times.len());
+        for time in &times {
+            let place = placement::at(c, &id, *time)?;
+            if let Some(blob) = place.as_ref().map(|it| &it.blob)
+                && !kept.contains_key(blob)
+            {
+                kept.insert(blob.clone(), text::find(c, &source, blob)?);
+            }
+            places.push(place.and_then(|it| Some((it.range()?, it.blob))));
+        }
+        Ok((places, kept))
+    };
+    let (places, mut texts) = site.store.read(read).await?;
+    for (blob, kept) in texts.iter_mut().filter(|it| it.1.is_none()) {
+        // What git has collected since is not there to be compared with.
+        let bytes = site.repo.read_blob(blob, SOURCE_BYTES_MAX).await.ok();
+        *kept = bytes.and_then(|it| String::from_utf8(it).ok());
+    }
+    let words = |(range, blob): (Range<usize>, BlobId)| {
+        texts.get(&blob)?.as_ref()?.get(range).map(str::to_owned)
+    };
+    Ok(places.into_iter().map(|it| it.and_then(words)).collect())
+}
+
+fn read_thread(c: &Connection, id: &TopicId) -> Result<(Topic, Vec<Message>, Vec<Proposal>)> {
+    let topic = topic::find(c, id, None)?;
+    Ok((topic, message::list_of(c, id)?, proposal::of_topic(c, id)?))
+}
+
+/// Returns why a text that a proposal has is not proposed again; `written` is when its words were
+/// suggested, nothing if that is happening.
+fn obstacle(same: &Proposal, written: Option<Millis>) -> Option<Error> {
+    let number = same.revision_number;
+    let is_newer = || written.is_none_or(|at| same.decided_at.is_some_and(|then| at > then));
+    match same.status {
+        ProposalStatus::Open => {
+            let message = format!("revision {number} has exactly this text already");
+            Some(
+                Error::conflict("same_text", message)
+                    .hint("suggest other words first, or edit the proposal"),
+            )
+        }
+        ProposalStatus::Rejected if !is_newer() => {
+            let message = format!("revision {number} with exactly this text was rejected");
+            Some(
+                Error::conflict("same_text", message).hint(
+                    "suggest a change on the Topic's page first: other words, or these again",
+                ),
+            )
+        }
+        _ => None,
+    }
+}

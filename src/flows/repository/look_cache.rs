@@ -1,0 +1,130 @@
+//! What was seen in the repository, for as long as nothing in it has changed: looking takes several
+//! processes of git, and most jobs begin and end with a tree that nobody has touched.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use tokio::time::Instant;
+
+use crate::base::{Clock, Result, fault};
+use crate::process::Stamp;
+
+/// Most names of which a stamp is taken; in a larger tree git is asked every time.
+const ENTRIES_MAX: usize = 5_000;
+/// How long something counts as seen, and a tree as too large, whatever its stamp says.
+const KEPT: Duration = Duration::from_secs(600);
+
+/// One thing that was seen, with the stamp of all that it was seen in; cheap to clone.
+#[derive(Clone)]
+pub(in crate::flows) struct Known<T> {
+    folders: Vec<Utf8PathBuf>,
+    except: Vec<Utf8PathBuf>,
+    clock: Clock,
+    last: Arc<Mutex<Last<T>>>,
+}
+
+enum Last<T> {
+    Nothing,
+    Seen(Stamp, T, Instant),
+    TooLarge(Instant),
+}
+
+impl<T: Clone> Known<T> {
+    /// Returns one that knows nothing yet.
+    pub(in crate::flows) fn new(
+        folders: Vec<Utf8PathBuf>,
+        except: Vec<Utf8PathBuf>,
+        clock: Clock,
+    ) -> Known<T> {
+        Known { folders, except, clock, last: Arc::new(Mutex::new(Last::Nothing)) }
+    }
+
+    /// Returns what was seen last if nothing has changed since, and otherwise looks.
+    ///
+    /// # Errors
+    /// Those of the look.
+    pub(in crate::flows) async fn or_look(
+        &self,
+        look: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let Some(before) = self.stamp().await else { return look.await };
+        if let Some(seen) = self.seen(&before) {
+            return Ok(seen);
+        }
+        let seen = look.await?;
+        // What changed during the look may be in it or not.
+        let is_same = self.stamp().await.as_ref() == Some(&before);
+        if is_same && before.is_settled(&self.clock) {
+            self.keep(Last::Seen(before, seen.clone(), Instant::now()));
+        }
+        Ok(seen)
+    }
+
+    fn seen(&self, stamp: &Stamp) -> Option<T> {
+        match &*self.last.lock().unwrap_or_else(PoisonError::into_inner) {
+            Last::Seen(known, seen, at) if at.elapsed() < KEPT => {
+                (known == stamp || fault::is_off("known_stamp")).then(|| seen.clone())
+            }
+            _ => None,
+        }
+    }
+
+    async fn stamp(&self) -> Option<Stamp> {
+        if let Last::TooLarge(at) = &*self.last.lock().unwrap_or_else(PoisonError::into_inner)
+            && at.elapsed() < KEPT
+        {
+            return None;
+        }
+        let (folders, except) = (self.folders.clone(), self.except.clone());
+        let taken = tokio::task::spawn_blocking(move || {
+            let folders: Vec<_> = folders.iter().map(Utf8PathBuf::as_path).collect();
+            let except: Vec<_> = except.iter().map(Utf8PathBuf::as_path).collect();
+            Stamp::take(&folders, &except, ENTRIES_MAX)
+        });
+        let stamp = taken.await.ok().flatten();
+        if stamp.is_none() {
+            self.keep(Last::TooLarge(Instant::now()));
+        }
+        stamp
+    }
+
+    fn keep(&self, last: Last<T>) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Millis;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[tokio::test]
+    async fn it_is_looked_again_when_something_has_changed_or_might_have() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = Utf8PathBuf::from_path_buf(folder.path().to_owned()).unwrap();
+        std::fs::write(top.join("x"), "one").unwrap();
+        let looks = AtomicU32::new(0);
+        let look = || async { Ok(looks.fetch_add(1, Ordering::SeqCst)) };
+        // Long ago: every change is too fresh to be relied upon.
+        let known = Known::new(vec![top.clone()], Vec::new(), Clock::fixed(Millis(0)));
+        assert_eq!(known.or_look(look()).await.unwrap(), 0);
+        assert_eq!(known.or_look(look()).await.unwrap(), 1);
+        let known =
+            Known::new(vec![top.clone()], Vec::new(), Clock::fixed(Millis(4_000_000_000_000)));
+        assert_eq!(known.or_look(look()).await.unwrap(), 2);
+        assert_eq!(known.or_look(look()).await.unwrap(), 2, "nothing has changed");
+        std::fs::write(top.join("y"), "").unwrap();
+        assert_eq!(known.or_look(look()).await.unwrap(), 3);
+        // A look during which something changes is not kept.
+        let changing = async {
+            std::fs::write(top.join("z"), "").unwrap();
+            Ok(looks.fetch_add(1, Ordering::SeqCst))
+        };
+        std::fs::write(top.join("y"), "again").unwrap();
+        assert_eq!(known.or_look(changing).await.unwrap(), 4);
+        assert_eq!(known.or_look(look()).await.unwrap(), 5);
+    }
+}

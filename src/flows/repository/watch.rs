@@ -1,0 +1,407 @@
+//! What is changed in the repository without this program is noticed: commits of others, branches
+//! that move, and edits that are not committed.
+//!
+//! The kernel tells which names change in the folders of the Sources and of git; then those Sources
+//! are looked at. What was seen stands in the database, so what was changed while no server ran is
+//! noticed at the next start, and nothing is told twice.
+//!
+//! **Invariant:** nothing wakes up while nothing changes. Where the kernel cannot watch all, it is
+//! looked again and again, but only while somebody is there or a job runs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::base::limit::{CHANGES_TOLD_MAX, WATCHED_FOLDERS_MAX};
+use crate::base::{Actor, ErrorKind, Event, EventKind, Result, SourcePath, fault};
+use crate::documents::seen::{self, Hint, Seen, Sighting, SourceChange};
+use crate::documents::{placement, proposal, topic};
+use crate::flows::Works;
+use crate::flows::proposals::rebase;
+use crate::flows::repository::presence::Presence;
+use crate::flows::repository::renames;
+use crate::flows::topics::places;
+use crate::flows::topics::places::Held;
+use crate::jobs;
+use crate::process::{Noticed, Notices};
+use crate::store::Tx;
+
+/// How long it is waited for more after something was noticed: an editor writes a file in several
+/// steps, and git many files.
+const CALM: Duration = Duration::from_millis(80);
+/// How long it is waited for more at most.
+const CALM_MAX: Duration = Duration::from_millis(600);
+/// How long it is waited after a look that failed; twice as long each time.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How long it is waited at most after a look that failed.
+const AGAIN_MAX: Duration = Duration::from_secs(60);
+/// Between two looks where not all can be watched.
+const POLL: Duration = Duration::from_millis(1_200);
+/// Most Sources about which the database is asked in one go.
+const SOURCES_ASKED_MAX: usize = 200;
+/// How much longer than a look it is waited for the next one.
+const POLL_REST: u32 = 8;
+
+/// What is told of every change after it was written down: who answers holds the next look up.
+pub type Told = Arc<dyn Fn(Works, Arc<Vec<SourceChange>>) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// Looks whenever something may have changed, until `stop`.
+pub async fn serve(works: Works, presence: Presence, told: Vec<Told>, stop: CancellationToken) {
+    let (marks, is_whole, is_behind) = (Vec::new(), false, !fault::is_off("catching_up"));
+    let mut watch = Watch { works, told, notices: None, marks, is_whole, is_behind };
+    tokio::select! {
+        () = watch.go_on(&presence) => {}
+        () = stop.cancelled() => {}
+    }
+}
+
+/// Returns what has open proposals follow every Source whose committed text was changed.
+pub fn following() -> Told {
+    Arc::new(|works, changes| {
+        Box::pin(async move {
+            for change in changes.iter().filter(|it| it.head_blob.is_some()) {
+                rebase::look_after(&works, &change.path).await;
+            }
+        })
+    })
+}
+
+/// Returns what places the open Topics of every Source that was changed.
+pub fn placing() -> Told {
+    Arc::new(|works, changes| {
+        Box::pin(async move {
+            let is_busy = is_busy(&works).await.unwrap_or_else(|cause| {
+                warn!("it cannot be told whether git is at rest: {}", cause.chain());
+                true
+            });
+            for change in changes.iter() {
+                if let Err(cause) = place_change(&works, change, is_busy).await {
+                    let path = &change.path;
+                    warn!(source_path = %path, "the topics of {path} are placed when somebody \
+                        looks: {}", cause.chain());
+                }
+            }
+        })
+    })
+}
+
+struct Watch {
+    works: Works,
+    told: Vec<Told>,
+    notices: Option<Notices>,
+    /// The folders of git that are watched.
+    marks: Vec<Utf8PathBuf>,
+    /// Whether every folder is watched.
+    is_whole: bool,
+    /// Whether what was seen may not have been told to the end.
+    is_behind: bool,
+}
+
+/// What to look at next.
+struct Due {
+    hint: Hint,
+    /// Whether other folders may have to be watched.
+    is_moved: bool,
+}
+
+impl Watch {
+    async fn go_on(&mut self, presence: &Presence) {
+        let mut due = Due { hint: Hint::All, is_moved: true };
+        let mut pause = AGAIN;
+        loop {
+            let started = Instant::now();
+            match self.look(&due).await {
+                Ok(()) => {
+                    pause = AGAIN;
+                    due = self.next(presence, started.elapsed()).await;
+                }
+                Err(cause) => {
+                    warn!("the repository cannot be looked at: {}", cause.chain());
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(AGAIN_MAX);
+                    due = Due { hint: Hint::All, is_moved: true };
+                }
+            }
+        }
+    }
+
+    /// Watches first and looks then: what happens in between is noticed.
+    async fn look(&mut self, due: &Due) -> Result<()> {
+        if due.is_moved {
+            self.watch().await?;
+        }
+        self.is_behind |= look_once(&self.works, &due.hint, &self.told).await?;
+        let is_busy = is_busy(&self.works).await?;
+        self.is_behind |= is_busy;
+        if self.is_behind && !is_busy {
+            let left = self.left_over().await?;
+            pass_on(&self.works, left, &self.told).await;
+            self.is_behind = false;
+        }
+        Ok(())
+    }
+
+    /// Returns the Sources in whose present version a Topic was not placed: a server was killed
+    /// before it could, or the commit that was seen before is gone, and nothing can be compared.
+    async fn left_over(&self) -> Result<Vec<SourceChange>> {
+        let store = &self.works.store;
+        let Some(seen) = store.read(seen::find).await? else { return Ok(Vec::new()) };
+        let open = store.read(placement::sources).await?;
+        if open.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut all = self.works.repo.all_seen(&seen).await?;
+        all.retain(|it| open.contains(&it.path));
+        let mut left = Vec::new();
+        // In pieces: nobody is to wait for a reader for long.
+        for some in all.chunks(SOURCES_ASKED_MAX) {
+            let some = some.to_vec();
+            let due = move |c: &rusqlite::Connection| -> Result<Vec<SourceChange>> {
+                let mut due = Vec::new();
+                for it in &some {
+                    if let Some(blob) = &it.blob
+                        && placement::is_due(c, &it.path, blob, it.is_clean)?
+                    {
+                        due.push(it.clone());
+                    }
+                }
+                Ok(due)
+            };
+            left.extend(store.read(due).await?);
+        }
+        Ok(left)
+    }
+
+    async fn watch(&mut self) -> Result<()> {
+        if fault::is_absent("inotify") {
+            return Ok(());
+        }
+        let (marks, folders) = self.works.repo.folders_to_watch().await?;
+        let notices = match &mut self.notices {
+            Some(notices) => notices,
+            none => match Notices::open() {
+                Ok(opened) => none.insert(opened),
+                Err(cause) => {
+                    warn!("changes are looked for while somebody is there: {}", cause.chain());
+                    return Ok(());
+                }
+            },
+        };
+        let wanted: Vec<Utf8PathBuf> = marks.iter().chain(&folders).cloned().collect();
+        let watched = notices.watch_only(&wanted, WATCHED_FOLDERS_MAX);
+        let is_whole = watched == wanted.len();
+        if !is_whole && (self.is_whole || self.marks.is_empty()) {
+            info!(
+                "{watched} of {} folders are watched: the rest is looked at while somebody is \
+                 there (see fs.inotify.max_user_watches)",
+                wanted.len()
+            );
+        }
+        self.is_whole = is_whole;
+        self.marks = marks;
+        Ok(())
+    }
+
+    /// Waits until something may have changed, and says where.
+    async fn next(&mut self, presence: &Presence, took: Duration) -> Due {
+        let rest = POLL.max(took * POLL_REST);
+        let (is_whole, works) = (self.is_whole, self.works.clone());
+        let poll = async {
+            if is_whole {
+                return std::future::pending().await;
+            }
+            until_wanted(&works, presence).await;
+            tokio::time::sleep(rest).await;
+        };
+        let noticed = async {
+            match &mut self.notices {
+                Some(notices) => notices.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        let first = tokio::select! {
+            noticed = noticed => noticed,
+            () = poll => return Due { hint: Hint::All, is_moved: false },
+        };
+        match first {
+            Ok(first) => self.collect(first).await,
+            Err(cause) => {
+                warn!("changes are looked for while somebody is there: {}", cause.chain());
+                self.notices = None;
+                self.is_whole = false;
+                Due { hint: Hint::All, is_moved: false }
+            }
+        }
+    }
+
+    /// Takes in what follows at once.
+    async fn collect(&mut self, mut found: Noticed) -> Due {
+        let until = Instant::now() + CALM_MAX;
+        while let Some(notices) = &mut self.notices
+            && Instant::now() < until
+        {
+            match tokio::time::timeout(CALM, notices.next()).await {
+                Ok(Ok(more)) => found.merge(more),
+                // The next wait says why.
+                Ok(Err(_)) | Err(_) => break,
+            }
+        }
+        if let Some(notices) = &mut self.notices {
+            found.folders.iter().for_each(|it| notices.forget_below(it));
+        }
+        self.due(&found)
+    }
+
+    fn due(&self, found: &Noticed) -> Due {
+        let is_of_git = found.paths.iter().any(|it| self.is_of_git(it));
+        if found.is_overflow || !found.folders.is_empty() || is_of_git {
+            return Due { hint: Hint::All, is_moved: true };
+        }
+        let top = self.works.repo.root().path();
+        let source = |path: &Utf8PathBuf| -> Option<SourcePath> {
+            let path: SourcePath = path.strip_prefix(top).ok()?.as_str().parse().ok()?;
+            self.works.repo.matches(&path).then_some(path)
+        };
+        let paths: BTreeSet<SourcePath> = found.paths.iter().filter_map(source).collect();
+        Due { hint: Hint::Paths(paths), is_moved: false }
+    }
+
+    /// Returns whether a file is one by which git says what is checked out and staged.
+    fn is_of_git(&self, path: &Utf8Path) -> bool {
+        let Some((folder, name)) = path.parent().zip(path.file_name()) else { return false };
+        let Some(place) = self.marks.iter().position(|it| it == folder) else { return false };
+        // The first two hold much else; all others hold branches only.
+        let is_told = matches!(name, "HEAD" | "index" | "packed-refs");
+        !name.ends_with(".lock") && (is_told || place >= 2 || folder.ends_with("refs/heads"))
+    }
+}
+
+/// Looks once at what may have changed, writes down what has, and has it told. Returns whether it
+/// cannot be said what that is.
+///
+/// # Errors
+/// As git or the database.
+pub(in crate::flows) async fn look_once(works: &Works, hint: &Hint, told: &[Told]) -> Result<bool> {
+    let before = works.store.read(seen::find).await?;
+    let sighting = works.repo.sight(before.as_ref(), hint, works.store.clock()).await?;
+    let is_same = before.as_ref().is_some_and(|it| {
+        it.head == sighting.seen.head && it.dirty == sighting.seen.dirty && !sighting.is_all_new
+    });
+    if is_same {
+        return Ok(false);
+    }
+    let (is_all_new, changes) = (sighting.is_all_new, sighting.changes.clone());
+    let renamed = renames::find(works, before.as_ref(), &sighting).await;
+    let config = works.now().config;
+    let write = move |tx: &Tx<'_>| {
+        tell(tx, before.as_ref(), &sighting)?;
+        renames::tell(tx, &renamed, &sighting, &config)
+    };
+    works.store.write(write).await?;
+    fault::crash_point("change_told");
+    pass_on(works, changes, told).await;
+    Ok(is_all_new)
+}
+
+async fn pass_on(works: &Works, changes: Vec<SourceChange>, told: &[Told]) {
+    if changes.is_empty() {
+        return;
+    }
+    debug!("{} sources have changed", changes.len());
+    let changes = Arc::new(changes);
+    for told in told {
+        told(works.clone(), Arc::clone(&changes)).await;
+    }
+}
+
+/// Writes down what is seen now, with an event for each change.
+fn tell(tx: &Tx<'_>, before: Option<&Seen>, sighting: &Sighting) -> Result<()> {
+    seen::put(tx, before, &sighting.seen)?;
+    let Some(before) = before else { return Ok(()) };
+    let Sighting { seen, branch, changes, is_all_new } = sighting;
+    if *is_all_new || changes.len() > CHANGES_TOLD_MAX {
+        let count = (!is_all_new).then_some(changes.len());
+        let data = json!({"count": count, "commit": seen.head, "branch": branch});
+        let subject = "sources".to_owned();
+        return tx.emit(Event::new(EventKind::SourcesChanged, subject, Actor::System, data));
+    }
+    for change in changes {
+        let SourceChange { path, blob, is_clean, .. } = change;
+        if let (true, Some(blob)) = (is_clean, blob)
+            && proposal::was_approved_since(tx.connection(), path, blob, before.at)?
+        {
+            // Its approval has told it.
+            continue;
+        }
+        let commit = seen.head.as_ref().filter(|_| *is_clean);
+        let data = json!({
+            "path": path, "blob": blob, "commit": commit, "branch": branch, "proposal_id": null,
+        });
+        let subject = format!("source:{path}");
+        tx.emit(Event::new(EventKind::SourceChanged, subject, Actor::System, data))?;
+    }
+    Ok(())
+}
+
+/// Waits until somebody is there or a job runs.
+async fn until_wanted(works: &Works, presence: &Presence) {
+    let mut bell = works.store.subscribe();
+    loop {
+        match works.store.look(jobs::running_guards) {
+            Ok(running) if running.is_empty() => {}
+            // A database that cannot be read will be asked again by the look itself.
+            _ => return,
+        }
+        tokio::select! {
+            () = presence.wait() => return,
+            heard = bell.recv() => if matches!(heard, Err(RecvError::Closed)) { return },
+        }
+    }
+}
+
+/// While git is in the middle of something (a rebase, a merge, a bisection) what is checked out is
+/// there for a moment: Topics are shown in it, and nothing of it is a baseline.
+async fn place_change(works: &Works, change: &SourceChange, is_busy: bool) -> Result<()> {
+    let path = &change.path;
+    let begun = Instant::now();
+    let asked = path.clone();
+    let open = works.store.read(move |c| topic::count_open_of(c, &asked)).await?;
+    if open == 0 || change.blob.is_none() {
+        return Ok(());
+    }
+    if let (false, Some(blob)) = (change.is_clean || is_busy, &change.head_blob)
+        && let Some(text) = places::text_of(works, path, blob).await?
+    {
+        let held = Held::Covered;
+        let version = places::Version { blob: blob.clone(), text, held, is_converted: false };
+        places::keep(works, path, version).await?;
+    }
+    let (blob, text) = works.repo.present(path).await?;
+    let is_committed = change.is_clean && Some(&blob) == change.blob.as_ref() && !is_busy;
+    let held = if is_committed { Held::Committed } else { Held::Working };
+    let is_converted = is_committed && change.head_blob.as_ref() != Some(&blob);
+    let version = places::Version { blob, text, held, is_converted };
+    let count = places::keep(works, path, version).await?;
+    let took = begun.elapsed().as_millis();
+    debug!(source_path = %path, "{count} topics of {path} were placed in {took} ms");
+    Ok(())
+}
+
+/// Returns whether git is in the middle of something.
+async fn is_busy(works: &Works) -> Result<bool> {
+    if fault::is_off("busy") {
+        return Ok(false);
+    }
+    match works.repo.refuse_busy().await {
+        Ok(()) => Ok(false),
+        Err(cause) if cause.kind() == ErrorKind::Conflict => Ok(true),
+        Err(cause) => Err(cause),
+    }
+}

@@ -1,0 +1,410 @@
+//! From a request's fields to the checked inputs of a job.
+
+use serde_json::{Map, Value};
+
+use crate::base::limit::{LINE_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
+use crate::documents::{self, Repo, TopicStatus};
+use crate::flows::Works;
+use crate::flows::perspectives::personas;
+use crate::flows::repository::renames;
+use crate::flows::requests::multi_topic;
+use crate::jobs::{Grant, Job, Verb};
+use crate::people::Persona;
+use crate::script::{Input, InputType, KIND_PREFIX, Kind, Produces, nearest};
+
+/// The checked inputs of a job, without those that are computed at its start.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// All values by name.
+    pub values: Map<String, Value>,
+    /// The Source among them.
+    pub source_path: Option<SourcePath>,
+    /// The Topic among them.
+    pub topic_id: Option<TopicId>,
+    /// The persona among them.
+    pub persona_name: Option<String>,
+    /// All personas and all Sources among them.
+    cast: (Vec<Persona>, Vec<SourcePath>),
+}
+
+/// Refuses what is done to jobs in general for one that is its owner's alone.
+///
+/// # Errors
+/// `not_found` with code `no_kind`.
+pub(in crate::flows) fn refuse_private(job: &Job) -> Result<()> {
+    if job.owner.is_some() { Err(no_kind(&job.kind)) } else { Ok(()) }
+}
+
+/// Refuses the kinds of assistants: their jobs are asked for by messages of conversations only.
+///
+/// # Errors
+/// `not_found` with code `no_kind`.
+pub(in crate::flows) fn refuse_private_kind(name: &str) -> Result<()> {
+    if name.starts_with(KIND_PREFIX) { Err(no_kind(name)) } else { Ok(()) }
+}
+
+fn no_kind(name: &str) -> Error {
+    let shown = crate::base::truncate_chars(name, 80);
+    Error::not_found(format!("no kind \"{}\" for requests", shown.escape_debug()))
+        .code("no_kind")
+        .hint("answers of the assistant are asked for in a conversation")
+}
+
+/// Returns a kind of the script in force.
+///
+/// # Errors
+/// `invalid` with code `unknown_kind` and the list of kinds; `not_found` with code `no_kind` for
+/// one of an assistant.
+pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
+    refuse_private_kind(name)?;
+    works.config.kind(name).ok_or_else(|| {
+        let known: Vec<&str> = works.config.kinds.keys().map(String::as_str).collect();
+        let shown = crate::base::truncate_chars(name, 80);
+        let meant = nearest(name, known.iter().copied());
+        let meant = meant.map(|it| format!("did you mean \"{it}\"? ")).unwrap_or_default();
+        Error::invalid(format!("there is no kind \"{shown}\""))
+            .code("unknown_kind")
+            .hint(format!("{meant}the script declares: {}", known.join(", ")))
+    })
+}
+
+/// Returns a kind of which somebody asks for a job.
+///
+/// # Errors
+/// As [`kind`]; `invalid` with code `takes_messages` for an inbox: only a message starts its jobs.
+pub fn asked_kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
+    let kind = kind(works, name)?;
+    if kind.inbox.is_some() {
+        let message = format!("{} takes messages, not requests for jobs", kind.title());
+        return Err(Error::invalid(message)
+            .code("takes_messages")
+            .hint(format!("send to topic:{}: the message starts its job", kind.name)));
+    }
+    Ok(kind)
+}
+
+/// Checks what was sent against the declaration of the kind.
+///
+/// # Errors
+/// `invalid` naming the input: `unknown_input`, `missing_input`, `computed_input`,
+/// `input_mismatch`, `bad_input`; `not_found` for a Topic, Source or persona that is not there;
+/// `conflict` with code `topic_closed`; `invalid` with code `not_for_source` for a persona that is
+/// not for the Source.
+pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Result<Checked> {
+    let (sent, topics) = multi_topic::take(kind, sent)?;
+    // A client may send every field that it knows: null is as good as nothing.
+    let given = sent.iter().filter(|(_, value)| !value.is_null());
+    refuse_unknown_names(kind, given.map(|(name, _)| name))?;
+    multi_topic::check(works, &topics).await?;
+    let mut checked = Checked::default();
+    for input in &kind.inputs {
+        let given = sent.get(&input.name).filter(|value| !value.is_null());
+        let value = one(works, kind, input, given, &mut checked).await;
+        let value = value.map_err(|it| it.of_input(&input.name))?;
+        if let Some(value) = value {
+            checked.values.insert(input.name.clone(), value);
+        }
+    }
+    personas::require_all_for(&checked.cast.0, &checked.cast.1)?;
+    multi_topic::keep(&mut checked.values, &topics);
+    Ok(checked)
+}
+
+/// Refuses what a waiting job was given if its kind would not take it any more, as far as that
+/// needs neither the database nor the repository.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_again(kind: &Kind, given: &Map<String, Value>) -> Result<()> {
+    // What was computed for an earlier start is computed again.
+    let is_sent = |name: &str| kind.input(name).is_none_or(|it| !it.ty.is_computed());
+    let sent = given.iter().filter(|(name, _)| is_sent(name));
+    let sent = sent.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let (sent, _) = multi_topic::take(kind, &sent)?;
+    refuse_unknown_names(kind, sent.keys())?;
+    for input in kind.inputs.iter().filter(|it| !it.ty.is_computed()) {
+        match sent.get(&input.name).filter(|value| !value.is_null()) {
+            Some(value) => check_plain(input, value)?,
+            None if input.required && input.default.is_none() && input.from.is_none() => {
+                return Err(missing(kind, input));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Refuses names that no input of the kind has.
+///
+/// # Errors
+/// `invalid` with code `unknown_input` and the list of inputs.
+pub fn refuse_unknown_names<'a>(
+    kind: &Kind,
+    mut names: impl Iterator<Item = &'a String>,
+) -> Result<()> {
+    let Some(name) = names.find(|name| kind.input(name).is_none()) else { return Ok(()) };
+    let known: Vec<&str> =
+        kind.inputs.iter().filter(|it| !it.ty.is_computed()).map(|it| it.name.as_str()).collect();
+    let shown = crate::base::truncate_chars(name, 80);
+    let hint = match known.is_empty() {
+        true => "it takes no inputs".to_owned(),
+        false => {
+            let meant = nearest(name, known.iter().copied());
+            let meant = meant.map(|it| format!("did you mean `{it}`? ")).unwrap_or_default();
+            format!("{meant}it takes: {}", known.join(", "))
+        }
+    };
+    Err(Error::invalid(format!("kind \"{}\" has no input `{shown}`", kind.name))
+        .code("unknown_input")
+        .hint(hint))
+}
+
+async fn one(
+    works: &Works,
+    kind: &Kind,
+    input: &Input,
+    given: Option<&Value>,
+    checked: &mut Checked,
+) -> Result<Option<Value>> {
+    if input.ty.is_computed() {
+        return if given.is_some() { Err(computed(input)) } else { Ok(None) };
+    }
+    let derived = derive(works, input, checked).await?;
+    let value = match (derived, given) {
+        (Some(derived), Some(given)) if *given != derived => {
+            return Err(mismatch(input, &derived));
+        }
+        (Some(derived), _) => derived,
+        (None, Some(given)) => given.clone(),
+        (None, None) => match &input.default {
+            Some(text) => value_of_text(input, text),
+            None if input.required => {
+                return Err(missing(kind, input));
+            }
+            None => return Ok(None),
+        },
+    };
+    typed(works, input, value, checked).await.map(Some)
+}
+
+fn missing(kind: &Kind, input: &Input) -> Error {
+    let message = format!("kind \"{}\" needs the input `{}`", kind.name, input.name);
+    let hint = match &input.about {
+        Some(about) => format!("{}=VALUE: {about}", input.name),
+        None => format!("{}=VALUE, a {}", input.name, input.ty.as_str()),
+    };
+    Error::invalid(message).code("missing_input").hint(hint)
+}
+
+/// Says that an input is not for the one who asks to give.
+pub fn computed(input: &Input) -> Error {
+    let message = format!("input `{}` is computed by the server", input.name);
+    Error::invalid(message).code("computed_input").hint("leave it out")
+}
+
+/// Says that an input is not what follows from another one.
+pub fn mismatch(input: &Input, derived: &Value) -> Error {
+    Error::invalid(format!("input `{}` must be {derived}", input.name))
+        .code("input_mismatch")
+        .hint("it follows from another input: leave it out")
+}
+
+/// Returns the value that a text stands for; nothing (`null`) if it stands for none.
+pub fn value_of_text(input: &Input, text: &str) -> Value {
+    match input.ty {
+        InputType::Number | InputType::Flag => serde_json::from_str(text.trim())
+            .ok()
+            .filter(|it: &Value| it.is_number() || it.is_boolean())
+            .unwrap_or(Value::Null),
+        _ => Value::String(text.to_owned()),
+    }
+}
+
+/// Refuses a value that its input does not take, as far as that needs neither the database nor the
+/// repository.
+///
+/// # Errors
+/// `invalid` with code `bad_input`.
+pub fn check_plain(input: &Input, value: &Value) -> Result<()> {
+    let wrong = |expected: &str| {
+        let hint = match &input.about {
+            Some(about) => format!("{}: {about}", input.name),
+            None => "wiki-browser check --print shows what the kind takes".to_owned(),
+        };
+        let message = format!("input `{}` must be {expected}", input.name);
+        Err(Error::invalid(message).code("bad_input").hint(hint))
+    };
+    let text = value.as_str();
+    match (input.ty, text) {
+        (InputType::Topic, None) => wrong("the id of a topic"),
+        (InputType::Source, None) => wrong("the path of a source"),
+        (InputType::Persona, None) => wrong("the name of a persona"),
+        (InputType::Line | InputType::Text | InputType::Blob | InputType::Hash, None) => {
+            wrong("text")
+        }
+        (InputType::Choice, None) => wrong("one of its choices"),
+        (InputType::Line, Some(text))
+            if text.len() > LINE_BYTES_MAX || text.chars().any(char::is_control) =>
+        {
+            wrong("one line of at most 4 KiB")
+        }
+        (InputType::Text, Some(text))
+            if text.len() > TEXT_INPUT_BYTES_MAX || text.contains('\0') =>
+        {
+            wrong("text of at most 16 MiB without zero bytes")
+        }
+        (InputType::Choice, Some(text)) if !input.choices.iter().any(|it| it == text) => {
+            wrong(&format!("one of {}", input.choices.join(", ")))
+        }
+        (InputType::Flag, _) if !value.is_boolean() => wrong("true or false"),
+        (InputType::Number, _) => match value.as_f64() {
+            None => wrong("a number"),
+            Some(number)
+                if input.min.is_some_and(|it| number < it)
+                    || input.max.is_some_and(|it| number > it) =>
+            {
+                wrong(&match (input.min, input.max) {
+                    (Some(min), Some(max)) => format!("a number from {min} to {max}"),
+                    (Some(min), None) => format!("a number of at least {min}"),
+                    (_, max) => format!("a number of at most {}", max.unwrap_or(f64::MAX)),
+                })
+            }
+            Some(_) => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Returns what follows from the input named by `from`, for inputs that a person could also send.
+async fn derive(works: &Works, input: &Input, checked: &Checked) -> Result<Option<Value>> {
+    let (Some(from), InputType::Source) = (&input.from, input.ty) else { return Ok(None) };
+    let Some(Value::String(topic)) = checked.values.get(from) else { return Ok(None) };
+    let topic: TopicId = topic.parse()?;
+    let topic = works.store.read(move |c| documents::topic::find(c, &topic, None)).await?;
+    Ok(Some(Value::String(topic.source_path.to_string())))
+}
+
+async fn typed(works: &Works, input: &Input, value: Value, checked: &mut Checked) -> Result<Value> {
+    check_plain(input, &value)?;
+    let text = value.as_str().unwrap_or_default();
+    match input.ty {
+        InputType::Topic => {
+            let id: TopicId = text.parse()?;
+            require_open(works, &id).await?;
+            checked.topic_id.get_or_insert(id);
+        }
+        InputType::Source => {
+            let path: SourcePath = text.parse()?;
+            if let Err(cause) = source_version(&works.repo, input, &path).await {
+                return Err(renames::explain(works, &path, cause).await);
+            }
+            checked.cast.1.push(path.clone());
+            checked.source_path.get_or_insert(path);
+        }
+        InputType::Persona => {
+            let found = personas::find(&works.repo, &works.config.folder, text).await?;
+            checked.cast.0.push(found.persona);
+            checked.persona_name.get_or_insert(text.to_owned());
+        }
+        InputType::Blob | InputType::Hash => {
+            return Err(Error::internal("a computed input was taken from a request"));
+        }
+        InputType::Line
+        | InputType::Text
+        | InputType::Number
+        | InputType::Choice
+        | InputType::Flag => {}
+    }
+    Ok(value)
+}
+
+/// Refuses a Topic that is closed.
+///
+/// # Errors
+/// `not_found`; `conflict` with code `topic_closed`.
+pub async fn require_open(works: &Works, id: &TopicId) -> Result<()> {
+    let asked = id.clone();
+    let topic = works.store.read(move |c| documents::topic::find(c, &asked, None)).await?;
+    match topic.status {
+        TopicStatus::Open => Ok(()),
+        status => {
+            let message = format!("topic {id} is {}", status.as_str());
+            Err(Error::conflict("topic_closed", message).hint("reopen it first"))
+        }
+    }
+}
+
+/// Returns the version of the Source of an input, also of one that does not exist yet.
+///
+/// # Errors
+/// As [`Repo::source`], and for one that may be new as [`Repo::refuse_uncreatable`].
+pub async fn source_version(repo: &Repo, input: &Input, path: &SourcePath) -> Result<BlobId> {
+    match repo.source(path).await {
+        Err(cause) if input.new && cause.kind() == ErrorKind::NotFound => {
+            repo.refuse_uncreatable(path).await.map(|()| repo.absent())
+        }
+        found => found.map(|it| it.blob),
+    }
+}
+
+/// Refuses Sources of which no proposal could be approved now.
+///
+/// # Errors
+/// As [`Repo::refuse_unwritable`] and [`Repo::refuse_uncreatable`].
+pub async fn refuse_unwritable(repo: &Repo, input: &Input, path: &SourcePath) -> Result<()> {
+    match repo.refuse_unwritable(path).await {
+        Err(cause) if input.new && cause.kind() == ErrorKind::NotFound => {
+            repo.refuse_uncreatable(path).await
+        }
+        refused => refused,
+    }
+}
+
+/// Returns what the token of such a job may do. The script may choose the kind, not the grants.
+pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
+    let mut grants = multi_topic::grants(kind, &checked.values);
+    if kind.asks || kind.inbox.is_some() || kind.agent.is_some() {
+        grants.push(Grant::approvals());
+    }
+    let of_inbox = kind.inbox.iter().flat_map(|it| &it.sends);
+    let sends = of_inbox.chain(kind.agent.iter().flat_map(|it| &it.sends));
+    grants.extend(sends.map(|pattern| Grant::address(pattern)));
+    let proposes = kind.produces == Some(Produces::Proposal);
+    let has_topic = kind.inputs.iter().any(|it| it.ty == InputType::Topic);
+    let mut of_site = if kind.sees_site { vec![Verb::Read] } else { Vec::new() };
+    if kind.produces == Some(Produces::Topic) && checked.source_path.is_none() {
+        of_site.push(Verb::Open);
+    }
+    if !of_site.is_empty() {
+        grants.push(Grant::site(&of_site));
+    }
+    for input in &kind.inputs {
+        let Some(Value::String(text)) = checked.values.get(&input.name) else { continue };
+        match input.ty {
+            InputType::Topic => {
+                let Ok(id) = text.parse::<TopicId>() else { continue };
+                let mut verbs = vec![Verb::Read, Verb::Message];
+                if proposes {
+                    verbs.push(Verb::Propose);
+                }
+                grants.push(Grant::topic(&id, &verbs));
+            }
+            InputType::Source => {
+                let Ok(path) = text.parse::<SourcePath>() else { continue };
+                let mut verbs = vec![Verb::Read];
+                match kind.produces {
+                    Some(Produces::Perspective) => verbs.push(Verb::View),
+                    Some(Produces::Topic) => verbs.push(Verb::Open),
+                    // For a Topic that its job opens.
+                    Some(Produces::Proposal) if !has_topic => verbs.push(Verb::Propose),
+                    _ => {}
+                }
+                grants.push(Grant::source(&path, &verbs));
+            }
+            InputType::Persona => grants.push(Grant::persona(text)),
+            _ => {}
+        }
+    }
+    grants
+}

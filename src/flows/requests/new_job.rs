@@ -1,0 +1,110 @@
+//! A job that was asked for, as its kind has it: by a person, by the script, or by a time.
+
+use serde_json::{Map, Value};
+
+use crate::base::limit::LINE_BYTES_MAX;
+use crate::base::{Actor, Error, Result, SourcePath};
+use crate::flows::requests::inputs::{self, Checked};
+use crate::flows::requests::prepare;
+use crate::flows::{Site, Works};
+use crate::jobs::{NewJob, Pool};
+use crate::script::{Input, Kind, Lane, Produces};
+
+/// Refuses a Source of which no proposal could be approved now.
+pub(in crate::flows) async fn refuse_unready(
+    site: &Site,
+    input: &Input,
+    path: &SourcePath,
+) -> Result<()> {
+    site.repo.head_at_rest().await?;
+    inputs::refuse_unwritable(&site.repo, input, path).await
+}
+
+/// Refuses a job of a kind that proposes for a Source of which no proposal could be approved now.
+pub(in crate::flows) async fn refuse_unready_sources(
+    site: &Site,
+    kind: &Kind,
+    checked: &Checked,
+) -> Result<()> {
+    if kind.produces == Some(Produces::Proposal) {
+        for (input, path) in prepare::sources(kind, &checked.values) {
+            refuse_unready(site, input, &path).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns a job as its kind has it, for a person or for the script itself.
+///
+/// # Errors
+/// `invalid` with code `script_failed` if the lane's function fails.
+pub(in crate::flows) async fn new_job(
+    site: &Site,
+    kind: &Kind,
+    checked: Checked,
+    by: Actor,
+) -> Result<NewJob> {
+    Ok(NewJob {
+        kind: kind.name.clone(),
+        lane: lane(site, kind, &checked.values).await?,
+        on_busy: kind.on_busy,
+        grants: inputs::grants(kind, &checked),
+        source_path: checked.source_path,
+        topic_id: checked.topic_id,
+        persona_name: checked.persona_name,
+        inputs: checked.values,
+        requested_by: by,
+        priority: kind.priority,
+        not_before: None,
+        config_digest: site.config.digest.clone(),
+        retry_of: None,
+        depth: 0,
+        message_id: None,
+        owner: None,
+        pool: Pool::Work,
+        agent: None,
+    })
+}
+
+/// Returns the lane of a job, `NAME=VALUE`: of the input that its kind names, or what the kind's
+/// function makes of all inputs that are known when the job is accepted.
+///
+/// # Errors
+/// `invalid` with code `script_failed`, which names file and line.
+async fn lane(works: &Works, kind: &Kind, values: &Map<String, Value>) -> Result<Option<String>> {
+    let slot = match &kind.lane {
+        None => return Ok(None),
+        Some(Lane::Input(input)) => return Ok(lane_of(input, values)),
+        Some(Lane::Function(slot)) => slot,
+    };
+    let name = format!("kind.{}.lane", kind.name);
+    let answer = works.vm().ask(&name, slot, Value::Object(values.clone())).await?;
+    let wrong = |what: &str| {
+        let message = format!("{}: the lane of kind \"{}\" {what}", slot.at, kind.name);
+        let hint = "return NAME=VALUE, as in \"source_path=\" .. inputs.source_path, or nil";
+        Err(Error::invalid(message).code("script_failed").hint(hint))
+    };
+    match answer {
+        Value::Null => Ok(None),
+        Value::String(lane) => match lane.split_once('=') {
+            _ if lane.len() > LINE_BYTES_MAX => wrong("is longer than 4 KiB"),
+            _ if lane.chars().any(char::is_control) => wrong("holds a control character"),
+            Some((name, value)) if is_lane_name(name) && !value.is_empty() => Ok(Some(lane)),
+            _ => wrong("is not NAME=VALUE"),
+        },
+        _ => wrong("is not a text"),
+    }
+}
+
+fn is_lane_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    (1..=64).contains(&name.len()) && name.bytes().all(is_plain)
+}
+
+fn lane_of(input: &str, values: &Map<String, Value>) -> Option<String> {
+    match values.get(input)? {
+        Value::Null => None,
+        Value::String(text) => Some(format!("{input}={text}")),
+        other => Some(format!("{input}={other}")),
+    }
+}

@@ -1,0 +1,126 @@
+//! `verify` of a kind: the script's own look at what a job left, before the job is settled.
+//!
+//! **Invariant:** it can only refuse. Whether there is what the kind promises is asked afterwards,
+//! in the settling transaction, whatever the script said; and a check that fails refuses.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::base::{Actor, Error, ErrorKind, Result, truncate_chars};
+use crate::documents;
+use crate::flows::Works;
+use crate::flows::topics::of_job;
+use crate::jobs::{self, Generation, Job, Reason};
+use crate::script::{Produces, Slot};
+
+/// Longest text of a result that the check is shown, in bytes; the memory of the script has a
+/// limit, and a longer one refuses the job.
+const TEXT_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Longest refusal, in characters.
+const REFUSAL_CHARS_MAX: usize = 1_000;
+
+type Verify =
+    dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Option<(Reason, String)>> + Send + Sync;
+
+/// Returns what asks the kind's `verify` about a job whose agent has ended well.
+pub(in crate::flows) fn verify(works: &Works) -> Arc<Verify> {
+    let works = works.clone();
+    Arc::new(move |generation, job| {
+        let works = works.at(generation);
+        Box::pin(async move {
+            let kind = works.config.kinds.get(&job.kind)?;
+            let slot = kind.verify.clone()?;
+            let name = format!("kind.{}.verify", kind.name);
+            match refusal(&works, &job, kind.produces, (&slot, &name)).await {
+                Ok(refusal) => refusal.map(|why| (Reason::VerifyFailed, why)),
+                // The functions are switched off, or too many wait: it has said nothing.
+                Err(cause) if cause.kind() != ErrorKind::Invalid => {
+                    Some((Reason::VerifyUnasked, cause.chain()))
+                }
+                Err(cause) => {
+                    let message = cause.message();
+                    let is_placed = message.starts_with(slot.at.file.as_str());
+                    let place = if is_placed { String::new() } else { format!("{}: ", slot.at) };
+                    Some((Reason::VerifyFailed, format!("{place}{message}")))
+                }
+            }
+        })
+    })
+}
+
+async fn refusal(
+    works: &Works,
+    job: &Job,
+    produces: Option<Produces>,
+    (slot, name): (&Slot, &str),
+) -> Result<Option<String>> {
+    let id = job.id.clone();
+    let found = works
+        .store
+        .read(move |c| found(c, &jobs::find(c, &jobs::Viewer::Program, &id)?, produces))
+        .await?;
+    let Some(shown) = found else {
+        // Nothing was left of what is promised: that is said when the job is settled.
+        return Ok(None);
+    };
+    let answer = works.vm().ask(name, slot, shown).await?;
+    let refusal =
+        |why: &str| Some(truncate_chars(&format!("{}: {why}", slot.at), REFUSAL_CHARS_MAX));
+    Ok(match answer {
+        Value::Null | Value::Bool(true) => None,
+        Value::String(why) if !why.trim().is_empty() => refusal(&why),
+        Value::Bool(false) | Value::String(_) => {
+            refusal("the check of the script refused the result")
+        }
+        _ => refusal(
+            "`verify` returned neither a reason nor true or false: return true, or a text that \
+             says what is wrong",
+        ),
+    })
+}
+
+/// Returns the job with what it left, as the check sees it: `produced` has `text`, or for a result
+/// `value`. Nothing if nothing was left of what is promised.
+fn found(c: &Connection, job: &Job, produces: Option<Produces>) -> Result<Option<Value>> {
+    let text = match produces {
+        None => return Ok(Some(json!(job))),
+        Some(Produces::Result) => {
+            return Ok(job.result.as_ref().map(|value| {
+                let mut shown = json!(job);
+                shown["produced"] = json!({"value": value});
+                shown
+            }));
+        }
+        Some(Produces::Topic) => {
+            let topics = of_job::of_job(c, job)?;
+            if topics.is_empty() && job.result.is_none() {
+                return Ok(None);
+            }
+            let mut shown = json!(job);
+            shown["produced"] = json!({"topics": topics, "value": job.result});
+            return Ok(Some(shown));
+        }
+        Some(Produces::Proposal) => match documents::proposal::by_job(c, &job.id)? {
+            Some(proposal) => Some(documents::proposal::text(c, &proposal.id)?),
+            None => None,
+        },
+        Some(Produces::Message) => match &job.topic_id {
+            Some(topic) => documents::message::last_body(c, topic, &Actor::Job(job.id.clone()))?,
+            None => None,
+        },
+        Some(Produces::Perspective) => match documents::perspective::has_job(c, &job.id)? {
+            true => Some(documents::perspective::body(c, &job.id)?),
+            false => None,
+        },
+    };
+    let Some(text) = text else { return Ok(None) };
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Error::invalid("the result is too large for the check of the script"));
+    }
+    let mut shown = json!(job);
+    shown["produced"] = json!({"text": text});
+    Ok(Some(shown))
+}

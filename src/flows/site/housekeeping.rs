@@ -1,0 +1,146 @@
+//! What is kept for a while only: events that need no audit, kept answers, ended sessions, and the
+//! folders of old jobs.
+
+use std::time::Duration;
+
+use camino::Utf8Path;
+use rusqlite::Connection;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::base::Result;
+use crate::documents::commit;
+use crate::documents::search::mark_damaged;
+use crate::flows::jobs::changes;
+use crate::flows::site::retention::{self, Report, Sizes};
+use crate::flows::{Works, perspectives};
+use crate::people;
+use crate::store::{Store, Tx, events, idempotency};
+
+/// How long events are kept that need no audit, and answers to requests with a key.
+const KEPT_MS: i64 = 7 * 24 * 3_600_000;
+/// How often it is looked.
+const EVERY: Duration = Duration::from_secs(3_600);
+
+/// What one look came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cleaned {
+    /// The folders of jobs.
+    pub jobs: Report,
+    /// Events that are older than a week and need no audit.
+    pub events: u64,
+    /// Answers to requests with a key that are older than a week.
+    pub answers: u64,
+    /// Sessions of browsers that have ended.
+    pub logins: u64,
+    /// Views of personas that no version needs; only a running server knows which these are.
+    pub perspectives: u64,
+    /// Whether the index of the search is made anew.
+    pub search: bool,
+    /// Whether nothing was removed.
+    pub dry_run: bool,
+}
+
+/// Drops what is old enough, at the start and then every hour, until `stop`.
+pub async fn serve(works: Works, stop: CancellationToken) {
+    let mut sizes = Sizes::default();
+    loop {
+        let done = tokio::select! {
+            done = clean_site_with(&works, &mut sizes, false) => done,
+            () = stop.cancelled() => return,
+        };
+        match done {
+            Ok(done) => debug!(
+                events = done.events,
+                answers = done.answers,
+                logins = done.logins,
+                perspectives = done.perspectives,
+                folders = done.jobs.removed_count,
+                "what is old was dropped"
+            ),
+            Err(cause) => warn!("what is old could not be dropped: {}", cause.chain()),
+        }
+        if let Err(cause) = changes::let_go(&works).await {
+            warn!("what is held of old changes could not be dropped: {}", cause.chain());
+        }
+        if let Err(cause) = commit::look_after_replaced(&works.repo, &works.store).await {
+            warn!("replaced files could not be looked at: {}", cause.chain());
+        }
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Drops what is old enough, now; with `dry_run` it only says what it would. With `search` a
+/// running server, or the next one, makes the index of the search anew.
+///
+/// # Errors
+/// As the database, or the folder of the jobs.
+pub async fn clean(store: &Store, data: &Utf8Path, dry_run: bool, search: bool) -> Result<Cleaned> {
+    let done = clean_with(store, data, &mut Sizes::default(), dry_run).await?;
+    let search = make_search_anew(store, search && !dry_run).await?;
+    Ok(Cleaned { search, ..done })
+}
+
+async fn make_search_anew(store: &Store, is_wanted: bool) -> Result<bool> {
+    if is_wanted {
+        store.write(mark_damaged).await?;
+    }
+    Ok(is_wanted)
+}
+
+/// The same for a site that is served: views of personas go too.
+///
+/// # Errors
+/// As [`clean`]; as reading the repository and the personas.
+pub async fn clean_site(works: &Works, dry_run: bool, search: bool) -> Result<Cleaned> {
+    let done = clean_site_with(works, &mut Sizes::default(), dry_run).await?;
+    let search = make_search_anew(&works.store, search && !dry_run).await?;
+    Ok(Cleaned { search, ..done })
+}
+
+async fn clean_site_with(works: &Works, sizes: &mut Sizes, dry_run: bool) -> Result<Cleaned> {
+    let done = clean_with(&works.store, &works.config.site.data, sizes, dry_run).await?;
+    let perspectives = perspectives::prune(works, dry_run).await?;
+    Ok(Cleaned { perspectives, ..done })
+}
+
+async fn clean_with(
+    store: &Store,
+    data: &Utf8Path,
+    sizes: &mut Sizes,
+    dry_run: bool,
+) -> Result<Cleaned> {
+    let mut done = match dry_run {
+        true => {
+            let now = store.clock().now();
+            store.read(move |c| count(c, now)).await?
+        }
+        false => store.write(drop_rows).await?,
+    };
+    done.jobs = retention::clean(store, data, sizes, dry_run).await?;
+    done.dry_run = dry_run;
+    Ok(done)
+}
+
+fn count(connection: &Connection, now: crate::base::Millis) -> Result<Cleaned> {
+    let before = now.plus(-KEPT_MS);
+    Ok(Cleaned {
+        events: events::prunable(connection, before)?,
+        answers: idempotency::prunable(connection, before)?,
+        logins: people::prunable_logins(connection, now)?,
+        ..Cleaned::default()
+    })
+}
+
+fn drop_rows(tx: &Tx<'_>) -> Result<Cleaned> {
+    let done = count(tx.connection(), tx.now())?;
+    let before = tx.now().plus(-KEPT_MS);
+    events::prune(tx, before)?;
+    idempotency::prune(tx, before)?;
+    people::prune_logins(tx)?;
+    Ok(done)
+}

@@ -1,0 +1,11 @@
+//! The site as a whole: its start, its copies, its people, and what is kept for how long.
+
+pub mod backup;
+pub mod config;
+pub mod housekeeping;
+pub mod metrics;
+pub mod offline;
+pub(in crate::flows) mod reconcile;
+pub mod recover;
+pub mod restore;
+pub mod retention;

@@ -1,0 +1,361 @@
+//! Another database in place of the present one: a backup, or what can be read of a damaged one.
+//!
+//! **Invariant:** until the new database is whole, settled and on the disk, the old one is in
+//! force; and the old one is kept, under a name that is told.
+//! **Invariant:** nothing that may have been done already is done again: a job that the replaced
+//! database does not call waiting, or whose folder says that it was started, is not started by a
+//! database that thinks it waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::warn;
+
+use crate::base::{
+    Actor, Clock, Context, Error, ErrorKind, Ids, JobId, ProposalId, Result, TokenId, fault,
+};
+use crate::documents::Repo;
+use crate::documents::attempt::approvers;
+use crate::flows::jobs::cancel_waiting;
+use crate::flows::people::{Taken, take_again};
+use crate::flows::site::backup as copies;
+use crate::flows::site::reconcile::{Adopts, Found, reconcile};
+use crate::jobs::{self, Capacities, job_dir};
+use crate::people::{self, Person};
+use crate::script::{Config, Vm};
+use crate::store::salvage::{Salvaged, salvage};
+use crate::store::{self, CORRUPT, MIGRATIONS, Store, backup};
+
+/// A site that no server serves; the caller holds its lock.
+pub struct Offline {
+    /// The script.
+    pub config: Arc<Config>,
+    /// The script's functions.
+    pub vm: Vm,
+    /// The repository, or why there is none.
+    pub repo: Result<Repo>,
+    /// The agents' client, if there is one.
+    pub wb_agent: Utf8PathBuf,
+    /// The clock.
+    pub clock: Clock,
+}
+
+/// What another database came to.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    /// What was put in place; null if nothing was.
+    pub from: Option<Utf8PathBuf>,
+    /// Where the files of the old database are.
+    pub kept: Vec<Utf8PathBuf>,
+    /// The life that begins: ids of events from before it mean nothing any more.
+    pub epoch: Option<String>,
+    /// Jobs that run in the backup: the next start settles them.
+    pub jobs_running: usize,
+    /// Jobs that wait in the backup and were started or cancelled since, or may have been: they
+    /// are cancelled.
+    pub jobs_cancelled: Vec<JobId>,
+    /// Tokens that ended: revoked since the backup, or of an old database that does not say.
+    pub tokens_ended: usize,
+    /// People who were disabled since the backup, and are again.
+    pub persons_disabled: usize,
+    /// People who were given a lower role since the backup, and have it again.
+    pub persons_lowered: usize,
+    /// Who was no admin any more and stays one, since the backup has no other; their tokens ended.
+    pub admin_kept: Option<String>,
+    /// Proposals whose commits are in the branch.
+    pub approvals: Vec<Found>,
+    /// Why git was not asked, or could not say all.
+    pub git_problem: Option<String>,
+    /// How many rows more the old database had, by table; null if it cannot be read.
+    pub rows_lost: Option<BTreeMap<String, i64>>,
+    /// What became of each table of a damaged database.
+    pub tables: Vec<Salvaged>,
+    /// What is wrong with the database, in SQLite's words.
+    pub damage: Vec<String>,
+    /// Why nothing at all of a damaged database could be saved.
+    pub not_saved: Option<String>,
+    /// The copies that could be restored, newest first.
+    pub backups: Vec<copies::Backup>,
+    /// Whether nothing was changed.
+    pub dry_run: bool,
+}
+
+/// What is known of the time after a database was written.
+enum Since {
+    /// Nothing came after it: it is what is left of the present one.
+    Nothing,
+    /// What the replaced database says.
+    Known(Old),
+    /// The replaced database cannot be read, or there is none.
+    Unknown,
+}
+
+/// What the old database knows and a backup must not forget.
+struct Old {
+    rows: BTreeMap<String, i64>,
+    queued: BTreeSet<JobId>,
+    persons: Vec<Person>,
+    revoked: Vec<TokenId>,
+    approvers: BTreeMap<ProposalId, Actor>,
+}
+
+impl Offline {
+    fn data(&self) -> &Utf8Path {
+        &self.config.site.data
+    }
+
+    fn database(&self) -> Utf8PathBuf {
+        self.data().join("wiki.db")
+    }
+
+    /// The new database, while it is being made.
+    fn working(&self) -> Utf8PathBuf {
+        self.data().join("wiki.db.restoring")
+    }
+
+    /// Makes room for the new database: what an earlier try left is of no use.
+    fn clear(&self) -> Result<Utf8PathBuf> {
+        let working = self.working();
+        let cannot = || format!("cannot clear {}", self.data());
+        // Also a copy of it that was not whole yet, under a name of its own.
+        let prefix = working.file_name().unwrap_or_default();
+        for entry in self.data().read_dir_utf8().context(ErrorKind::Unavailable, cannot)? {
+            let entry = entry.context(ErrorKind::Unavailable, cannot)?;
+            if entry.file_name().starts_with(prefix) {
+                std::fs::remove_file(entry.path()).context(ErrorKind::Unavailable, cannot)?;
+            }
+        }
+        Ok(working)
+    }
+}
+
+/// Puts a backup in place of the present database.
+///
+/// # Errors
+/// `not_found`; `invalid` with code `not_a_backup`; `conflict` with code `database_newer`;
+/// `unavailable` with code `database_corrupt`, or if the disk does not take it. Then the old
+/// database is in force.
+pub async fn restore(site: &Offline, file: &Utf8Path, keep_tokens: bool) -> Result<Report> {
+    backup::put_in_place(&site.database())?;
+    let working = site.clear()?;
+    backup::copy(file, &working, MIGRATIONS)?;
+    fault::crash_point("restore_copied");
+    let since = since(&site.database());
+    let mut report = Report { from: Some(file.to_owned()), ..Report::default() };
+    let new_rows = backup::row_counts(&working)?;
+    if let Since::Known(old) = &since {
+        report.rows_lost = Some(rows_lost(&old.rows, &new_rows));
+    }
+    report.epoch = Some(begin_life(site, &working)?);
+    settle(site, &working, &since, keep_tokens, &mut report).await?;
+    put(site, &working, "replaced", &mut report)?;
+    Ok(report)
+}
+
+/// Looks whether the database is whole, and whether git holds proposals that it takes for open;
+/// with `adopt` they are written down as approved. A damaged one is replaced by what can be read of
+/// it. With `dry_run` nothing is changed.
+///
+/// # Errors
+/// `not_found` with code `no_database`; `unavailable` with code `database_corrupt` if nothing of it
+/// can be read.
+pub async fn recover(site: &Offline, dry_run: bool, adopt: bool) -> Result<Report> {
+    let database = site.database();
+    let backups = copies::list(&copies::folder(site.data()), site.clock.now())?;
+    if !dry_run {
+        backup::put_in_place(&database)?;
+    }
+    let damage = match backup::faults_of(&database) {
+        Ok(damage) => damage,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            return Err(Error::not_found(format!("there is no database {database}"))
+                .code("no_database")
+                .hint(advice(&backups)));
+        }
+        Err(cause) => vec![cause.chain()],
+    };
+    let mut report = Report { damage, backups, dry_run, ..Report::default() };
+    let working = site.clear()?;
+    if report.damage.is_empty() && dry_run {
+        // On a copy: even opening a database can bring it to a newer version.
+        backup::copy(&database, &working, MIGRATIONS)?;
+        reconcile_in(site, &working, (false, Adopts::Nothing), &mut report).await?;
+        site.clear()?;
+        return Ok(report);
+    }
+    if report.damage.is_empty() {
+        let adopts = if adopt { Adopts::All } else { Adopts::Nothing };
+        reconcile_in(site, &database, (true, adopts), &mut report).await?;
+        return Ok(report);
+    }
+    match salvage(&database, &working, MIGRATIONS, &site.clock) {
+        Ok(tables) => report.tables = tables,
+        // What was asked is told: that it is beyond saving is an answer too.
+        Err(cause) if dry_run && cause.code_str() == CORRUPT => {
+            report.not_saved = Some(cause.message().to_owned());
+        }
+        Err(cause) => return Err(cause.hint(advice(&report.backups))),
+    }
+    if dry_run {
+        site.clear()?;
+        return Ok(report);
+    }
+    report.from = Some(database);
+    report.epoch = Some(begin_life(site, &working)?);
+    settle(site, &working, &Since::Nothing, true, &mut report).await?;
+    put(site, &working, "damaged", &mut report)?;
+    Ok(report)
+}
+
+fn advice(backups: &[copies::Backup]) -> String {
+    match backups.first() {
+        Some(newest) => format!("restore the newest backup: wiki-browser restore {}", newest.path),
+        None => "there is no backup in the data folder: wiki-browser restore FILE".to_owned(),
+    }
+}
+
+fn since(database: &Utf8Path) -> Since {
+    let read = || -> Result<Old> {
+        if store::lost_commits(database)? > 0 {
+            return Err(Error::unavailable("its last commits are lost").code(CORRUPT));
+        }
+        let rows = backup::row_counts(database)?;
+        backup::look(database, |c| {
+            Ok(Old {
+                rows,
+                queued: jobs::queued(c)?.into_iter().collect(),
+                persons: people::list(c)?,
+                revoked: people::revoked_tokens(c)?,
+                approvers: approvers(c)?,
+            })
+        })
+    };
+    read().map_or_else(
+        |cause| {
+            warn!("the old database cannot be read: {}", cause.chain());
+            Since::Unknown
+        },
+        Since::Known,
+    )
+}
+
+fn rows_lost(old: &BTreeMap<String, i64>, new: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
+    let more = old.iter().map(|(table, rows)| (table, rows - new.get(table).unwrap_or(&0)));
+    more.filter(|(_, rows)| *rows > 0).map(|(table, rows)| (table.clone(), rows)).collect()
+}
+
+fn begin_life(site: &Offline, working: &Utf8Path) -> Result<String> {
+    let epoch: JobId = Ids::new(site.clock.clone()).mint();
+    backup::begin_life(working, epoch.as_str())?;
+    Ok(epoch.to_string())
+}
+
+/// Keeps the old database under a name of its own and puts the new one in its place.
+fn put(site: &Offline, working: &Utf8Path, word: &str, report: &mut Report) -> Result<()> {
+    backup::into_one_file(working)?;
+    let folder = copies::folder(site.data());
+    backup::make_folder(&folder)?;
+    let stamp = site.clock.now().rfc3339();
+    let stamp: String = stamp.chars().filter(char::is_ascii_alphanumeric).collect();
+    report.kept = backup::keep_aside(&site.database(), &folder.join(format!("{word}-{stamp}.db")))?;
+    fault::crash_point("restore_aside");
+    backup::replace(&site.database(), working)
+}
+
+/// Makes rows of another time fit the present: jobs, credentials, approvals.
+async fn settle(
+    site: &Offline,
+    working: &Utf8Path,
+    since: &Since,
+    keep_tokens: bool,
+    report: &mut Report,
+) -> Result<()> {
+    let (store, writer) = Store::open_aside(working, MIGRATIONS, site.clock.clone())?;
+    let (stop, writers) = (CancellationToken::new(), TaskTracker::new());
+    let writing = writers.spawn(writer.serve(stop.clone()));
+    let done = async {
+        settle_rows(site, &store, since, keep_tokens, report).await?;
+        fault::crash_point("restore_settled");
+        let adopts = match since {
+            Since::Known(old) => Adopts::Approved(&old.approvers),
+            Since::Nothing | Since::Unknown => Adopts::All,
+        };
+        reconcile(site, &store, (true, adopts), report).await
+    };
+    let done = done.await;
+    stop.cancel();
+    drop(store);
+    writing.await.context(ErrorKind::Internal, || "the writer ended badly".to_owned())?;
+    done
+}
+
+async fn settle_rows(
+    site: &Offline,
+    store: &Store,
+    since: &Since,
+    keep_tokens: bool,
+    report: &mut Report,
+) -> Result<()> {
+    let waiting = store.read(jobs::queued).await?;
+    let is_known = site.data().join("jobs").is_dir();
+    // Without the folders nothing shows that a job was not started since.
+    let has_folder =
+        |id: &JobId| !is_known || std::fs::symlink_metadata(job_dir(site.data(), id)).is_ok();
+    // With a folder only it is not told: folders go after some time, and the cancelled had none.
+    let is_past = |id: &JobId| match since {
+        Since::Nothing => false,
+        Since::Known(old) => !old.queued.contains(id),
+        Since::Unknown => true,
+    };
+    let past: Vec<JobId> = waiting.into_iter().filter(|id| has_folder(id) || is_past(id)).collect();
+    let (lanes, ids) = (Capacities(site.config.limits.lanes.clone()), past.clone());
+    let source = Ids::new(store.clock().clone());
+    let (persons, revoked) = match since {
+        Since::Known(old) => (old.persons.clone(), old.revoked.clone()),
+        Since::Nothing | Since::Unknown => (Vec::new(), Vec::new()),
+    };
+    let ends_all = matches!(since, Since::Unknown) && !keep_tokens;
+    let done = store.write(move |tx| {
+        let running = jobs::fence_all(tx)?;
+        for id in &ids {
+            cancel_waiting(tx, &source, id, &Actor::System, &lanes)?;
+        }
+        let tokens = match ends_all {
+            true => people::revoke_all_tokens(tx)?,
+            false => people::revoke_tokens(tx, &revoked)?,
+        };
+        Ok((running, tokens, take_again(tx, &persons, (&source, &lanes))?))
+    });
+    let (running, tokens, Taken { disabled, lowered, kept, tokens: of_kept }) = done.await?;
+    report.jobs_running = running;
+    report.jobs_cancelled = past;
+    report.tokens_ended = tokens + of_kept;
+    (report.persons_disabled, report.persons_lowered) = (disabled, lowered);
+    report.admin_kept = kept;
+    Ok(())
+}
+
+/// The same for the present database.
+async fn reconcile_in(
+    site: &Offline,
+    database: &Utf8Path,
+    how: (bool, Adopts<'_>),
+    report: &mut Report,
+) -> Result<()> {
+    // The look of a dry run has a copy of its own.
+    let (store, writer) = match how.0 {
+        true => Store::open(database, MIGRATIONS, site.clock.clone())?,
+        false => Store::open_aside(database, MIGRATIONS, site.clock.clone())?,
+    };
+    let (stop, writers) = (CancellationToken::new(), TaskTracker::new());
+    let writing = writers.spawn(writer.serve(stop.clone()));
+    let done = reconcile(site, &store, how, report).await;
+    stop.cancel();
+    drop(store);
+    writing.await.context(ErrorKind::Internal, || "the writer ended badly".to_owned())?;
+    done
+}

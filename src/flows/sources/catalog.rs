@@ -1,0 +1,127 @@
+//! The documents of the site as they are listed: what each is called, what waits on it, when it was
+//! changed, and in which order its author wants them to be read.
+
+use std::collections::HashMap;
+
+use crate::base::{Millis, Result, SourcePath};
+use crate::documents::order::Order;
+use crate::documents::pending;
+use crate::flows::sources::titles::{self, Titles};
+use crate::flows::{Site, Works};
+use crate::people::Caller;
+
+/// What a site begins with, if there is such a document: the first of these.
+const START_NAMES: [&str; 2] = ["README.md", "index.md"];
+
+/// A document of a list.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its path.
+    pub path: SourcePath,
+    /// What it is called.
+    pub title: String,
+    /// Its place in the order that the author gave, if it is in it.
+    pub place: Option<usize>,
+    /// Its open Topics.
+    pub open_topics: i64,
+    /// Proposals for it that await review.
+    pub open_proposals: i64,
+    /// When a commit changed it last, if that is known.
+    pub changed_at: Option<Millis>,
+}
+
+/// Returns all documents that git tracks, in order of their paths' bytes.
+///
+/// # Errors
+/// `forbidden` for a job; `unavailable` if git or the database does not answer.
+pub async fn list(site: &Site, caller: &Caller) -> Result<Vec<Entry>> {
+    let (paths, order, titles) = named(site, caller).await?;
+    let pending = site.store.read(pending::of_all).await?;
+    let changes = site.repo.last_changes().await;
+    let entry = |path: SourcePath| Entry {
+        title: titles.of(path.as_str()).to_owned(),
+        place: order.place(&path),
+        open_topics: pending.topics.get(&path).copied().unwrap_or(0),
+        open_proposals: pending.proposals.get(&path).copied().unwrap_or(0),
+        changed_at: changes.get(&path).copied(),
+        path,
+    };
+    Ok(paths.into_iter().map(entry).collect())
+}
+
+/// Returns all documents as [`list`] does, with their names and places alone.
+///
+/// # Errors
+/// As [`list`].
+pub async fn names(site: &Site, caller: &Caller) -> Result<Vec<Entry>> {
+    let (paths, order, titles) = named(site, caller).await?;
+    let entry = |path: SourcePath| Entry {
+        title: titles.of(path.as_str()).to_owned(),
+        place: order.place(&path),
+        open_topics: 0,
+        open_proposals: 0,
+        changed_at: None,
+        path,
+    };
+    Ok(paths.into_iter().map(entry).collect())
+}
+
+async fn named(site: &Site, caller: &Caller) -> Result<(Vec<SourcePath>, Order, Titles)> {
+    caller.person()?;
+    let paths = paths(site).await?;
+    let order = site.repo.order(&paths).await;
+    let titles = titles::of(site, paths.clone()).await?;
+    Ok((paths, order, titles))
+}
+
+/// Returns the documents on which something was done last, the newest first: a commit changed them,
+/// or they are among those that were `touched` otherwise.
+///
+/// # Errors
+/// As [`list`].
+pub async fn recent(
+    site: &Site,
+    caller: &Caller,
+    touched: &HashMap<SourcePath, Millis>,
+    most: usize,
+) -> Result<Vec<SourcePath>> {
+    caller.person()?;
+    let mut paths = paths(site).await?;
+    let changes = site.repo.last_changes().await;
+    let at = |path: &SourcePath| changes.get(path).max(touched.get(path)).map_or(0, |it| it.0);
+    // Those of one commit keep the order of their paths.
+    paths.sort_by_key(|it| std::cmp::Reverse(at(it)));
+    let mut found = Vec::new();
+    for path in paths {
+        if found.len() == most {
+            break;
+        }
+        // Git tracks it, but the file may be deleted all the same.
+        if site.repo.is_there(&path).await? {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the document with which a reader begins: the README or index nearest to the top.
+///
+/// # Errors
+/// As [`list`].
+pub async fn start(site: &Site, caller: &Caller) -> Result<Option<SourcePath>> {
+    caller.person()?;
+    let paths = paths(site).await?;
+    let rank = |path: &&SourcePath| {
+        let (folder, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+        let name = START_NAMES.iter().position(|it| it.eq_ignore_ascii_case(name))?;
+        // `docs/README.md` counts; that of a part of the site does not.
+        let depth = folder.split('/').filter(|it| !it.is_empty()).count();
+        (depth <= 1).then_some((depth, name))
+    };
+    let found = paths.iter().filter_map(|it| Some((rank(&it)?, it)));
+    Ok(found.min_by_key(|it| it.0).map(|it| it.1.clone()))
+}
+
+async fn paths(works: &Works) -> Result<Vec<SourcePath>> {
+    Ok(works.repo.known_sources().await?.iter().map(|it| it.0.clone()).collect())
+}

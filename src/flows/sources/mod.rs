@@ -1,0 +1,248 @@
+//! Sources as the page and agents see them.
+
+pub mod catalog;
+pub mod holder;
+pub mod titles;
+
+use std::collections::{BTreeMap, HashMap};
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::base::{BlobId, Error, Result, SourcePath};
+use crate::documents::attempt::{self, Cause};
+use crate::documents::git::{HistoryEntry, HistoryPlace, KnownSources};
+use crate::documents::{SourceState, headings, topic};
+use crate::flows::people::names;
+use crate::flows::repository::renames;
+use crate::flows::sources::titles::Titles;
+use crate::flows::{Site, page_limit, topics};
+use crate::jobs::{self, Verb};
+use crate::people::{self, Caller};
+
+/// The query of `GET /api/sources`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceQuery {
+    /// Only those with this text in their path or title, in any case.
+    pub query: Option<String>,
+    /// `path`, or `recent`: those that a commit changed last come first, and there is no next page.
+    pub order: Option<String>,
+    /// The `next` of the page before: a path.
+    pub after: Option<String>,
+    /// Rows of a page.
+    pub limit: Option<u32>,
+}
+
+/// Returns Sources as `{items, next}`, by path if no other order is asked for.
+///
+/// # Errors
+/// `unavailable` if git does not answer; `forbidden` with code `not_granted`; `bad_parameter`.
+pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Value> {
+    require_site(site, caller).await?;
+    let limit = page_limit(query.limit)? as usize;
+    let wanted = query.query.as_deref().unwrap_or_default().to_lowercase();
+    let recent = match query.order.as_deref() {
+        None | Some("path") => None,
+        Some("recent") => Some(catalog::recent(site, caller, &HashMap::new(), limit).await?),
+        Some(_) => {
+            return Err(Error::invalid("`order` is `path` or `recent`").code("bad_parameter"));
+        }
+    };
+    let called = match wanted.is_empty() {
+        true => Titles::default(),
+        false => titles::all(site).await?,
+    };
+    let is_wanted = |path: &SourcePath| {
+        let has_text = |text: &str| text.to_lowercase().contains(&wanted);
+        recent.as_ref().is_none_or(|it| it.contains(path))
+            && query.after.as_deref().is_none_or(|after| path.as_str() > after)
+            && (wanted.is_empty() || has_text(path.as_str()) || has_text(called.of(path.as_str())))
+    };
+    let (mut entries, is_more) = site.repo.page_of_sources(is_wanted, limit).await?;
+    let next = entries.last().filter(|_| is_more && recent.is_none()).map(|it| it.path.clone());
+    if let Some(recent) = &recent {
+        entries.sort_by_key(|it| recent.iter().position(|path| *path == it.path));
+    }
+    let paths: Vec<SourcePath> = entries.iter().map(|it| it.path.clone()).collect();
+    let titles = titles::of(site, paths.clone()).await?;
+    let counts: BTreeMap<SourcePath, i64> = site
+        .store
+        .read(move |c| {
+            let count = |path: SourcePath| Ok((path.clone(), topic::count_open_of(c, &path)?));
+            paths.into_iter().map(count).collect()
+        })
+        .await?;
+    let items: Vec<Value> = entries
+        .into_iter()
+        .map(|it| {
+            let open = counts.get(&it.path).copied().unwrap_or(0);
+            let tracked = it.state != SourceState::Untracked;
+            json!({
+                "path": it.path, "title": titles.of(it.path.as_str()), "blob": it.blob,
+                "state": it.state, "tracked": tracked, "open_topics": open,
+            })
+        })
+        .collect();
+    Ok(json!({"items": items, "next": next}))
+}
+
+/// Returns all Sources that git tracks, in order of their paths' bytes; they are kept for as long
+/// as git's index is the same.
+///
+/// # Errors
+/// `forbidden` for a job; `unavailable` if git does not answer.
+pub async fn paths(site: &Site, caller: &Caller) -> Result<KnownSources> {
+    caller.person()?;
+    site.repo.known_sources().await
+}
+
+/// Returns the first files that the globs of the site name and that git does not track.
+///
+/// # Errors
+/// `forbidden` for a job; `unavailable` if git does not answer.
+pub async fn untracked(site: &Site, caller: &Caller, most: usize) -> Result<Vec<SourcePath>> {
+    caller.person()?;
+    let mut paths = site.repo.untracked().await?;
+    paths.truncate(most);
+    Ok(paths)
+}
+
+/// Returns a Source: its text, headings and open Topics.
+///
+/// # Errors
+/// `not_found` with codes `source_gone` and `not_a_source`; a job sees the Source it was granted.
+pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Value> {
+    require_read(site, caller, path).await?;
+    let source = renames::source(site, path).await?;
+    let asked = path.clone();
+    let mut open = site
+        .store
+        .read(move |c| {
+            let open = topic::list_open_of(c, &asked, None)?;
+            open.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
+        })
+        .await?;
+    topics::place_in_present(site, path, &mut open).await?;
+    let holder = match caller {
+        Caller::Person { .. } => holder::holder(site, caller, path).await?,
+        Caller::Job { .. } => None,
+    };
+    Ok(json!({
+        "holder": holder, "path": source.path, "blob": source.blob, "head_blob": source.head_blob,
+        "state": source.state, "bytes": source.bytes, "headings": headings::headings(&source.text),
+        "topics": open, "text": source.text,
+    }))
+}
+
+/// Returns the present text of a Source with its version.
+///
+/// # Errors
+/// As [`show`].
+pub async fn text(site: &Site, caller: &Caller, path: &SourcePath) -> Result<(BlobId, String)> {
+    require_read(site, caller, path).await?;
+    renames::present(site, path).await
+}
+
+/// Returns the bytes of a file that git tracks: an image that documents show.
+///
+/// # Errors
+/// `forbidden` for a job; `not_found` for a file that git does not track; `too_large`;
+/// `invalid` with code `path_is_link` or `not_a_file`.
+pub async fn image(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<u8>> {
+    caller.person()?;
+    site.repo.image(path).await
+}
+
+/// Returns the first bytes of an image, at most `bytes_max`.
+///
+/// # Errors
+/// As [`image`], but none is too large.
+pub async fn image_head(
+    site: &Site,
+    caller: &Caller,
+    path: &SourcePath,
+    bytes_max: usize,
+) -> Result<Vec<u8>> {
+    caller.person()?;
+    site.repo.image_head(path, bytes_max).await
+}
+
+/// Refuses a job whose kind does not see the whole site.
+///
+/// # Errors
+/// `forbidden` with code `not_granted`.
+pub(super) async fn require_site(site: &Site, caller: &Caller) -> Result<()> {
+    let Caller::Job { id, .. } = caller else { return Ok(()) };
+    let id = id.clone();
+    site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?.require_site()
+}
+
+pub(super) async fn require_read(site: &Site, caller: &Caller, path: &SourcePath) -> Result<()> {
+    let Caller::Job { id, .. } = caller else { return Ok(()) };
+    let id = id.clone();
+    let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
+    job.require_source(path, Verb::Read)
+}
+
+/// The query of `GET /api/source/history`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryQuery {
+    /// The Source.
+    pub path: SourcePath,
+    /// The `next` of the page before.
+    pub after: Option<String>,
+    /// Commits of a page.
+    pub limit: Option<u32>,
+}
+
+/// Returns the commits that changed a Source, newest first, as `{items, next, is_shallow}`; also of
+/// one that is gone, and those under its earlier names. The causes of a commit are what this site
+/// wrote down when it made it; what the commit's own trailers claim stands beside them.
+///
+/// # Errors
+/// As [`show`], if no commit has changed it; `conflict` with code `history_changed`.
+pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Result<Value> {
+    let path = query.path;
+    require_read(site, caller, &path).await?;
+    let limit = page_limit(query.limit)? as usize;
+    let after: Option<HistoryPlace> = query.after.map(|it| it.parse()).transpose()?;
+    site.repo.require_match(&path)?;
+    let page = site.repo.history_page(&path, after.as_ref(), limit).await?;
+    if page.items.is_empty() {
+        // Either it is new, or there never was such a Source.
+        renames::source(site, &path).await?;
+    }
+    let next = page.next.map(|it| it.to_string());
+    let found = page.items;
+    let items: Vec<HistoryRow> = site
+        .store
+        .read(move |c| {
+            let row = |entry: HistoryEntry| {
+                let named = entry.path.as_ref().unwrap_or(&path);
+                Ok(HistoryRow { causes: causes(c, &entry.commit, named)?, entry })
+            };
+            found.into_iter().map(row).collect()
+        })
+        .await?;
+    Ok(json!({"items": items, "next": next, "is_shallow": page.is_shallow}))
+}
+
+#[derive(Serialize)]
+struct HistoryRow {
+    #[serde(flatten)]
+    entry: HistoryEntry,
+    causes: Vec<Cause>,
+}
+
+fn causes(c: &Connection, commit: &BlobId, path: &SourcePath) -> Result<Vec<Cause>> {
+    let mut causes = attempt::causes_of(c, commit)?;
+    // A commit of somebody else may hold approved texts of several Sources.
+    causes.retain(|it| it.source_path == *path);
+    for cause in &mut causes {
+        cause.approver_name = Some(people::display_name(c, &cause.approver)?);
+    }
+    Ok(causes)
+}

@@ -1,0 +1,466 @@
+//! Topics: opened on a passage or a whole Source, talked in, closed and reopened.
+
+pub(in crate::flows) mod deletion;
+pub mod export;
+pub mod of_job;
+pub mod places;
+pub mod reattach;
+pub mod related;
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::base::{Actor, Error, ErrorKind, JobId, Result, SourcePath, TopicId};
+use crate::documents::placement;
+use crate::documents::topic::{self, NewTopic, TopicFilter};
+use crate::documents::{
+    self, Message, ProposalStatus, Selection, Topic, TopicStatus, message, suggestion, text,
+};
+use crate::flows::jobs::cancel_obsolete;
+use crate::flows::people::names;
+use crate::flows::proposals::rework;
+use crate::flows::repository::renames;
+use crate::flows::{Site, jobs as job_flow, kept_answer, page_limit, sources, viewer};
+use crate::jobs::{self, Verb};
+use crate::people::Caller;
+use crate::store::idempotency;
+
+/// Most jobs that a Topic's page shows.
+const JOBS_SHOWN: u32 = 20;
+/// Most earlier proposals that an agent is shown, each with a reason of 4 KiB at most.
+const PROPOSALS_SHOWN: usize = 10;
+
+/// The body of `POST /api/topics`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TopicRequest {
+    /// The Source.
+    pub source_path: SourcePath,
+    /// The first message; it may be empty beside a suggestion.
+    #[serde(default)]
+    pub body: String,
+    /// What the selected words should become; joins the message as a suggestion block.
+    #[serde(default)]
+    pub suggestion: Option<String>,
+    /// Whether the job that applies suggestions is started with it.
+    #[serde(default)]
+    pub propose: bool,
+    /// What words it is about.
+    #[serde(default)]
+    pub selection: Option<Selection>,
+    /// Or that it is about the whole Source.
+    #[serde(default)]
+    pub global: bool,
+    /// A title; else the first line of the message stands for it.
+    #[serde(default)]
+    pub title: Option<String>,
+}
+
+/// Opens a Topic: a person's, or that of a job whose kind opens Topics.
+///
+/// # Errors
+/// `forbidden` with code `not_granted`; `conflict` with codes `too_many_topics` and `job_ended`;
+/// `invalid` without a selection and `global`, or with both; what resolving the selection says.
+pub async fn create(
+    site: &Site,
+    caller: &Caller,
+    request: TopicRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Topic> {
+    let token = of_job::require(site, caller, &request.source_path).await?;
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
+        return site.store.read(move |c| names::fill_topic(c, topic::find(c, &id, None)?)).await;
+    }
+    let source = renames::source(site, &request.source_path).await?;
+    let anchor = match (&request.selection, request.global) {
+        (Some(selection), false) => {
+            Some(documents::resolve(&source.text, &source.blob, selection)?)
+        }
+        (None, true) => None,
+        (Some(_), true) => {
+            return Err(Error::invalid("a topic has a selection or is global, not both"));
+        }
+        (None, false) => {
+            return Err(Error::invalid("a topic needs a selection")
+                .code("no_selection")
+                .hint("send `selection`, or `global: true` for the whole source"));
+        }
+    };
+    // The text that was pointed at must stay readable, also when it is not committed. Not the state
+    // tells: a clean file whose line ends git converts has a version of its own.
+    let is_kept = anchor.is_some() && source.head_blob.as_ref() != Some(&source.blob);
+    if request.suggestion.is_some() && anchor.is_none() {
+        return Err(Error::invalid("a suggestion needs a selection")
+            .code("no_selection")
+            .hint("send `selection`: the words that the suggestion replaces"));
+    }
+    let new = NewTopic {
+        source_path: request.source_path,
+        is_global: request.global,
+        title: request.title,
+        body: written(&request.body, request.suggestion.as_deref())?,
+        author: caller.actor(),
+        anchor,
+    };
+    let ids = site.ids.clone();
+    site.store
+        .write(move |tx| {
+            let job = token.as_deref().map(|it| jobs::fence(tx, it)).transpose()?;
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
+            {
+                let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
+                return names::fill_topic(
+                    tx.connection(),
+                    topic::find(tx.connection(), &id, None)?,
+                );
+            }
+            if let Some(job) = &job {
+                of_job::admit(tx, job, &new.source_path)?;
+            }
+            let made = topic::create(tx, &ids, new.clone())?;
+            if is_kept {
+                text::put(tx, &source.path, &source.blob, &source.text)?;
+            }
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!({"id": made.id}))?;
+            }
+            names::fill_topic(tx.connection(), made)
+        })
+        .await
+}
+
+/// Returns a message with the line ends that messages have: a file of another system may be
+/// piped in.
+pub(super) fn plain_lines(body: &str) -> String {
+    body.replace("\r\n", "\n")
+}
+
+/// Returns a message as it is kept, with what is suggested in it as a block.
+pub(super) fn written(body: &str, suggestion: Option<&str>) -> Result<String> {
+    match suggestion {
+        None => Ok(plain_lines(body)),
+        Some(words) => suggestion::message(&plain_lines(body), &plain_lines(words)),
+    }
+}
+
+/// The query of `GET /api/topics`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TopicQuery {
+    /// Only of this Source.
+    pub source_path: Option<SourcePath>,
+    /// `open`, `incorporated` or `discarded`.
+    pub status: Option<String>,
+    /// The `next` of the page before.
+    pub after: Option<TopicId>,
+    /// Rows of a page.
+    pub limit: Option<u32>,
+}
+
+/// Returns Topics, newest first, as `{items, next}`. With a `source_path` each open one has its
+/// placement in the present text, else the last one on record; in a deleted Source none has a
+/// place.
+///
+/// # Errors
+/// `invalid` for a status that is none; `forbidden` with code `not_granted`.
+pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Value> {
+    sources::require_site(site, caller).await?;
+    let filter = TopicFilter {
+        source_path: query.source_path.clone(),
+        status: query.status.as_deref().map(str::parse).transpose()?,
+        after: query.after,
+        limit: page_limit(query.limit)?,
+        blob: None,
+    };
+    let page = site
+        .store
+        .read(move |c| {
+            let mut page = topic::list(c, &filter)?;
+            page.items =
+                page.items.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<_>>()?;
+            for topic in page.items.iter_mut().filter(|it| it.anchor.is_some()) {
+                topic.placement = placement::latest(c, &topic.id)?;
+            }
+            Ok(page)
+        })
+        .await?;
+    let mut items = page.items;
+    if let Some(path) = &query.source_path {
+        place_in_present(site, path, &mut items).await?;
+    } else {
+        deletion::mark_all(site, &mut items).await?;
+    }
+    Ok(json!({"items": items, "next": page.next}))
+}
+
+/// Fills in the placements in the present text. In a deleted Source nothing has a place; one that
+/// is no text now (a link, a binary file, one that is too large) leaves them as on record: whoever
+/// opens it is told why.
+pub(super) async fn place_in_present(
+    site: &Site,
+    path: &SourcePath,
+    topics: &mut [Topic],
+) -> Result<()> {
+    let (blob, text) = match site.repo.present(path).await {
+        Ok(present) => present,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            return deletion::mark_of(site, path, topics).await;
+        }
+        Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::TooLarge) => {
+            return Ok(());
+        }
+        Err(cause) => return Err(cause),
+    };
+    if let [topic] = &mut *topics
+        && topic.status == TopicStatus::Open
+        && let Some(kept) = site.store.look(|c| placement::find_kept(c, &topic.id, &blob))?
+    {
+        // One that is on record needs no look at all the others of its Source.
+        topic.placement = Some(kept);
+        return Ok(());
+    }
+    let placements = places::in_text(site, path, &blob, &text).await?;
+    for topic in topics {
+        if let Some(placement) = placements.get(&topic.id) {
+            topic.placement = Some(placement.clone());
+        }
+    }
+    Ok(())
+}
+
+/// A Topic with all that belongs to it.
+#[derive(Serialize)]
+pub struct TopicPage {
+    topic: Topic,
+    messages: Vec<Message>,
+    proposals: Vec<documents::Proposal>,
+    jobs: Vec<job_flow::JobView>,
+}
+
+/// Returns a Topic with its messages, proposals and jobs.
+///
+/// # Errors
+/// `not_found`; a job sees the Topics that it was granted.
+pub async fn show(site: &Site, caller: &Caller, id: &TopicId) -> Result<TopicPage> {
+    require_read(site, caller, id).await?;
+    let (asked, works, viewer) = (id.clone(), site.works.clone(), viewer(caller));
+    let mut page = site
+        .store
+        .read(move |c| {
+            let topic = names::fill_topic(c, topic::find(c, &asked, None)?)?;
+            let proposals = documents::proposal::of_topic(c, &asked)?;
+            let proposals = proposals
+                .into_iter()
+                .map(|it| names::fill_proposal(c, it))
+                .collect::<Result<_>>()?;
+            let jobs = jobs::recent_of_topic(c, &viewer, &asked, JOBS_SHOWN)?;
+            let jobs = jobs
+                .into_iter()
+                .map(|job| job_flow::view(&works, c, job))
+                .collect::<Result<_>>()?;
+            Ok(TopicPage { messages: messages(c, &asked)?, topic, proposals, jobs })
+        })
+        .await?;
+    let path = page.topic.source_path.clone();
+    if page.topic.status == TopicStatus::Open {
+        place_in_present(site, &path, std::slice::from_mut(&mut page.topic)).await?;
+    }
+    Ok(page)
+}
+
+pub(super) fn messages(c: &Connection, id: &TopicId) -> Result<Vec<Message>> {
+    message::list_of(c, id)?.into_iter().map(|it| names::fill_message(c, it)).collect()
+}
+
+pub(super) async fn require_read(site: &Site, caller: &Caller, id: &TopicId) -> Result<()> {
+    let Caller::Job { id: job, .. } = caller else { return Ok(()) };
+    let job = job.clone();
+    let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &job)).await?;
+    job.require_topic(id, Verb::Read)
+}
+
+/// The body of `POST /api/topics/{id}/messages`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MessageRequest {
+    /// Markdown; it may be empty beside a suggestion.
+    #[serde(default)]
+    pub body: String,
+    /// What the Topic's words should become; joins the message as a suggestion block.
+    #[serde(default)]
+    pub suggestion: Option<String>,
+    /// Whether the job that applies suggestions is started with it.
+    #[serde(default)]
+    pub propose: bool,
+}
+
+/// Adds a message: a person's, or that of a job which was granted it.
+///
+/// # Errors
+/// `conflict` with codes `topic_closed` and `job_ended`; `forbidden` with code `not_granted`.
+pub async fn post_message(
+    site: &Site,
+    caller: &Caller,
+    id: &TopicId,
+    request: MessageRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Message> {
+    let token = match caller {
+        Caller::Job { token_hash, .. } => Some(token_hash.clone()),
+        Caller::Person { .. } => {
+            caller.may_write()?;
+            None
+        }
+    };
+    let body = written(&request.body, request.suggestion.as_deref())?;
+    let (ids, id, author) = (site.ids.clone(), id.clone(), caller.actor());
+    site.store
+        .write(move |tx| {
+            if let Some(token) = &token {
+                jobs::fence(tx, token)?.require_topic(&id, Verb::Message)?;
+            }
+            if let Some(key) = &key
+                && let Some(kept) = idempotency::find(tx.connection(), key)?
+            {
+                let kept = kept["id"].as_str().unwrap_or_default().to_owned();
+                let all = messages(tx.connection(), &id)?;
+                let same = all.into_iter().find(|it| it.id.as_str() == kept);
+                return same.ok_or_else(|| Error::not_found("the message is gone"));
+            }
+            let made = message::post(tx, &ids, &id, &author, &body, None)?;
+            if let Some(key) = &key {
+                idempotency::remember(tx, key, &json!({"id": made.id}))?;
+            }
+            names::fill_message(tx.connection(), made)
+        })
+        .await
+}
+
+/// The body of discard and reopen.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReasonRequest {
+    /// Why; becomes a message of the Topic.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// A Topic that was closed without a change.
+#[derive(Debug, Serialize)]
+pub struct Discarded {
+    /// The Topic.
+    #[serde(flatten)]
+    pub topic: Topic,
+    /// The jobs that worked for it and were cancelled for that.
+    pub cancelled_jobs: Vec<JobId>,
+}
+
+/// Closes a Topic without a change. The reason is its last message. Jobs that would answer it are
+/// cancelled: nobody waits for them.
+///
+/// # Errors
+/// `conflict` with code `topic_closed`.
+pub async fn discard(
+    site: &Site,
+    caller: &Caller,
+    id: &TopicId,
+    request: ReasonRequest,
+) -> Result<Discarded> {
+    let actor = Actor::Person(caller.may_decide()?.id.clone());
+    let (works, id) = (site.clone(), id.clone());
+    site.store
+        .write(move |tx| {
+            if let Some(reason) = &request.reason {
+                message::post(tx, &works.ids, &id, &actor, &plain_lines(reason), None)?;
+            }
+            topic::set_status(tx, &id, TopicStatus::Open, TopicStatus::Discarded, &actor)?;
+            let cancelled_jobs = cancel_obsolete::of_topic(tx, &works, &id, &actor)?;
+            let topic = topic::find(tx.connection(), &id, None)?;
+            Ok(Discarded { topic: names::fill_topic(tx.connection(), topic)?, cancelled_jobs })
+        })
+        .await
+}
+
+/// Opens a closed Topic again. The reason is its next message.
+///
+/// # Errors
+/// `conflict` with code `topic_not_closed`.
+pub async fn reopen(
+    site: &Site,
+    caller: &Caller,
+    id: &TopicId,
+    request: ReasonRequest,
+) -> Result<Topic> {
+    let actor = Actor::Person(caller.may_decide()?.id.clone());
+    let (ids, id) = (site.ids.clone(), id.clone());
+    site.store
+        .write(move |tx| {
+            let was = topic::find(tx.connection(), &id, None)?.status;
+            if was == TopicStatus::Open {
+                let message = format!("topic {id} is open");
+                return Err(Error::conflict("topic_not_closed", message)
+                    .hint("there is nothing to reopen: go on in it"));
+            }
+            topic::set_status(tx, &id, was, TopicStatus::Open, &actor)?;
+            if let Some(reason) = &request.reason {
+                message::post(tx, &ids, &id, &actor, &plain_lines(reason), None)?;
+            }
+            names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?)
+        })
+        .await
+}
+
+/// Returns what `wb-agent get-topic` prints: `{topic, anchor, messages, proposals, rework}`. The
+/// proposals are the last ones that are decided, without their texts: why one was sent back.
+/// `rework` is what this job is to do again.
+///
+/// # Errors
+/// `not_found`; `forbidden` with code `not_granted`.
+pub async fn for_agent(site: &Site, caller: &Caller, id: &TopicId) -> Result<Value> {
+    let page = show(site, caller, id).await?;
+    let decided = page.proposals.iter().filter(|it| it.status != ProposalStatus::Open);
+    let earlier = decided.clone().count().saturating_sub(PROPOSALS_SHOWN);
+    let proposals: Vec<Value> = decided
+        .skip(earlier)
+        .map(|it| {
+            json!({
+                "id": it.id, "revision_number": it.revision_number, "status": it.status,
+                "summary": it.summary, "reason": it.reason,
+                "decided_by_name": it.decided_by_name, "decided_at": it.decided_at,
+                "base_source_sha": it.base_source_sha,
+            })
+        })
+        .collect();
+    let rework = rework::of_caller(site, caller).await?;
+    Ok(json!({
+        "topic": page.topic, "anchor": page.topic.anchor, "messages": page.messages,
+        "proposals": proposals, "rework": rework,
+    }))
+}
+
+/// Returns what `wb-agent list-open-topics` prints: a bare array of `{topic, anchor, placement}`.
+///
+/// # Errors
+/// `forbidden` with code `not_granted`.
+pub async fn open_for_agent(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Value> {
+    if let Caller::Job { id, .. } = caller {
+        let id = id.clone();
+        let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
+        job.require_source(path, Verb::Read)?;
+    }
+    let asked = path.clone();
+    let listed = site.store.read(move |c| {
+        let open = topic::list_open_of(c, &asked, None)?;
+        open.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
+    });
+    let mut topics = listed.await?;
+    place_in_present(site, path, &mut topics).await?;
+    let rows: Vec<Value> = topics
+        .into_iter()
+        .map(|it| json!({"anchor": it.anchor, "placement": it.placement, "topic": it}))
+        .collect();
+    Ok(Value::Array(rows))
+}

@@ -1,0 +1,69 @@
+//! Topics that a job opens: as many as its kind promises, on what it may open them.
+
+use rusqlite::Connection;
+
+use crate::base::limit::OPENED_TOPICS_MAX;
+use crate::base::{Actor, Error, Result, SourcePath};
+use crate::documents::opened::{self, OpenedTopic};
+use crate::documents::{TopicStatus, topic};
+use crate::flows::Site;
+use crate::flows::requests::without_topic;
+use crate::jobs::{self, Job, Verb};
+use crate::people::Caller;
+use crate::store::Tx;
+
+/// Refuses a caller who may not open a Topic on a Source; returns the token of a job.
+///
+/// # Errors
+/// `forbidden`, for a job with code `not_granted`.
+pub(in crate::flows) async fn require(
+    site: &Site,
+    caller: &Caller,
+    path: &SourcePath,
+) -> Result<Option<String>> {
+    let Caller::Job { id, token_hash } = caller else {
+        return caller.may_write().map(|_| None);
+    };
+    let id = id.clone();
+    let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
+    job.require_source(path, Verb::Open)?;
+    Ok(Some(token_hash.clone()))
+}
+
+/// Refuses what a job opens beyond what one job may open.
+///
+/// # Errors
+/// `conflict` with code `too_many_topics`; `forbidden` with code `not_granted`.
+pub(in crate::flows) fn admit(tx: &Tx<'_>, job: &Job, path: &SourcePath) -> Result<()> {
+    job.require_source(path, Verb::Open)?;
+    if of_job(tx.connection(), job)?.len() < OPENED_TOPICS_MAX {
+        return Ok(());
+    }
+    let message = format!("job {} has opened {OPENED_TOPICS_MAX} topics already", job.id);
+    Err(Error::conflict("too_many_topics", message)
+        .hint("say the rest in one of them, or in the result"))
+}
+
+/// Returns the Topics that a job has opened, oldest first.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) fn of_job(c: &Connection, job: &Job) -> Result<Vec<OpenedTopic>> {
+    opened::opened_by(c, &Actor::Job(job.id.clone()), OPENED_TOPICS_MAX)
+}
+
+/// Closes what a job has opened that did not succeed, as far as nobody wrote in it.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn settle_job(tx: &Tx<'_>, job: &Job, succeeded: bool) -> Result<()> {
+    if succeeded {
+        return Ok(());
+    }
+    for opened in of_job(tx.connection(), job)? {
+        if opened.status == TopicStatus::Open {
+            without_topic::close_if_bare(tx, &topic::find(tx.connection(), &opened.id, None)?)?;
+        }
+    }
+    Ok(())
+}

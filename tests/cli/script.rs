@@ -144,3 +144,48 @@ fn a_running_server_knows_the_source_of_a_topic() {
 fn prompt_of(bench: &Bench, args: &[&str]) -> String {
     bench.json(args)["prompt"].as_str().unwrap().to_owned()
 }
+
+#[test]
+fn functions_are_called_with_made_up_values_and_what_fails_is_named() {
+    let folder = repository();
+    let path = folder.path();
+    wiki_browser(path).args(["init", "--engine", "claude"]).assert().success();
+    let script = fs::read_to_string(path.join("wiki-browser.lua")).unwrap();
+    let first = script.lines().count();
+    let kinds = "
+wb.kind \"sums\" {
+  about = \"Adds\", engine = \"claude\", produces = \"result\",
+  inputs = { tone = wb.input.text(), note = wb.input.line { required = false } },
+  timeout = \"5m\", lane = function(inputs) return \"note=\" .. inputs.note end,
+  prompt = function(job)
+    return (\"%d words\"):format(job.tone)
+  end,
+}
+wb.kind \"blank\" {
+  about = \"Says nil\", engine = \"claude\", produces = \"result\", timeout = \"5m\",
+  prompt = function(job) return \"Name: \" .. tostring(({})[job.kind]) end,
+}
+wb.kind \"strict\" {
+  about = \"Judges\", engine = \"claude\", produces = \"result\",
+  timeout = \"5m\", inputs = { tone = wb.input.text() },
+  prompt = function(job)
+    if job.tone ~= \"dry\" then error(\"a tone that is not known\") end
+    return job.tone
+  end,
+}
+";
+    fs::write(path.join("wiki-browser.lua"), format!("{script}{kinds}")).unwrap();
+    let assert = wiki_browser(path).args(["check", "--json"]).assert().success();
+    let value: Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+    let warnings = value["warnings"].as_array().unwrap();
+    let of = |code: &str| {
+        let found = warnings.iter().filter(|it| it["code"] == code);
+        let line = |it: &Value| it["at"]["line"].as_u64().unwrap() as usize - first;
+        found.map(|it| (line(it), it["message"].as_str().unwrap().to_owned())).collect::<Vec<_>>()
+    };
+    let failed = of("function-failed");
+    assert!(failed.iter().any(|it| it.0 == 7 && it.1.contains("number expected")), "{value}");
+    assert!(failed.iter().any(|it| it.0 == 5 && it.1.contains("a nil value")), "{value}");
+    assert_eq!(failed.len(), 2, "{value}");
+    assert_eq!(of("prompt-nil").iter().map(|it| it.0).collect::<Vec<_>>(), [12], "{value}");
+}

@@ -53,7 +53,11 @@ pub(in crate::cli) fn check(desk: &Desk, args: &CheckArgs) -> Result<u8> {
     let programs = std::env::var("PATH").unwrap_or_default();
     show_log();
     match flows::check::check(&path, &Wear::default(), &programs, Purpose::Check) {
-        Ok(loaded) => fine(desk, &path, &loaded, args.print).map(|()| 0),
+        Ok(mut loaded) => {
+            let called = flows::check::rehearse::rehearse(&loaded)?;
+            loaded.warnings.extend(called);
+            fine(desk, &path, &loaded, args.print).map(|()| 0)
+        }
         Err(report) => wrong(desk, &path, &report),
     }
 }

@@ -4,6 +4,7 @@
 pub mod agent_files;
 pub mod engines;
 pub mod external;
+pub mod rehearse;
 
 use camino::Utf8Path;
 

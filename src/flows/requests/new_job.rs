@@ -4,11 +4,11 @@ use serde_json::{Map, Value};
 
 use crate::base::limit::LINE_BYTES_MAX;
 use crate::base::{Actor, Error, Result, SourcePath};
+use crate::flows::Site;
 use crate::flows::requests::inputs::{self, Checked};
 use crate::flows::requests::prepare;
-use crate::flows::{Site, Works};
 use crate::jobs::{NewJob, Pool};
-use crate::script::{Input, Kind, Lane, Produces};
+use crate::script::{Input, Kind, Lane, Produces, Vm};
 
 /// Refuses a Source of which no proposal could be approved now.
 pub(in crate::flows) async fn refuse_unready(
@@ -46,7 +46,7 @@ pub(in crate::flows) async fn new_job(
 ) -> Result<NewJob> {
     Ok(NewJob {
         kind: kind.name.clone(),
-        lane: lane(site, kind, &checked.values).await?,
+        lane: lane(&site.vm(), kind, &checked.values).await?,
         on_busy: kind.on_busy,
         grants: inputs::grants(kind, &checked),
         source_path: checked.source_path,
@@ -71,14 +71,18 @@ pub(in crate::flows) async fn new_job(
 ///
 /// # Errors
 /// `invalid` with code `script_failed`, which names file and line.
-async fn lane(works: &Works, kind: &Kind, values: &Map<String, Value>) -> Result<Option<String>> {
+pub(in crate::flows) async fn lane(
+    vm: &Vm,
+    kind: &Kind,
+    values: &Map<String, Value>,
+) -> Result<Option<String>> {
     let slot = match &kind.lane {
         None => return Ok(None),
         Some(Lane::Input(input)) => return Ok(lane_of(input, values)),
         Some(Lane::Function(slot)) => slot,
     };
     let name = format!("kind.{}.lane", kind.name);
-    let answer = works.vm().ask(&name, slot, Value::Object(values.clone())).await?;
+    let answer = vm.ask(&name, slot, Value::Object(values.clone())).await?;
     let wrong = |what: &str| {
         let message = format!("{}: the lane of kind \"{}\" {what}", slot.at, kind.name);
         let hint = "return NAME=VALUE, as in \"source_path=\" .. inputs.source_path, or nil";

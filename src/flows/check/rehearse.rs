@@ -1,0 +1,162 @@
+//! What the functions of a script do with made-up values, for `check`: those of prompts, lanes and
+//! webhooks are called once, and what fails is named before a paid agent meets it.
+//!
+//! **Invariant:** nothing that a function asks for is done.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use serde_json::{Map, Value, json};
+
+use crate::base::{Clock, Context, Error, ErrorKind, Result};
+use crate::flows::requests::render::EXAMPLE_JOB;
+use crate::flows::requests::{new_job, prepare};
+use crate::script::{
+    self, Config, Diagnostic, INBOX_NAMES, Input, InputType, Kind, Lane, Loaded, Location, Prompt,
+};
+
+/// A blob that every repository could have: the empty one.
+const EXAMPLE_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+/// What a function tells by when it fails because it reads what a real call would have brought.
+const READS_NOTHING: [&str; 2] = ["nil value", "is not there"];
+
+/// Calls the functions of prompts, lanes and webhooks, and returns what came of it as warnings.
+/// A failure that the script raises by itself (`error`, `assert`) is its judgement of values that
+/// nobody gave, and no finding. Blocks for a few seconds at most.
+///
+/// # Errors
+/// `unavailable` if nothing can be called.
+pub fn rehearse(loaded: &Loaded) -> Result<Vec<Diagnostic>> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = built.context(ErrorKind::Unavailable, || "no runtime".to_owned())?;
+    Ok(runtime.block_on(call_all(loaded)))
+}
+
+async fn call_all(loaded: &Loaded) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for kind in loaded.config.kinds.values() {
+        let (all, least) = (made_up(kind, |_| true), made_up(kind, |it| it.required));
+        found.extend(match prompt(loaded, kind, &all).await {
+            None => prompt(loaded, kind, &least).await,
+            some => some,
+        });
+        found.extend(match lane(loaded, kind, &all).await {
+            None => lane(loaded, kind, &least).await,
+            some => some,
+        });
+    }
+    found.extend(webhooks(loaded).await);
+    found
+}
+
+async fn prompt(loaded: &Loaded, kind: &Kind, inputs: &Map<String, Value>) -> Option<Diagnostic> {
+    let Prompt::Function(slot) = &kind.prompt else { return None };
+    let config = &loaded.config;
+    let mut texts = prepare::texts(config, Utf8Path::new("/wb-agent"), kind, EXAMPLE_JOB, inputs);
+    if kind.inbox.is_some() || kind.agent.is_some() {
+        let names = INBOX_NAMES.into_iter().chain(["agent"]);
+        texts.extend(names.map(|name| (name.to_owned(), format!("({name})"))));
+    }
+    let title = format!("the prompt of {}", kind.title());
+    match script::prompt(&loaded.vm, kind, &texts).await {
+        Err(cause) => failed(config, &slot.at, &title, &cause),
+        Ok(text) if says_nil(&text, &texts) => {
+            let message = format!("{title} says `nil` where a value should stand");
+            let note = "it joins a name that is not there, or a function that returned nothing";
+            Some(placed(config, &slot.at, Diagnostic::warning("prompt-nil", message).note(note)))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// Returns whether a prompt holds the word `nil` that no value brought. A template in a long text
+/// may speak of Lua; one that does is likely to speak of more of it.
+fn says_nil(text: &str, given: &BTreeMap<String, String>) -> bool {
+    let is_word = |part: &str| part.trim_matches(|it: char| !it.is_alphanumeric()) == "nil";
+    text.split_whitespace().any(is_word)
+        && !text.contains('`')
+        && !given.values().any(|value| value.contains("nil"))
+}
+
+async fn lane(loaded: &Loaded, kind: &Kind, inputs: &Map<String, Value>) -> Option<Diagnostic> {
+    let Some(Lane::Function(slot)) = &kind.lane else { return None };
+    let title = format!("the lane of {}", kind.title());
+    let cause = new_job::lane(&loaded.vm, kind, inputs).await.err()?;
+    failed(&loaded.config, &slot.at, &title, &cause)
+}
+
+/// Calls webhooks with an empty body. What it lacks is no fault of theirs.
+async fn webhooks(loaded: &Loaded) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for webhook in loaded.config.webhooks.values() {
+        let now = Clock::system().now();
+        let arg = json!({"name": webhook.name, "event": "push", "now": now, "body": {}});
+        let slot = &webhook.enqueue;
+        let told = loaded.vm.tell(&format!("webhook.{}", webhook.name), slot, arg).await;
+        let cause = match told {
+            Err(cause) if !READS_NOTHING.iter().any(|it| cause.message().contains(it)) => cause,
+            _ => continue,
+        };
+        let title = format!("webhook \"{}\"", webhook.name);
+        found.extend(failed(&loaded.config, &slot.at, &title, &cause));
+    }
+    found
+}
+
+/// Returns the finding of a failed call, at the line that failed if that is known.
+fn failed(config: &Config, at: &Location, title: &str, cause: &Error) -> Option<Diagnostic> {
+    let (place, says) = place_of(config, cause.message());
+    let line = place.as_ref().and_then(|at| line_of(config, at));
+    if line.is_some_and(|line| line.contains("error(") || line.contains("assert(")) {
+        return None;
+    }
+    let message = format!("{title} fails with made-up values: {says}");
+    let finding = Diagnostic::warning("function-failed", message);
+    Some(placed(config, place.as_ref().unwrap_or(at), finding))
+}
+
+fn placed(config: &Config, at: &Location, finding: Diagnostic) -> Diagnostic {
+    let line = line_of(config, at);
+    let len = line.map_or(0, |it| it.trim().chars().count());
+    let column = line.map_or(1, |it| it.chars().take_while(|it| it.is_whitespace()).count() + 1);
+    let finding = finding.in_file(&at.file, at.line, line);
+    finding.at_column(u32::try_from(column).unwrap_or(1), u32::try_from(len).unwrap_or(0))
+}
+
+fn line_of<'c>(config: &'c Config, at: &Location) -> Option<&'c str> {
+    let file = config.files.iter().find(|it| it.path == *at.file)?;
+    file.text.lines().nth(at.line.saturating_sub(1) as usize)
+}
+
+/// Splits `FILE:LINE: ` off a message, where the file is one of the script.
+fn place_of<'m>(config: &Config, message: &'m str) -> (Option<Location>, &'m str) {
+    for file in &config.files {
+        let rest = message.strip_prefix(file.path.as_str()).and_then(|it| it.strip_prefix(':'));
+        let Some((line, says)) = rest.and_then(|it| it.split_once(": ")) else { continue };
+        if let Ok(line) = line.parse() {
+            let at = Location { file: Arc::from(file.path.as_path()), line, column: 1 };
+            return (Some(at), says);
+        }
+    }
+    (None, message)
+}
+
+/// Returns a value for each input that is asked for.
+fn made_up(kind: &Kind, is_given: impl Fn(&Input) -> bool) -> Map<String, Value> {
+    let given = kind.inputs.iter().filter(|input| is_given(input));
+    given.map(|input| (input.name.clone(), value(input))).collect()
+}
+
+fn value(input: &Input) -> Value {
+    match input.ty {
+        InputType::Topic => json!(EXAMPLE_JOB),
+        InputType::Source => json!("guide.md"),
+        InputType::Persona => json!("editor"),
+        InputType::Blob | InputType::Hash => json!(EXAMPLE_BLOB),
+        InputType::Line | InputType::Text => json!(input.default.as_deref().unwrap_or("text")),
+        InputType::Number => json!(input.min.or(input.max).unwrap_or(1.0)),
+        InputType::Choice => json!(input.choices.first().map_or("", String::as_str)),
+        InputType::Flag => json!(true),
+    }
+}

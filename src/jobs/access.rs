@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{Address, Error, ErrorKind, JobId, Result, SourcePath, TopicId};
 use crate::jobs::Job;
-use crate::jobs::table::slim;
+use crate::jobs::rows::table::slim;
 use crate::store::Tx;
 
 const OWNER: &str = "

@@ -9,14 +9,15 @@ use serde_json::Map;
 
 use crate::base::limit::{KIND_QUEUED_MAX, QUEUED_MAX};
 use crate::base::{Actor, Clock, Ids, JobId, Millis, PersonId, Result};
-use crate::jobs::claim::{Caps, claim, unclaim};
-use crate::jobs::lane::{Capacities, refresh_all};
-use crate::jobs::pool::{Pool, PoolCaps};
-use crate::jobs::settle::{Outcome, settle};
-use crate::jobs::waiting::Rules;
+use crate::jobs::queue::claim::{Caps, claim, unclaim};
+use crate::jobs::queue::lane::{Capacities, refresh_all};
+use crate::jobs::queue::waiting::Rules;
+use crate::jobs::rows::pool::{Pool, PoolCaps};
+use crate::jobs::rows::table;
+use crate::jobs::run::settle::{Outcome, settle};
 use crate::jobs::{
     Hooks, Job, NewJob, Prepared, Status, Viewer, Watched, Workspaces, cancel_queued, enqueue,
-    fence, table,
+    fence,
 };
 use crate::script::OnBusy;
 use crate::store::{MIGRATIONS, Tx, migrate};
@@ -388,7 +389,7 @@ fn g04_a_token_counts_while_its_job_runs_and_never_again() {
         bench.tx(|_, tx| fence(tx, "digest-of-token").err().map(|it| it.code_str().to_owned()))
     };
     assert_eq!(code(&mut bench), None);
-    bench.tx(|_, tx| assert!(super::settle::begin_ending(tx, &id).unwrap()));
+    bench.tx(|_, tx| assert!(crate::jobs::run::settle::begin_ending(tx, &id).unwrap()));
     assert_eq!(code(&mut bench).as_deref(), Some("job_ended"));
     bench.end(&id);
     assert_eq!(code(&mut bench).as_deref(), Some("job_ended"));

@@ -3,118 +3,61 @@
 //! **Invariant:** the only user of the script engine. Nothing of it leaves `script`: a `Config` is
 //! plain data, a function is a number, and a script cannot stop the program or its other calls.
 
-mod advice;
-mod agent;
-mod assistant;
-mod bare;
-mod beside;
-mod budget;
-mod build;
-mod bytecode;
-mod calls;
 mod config;
-mod constructor;
-mod convert;
-mod daily;
-mod dates;
-mod declare;
-mod diagnostic;
-mod duration;
-mod effect;
-mod engine;
-mod extract;
-mod given;
-mod hook;
-mod inbox;
-mod input;
-mod json_schema;
-mod kind;
-mod kinds;
 pub mod lab;
-mod lead;
-mod lexer;
-mod line;
 mod lint;
-mod live;
-mod machine;
-mod node;
-mod output;
-mod outside;
-mod pattern;
-mod persona_file;
-mod place;
-mod placing;
-mod position;
-mod reads;
-mod request;
-mod require;
-mod sandbox;
-mod schedule;
+mod load;
 mod schema;
-mod secret;
-mod session;
-mod skill;
-mod sources;
-mod spot;
-mod strings;
-mod stubs;
-mod syntax;
-mod template;
+mod source;
 #[cfg(test)]
 mod tests;
-mod value;
 mod vm;
-mod walk;
-mod wear;
-mod webhook;
-mod written;
-mod yaml;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-pub use agent::Agent;
-pub(crate) use assistant::KIND_PREFIX;
-pub use assistant::{Assistant, AssistantLimits, ChatCaps, Mode};
+pub use config::json_schema::JsonSchema;
+pub use config::output::Reads;
+pub use config::secret::{EnvValue, Secret};
 pub use config::{
     Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,
     OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill,
 };
-pub use daily::Daily;
-pub(crate) use diagnostic::suggestion;
-pub use diagnostic::{Diagnostic, Report, Severity, Shown, nearest};
-pub use effect::{Effect, Told};
-pub use hook::shown_command;
-pub use inbox::{Hooks, Inbox, OnLost, WorkspaceMode};
-pub use json_schema::JsonSchema;
-pub use lead::{Lead, Target};
-pub use live::{Autostart, LiveAgent, SYSTEM_FILE, Speaks, Speech, kind_of_agent};
-pub use machine::MEND;
-pub use output::Reads;
-pub use outside::{Outside, Said, SaidLine};
-pub use persona_file::is_template;
-pub use place::{Location, ScriptFile, Slot};
-pub use schedule::{Missed, Schedule, Timing, Wanted};
+pub use load::agent::Agent;
+pub(crate) use load::assistant::KIND_PREFIX;
+pub use load::assistant::{Assistant, AssistantLimits, ChatCaps, Mode};
+pub use load::daily::Daily;
+pub use load::external::{Lead, Target};
+pub use load::hook::shown_command;
+pub use load::inbox::{Hooks, Inbox, OnLost, WorkspaceMode};
+pub use load::live::{Autostart, LiveAgent, SYSTEM_FILE, Speaks, Speech, kind_of_agent};
+pub use load::persona_file::is_template;
+pub use load::schedule::{Missed, Schedule, Timing, Wanted};
+pub use load::webhook::Webhook;
 pub(crate) use schema::event_data;
+pub use schema::stubs::{EDITOR_SETTINGS, stubs, test_stubs};
 pub use schema::{
     Callback, DECLARATIONS, Declaration, FUNCTIONS, Field, Function, Member, Record, Shape,
     TEST_FUNCTIONS, When, input_fields, is_name,
 };
 #[cfg(test)]
 pub(crate) use schema::{JOB_REASON, JOB_STATUS};
-pub use secret::{EnvValue, Secret};
-pub use stubs::{EDITOR_SETTINGS, stubs, test_stubs};
-pub use template::{INBOX_NAMES, PROMPT_NAMES, fill_template, prompt};
-pub use vm::Vm;
-pub use wear::{Called, Wear};
-pub use webhook::Webhook;
+pub(crate) use source::diagnostic::suggestion;
+pub use source::diagnostic::{Diagnostic, Report, Severity, Shown, nearest};
+pub use source::location::{Location, ScriptFile, Slot};
+pub use vm::effect::{Effect, Told};
+pub use vm::handle::Vm;
+pub use vm::outside::{Outside, Said, SaidLine};
+pub use vm::stats::{Called, Wear};
+pub use vm::template::{INBOX_NAMES, PROMPT_NAMES, fill_template, prompt};
+pub use vm::thread::MEND;
 
 use crate::base::{Context, Error, ErrorKind};
-use crate::script::build::Builder;
-use crate::script::machine::Plan;
-use crate::script::require::Origin;
+use crate::script::load::build::Builder;
+use crate::script::vm::require::Origin;
+use crate::script::vm::thread::Plan;
 
 /// A script that is right.
 #[derive(Clone, Debug)]
@@ -184,8 +127,8 @@ fn load_from(
         let finding = Diagnostic::error("engine", format!("{file}: {}", cause.message()));
         Report::of(finding.note(cause.hint_str().unwrap_or_default()))
     };
-    let mut started = vm::evaluate(plan.clone(), wear.clone()).map_err(failed)?;
-    persona_file::declare(&plan, &mut started.draft);
+    let mut started = vm::handle::evaluate(plan.clone(), wear.clone()).map_err(failed)?;
+    load::persona_file::declare(&plan, &mut started.draft);
     let (config, leads, findings) = Builder::new(&started.draft, &plan).build();
     let report = Report::new(findings, &started.draft.files);
     if !report.errors.is_empty() {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{Actor, Result, SourcePath};
 use crate::flows::jobs::{JobView, view_with};
 use crate::flows::{Site, viewer};
-use crate::jobs::board::{self, BoardFilter};
+use crate::jobs::rows::board::{self, BoardFilter};
 use crate::jobs::{self, Status};
 use crate::people::Caller;
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::base::{BlobId, Error, ProposalId, Result, digest_hex};
 use crate::documents::proposal;
-use crate::flows::lab::ground::Ground;
-use crate::flows::lab::{outside, play};
+use crate::flows::lab::site::Ground;
+use crate::flows::lab::{outside, runner};
 use crate::flows::people::names;
 use crate::flows::proposals::{self, ProposalQuery, RejectRequest};
 use crate::flows::proposals::{approve as approving, edit, rework as reworking};
@@ -64,7 +64,7 @@ pub(super) async fn rework(ground: &mut Ground, (of, reason): (&Value, &str)) ->
     let asked = asked.map_err(|it| newest(of, it))?;
     ground.tell().await?;
     let job = asked["job_id"].as_str().unwrap_or_default().parse()?;
-    play::run_this(ground, &job, mark).await
+    runner::run_this(ground, &job, mark).await
 }
 
 /// Returns the proposals of the site, the newest first.
@@ -126,7 +126,7 @@ async fn shown(ground: &Ground, id: &ProposalId) -> Result<Value> {
 /// Tells the handlers of a decision, and returns what they did.
 async fn decided(
     ground: &Ground,
-    mark: &crate::flows::lab::ground::Mark,
+    mark: &crate::flows::lab::site::Mark,
     id: &ProposalId,
 ) -> Result<Value> {
     ground.tell().await?;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::base::limit::parse_duration;
 use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId};
 use crate::flows::automation::webhooks;
-use crate::flows::lab::ground::Ground;
+use crate::flows::lab::site::Ground;
 use crate::flows::lab::{known_kind, new_topic, sent};
 use crate::flows::topics;
 use crate::jobs::{self, NewJob, Pool, Reason, Status};

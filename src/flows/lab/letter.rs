@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::base::{Error, Result};
-use crate::flows::lab::ground::Ground;
+use crate::flows::lab::site::Ground;
 use crate::flows::requests::{prepare, render};
 use crate::script::{self, Inbox, Kind, suggestion};
 

@@ -8,18 +8,18 @@
 //! is opened but the script, what it reads, and its personas.
 
 mod decide;
-mod ground;
 mod happen;
 mod letter;
 mod outside;
-mod play;
+mod runner;
+mod site;
 mod suite;
 
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
 use crate::base::{Error, Millis, Result, SourcePath};
-use crate::flows::lab::ground::{Ground, Wanted};
+use crate::flows::lab::site::{Ground, Wanted};
 use crate::flows::perspectives::personas;
 use crate::flows::requests::{inputs, prepare, render};
 use crate::flows::topics;
@@ -75,7 +75,7 @@ impl Stage for Stand {
 
     fn played(&mut self, does: &Value) -> Result<Step> {
         let Some(ground) = &mut self.ground else { return Err(no_site()) };
-        let played = self.runtime.block_on(play::go_on(ground, does));
+        let played = self.runtime.block_on(runner::go_on(ground, does));
         played.map_err(|cause| with_line(ground, cause))
     }
 
@@ -117,8 +117,8 @@ async fn act(ground: &mut Ground, verb: Verb, args: &[Value]) -> Result<Step> {
     let arg = |place: usize| args.get(place).unwrap_or(&nothing);
     let text = |place: usize| arg(place).as_str().unwrap_or_default();
     let done = match verb {
-        Verb::Run => return play::run(ground, (text(0), arg(1), arg(3))).await,
-        Verb::Next => return play::next(ground).await,
+        Verb::Run => return runner::run(ground, (text(0), arg(1), arg(3))).await,
+        Verb::Next => return runner::next(ground).await,
         Verb::Rework => return decide::rework(ground, (arg(0), text(1))).await,
         Verb::Site => Err(Error::conflict("site_is_open", "t.site comes too late")
             .hint("write it first in its test: the script is loaded by what it says")),
@@ -136,7 +136,7 @@ async fn act(ground: &mut Ground, verb: Verb, args: &[Value]) -> Result<Step> {
         Verb::Topic => ground.silent(new_topic(ground, &ground.caller, arg(0))).await,
         Verb::Message => ground.silent(happen::post_message(ground, arg(0), text(1))).await,
         Verb::Render => rendered(ground, text(0), arg(1)).await.map(Value::String),
-        Verb::Enqueue => play::enqueue(ground, (text(0), arg(1), arg(2))).await,
+        Verb::Enqueue => runner::enqueue(ground, (text(0), arg(1), arg(2))).await,
         Verb::Jobs => ground.waiting().await,
         Verb::Fire => happen::fire(ground, text(0), arg(1)).await,
         Verb::Webhook => happen::webhook(ground, text(0), (arg(2).as_str(), arg(1).clone())).await,

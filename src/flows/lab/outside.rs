@@ -11,7 +11,7 @@ use crate::documents::git::Person;
 use crate::documents::seen::Hint;
 use crate::flows::automation::reload as reloading;
 use crate::flows::automation::reload::ReloadRequest;
-use crate::flows::lab::ground::Ground;
+use crate::flows::lab::site::Ground;
 use crate::flows::repository::watch;
 use crate::script::Report;
 

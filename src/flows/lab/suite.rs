@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Context, Error, ErrorKind, Result};
-use crate::flows::lab::ground::Wanted;
+use crate::flows::lab::site::Wanted;
 use crate::flows::lab::stage;
 use crate::process::Scratch;
 use crate::script::lab::{self, File, Listed, Named, Ran};

@@ -5,6 +5,7 @@
 
 mod claude;
 mod lines;
+pub(in crate::jobs) mod listener;
 mod voice;
 
 use serde_json::Value;

@@ -7,19 +7,19 @@ use mlua::{Function, Lua, MultiValue, Table, Value};
 use serde_json::{Value as Json, json};
 
 use crate::base::Error;
-use crate::script::advice::advice;
-use crate::script::declare::seal;
-use crate::script::diagnostic::{Diagnostic, Report};
-use crate::script::lab::bed::rights;
 use crate::script::lab::check::{self, Wrong};
 use crate::script::lab::compare::{has, same, written, written_like};
+use crate::script::lab::fixture::rights;
 use crate::script::lab::thread::Watched;
 use crate::script::lab::{Difference, Failure, Make, Named, Stage, Step, Verb};
-use crate::script::outside::Said;
-use crate::script::place::ScriptFile;
 use crate::script::schema::{Function as Described, TEST_FUNCTIONS};
-use crate::script::session::{Caller, Session};
-use crate::script::value::{Leaving, cause_text, to_lua};
+use crate::script::source::diagnostic::{Diagnostic, Report};
+use crate::script::source::location::ScriptFile;
+use crate::script::vm::advice::advice;
+use crate::script::vm::declare::seal;
+use crate::script::vm::outside::Said;
+use crate::script::vm::session::{Caller, Session};
+use crate::script::vm::value::{Leaving, cause_text, to_lua};
 
 /// Most tests of one file.
 const TESTS_MAX: usize = 1_000;

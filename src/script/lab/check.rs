@@ -2,9 +2,9 @@
 
 use mlua::{Table, Value};
 
-use crate::script::declare::key_text;
-use crate::script::diagnostic::suggestion;
 use crate::script::schema::{DOES, Function, Member, PROPOSES, Record, TEST_RECORDS, TOPIC};
+use crate::script::source::diagnostic::suggestion;
+use crate::script::vm::declare::key_text;
 
 /// What is wrong with what a function was given, and what to type.
 #[derive(Debug)]

@@ -7,9 +7,9 @@
 //! **Invariant:** each test runs in a fresh VM on a thread of its own, with an end.
 
 mod api;
-mod bed;
 mod check;
 mod compare;
+mod fixture;
 mod thread;
 
 use std::time::Duration;
@@ -18,9 +18,9 @@ use camino::Utf8PathBuf;
 use serde_json::Value;
 
 use crate::base::{Millis, Result};
-use crate::script::diagnostic::{Diagnostic, Report};
-use crate::script::outside::{Said, SaidLine};
-use crate::script::place::Location;
+use crate::script::source::diagnostic::{Diagnostic, Report};
+use crate::script::source::location::Location;
+use crate::script::vm::outside::{Said, SaidLine};
 
 pub use thread::{list, run};
 

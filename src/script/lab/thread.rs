@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use crate::script::budget::{Budget, Credit, cpu_of, own_task};
-use crate::script::diagnostic::{Diagnostic, Report};
-use crate::script::lab::bed::Bed;
+use crate::script::lab::fixture::Bed;
 use crate::script::lab::{Failure, File, Listed, Make, Named, Ran, unusable};
-use crate::script::outside::Said;
+use crate::script::source::diagnostic::{Diagnostic, Report};
+use crate::script::vm::budget::{Budget, Credit, cpu_of, own_task};
+use crate::script::vm::outside::Said;
 
 /// How long the site may take for one thing that a test asks of it.
 const SITE_PATIENCE: Duration = Duration::from_secs(60);

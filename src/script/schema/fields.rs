@@ -1,8 +1,8 @@
 //! Every field of every declaration and of every input.
 
 use crate::script::config::InputType;
-use crate::script::live::Speaks;
-use crate::script::output::Reads;
+use crate::script::config::output::Reads;
+use crate::script::load::live::Speaks;
 use crate::script::schema::functions::{CALLED, DUE};
 use crate::script::schema::kind_fields::{AGENT, INBOX, KIND};
 use crate::script::schema::{Declaration, Field, Shape};

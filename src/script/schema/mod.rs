@@ -9,6 +9,7 @@ mod functions;
 mod kind_fields;
 mod lab;
 mod lab_records;
+pub(in crate::script) mod stubs;
 
 pub(crate) use events::{ALIASES, RECORDS, event_data};
 #[cfg(test)]

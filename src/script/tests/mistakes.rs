@@ -1,7 +1,7 @@
 //! Forty mistakes that people make: each is told with its place and what to type.
 
-use crate::script::budget::cpu_of;
 use crate::script::tests::{HEAD, Site, brief};
+use crate::script::vm::budget::cpu_of;
 
 /// An engine, on line 4.
 const ENGINE: &str =

@@ -1,0 +1,477 @@
+//! The life of a job with a fake agent: from the request to its last repetition.
+//!
+//! What an agent hands in goes through the same doors as over HTTP, with the job's own token; how
+//! it ends is told to the queue as its guard would have recorded it.
+//!
+//! Whenever a job waits for what its agent does, the site is free for what else happens: another
+//! commit, a reload, another job.
+
+use rusqlite::Connection;
+use serde_json::{Map, Value, json};
+
+use crate::base::limit::{OPENED_TOPICS_MAX, parse_duration};
+use crate::base::{Actor, Error, JobId, Millis, Result};
+use crate::documents;
+use crate::flows::lab::site::{Ground, Mark};
+use crate::flows::lab::{known_kind, new_topic, sent};
+use crate::flows::proposals::incorporate;
+use crate::flows::requests::without_topic;
+use crate::flows::{jobs as job_flow, perspectives, topics};
+use crate::jobs::{self, Job, Outlook, Played, Rehearsal};
+use crate::people::Caller;
+use crate::process::{ExitCause, ExitRecord, StreamRecord};
+use crate::script::lab::Step;
+use crate::script::{InputType, Kind};
+
+/// How long an agent works that says nothing about it, in milliseconds.
+const TAKES_MS: i64 = 1_000;
+
+/// A job that waits for what its agent does.
+pub(super) struct Play {
+    rehearsal: Rehearsal,
+    /// It as the test sees it.
+    shown: Value,
+    /// When its agent began.
+    began: Millis,
+    life: Life,
+}
+
+impl Play {
+    /// Returns the name of its kind.
+    pub(super) fn kind(&self) -> &str {
+        &self.rehearsal.job.kind
+    }
+
+    /// Returns when its clock ends it; nothing if its agent was never started.
+    pub(super) fn ends_at(&self) -> Option<Millis> {
+        self.rehearsal.kind().map(|it| self.began.plus(ms(it.timeout)))
+    }
+}
+
+/// What is known of a job and its repetitions.
+struct Life {
+    /// Where it was asked for.
+    mark: Mark,
+    /// The attempts that have ended.
+    attempts: Vec<Value>,
+}
+
+/// Asks for a job as a person does, and runs it to its end with all its repetitions.
+pub(super) async fn run(ground: &mut Ground, asked: (&str, &Value, &Value)) -> Result<Step> {
+    let mark = ground.mark();
+    let id = ask(ground, asked).await?;
+    run_this(ground, &id, mark).await
+}
+
+/// Asks for a job as a person does, and lets it wait; returns it.
+pub(super) async fn enqueue(ground: &Ground, asked: (&str, &Value, &Value)) -> Result<Value> {
+    let id = ask(ground, asked).await?;
+    Ok(json!(ground.site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?))
+}
+
+/// Asks for a job of a kind, with inputs and what else a person says.
+async fn ask(ground: &Ground, (kind, given, says): (&str, &Value, &Value)) -> Result<JobId> {
+    let kind = known_kind(ground, kind)?;
+    let not_before = says["not_before"].as_str().map(|text| match parse_duration(text) {
+        Ok(wait) => ground.clock.now().plus(ms(wait)).rfc3339(),
+        Err(_) => text.to_owned(),
+    });
+    let request = job_flow::JobRequest {
+        kind: kind.name.clone(),
+        priority: says["priority"].as_i64(),
+        not_before,
+        replace_proposals: says["replace_proposals"] == true,
+        inputs: sent(ground, kind, given)?,
+    };
+    let id = job_flow::create(&ground.site, &ground.caller, request, None).await?;
+    ground.tell().await?;
+    Ok(id)
+}
+
+/// Runs a job that waits to its end with all its repetitions, at its time.
+pub(super) async fn run_this(ground: &mut Ground, id: &JobId, mark: Mark) -> Result<Step> {
+    let first = ready(ground, id).await?;
+    begin(ground, first, Life { mark, attempts: Vec::new() }).await
+}
+
+/// Claims a job that waits; the clock moves to its time.
+async fn ready(ground: &Ground, id: &JobId) -> Result<Rehearsal> {
+    let asked = id.clone();
+    let job =
+        ground.site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &asked)).await?;
+    if let Some(at) = job.not_before {
+        ground.pass_time(at).await?;
+    }
+    let rehearsed = match is_full(ground, &job.kind) {
+        true => None,
+        false => ground.site.queue.rehearse(Some(id)).await?,
+    };
+    match rehearsed {
+        Some(next) => Ok(next),
+        None => Err(waits(ground, id).await?),
+    }
+}
+
+/// Returns whether as many jobs work already as may at once.
+fn is_full(ground: &Ground, kind: &str) -> bool {
+    let config = &ground.site.config;
+    let is_over = |count: usize, most: u32| u32::try_from(count).is_ok_and(|it| it >= most);
+    let of_kind = ground.plays.iter().filter(|it| it.kind() == kind).count();
+    let most = config.kinds.get(kind).and_then(|it| it.max_running);
+    is_over(ground.plays.len(), config.limits.jobs) || most.is_some_and(|it| is_over(of_kind, it))
+}
+
+/// Runs the job that comes next to its end with all its repetitions; nothing if none waits.
+pub(super) async fn next(ground: &mut Ground) -> Result<Step> {
+    let mark = ground.mark();
+    loop {
+        if let Some(first) = ground.site.queue.rehearse(None).await? {
+            return begin(ground, first, Life { mark, attempts: Vec::new() }).await;
+        }
+        let queued = ground.queued().await?;
+        let Some(oldest) = queued.last() else { return Ok(Step::Done(Value::Null)) };
+        let now = ground.clock.now();
+        let later = queued.iter().filter_map(|it| it.not_before).filter(|it| *it > now).min();
+        match later {
+            Some(at) => ground.pass_time(at).await?,
+            None => return Err(waits(ground, &oldest.id).await?),
+        }
+    }
+}
+
+/// Says why a job does not run.
+async fn waits(ground: &Ground, id: &JobId) -> Result<Error> {
+    let (id, config, now) = (id.clone(), ground.site.config.clone(), ground.clock.now());
+    let why = ground.site.store.read(move |c| {
+        let job = jobs::find(c, &jobs::Viewer::Program, &id)?;
+        Outlook::load(c, &jobs::Viewer::Program, &config, now)?.why(c, &job).map(|why| (job, why))
+    });
+    let (job, why) = why.await?;
+    let why = why.map_or_else(|| "it is not queued".to_owned(), |it| it.message);
+    Ok(Error::conflict("job_waits", format!("the job of kind \"{}\" waits: {why}", job.kind))
+        .hint("run what is before it with t.next, or let time pass with t.advance"))
+}
+
+/// Begins an attempt: its agent is asked for, unless the job fails before it starts.
+async fn begin(ground: &mut Ground, first: Rehearsal, life: Life) -> Result<Step> {
+    let (mut rehearsal, mut life) = (first, life);
+    loop {
+        let number = life.attempts.len() + 1;
+        let mut shown = json!(rehearsal.job);
+        shown["attempt"] = json!(number);
+        shown["prompt"] = json!(rehearsal.prompt().unwrap_or_default());
+        let env = rehearsal.env().into_iter().map(|(name, value)| (name, Value::String(value)));
+        shown["env"] = Value::Object(env.collect());
+        // That it has started is heard while it runs.
+        ground.tell().await?;
+        let works = rehearsal.kind().is_some();
+        let play = Play { rehearsal, shown, began: ground.clock.now(), life };
+        if works {
+            let step = Step::Agent(play.shown.clone(), number);
+            ground.plays.push(play);
+            return Ok(step);
+        }
+        // What is said of an agent that was never started does not count.
+        (rehearsal, life) = match end(ground, play, &Map::new()).await? {
+            Ended::Last(shown) => return Ok(Step::Done(shown)),
+            Ended::Again(next, life) => (*next, life),
+        };
+    }
+}
+
+/// Goes on with the job that began last of those that wait for their agents.
+pub(super) async fn go_on(ground: &mut Ground, does: &Value) -> Result<Step> {
+    let Some(play) = ground.plays.pop() else {
+        return Err(Error::internal("no job waits for an agent"));
+    };
+    let nothing = Map::new();
+    match end(ground, play, does.as_object().unwrap_or(&nothing)).await? {
+        Ended::Last(shown) => Ok(Step::Done(shown)),
+        Ended::Again(next, life) => begin(ground, *next, life).await,
+    }
+}
+
+/// What comes after an attempt.
+enum Ended {
+    /// Nothing: this is the job.
+    Last(Value),
+    /// It is repeated.
+    Again(Box<Rehearsal>, Life),
+}
+
+/// Ends an attempt by what its agent does.
+async fn end(ground: &Ground, play: Play, does: &Map<String, Value>) -> Result<Ended> {
+    let Play { rehearsal, mut shown, began, mut life } = play;
+    let played = played(ground, &rehearsal, began, does).await?;
+    let job = rehearsal.end(played).await?;
+    merge(&mut shown, &job);
+    left(ground, &job, &mut shown).await?;
+    ground.tell().await?;
+    // A handler may have added a warning to it.
+    let (id, again) = (job.id.clone(), job.id.clone());
+    let read = move |c: &Connection| {
+        Ok((
+            jobs::find(c, &jobs::Viewer::Program, &id)?,
+            jobs::retries(c, &jobs::Viewer::Program, &again)?,
+        ))
+    };
+    let (job, next) = ground.site.store.read(read).await?;
+    merge(&mut shown, &job);
+    life.attempts.push(shown.clone());
+    match next.first() {
+        Some(next) => Ok(Ended::Again(Box::new(ready(ground, next).await?), life)),
+        None => {
+            shown["effects"] = ground.effects(&life.mark).await?;
+            shown["attempts"] = json!(life.attempts);
+            Ok(Ended::Last(shown))
+        }
+    }
+}
+
+/// Puts the fields of a job over what is shown of it.
+fn merge(shown: &mut Value, job: &Job) {
+    if let (Value::Object(shown), Value::Object(fields)) = (shown, json!(job)) {
+        shown.extend(fields);
+    }
+}
+
+/// Does what the agent does; returns how it ended.
+async fn played(
+    ground: &Ground,
+    rehearsal: &Rehearsal,
+    began: Millis,
+    does: &Map<String, Value>,
+) -> Result<Played> {
+    let (site, id) = (&ground.site, rehearsal.job.id.clone());
+    let spent_ms = ground.clock.now().0 - began.0;
+    let is_called_off = site
+        .store
+        .look(|c| jobs::find_brief(c, &jobs::Viewer::Program, &id))?
+        .cancelled_by
+        .is_some();
+    let (mut cause, works_ms) = match rehearsal.kind() {
+        _ if is_called_off => (ExitCause::Stopped, 0),
+        Some(kind) => clocks(kind, does, spent_ms)?,
+        None => (ExitCause::SpawnFailed, TAKES_MS),
+    };
+    ground.refuse_beyond(ground.clock.now().plus(works_ms))?;
+    ground.clock.advance(works_ms);
+    let is_cut = cause == ExitCause::WallTimeout && !does.contains_key("timeout");
+    if let Some(kind) = rehearsal.kind()
+        && !is_cut
+        && !is_called_off
+        && cause != ExitCause::SpawnFailed
+    {
+        hand_in(ground, kind, rehearsal, does).await?;
+    }
+    if does.get("cancelled") == Some(&Value::Bool(true)) && !is_called_off {
+        job_flow::cancel(site, &ground.caller, &id).await?;
+        cause = ExitCause::Stopped;
+    }
+    let text = |name: &str| does.get(name).and_then(Value::as_str).unwrap_or_default();
+    let number =
+        |name: &str| does.get(name).and_then(Value::as_i64).and_then(|it| i32::try_from(it).ok());
+    let signal = match cause {
+        ExitCause::Exit => number("signal"),
+        ExitCause::SpawnFailed => None,
+        // The first signal of an ending.
+        _ => Some(2),
+    };
+    let exits = cause == ExitCause::Exit && signal.is_none();
+    let (stdout, stderr) = (text("stdout").as_bytes(), text("stderr").as_bytes());
+    let printed = |bytes: &[u8]| StreamRecord {
+        bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+        cut: false,
+    };
+    let record = ExitRecord {
+        version: 1,
+        cause,
+        code: exits.then(|| number("exit").unwrap_or(0)),
+        signal,
+        error: does.get("unreachable").and_then(Value::as_str).map(str::to_owned),
+        started_ms: began.0,
+        ended_ms: ground.clock.now().0,
+        cpu_user_ms: 0,
+        cpu_sys_ms: 0,
+        rss_max_bytes: 0,
+        stdout: printed(stdout),
+        stderr: printed(stderr),
+        swept: 0,
+        survivors: Vec::new(),
+    };
+    Ok(Played { record, stdout: stdout.to_vec(), stderr: stderr.to_vec() })
+}
+
+fn ms(it: std::time::Duration) -> i64 {
+    i64::try_from(it.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Returns which end the agent comes to, and how much longer it works, in milliseconds: for what
+/// happened meanwhile it has needed some time already.
+fn clocks(kind: &Kind, does: &Map<String, Value>, spent_ms: i64) -> Result<(ExitCause, i64)> {
+    let takes = match does.get("takes").and_then(Value::as_str) {
+        Some(text) => ms(parse_duration(text)?),
+        None => TAKES_MS,
+    };
+    let clock = |name: &str, it: Option<std::time::Duration>| {
+        it.map(ms).ok_or_else(|| {
+            let message = format!("kind \"{}\" has no clock `{name}`", kind.name);
+            Error::invalid(message)
+                .hint(format!("write timeout = \"wall\", or {name} = \"…\" in the kind"))
+        })
+    };
+    if does.contains_key("unreachable") {
+        return Ok((ExitCause::SpawnFailed, 0));
+    }
+    let wall = ms(kind.timeout);
+    let (cause, at) = match does.get("timeout").and_then(Value::as_str) {
+        Some("wall") => (ExitCause::WallTimeout, wall),
+        // As if it had said something just now.
+        Some("idle") => (ExitCause::IdleTimeout, spent_ms + clock("idle", kind.idle)?),
+        Some(_) => (ExitCause::StartTimeout, clock("start", kind.start)?),
+        None => (ExitCause::Exit, takes.max(spent_ms)),
+    };
+    let (cause, at) = if at > wall { (ExitCause::WallTimeout, wall) } else { (cause, at) };
+    Ok((cause, (at - spent_ms).max(0)))
+}
+
+/// Hands in what the agent made, with the token of its job.
+async fn hand_in(
+    ground: &Ground,
+    kind: &Kind,
+    rehearsal: &Rehearsal,
+    does: &Map<String, Value>,
+) -> Result<()> {
+    let (site, job) = (&ground.site, &rehearsal.job);
+    let caller = Caller::Job { id: job.id.clone(), token_hash: rehearsal.token_hash.clone() };
+    let refused = |what: &str, cause: Error| {
+        let message = format!("the {what} of the fake agent was refused: {}", cause.message());
+        match cause.hint_str() {
+            Some(hint) => Error::new(cause.kind(), message).hint(hint),
+            None => Error::new(cause.kind(), message),
+        }
+    };
+    let text = |name: &str| does.get(name).and_then(Value::as_str).map(str::to_owned);
+    if let Some(body) = text("message") {
+        let Some(topic) = &job.topic_id else {
+            return Err(refused(
+                "message",
+                Error::invalid("its job has no topic").hint("give the kind an input of type topic"),
+            ));
+        };
+        let request = topics::MessageRequest { body, suggestion: None, propose: false };
+        let posted = topics::post_message(site, &caller, topic, request, None).await;
+        posted.map_err(|it| refused("message", it))?;
+    }
+    if let Some(proposal) = does.get("proposal") {
+        let proposed = propose(ground, kind, job, &caller, proposal).await;
+        proposed.map_err(|it| refused("proposal", it))?;
+    }
+    for topic in does.get("topics").and_then(Value::as_array).into_iter().flatten() {
+        let opened = new_topic(ground, &caller, topic).await;
+        opened.map_err(|it| refused("topic", it))?;
+    }
+    if let Some(view) = text("view") {
+        let stored = store_view(ground, kind, job, &caller, view).await;
+        stored.map_err(|it| refused("view", it))?;
+    }
+    if let Some(result) = does.get("result") {
+        let request = job_flow::ResultRequest { result: result.clone(), summary: text("summary") };
+        let kept = job_flow::finish(site, &caller, &job.id, request).await;
+        kept.map_err(|it| refused("result", it))?;
+    }
+    Ok(())
+}
+
+/// Returns the value of the first input of a type.
+fn value_of(kind: &Kind, job: &Job, ty: InputType) -> Result<String> {
+    let input = kind.inputs.iter().find(|it| it.ty == ty);
+    input.and_then(|it| job.input_text(&it.name)).ok_or_else(|| {
+        let message = format!("kind \"{}\" has no value of type {}", kind.name, ty.as_str());
+        Error::invalid(message).hint("give the kind an input of that type")
+    })
+}
+
+/// Returns the source that the work is about: the one whose version the job was given. Others are
+/// only read.
+fn source_of(kind: &Kind, job: &Job) -> Result<String> {
+    let mut blobs = kind.inputs.iter().filter(|it| it.ty == InputType::Blob);
+    let of_blob = blobs.find_map(|it| job.input_text(it.from.as_ref()?));
+    of_blob.map_or_else(|| value_of(kind, job, InputType::Source), Ok)
+}
+
+async fn propose(
+    ground: &Ground,
+    kind: &Kind,
+    job: &Job,
+    caller: &Caller,
+    proposal: &Value,
+) -> Result<()> {
+    let field = |name: &str| proposal[name].as_str().map(str::to_owned);
+    let text = proposal.as_str().map(str::to_owned).or_else(|| field("text")).unwrap_or_default();
+    let base_source_sha = value_of(kind, job, InputType::Blob)?.parse()?;
+    let has_topic = kind.inputs.iter().any(|it| it.ty == InputType::Topic);
+    match &job.topic_id {
+        Some(topic) if has_topic => {
+            let (summary, anchors) = (field("summary"), Vec::new());
+            let request = incorporate::ProposalRequest { base_source_sha, text, summary, anchors };
+            incorporate::propose(&ground.site, caller, topic, request, None).await?;
+        }
+        _ => {
+            let request = without_topic::FoundRequest {
+                source_path: source_of(kind, job)?.parse()?,
+                base_source_sha,
+                text,
+                title: field("title"),
+                summary: field("summary"),
+                anchors: Vec::new(),
+            };
+            without_topic::propose(&ground.site, caller, request, None).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn store_view(
+    ground: &Ground,
+    kind: &Kind,
+    job: &Job,
+    caller: &Caller,
+    text: String,
+) -> Result<()> {
+    let request = perspectives::PutRequest {
+        source_path: source_of(kind, job)?.parse()?,
+        persona: value_of(kind, job, InputType::Persona)?,
+        source_sha: value_of(kind, job, InputType::Blob)?.parse()?,
+        persona_sha: value_of(kind, job, InputType::Hash)?.parse()?,
+        text,
+    };
+    perspectives::put(&ground.site, caller, request).await.map(drop)
+}
+
+/// Shows what a job left.
+async fn left(ground: &Ground, job: &Job, shown: &mut Value) -> Result<()> {
+    let job = job.clone();
+    let found = ground.site.store.read(move |c| {
+        let proposal = documents::proposal::by_job(c, &job.id)?;
+        let proposal = proposal
+            .map(|it| Ok::<_, Error>((documents::proposal::text(c, &it.id)?, it.id)))
+            .transpose()?;
+        let by = Actor::Job(job.id.clone());
+        let message = match &job.topic_id {
+            Some(topic) => documents::message::last_body(c, topic, &by)?,
+            None => None,
+        };
+        let has_view = documents::perspective::has_job(c, &job.id)?;
+        let view = has_view.then(|| documents::perspective::body(c, &job.id)).transpose()?;
+        let topics = documents::opened::opened_by(c, &by, OPENED_TOPICS_MAX)?;
+        Ok((proposal, message, view, topics))
+    });
+    let (proposal, message, view, topics) = found.await?;
+    let (text, id) = proposal.unzip();
+    (shown["proposal"], shown["proposal_id"]) = (json!(text), json!(id));
+    shown["message"] = json!(message);
+    shown["view"] = json!(view);
+    shown["topics"] = json!(topics);
+    Ok(())
+}

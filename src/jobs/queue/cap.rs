@@ -1,0 +1,255 @@
+//! Daily caps: what may still be spent today, and which jobs have to wait for tomorrow.
+//!
+//! **Invariant:** what a running job will spend is not known before it is settled. So nothing that
+//! was started is stopped by a cap, and no more than what runs already can go beyond it.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+use serde::{Serialize, Serializer};
+
+use crate::base::limit::format_duration;
+use crate::base::{Actor, Error, ErrorKind, Millis, Result, fault};
+use crate::jobs::rows::usage;
+use crate::jobs::{NewJob, Viewer};
+use crate::script::{Config, Daily};
+
+/// The caps of the script in force.
+#[derive(Clone, Debug, Default)]
+pub struct DailyCaps {
+    pub(in crate::jobs) site: Option<Daily>,
+    pub(in crate::jobs) person: Option<Daily>,
+    pub(in crate::jobs) kinds: BTreeMap<String, Daily>,
+}
+
+/// What a cap is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CapOf {
+    /// All jobs: `limits.daily`.
+    Site,
+    /// The jobs of each person: `limits.daily_person`.
+    Person(String),
+    /// The jobs of a kind: `daily` of the kind.
+    Kind(String),
+}
+
+impl Serialize for CapOf {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self {
+            CapOf::Site => "limits.daily",
+            CapOf::Person(_) => "limits.daily_person",
+            CapOf::Kind(_) => "kind.daily",
+        })
+    }
+}
+
+/// One measure of one cap, and how much of it is used today.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CapState {
+    /// Which cap.
+    pub cap: CapOf,
+    /// The kind, or the actor whose jobs are counted.
+    pub of: Option<String>,
+    /// `cost_usd`, `tokens` or `time`.
+    pub measure: &'static str,
+    /// What was spent today: US dollars, tokens, or milliseconds.
+    pub used: f64,
+    /// What may be spent, likewise.
+    pub limit: f64,
+    /// Whether it is used up.
+    pub is_spent: bool,
+    /// When it is free again: at the next midnight in UTC.
+    pub frees_at: Millis,
+}
+
+impl CapState {
+    /// Returns a sentence for a cap that is used up, without a full stop.
+    pub fn sentence(&self) -> String {
+        let whose = match &self.cap {
+            CapOf::Site => "the daily cap of the site".to_owned(),
+            CapOf::Person(_) => "the daily cap of who asked".to_owned(),
+            CapOf::Kind(kind) => format!("the daily cap of kind \"{kind}\""),
+        };
+        let shown = |number: f64| match self.measure {
+            "cost_usd" => format!("{number:.2} USD"),
+            "tokens" => format!("{number:.0} tokens"),
+            _ => {
+                let seconds = std::time::Duration::from_secs((number / 1e3).max(0.0) as u64);
+                format_duration(seconds)
+            }
+        };
+        let (used, limit) = (shown(self.used), shown(self.limit));
+        let until = self.frees_at.rfc3339();
+        let until = until.get(..16).unwrap_or_default().replace('T', " ");
+        format!("{whose} is used up ({used} of {limit}) until {until} UTC")
+    }
+}
+
+/// The caps that are used up at one moment.
+#[derive(Clone, Debug, Default)]
+pub(in crate::jobs) struct Spent(Vec<CapState>);
+
+impl DailyCaps {
+    /// Returns the caps of a script.
+    pub(in crate::jobs) fn of(config: &Config) -> DailyCaps {
+        let kinds = config.kinds.values();
+        DailyCaps {
+            site: config.limits.daily.clone(),
+            person: config.limits.daily_person.clone(),
+            kinds: kinds.filter_map(|it| Some((it.name.clone(), it.daily.clone()?))).collect(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.site.is_none() && self.person.is_none() && self.kinds.is_empty()
+    }
+
+    /// Returns every cap with what is used of it today. A person without a job today is not named,
+    /// and of what they spent on private jobs nobody else is told.
+    pub(in crate::jobs) fn states(
+        &self,
+        connection: &Connection,
+        viewer: &Viewer,
+        now: Millis,
+    ) -> Result<Vec<CapState>> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (mut all, mut kinds, mut persons) = (Sums::default(), BTreeMap::new(), BTreeMap::new());
+        for row in usage::of_day(connection, now)? {
+            all.add(&row);
+            kinds.entry(row.kind.clone()).or_insert_with(Sums::default).add(&row);
+            let is_own = viewer
+                .person()
+                .is_some_and(|own| row.person == Actor::Person(own.clone()).to_string());
+            if row.is_private && !is_own && !viewer.all() {
+                continue;
+            }
+            persons.entry(row.person.clone()).or_insert_with(Sums::default).add(&row);
+        }
+        let mut states = Vec::new();
+        if let Some(daily) = &self.site {
+            measure(&mut states, &CapOf::Site, None, daily, all, now);
+        }
+        for (kind, daily) in &self.kinds {
+            let sums = kinds.get(kind).copied().unwrap_or_default();
+            measure(&mut states, &CapOf::Kind(kind.clone()), Some(kind), daily, sums, now);
+        }
+        if let Some(daily) = &self.person {
+            for (person, sums) in &persons {
+                let cap = CapOf::Person(person.clone());
+                measure(&mut states, &cap, Some(person), daily, *sums, now);
+            }
+        }
+        Ok(states)
+    }
+
+    /// Returns what is used up.
+    pub(in crate::jobs) fn spent(&self, connection: &Connection, now: Millis) -> Result<Spent> {
+        if fault::is_off("daily_cap") {
+            return Ok(Spent::default());
+        }
+        let states = self.states(connection, &Viewer::Program, now)?;
+        Ok(Spent(states.into_iter().filter(|it| it.is_spent).collect()))
+    }
+
+    /// Refuses a job that could not start today; one that is asked for a later day is accepted.
+    ///
+    /// # Errors
+    /// `busy` with code `daily_cap`, which says which cap it is, what is used, and when it frees.
+    pub(in crate::jobs) fn admit(
+        &self,
+        connection: &Connection,
+        new: &NewJob,
+        now: Millis,
+    ) -> Result<()> {
+        let spent = self.spent(connection, now)?;
+        let Some(state) = spent.of(&new.kind, &new.requested_by) else { return Ok(()) };
+        if new.not_before.is_some_and(|at| at >= state.frees_at) {
+            return Ok(());
+        }
+        let until = state.frees_at.rfc3339();
+        Err(Error::new(ErrorKind::Busy, state.sentence())
+            .code("daily_cap")
+            .hint(format!("ask for it later (--not-before {until}), or raise the cap")))
+    }
+}
+
+impl Spent {
+    /// Returns the cap that keeps a job of this kind and person waiting.
+    pub(in crate::jobs) fn of(&self, kind: &str, person: &Actor) -> Option<&CapState> {
+        let person = person.to_string();
+        self.0.iter().find(|it| match &it.cap {
+            CapOf::Site => true,
+            CapOf::Kind(of) => of == kind,
+            CapOf::Person(of) => *of == person,
+        })
+    }
+
+    /// Returns whether no job at all may start.
+    pub(in crate::jobs) fn is_all(&self) -> bool {
+        self.0.iter().any(|it| it.cap == CapOf::Site)
+    }
+
+    /// Returns whether no job of a kind may start.
+    pub(in crate::jobs) fn is_kind(&self, kind: &str) -> bool {
+        self.0.iter().any(|it| matches!(&it.cap, CapOf::Kind(of) if of == kind))
+    }
+
+    /// Returns the actors whose jobs may not start.
+    pub(in crate::jobs) fn persons(&self) -> Vec<&str> {
+        let persons = self.0.iter().filter_map(|it| match &it.cap {
+            CapOf::Person(of) => Some(of.as_str()),
+            _ => None,
+        });
+        persons.collect()
+    }
+
+    /// Returns when something of it is free again.
+    pub(in crate::jobs) fn frees_at(&self) -> Option<Millis> {
+        self.0.iter().map(|it| it.frees_at).min()
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    cost_micros: i64,
+    tokens: i64,
+    agent_ms: i64,
+}
+
+impl Sums {
+    fn add(&mut self, row: &usage::SpentOfDay) {
+        self.cost_micros = self.cost_micros.saturating_add(row.cost_micros);
+        self.tokens = self.tokens.saturating_add(row.tokens);
+        self.agent_ms = self.agent_ms.saturating_add(row.agent_ms);
+    }
+}
+
+fn measure(
+    states: &mut Vec<CapState>,
+    cap: &CapOf,
+    of: Option<&String>,
+    daily: &Daily,
+    sums: Sums,
+    now: Millis,
+) {
+    let time_ms = daily.time.map(|it| it.as_millis() as f64);
+    let measures = [
+        ("cost_usd", daily.cost_usd, sums.cost_micros as f64 / 1e6),
+        ("tokens", daily.tokens.map(|it| it as f64), sums.tokens as f64),
+        ("time", time_ms, sums.agent_ms as f64),
+    ];
+    for (measure, limit, used) in measures {
+        let Some(limit) = limit else { continue };
+        states.push(CapState {
+            cap: cap.clone(),
+            of: of.cloned(),
+            measure,
+            used,
+            limit,
+            is_spent: used >= limit,
+            frees_at: usage::next_day(now),
+        });
+    }
+}

@@ -1,0 +1,357 @@
+//! Taking the next job, in the order of acceptance within a lane and a priority.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+use serde_json::json;
+
+use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result, fault};
+use crate::jobs::queue::lane::{self, Capacities};
+use crate::jobs::queue::waiting::{Gate, Rules};
+use crate::jobs::rows::pool::{Load, Pool, PoolCaps};
+use crate::jobs::rows::table;
+use crate::jobs::{Job, Status, Viewer};
+use crate::script::Config;
+use crate::store::Tx;
+
+const RUNNING_OF_KIND: &str = "
+    SELECT COUNT(*) FROM agent_jobs WHERE status = 'running' AND kind = :kind";
+// A skip scan: one seek for each kind that has a ready job, however many jobs are ready.
+const NEXT_KIND: &str = "
+    SELECT MIN(kind) FROM agent_jobs INDEXED BY jobs_claim
+    WHERE pool = :pool AND status = 'queued' AND ready = 1 AND kind > :kind";
+const FIRST_OF_KIND: &str = "
+    SELECT seq, priority, id, lane_key FROM agent_jobs INDEXED BY jobs_claim
+    WHERE pool = :pool AND kind = :kind AND status = 'queued' AND ready = 1
+    ORDER BY priority DESC, seq LIMIT 1";
+// The same for each person, when the jobs of some have to wait.
+const NEXT_PERSON: &str = "
+    SELECT MIN(requested_by) FROM agent_jobs INDEXED BY jobs_claim_person
+    WHERE pool = :pool AND kind = :kind AND status = 'queued' AND ready = 1
+      AND requested_by > :person";
+const FIRST_OF_PERSON: &str = "
+    SELECT seq, priority, id, lane_key FROM agent_jobs INDEXED BY jobs_claim_person
+    WHERE pool = :pool AND kind = :kind AND requested_by = :person AND status = 'queued'
+      AND ready = 1
+    ORDER BY priority DESC, seq LIMIT 1";
+const THIS_ONE: &str = "
+    SELECT seq, priority, id, lane_key, kind, pool FROM agent_jobs
+    WHERE id = :id AND status = 'queued' AND ready = 1";
+const UNCLAIM: &str = "
+    UPDATE agent_jobs SET status = 'queued', started_ms = NULL, lane_slot = NULL, token_hash = NULL,
+        ready = :ready
+    WHERE id = :id AND status = 'running' AND ending_ms IS NULL AND guard_pid IS NULL";
+const CLAIM: &str = "
+    UPDATE agent_jobs SET status = 'running', ready = 0, lane_slot = :slot,
+        started_ms = MAX(:now, created_ms),
+        token_hash = :token, config_digest = :config, engine = :engine
+    WHERE seq = :seq AND status = 'queued'";
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("claim::running_of_kind", RUNNING_OF_KIND),
+    ("claim::next_kind", NEXT_KIND),
+    ("claim::first_of_kind", FIRST_OF_KIND),
+    ("claim::next_person", NEXT_PERSON),
+    ("claim::first_of_person", FIRST_OF_PERSON),
+    ("claim::this_one", THIS_ONE),
+    ("claim::claim", CLAIM),
+    ("claim::unclaim", UNCLAIM),
+];
+
+/// How much may run at once.
+#[derive(Clone, Debug)]
+pub struct Caps {
+    /// Jobs of one pool.
+    pub pools: PoolCaps,
+    /// Jobs of one kind; none means no limit of its own.
+    pub kinds: BTreeMap<String, u32>,
+    /// Jobs of one lane.
+    pub lanes: Capacities,
+    /// Daily caps and engines.
+    pub(in crate::jobs) rules: Rules,
+}
+
+impl Caps {
+    /// Returns caps without a daily one, and without engines that could be held. So many jobs of
+    /// each pool may run.
+    pub fn new(jobs: u32, kinds: BTreeMap<String, u32>, lanes: Capacities) -> Caps {
+        let pools = PoolCaps { work: jobs, live: jobs, chat: jobs, chat_person: jobs };
+        Caps { pools, kinds, lanes, rules: Rules::default() }
+    }
+
+    /// Returns the caps of a script.
+    pub(in crate::jobs) fn of(config: &Config) -> Caps {
+        let kinds = config.kinds.values();
+        Caps {
+            pools: PoolCaps::of(config),
+            kinds: kinds.filter_map(|it| Some((it.name.clone(), it.max_running?))).collect(),
+            lanes: Capacities(config.limits.lanes.clone()),
+            rules: Rules::of(config),
+        }
+    }
+}
+
+struct Candidate {
+    pool: Pool,
+    kind: String,
+    seq: i64,
+    priority: i64,
+    id: crate::base::JobId,
+    lane: Option<String>,
+}
+
+/// What one claim may choose from.
+struct Room {
+    gate: Gate,
+    load: Load,
+    /// Pools below their caps.
+    open: Vec<Pool>,
+}
+
+/// Returns whether a claim in these pools has something to look at: a job that waits for its turn,
+/// or one whose time has come.
+pub(in crate::jobs) fn is_awaited(
+    connection: &Connection,
+    pools: &[Pool],
+    now: Millis,
+) -> Result<bool> {
+    if lane::next_due(connection)?.is_some_and(|at| at <= now.0) {
+        return Ok(true);
+    }
+    let mut statement = connection.prepare_cached(NEXT_KIND)?;
+    for pool in pools {
+        let params = named_params! {":pool": pool.as_str(), ":kind": ""};
+        if statement.query_row(params, |row| row.get::<_, Option<String>>(0))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Marks the next job as running under a new token, if one may run.
+///
+/// # Errors
+/// As any write.
+pub fn claim(
+    tx: &Tx<'_>,
+    caps: &Caps,
+    token_hash: &str,
+    config_digest: &str,
+) -> Result<Option<Job>> {
+    claim_in(tx, caps, &Pool::ALL, (token_hash, config_digest))
+}
+
+/// Marks the next job of some pools as running.
+pub(in crate::jobs) fn claim_in(
+    tx: &Tx<'_>,
+    caps: &Caps,
+    pools: &[Pool],
+    marks: (&str, &str),
+) -> Result<Option<Job>> {
+    // Before the caps are looked at: a job that came due must not be found overdue again and again.
+    lane::promote_due(tx, &caps.lanes)?;
+    let load = Load::read(tx.connection())?;
+    let has_room = |pool: &Pool| !caps.pools.is_full(*pool, load.of(*pool));
+    let open: Vec<Pool> = pools.iter().copied().filter(has_room).collect();
+    if open.is_empty() {
+        return Ok(None);
+    }
+    let gate = caps.rules.gate(tx.connection(), tx.now())?;
+    if gate.spent.is_all() {
+        return Ok(None);
+    }
+    match next_with_slot(tx, caps, &Room { gate, load, open })? {
+        Some(next) => take(tx, caps, next, marks).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Marks one job as running before those that come earlier, if it may run at all.
+///
+/// # Errors
+/// As [`claim`].
+pub(in crate::jobs) fn claim_this(
+    tx: &Tx<'_>,
+    caps: &Caps,
+    id: &JobId,
+    marks: (&str, &str),
+) -> Result<Option<Job>> {
+    lane::promote_due(tx, &caps.lanes)?;
+    let gate = caps.rules.gate(tx.connection(), tx.now())?;
+    let found = tx
+        .prepare_cached(THIS_ONE)?
+        .query_row(named_params! {":id": id}, |row| {
+            let pool = Pool::parse(&row.get::<_, String>(5)?).unwrap_or_default();
+            candidate(row, pool, &row.get::<_, String>(4)?)
+        })
+        .optional()?;
+    let is_open =
+        |it: &Candidate| !gate.spent.is_all() && !caps.rules.is_closed(&gate, (it.pool, &it.kind));
+    let Some(next) = found.filter(is_open) else { return Ok(None) };
+    let slot = match &next.lane {
+        None => None,
+        Some(lane) => match lane::free_slot(tx, lane, &caps.lanes)? {
+            Some(slot) => Some(slot),
+            None => return Ok(None),
+        },
+    };
+    take(tx, caps, (next, slot), marks).map(Some)
+}
+
+fn take(
+    tx: &Tx<'_>,
+    caps: &Caps,
+    (next, slot): (Candidate, Option<u32>),
+    (token_hash, config_digest): (&str, &str),
+) -> Result<Job> {
+    let changed = tx.prepare_cached(CLAIM)?.execute(named_params! {
+        ":seq": next.seq, ":now": tx.now(), ":slot": slot, ":token": token_hash,
+        ":config": config_digest, ":engine": caps.rules.engine(&next.kind),
+    })?;
+    if changed == 0 {
+        return Err(Error::internal(format!("job {} was claimed twice", next.id)));
+    }
+    if let Some(lane) = &next.lane {
+        lane::refresh(tx, lane, &caps.lanes)?;
+    }
+    let job = table::find(tx.connection(), &Viewer::Program, &next.id)?;
+    tx.emit(told(EventKind::JobStarted, &job, Status::Running))?;
+    Ok(job)
+}
+
+/// Takes a claim back: the server stops before anything was started. The job waits as before.
+pub(in crate::jobs) fn unclaim(tx: &Tx<'_>, job: &Job, lanes: &Capacities) -> Result<()> {
+    let ready = i32::from(job.lane.is_none());
+    let changed =
+        tx.prepare_cached(UNCLAIM)?.execute(named_params! {":id": job.id, ":ready": ready})?;
+    if changed == 0 {
+        return Err(Error::conflict("job_ended", format!("job {} is ending already", job.id)));
+    }
+    if let Some(lane) = &job.lane {
+        lane::refresh(tx, lane, lanes)?;
+    }
+    tx.emit(told(EventKind::JobQueued, job, Status::Queued))
+}
+
+fn told(kind: EventKind, job: &Job, status: Status) -> Event {
+    let about = json!({
+        "id": job.id, "kind": job.kind, "status": status.as_str(),
+        "source_path": job.source_path, "topic_id": job.topic_id,
+    });
+    Event::new(kind, format!("job:{}", job.id), Actor::System, about).scoped(job.scope())
+}
+
+fn next_with_slot(
+    tx: &Tx<'_>,
+    caps: &Caps,
+    room: &Room,
+) -> Result<Option<(Candidate, Option<u32>)>> {
+    while let Some(next) = best_candidate(tx, caps, room)? {
+        let Some(lane) = &next.lane else { return Ok(Some((next, None))) };
+        if let Some(slot) = lane::free_slot(tx, lane, &caps.lanes)? {
+            return Ok(Some((next, Some(slot))));
+        }
+        // Its mark is older than the lane's present capacity; it waits like the others.
+        lane::refresh(tx, lane, &caps.lanes)?;
+    }
+    Ok(None)
+}
+
+fn best_candidate(tx: &Tx<'_>, caps: &Caps, room: &Room) -> Result<Option<Candidate>> {
+    let mut best = None;
+    for pool in &room.open {
+        let mut persons: Vec<String> = room.load.full_persons(*pool, &caps.pools);
+        persons.extend(room.gate.spent.persons().into_iter().map(str::to_owned));
+        best_of_pool(tx, caps, room, (*pool, &persons), &mut best)?;
+    }
+    Ok(best)
+}
+
+/// Looks at the first job of each kind in a pool; those of `waiting` may not start.
+fn best_of_pool(
+    tx: &Tx<'_>,
+    caps: &Caps,
+    room: &Room,
+    (pool, waiting): (Pool, &[String]),
+    best: &mut Option<Candidate>,
+) -> Result<()> {
+    let mut kind = String::new();
+    loop {
+        let params = named_params! {":pool": pool.as_str(), ":kind": kind};
+        let next: Option<String> =
+            tx.prepare_cached(NEXT_KIND)?.query_row(params, |row| row.get(0))?;
+        let Some(next) = next else { return Ok(()) };
+        kind = next;
+        if caps.rules.is_closed(&room.gate, (pool, &kind)) {
+            continue;
+        }
+        if let Some(cap) = caps.kinds.get(&kind) {
+            let running: u32 = tx
+                .prepare_cached(RUNNING_OF_KIND)?
+                .query_row(named_params! {":kind": kind}, |row| row.get(0))?;
+            if running >= *cap && !fault::is_off("kind_cap") {
+                continue;
+            }
+        }
+        if waiting.is_empty() {
+            let params = named_params! {":pool": pool.as_str(), ":kind": kind};
+            let first = tx
+                .prepare_cached(FIRST_OF_KIND)?
+                .query_row(params, |row| candidate(row, pool, &kind))
+                .optional()?;
+            keep_better(best, first);
+        } else {
+            first_of_others(tx, (pool, &kind), waiting, best)?;
+        }
+    }
+}
+
+/// Looks at the first job of everybody whose jobs may start: one seek for each person.
+fn first_of_others(
+    tx: &Tx<'_>,
+    (pool, kind): (Pool, &str),
+    waiting: &[String],
+    best: &mut Option<Candidate>,
+) -> Result<()> {
+    let mut person = String::new();
+    loop {
+        let params = named_params! {":pool": pool.as_str(), ":kind": kind, ":person": person};
+        let next: Option<String> =
+            tx.prepare_cached(NEXT_PERSON)?.query_row(params, |row| row.get(0))?;
+        let Some(next) = next else { return Ok(()) };
+        person = next;
+        if waiting.contains(&person) {
+            continue;
+        }
+        let params = named_params! {":pool": pool.as_str(), ":kind": kind, ":person": person};
+        let first = tx
+            .prepare_cached(FIRST_OF_PERSON)?
+            .query_row(params, |row| candidate(row, pool, kind))
+            .optional()?;
+        keep_better(best, first);
+    }
+}
+
+fn candidate(row: &rusqlite::Row<'_>, pool: Pool, kind: &str) -> rusqlite::Result<Candidate> {
+    Ok(Candidate {
+        pool,
+        kind: kind.to_owned(),
+        seq: row.get(0)?,
+        priority: row.get(1)?,
+        id: row.get(2)?,
+        lane: row.get(3)?,
+    })
+}
+
+/// The higher priority goes first, and then what was accepted earlier.
+fn keep_better(best: &mut Option<Candidate>, other: Option<Candidate>) {
+    let order = |it: &Candidate| match fault::is_off("claim_order") {
+        false => (-it.priority, it.seq),
+        true => (0, -it.seq),
+    };
+    if let Some(other) = other
+        && best.as_ref().is_none_or(|best| order(&other) < order(best))
+    {
+        *best = Some(other);
+    }
+}

@@ -1,0 +1,187 @@
+//! Engines whose provider takes no more: their other jobs wait instead of failing one by one.
+//!
+//! **Invariant:** a hold is written in the transaction that settles the job which met the limit, so
+//! no later claim starts another one of that engine before the hold is over or a person lifts it.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, PersonId, Result, Scope, fault};
+use crate::jobs::telemetry::limit::{AHEAD_MS_MAX, Limit};
+use crate::jobs::{BELL, Job, Viewer};
+use crate::store::Tx;
+
+/// The first hold of a limit that has no time of its own.
+const FIRST_MS: i64 = 60_000;
+/// The longest one: each that follows upon the one before is twice as long.
+const LONGEST_MS: i64 = 30 * 60_000;
+
+// The person of a hold is '' if it is for everybody.
+const FIND: &str = "SELECT * FROM engine_holds WHERE engine = :engine AND person_id = :person";
+const ACTIVE: &str = "
+    SELECT * FROM engine_holds WHERE until_ms > :now AND person_id IN ('', :person)
+    ORDER BY engine, until_ms DESC";
+const PUT: &str = "
+    INSERT INTO engine_holds (engine, person_id, since_ms, until_ms, is_said, strikes, job_id)
+    VALUES (:engine, :person, :since, :until, :said, :strikes, :job)
+    ON CONFLICT (engine, person_id) DO UPDATE SET since_ms = :since, until_ms = :until,
+        is_said = :said, strikes = :strikes, job_id = :job";
+const DROP: &str = "
+    DELETE FROM engine_holds
+    WHERE engine = :engine AND person_id = :person AND until_ms <= :now";
+const RELEASE: &str = "
+    DELETE FROM engine_holds
+    WHERE engine = :engine AND person_id = :person AND until_ms > :now";
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("hold::find", FIND),
+    ("hold::active", ACTIVE),
+    ("hold::put", PUT),
+    ("hold::drop", DROP),
+    ("hold::release", RELEASE),
+];
+
+/// An engine that is held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hold {
+    /// The engine.
+    pub engine: String,
+    /// When it was last written.
+    pub since: Millis,
+    /// When it is over.
+    pub until: Millis,
+    /// Whether the provider said until when; otherwise it is a guess that grows.
+    pub is_said: bool,
+    /// The job that met the limit; none if it is private.
+    pub job_id: Option<JobId>,
+    /// Why it is held, as a clause without a full stop.
+    pub message: String,
+    #[serde(skip)]
+    strikes: i64,
+}
+
+/// Returns for whom the limit of a job counts, as a row has it. A private job works with what its
+/// owner has signed in with, which nobody else's job uses.
+fn person_of(job: &Job) -> String {
+    job.owner.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Holds the engine of a job that met a limit: for all jobs of the site, or for those of the owner.
+pub(in crate::jobs) fn hold(tx: &Tx<'_>, engine: &str, job: &Job, limit: Limit) -> Result<()> {
+    if fault::is_off("engine_hold") {
+        return Ok(());
+    }
+    let now = tx.now();
+    let person = person_of(job);
+    let before = find(tx.connection(), engine, &person)?;
+    let strikes = match &before {
+        None => 1,
+        // Jobs that ran side by side meet the same limit: it is no other one.
+        Some(before) if job.started_at.is_some_and(|it| it < before.until) => before.strikes,
+        Some(before) => before.strikes.saturating_add(1),
+    };
+    let said = limit.retry_at.filter(|it| *it > now && !limit.is_prose);
+    let said = said.map(|it| it.min(now.plus(AHEAD_MS_MAX)));
+    let doublings = u32::try_from(strikes - 1).unwrap_or(0).min(16);
+    let guess = now.plus((FIRST_MS << doublings).min(LONGEST_MS));
+    let before = before.filter(|it| it.until > now);
+    let is_said = said.is_some() || before.as_ref().is_some_and(|it| it.is_said);
+    let until = match (said, before) {
+        (Some(said), before) => before.map_or(said, |it| it.until.max(said)),
+        (None, Some(before)) if before.is_said => before.until,
+        (None, before) => before.map_or(guess, |it| it.until.max(guess)),
+    };
+    let named = Some(&job.id).filter(|_| job.owner.is_none());
+    tx.prepare_cached(PUT)?.execute(named_params! {
+        ":engine": engine, ":person": person, ":since": now, ":until": until, ":said": is_said,
+        ":strikes": strikes, ":job": named,
+    })?;
+    let event = Event::new(
+        EventKind::EngineHeld,
+        format!("engine:{engine}"),
+        Actor::System,
+        json!({"engine": engine, "until": until, "job_id": named}),
+    );
+    tx.emit(event.scoped(job.scope()))
+}
+
+/// Forgets a hold that is over, because a job of the engine has succeeded.
+pub(in crate::jobs) fn well(tx: &Tx<'_>, engine: &str, job: &Job) -> Result<()> {
+    let params = named_params! {":engine": engine, ":person": person_of(job), ":now": tx.now()};
+    tx.prepare_cached(DROP)?.execute(params)?;
+    Ok(())
+}
+
+/// Lifts the hold of an engine for all jobs of the site, and the one for whoever lifts it.
+///
+/// # Errors
+/// `conflict` with code `engine_not_held`.
+pub fn release(tx: &Tx<'_>, engine: &str, by: &Actor) -> Result<()> {
+    let lift = |person: &str| -> Result<bool> {
+        let params = named_params! {":engine": engine, ":person": person, ":now": tx.now()};
+        Ok(tx.prepare_cached(RELEASE)?.execute(params)? > 0)
+    };
+    let is_sites = lift("")?;
+    let own = match by.person() {
+        Some(person) if lift(person.as_str())? => Some(person.clone()),
+        _ => None,
+    };
+    if !is_sites && own.is_none() {
+        let message = format!("the engine \"{engine}\" is not held");
+        return Err(Error::conflict("engine_not_held", message)
+            .hint("wiki-browser engine list says which are"));
+    }
+    tx.ring(BELL);
+    tx.emit(
+        Event::new(
+            EventKind::EngineReleased,
+            format!("engine:{engine}"),
+            by.clone(),
+            json!({"engine": engine}),
+        )
+        .scoped(own.filter(|_| !is_sites).map_or(Scope::Site, Scope::Person))
+        .audited(),
+    )
+}
+
+/// Returns the engines that are held now for all jobs of the site, and for the private ones of a
+/// person who looks: of two holds of an engine the longer one.
+///
+/// # Errors
+/// As any read.
+pub fn holds(connection: &Connection, viewer: &Viewer, now: Millis) -> Result<Vec<Hold>> {
+    let person = viewer.person().map_or("", PersonId::as_str);
+    let mut statement = connection.prepare_cached(ACTIVE)?;
+    let rows = statement.query_map(named_params! {":now": now, ":person": person}, from_row)?;
+    let mut holds: Vec<Hold> = rows.collect::<rusqlite::Result<_>>()?;
+    holds.dedup_by(|later, first| later.engine == first.engine);
+    Ok(holds)
+}
+
+/// Returns the hold of an engine for all jobs of the site, also one that is over if no job went
+/// well since; nothing if a person has lifted it.
+///
+/// # Errors
+/// As any read.
+pub fn hold_of(connection: &Connection, engine: &str) -> Result<Option<Hold>> {
+    find(connection, engine, "")
+}
+
+fn find(connection: &Connection, engine: &str, person: &str) -> Result<Option<Hold>> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let params = named_params! {":engine": engine, ":person": person};
+    Ok(statement.query_row(params, from_row).optional()?)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Hold> {
+    Ok(Hold {
+        engine: row.get("engine")?,
+        since: row.get("since_ms")?,
+        until: row.get("until_ms")?,
+        is_said: row.get("is_said")?,
+        message: "its provider takes no more".to_owned(),
+        job_id: row.get("job_id")?,
+        strikes: row.get("strikes")?,
+    })
+}

@@ -1,0 +1,150 @@
+//! Lanes: what must not run twice at once, and who of those that wait goes next.
+//!
+//! `ready = 1` marks the first waiting jobs of a lane, as many as it has free slots. It is kept by
+//! every transaction that enqueues, claims or settles, so that a claim looks at ready rows only.
+
+use std::collections::BTreeMap;
+
+use rusqlite::named_params;
+
+use crate::base::{JobId, PersonId, Result, fault};
+use crate::store::Tx;
+
+const RUNNING_SLOTS: &str = "
+    SELECT lane_slot FROM agent_jobs WHERE lane_key = :lane AND status = 'running'";
+// The planner would take the index on (status, seq) and walk every waiting row of every lane.
+const UNREADY: &str = "
+    UPDATE agent_jobs INDEXED BY jobs_ready SET ready = 0
+    WHERE lane_key = :lane AND status = 'queued' AND ready = 1";
+const READY: &str = "
+    UPDATE agent_jobs SET ready = 1 WHERE seq IN (
+        SELECT seq FROM agent_jobs INDEXED BY jobs_waiting
+        WHERE lane_key = :lane AND status = 'queued' AND ready >= 0
+        ORDER BY priority DESC, seq LIMIT :free)";
+const DUE: &str = "
+    SELECT seq, lane_key FROM agent_jobs INDEXED BY jobs_deferred
+    WHERE status = 'queued' AND ready = -1 AND not_before_ms <= :now LIMIT 500";
+const READY_ONE: &str = "UPDATE agent_jobs SET ready = :ready WHERE seq = :seq AND ready = -1";
+const NEXT_DUE: &str = "
+    SELECT MIN(not_before_ms) FROM agent_jobs INDEXED BY jobs_deferred
+    WHERE status = 'queued' AND ready = -1";
+const NEXT_LANE: &str = "
+    SELECT MIN(lane_key) FROM agent_jobs INDEXED BY jobs_waiting
+    WHERE status = 'queued' AND ready >= 0 AND lane_key > :lane";
+const BUSY: &str = "
+    SELECT id, owner FROM agent_jobs INDEXED BY jobs_lane_slot
+    WHERE lane_key = :lane AND status = 'running'
+    UNION ALL
+    SELECT id, owner FROM agent_jobs INDEXED BY jobs_queued_lane
+    WHERE lane_key = :lane AND status = 'queued'
+    LIMIT :capacity";
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("lane::running_slots", RUNNING_SLOTS),
+    ("lane::unready", UNREADY),
+    ("lane::ready", READY),
+    ("lane::due", DUE),
+    ("lane::ready_one", READY_ONE),
+    ("lane::next_due", NEXT_DUE),
+    ("lane::next_lane", NEXT_LANE),
+    ("lane::busy", BUSY),
+];
+
+/// How many jobs of a lane may run at once, by the name of the lane's input; 1 if not named.
+#[derive(Clone, Debug, Default)]
+pub struct Capacities(pub BTreeMap<String, u32>);
+
+impl Capacities {
+    /// Returns the capacity of a lane, at least 1.
+    pub fn of(&self, lane: &str) -> u32 {
+        let input = lane.split_once('=').map_or(lane, |(input, _)| input);
+        if fault::is_off("lane_cap") {
+            return u32::from(u16::MAX);
+        }
+        self.0.get(input).copied().unwrap_or(1).max(1)
+    }
+}
+
+/// Marks again which waiting jobs of a lane may be claimed.
+pub(in crate::jobs) fn refresh(tx: &Tx<'_>, lane: &str, capacities: &Capacities) -> Result<()> {
+    tx.prepare_cached(UNREADY)?.execute(named_params! {":lane": lane})?;
+    let running = u32::try_from(slots(tx, lane)?.len()).unwrap_or(u32::MAX);
+    let free = capacities.of(lane).saturating_sub(running);
+    if free > 0 {
+        tx.prepare_cached(READY)?.execute(named_params! {":lane": lane, ":free": free})?;
+    }
+    Ok(())
+}
+
+/// Returns the lowest slot of a lane that no running job holds, if one is left.
+pub(in crate::jobs) fn free_slot(
+    tx: &Tx<'_>,
+    lane: &str,
+    capacities: &Capacities,
+) -> Result<Option<u32>> {
+    let taken = slots(tx, lane)?;
+    Ok((0..capacities.of(lane)).find(|slot| !taken.contains(slot)))
+}
+
+/// Lets jobs whose time has come wait for their lane like all others.
+pub(in crate::jobs) fn promote_due(tx: &Tx<'_>, capacities: &Capacities) -> Result<()> {
+    let due: Vec<(i64, Option<String>)> = tx
+        .prepare_cached(DUE)?
+        .query_map(named_params! {":now": tx.now()}, |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (seq, lane) in due {
+        let ready = i32::from(lane.is_none());
+        tx.prepare_cached(READY_ONE)?.execute(named_params! {":seq": seq, ":ready": ready})?;
+        if let Some(lane) = lane {
+            refresh(tx, &lane, capacities)?;
+        }
+    }
+    Ok(())
+}
+
+/// Marks all lanes again: the script in force may give them other capacities than the marks have.
+///
+/// # Errors
+/// As any write.
+pub fn refresh_all(tx: &Tx<'_>, capacities: &Capacities) -> Result<()> {
+    let mut lane = String::new();
+    loop {
+        let next: Option<String> = tx
+            .prepare_cached(NEXT_LANE)?
+            .query_row(named_params! {":lane": lane}, |row| row.get(0))?;
+        let Some(next) = next else { return Ok(()) };
+        refresh(tx, &next, capacities)?;
+        lane = next;
+    }
+}
+
+/// Returns when the next job comes due.
+pub(in crate::jobs) fn next_due(connection: &rusqlite::Connection) -> Result<Option<i64>> {
+    Ok(connection.prepare_cached(NEXT_DUE)?.query_row([], |row| row.get(0))?)
+}
+
+/// Returns the job in the way and its owner, if the lane holds as many queued and running jobs as
+/// it can run.
+pub(in crate::jobs) fn busy(
+    tx: &Tx<'_>,
+    lane: &str,
+    capacities: &Capacities,
+) -> Result<Option<(JobId, Option<PersonId>)>> {
+    let capacity = capacities.of(lane);
+    let held: Vec<(JobId, Option<PersonId>)> = tx
+        .prepare_cached(BUSY)?
+        .query_map(named_params! {":lane": lane, ":capacity": capacity}, |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let is_full = u32::try_from(held.len()).unwrap_or(u32::MAX) >= capacity;
+    Ok(if is_full { held.into_iter().next() } else { None })
+}
+
+fn slots(tx: &Tx<'_>, lane: &str) -> Result<Vec<u32>> {
+    let slots = tx
+        .prepare_cached(RUNNING_SLOTS)?
+        .query_map(named_params! {":lane": lane}, |row| row.get::<_, Option<u32>>(0))?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(slots.into_iter().flatten().collect())
+}

@@ -1,0 +1,10 @@
+//! Who waits and who is next: acceptance, lanes, caps, holds, and the claim.
+
+pub(in crate::jobs) mod cap;
+pub(in crate::jobs) mod claim;
+pub(in crate::jobs) mod enqueue;
+pub(in crate::jobs) mod hold;
+pub(in crate::jobs) mod lane;
+pub(in crate::jobs) mod parking;
+pub(in crate::jobs) mod steering;
+pub(in crate::jobs) mod waiting;

@@ -1,0 +1,90 @@
+//! Owns the table `steering_holds`: files of the repository that steer agents, changed while a job
+//! ran. No agent starts before somebody has decided about them.
+//!
+//! **Invariant:** a hold is written before the job that made it is settled, and goes in the
+//! transaction of the decision.
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::base::{JobId, Millis, Result, fault};
+use crate::jobs::BELL;
+use crate::store::Tx;
+
+const INSERT: &str = "
+    INSERT INTO steering_holds (job_id, since_ms, files_json) VALUES (:job, :now, :files)
+    ON CONFLICT (job_id) DO NOTHING";
+const FIRST: &str = "
+    SELECT job_id, since_ms, files_json FROM steering_holds INDEXED BY steering_holds_since
+    WHERE since_ms > 0 ORDER BY since_ms, job_id LIMIT 1";
+const REMOVE: &str = "DELETE FROM steering_holds WHERE job_id = :job";
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
+    &[("steering::insert", INSERT), ("steering::first", FIRST), ("steering::remove", REMOVE)];
+
+/// Files that steer agents, changed while a job ran, about which nobody has decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Steering {
+    /// The job.
+    pub job_id: JobId,
+    /// When they were found changed.
+    pub since: Millis,
+    /// The first of the files.
+    pub files: Vec<String>,
+}
+
+impl Steering {
+    /// Returns what happened and what to type, as a clause without a full stop.
+    pub fn sentence(&self) -> String {
+        let (job, first) = (&self.job_id, self.files.first().map_or("a file", String::as_str));
+        let more = match self.files.len() {
+            0 | 1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        format!(
+            "{first}{more}, which agents obey, changed while job {job} ran; `wiki-browser job \
+             restore {job}` puts it back, `wiki-browser job keep {job}` leaves it"
+        )
+    }
+}
+
+/// Keeps all agents from starting until somebody decides about these files.
+///
+/// # Errors
+/// As any write.
+pub fn hold_steering(tx: &Tx<'_>, job: &JobId, files: &[String]) -> Result<()> {
+    let files = json!(files).to_string();
+    let params = named_params! {":job": job, ":now": tx.now(), ":files": files};
+    tx.prepare_cached(INSERT)?.execute(params)?;
+    Ok(())
+}
+
+/// Lets agents start again: somebody has decided about what changed while a job ran.
+///
+/// # Errors
+/// As any write.
+pub fn release_steering(tx: &Tx<'_>, job: &JobId) -> Result<()> {
+    if tx.prepare_cached(REMOVE)?.execute(named_params! {":job": job})? > 0 {
+        tx.ring(BELL);
+    }
+    Ok(())
+}
+
+/// Returns the oldest hold.
+///
+/// # Errors
+/// As any read.
+pub fn steering(connection: &Connection) -> Result<Option<Steering>> {
+    if fault::is_off("steering_hold") {
+        return Ok(None);
+    }
+    let mut statement = connection.prepare_cached(FIRST)?;
+    let found = statement.query_row([], |row| {
+        let files: String = row.get(2)?;
+        // A list that is damaged holds all the same.
+        let files = serde_json::from_str(&files).unwrap_or_default();
+        Ok(Steering { job_id: row.get(0)?, since: row.get(1)?, files })
+    });
+    Ok(found.optional()?)
+}

@@ -1,0 +1,215 @@
+//! Many jobs at once: of a kind, a state or an age, by their numbers and in bounded parts.
+
+use rusqlite::{Connection, named_params};
+use serde_json::{Map, Value};
+
+use crate::base::{Actor, Error, ErrorKind, JobId, Millis, Result, fault};
+use crate::jobs::rows::long_inputs;
+use crate::jobs::rows::viewer::of_site;
+use crate::jobs::{NewJob, Status};
+use crate::store::Tx;
+
+const HOUR_MS: i64 = 3_600_000;
+
+// A job that was repeated is left out where only others are asked for. Private jobs are no part of
+// what is done to many at once.
+const OF_KIND: &str = concat!(
+    "SELECT seq, id FROM agent_jobs INDEXED BY jobs_by_kind_status
+    WHERE kind = :kind AND status = :status AND seq > :after
+      AND (:before IS NULL OR created_ms < :before)
+      AND (:all OR NOT EXISTS (SELECT 1 FROM agent_jobs AS other
+                               WHERE other.retry_of = agent_jobs.id))
+      AND ",
+    of_site!(),
+    " ORDER BY seq LIMIT :limit"
+);
+const OF_STATUS: &str = concat!(
+    "SELECT seq, id FROM agent_jobs INDEXED BY jobs_by_status
+    WHERE status = :status AND seq > :after AND (:before IS NULL OR created_ms < :before)
+      AND (:all OR NOT EXISTS (SELECT 1 FROM agent_jobs AS other
+                               WHERE other.retry_of = agent_jobs.id))
+      AND ",
+    of_site!(),
+    " ORDER BY seq LIMIT :limit"
+);
+const COUNT_OF_KIND: &str = concat!(
+    "SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_by_kind_status
+    WHERE kind = :kind AND status = :status AND (:before IS NULL OR created_ms < :before)
+      AND (:all OR NOT EXISTS (SELECT 1 FROM agent_jobs AS other
+                               WHERE other.retry_of = agent_jobs.id))
+      AND ",
+    of_site!()
+);
+const COUNT_OF_STATUS: &str = concat!(
+    "SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_by_status
+    WHERE status = :status AND (:before IS NULL OR created_ms < :before)
+      AND (:all OR NOT EXISTS (SELECT 1 FROM agent_jobs AS other
+                               WHERE other.retry_of = agent_jobs.id))
+      AND ",
+    of_site!()
+);
+const OF_SCRIPT: &str = "
+    SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_of_script
+    WHERE requested_by = 'script' AND retry_of IS NULL AND created_ms > :since";
+const INPUTS: &str = concat!(
+    "SELECT id, inputs_json FROM agent_jobs INDEXED BY jobs_by_kind_status
+    WHERE kind = :kind AND status = 'queued' AND ",
+    of_site!(),
+    " ORDER BY seq"
+);
+const RENAME: &str = "
+    UPDATE agent_jobs SET kind = :to WHERE kind = :from AND status = 'queued'";
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("bulk::of_kind", OF_KIND),
+    ("bulk::of_status", OF_STATUS),
+    ("bulk::count_of_kind", COUNT_OF_KIND),
+    ("bulk::count_of_status", COUNT_OF_STATUS),
+    ("bulk::of_script", OF_SCRIPT),
+    ("bulk::inputs", INPUTS),
+    ("bulk::rename", RENAME),
+];
+
+/// Which jobs are meant.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// In this state.
+    pub status: Status,
+    /// Of this kind only.
+    pub kind: Option<String>,
+    /// Accepted before this time only.
+    pub before: Option<Millis>,
+    /// Those only that nobody has repeated.
+    pub is_unrepeated: bool,
+}
+
+/// Returns the next jobs of a choice after a number, the earliest first, each with its number.
+///
+/// # Errors
+/// As any read.
+pub fn chosen(
+    c: &Connection,
+    choice: &Choice,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<(i64, JobId)>> {
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (status, limit) = (choice.status.as_str(), i64::try_from(limit).unwrap_or(i64::MAX));
+    let (before, all) = (choice.before, !choice.is_unrepeated);
+    let found = match &choice.kind {
+        Some(kind) => {
+            let params = named_params! {
+                ":kind": kind, ":status": status, ":after": after, ":before": before, ":all": all,
+                ":limit": limit,
+            };
+            c.prepare_cached(OF_KIND)?.query_map(params, row)?.collect::<rusqlite::Result<_>>()?
+        }
+        None => {
+            let params = named_params! {
+                ":status": status, ":after": after, ":before": before, ":all": all,
+                ":limit": limit,
+            };
+            c.prepare_cached(OF_STATUS)?.query_map(params, row)?.collect::<rusqlite::Result<_>>()?
+        }
+    };
+    Ok(found)
+}
+
+/// Returns how many jobs a choice has.
+///
+/// # Errors
+/// As any read.
+pub fn count(c: &Connection, choice: &Choice) -> Result<i64> {
+    let status = choice.status.as_str();
+    let (before, all) = (choice.before, !choice.is_unrepeated);
+    let count = match &choice.kind {
+        Some(kind) => {
+            let params =
+                named_params! {":kind": kind, ":status": status, ":before": before, ":all": all};
+            c.prepare_cached(COUNT_OF_KIND)?.query_row(params, |row| row.get(0))?
+        }
+        None => {
+            let params = named_params! {":status": status, ":before": before, ":all": all};
+            c.prepare_cached(COUNT_OF_STATUS)?.query_row(params, |row| row.get(0))?
+        }
+    };
+    Ok(count)
+}
+
+/// Refuses a job of a handler when handlers have asked for too many within an hour. What a kind's
+/// `retry` repeats has a limit of its own.
+///
+/// # Errors
+/// `busy` with code `script_jobs`.
+pub fn refuse_runaway(tx: &Tx<'_>, new: &NewJob, most: u32) -> Result<()> {
+    if new.requested_by != Actor::Script || new.retry_of.is_some() || fault::is_off("script_jobs") {
+        return Ok(());
+    }
+    let params = named_params! {":since": tx.now().plus(-HOUR_MS)};
+    let asked: u32 = tx.prepare_cached(OF_SCRIPT)?.query_row(params, |row| row.get(0))?;
+    if asked < most {
+        return Ok(());
+    }
+    let message = format!("handlers have asked for {asked} jobs within an hour, the most allowed");
+    Err(Error::new(ErrorKind::Busy, message).code("script_jobs").hint(
+        "if that is meant, raise script_jobs in wb.limits; else look for a handler that its own \
+         jobs call again",
+    ))
+}
+
+/// Shows each waiting job of the site of a kind with the inputs that it was given, in the order of
+/// acceptance.
+///
+/// # Errors
+/// As any read.
+pub fn each_waiting(
+    c: &Connection,
+    kind: &str,
+    mut see: impl FnMut(JobId, Map<String, Value>),
+) -> Result<()> {
+    let mut statement = c.prepare_cached(INPUTS)?;
+    let mut rows = statement.query(named_params! {":kind": kind})?;
+    while let Some(row) = rows.next()? {
+        let (id, inputs): (JobId, String) = (row.get(0)?, row.get(1)?);
+        let inputs = match long_inputs::find(c, &id)? {
+            Some(long) => long,
+            None => serde_json::from_str(&inputs).map_err(|cause| {
+                Error::internal(format!("the inputs of job {id}")).source(cause)
+            })?,
+        };
+        see(id, inputs);
+    }
+    Ok(())
+}
+
+/// Has the waiting jobs of a kind go on under the name that it has now; returns how many there are.
+///
+/// # Errors
+/// As any write.
+pub fn rename_kind(tx: &Tx<'_>, from: &str, to: &str) -> Result<usize> {
+    let renamed = tx.prepare_cached(RENAME)?.execute(named_params! {":from": from, ":to": to})?;
+    if renamed > 0 {
+        tx.ring(crate::jobs::BELL);
+    }
+    Ok(renamed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::model::Bench;
+
+    #[test]
+    fn a_waiting_job_is_shown_with_its_inputs_however_long_they_are() {
+        let mut bench = Bench::new(1, 1, 1);
+        let mut expected = Vec::new();
+        for length in [1, 100_000] {
+            let inputs = Map::from_iter([("word".to_owned(), Value::from("x".repeat(length)))]);
+            let new = NewJob { inputs: inputs.clone(), ..bench.request("a", None, 0, 0) };
+            expected.push((bench.add(new), inputs));
+        }
+        let mut seen = Vec::new();
+        each_waiting(&bench.connection, "a", |id, inputs| seen.push((id, inputs))).unwrap();
+        assert!(seen == expected, "{} jobs are shown otherwise than they were asked", seen.len());
+    }
+}

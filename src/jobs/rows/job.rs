@@ -1,0 +1,306 @@
+//! A job as a row and as JSON.
+
+use std::cell::Cell;
+
+use rusqlite::Row;
+use rusqlite::types::FromSql;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::base::{
+    Actor, ApprovalId, Error, JobId, MailId, Millis, PersonId, Scope, SourcePath, TopicId,
+};
+use crate::jobs::rows::pool::Pool;
+use crate::jobs::rows::state::{Phase, Reason, Status, Verdict};
+
+/// A job. JSON has document A's names; what only the program needs is left out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Job {
+    /// Its place in the order of acceptance.
+    #[serde(skip)]
+    pub seq: i64,
+    /// Its name.
+    pub id: JobId,
+    /// Its kind, as declared in the script.
+    pub kind: String,
+    /// The Source it works on.
+    pub source_path: Option<SourcePath>,
+    /// The Topic it works on.
+    pub topic_id: Option<TopicId>,
+    /// The persona it speaks for.
+    pub persona_name: Option<String>,
+    /// Where it is.
+    pub status: Status,
+    /// Why it ended so.
+    pub reason: Option<Reason>,
+    /// When it was claimed.
+    pub started_at: Option<Millis>,
+    /// When its ending began: from then on its token is refused.
+    #[serde(rename = "ending_at")]
+    pub ending_at: Option<Millis>,
+    /// When it was settled.
+    pub completed_at: Option<Millis>,
+    /// The agent's exit status.
+    pub exit_code: Option<i32>,
+    /// The signal that ended the agent.
+    pub signal: Option<i32>,
+    /// The end of its stderr, or a fixed sentence; null on success.
+    pub error_tail: Option<String>,
+    /// When it was accepted.
+    pub created_at: Millis,
+    /// Tokens and turns, as the engine reports them.
+    pub usage: Option<Value>,
+    /// What the engine says it cost.
+    pub cost_usd: Option<f64>,
+    /// `<input>=<value>`: jobs of one lane do not run at once.
+    pub lane: Option<String>,
+    /// The job that this one repeats.
+    pub retry_of: Option<JobId>,
+    /// Who asked for it.
+    pub requested_by: Actor,
+    /// Larger goes first within a lane and a kind.
+    pub priority: i64,
+    /// Not before this time.
+    pub not_before: Option<Millis>,
+    /// When it can be tried again, if its agent's provider took no more and said so.
+    pub retry_at: Option<Millis>,
+    /// The values of its inputs.
+    pub inputs: Map<String, Value>,
+    /// The agent's last words, or what it said of its result.
+    pub summary: Option<String>,
+    /// What the agent handed in by `finish`.
+    pub result: Option<Value>,
+    /// What should be known although the result counts.
+    pub warnings: Vec<String>,
+    /// Who cancelled it.
+    pub cancelled_by: Option<Actor>,
+    /// The engine's name for the session, for a later resume.
+    pub session_ref: Option<String>,
+    /// The script that it ran under.
+    pub config_digest: String,
+    /// The first leg of its instance, if it is a later one.
+    pub root_id: Option<JobId>,
+    /// The leg that it goes on from.
+    pub resumes: Option<JobId>,
+    /// The only person who sees it; none for a job of the site.
+    #[serde(skip)]
+    pub owner: Option<PersonId>,
+    /// Which cap it counts towards.
+    pub pool: Pool,
+    /// The message that started it.
+    pub message_id: Option<MailId>,
+    /// The agent that lives in it.
+    pub agent: Option<String>,
+    /// The part of its run that it is in: `prepare`, `run` or `cleanup`.
+    pub phase: Option<Phase>,
+    /// What its agent said it came to.
+    pub verdict: Option<Verdict>,
+    /// The approval that it waits for.
+    pub waits_for: Option<ApprovalId>,
+    /// What its token may do.
+    #[serde(skip)]
+    pub grants: Vec<crate::jobs::Grant>,
+    /// The engine that ran it.
+    #[serde(skip)]
+    pub engine: Option<String>,
+    /// When its agent was started, if its hooks or its inbox make that count.
+    #[serde(skip)]
+    pub run_at: Option<Millis>,
+    /// The guard, once it was started.
+    #[serde(skip)]
+    pub guard: Option<crate::process::ProcessIdentity>,
+}
+
+/// What a queued job waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Its time: its `not_before` is still to come.
+    Time,
+    /// Anything else.
+    Turn,
+}
+
+/// Which jobs to list.
+#[derive(Clone, Debug, Default)]
+pub struct JobFilter {
+    /// Only of this Source.
+    pub source_path: Option<SourcePath>,
+    /// Only of this Topic.
+    pub topic_id: Option<TopicId>,
+    /// Only of this kind.
+    pub kind: Option<String>,
+    /// Only in this state.
+    pub status: Option<Status>,
+    /// Of those that are queued, only these.
+    pub turn: Option<Turn>,
+    /// The present time, for [`JobFilter::turn`].
+    pub now: Millis,
+    /// Only accepted before this job.
+    pub before: Option<JobId>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+impl Job {
+    /// Reads a row with all columns.
+    ///
+    /// # Errors
+    /// As any column.
+    pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Job> {
+        let row = InOrder::new(row);
+        Ok(Job {
+            seq: row.get("seq")?,
+            id: row.get("id")?,
+            kind: row.get("kind")?,
+            lane: row.get("lane_key")?,
+            status: Status::parse(&row.get::<String>("status")?).map_err(column_error)?,
+            reason: row.get::<Option<String>>("reason")?.as_deref().and_then(Reason::parse),
+            source_path: row.get("source_path")?,
+            topic_id: row.get("topic_id")?,
+            persona_name: row.get("persona_name")?,
+            inputs: row.json("inputs_json")?.unwrap_or_default(),
+            grants: row.json("grants_json")?.unwrap_or_default(),
+            requested_by: row.get("requested_by")?,
+            priority: row.get("priority")?,
+            not_before: row.get("not_before_ms")?,
+            created_at: row.get("created_ms")?,
+            started_at: row.get("started_ms")?,
+            ending_at: row.get("ending_ms")?,
+            completed_at: row.get("completed_ms")?,
+            exit_code: row.get("exit_code")?,
+            signal: row.get("signal")?,
+            error_tail: row.get("error_tail")?,
+            summary: row.get("summary")?,
+            result: row.json("result_json")?,
+            warnings: row.json("warnings_json")?.unwrap_or_default(),
+            cancelled_by: row.get("cancelled_by")?,
+            session_ref: row.get("session_ref")?,
+            usage: row.json("usage_json")?,
+            cost_usd: row.get("cost_usd")?,
+            config_digest: row.get("config_digest")?,
+            retry_of: row.get("retry_of")?,
+            engine: row.get("engine")?,
+            retry_at: row.get("retry_at_ms")?,
+            root_id: row.get("root_id")?,
+            resumes: row.get("resumes")?,
+            owner: row.get("owner")?,
+            pool: Pool::parse(&row.get::<String>("pool")?)
+                .ok_or_else(|| column_error(Error::internal("a pool is none")))?,
+            phase: row.get::<Option<String>>("phase")?.as_deref().and_then(Phase::parse),
+            message_id: row.get("message_id")?,
+            agent: row.get("agent")?,
+            waits_for: row.get("waits_for")?,
+            verdict: row.get::<Option<String>>("verdict")?.as_deref().and_then(Verdict::parse),
+            run_at: row.get("run_ms")?,
+            guard: guard(&row)?,
+        })
+    }
+
+    /// Returns who may see its events.
+    pub(in crate::jobs) fn scope(&self) -> Scope {
+        self.owner.clone().map_or(Scope::Site, Scope::Person)
+    }
+
+    /// Returns what somebody may know who does not see it but ended it: its state and its times.
+    #[must_use]
+    pub fn without_words(self) -> Job {
+        Job {
+            lane: None,
+            source_path: None,
+            topic_id: None,
+            persona_name: None,
+            inputs: Map::new(),
+            grants: Vec::new(),
+            requested_by: Actor::System,
+            error_tail: None,
+            summary: None,
+            result: None,
+            warnings: Vec::new(),
+            session_ref: None,
+            usage: None,
+            cost_usd: None,
+            retry_of: None,
+            root_id: None,
+            resumes: None,
+            message_id: None,
+            waits_for: None,
+            ..self
+        }
+    }
+
+    /// Returns the first leg of its instance: what address, workspace and message hang on.
+    pub fn root(&self) -> &JobId {
+        self.root_id.as_ref().unwrap_or(&self.id)
+    }
+
+    /// Returns an input as the text that a template shows; nothing if it was not given.
+    pub fn input_text(&self, name: &str) -> Option<String> {
+        match self.inputs.get(name)? {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
+}
+
+fn guard(row: &InOrder<'_>) -> rusqlite::Result<Option<crate::process::ProcessIdentity>> {
+    let Some(pid) = row.get("guard_pid")? else { return Ok(None) };
+    let start = row.get::<i64>("guard_start")?.unsigned_abs();
+    Ok(Some(crate::process::ProcessIdentity { boot_id: row.get("boot_id")?, pid, start }))
+}
+
+/// A row whose columns are asked for by name and mostly in their order: each is looked for from the
+/// last one on. A row of this table has some forty, and looking for each name from the first one on
+/// took as long as all else about reading a job.
+struct InOrder<'r> {
+    row: &'r Row<'r>,
+    next: Cell<usize>,
+}
+
+impl<'r> InOrder<'r> {
+    fn new(row: &'r Row<'r>) -> InOrder<'r> {
+        InOrder { row, next: Cell::new(0) }
+    }
+
+    fn get<T: FromSql>(&self, name: &str) -> rusqlite::Result<T> {
+        let statement = self.row.as_ref();
+        let (next, count) = (self.next.get(), statement.column_count());
+        let is_it = |place: &usize| statement.column_name(*place).is_ok_and(|it| it == name);
+        let place = (next..count).chain(0..next).find(is_it);
+        let place = place.ok_or_else(|| rusqlite::Error::InvalidColumnName(name.to_owned()))?;
+        self.next.set(place + 1);
+        self.row.get(place)
+    }
+
+    fn json<T: DeserializeOwned>(&self, name: &str) -> rusqlite::Result<Option<T>> {
+        let text: Option<String> = self.get(name)?;
+        let value = text.map(|text| serde_json::from_str(&text)).transpose();
+        value.map_err(|cause| column_error(Error::internal("a column is not JSON").source(cause)))
+    }
+}
+
+fn column_error(cause: Error) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_found_by_name_in_any_order() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let found: (i64, i64, i64, i64) = connection
+            .query_row("SELECT 1 AS a, 2 AS b, 3 AS c", [], |row| {
+                let row = InOrder::new(row);
+                Ok((row.get("b")?, row.get("c")?, row.get("a")?, row.get("a")?))
+            })
+            .unwrap();
+        assert_eq!(found, (2, 3, 1, 1));
+        let missing = connection
+            .query_row("SELECT 1 AS a", [], |row| InOrder::new(row).get::<i64>("b"))
+            .unwrap_err();
+        assert!(matches!(missing, rusqlite::Error::InvalidColumnName(name) if name == "b"));
+    }
+}

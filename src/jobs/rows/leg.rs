@@ -1,0 +1,51 @@
+//! Instances: the job that a message started, and the legs that went on from it.
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::{JobId, MailId, Result};
+use crate::jobs::Job;
+use crate::jobs::Viewer;
+use crate::jobs::rows::table::{self, slim};
+
+const LAST_LEG: &str = slim!("WHERE root_id = :root ORDER BY seq DESC LIMIT 1");
+const LEGS: &str = slim!("WHERE root_id = :root ORDER BY seq LIMIT 200");
+const LAST_OF_MESSAGE: &str = "
+    SELECT id FROM agent_jobs WHERE message_id = :message ORDER BY seq DESC LIMIT 1";
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
+    &[("leg::last_leg", LAST_LEG), ("leg::legs", LEGS), ("leg::last_of_message", LAST_OF_MESSAGE)];
+
+/// Returns the last leg of an instance: where it is now.
+///
+/// # Errors
+/// `not_found` if there is no such job.
+pub fn last_leg(connection: &Connection, root: &JobId) -> Result<Job> {
+    let mut statement = connection.prepare_cached(LAST_LEG)?;
+    match statement.query_row(named_params! {":root": root}, Job::from_row).optional()? {
+        Some(leg) => Ok(leg),
+        None => table::find_slim(connection, &Viewer::Program, root),
+    }
+}
+
+/// Returns all legs of an instance, the first one first.
+///
+/// # Errors
+/// `not_found` if there is no such job.
+pub fn legs(connection: &Connection, root: &JobId) -> Result<Vec<Job>> {
+    let mut all = vec![table::find_slim(connection, &Viewer::Program, root)?];
+    let mut statement = connection.prepare_cached(LEGS)?;
+    let later = statement.query_map(named_params! {":root": root}, Job::from_row)?;
+    for leg in later {
+        all.push(leg?);
+    }
+    Ok(all)
+}
+
+/// Returns the job that a message started; of several the last repetition or leg.
+///
+/// # Errors
+/// As any read.
+pub fn last_of_message(connection: &Connection, message: &MailId) -> Result<Option<JobId>> {
+    let mut statement = connection.prepare_cached(LAST_OF_MESSAGE)?;
+    Ok(statement.query_row(named_params! {":message": message}, |row| row.get(0)).optional()?)
+}

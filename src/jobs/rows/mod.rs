@@ -1,0 +1,17 @@
+//! A job as a row: its states, its tables, and what is counted of it.
+
+pub mod board;
+pub(in crate::jobs) mod bulk;
+pub(in crate::jobs) mod job;
+pub(in crate::jobs) mod leg;
+pub(in crate::jobs) mod long_inputs;
+pub(in crate::jobs) mod measures;
+pub(in crate::jobs) mod pool;
+pub(in crate::jobs) mod rename_source;
+pub(in crate::jobs) mod retention;
+pub(in crate::jobs) mod retry;
+pub(in crate::jobs) mod sentence;
+pub(in crate::jobs) mod state;
+pub(in crate::jobs) mod table;
+pub(in crate::jobs) mod usage;
+pub(in crate::jobs) mod viewer;

@@ -1,0 +1,128 @@
+//! Which folders of jobs may go, and what a restored database still has to give up.
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::{JobId, Millis, Result};
+use crate::store::Tx;
+
+/// What a row says about the folder of its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// When the job ended; `None` while it waits, runs or is not settled.
+    pub ended: Option<Millis>,
+    /// Since when the folder is given up.
+    pub removed: Option<Millis>,
+}
+
+/// Whether any leg of an instance is still to come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// Whether one waits, runs or is parked.
+    pub is_active: bool,
+    /// When the last one ended.
+    pub ended: Option<Millis>,
+}
+
+const REST: &str = "
+    SELECT COUNT(*) FILTER (WHERE status IN ('queued', 'running', 'parked')), MAX(completed_ms)
+    FROM agent_jobs WHERE id = :root OR root_id = :root";
+const FILES: &str = "
+    SELECT CASE WHEN status = 'parked' OR EXISTS (
+               SELECT 1 FROM agent_jobs AS leg WHERE leg.root_id = job.id
+                   AND leg.status IN ('queued', 'running', 'parked'))
+           THEN NULL ELSE completed_ms END, files_removed_ms
+    FROM agent_jobs AS job WHERE id = :id";
+const GIVE_UP: &str = "
+    UPDATE agent_jobs SET files_removed_ms = :now
+    WHERE id = :id AND completed_ms IS NOT NULL AND files_removed_ms IS NULL";
+const FORGET_WORDS: &str = "
+    UPDATE agent_jobs SET files_removed_ms = COALESCE(files_removed_ms, :now), summary = NULL,
+        error_tail = NULL, result_json = NULL, session_ref = NULL
+    WHERE id = :id AND completed_ms IS NOT NULL";
+const FENCE_ALL: &str = "
+    UPDATE agent_jobs INDEXED BY jobs_running SET ending_ms = :now
+    WHERE status = 'running' AND ending_ms IS NULL";
+const FENCE_DYING: &str = "
+    UPDATE agent_jobs INDEXED BY jobs_running SET ending_ms = :now
+    WHERE status = 'running' AND ending_ms IS NULL AND pool <> 'live'";
+const QUEUED: &str = "SELECT id FROM agent_jobs INDEXED BY jobs_by_status
+    WHERE status IN ('queued', 'parked') ORDER BY seq";
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("retained::rest", REST),
+    ("retained::files", FILES),
+    ("retained::give_up", GIVE_UP),
+    ("retained::forget_words", FORGET_WORDS),
+    ("retained::fence_all", FENCE_ALL),
+    ("retained::fence_dying", FENCE_DYING),
+    ("retained::queued", QUEUED),
+];
+
+/// Returns whether an instance has come to rest, by its first leg.
+///
+/// # Errors
+/// As any read.
+pub fn rest_of(connection: &Connection, root: &JobId) -> Result<Rest> {
+    let mut statement = connection.prepare_cached(REST)?;
+    let rest = statement.query_row(named_params! {":root": root}, |row| {
+        Ok(Rest { is_active: row.get::<_, i64>(0)? > 0, ended: row.get(1)? })
+    });
+    Ok(rest?)
+}
+
+/// Returns what the row of a job says about its folder; nothing without a row.
+///
+/// # Errors
+/// As any read.
+pub fn files(connection: &Connection, id: &JobId) -> Result<Option<Files>> {
+    let mut statement = connection.prepare_cached(FILES)?;
+    let found = statement.query_row(named_params! {":id": id}, |row| {
+        Ok(Files { ended: row.get(0)?, removed: row.get(1)? })
+    });
+    Ok(found.optional()?)
+}
+
+/// Notes that the folder of a job that has ended is given up. Whether it was not yet.
+///
+/// # Errors
+/// As any write.
+pub fn give_up_files(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
+    let params = named_params! {":id": id, ":now": tx.now()};
+    Ok(tx.prepare_cached(GIVE_UP)?.execute(params)? == 1)
+}
+
+/// Forgets what a job that has ended said: its files are given up, and its row keeps no text.
+///
+/// # Errors
+/// As any write.
+pub fn forget_words(tx: &Tx<'_>, id: &JobId) -> Result<()> {
+    tx.prepare_cached(FORGET_WORDS)?.execute(named_params! {":id": id, ":now": tx.now()})?;
+    Ok(())
+}
+
+/// Fences every running job of a database that was restored: its token counts no more. The start
+/// settles them. Returns how many there are.
+///
+/// # Errors
+/// As any write.
+pub fn fence_all(tx: &Tx<'_>) -> Result<usize> {
+    Ok(tx.prepare_cached(FENCE_ALL)?.execute(named_params! {":now": tx.now()})?)
+}
+
+/// The same at the start of a server: without the agents that live on, which may be taken over.
+///
+/// # Errors
+/// As any write.
+pub(in crate::jobs) fn fence_dying(tx: &Tx<'_>) -> Result<usize> {
+    Ok(tx.prepare_cached(FENCE_DYING)?.execute(named_params! {":now": tx.now()})?)
+}
+
+/// Returns the jobs that wait, also parked ones, in the order of acceptance.
+///
+/// # Errors
+/// As any read.
+pub fn queued(connection: &Connection) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(QUEUED)?;
+    let ids = statement.query_map([], |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}

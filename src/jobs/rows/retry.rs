@@ -1,0 +1,68 @@
+//! Jobs that follow from other jobs: how often one was repeated, and what led to it.
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::{JobId, Result};
+use crate::store::Tx;
+
+const DEPTH: &str = "SELECT depth FROM agent_jobs WHERE id = :id";
+const BEFORE: &str = "SELECT retry_of FROM agent_jobs WHERE id = :id";
+const REPEATED: &str = "SELECT EXISTS (SELECT 1 FROM agent_jobs WHERE retry_of = :id)";
+const WARN: &str = "
+    UPDATE agent_jobs SET warnings_json = json_insert(warnings_json, '$[#]', :warning)
+    WHERE id = :id AND json_array_length(warnings_json) < 50";
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("again::depth", DEPTH),
+    ("again::before", BEFORE),
+    ("again::repeated", REPEATED),
+    ("again::warn", WARN),
+];
+
+/// Returns how many jobs of the script led to a job; 0 for one that is not there.
+///
+/// # Errors
+/// As any read.
+pub fn depth_of(connection: &Connection, id: &JobId) -> Result<u32> {
+    let mut statement = connection.prepare_cached(DEPTH)?;
+    let found = statement.query_row(named_params! {":id": id}, |row| row.get(0));
+    Ok(found.optional()?.unwrap_or(0))
+}
+
+/// Returns which attempt a job is: 1 for one that repeats no other. It counts to `most`.
+///
+/// # Errors
+/// As any read.
+pub fn attempt_of(connection: &Connection, id: &JobId, most: u32) -> Result<u32> {
+    let mut statement = connection.prepare_cached(BEFORE)?;
+    let (mut attempt, mut id) = (1, id.clone());
+    while attempt < most {
+        let params = named_params! {":id": id};
+        let before: Option<Option<JobId>> =
+            statement.query_row(params, |row| row.get(0)).optional()?;
+        match before.flatten() {
+            Some(before) => id = before,
+            None => break,
+        }
+        attempt += 1;
+    }
+    Ok(attempt)
+}
+
+/// Returns whether a job was repeated already.
+///
+/// # Errors
+/// As any read.
+pub fn is_repeated(connection: &Connection, id: &JobId) -> Result<bool> {
+    let mut statement = connection.prepare_cached(REPEATED)?;
+    Ok(statement.query_row(named_params! {":id": id}, |row| row.get(0))?)
+}
+
+/// Adds a warning to a job, also to one that has ended; nothing if it has very many.
+///
+/// # Errors
+/// As any write.
+pub fn warn(tx: &Tx<'_>, id: &JobId, warning: &str) -> Result<()> {
+    tx.prepare_cached(WARN)?.execute(named_params! {":id": id, ":warning": warning})?;
+    Ok(())
+}

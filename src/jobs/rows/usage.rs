@@ -1,0 +1,260 @@
+//! What jobs have spent: sums for each day, kind, person and engine, kept as jobs are settled.
+//!
+//! **Invariant:** a sum changes in the transaction that settles its job, and never otherwise. A job
+//! that was cancelled before it started has spent nothing and is not counted.
+
+use rusqlite::{Connection, Row, named_params};
+use serde::Serialize;
+
+use crate::base::{Actor, Error, Millis, Result};
+use crate::jobs::{Job, Reason, Status, Viewer};
+use crate::store::Tx;
+
+/// Milliseconds of a day.
+pub(in crate::jobs) const DAY_MS: i64 = 86_400_000;
+/// Most tokens that one job is believed to have used: sums of it stay exact.
+const TOKENS_MAX: u64 = 1_000_000_000_000;
+/// Most US dollars that one job is believed to have cost.
+const COST_USD_MAX: f64 = 1e6;
+/// Most rows of one answer.
+const ROWS_MAX: u32 = 1_000;
+
+const ADD: &str = "
+    INSERT INTO usage_days (day, kind, person, engine, is_private, jobs, succeeded, failed,
+        timed_out, cancelled, rate_limited, input_tokens, cached_tokens, output_tokens,
+        cost_micros, agent_ms)
+    VALUES (:day, :kind, :person, :engine, :private, 1, :succeeded, :failed, :timed_out, :cancelled,
+        :rate_limited, :input, :cached, :output, :cost, :time)
+    ON CONFLICT (day, kind, person, engine, is_private) DO UPDATE SET
+        jobs = jobs + 1, succeeded = succeeded + :succeeded, failed = failed + :failed,
+        timed_out = timed_out + :timed_out, cancelled = cancelled + :cancelled,
+        rate_limited = rate_limited + :rate_limited, input_tokens = input_tokens + :input,
+        cached_tokens = cached_tokens + :cached, output_tokens = output_tokens + :output,
+        cost_micros = cost_micros + :cost, agent_ms = agent_ms + :time";
+const OF_DAY: &str = "
+    SELECT kind, person, SUM(cost_micros),
+        SUM(input_tokens) + SUM(cached_tokens) + SUM(output_tokens), SUM(agent_ms), is_private
+    FROM usage_days WHERE day = :day GROUP BY kind, person, is_private";
+
+macro_rules! sums {
+    ($name:literal, $rest:literal) => {
+        concat!(
+            "SELECT ",
+            $name,
+            " AS name, SUM(jobs), SUM(succeeded), SUM(failed), SUM(timed_out), SUM(cancelled),
+                SUM(rate_limited), SUM(input_tokens), SUM(cached_tokens), SUM(output_tokens),
+                SUM(cost_micros), SUM(agent_ms)
+             FROM usage_days WHERE day >= :since
+                AND (:all OR is_private = 0 OR person = :viewer) ",
+            $rest
+        )
+    };
+}
+const BY_DAY: &str = sums!("CAST(day AS TEXT)", "GROUP BY day ORDER BY day DESC LIMIT :limit");
+const BY_KIND: &str =
+    sums!("kind", "GROUP BY kind ORDER BY SUM(cost_micros) DESC, kind LIMIT :limit");
+const BY_PERSON: &str =
+    sums!("person", "GROUP BY person ORDER BY SUM(cost_micros) DESC, person LIMIT :limit");
+const BY_ENGINE: &str =
+    sums!("engine", "GROUP BY engine ORDER BY SUM(cost_micros) DESC, engine LIMIT :limit");
+const TOTAL: &str = sums!("''", "LIMIT :limit");
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("usage::add", ADD),
+    ("usage::of_day", OF_DAY),
+    ("usage::by_day", BY_DAY),
+    ("usage::by_kind", BY_KIND),
+    ("usage::by_person", BY_PERSON),
+    ("usage::by_engine", BY_ENGINE),
+    ("usage::total", TOTAL),
+];
+
+/// What sums are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsageBy {
+    /// Each day (UTC), newest first.
+    Day,
+    /// Each kind, the dearest first.
+    Kind,
+    /// Each person who asked, the dearest first.
+    Person,
+    /// Each engine, the dearest first.
+    Engine,
+}
+
+impl UsageBy {
+    /// All, in the order of the documentation.
+    pub const ALL: [UsageBy; 4] = [UsageBy::Day, UsageBy::Kind, UsageBy::Person, UsageBy::Engine];
+
+    /// Returns its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            UsageBy::Day => "day",
+            UsageBy::Kind => "kind",
+            UsageBy::Person => "person",
+            UsageBy::Engine => "engine",
+        }
+    }
+
+    /// Returns the one with this word.
+    ///
+    /// # Errors
+    /// `invalid` with the list of words.
+    pub fn parse(word: &str) -> Result<UsageBy> {
+        Self::ALL.into_iter().find(|it| it.as_str() == word).ok_or_else(|| {
+            let words: Vec<&str> = Self::ALL.iter().map(|it| it.as_str()).collect();
+            Error::invalid(format!("usage is not summed up by `{word}`"))
+                .hint(format!("one of {}", words.join(", ")))
+        })
+    }
+}
+
+/// Sums of settled jobs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Usage {
+    /// What they are for: a day like `2026-01-02`, a kind, an actor, an engine; empty for all.
+    pub name: String,
+    /// Jobs that had been started.
+    pub jobs: i64,
+    /// Those that succeeded.
+    pub succeeded: i64,
+    /// Those that failed.
+    pub failed: i64,
+    /// Those that one of their clocks ended.
+    pub timed_out: i64,
+    /// Those that a person ended.
+    pub cancelled: i64,
+    /// Those among the failed whose provider took no more.
+    pub rate_limited: i64,
+    /// Tokens read, without those from a cache.
+    pub input_tokens: i64,
+    /// Tokens read from a cache.
+    pub cached_tokens: i64,
+    /// Tokens written.
+    pub output_tokens: i64,
+    /// US dollars, as the agents tell them.
+    pub cost_usd: f64,
+    /// Milliseconds from the starts to the ends.
+    pub agent_ms: i64,
+}
+
+/// What the jobs of one kind and person have spent on a day.
+#[derive(Clone, Debug)]
+pub(in crate::jobs) struct SpentOfDay {
+    pub(in crate::jobs) kind: String,
+    pub(in crate::jobs) person: String,
+    pub(in crate::jobs) cost_micros: i64,
+    pub(in crate::jobs) tokens: i64,
+    pub(in crate::jobs) agent_ms: i64,
+    pub(in crate::jobs) is_private: bool,
+}
+
+/// Returns the day of a time: how many days it is since 1970-01-01, in UTC.
+pub(in crate::jobs) fn day_of(at: Millis) -> i64 {
+    at.0.div_euclid(DAY_MS)
+}
+
+/// Returns the beginning of the next day.
+pub(in crate::jobs) fn next_day(at: Millis) -> Millis {
+    Millis(day_of(at).saturating_add(1).saturating_mul(DAY_MS))
+}
+
+/// Adds a job that has just been settled.
+pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job) -> Result<()> {
+    let Some(started) = job.started_at else { return Ok(()) };
+    let ended = job.completed_at.unwrap_or(tx.now());
+    let count = |name: &str| {
+        let told = job.usage.as_ref().and_then(|it| it[name].as_u64()).unwrap_or(0);
+        i64::try_from(told.min(TOKENS_MAX)).unwrap_or(0)
+    };
+    let cost = job.cost_usd.filter(|it| it.is_finite()).unwrap_or(0.0).clamp(0.0, COST_USD_MAX);
+    let is = |status: Status| i64::from(job.status == status);
+    tx.prepare_cached(ADD)?.execute(named_params! {
+        ":day": day_of(ended), ":kind": job.kind, ":person": job.requested_by,
+        ":engine": job.engine.as_deref().unwrap_or_default(), ":private": job.owner.is_some(),
+        ":succeeded": is(Status::Succeeded), ":failed": is(Status::Failed),
+        ":timed_out": is(Status::TimedOut), ":cancelled": is(Status::Cancelled),
+        ":rate_limited": i64::from(job.reason == Some(Reason::RateLimited)),
+        ":input": count("input_tokens") + count("cache_creation_input_tokens"),
+        ":cached": count("cache_read_input_tokens"), ":output": count("output_tokens"),
+        ":cost": (cost * 1e6).round() as i64, ":time": (ended.0 - started.0).max(0),
+    })?;
+    Ok(())
+}
+
+/// Returns what was spent on the day of `now`, for each kind and person.
+pub(in crate::jobs) fn of_day(connection: &Connection, now: Millis) -> Result<Vec<SpentOfDay>> {
+    let mut statement = connection.prepare_cached(OF_DAY)?;
+    let rows = statement.query_map(named_params! {":day": day_of(now)}, |row| {
+        Ok(SpentOfDay {
+            kind: row.get(0)?,
+            person: row.get(1)?,
+            cost_micros: row.get(2)?,
+            tokens: row.get(3)?,
+            agent_ms: row.get(4)?,
+            is_private: row.get(5)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns sums since the beginning of the day of `since`, and the sum of all of them: of the jobs
+/// that somebody sees.
+///
+/// # Errors
+/// As any read.
+pub fn usage(
+    connection: &Connection,
+    viewer: &Viewer,
+    by: UsageBy,
+    since: Millis,
+) -> Result<(Vec<Usage>, Usage)> {
+    let sql = match by {
+        UsageBy::Day => BY_DAY,
+        UsageBy::Kind => BY_KIND,
+        UsageBy::Person => BY_PERSON,
+        UsageBy::Engine => BY_ENGINE,
+    };
+    let mut items = rows(connection, viewer, sql, since)?;
+    if by == UsageBy::Day {
+        for item in &mut items {
+            let day: i64 = item.name.parse().unwrap_or(0);
+            item.name = Millis(day.saturating_mul(DAY_MS)).rfc3339().chars().take(10).collect();
+        }
+    }
+    let total = rows(connection, viewer, TOTAL, since)?.pop().unwrap_or_default();
+    Ok((items, total))
+}
+
+fn rows(
+    connection: &Connection,
+    viewer: &Viewer,
+    sql: &'static str,
+    since: Millis,
+) -> Result<Vec<Usage>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let person = viewer.person().map(|person| Actor::Person(person.clone()));
+    let params = named_params! {
+        ":since": day_of(since), ":limit": ROWS_MAX, ":all": viewer.all(), ":viewer": person,
+    };
+    Ok(statement.query_map(params, from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Usage> {
+    let count = |place: usize| Ok(row.get::<_, Option<i64>>(place)?.unwrap_or(0));
+    let micros: rusqlite::Result<i64> = count(10);
+    Ok(Usage {
+        name: row.get(0)?,
+        jobs: count(1)?,
+        succeeded: count(2)?,
+        failed: count(3)?,
+        timed_out: count(4)?,
+        cancelled: count(5)?,
+        rate_limited: count(6)?,
+        input_tokens: count(7)?,
+        cached_tokens: count(8)?,
+        output_tokens: count(9)?,
+        cost_usd: micros? as f64 / 1e6,
+        agent_ms: count(11)?,
+    })
+}

@@ -1,0 +1,481 @@
+//! The queue: it claims what may run, runs it, and sleeps on a bell.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use rusqlite::Connection;
+use serde_json::{Map, Value};
+use tokio::task::{self, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+use crate::base::{BlockId, Error, Ids, JobId, Millis, Result, digest_hex, fault, random_token};
+use crate::jobs::queue::claim;
+use crate::jobs::queue::lane::Capacities;
+use crate::jobs::queue::parking;
+use crate::jobs::rows::{retention, table};
+use crate::jobs::run::execution::around::{self, Cleaned};
+use crate::jobs::run::launch::{self, Ground};
+use crate::jobs::run::recovery::Left;
+use crate::jobs::run::workspace::Workspaces;
+use crate::jobs::run::{execution, recovery, settle};
+use crate::jobs::speak::{Fact, Voice};
+use crate::jobs::telemetry::refusal::Refusals;
+use crate::jobs::{
+    Alone, BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, Listen, NewJob,
+    Pool, Reason, Viewer,
+};
+use crate::process::{Cgroups, Children};
+use crate::script::{Produces, Speaks};
+use crate::store::{Store, Tx};
+
+/// How long the queue sleeps if nothing rings: twice a minute at most.
+const FALLBACK: Duration = Duration::from_secs(30);
+
+/// What the start of a job needs from other domains.
+pub struct Prepared {
+    /// All inputs, with those that are computed at the start.
+    pub inputs: Map<String, Value>,
+    /// The exact prompt.
+    pub prompt: String,
+    /// What the kind in force grants.
+    pub grants: Vec<Grant>,
+    /// What the agent and the hooks are told beside that, as environment; no secrets.
+    pub env: Vec<(String, String)>,
+    /// The files of an instance.
+    pub files: Option<InstanceFiles>,
+    /// The session that an agent which lives on goes on with.
+    pub session: Option<String>,
+    /// How it runs apart from the site's other agents, if it does.
+    pub alone: Option<Alone>,
+}
+
+type Prepare = dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Result<Prepared>> + Send + Sync;
+type Verify =
+    dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Option<(Reason, String)>> + Send + Sync;
+type Produced = dyn Fn(&Tx<'_>, &Job, Produces) -> Result<bool> + Send + Sync;
+type Heard = dyn Fn(&Tx<'_>, &Job, &Fact) -> Result<()> + Send + Sync;
+type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
+
+type Ended = dyn Fn(&Job) + Send + Sync;
+
+/// Looks again when the job has ended, and names what is different.
+pub type Watched = Box<dyn FnOnce() -> BoxFuture<'static, Vec<String>> + Send>;
+/// Looks at what a job's agent could touch without being asked to, before it starts.
+pub type Watch = Arc<dyn Fn(JobId) -> BoxFuture<'static, Watched> + Send + Sync>;
+/// Looks once more after a job that an earlier server had watched, and names what is different.
+pub type Recall = Arc<dyn Fn(JobId) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
+
+/// What flows add to a job's life.
+#[derive(Clone)]
+pub struct Hooks {
+    /// Validates the inputs again, computes those that are derived, and makes the prompt. Its
+    /// error's code tells why the job fails: `kind_changed`, `prompt_failed`, or else the inputs.
+    pub prepare: Arc<Prepare>,
+    /// What the script's own check has against what a job left, of an agent that ended well, or why
+    /// it could not be asked.
+    pub verify: Arc<Verify>,
+    /// Whether the job left what its kind promises.
+    pub produced: Arc<Produced>,
+    /// What follows from a settled job, in the same transaction.
+    pub settled: Arc<Settled>,
+    /// What is done once the transaction that settled a job is committed.
+    pub ended: Arc<Ended>,
+    /// What follows from a job that is parked, in the same transaction: it goes on at once if what
+    /// it waits for has been decided.
+    pub parked: Arc<Settled>,
+    /// What follows from a fact about an agent that lives on, in the transaction that notes it.
+    pub heard: Arc<Heard>,
+    /// Warnings for what the agent changed that it was not to change.
+    pub watch: Watch,
+    /// The same for a job of which an earlier server saw only the beginning.
+    pub recall: Recall,
+    /// Who makes the folders in which agents work alone.
+    pub workspace: Workspaces,
+    /// Who hears what an agent prints.
+    pub listen: Listen,
+}
+
+/// What a queue is made of.
+pub struct Setup {
+    /// The database.
+    pub store: Store,
+    /// The source of ids.
+    pub ids: Ids,
+    /// What this server started.
+    pub children: Children,
+    /// Where the cgroups of jobs are made.
+    pub cgroups: Cgroups,
+    /// The script in force.
+    pub generations: Generations,
+    /// The program of the guard, absolute.
+    pub wb_agent: Utf8PathBuf,
+    /// The server's environment.
+    pub env: Vec<(String, String)>,
+    /// What flows add.
+    pub hooks: Hooks,
+}
+
+pub(in crate::jobs) struct Inner {
+    pub(in crate::jobs) setup: Setup,
+    pub(in crate::jobs) ground: Ground,
+    running: Mutex<HashMap<JobId, Running>>,
+    /// Cleanups of jobs that have ended come one at a time.
+    cleaning: tokio::sync::Mutex<()>,
+}
+
+/// What reaches the execution of a job from outside.
+#[derive(Clone, Debug, Default)]
+pub(in crate::jobs) struct Running {
+    /// A person cancels it.
+    pub(in crate::jobs) cancel: CancellationToken,
+    /// It waits for an approval and is to end soon.
+    pub(in crate::jobs) leaves: CancellationToken,
+    /// What its agent was refused.
+    pub(in crate::jobs) refusals: Refusals,
+    /// Its agent has said what it came to.
+    pub(in crate::jobs) verdict: CancellationToken,
+    /// The way to an agent that lives on.
+    pub(in crate::jobs) voice: Voice,
+}
+
+/// A handle to the queue; cheap to clone.
+#[derive(Clone)]
+pub struct Queue {
+    pub(in crate::jobs) inner: Arc<Inner>,
+}
+
+impl Queue {
+    /// Returns a queue that starts nothing until [`Queue::serve`].
+    pub fn new(mut setup: Setup) -> Queue {
+        let config = Arc::clone(&setup.generations.current().config);
+        let ground = Ground {
+            data: config.site.data.clone(),
+            folder: config.folder.clone(),
+            socket: launch::socket_path(&config.site.data),
+            wb_agent: setup.wb_agent.clone(),
+            env: launch::inheritable(std::mem::take(&mut setup.env)),
+            grace: config.limits.grace,
+            cgroups: setup.cgroups.clone(),
+        };
+        Queue {
+            inner: Arc::new(Inner {
+                setup,
+                ground,
+                running: Mutex::default(),
+                cleaning: Default::default(),
+            }),
+        }
+    }
+
+    pub(in crate::jobs) fn current(&self) -> Arc<Generation> {
+        self.inner.setup.generations.current()
+    }
+
+    /// Returns how many jobs of a lane may run at once.
+    pub fn capacities(&self) -> Capacities {
+        self.current().capacities().clone()
+    }
+
+    /// Returns the processes that this server started.
+    pub fn children(&self) -> Children {
+        self.inner.setup.children.clone()
+    }
+
+    /// Returns every daily cap of the script with what is used of it today, for somebody.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn caps(
+        &self,
+        connection: &Connection,
+        viewer: &Viewer,
+        now: Millis,
+    ) -> Result<Vec<CapState>> {
+        self.current().caps.rules.daily.states(connection, viewer, now)
+    }
+
+    /// Refuses a job that could not start today because a daily cap is used up.
+    ///
+    /// # Errors
+    /// `busy` with code `daily_cap`.
+    pub fn admit(&self, tx: &Tx<'_>, new: &NewJob) -> Result<()> {
+        self.current().caps.rules.daily.admit(tx.connection(), new, tx.now())
+    }
+
+    /// Tells the executions of cancelled jobs to stop. A job that was left by an earlier server has
+    /// none: its guard is ending already.
+    fn stop_cancelled(&self) {
+        let looked =
+            self.inner.setup.store.look(|c| Ok((settle::cancelled(c)?, parking::leaving(c)?)));
+        match looked {
+            Ok((cancelled, leaving)) => {
+                let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+                cancelled.iter().filter_map(|id| running.get(id)).for_each(|it| it.cancel.cancel());
+                leaving.iter().filter_map(|id| running.get(id)).for_each(|it| it.leaves.cancel());
+            }
+            Err(cause) => warn!("cancelled jobs cannot be read: {}", cause.chain()),
+        }
+    }
+
+    /// Settles the jobs that an earlier server left running, as far as their guards have ended.
+    /// The others are settled by [`Queue::serve`] as their locks come free.
+    ///
+    /// # Errors
+    /// `unavailable` if the database cannot be read.
+    pub async fn recover(&self) -> Result<Left> {
+        recovery::recover(&self.inner).await
+    }
+
+    /// Claims and runs jobs until `stop`; then every running job gets its grace and is settled.
+    /// `left` is what [`Queue::recover`] returned.
+    pub async fn serve(self, left: Left, stop: CancellationToken) {
+        let bell = self.inner.setup.store.bell(BELL);
+        let mut tasks = Tasks::default();
+        for (job, adopted) in left.adopted {
+            let outside = Running::default();
+            if let Some(speaks) = self.speaks(&job) {
+                let last = adopted.last_input.clone();
+                outside.voice.open(adopted.guard.stopper(), speaks, last);
+            }
+            self.remember(&job.id, &outside);
+            let (pool, inner) = (job.pool, Arc::clone(&self.inner));
+            tasks.spawn(pool, execution::go_on(inner, (job, adopted), outside, stop.clone()));
+        }
+        for job in left.dying {
+            let pool = job.pool;
+            let inner = Arc::clone(&self.inner);
+            tasks.spawn(pool, recovery::wait_and_settle(inner, job, stop.clone()));
+        }
+        while !stop.is_cancelled() {
+            self.stop_cancelled();
+            let since = self.inner.setup.store.clock().now();
+            self.start_all(&mut tasks, &stop).await;
+            if fault::is_absent("haste") {
+                // A machine on which much time passes here.
+                tokio::time::sleep(Duration::from_millis(400)).await;
+            }
+            let pause = self.pause(since);
+            tokio::select! {
+                () = bell.notified() => {}
+                Some(ended) = tasks.join_next() => self.forget(ended),
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        while let Some(ended) = tasks.join_next().await {
+            self.forget(ended);
+        }
+    }
+
+    async fn start_all(&self, tasks: &mut Tasks, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            // A task ends after its row is settled: of no pool more rows run than tasks.
+            let caps = &self.current().caps.pools;
+            let has_room = |pool: &Pool| !caps.is_full(*pool, tasks.of(*pool));
+            let open: Vec<Pool> = Pool::ALL.into_iter().filter(has_room).collect();
+            if !self.is_awaited(&open) {
+                return;
+            }
+            match self.claim(&open).await {
+                Ok(Some((job, token, generation))) => {
+                    let outside = Running::default();
+                    self.remember(&job.id, &outside);
+                    let (pool, inner) = (job.pool, Arc::clone(&self.inner));
+                    let run = run_to_end(inner, generation, (job, token), outside, stop.clone());
+                    tasks.spawn(pool, run);
+                }
+                Ok(None) => return,
+                Err(cause) => {
+                    warn!("no job can be claimed: {}", cause.chain());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Returns whether it is worth a transaction to claim a job of these pools. While there is room
+    /// for work there is one for most jobs; otherwise every bell would be a transaction.
+    fn is_awaited(&self, open: &[Pool]) -> bool {
+        if open.contains(&Pool::Work) {
+            return true;
+        }
+        let store = &self.inner.setup.store;
+        let now = store.clock().now();
+        match store.look(|c| claim::is_awaited(c, open, now)) {
+            Ok(is_awaited) => is_awaited,
+            Err(cause) => {
+                warn!("the queue cannot be read: {}", cause.chain());
+                false
+            }
+        }
+    }
+
+    /// Runs the cleanup of an instance that has ended; returns what a person should know.
+    ///
+    /// # Errors
+    /// `conflict` with code `still_running`; as reading and writing.
+    pub async fn clean_up(&self, root: &JobId, stop: &CancellationToken) -> Result<Option<String>> {
+        let _one = self.inner.cleaning.lock().await;
+        let id = root.clone();
+        let (job, rest) = self
+            .inner
+            .setup
+            .store
+            .read(move |c| {
+                Ok((table::find_slim(c, &Viewer::Program, &id)?, retention::rest_of(c, &id)?))
+            })
+            .await?;
+        if rest.is_active {
+            return Err(Error::conflict("still_running", format!("job {root} has not ended")));
+        }
+        match around::clean_up(&self.inner, &job, stop).await? {
+            Cleaned::Done(warning) => Ok(warning),
+            Cleaned::Left => Err(around::left(&job)),
+        }
+    }
+
+    fn remember(&self, id: &JobId, outside: &Running) {
+        let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.insert(id.clone(), outside.clone());
+    }
+
+    /// Notes what the agent of a running job was refused: it stands among its steps, and the last
+    /// refusal with a job that did not succeed.
+    pub fn note_refusal(&self, id: &JobId, error: &Error) {
+        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(it) = running.get(id) {
+            it.refusals.push(error);
+        }
+    }
+
+    /// Gives an agent that lives on a block to read; whether its process may have it.
+    pub fn say(&self, job: &JobId, id: &BlockId, text: &str) -> bool {
+        self.voice(job).is_some_and(|it| it.say(id, text))
+    }
+
+    /// Asks an agent that lives on to end its turn; whether its process may hear of it.
+    pub fn interrupt(&self, job: &JobId) -> bool {
+        self.voice(job).is_some_and(|it| it.interrupt())
+    }
+
+    /// Returns whether a block was written to the process of a job; nothing while there is none.
+    pub fn has_said(&self, job: &JobId, id: &BlockId) -> Option<bool> {
+        self.voice(job).and_then(|it| it.has_said(id))
+    }
+
+    /// Returns how the agent of a job is spoken to, as the script in force says.
+    fn speaks(&self, job: &Job) -> Option<Speaks> {
+        let current = self.current();
+        let kind = current.config.kinds.get(&job.kind)?;
+        let engine = current.engines.find(&kind.engine).ok()?;
+        engine.speech.as_ref().map(|it| it.speaks)
+    }
+
+    fn voice(&self, job: &JobId) -> Option<Voice> {
+        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(job).map(|it| it.voice.clone())
+    }
+
+    /// Tells the execution of an instance that its verdict was committed: its agent may say its
+    /// last words, and is ended.
+    pub fn note_verdict(&self, id: &JobId) {
+        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(it) = running.get(id) {
+            it.verdict.cancel();
+        }
+    }
+
+    /// Marks the next job as running, under the generation in force now.
+    pub(in crate::jobs) async fn claim(
+        &self,
+        pools: &[Pool],
+    ) -> Result<Option<(Job, String, Arc<Generation>)>> {
+        let token = random_token("wbj_")?;
+        let generation = self.current();
+        let (hash, caps) = (digest_hex(&token), generation.caps.clone());
+        let (config, pools) = (generation.config.digest.clone(), pools.to_vec());
+        let claim = move |tx: &Tx<'_>| claim::claim_in(tx, &caps, &pools, (&hash, &config));
+        let job = self.inner.setup.store.write(claim).await?;
+        Ok(job.map(|job| (job, token, generation)))
+    }
+
+    /// Returns how long nothing opens by itself. `since` is a time before the last claim: what came
+    /// due after that claim had looked is claimed at once.
+    fn pause(&self, since: Millis) -> Duration {
+        let late = fault::is_off("due_meanwhile");
+        let since = if late { self.inner.setup.store.clock().now() } else { since };
+        match self.inner.setup.store.look(|c| self.current().caps.rules.next_opening(c, since)) {
+            Ok(Some(at)) => {
+                let ms = at.0.saturating_sub(self.inner.setup.store.clock().now().0).max(0);
+                Duration::from_millis(ms.unsigned_abs()).min(FALLBACK)
+            }
+            Ok(None) => FALLBACK,
+            Err(cause) => {
+                warn!("the queue cannot be read: {}", cause.chain());
+                FALLBACK
+            }
+        }
+    }
+
+    fn forget(&self, ended: std::result::Result<JobId, JoinError>) {
+        match ended {
+            Ok(id) => {
+                let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+                running.remove(&id);
+            }
+            Err(cause) => error!("a task of the queue ended badly: {cause}"),
+        }
+    }
+}
+
+/// The executions under way, and of which pools they are.
+#[derive(Default)]
+struct Tasks {
+    all: JoinSet<JobId>,
+    pools: HashMap<task::Id, Pool>,
+}
+
+impl Tasks {
+    fn spawn(&mut self, pool: Pool, run: impl Future<Output = JobId> + Send + 'static) {
+        let handle = self.all.spawn(run);
+        self.pools.insert(handle.id(), pool);
+    }
+
+    fn of(&self, pool: Pool) -> u32 {
+        let count = self.pools.values().filter(|other| **other == pool).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Waits for the next one to end; nothing if none is left.
+    async fn join_next(&mut self) -> Option<std::result::Result<JobId, JoinError>> {
+        let ended = self.all.join_next_with_id().await?;
+        let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
+        self.pools.remove(&task);
+        Some(ended.map(|(_, job)| job))
+    }
+}
+
+/// Runs a job; if that ends by a fault of this program, the guard has lost its lifeline and ends
+/// the agent, and the job is settled like one of an earlier server.
+async fn run_to_end(
+    inner: Arc<Inner>,
+    generation: Arc<Generation>,
+    (job, token): (Job, String),
+    outside: Running,
+    stop: CancellationToken,
+) -> JobId {
+    let (again, id) = (job.clone(), job.id.clone());
+    let run =
+        execution::execute(Arc::clone(&inner), generation, (job, token), outside, stop.clone());
+    if AssertUnwindSafe(run).catch_unwind().await.is_err() {
+        error!(job_id = %id, "the execution of job {id} ended in a fault of the program");
+        return recovery::wait_and_settle(inner, again, stop).await;
+    }
+    id
+}

@@ -1,0 +1,218 @@
+//! The hooks of the script around an agent: its workspace is made, `prepare` runs in it, then the
+//! agent, then `cleanup`.
+//!
+//! **Invariant:** the row says which phase is next before anything of that phase is started.
+//! **Invariant:** a cleanup runs whatever went before, once there is a row of the workspace.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::base::limit::{ERROR_TAIL_BYTES_MAX, format_duration};
+use crate::base::{Error, Result, fault, tail_of};
+use crate::jobs::run::dispatch::{Inner, Running};
+use crate::jobs::run::execution::failed;
+use crate::jobs::run::execution::phase::{self, Ran};
+use crate::jobs::run::launch;
+use crate::jobs::run::settle::{self, Outcome};
+use crate::jobs::run::workspace::{HookRun, Plan};
+use crate::jobs::{Job, Phase, Reason, Status, job_dir};
+use crate::process::{self, ExitCause, ExitRecord, GuardEnd, Stream};
+
+/// How far the way to the agent led.
+pub(super) enum SetUp {
+    /// The agent starts in this folder.
+    Ready(Utf8PathBuf),
+    /// It does not start.
+    Failed(Box<Outcome>),
+    /// The server stops: the next start goes on.
+    Left,
+}
+
+/// How a cleanup ended.
+pub(in crate::jobs) enum Cleaned {
+    /// All is done; with what a person should know.
+    Done(Option<String>),
+    /// The server stops: the next start goes on.
+    Left,
+}
+
+/// Makes the workspace and runs `prepare`.
+pub(super) async fn set_up(
+    inner: &Inner,
+    job: &Job,
+    plan: &Plan,
+    outside: &Running,
+    stop: &CancellationToken,
+) -> SetUp {
+    let fallback = || if plan.base.is_dir() { &plan.base } else { &inner.ground.folder }.clone();
+    if fault::is_off("phase_order") {
+        return SetUp::Ready(fallback());
+    }
+    if let Err(cause) = begin(inner, job, Phase::Prepare).await {
+        return SetUp::Failed(Box::new(failed(Reason::Internal, cause.chain())));
+    }
+    fault::crash_point("before_workspace");
+    let made = (inner.setup.hooks.workspace.make)(plan.need.clone()).await;
+    fault::crash_point("after_workspace");
+    let folder = match made {
+        Ok(folder) => folder,
+        Err(cause) => return not_prepared(cause.chain()),
+    };
+    if outside.cancel.is_cancelled() {
+        return SetUp::Failed(Box::default());
+    }
+    if stop.is_cancelled() {
+        return SetUp::Left;
+    }
+    if let Some(hook) = &plan.prepare
+        && let Some(halt) = prepare(inner, job, hook, outside, stop).await
+    {
+        return halt;
+    }
+    SetUp::Ready(if folder.is_dir() { folder } else { fallback() })
+}
+
+/// Runs the hook `prepare`; returns why the agent does not start, if it does not.
+async fn prepare(
+    inner: &Inner,
+    job: &Job,
+    hook: &HookRun,
+    outside: &Running,
+    stop: &CancellationToken,
+) -> Option<SetUp> {
+    let dir = job_dir(&inner.ground.data, &job.id).join("prepare");
+    let ran = run(inner, job, (Phase::Prepare, hook, &dir), outside, stop).await;
+    fault::crash_point("after_prepare_hook");
+    let why = match ran {
+        Err(cause) => cause.chain(),
+        Ok(None) => return Some(SetUp::Left),
+        Ok(Some(ended)) => failure((hook, "prepare"), &dir, &ended)?,
+    };
+    // It may have been stopped because of one of these.
+    if outside.cancel.is_cancelled() {
+        return Some(SetUp::Failed(Box::default()));
+    }
+    if stop.is_cancelled() {
+        return Some(SetUp::Left);
+    }
+    Some(not_prepared(why))
+}
+
+fn not_prepared(why: String) -> SetUp {
+    SetUp::Failed(Box::new(failed(Reason::PrepareFailed, why)))
+}
+
+/// Runs the cleanup of a job's workspace, if it has one. It can be done again whenever the server
+/// died in the middle: each has a number and a folder of its own.
+pub(in crate::jobs) async fn clean_up(
+    inner: &Inner,
+    job: &Job,
+    stop: &CancellationToken,
+) -> Result<Cleaned> {
+    if stop.is_cancelled() {
+        return Ok(Cleaned::Left);
+    }
+    if job.status == Status::Running {
+        begin(inner, job, Phase::Cleanup).await?;
+    }
+    fault::crash_point("before_cleanup");
+    let hooks = &inner.setup.hooks.workspace;
+    let Some(cleanup) = (hooks.begin_cleanup)(job.root().clone()).await? else {
+        return Ok(Cleaned::Done(None));
+    };
+    let mut why = None;
+    if let Some(hook) = &cleanup.hook {
+        let dir = job_dir(&inner.ground.data, &job.id).join(format!("cleanup-{}", cleanup.number));
+        // Nobody cancels a cleanup.
+        let outside = Running::default();
+        let ran = run(inner, job, (Phase::Cleanup, hook, &dir), &outside, stop).await;
+        fault::crash_point("after_cleanup_hook");
+        why = match ran {
+            Err(cause) => Some(format!("cleanup cannot be started: {}", cause.chain())),
+            Ok(None) => return Ok(Cleaned::Left),
+            Ok(Some(ended)) => failure((hook, "cleanup"), &dir, &ended),
+        };
+        if why.is_some() && stop.is_cancelled() {
+            return Ok(Cleaned::Left);
+        }
+    }
+    let warning = (hooks.end_cleanup)(job.root().clone(), why).await?;
+    fault::crash_point("after_cleanup");
+    match &warning {
+        None => info!(job_id = %job.id, "the workspace of job {} is cleaned up", job.id),
+        Some(warning) => warn!(job_id = %job.id, "{warning}"),
+    }
+    Ok(Cleaned::Done(warning))
+}
+
+/// Commits which phase is next, before anything of it is started.
+pub(super) async fn begin(inner: &Inner, job: &Job, phase: Phase) -> Result<()> {
+    let id = job.id.clone();
+    inner.setup.store.write(move |tx| settle::begin_phase(tx, &id, phase)).await
+}
+
+/// Says why a job whose run never began had failed, if its `prepare` had.
+pub(in crate::jobs) fn prepare_failure(data: &Utf8Path, job: &Job) -> Option<String> {
+    let dir = job_dir(data, &job.id).join("prepare");
+    let record = process::read_exit_record(&dir).ok().flatten()?;
+    let is_own = !matches!(record.cause, ExitCause::Stopped | ExitCause::Lifeline);
+    let limit = std::time::Duration::ZERO;
+    is_own.then(|| told(("prepare", limit), &dir, &record)).flatten()
+}
+
+async fn run(
+    inner: &Inner,
+    job: &Job,
+    (phase, hook, dir): (Phase, &HookRun, &Utf8Path),
+    outside: &Running,
+    stop: &CancellationToken,
+) -> Result<Option<GuardEnd>> {
+    let spec = launch::hook_spec(&inner.ground, &job.id, dir, hook);
+    match phase::run(inner, job, (phase, spec, phase::Ears::default()), None, outside, stop).await {
+        Ran::NotStarted(cause) => Err(cause),
+        Ran::Left => Ok(None),
+        Ran::Ended(end, _) => Ok(Some(end)),
+    }
+}
+
+/// Says why a hook failed; nothing if it ended well.
+fn failure((hook, name): (&HookRun, &str), dir: &Utf8Path, end: &GuardEnd) -> Option<String> {
+    let limit = std::time::Duration::from_millis(hook.timeout_ms);
+    match end {
+        GuardEnd::Lost => Some(format!("the guard of {name} ended without a record")),
+        GuardEnd::Recorded(record) => told((name, limit), dir, record),
+    }
+}
+
+fn told(
+    (name, limit): (&str, std::time::Duration),
+    dir: &Utf8Path,
+    record: &ExitRecord,
+) -> Option<String> {
+    let how = match (record.cause, record.code, record.signal) {
+        (ExitCause::Exit, Some(0), _) => return None,
+        (ExitCause::Exit, Some(code), _) => format!("{name} exited {code}"),
+        (ExitCause::Exit, _, Some(signal)) => format!("{name} was ended by signal {signal}"),
+        (ExitCause::WallTimeout, ..) if limit.is_zero() => format!("{name} took too long"),
+        (ExitCause::WallTimeout, ..) => {
+            format!("{name} did not end within {}", format_duration(limit))
+        }
+        (ExitCause::SpawnFailed, ..) => {
+            format!("{name} cannot be started: {}", record.error.as_deref().unwrap_or_default())
+        }
+        _ => format!("{name} was stopped"),
+    };
+    let said = process::output_tail(dir, Stream::Stderr, ERROR_TAIL_BYTES_MAX / 2)
+        .map(|it| tail_of(&it, ERROR_TAIL_BYTES_MAX / 2));
+    match said {
+        Ok(said) if said.trim().is_empty() => Some(how),
+        Ok(said) => Some(format!("{how}\n{said}")),
+        Err(cause) => Some(format!("{how}; its stderr cannot be read: {}", cause.message())),
+    }
+}
+
+/// Returns the error of a job whose cleanup goes on at the next start.
+pub(in crate::jobs) fn left(job: &Job) -> Error {
+    Error::unavailable(format!("the server stops during the cleanup of job {}", job.id))
+}

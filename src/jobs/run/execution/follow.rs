@@ -1,0 +1,267 @@
+//! Following a guard: what its agent prints, who wants it to end, and the fence when it does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{Fuse, FusedFuture as _};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+use crate::base::{ApprovalId, Error, ErrorKind, fault};
+use crate::jobs::rows::table;
+use crate::jobs::run::dispatch::{Inner, Running};
+use crate::jobs::run::verdict;
+use crate::jobs::run::{settle, takeover};
+use crate::jobs::speak::Noted;
+use crate::jobs::telemetry::Telemetry;
+use crate::jobs::telemetry::refusal::Refusal;
+use crate::jobs::{Job, Phase, Pool, Viewer};
+use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
+
+/// How long the process of a job stays that waits for an approval: it may still have a last word.
+const LEAVE: Duration = Duration::from_secs(30);
+
+/// The pause after a fact that could not be written.
+const NOTE_RETRY: Duration = Duration::from_secs(2);
+
+/// How a guard ended, what its agent said, and when the end began.
+pub(super) type Followed = (GuardEnd, Option<Telemetry>, Option<Instant>);
+
+/// Follows a guard to its end, or until the server stops and the job goes on without it. Only the
+/// phase `run` fences: the token of a job whose `prepare` has ended must stay good.
+pub(super) async fn follow(
+    (inner, job, phase): (&Inner, &Job, Phase),
+    mut guard: Guard,
+    (mut telemetry, is_kept): (Option<Telemetry>, bool),
+    outside: &Running,
+    stop: &CancellationToken,
+) -> Option<Followed> {
+    let (stopper, mut ending) = (guard.stopper(), None);
+    let (mut is_told, mut is_fenced, mut is_in_call) = (false, phase != Phase::Run, false);
+    // The fence is written while the guard brings the end about: neither waits for the other, and
+    // the settlement comes after both.
+    let mut fencing = std::pin::pin!(Fuse::terminated());
+    let mut verdict = std::pin::pin!(verdict::given((inner, job, phase), &outside.verdict).fuse());
+    let mut asked = std::pin::pin!(asked_to_end((inner, job, phase), outside).fuse());
+    // A guard that stands still is killed by `process` and comes back as lost.
+    loop {
+        let goes_on = is_kept && ending.is_none();
+        let event = tokio::select! {
+            event = guard.next() => event,
+            () = fencing.as_mut(), if !fencing.is_terminated() => continue,
+            // The agent may still say its last words and what it cost.
+            () = verdict.as_mut(), if !verdict.is_terminated() => {
+                stopper.final_result();
+                continue;
+            }
+            () = asked.as_mut(), if !asked.is_terminated() && !is_told => {
+                is_told = true;
+                ending.get_or_insert_with(Instant::now);
+                stopper.stop(ExitCause::Stopped);
+                continue;
+            }
+            () = stop.cancelled(), if goes_on => return None,
+            () = stop.cancelled(), if !goes_on && !is_told => {
+                is_told = true;
+                ending.get_or_insert_with(Instant::now);
+                if phase == Phase::Run {
+                    fence(inner, job).await;
+                }
+                stopper.stop(ExitCause::Stopped);
+                continue;
+            }
+        };
+        match event {
+            None => break,
+            Some(GuardEvent::Started { .. }) if job.pool == Pool::Live => {
+                note(inner, job, vec![Noted::ready()], stop).await;
+            }
+            Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
+                ending.get_or_insert_with(Instant::now);
+                if !is_fenced {
+                    is_fenced = true;
+                    fencing.set(fence(inner, job).fuse());
+                }
+            }
+            Some(GuardEvent::Output { stream: Stream::Stdout, .. }) if phase == Phase::Run => {
+                telemetry = hear(telemetry, job, outside, (&stopper, &mut is_in_call)).await;
+                telemetry = note_all((inner, job), telemetry, stop).await;
+            }
+            Some(_) => {}
+        }
+    }
+    let end = guard.wait().await;
+    if !fencing.is_terminated() {
+        fencing.await;
+    }
+    if phase == Phase::Run {
+        telemetry = last_words((inner, job), telemetry, outside, stop).await;
+    }
+    Some((end, telemetry, ending))
+}
+
+/// Reads what is left of what an agent has printed.
+async fn last_words(
+    (inner, job): (&Inner, &Job),
+    telemetry: Option<Telemetry>,
+    outside: &Running,
+    stop: &CancellationToken,
+) -> Option<Telemetry> {
+    fault::crash_point("after_exit");
+    // The fence stands: nothing more is refused to a running job.
+    let (telemetry, _) = pump(telemetry, job, outside.refusals.take(), true).await;
+    note_all((inner, job), telemetry, stop).await
+}
+
+/// Writes down what was heard since.
+async fn note_all(
+    (inner, job): (&Inner, &Job),
+    mut telemetry: Option<Telemetry>,
+    stop: &CancellationToken,
+) -> Option<Telemetry> {
+    let facts = telemetry.as_mut().map(Telemetry::take_facts).unwrap_or_default();
+    note(inner, job, facts, stop).await;
+    telemetry
+}
+
+/// Writes down what was heard of an agent that lives on, in its order. A disk that is full is
+/// waited for: a turn that is forgotten would be an answer that is lost.
+pub(in crate::jobs) async fn note(
+    inner: &Inner,
+    job: &Job,
+    lines: Vec<Noted>,
+    stop: &CancellationToken,
+) {
+    for line in lines {
+        loop {
+            let (heard, about) = (Arc::clone(&inner.setup.hooks.heard), job.clone());
+            let told = line.clone();
+            let write = move |tx: &crate::store::Tx<'_>| {
+                told.facts.iter().try_for_each(|fact| heard(tx, &about, fact))?;
+                if told.at > 0 {
+                    takeover::note_heard(tx, &about.id, told.at)?;
+                }
+                Ok(())
+            };
+            match inner.setup.store.write(write).await {
+                Ok(()) => break,
+                // What is refused once is refused always; the agent must not hang on it.
+                Err(cause) if is_final(&cause) => {
+                    error!(job_id = %job.id, "what its agent did is left out: {}", cause.chain());
+                    break;
+                }
+                Err(cause) => {
+                    error!(job_id = %job.id, "what its agent did is not noted: {}", cause.chain());
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(NOTE_RETRY) => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+}
+
+/// Whether a write that was refused would be refused again: the disk has nothing to do with it.
+fn is_final(cause: &Error) -> bool {
+    !matches!(cause.kind(), ErrorKind::Unavailable | ErrorKind::Busy)
+}
+
+/// Returns when a phase is to end although its process goes on: somebody cancels the job, or its
+/// agent waits for an approval and has had the time for its last words.
+async fn asked_to_end((inner, job, phase): (&Inner, &Job, Phase), outside: &Running) {
+    let left = async {
+        if phase != Phase::Run {
+            return std::future::pending().await;
+        }
+        outside.leaves.cancelled().await;
+        loop {
+            let before = waits_for(inner, job);
+            tokio::time::sleep(LEAVE).await;
+            // One that was withdrawn meanwhile keeps nobody from going on.
+            if before.is_some() && waits_for(inner, job) == before {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = outside.cancel.cancelled() => {}
+        () = left => {}
+    }
+}
+
+fn waits_for(inner: &Inner, job: &Job) -> Option<ApprovalId> {
+    match inner.setup.store.look(|c| table::find_slim(c, &Viewer::Program, &job.id)) {
+        Ok(row) => row.waits_for,
+        Err(cause) => {
+            warn!(job_id = %job.id, "the job cannot be read: {}", cause.chain());
+            None
+        }
+    }
+}
+
+/// Reads what the agent printed, and tells the guard what follows from it.
+async fn hear(
+    telemetry: Option<Telemetry>,
+    job: &Job,
+    outside: &Running,
+    (stopper, is_in_call): (&GuardStopper, &mut bool),
+) -> Option<Telemetry> {
+    let (telemetry, is_final) = pump(telemetry, job, outside.refusals.take(), false).await;
+    if telemetry.as_ref().is_some_and(Telemetry::is_enough) {
+        stopper.stop(ExitCause::Stopped);
+    // What ends a turn does not end an agent that lives on.
+    } else if is_final && job.pool != Pool::Live {
+        stopper.final_result();
+    }
+    let now_in_call = telemetry.as_ref().is_some_and(Telemetry::is_in_call);
+    if now_in_call != *is_in_call {
+        *is_in_call = now_in_call;
+        stopper.in_call(now_in_call);
+    }
+    telemetry
+}
+
+/// Reads what the agent has printed since; whether its final result was among it.
+pub(in crate::jobs) async fn pump(
+    telemetry: Option<Telemetry>,
+    job: &Job,
+    refused: Vec<Refusal>,
+    is_last: bool,
+) -> (Option<Telemetry>, bool) {
+    let Some(mut telemetry) = telemetry else { return (None, false) };
+    let pumped = tokio::task::spawn_blocking(move || {
+        // An agent is refused before it prints so.
+        let found = telemetry.refused(refused).and_then(|()| match is_last {
+            true => telemetry.finish().map(|()| false),
+            false => telemetry.pump(),
+        });
+        (telemetry, found)
+    });
+    match pumped.await {
+        Ok((telemetry, Ok(is_final))) => (Some(telemetry), is_final),
+        Ok((telemetry, Err(cause))) => {
+            // Telemetry never decides; a job is not failed for the want of it.
+            warn!(job_id = %job.id, "telemetry: {}", cause.chain());
+            (Some(telemetry), false)
+        }
+        Err(cause) => {
+            error!(job_id = %job.id, "telemetry: {cause}");
+            (None, false)
+        }
+    }
+}
+
+/// Fences a job whose agent ends: its token is refused from then on.
+pub(in crate::jobs) async fn fence(inner: &Inner, job: &Job) {
+    let id = job.id.clone();
+    if let Err(cause) =
+        inner.setup.store.write(move |tx| settle::begin_ending(tx, &id).map(|_| ())).await
+    {
+        // The settlement sets the same column, so a token outlives this failure by moments only.
+        error!(job_id = %job.id, "the job could not be fenced: {}", cause.chain());
+    }
+    fault::crash_point("after_fence");
+}

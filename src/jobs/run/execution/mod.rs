@@ -1,0 +1,443 @@
+//! One job from its claim to its settled row: its phases one after the other, each with a guard of
+//! its own.
+//!
+//! **Invariant:** the row is settled only after the last guard has ended and nothing that any of
+//! them started is left.
+
+pub(super) mod around;
+mod follow;
+mod phase;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::base::{Error, JobId, Result, fault};
+use crate::jobs::queue::claim;
+use crate::jobs::queue::parking;
+use crate::jobs::queue::parking::Session;
+use crate::jobs::run::dispatch::{Inner, Running, Watched};
+use crate::jobs::run::lost::Repeat;
+use crate::jobs::run::outcome::{self, outcome_of};
+use crate::jobs::run::settle::{self, Ended, Outcome};
+use crate::jobs::run::verdict;
+use crate::jobs::run::workspace::{self, Plan};
+use crate::jobs::run::{launch, recovery};
+use crate::jobs::speak::Noted;
+use crate::jobs::telemetry::Telemetry;
+use crate::jobs::{Alone, Generation, Job, Phase, Reason, ResolvedEngine, Status};
+use crate::process::{Adopted, ExitCause, GuardEnd, GuardSpec, OnServerLoss};
+use crate::script::{Kind, PromptBy, Reads, Speaks};
+use crate::store::Tx;
+
+use around::{Cleaned, SetUp};
+pub(super) use follow::{fence, note, pump};
+use phase::Ran;
+pub(super) use phase::folders;
+
+/// How long to wait before a settlement that failed (a full disk) is tried again.
+const SETTLE_RETRY: Duration = Duration::from_secs(2);
+/// How long the last look at the repository may take once the server stops.
+const LAST_LOOK: Duration = Duration::from_millis(500);
+
+/// Runs a claimed job; returns when its row is settled, or when the server stops and cannot.
+pub(super) async fn execute(
+    inner: Arc<Inner>,
+    generation: Arc<Generation>,
+    (job, token): (Job, String),
+    outside: Running,
+    stop: CancellationToken,
+) {
+    let generation = inner.setup.generations.pin(&job.id, generation);
+    fault::crash_point("after_claim");
+    let source = job.source_path.as_ref().map(|it| it.as_str().to_owned()).unwrap_or_default();
+    info!(job_id = %job.id, kind = job.kind, source_path = source, "job {} started", job.id);
+    let outcome = match prepare(&inner, &generation, &job, token).await {
+        Err(outcome) => outcome,
+        Ok(ready) if outside.cancel.is_cancelled() => {
+            drop(ready);
+            Outcome::default()
+        }
+        Ok(_) if stop.is_cancelled() => return give_back(&inner, &job).await,
+        Ok(ready) => match run_all((&inner, &generation), &job, ready, outside, &stop).await {
+            Some(outcome) => outcome,
+            None => return,
+        },
+    };
+    settle_until_done((&inner, &generation), &job, outcome, &stop).await;
+}
+
+/// The server stops before anything was started: the job waits for the next one.
+async fn give_back(inner: &Inner, job: &Job) {
+    let again = job.clone();
+    let lanes = inner.setup.generations.current().capacities().clone();
+    let given = inner.setup.store.write(move |tx| claim::unclaim(tx, &again, &lanes)).await;
+    match given {
+        Ok(()) => info!(job_id = %job.id, "job {} waits for the next start", job.id),
+        Err(cause) => warn!(job_id = %job.id, "job {} stays claimed: {}", job.id, cause.chain()),
+    }
+}
+
+pub(super) struct Ready {
+    pub(super) spec: GuardSpec,
+    pub(super) reads: Option<Reads>,
+    /// How its agent is spoken to, if it lives on.
+    speaks: Option<Speaks>,
+    /// What runs around the agent.
+    plan: Option<Plan>,
+    /// Whether it counts if the agent was started: its inbox may repeat what was lost before.
+    is_marked: bool,
+}
+
+pub(super) fn failed(reason: Reason, tail: String) -> Outcome {
+    let ended = Ended::Not(Status::Failed, reason);
+    Outcome { ended, error_tail: tail, ..Outcome::default() }
+}
+
+/// Computes the inputs that are not given, makes the prompt, and resolves the engine.
+pub(super) async fn prepare(
+    inner: &Inner,
+    generation: &Arc<Generation>,
+    job: &Job,
+    token: String,
+) -> std::result::Result<Ready, Outcome> {
+    let Some(kind) = generation.config.kind_of_job(&job.kind) else {
+        let tail = format!("there is no kind \"{}\" any more", job.kind);
+        return Err(failed(Reason::KindChanged, tail));
+    };
+    let prepared = (inner.setup.hooks.prepare)(Arc::clone(generation), job.clone());
+    let prepared = prepared.await.map_err(|cause| {
+        let reason = match cause.code_str() {
+            "kind_changed" => Reason::KindChanged,
+            "prompt_failed" | "script_stuck" => Reason::PromptFailed,
+            _ => Reason::InputsChanged,
+        };
+        failed(reason, cause.message().to_owned())
+    })?;
+    // A job that computes nothing at its start has it all on record already.
+    if prepared.inputs != job.inputs || prepared.grants != job.grants {
+        let (inputs, grants) = (prepared.inputs, prepared.grants);
+        let id = job.id.clone();
+        let keep = move |tx: &Tx<'_>| settle::keep_start(tx, &id, &inputs, &grants);
+        let kept = inner.setup.store.write(keep).await;
+        kept.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
+    }
+    fault::crash_point("after_prepare");
+    if let Some(files) = &prepared.files {
+        verdict::lay_out(inner, job, files)
+            .map_err(|cause| failed(Reason::SpawnFailed, cause.chain()))?;
+    }
+    let session = match &prepared.alone {
+        Some(_) => None,
+        None => session((inner, generation), job, kind, prepared.session).await?,
+    };
+    let made = (prepared.prompt, token, prepared.env, session);
+    ready((inner, generation), job, (kind, prepared.alone.as_ref()), made).map_err(|cause| {
+        match cause.code_str() {
+            "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
+            "secret_missing" => failed(Reason::SpawnFailed, cause.chain()),
+            "bad_hook" => failed(Reason::PrepareFailed, cause.chain()),
+            _ => failed(Reason::PromptFailed, cause.message().to_owned()),
+        }
+    })
+}
+
+/// Returns the session of a job whose engine is told it: a new one gets its name here, on record
+/// before the agent starts; a later leg goes on with that of the leg before it.
+async fn session(
+    (inner, generation): (&Inner, &Generation),
+    job: &Job,
+    kind: &Kind,
+    earlier: Option<String>,
+) -> std::result::Result<Option<Session>, Outcome> {
+    let Ok(engine) = generation.engines.find(&kind.engine) else { return Ok(None) };
+    let going_on = |name: &str| Session { name: name.to_owned(), is_resumed: true };
+    if let Some(earlier) = earlier.filter(|_| !engine.sessions.resume.is_empty()) {
+        keep_session(inner, job, &earlier).await?;
+        return Ok(Some(going_on(&earlier)));
+    }
+    if job.resumes.is_some() {
+        return match &job.session_ref {
+            Some(session) if !engine.sessions.resume.is_empty() => Ok(Some(going_on(session))),
+            _ => {
+                let tail = "its engine cannot go on with a session any more".to_owned();
+                Err(failed(Reason::SessionLost, tail))
+            }
+        };
+    }
+    if engine.sessions.session.is_empty() || job.session_ref.is_some() {
+        let name = job.session_ref.clone();
+        return Ok(name.map(|name| Session { name, is_resumed: false }));
+    }
+    let session: JobId = inner.setup.ids.mint();
+    keep_session(inner, job, session.as_str()).await?;
+    Ok(Some(Session { name: session.to_string(), is_resumed: false }))
+}
+
+async fn keep_session(inner: &Inner, job: &Job, name: &str) -> std::result::Result<(), Outcome> {
+    let (id, name) = (job.id.clone(), name.to_owned());
+    let keep = move |tx: &Tx<'_>| parking::keep_session(tx, &id, &name);
+    let kept = inner.setup.store.write(keep).await;
+    kept.map_err(|cause| failed(Reason::Internal, cause.chain()))
+}
+
+fn ready(
+    (inner, generation): (&Inner, &Generation),
+    job: &Job,
+    (kind, alone): (&Kind, Option<&Alone>),
+    (prompt, token, env, session): (String, String, Vec<(String, String)>, Option<Session>),
+) -> Result<Ready> {
+    let mut engine = generation.engines.find(&kind.engine)?.clone();
+    match alone {
+        Some(alone) => engine.argv.extend(alone.arguments.iter().cloned()),
+        None => engine.argv.extend(parking::arguments(&engine.sessions, session.as_ref())),
+    }
+    if let Some(speech) = &engine.speech {
+        engine.argv.extend(launch::system_arguments(&inner.ground, &job.id, speech));
+    }
+    let plan = Plan::of(&inner.ground, job, kind, &env)?;
+    let started = match &kind.hooks.start {
+        Some(start) => {
+            let argv = workspace::resolved(&inner.ground, start)?;
+            Some(ResolvedEngine { argv, prompt: Some(PromptBy::Stdin), ..engine.clone() })
+        }
+        None => None,
+    };
+    let started = started.as_ref().unwrap_or(&engine);
+    let made = (prompt, token);
+    let mut spec = launch::guard_spec(&inner.ground, &job.id, (kind, alone), started, made, &env)?;
+    if let Some(plan) = &plan {
+        let is_ours = |name: &str| plan.env.iter().any(|it| it.0 == name);
+        spec.launch.env.retain(|it| !is_ours(&it.0));
+        spec.secrets.retain(|it| !is_ours(&it.0));
+        spec.launch.env.extend(plan.env.iter().cloned());
+    }
+    let speaks = engine.speech.as_ref().map(|it| it.speaks);
+    Ok(Ready { spec, reads: engine.reads, speaks, plan, is_marked: kind.inbox.is_some() })
+}
+
+/// Runs the agent, and the hooks around it; nothing if the server stops before all is over.
+async fn run_all(
+    (inner, generation): (&Inner, &Arc<Generation>),
+    job: &Job,
+    mut ready: Ready,
+    outside: Running,
+    stop: &CancellationToken,
+) -> Option<Outcome> {
+    let Some(plan) = ready.plan.take() else {
+        return run_agent((inner, generation), job, ready, outside, stop).await;
+    };
+    ready.is_marked = true;
+    let mut outcome = match around::set_up(inner, job, &plan, &outside, stop).await {
+        SetUp::Left => return None,
+        SetUp::Failed(outcome) => *outcome,
+        SetUp::Ready(folder) => {
+            ready.spec.launch.cwd = folder;
+            run_agent((inner, generation), job, ready, outside, stop).await?
+        }
+    };
+    if fault::is_off("settle_last") {
+        settle_until_done((inner, generation), job, outcome.clone(), stop).await;
+    }
+    loop {
+        match around::clean_up(inner, job, stop).await {
+            Ok(Cleaned::Left) => return None,
+            Ok(Cleaned::Done(warning)) => {
+                outcome.warnings.extend(warning);
+                return Some(outcome);
+            }
+            Err(cause) => error!(job_id = %job.id, "no cleanup yet: {}", cause.chain()),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(SETTLE_RETRY) => {}
+            () = stop.cancelled() => return None,
+        }
+    }
+}
+
+async fn run_agent(
+    (inner, generation): (&Inner, &Arc<Generation>),
+    job: &Job,
+    ready: Ready,
+    outside: Running,
+    stop: &CancellationToken,
+) -> Option<Outcome> {
+    if ready.is_marked {
+        match around::begin(inner, job, Phase::Run).await {
+            Ok(()) => {}
+            // Somebody cancelled it in this moment.
+            Err(cause) if cause.code_str() == "job_ended" => return Some(Outcome::default()),
+            Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
+        }
+    }
+    supervise((inner, generation), job, ready, outside, stop).await
+}
+
+/// Runs the agent and says what it came to; nothing if the server stops while processes are left
+/// that cannot be ended: the row then stays for the next start.
+async fn supervise(
+    (inner, generation): (&Inner, &Arc<Generation>),
+    job: &Job,
+    ready: Ready,
+    outside: Running,
+    stop: &CancellationToken,
+) -> Option<Outcome> {
+    // The agent of a private job works for one person, and not in the repository.
+    let watched = match job.owner {
+        None => Some((inner.setup.hooks.watch)(job.id.clone()).await),
+        Some(_) => None,
+    };
+    let Ready { spec, reads, speaks, .. } = ready;
+    let is_kept = matches!(spec.launch.on_server_loss, OnServerLoss::Keep { .. });
+    let listener = match (inner.setup.hooks.listen)(generation, job) {
+        Ok(listener) => listener,
+        Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
+    };
+    let ears = phase::Ears { reads, speaks, is_kept };
+    let run = phase::run(inner, job, (Phase::Run, spec, ears), listener, &outside, stop);
+    let (end, telemetry) = match run.await {
+        Ran::Ended(end, telemetry) => (end, telemetry.map(|it| *it)),
+        Ran::NotStarted(cause) => {
+            let tail = format!("agent unreachable: {}", cause.chain());
+            return Some(failed(Reason::SpawnFailed, tail));
+        }
+        Ran::Left => return None,
+    };
+    let mut outcome = ended((inner, generation), job, end, telemetry, stop.is_cancelled()).await;
+    if let Some(watched) = watched.filter(|_| !fault::is_off("watch")) {
+        outcome.warnings.extend(look_again(watched, stop).await);
+    }
+    Some(outcome)
+}
+
+/// Goes on with a job whose guard has outlived an earlier server; returns when its row is settled,
+/// or when this server stops, too.
+pub(super) async fn go_on(
+    inner: Arc<Inner>,
+    (job, adopted): (Job, Adopted),
+    outside: Running,
+    stop: CancellationToken,
+) -> JobId {
+    let current = inner.setup.generations.current();
+    let generation = inner.setup.generations.pin(&job.id, current);
+    info!(job_id = %job.id, "job {} is taken over", job.id);
+    let id = job.id.clone();
+    let telemetry = match recovery::telemetry_again(&inner, &generation, &job, None).await {
+        Ok(telemetry) => telemetry,
+        Err(cause) => {
+            // Without its guard it ends, and is settled like one of an earlier server.
+            error!(job_id = %job.id, "its output cannot be read: {}", cause.chain());
+            adopted.guard.stopper().stop(ExitCause::Stopped);
+            drop(adopted);
+            return recovery::wait_and_settle(inner, job, stop).await;
+        }
+    };
+    // One whose process had begun when its server ended, and nobody had noted it.
+    let ready = vec![Noted::ready()];
+    follow::note(&inner, &job, ready, &stop).await;
+    let ran = phase::go_on(&inner, &job, (adopted.guard, telemetry), &outside, &stop).await;
+    let Ran::Ended(end, telemetry) = ran else { return id };
+    let is_stopping = stop.is_cancelled();
+    let telemetry = telemetry.map(|it| *it);
+    let outcome = ended((&inner, &generation), &job, end, telemetry, is_stopping).await;
+    settle_until_done((&inner, &generation), &job, outcome, &stop).await;
+    id
+}
+
+/// Says what the end of a guard came to, with the script's own check of the result.
+pub(super) async fn ended(
+    (inner, generation): (&Inner, &Arc<Generation>),
+    job: &Job,
+    end: GuardEnd,
+    telemetry: Option<Telemetry>,
+    is_stopping: bool,
+) -> Outcome {
+    let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
+    let mut outcome = outcome_of((inner, generation), job, end, &report, is_stopping);
+    verdict::look_at_end((inner, generation), job, &mut outcome).await;
+    outcome::verify(inner, generation, job, &mut outcome).await;
+    outcome
+}
+
+/// Names what is different now. A server that stops has little time: what it cannot look at any
+/// more is said to be unseen.
+async fn look_again(watched: Watched, stop: &CancellationToken) -> Vec<String> {
+    let look = watched();
+    tokio::pin!(look);
+    let told = tokio::select! {
+        told = &mut look => return told,
+        () = stop.cancelled() => tokio::time::timeout(LAST_LOOK, look).await,
+    };
+    told.unwrap_or_else(|_| vec!["unwatched: the server stopped before it could look".to_owned()])
+}
+
+/// Settles the row; a disk that is full is waited for, with the lane held.
+pub(super) async fn settle_until_done(
+    (inner, generation): (&Inner, &Generation),
+    job: &Job,
+    outcome: Outcome,
+    stop: &CancellationToken,
+) {
+    fault::crash_point("before_settle");
+    loop {
+        match settle_once(inner, generation, job, &outcome).await {
+            Ok(settled) => {
+                log_end(&settled);
+                fault::crash_point("after_settle");
+                return;
+            }
+            Err(cause) => {
+                error!(job_id = %job.id, "job {} could not be settled: {}", job.id, cause.chain());
+                if cause.code_str() == "job_ended" || stop.is_cancelled() {
+                    return;
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(SETTLE_RETRY) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}
+
+pub(super) async fn settle_once(
+    inner: &Inner,
+    generation: &Generation,
+    job: &Job,
+    outcome: &Outcome,
+) -> Result<Job, Error> {
+    let (id, mut outcome) = (job.id.clone(), outcome.clone());
+    let kind = generation.config.kind_of_job(&job.kind);
+    let produces = kind.and_then(|kind| kind.produces);
+    let inbox = kind.and_then(|kind| kind.inbox.as_ref());
+    outcome.repeat = inbox.map(|it| Repeat { on_lost: it.on_lost, ids: inner.setup.ids.clone() });
+    let hooks = inner.setup.hooks.clone();
+    let lanes = inner.setup.generations.current().capacities().clone();
+    let settle = move |tx: &Tx<'_>| settle::settle(tx, &id, &outcome, produces, &hooks, &lanes);
+    let settled = inner.setup.store.write(settle).await?;
+    if settled.status.is_final() {
+        (inner.setup.hooks.ended)(&settled);
+    }
+    Ok(settled)
+}
+
+pub(super) fn log_end(job: &Job) {
+    let duration_ms = match (job.started_at, job.completed_at) {
+        (Some(start), Some(end)) => end.0 - start.0,
+        _ => 0,
+    };
+    let source = job.source_path.as_ref().map(|it| it.as_str()).unwrap_or_default();
+    // All six fields of document A stand in every line, also where there is no exit code.
+    let code = job.exit_code.map_or_else(|| "none".to_owned(), |it| it.to_string());
+    let status = job.status.as_str();
+    if job.status == Status::Succeeded {
+        info!(job_id = %job.id, kind = job.kind, source_path = source, duration_ms,
+            exit_code = %code, status, "job {} ended {status}", job.id);
+    } else {
+        let reason = job.reason.map_or("", Reason::as_str);
+        warn!(job_id = %job.id, kind = job.kind, source_path = source, duration_ms,
+            exit_code = %code, status, reason, "job {} ended {status}: {reason}", job.id);
+    }
+}

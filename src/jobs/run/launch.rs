@@ -1,0 +1,338 @@
+//! What the guard is told: program, environment, clocks.
+//!
+//! **Invariant:** no value of a variable is in a file but those of [`PLAIN`]: who knows which is a
+//! key.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
+use crate::base::{Error, JobId, Result, fault};
+use crate::jobs::run::takeover;
+use crate::jobs::{HookRun, ResolvedEngine, job_dir};
+use crate::process::{
+    Cgroups, Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps, PROMPT_FILE,
+};
+use crate::script::{EnvValue, Kind, PromptBy, SYSTEM_FILE, Speech};
+
+/// The longest single argument that Linux takes, without its final zero byte.
+const ARGUMENT_BYTES_MAX: usize = crate::base::limit::ARGUMENT_BYTES_MAX;
+
+/// Variables by which an agent knows that it runs inside another one. An operator who starts the
+/// server from such an agent would have every job refuse to start; their own settings
+/// (`CLAUDE_CODE_*` otherwise) stay.
+/// All were seen in the shell of such an agent; one is the address and the secret of its session.
+const ENCLOSING_AGENT: [&str; 16] = [
+    "AI_AGENT",
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_NOTES_DIR",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_EFFORT",
+    "CLAUDE_PID",
+    "CODEX_THREAD_ID",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+];
+
+/// Names by which an agent knows that it is an instance: a server that was itself started by one
+/// must not hand them on.
+const INSTANCE: [&str; 13] = [
+    "MESSAGE_ID",
+    "MESSAGE_PATH",
+    "REPLY_PATH",
+    "STATUS_PATH",
+    "MESSAGE_CONTENT",
+    "WORKTREE_PATH",
+    "CWD_BASE",
+    "REPO_ROOT",
+    "AGENT_TEMPLATE",
+    "TOPIC_NAME",
+    "INSTANCE_ADDR",
+    "REPLY_TO_ADDR",
+    "INSTANCE_ID",
+];
+
+/// Variables whose values tell nothing: they are written down with the job, for whoever looks why
+/// it went wrong. All others pass to the guard over its lifeline only.
+const PLAIN: [&str; 13] = [
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_KEY_0",
+    "GIT_CONFIG_VALUE_0",
+    "HOME",
+    "LANG",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "WB_SOCKET",
+];
+
+/// What all launches of a site share.
+#[derive(Clone, Debug)]
+pub(in crate::jobs) struct Ground {
+    pub(in crate::jobs) data: Utf8PathBuf,
+    pub(in crate::jobs) folder: Utf8PathBuf,
+    pub(in crate::jobs) socket: Utf8PathBuf,
+    pub(in crate::jobs) wb_agent: Utf8PathBuf,
+    /// The server's environment, already without what agents must not inherit.
+    pub(in crate::jobs) env: Vec<(String, String)>,
+    pub(in crate::jobs) grace: Duration,
+    pub(in crate::jobs) cgroups: Cgroups,
+}
+
+/// Returns the server's environment as agents may inherit it.
+pub(in crate::jobs) fn inheritable(vars: Vec<(String, String)>) -> Vec<(String, String)> {
+    let is_kept = |name: &str| {
+        !name.starts_with("WB_") && !ENCLOSING_AGENT.contains(&name) && !INSTANCE.contains(&name)
+    };
+    vars.into_iter().filter(|(name, _)| is_kept(name)).collect()
+}
+
+/// How an agent runs apart from the site's other agents: with arguments of its own, in a folder of
+/// its own, with almost nothing of the server's environment, and without a token of this site.
+#[derive(Clone, Debug)]
+pub struct Alone {
+    /// What follows the engine's command.
+    pub arguments: Vec<String>,
+    /// Where it works.
+    pub cwd: Utf8PathBuf,
+    /// Which variables of the server it inherits.
+    pub inherits: fn(&str) -> bool,
+    /// What it is told beside them.
+    pub env: Vec<(String, String)>,
+    /// Names and values that stand nowhere.
+    pub secrets: Vec<(String, String)>,
+}
+
+/// Returns what starts the guard of a job.
+///
+/// # Errors
+/// `invalid` if the prompt is an argument and too long for one; `unavailable` with code
+/// `secret_missing`.
+pub(in crate::jobs) fn guard_spec(
+    ground: &Ground,
+    id: &JobId,
+    (kind, alone): (&Kind, Option<&Alone>),
+    engine: &ResolvedEngine,
+    (prompt, token): (String, String),
+    env: &[(String, String)],
+) -> Result<GuardSpec> {
+    let mut argv = engine.argv.clone();
+    let mut stdin = LaunchStdin::Null;
+    let by = engine.prompt.map(|by| match fault::is_off("prompt_file") {
+        true => PromptBy::Argument,
+        false => by,
+    });
+    match by {
+        Some(PromptBy::Stdin) => stdin = LaunchStdin::File,
+        Some(PromptBy::Pipe) => stdin = LaunchStdin::Pipe,
+        Some(PromptBy::Argument) => {
+            let wrong = match prompt.contains('\0') {
+                true => Some("the prompt has a zero byte, which no argument takes".to_owned()),
+                false => (prompt.len() > ARGUMENT_BYTES_MAX).then(|| {
+                    let bytes = prompt.len();
+                    format!("the prompt has {bytes} bytes, an argument takes {ARGUMENT_BYTES_MAX}")
+                }),
+            };
+            if let Some(wrong) = wrong {
+                let hint = "use prompt = \"stdin\" for this engine";
+                return Err(Error::invalid(wrong).hint(hint));
+            }
+            argv.push(prompt.clone());
+        }
+        None => {}
+    }
+    let (plain, mut private): (Vec<_>, Vec<_>) = environment(ground, engine, alone)?
+        .into_iter()
+        .partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
+    private.extend(alone.is_none().then(|| ("WB_TOKEN".to_owned(), token)));
+    let plain = with_names_of_instance(plain, env, &ground.wb_agent);
+    let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+    let launch = Launch {
+        version: 1,
+        job: id.to_string(),
+        argv,
+        env: plain,
+        cwd: alone.map_or_else(|| ground.folder.clone(), |it| it.cwd.clone()),
+        stdin,
+        clocks: Clocks {
+            start_ms: kind.start.map(ms),
+            idle_ms: kind.idle.map(ms),
+            wall_ms: kind.agent.is_none().then(|| ms(kind.timeout)),
+            linger_ms: ms(kind.linger),
+        },
+        grace_ms: ms(ground.grace),
+        output: OutputCaps { head_bytes: OUTPUT_HEAD_BYTES_MAX, tail_bytes: OUTPUT_TAIL_BYTES_MAX },
+        on_server_loss: match kind.agent.as_ref().is_some_and(|it| it.is_kept) {
+            true => takeover::keep(&ground.data, id)?,
+            false => OnServerLoss::Kill,
+        },
+        cgroup: None,
+        sandbox: None,
+    };
+    Ok(GuardSpec {
+        program: ground.wb_agent.clone(),
+        job_dir: job_dir(&ground.data, id),
+        launch,
+        prompt: Some(prompt.into_bytes()),
+        secrets: private,
+        cgroups: ground.cgroups.clone(),
+    })
+}
+
+/// Returns the arguments that name the file with what an agent is told about itself: its prompt,
+/// in the job's folder.
+pub(in crate::jobs) fn system_arguments(
+    ground: &Ground,
+    id: &JobId,
+    speech: &Speech,
+) -> Vec<String> {
+    let file = job_dir(&ground.data, id).join(PROMPT_FILE);
+    speech.system.iter().map(|word| word.replace(SYSTEM_FILE, file.as_str())).collect()
+}
+
+/// Adds the names of an instance. They are no secrets: whoever looks why it went wrong finds them.
+fn with_names_of_instance(
+    mut plain: Vec<(String, String)>,
+    env: &[(String, String)],
+    wb_agent: &Utf8Path,
+) -> Vec<(String, String)> {
+    plain.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
+    plain.extend(env.iter().filter(|(name, _)| name != "MESSAGE_CONTENT").cloned());
+    if !env.is_empty() && !fault::is_off("agent_path") {
+        with_own_path(&mut plain, wb_agent);
+    }
+    plain
+}
+
+/// An instance finds `wb-agent` by its name, wherever its shell looks first.
+fn with_own_path(env: &mut Vec<(String, String)>, wb_agent: &Utf8Path) {
+    let Some(folder) = wb_agent.parent() else { return };
+    match env.iter_mut().find(|(name, _)| name == "PATH") {
+        Some((_, path)) => *path = format!("{folder}:{path}"),
+        None => env.push(("PATH".to_owned(), folder.to_string())),
+    }
+}
+
+fn environment(
+    ground: &Ground,
+    engine: &ResolvedEngine,
+    alone: Option<&Alone>,
+) -> Result<Vec<(String, String)>> {
+    let mut env = ground.env.clone();
+    if let Some(alone) = alone.filter(|_| !fault::is_off("alone_env")) {
+        env.retain(|(name, _)| (alone.inherits)(name));
+    }
+    if !fault::is_off("webhook_withheld") {
+        env.retain(|(name, _)| !engine.withheld.contains(name));
+    }
+    let mut set = |name: &str, value: &str| {
+        env.retain(|(other, _)| other != name);
+        env.push((name.to_owned(), value.to_owned()));
+    };
+    if alone.is_none() {
+        set("WB_SOCKET", ground.socket.as_str());
+    }
+    // A detached `git gc` of the agent would outlive it and be swept as a stray.
+    set("GIT_CONFIG_COUNT", "1");
+    set("GIT_CONFIG_KEY_0", "gc.auto");
+    set("GIT_CONFIG_VALUE_0", "0");
+    let mut secret = Vec::new();
+    for (name, value) in &engine.env {
+        match value {
+            EnvValue::Text(text) => set(name, text),
+            EnvValue::Secret(it) => {
+                set(name, &it.read(&ground.folder, &ground.env)?);
+                secret.push(name.as_str());
+            }
+        }
+    }
+    for (name, value) in alone.iter().flat_map(|it| &it.env) {
+        set(name, value);
+    }
+    for (name, value) in alone.iter().flat_map(|it| &it.secrets) {
+        set(name, value);
+        secret.push(name.as_str());
+    }
+    if !secret.is_empty() {
+        // The guard masks their values whatever their names are.
+        set("WB_SECRETS", &secret.join(","));
+    }
+    Ok(env)
+}
+
+/// Returns what starts the guard of a hook in a folder of its own: without a token, and with
+/// nothing to read.
+pub(in crate::jobs) fn hook_spec(
+    ground: &Ground,
+    id: &JobId,
+    dir: &Utf8Path,
+    hook: &HookRun,
+) -> GuardSpec {
+    let is_own = |name: &str| hook.env.iter().any(|it| it.0 == name);
+    let quiet =
+        [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "gc.auto"), ("GIT_CONFIG_VALUE_0", "0")];
+    let quiet = quiet.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let inherited = ground.env.iter().filter(|it| !is_own(&it.0)).cloned();
+    let inherited = inherited.filter(|it| quiet.iter().all(|other| other.0 != it.0));
+    let (mut plain, private): (Vec<_>, Vec<_>) =
+        inherited.partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
+    plain.extend(quiet);
+    plain.extend(hook.env.iter().cloned());
+    let cwd = if hook.cwd.is_dir() { hook.cwd.clone() } else { ground.folder.clone() };
+    let grace_ms = u64::try_from(ground.grace.as_millis()).unwrap_or(u64::MAX);
+    let (start_ms, idle_ms, wall_ms) = (None, None, Some(hook.timeout_ms));
+    let launch = Launch {
+        version: 1,
+        job: id.to_string(),
+        argv: hook.argv.clone(),
+        env: plain,
+        cwd,
+        stdin: LaunchStdin::Null,
+        clocks: Clocks { start_ms, idle_ms, wall_ms, linger_ms: grace_ms },
+        grace_ms,
+        output: OutputCaps { head_bytes: OUTPUT_HEAD_BYTES_MAX, tail_bytes: OUTPUT_TAIL_BYTES_MAX },
+        on_server_loss: OnServerLoss::Kill,
+        cgroup: None,
+        sandbox: None,
+    };
+    GuardSpec {
+        program: ground.wb_agent.clone(),
+        job_dir: dir.to_owned(),
+        launch,
+        prompt: None,
+        secrets: private,
+        cgroups: ground.cgroups.clone(),
+    }
+}
+
+/// Returns the socket's path as agents are told it.
+pub(in crate::jobs) fn socket_path(data: &Utf8Path) -> Utf8PathBuf {
+    data.join("wb.sock")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_does_not_inherit_the_session_of_another() {
+        let shell = include_str!("../../../tests/data/claude-shell-env.txt");
+        assert!(shell.contains("CLAUDE_CODE_MESSAGING_TOKEN"));
+        let vars: Vec<(String, String)> =
+            shell.lines().map(|name| (name.to_owned(), "x".to_owned())).collect();
+        let kept: Vec<String> = inheritable(vars).into_iter().map(|it| it.0).collect();
+        assert_eq!(kept, ["CLAUDE_CODE_MAX_RETRIES", "HOME", "PATH"]);
+    }
+}

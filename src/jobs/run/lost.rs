@@ -1,0 +1,148 @@
+//! Jobs of an inbox that a crash ended: whether they are repeated, as the inbox says.
+//!
+//! **Invariant:** a repeat is written in the transaction that settles the lost job, and so never
+//! twice.
+
+use crate::base::{ErrorKind, Ids, Result};
+use crate::jobs::queue::lane::Capacities;
+use crate::jobs::rows::{retry, table};
+use crate::jobs::{Job, NewJob, Reason, Status, Viewer, enqueue};
+use crate::script::{OnBusy, OnLost};
+use crate::store::Tx;
+
+/// How often a message is tried in all; later a person decides.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// What is needed to repeat a job.
+#[derive(Clone, Debug)]
+pub(in crate::jobs) struct Repeat {
+    pub(in crate::jobs) on_lost: OnLost,
+    pub(in crate::jobs) ids: Ids,
+}
+
+/// Repeats a job that was just settled, if it was lost and its inbox wants that. The new one has
+/// the same message, and is an instance of its own.
+pub(in crate::jobs) fn repeat(
+    tx: &Tx<'_>,
+    job: &Job,
+    how: &Repeat,
+    capacities: &Capacities,
+) -> Result<()> {
+    let is_lost = matches!(job.reason, Some(Reason::ServerRestarted | Reason::GuardLost));
+    let is_wanted = match how.on_lost {
+        OnLost::Fail => false,
+        OnLost::Requeue => is_lost && job.run_at.is_none(),
+        OnLost::RequeueAlways => is_lost || job.status == Status::TimedOut,
+    };
+    if !is_wanted || retry::attempt_of(tx.connection(), &job.id, ATTEMPTS_MAX)? >= ATTEMPTS_MAX {
+        return Ok(());
+    }
+    let job = table::find(tx.connection(), &Viewer::Program, &job.id)?;
+    let new = NewJob {
+        kind: job.kind,
+        lane: job.lane,
+        on_busy: OnBusy::Queue,
+        source_path: job.source_path,
+        topic_id: job.topic_id,
+        persona_name: job.persona_name,
+        inputs: job.inputs,
+        grants: job.grants,
+        requested_by: job.requested_by,
+        priority: job.priority,
+        not_before: None,
+        config_digest: job.config_digest,
+        retry_of: Some(job.id.clone()),
+        depth: retry::depth_of(tx.connection(), &job.id)?,
+        message_id: job.message_id,
+        owner: job.owner,
+        pool: job.pool,
+        agent: job.agent,
+    };
+    match enqueue(tx, &how.ids, capacities, &new) {
+        Ok(_) => Ok(()),
+        // The settlement stands all the same.
+        Err(cause) if cause.kind() == ErrorKind::Busy => {
+            retry::warn(tx, &job.id, &format!("not_repeated: {}", cause.message()))
+        }
+        Err(cause) => Err(cause),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::JobId;
+    use crate::jobs::model::Bench;
+    use crate::jobs::run::settle::{self, Ended, Outcome};
+    use crate::jobs::{JobFilter, Phase};
+
+    /// Claims the job that waits and lets it be lost; returns its id.
+    fn lose(bench: &mut Bench, on_lost: OnLost, has_run: bool, ended: Ended) -> JobId {
+        let token = bench.clock.now().0.to_string();
+        let job = bench.take(&token).unwrap();
+        let repeat = Some(Repeat { on_lost, ids: bench.ids.clone() });
+        let outcome = Outcome { ended, repeat, ..Outcome::default() };
+        bench.tx(|bench, tx| {
+            if has_run {
+                settle::begin_phase(tx, &job.id, Phase::Run).unwrap();
+            }
+            settle::settle(tx, &job.id, &outcome, None, &bench.hooks, &bench.caps.lanes).unwrap();
+        });
+        job.id
+    }
+
+    fn waiting(bench: &Bench) -> Vec<Job> {
+        let filter = JobFilter { status: Some(Status::Queued), limit: 10, ..JobFilter::default() };
+        table::list(&bench.connection, &Viewer::Program, &filter).unwrap()
+    }
+
+    #[test]
+    fn a_lost_job_is_repeated_as_its_inbox_says_and_twice_at_most() {
+        let lost = Ended::Not(Status::Failed, Reason::ServerRestarted);
+        let late = Ended::Not(Status::TimedOut, Reason::WallTimeout);
+        let own = Ended::Not(Status::Failed, Reason::ExitStatus);
+        for (on_lost, has_run, ended, is_repeated) in [
+            (OnLost::Fail, false, lost, false),
+            (OnLost::Requeue, false, lost, true),
+            (OnLost::Requeue, true, lost, false),
+            (OnLost::Requeue, false, late, false),
+            (OnLost::Requeue, false, own, false),
+            (OnLost::RequeueAlways, true, lost, true),
+            (OnLost::RequeueAlways, true, late, true),
+            (OnLost::RequeueAlways, true, own, false),
+        ] {
+            let mut bench = Bench::new(4, 4, 4);
+            let mut new = bench.request("a", None, 0, 0);
+            new.message_id = Some(bench.ids.mint());
+            bench.add(new.clone());
+            for attempt in 1..=3 {
+                let id = lose(&mut bench, on_lost, has_run, ended);
+                let waiting = waiting(&bench);
+                let is_next = is_repeated && attempt < 3;
+                assert_eq!(waiting.len(), usize::from(is_next), "{on_lost:?} {ended:?} {attempt}");
+                let Some(next) = waiting.first() else { break };
+                assert_eq!(next.retry_of.as_ref(), Some(&id));
+                assert_eq!(next.message_id, new.message_id);
+                assert_eq!(next.root(), &next.id);
+            }
+        }
+    }
+
+    #[test]
+    fn what_somebody_cancelled_is_not_repeated() {
+        let mut bench = Bench::new(4, 4, 4);
+        let new = bench.request("a", None, 0, 0);
+        let id = bench.add(new);
+        let job = bench.take("token").unwrap();
+        bench.tx(|_, tx| {
+            settle::request_cancel(tx, &job.id, &crate::base::Actor::System).unwrap();
+        });
+        let ended = Ended::Not(Status::Failed, Reason::ServerRestarted);
+        let repeat = Some(Repeat { on_lost: OnLost::RequeueAlways, ids: bench.ids.clone() });
+        let outcome = Outcome { ended, repeat, ..Outcome::default() };
+        bench.tx(|bench, tx| {
+            settle::settle(tx, &id, &outcome, None, &bench.hooks, &bench.caps.lanes).unwrap();
+        });
+        assert!(waiting(&bench).is_empty());
+    }
+}

@@ -1,0 +1,15 @@
+//! The life of a running job: from its claim to its one outcome, across restarts.
+
+pub(in crate::jobs) mod dispatch;
+pub(in crate::jobs) mod engine;
+pub(in crate::jobs) mod execution;
+pub(in crate::jobs) mod generation;
+pub(in crate::jobs) mod launch;
+pub(in crate::jobs) mod lost;
+pub(in crate::jobs) mod outcome;
+pub(in crate::jobs) mod recovery;
+pub(in crate::jobs) mod rehearsal;
+pub(in crate::jobs) mod settle;
+pub(in crate::jobs) mod takeover;
+pub(in crate::jobs) mod verdict;
+pub(in crate::jobs) mod workspace;

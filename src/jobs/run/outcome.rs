@@ -1,0 +1,150 @@
+//! What an execution came to: the end of its guard, and the script's own check of its result.
+
+use std::sync::Arc;
+
+use crate::base::fault;
+use crate::base::limit::ERROR_TAIL_BYTES_MAX;
+use crate::jobs::run::dispatch::Inner;
+use crate::jobs::run::settle::{Ended, Outcome};
+use crate::jobs::telemetry::Report;
+use crate::jobs::telemetry::limit::{self, Limit};
+use crate::jobs::{Generation, Job, Reason, Status, job_dir};
+use crate::process::{self, ExitCause, ExitRecord, GuardEnd, Stream};
+use crate::script::{Engine, Reads};
+
+/// How many of the last lines of standard error are looked at for words about a limit.
+const STDERR_LINES: usize = 5;
+
+/// Lets the script look at what an agent left that ended well. It may refuse it; what the kind
+/// promises must be there all the same, whatever the script says.
+pub(in crate::jobs) async fn verify(
+    inner: &Inner,
+    generation: &Arc<Generation>,
+    job: &Job,
+    outcome: &mut Outcome,
+) {
+    let kind = generation.config.kind_of_job(&job.kind);
+    let has_check = kind.is_some_and(|it| it.verify.is_some());
+    if outcome.ended != Ended::Well || !has_check || fault::is_off("verify") {
+        return;
+    }
+    let generation = match fault::is_off("generation_pin") {
+        true => inner.setup.generations.current(),
+        false => Arc::clone(generation),
+    };
+    let looked = (inner.setup.hooks.verify)(generation, job.clone());
+    if let Some((reason, refusal)) = looked.await {
+        outcome.ended = Ended::Not(Status::Failed, reason);
+        outcome.error_tail = refusal;
+    }
+}
+
+/// Turns the end of a guard into what the row says.
+pub(in crate::jobs) fn outcome_of(
+    (inner, generation): (&Inner, &Generation),
+    job: &Job,
+    end: GuardEnd,
+    report: &Report,
+    is_stopping: bool,
+) -> Outcome {
+    let dir = job_dir(&inner.ground.data, &job.id);
+    let stderr = process::output_tail(&dir, Stream::Stderr, ERROR_TAIL_BYTES_MAX);
+    let stderr = match stderr {
+        Ok(bytes) => crate::base::tail_of(&bytes, ERROR_TAIL_BYTES_MAX),
+        Err(cause) => format!("stderr cannot be read: {}", cause.chain()),
+    };
+    let mut outcome = Outcome {
+        refusal: report.refusal.clone(),
+        summary: report.summary.clone(),
+        usage: report.usage.clone(),
+        cost_usd: report.cost_usd,
+        session_ref: report.session_ref.clone(),
+        limit: report.limit.or_else(|| limit_in_stderr((inner, generation), job, &stderr)),
+        holds_engine: engine_of(generation, job).is_some_and(|it| it.is_held_by_limits),
+        error_tail: stderr,
+        ..Outcome::default()
+    };
+    match end {
+        GuardEnd::Lost => {
+            outcome.ended = Ended::Not(Status::Failed, Reason::GuardLost);
+            outcome.error_tail = "the guard ended without a record: was it killed?".to_owned();
+        }
+        GuardEnd::Recorded(record) => judge(&mut outcome, record, is_stopping),
+    }
+    let denials = report.usage.as_ref().and_then(|it| it["permission_denials"].as_u64());
+    if let Some(count) = denials.filter(|it| *it > 0) {
+        outcome.warnings.push(format!("permission_denials: {count}"));
+    }
+    let is_silent = outcome.error_tail.trim().is_empty();
+    if is_silent && matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus)) {
+        // Claude Code says on its standard output why it could not work ("Not logged in").
+        outcome.error_tail = report.summary.clone().unwrap_or_default();
+    }
+    if is_silent && matches!(outcome.ended, Ended::Not(Status::TimedOut, _)) {
+        outcome.error_tail = report.doing.clone().unwrap_or_default();
+    }
+    let is_own = matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus | Reason::Signal));
+    let untold = outcome.refusal.as_ref().filter(|it| !it.is_told_in(&outcome.error_tail));
+    if let Some(refusal) = untold.filter(|_| is_own) {
+        let before = outcome.error_tail.trim_end();
+        let gap = if before.is_empty() { "" } else { "\n" };
+        outcome.error_tail = format!("{before}{gap}{}", refusal.line());
+    }
+    outcome
+}
+
+fn engine_of<'g>(generation: &'g Generation, job: &Job) -> Option<&'g Engine> {
+    let config = &generation.config;
+    config.kind_of_job(&job.kind).and_then(|kind| config.engines.get(&kind.engine))
+}
+
+/// An agent that prints text for people has its complaints on standard error.
+fn limit_in_stderr(
+    (inner, generation): (&Inner, &Generation),
+    job: &Job,
+    stderr: &str,
+) -> Option<Limit> {
+    let reads = engine_of(generation, job).and_then(Engine::reads);
+    let now = inner.setup.store.clock().now();
+    if reads != Some(Reads::Plain) {
+        return None;
+    }
+    stderr.lines().rev().take(STDERR_LINES).find_map(|line| limit::in_prose(line, now))
+}
+
+fn judge(outcome: &mut Outcome, record: ExitRecord, is_stopping: bool) {
+    outcome.exit_code = record.code;
+    outcome.signal = record.signal;
+    if record.stdout.cut || record.stderr.cut {
+        outcome.warnings.push("output_cut".to_owned());
+    }
+    if !record.survivors.is_empty() {
+        outcome.warnings.push(format!("survivors: {:?}", record.survivors));
+    }
+    let timed_out = |reason| Ended::Not(Status::TimedOut, reason);
+    outcome.ended = match record.cause {
+        ExitCause::Exit => match (record.code, record.signal) {
+            (Some(0), _) => Ended::Well,
+            (_, Some(_)) => Ended::Not(Status::Failed, Reason::Signal),
+            _ => Ended::Not(Status::Failed, Reason::ExitStatus),
+        },
+        ExitCause::SpawnFailed => {
+            let cause = record.error.unwrap_or_default();
+            outcome.error_tail = format!("agent unreachable: {cause}");
+            Ended::Not(Status::Failed, Reason::SpawnFailed)
+        }
+        ExitCause::StartTimeout => timed_out(Reason::StartTimeout),
+        ExitCause::IdleTimeout => timed_out(Reason::IdleTimeout),
+        ExitCause::WallTimeout => timed_out(Reason::WallTimeout),
+        // It had said its last word and then hung: what it promised decides, as after an exit 0.
+        ExitCause::Linger => {
+            outcome.warnings.push("lingered".to_owned());
+            Ended::Well
+        }
+        ExitCause::Stopped if !is_stopping => Ended::Not(Status::Failed, Reason::Signal),
+        ExitCause::Stopped | ExitCause::Lifeline => {
+            outcome.error_tail = "server restarted while job in flight".to_owned();
+            Ended::Not(Status::Failed, Reason::ServerRestarted)
+        }
+    };
+}

@@ -1,0 +1,366 @@
+//! The end of a job: the fence first, and in one transaction its one outcome.
+
+use rusqlite::{Connection, named_params};
+use serde_json::{Map, Value, json};
+
+use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
+use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId, tail_of};
+use crate::jobs::queue::lane::{self, Capacities};
+use crate::jobs::queue::{hold, parking};
+use crate::jobs::rows::usage;
+use crate::jobs::rows::{long_inputs, table};
+use crate::jobs::run::lost::{self, Repeat};
+use crate::jobs::telemetry::limit::Limit;
+use crate::jobs::telemetry::refusal::Refusal;
+use crate::jobs::{BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Verdict, Viewer};
+use crate::process::ProcessIdentity;
+use crate::script::Produces;
+use crate::store::Tx;
+
+// No job ends before it began, whatever the clock does: durations are never negative.
+const BEGIN_ENDING: &str = "
+    UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms)
+    WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
+const REQUEST_CANCEL: &str = "
+    UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms), cancelled_by = :by
+    WHERE id = :id AND status = 'running' AND ending_ms IS NULL AND verdict IS NULL";
+const SETTLE: &str = "
+    UPDATE agent_jobs SET status = :status, reason = :reason,
+        completed_ms = MAX(:now, started_ms, COALESCE(ending_ms, 0)),
+        ending_ms = COALESCE(ending_ms, MAX(:now, started_ms)), exit_code = :code, signal = :signal,
+        error_tail = :tail, summary = COALESCE(summary, :summary), usage_json = :usage,
+        cost_usd = :cost, session_ref = COALESCE(:session, session_ref), warnings_json = :warnings,
+        retry_at_ms = :retry_at
+    WHERE id = :id AND status = 'running'";
+const CANCELLED: &str = "
+    SELECT id FROM agent_jobs INDEXED BY jobs_running
+    WHERE status = 'running' AND cancelled_by IS NOT NULL";
+const KEEP_INPUTS: &str = "
+    UPDATE agent_jobs SET inputs_json = :inputs, grants_json = :grants
+    WHERE id = :id AND status = 'running'";
+// A phase begins without a guard: the pid of the one before tells nothing about it. An agent is not
+// started for a job that is ending, and in a cleanup its token is refused.
+const BEGIN_PHASE: &str = "
+    UPDATE agent_jobs SET phase = :phase, guard_pid = NULL, guard_start = NULL, boot_id = NULL,
+        run_ms = IIF(:phase = 'run', MAX(:now, started_ms), run_ms),
+        ending_ms = IIF(:phase = 'cleanup', COALESCE(ending_ms, MAX(:now, started_ms)), ending_ms)
+    WHERE id = :id AND status = 'running' AND (:phase <> 'run' OR ending_ms IS NULL)";
+const KEEP_GUARD: &str = "
+    UPDATE agent_jobs SET guard_pid = :pid, guard_start = :start, boot_id = :boot
+    WHERE id = :id AND status = 'running'";
+const KEEP_RESULT: &str = "
+    UPDATE agent_jobs SET result_json = :result, summary = COALESCE(:summary, summary)
+    WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
+
+const KEEP_TOPIC: &str = "
+    UPDATE agent_jobs SET topic_id = :topic, grants_json = :grants
+    WHERE id = :id AND status = 'running'";
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("settle::begin_ending", BEGIN_ENDING),
+    ("settle::request_cancel", REQUEST_CANCEL),
+    ("settle::cancelled", CANCELLED),
+    ("settle::settle", SETTLE),
+    ("settle::keep_inputs", KEEP_INPUTS),
+    ("settle::begin_phase", BEGIN_PHASE),
+    ("settle::keep_guard", KEEP_GUARD),
+    ("settle::keep_result", KEEP_RESULT),
+    ("settle::keep_topic", KEEP_TOPIC),
+];
+
+/// How an execution ended, as far as its processes tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::jobs) enum Ended {
+    /// Well: what the kind promises decides.
+    #[default]
+    Well,
+    /// Otherwise.
+    Not(Status, Reason),
+}
+
+/// What an execution came to, before it is known whether it left what was promised.
+#[derive(Clone, Debug, Default)]
+pub(in crate::jobs) struct Outcome {
+    /// How it ended.
+    pub(in crate::jobs) ended: Ended,
+    /// The agent's exit status.
+    pub(in crate::jobs) exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub(in crate::jobs) signal: Option<i32>,
+    /// The end of stderr, or the fixed sentence of the failure.
+    pub(in crate::jobs) error_tail: String,
+    /// What the server last refused the agent.
+    pub(in crate::jobs) refusal: Option<Refusal>,
+    /// What the agent last said.
+    pub(in crate::jobs) summary: Option<String>,
+    /// Tokens and turns.
+    pub(in crate::jobs) usage: Option<Value>,
+    /// What it cost.
+    pub(in crate::jobs) cost_usd: Option<f64>,
+    /// The engine's name for the session.
+    pub(in crate::jobs) session_ref: Option<String>,
+    /// What should be known although the result counts.
+    pub(in crate::jobs) warnings: Vec<String>,
+    /// The limit of the provider that the agent met.
+    pub(in crate::jobs) limit: Option<Limit>,
+    /// Whether the engine's other jobs wait until such a limit is over.
+    pub(in crate::jobs) holds_engine: bool,
+    /// What is needed to repeat a job of an inbox.
+    pub(in crate::jobs) repeat: Option<Repeat>,
+}
+
+/// Fences a running job: from this commit on its token is refused. Whether it was not yet.
+pub(in crate::jobs) fn begin_ending(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
+    if crate::base::fault::is_off("fence") {
+        return Ok(true);
+    }
+    let params = named_params! {":id": id, ":now": tx.now()};
+    Ok(tx.prepare_cached(BEGIN_ENDING)?.execute(params)? == 1)
+}
+
+/// Fences a running job because a person cancels it; its execution is then told to stop.
+///
+/// # Errors
+/// `conflict` with code `job_ended` if it has ended or is ending.
+pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
+    let params = named_params! {":id": id, ":now": tx.now(), ":by": by};
+    match tx.prepare_cached(REQUEST_CANCEL)?.execute(params)? {
+        1 => {
+            // The queue finds it: a caller that leaves now has cancelled all the same.
+            tx.ring(BELL);
+            Ok(())
+        }
+        _ => {
+            let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
+            if let (Some(verdict), false) = (job.verdict, job.status.is_final()) {
+                let message = format!("job {id} has said `{}` already", verdict.as_str());
+                return Err(Error::conflict("already_completed", message)
+                    .hint("its agent is being ended; what it said counts"));
+            }
+            let state = if job.status.is_final() { "has ended" } else { "is ending" };
+            Err(Error::conflict("job_ended", format!("job {id} {state} already"))
+                .hint("wiki-browser job show says what it came to"))
+        }
+    }
+}
+
+/// Returns the running jobs that somebody cancelled.
+pub(in crate::jobs) fn cancelled(connection: &Connection) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(CANCELLED)?;
+    let ids = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    Ok(ids)
+}
+
+/// Keeps what was computed at the start: all inputs, and what the kind in force grants.
+pub(in crate::jobs) fn keep_start(
+    tx: &Tx<'_>,
+    id: &JobId,
+    inputs: &Map<String, Value>,
+    grants: &[Grant],
+) -> Result<()> {
+    let (inputs, grants) = (long_inputs::Text::of(inputs)?, json!(grants).to_string());
+    inputs.replace(tx, id)?;
+    let params = named_params! {":id": id, ":inputs": inputs.in_row(), ":grants": grants};
+    one(tx.prepare_cached(KEEP_INPUTS)?.execute(params)?, id)
+}
+
+/// Notes which phase of a running job is next; nothing of it may be started before this commit.
+///
+/// # Errors
+/// `conflict` with code `job_ended` if the job does not run, or is to run but is ending.
+pub(in crate::jobs) fn begin_phase(tx: &Tx<'_>, id: &JobId, phase: Phase) -> Result<()> {
+    let params = named_params! {":id": id, ":now": tx.now(), ":phase": phase.as_str()};
+    one(tx.prepare_cached(BEGIN_PHASE)?.execute(params)?, id)
+}
+
+pub(in crate::jobs) fn keep_guard(tx: &Tx<'_>, id: &JobId, guard: &ProcessIdentity) -> Result<()> {
+    let start = i64::try_from(guard.start).unwrap_or(i64::MAX);
+    let params = named_params! {
+        ":id": id, ":pid": guard.pid, ":start": start, ":boot": guard.boot_id,
+    };
+    one(tx.prepare_cached(KEEP_GUARD)?.execute(params)?, id)
+}
+
+/// Keeps what an agent hands in by `finish`. A second one replaces the first.
+///
+/// # Errors
+/// `conflict` with code `job_ended`.
+pub fn keep_result(tx: &Tx<'_>, id: &JobId, result: &Value, summary: Option<&str>) -> Result<()> {
+    let summary = summary.map(|it| crate::base::truncate_chars(it, SUMMARY_BYTES_MAX / 4));
+    let params = named_params! {":id": id, ":result": result.to_string(), ":summary": summary};
+    one(tx.prepare_cached(KEEP_RESULT)?.execute(params)?, id)
+}
+
+/// Keeps the Topic that a running job has opened: from then on the job is about it.
+///
+/// # Errors
+/// `conflict` with code `job_ended`.
+pub fn keep_topic(tx: &Tx<'_>, job: &Job, topic: &TopicId, verbs: &[Verb]) -> Result<()> {
+    let mut grants = job.grants.clone();
+    grants.push(Grant::topic(topic, verbs));
+    let params = named_params! {
+        ":id": job.id, ":topic": topic, ":grants": json!(grants).to_string(),
+    };
+    one(tx.prepare_cached(KEEP_TOPIC)?.execute(params)?, &job.id)
+}
+
+fn one(changed: usize, id: &JobId) -> Result<()> {
+    match changed {
+        1 => Ok(()),
+        _ => Err(Error::conflict("job_ended", format!("job {id} is not running"))),
+    }
+}
+
+/// Settles a running job: postcondition, status, what follows for documents, event, lane.
+pub(in crate::jobs) fn settle(
+    tx: &Tx<'_>,
+    id: &JobId,
+    outcome: &Outcome,
+    produces: Option<Produces>,
+    hooks: &Hooks,
+    capacities: &Capacities,
+) -> Result<Job> {
+    let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
+    let (status, reason, tail) = decide(tx, &job, outcome, produces, hooks)?;
+    let (reason, limit) = with_limit(reason, outcome.limit);
+    let tail = tail.map(|it| tail_of(it.as_bytes(), ERROR_TAIL_BYTES_MAX));
+    let summary = outcome.summary.as_deref();
+    // Handlers of its earlier events may have left some.
+    let warnings: Vec<&String> = job.warnings.iter().chain(&outcome.warnings).collect();
+    let changed = tx.prepare_cached(SETTLE)?.execute(named_params! {
+        ":id": id, ":status": status.as_str(), ":reason": reason.map(Reason::as_str),
+        ":now": tx.now(), ":code": outcome.exit_code, ":signal": outcome.signal, ":tail": tail,
+        ":summary": summary.map(|it| crate::base::truncate_chars(it, SUMMARY_BYTES_MAX / 4)),
+        ":usage": outcome.usage.as_ref().map(Value::to_string), ":cost": outcome.cost_usd,
+        ":session": outcome.session_ref, ":warnings": json!(warnings).to_string(),
+        ":retry_at": limit.and_then(|it| it.retry_at),
+    })?;
+    one(changed, id)?;
+    if let Some(lane) = &job.lane {
+        lane::refresh(tx, lane, capacities)?;
+    }
+    let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
+    if status == Status::Parked {
+        usage::add(tx, &job)?;
+        parking::tell_parked(tx, &job)?;
+        // It may have been decided meanwhile.
+        (hooks.parked)(tx, &job)?;
+        tx.ring(BELL);
+        return table::find_slim(tx.connection(), &Viewer::Program, id);
+    }
+    if let Some(how) = &outcome.repeat {
+        lost::repeat(tx, &job, how, capacities)?;
+    }
+    // It sees whether the job is repeated.
+    (hooks.settled)(tx, &job)?;
+    usage::add(tx, &job)?;
+    match (limit, &job.engine) {
+        (Some(limit), Some(engine)) if outcome.holds_engine => {
+            hold::hold(tx, engine, &job, limit)?;
+        }
+        (None, Some(engine)) if status == Status::Succeeded => hold::well(tx, engine, &job)?,
+        _ => {}
+    }
+    tx.emit(
+        Event::new(
+            EventKind::JobFinished,
+            format!("job:{id}"),
+            Actor::System,
+            json!({
+                "id": id, "kind": job.kind, "status": job.status, "reason": job.reason,
+                "source_path": job.source_path, "topic_id": job.topic_id,
+                "retry_at": job.retry_at,
+            }),
+        )
+        .scoped(job.scope()),
+    )?;
+    tx.ring(BELL);
+    Ok(job)
+}
+
+/// A job that failed because its agent's provider takes no more has a reason of its own. A job that
+/// left what it promised has succeeded, whatever its agent met on the way.
+fn with_limit(reason: Option<Reason>, limit: Option<Limit>) -> (Option<Reason>, Option<Limit>) {
+    match (reason, limit) {
+        (Some(Reason::ExitStatus | Reason::NoResult), Some(limit)) => {
+            (Some(Reason::RateLimited), Some(limit))
+        }
+        (reason, _) => (reason, None),
+    }
+}
+
+/// Returns whether a job that waits for a person may have ended so: by itself, or because it was
+/// ended for that. A clock that ran out, or an agent that never began, is a failure.
+fn can_wait(ended: Ended) -> bool {
+    match ended {
+        Ended::Well => true,
+        Ended::Not(_, reason) => matches!(
+            reason,
+            Reason::ExitStatus
+                | Reason::Signal
+                | Reason::ServerRestarted
+                | Reason::VerifyFailed
+                | Reason::VerifyUnasked
+        ),
+    }
+}
+
+type Decision = (Status, Option<Reason>, Option<String>);
+
+fn decide(
+    tx: &Tx<'_>,
+    job: &Job,
+    outcome: &Outcome,
+    produces: Option<Produces>,
+    hooks: &Hooks,
+) -> Result<Decision> {
+    if job.cancelled_by.is_some() {
+        let tail = Some(outcome.error_tail.clone()).filter(|it| !it.is_empty());
+        return Ok((Status::Cancelled, Some(Reason::Cancelled), tail));
+    }
+    if job.verdict == Some(Verdict::Error) {
+        let why = job.result.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+        return Ok((Status::Failed, Some(Reason::Reported), Some(why)));
+    }
+    if job.waits_for.is_some() && job.verdict.is_none() && can_wait(outcome.ended) {
+        let has_session = job.session_ref.is_some() || outcome.session_ref.is_some();
+        if has_session {
+            return Ok((Status::Parked, None, None));
+        }
+        let tail = "its engine named no session to go on with".to_owned();
+        return Ok((Status::Failed, Some(Reason::SessionLost), Some(tail)));
+    }
+    let is_own = |reason| !matches!(reason, Reason::VerifyFailed | Reason::VerifyUnasked);
+    if let Ended::Not(_, reason) = outcome.ended
+        && job.verdict == Some(Verdict::Ok)
+        && is_own(reason)
+    {
+        return Ok((Status::Succeeded, None, None));
+    }
+    if let Ended::Not(status, reason) = outcome.ended {
+        return Ok((status, Some(reason), Some(outcome.error_tail.clone())));
+    }
+    if job.verdict == Some(Verdict::Ok) {
+        return Ok((Status::Succeeded, None, None));
+    }
+    if job.message_id.is_some() {
+        let mut tail = "agent ended without a verdict".to_owned();
+        if let Some(refusal) = &outcome.refusal {
+            tail = format!("{tail}\n{}", refusal.line());
+        }
+        return Ok((Status::Failed, Some(Reason::NoResult), Some(tail)));
+    }
+    let Some(produces) = produces else { return Ok((Status::Succeeded, None, None)) };
+    if (hooks.produced)(tx, job, produces)? || crate::base::fault::is_off("postcondition") {
+        return Ok((Status::Succeeded, None, None));
+    }
+    let how = match outcome.exit_code {
+        Some(0) => "exited 0",
+        _ => "hung after its final result",
+    };
+    let mut tail = format!("agent {how} but produced no {}", produces.as_str());
+    if let Some(refusal) = &outcome.refusal {
+        tail = format!("{tail}\n{}", refusal.line());
+    }
+    Ok((Status::Failed, Some(Reason::NoResult), Some(tail)))
+}

@@ -1,0 +1,73 @@
+//! Jobs that outlive the server: what a later server needs to take them over, and how far what
+//! their agents printed has been heard.
+//!
+//! **Invariant:** what follows from a line of an agent and the note that the line was heard are one
+//! transaction.
+
+use camino::Utf8Path;
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::{Context, Error, ErrorKind, JobId, Result, digest_hex, random_token};
+use crate::process::{OnServerLoss, private_file, read_small};
+use crate::store::Tx;
+
+/// How long an agent goes on without a server.
+const KEEP_MS: u64 = 24 * 3_600_000;
+/// The file of the data folder with the key from which those of jobs are made.
+const KEY_FILE: &str = "guard.key";
+/// Longest such file.
+const KEY_BYTES_MAX: u64 = 256;
+
+const NOTE_HEARD: &str = "
+    UPDATE agent_jobs SET counted_json = json_object('heard', :heard)
+    WHERE id = :id AND status = 'running'";
+const HEARD: &str = "
+    SELECT json_extract(counted_json, '$.heard') FROM agent_jobs WHERE id = :id";
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
+    &[("keeping::note_heard", NOTE_HEARD), ("keeping::heard", HEARD)];
+
+/// Returns the key of a job, which is in no file: the site's own key makes it.
+///
+/// # Errors
+/// `unavailable` if the site's key cannot be read or made.
+pub(in crate::jobs) fn key(data: &Utf8Path, job: &JobId) -> Result<String> {
+    let path = data.join(KEY_FILE);
+    let known = match read_small(&path, KEY_BYTES_MAX)? {
+        Some(known) => known,
+        None => {
+            let made = random_token("wbk_")?;
+            private_file(&path, made.as_bytes())
+                .context(ErrorKind::Unavailable, || format!("cannot write {path}"))?;
+            // Whoever was faster counts.
+            read_small(&path, KEY_BYTES_MAX)?
+                .ok_or_else(|| Error::unavailable(format!("{path} is gone")))?
+        }
+    };
+    let known = String::from_utf8_lossy(&known);
+    Ok(digest_hex(format!("{}:{job}", known.trim())))
+}
+
+/// Returns what a guard is told that outlives its server.
+///
+/// # Errors
+/// As [`key`].
+pub(in crate::jobs) fn keep(data: &Utf8Path, job: &JobId) -> Result<OnServerLoss> {
+    let adopt_digest = digest_hex(&key(data, job)?);
+    Ok(OnServerLoss::Keep { keep_ms: KEEP_MS, adopt_digest })
+}
+
+/// Notes how far the output of a job has been heard, in bytes.
+pub(in crate::jobs) fn note_heard(tx: &Tx<'_>, id: &JobId, heard: u64) -> Result<()> {
+    let heard = i64::try_from(heard).unwrap_or(i64::MAX);
+    tx.prepare_cached(NOTE_HEARD)?.execute(named_params! {":id": id, ":heard": heard})?;
+    Ok(())
+}
+
+/// Returns how far the output of a job has been heard, in bytes.
+pub(in crate::jobs) fn heard(connection: &Connection, id: &JobId) -> Result<u64> {
+    let mut statement = connection.prepare_cached(HEARD)?;
+    let heard: Option<Option<i64>> =
+        statement.query_row(named_params! {":id": id}, |row| row.get(0)).optional()?;
+    Ok(heard.flatten().map_or(0, i64::unsigned_abs))
+}

@@ -1,0 +1,261 @@
+//! What an instance said it came to: by HTTP, or by its files `reply` and `status`.
+//!
+//! **Invariant:** the first verdict stands. It is committed before anything is ended.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension as _, named_params};
+use serde_json::Value;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::base::{Error, ErrorKind, JobId, Result, fault, tail_of};
+use crate::jobs::rows::table;
+use crate::jobs::run::dispatch::Inner;
+use crate::jobs::run::settle::{Ended, Outcome};
+use crate::jobs::{Generation, Job, Phase, Reason, Status, Verdict, Viewer, job_dir};
+use crate::process::JobFolder;
+use crate::script::Kind;
+use crate::store::Tx;
+
+/// File of the message, in the folder of the root job.
+const MESSAGE: &str = "message";
+/// File of the reply.
+const REPLY: &str = "reply";
+/// File of the verdict: `ok`, or anything else with the reason below.
+const STATUS: &str = "status";
+/// Longest status file, in bytes.
+const STATUS_BYTES_MAX: u64 = 64 * 1024;
+/// Longest reply file, in bytes: 256 KiB of JSON with room for white space.
+const REPLY_BYTES_MAX: u64 = 512 * 1024;
+/// Longest reason of a failure, in bytes.
+const REASON_BYTES_MAX: usize = 4 * 1024;
+
+/// How often the status file of a running instance is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+const GIVE: &str = "
+    UPDATE agent_jobs SET verdict = :verdict, result_json = :result
+    WHERE id = :id AND status = 'running' AND verdict IS NULL AND cancelled_by IS NULL";
+// The switch's: the last one stands.
+const GIVE_ANEW: &str = "
+    UPDATE agent_jobs SET verdict = :verdict, result_json = :result
+    WHERE id = :id AND status = 'running' AND cancelled_by IS NULL";
+const GIVEN: &str = "
+    SELECT verdict, result_json FROM agent_jobs WHERE id = :id AND verdict IS NOT NULL";
+
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
+    &[("verdict::give", GIVE), ("verdict::give_anew", GIVE_ANEW), ("verdict::given", GIVEN)];
+
+/// The files of an instance, written before anything is started.
+#[derive(Clone, Debug)]
+pub struct InstanceFiles {
+    /// The payload of its message.
+    pub message: Vec<u8>,
+}
+
+/// A verdict that was checked.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// Which.
+    pub verdict: Verdict,
+    /// The reply, or the reason as a text.
+    pub result: Value,
+}
+
+/// Refuses a reply that does not fit the inbox.
+///
+/// # Errors
+/// `invalid` with code `bad_reply` and the place.
+pub fn check_reply(kind: &Kind, reply: &Value) -> Result<()> {
+    match kind.inbox.as_ref().and_then(|it| it.reply_schema.as_ref()) {
+        Some(schema) => schema.require(reply, "reply", "bad_reply"),
+        None => Ok(()),
+    }
+}
+
+/// Keeps the verdict of a running instance. The same one again changes nothing.
+///
+/// # Errors
+/// `conflict` with code `already_completed` if there is another, `job_ended` if it has ended or is
+/// being cancelled.
+pub fn give_verdict(tx: &Tx<'_>, id: &JobId, given: &Given) -> Result<()> {
+    let result = given.result.to_string();
+    let params = named_params! {":id": id, ":verdict": given.verdict.as_str(), ":result": result};
+    let give = if fault::is_off("verdict_once") { GIVE_ANEW } else { GIVE };
+    if tx.prepare_cached(give)?.execute(params)? == 1 {
+        return Ok(());
+    }
+    let before: Option<(String, Option<String>)> = tx
+        .prepare_cached(GIVEN)?
+        .query_row(named_params! {":id": id}, |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    match before {
+        Some((verdict, kept)) if verdict == given.verdict.as_str() && kept == Some(result) => {
+            Ok(())
+        }
+        Some((verdict, _)) => {
+            let message = format!("job {id} has said `{verdict}` already");
+            Err(Error::conflict("already_completed", message)
+                .hint("the first one stands; nothing was changed"))
+        }
+        _ => Err(Error::conflict("job_ended", format!("job {id} has ended"))
+            .hint("stop: nothing that this job does counts any more")),
+    }
+}
+
+/// Makes the files of an instance: the message, and an empty reply and status. What a crash left of
+/// an earlier start is not overwritten.
+pub(in crate::jobs) fn lay_out(inner: &Inner, job: &Job, files: &InstanceFiles) -> Result<()> {
+    let folder = JobFolder::make(&job_dir(&inner.ground.data, job.root()))?;
+    if folder.read(STATUS, STATUS_BYTES_MAX)?.is_some() {
+        return Ok(());
+    }
+    folder.put(MESSAGE, &files.message)?;
+    folder.put(REPLY, b"")?;
+    folder.put(STATUS, b"")
+}
+
+/// What the files of an instance say.
+#[derive(Debug)]
+pub(in crate::jobs) enum Told {
+    /// Nothing yet.
+    Nothing,
+    /// A verdict.
+    Given(Given),
+    /// A reply that was refused: why.
+    Bad(String),
+}
+
+/// Reads the files of an instance. Whatever stands there was written by an agent.
+pub(in crate::jobs) fn read_files(inner: &Inner, job: &Job, kind: Option<&Kind>) -> Result<Told> {
+    let Some(folder) = JobFolder::open(&job_dir(&inner.ground.data, job.root()))? else {
+        return Ok(Told::Nothing);
+    };
+    let status = match folder.read(STATUS, STATUS_BYTES_MAX) {
+        Ok(bytes) => bytes.unwrap_or_default(),
+        // A long reason counts as far as it is read.
+        Err(cause) if cause.kind() == ErrorKind::TooLarge => b"error\n(too long)".to_vec(),
+        Err(cause) => return Err(cause),
+    };
+    let status = tail_of(&status, status.len());
+    let (first, reason) = status.split_once('\n').unwrap_or((&status, ""));
+    match (first.trim(), reason.trim()) {
+        ("", _) => Ok(Told::Nothing),
+        ("ok", _) => reply(&folder, kind),
+        (word, "") => Ok(Told::Given(failed(word))),
+        (_, reason) => Ok(Told::Given(failed(reason))),
+    }
+}
+
+fn failed(reason: &str) -> Given {
+    let reason = tail_of(reason.as_bytes(), REASON_BYTES_MAX);
+    Given { verdict: Verdict::Error, result: Value::String(reason) }
+}
+
+fn reply(folder: &JobFolder, kind: Option<&Kind>) -> Result<Told> {
+    let bytes = match folder.read(REPLY, REPLY_BYTES_MAX) {
+        Ok(bytes) => bytes.unwrap_or_default(),
+        Err(cause) => return Ok(Told::Bad(cause.message().to_owned())),
+    };
+    let reply = match bytes.trim_ascii() {
+        b"" => Value::Null,
+        bytes => match serde_json::from_slice(bytes) {
+            Ok(reply) => reply,
+            Err(cause) => return Ok(Told::Bad(format!("the reply is not JSON: {cause}"))),
+        },
+    };
+    Ok(match kind.map_or(Ok(()), |kind| check_reply(kind, &reply)) {
+        Ok(()) => Told::Given(Given { verdict: Verdict::Ok, result: reply }),
+        Err(cause) => Told::Bad(cause.message().to_owned()),
+    })
+}
+
+/// Returns when an instance has a verdict: it was given over HTTP, or stands in its files, where it
+/// is looked for while the instance runs. Never for any other job.
+pub(in crate::jobs) async fn given(
+    (inner, job, phase): (&Inner, &Job, Phase),
+    told: &CancellationToken,
+) {
+    if job.message_id.is_none() || phase != Phase::Run {
+        return std::future::pending().await;
+    }
+    let generation = inner.setup.generations.of(&job.id);
+    let kind = generation.as_ref().and_then(|it| it.config.kind_of_job(&job.kind));
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut before = None;
+    loop {
+        tokio::select! {
+            () = told.cancelled() => return,
+            _ = looks.tick() => {}
+        }
+        // A file that is not put in place by a rename may be half written: two equal looks count.
+        let text = status_text(inner, job);
+        if text.is_some() && text == before && keep_from_files(inner, job, kind).await {
+            return;
+        }
+        before = text;
+    }
+}
+
+/// Looks at the files of an instance once more, when its agent has ended: a verdict that stands
+/// there counts, whatever the exit status.
+pub(in crate::jobs) async fn look_at_end(
+    (inner, generation): (&Inner, &Generation),
+    job: &Job,
+    outcome: &mut Outcome,
+) {
+    if job.message_id.is_none() {
+        return;
+    }
+    let kind = generation.config.kind_of_job(&job.kind);
+    keep_from_files(inner, job, kind).await;
+    match inner.setup.store.look(|c| table::find_slim(c, &Viewer::Program, &job.id)) {
+        Ok(row) if row.verdict == Some(Verdict::Ok) => {
+            // Whatever became of the agent after it had said so.
+            outcome.ended = Ended::Well;
+        }
+        Ok(row) if row.verdict.is_none() => {
+            if let Ok(Told::Bad(why)) = read_files(inner, job, kind) {
+                outcome.ended = Ended::Not(Status::Failed, Reason::BadReply);
+                outcome.error_tail = why;
+            }
+        }
+        Ok(_) => {}
+        Err(cause) => warn!(job_id = %job.id, "the verdict cannot be read: {}", cause.chain()),
+    }
+}
+
+fn status_text(inner: &Inner, job: &Job) -> Option<Vec<u8>> {
+    let folder = JobFolder::open(&job_dir(&inner.ground.data, job.root())).ok()??;
+    let bytes = folder.read(STATUS, STATUS_BYTES_MAX).ok()??;
+    Some(bytes).filter(|it| !it.trim_ascii().is_empty())
+}
+
+/// Keeps the verdict that stands in the files of an instance, if there is one and none was given
+/// before. Whether one was found that counts.
+pub(in crate::jobs) async fn keep_from_files(
+    inner: &Inner,
+    job: &Job,
+    kind: Option<&Kind>,
+) -> bool {
+    if job.message_id.is_none() {
+        return false;
+    }
+    let given = match read_files(inner, job, kind) {
+        Ok(Told::Given(given)) => given,
+        Ok(Told::Nothing | Told::Bad(_)) => return false,
+        Err(cause) => {
+            warn!(job_id = %job.id, "the status of an instance: {}", cause.chain());
+            return false;
+        }
+    };
+    let id = job.id.clone();
+    let kept = inner.setup.store.write(move |tx| give_verdict(tx, &id, &given)).await;
+    match kept {
+        Ok(()) => true,
+        Err(cause) => cause.code_str() == "already_completed",
+    }
+}

@@ -1,0 +1,490 @@
+//! What an agent says about itself while it works: `stream.ndjson`, usage, cost, its final result.
+//!
+//! **Invariant:** nothing here decides whether a job succeeded; exit status and the promised row
+//! do.
+//! **Invariant:** memory is bounded: a line longer than [`LINE_BYTES_MAX`] is passed over.
+
+use std::fs::File;
+use std::io::Write as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::{Value, json};
+
+use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
+use crate::jobs::Listener;
+use crate::jobs::speak::{Fact, Hearing, Noted};
+use crate::jobs::telemetry::refusal::Refusal;
+use crate::process::{JobFolder, Stream, is_usurped, read_output};
+use crate::script::{Reads, Speaks};
+
+mod calls;
+mod claude;
+mod codex;
+mod gemini;
+pub(in crate::jobs) mod limit;
+mod opencode;
+mod plain;
+pub(in crate::jobs) mod refusal;
+pub(in crate::jobs) mod step;
+mod tally;
+
+/// Longest line of an agent's output that is read as telemetry.
+const LINE_BYTES_MAX: usize = crate::base::limit::STREAM_LINE_BYTES_MAX;
+/// Most bytes read from the output at a time.
+const CHUNK_BYTES_MAX: usize = 256 * 1024;
+/// Largest stream file; what comes later is counted, not kept.
+const STREAM_BYTES_MAX: u64 = crate::base::limit::STREAM_BYTES_MAX;
+/// The same with the last line; a larger file was not written by us.
+const STREAM_FILE_BYTES_MAX: u64 = STREAM_BYTES_MAX + 1024 * 1024;
+/// Longest text of one entry, in characters.
+const TEXT_CHARS_MAX: usize = 16 * 1024;
+/// Longest name of a model or of a session.
+const NAME_CHARS_MAX: usize = 100;
+/// Bytes of an entry in which its type is found.
+const HEAD_BYTES: usize = 120;
+/// Most refusals in the stream of one job.
+const REFUSALS_MAX: usize = 200;
+
+/// What a reader found in one line.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// Entries for the stream: `type` and its fields.
+    pub(super) entries: Vec<Value>,
+    /// Whether this was the agent's final result.
+    pub(super) is_final: bool,
+}
+
+impl Reading {
+    fn one(entry: Value) -> Reading {
+        Reading { entries: vec![entry], is_final: false }
+    }
+}
+
+/// What is known of the agent's run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Report {
+    /// Its last words.
+    pub(super) summary: Option<String>,
+    /// Tokens and turns.
+    pub(super) usage: Option<Value>,
+    /// What it cost.
+    pub(super) cost_usd: Option<f64>,
+    /// The engine's name for the session.
+    pub(super) session_ref: Option<String>,
+    /// Whether the agent itself called its result an error.
+    pub(super) is_error: bool,
+    /// What it was doing last: for a person, if a clock runs out.
+    pub(super) doing: Option<String>,
+    /// The limit of its provider that stopped it, if nothing came after that.
+    pub(super) limit: Option<limit::Limit>,
+    /// What the server last refused it.
+    pub(super) refusal: Option<Refusal>,
+    /// The tokens that were told so far, while no line has told all of them.
+    tally: tally::Tally,
+    /// A text of the agent of which more may come.
+    open_text: String,
+}
+
+impl Report {
+    /// Makes the tokens so far those of the run: its last line may never come.
+    fn keep_tally(&mut self) {
+        if let Some(usage) = self.tally.usage() {
+            self.usage = Some(Value::Object(usage));
+            self.keep_partial();
+        }
+    }
+
+    /// Marks the tokens as those of a run that goes on.
+    fn keep_partial(&mut self) {
+        if let Some(usage) = &mut self.usage {
+            usage["is_partial"] = json!(true);
+        }
+    }
+}
+
+/// Returns a value as text.
+fn words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// The file of a job's folder that has the entries.
+const STREAM_FILE: &str = "stream.ndjson";
+
+/// Follows the output of one job.
+pub(super) struct Telemetry {
+    dir: Utf8PathBuf,
+    reads: Option<Reads>,
+    clock: Clock,
+    offset: u64,
+    partial: Vec<u8>,
+    is_skipping: bool,
+    seq: u64,
+    file: Option<File>,
+    written: u64,
+    calls: calls::Calls,
+    refusals: usize,
+    report: Report,
+    hearing: Option<Hearing>,
+    facts: Vec<Noted>,
+    /// Where in the output the line ends that is read, in bytes.
+    at: u64,
+    /// What ends before this was heard by an earlier server.
+    heard: u64,
+    listener: Option<Box<dyn Listener>>,
+    /// Whether the listener wants the agent to end.
+    is_enough: bool,
+}
+
+impl Telemetry {
+    pub(super) fn new(dir: &Utf8Path, reads: Option<Reads>, clock: Clock) -> Telemetry {
+        Telemetry {
+            dir: dir.to_owned(),
+            reads,
+            clock,
+            offset: 0,
+            partial: Vec::new(),
+            is_skipping: false,
+            seq: 0,
+            file: None,
+            written: 0,
+            calls: calls::Calls::default(),
+            refusals: 0,
+            report: Report::default(),
+            hearing: None,
+            facts: Vec::new(),
+            at: 0,
+            heard: 0,
+            listener: None,
+            is_enough: false,
+        }
+    }
+
+    /// Sets who hears every line.
+    #[must_use]
+    pub(super) fn heard_by(mut self, listener: Option<Box<dyn Listener>>) -> Telemetry {
+        self.listener = listener;
+        self
+    }
+
+    /// Returns whether whoever hears the agent wants it to end.
+    pub(super) fn is_enough(&self) -> bool {
+        self.is_enough
+    }
+
+    fn tell(&mut self, hear: impl FnOnce(&mut dyn Listener) -> Result<bool>) {
+        let Some(listener) = self.listener.as_mut().filter(|_| !self.is_enough) else { return };
+        match hear(listener.as_mut()) {
+            Ok(goes_on) => self.is_enough = !goes_on,
+            Err(cause) => {
+                listener.broken(&cause);
+                self.is_enough = true;
+            }
+        }
+    }
+
+    /// Makes it hear of turns, too, of an agent that lives on.
+    pub(super) fn hearing(mut self, speaks: Option<Speaks>) -> Telemetry {
+        self.hearing = speaks.map(Hearing::new);
+        self
+    }
+
+    /// Leaves out what an earlier server has heard already.
+    pub(super) fn heard_until(mut self, heard: u64) -> Telemetry {
+        self.heard = heard;
+        self
+    }
+
+    /// Returns what was heard of turns since it was asked last.
+    pub(super) fn take_facts(&mut self) -> Vec<Noted> {
+        std::mem::take(&mut self.facts)
+    }
+
+    /// Returns one that begins again: what an earlier server wrote of the stream is dropped.
+    pub(super) fn afresh(dir: &Utf8Path, reads: Option<Reads>, clock: Clock) -> Result<Telemetry> {
+        if let Some(folder) = JobFolder::open(dir)? {
+            let failed = || format!("cannot replace {STREAM_FILE} in {dir}");
+            folder.remove(STREAM_FILE).context(ErrorKind::Unavailable, failed)?;
+        }
+        Ok(Telemetry::new(dir, reads, clock))
+    }
+
+    pub(super) fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Returns whether the agent waits for a tool: its silence is no sign of a stall then.
+    pub(super) fn is_in_call(&self) -> bool {
+        self.calls.is_open()
+    }
+
+    /// Adds what the server refused the agent to its stream, as far as there is room for it.
+    ///
+    /// # Errors
+    /// `unavailable` if the file cannot be written.
+    pub(super) fn refused(&mut self, refusals: Vec<Refusal>) -> Result<()> {
+        for refusal in refusals {
+            self.refusals += 1;
+            let entry = refusal.entry();
+            self.report.refusal = Some(refusal);
+            if self.refusals <= REFUSALS_MAX {
+                self.append(entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is new. Whether the agent's final result was among it.
+    ///
+    /// # Errors
+    /// `unavailable` if the files of the job cannot be read or written.
+    pub(super) fn pump(&mut self) -> Result<bool> {
+        if self.reads.is_none() {
+            return Ok(false);
+        }
+        let mut is_final = false;
+        loop {
+            let chunk = read_output(&self.dir, Stream::Stdout, self.offset, CHUNK_BYTES_MAX)?;
+            if chunk.bytes.is_empty() {
+                return Ok(is_final);
+            }
+            if chunk.offset != self.offset {
+                // Something between was cut: the rest of a line there is no line.
+                self.partial.clear();
+                self.is_skipping = true;
+                self.calls.lose();
+                self.tell(|listener| listener.gap());
+                let facts = self.hearing.as_mut().map(Hearing::lose).unwrap_or_default();
+                self.hear(chunk.offset, facts);
+                self.append(json!({"type": "reset", "cut_bytes": chunk.offset - self.offset}))?;
+            }
+            self.offset = chunk.next_offset;
+            self.at = chunk.offset;
+            is_final |= self.take(&chunk.bytes)?;
+        }
+    }
+
+    /// Reads what is left without a line break at the end.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        self.pump()?;
+        let rest = std::mem::take(&mut self.partial);
+        if !rest.is_empty() && !self.is_skipping {
+            self.line(&rest)?;
+        }
+        match gemini::end_of_text(&mut self.report) {
+            Some(entry) => self.append(entry),
+            None => Ok(()),
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<bool> {
+        let mut is_final = false;
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.at += piece.len() as u64;
+            let is_whole = piece.ends_with(b"\n");
+            if !self.is_skipping {
+                self.partial.extend_from_slice(piece);
+            }
+            if self.partial.len() > LINE_BYTES_MAX {
+                self.partial.clear();
+                self.is_skipping = true;
+                self.calls.lose();
+                self.tell(|listener| listener.gap());
+                let facts = self.hearing.as_mut().map(Hearing::skip_line).unwrap_or_default();
+                self.hear(self.at, facts);
+                self.append(json!({"type": "text", "text": "[a line of more than 1 MiB]"}))?;
+            }
+            if is_whole {
+                let line = std::mem::take(&mut self.partial);
+                if !std::mem::take(&mut self.is_skipping) {
+                    is_final |= self.line(&line)?;
+                }
+            }
+        }
+        Ok(is_final)
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<bool> {
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(false);
+        }
+        self.tell(|listener| listener.line(text));
+        let now: Millis = self.clock.now();
+        if let Some(hearing) = &mut self.hearing {
+            let facts = hearing.line(text);
+            self.hear(self.at, facts);
+        }
+        let reading = match self.reads {
+            Some(Reads::ClaudeStreamJson) => claude::read_line(text, now, &mut self.report),
+            Some(Reads::CodexJsonl) => codex::read_line(text, now, &mut self.report),
+            Some(Reads::OpencodeJson) => opencode::read_line(text, now, &mut self.report),
+            Some(Reads::GeminiStreamJson) => gemini::read_line(text, now, &mut self.report),
+            Some(Reads::Plain) => plain::read_line(text, now, &mut self.report),
+            None => return Ok(false),
+        };
+        for entry in reading.entries {
+            self.calls.note(&entry);
+            self.append(entry)?;
+        }
+        self.report.doing = self.calls.doing();
+        Ok(reading.is_final)
+    }
+
+    /// Keeps what a line says of turns, unless an earlier server has heard it.
+    fn hear(&mut self, at: u64, facts: Vec<Fact>) {
+        if !facts.is_empty() && at > self.heard {
+            self.facts.push(Noted { at, facts });
+        }
+    }
+
+    /// Adds to the stream. What cannot be written there is left out: the output is read on, since
+    /// more than the stream depends on it.
+    fn append(&mut self, entry: Value) -> Result<()> {
+        if let Err(cause) = self.try_append(entry) {
+            tracing::warn!("an entry is left out: {}", cause.chain());
+        }
+        Ok(())
+    }
+
+    fn try_append(&mut self, entry: Value) -> Result<()> {
+        self.seq += 1;
+        let mut row = json!({"seq": self.seq, "ts": self.clock.now()});
+        if let (Some(row), Value::Object(fields)) = (row.as_object_mut(), entry) {
+            for (name, value) in fields {
+                let value = match value {
+                    Value::String(text) => Value::String(truncate_chars(&text, TEXT_CHARS_MAX)),
+                    other => other,
+                };
+                row.insert(name, value);
+            }
+        }
+        let mut line = row.to_string();
+        line.push('\n');
+        self.written += line.len() as u64;
+        if self.written > STREAM_BYTES_MAX {
+            return Ok(());
+        }
+        let failed = || format!("cannot write {STREAM_FILE} in {}", self.dir);
+        if self.file.is_none() {
+            self.file = Some(JobFolder::make(&self.dir)?.append(STREAM_FILE)?);
+        }
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.write_all(line.as_bytes()).context(ErrorKind::Unavailable, failed)
+    }
+}
+
+/// Reads a job's stream; nothing if it is not there.
+fn stream_bytes(dir: &Utf8Path) -> Result<Vec<u8>> {
+    let Some(folder) = JobFolder::open(dir)? else { return Ok(Vec::new()) };
+    Ok(folder.read(STREAM_FILE, STREAM_FILE_BYTES_MAX)?.unwrap_or_default())
+}
+
+/// Returns up to `limit` entries of a job's stream after a number.
+///
+/// # Errors
+/// `unavailable` if the file cannot be read.
+pub fn read_stream(dir: &Utf8Path, after: u64, limit: usize) -> Result<Vec<Value>> {
+    let bytes = stream_bytes(dir)?;
+    let mut entries = Vec::new();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        // The last line may be half written; it comes whole with the next read.
+        let Ok(entry) = serde_json::from_slice::<Value>(line) else { continue };
+        if entry["seq"].as_u64().is_some_and(|seq| seq > after) {
+            entries.push(entry);
+            if entries.len() >= limit {
+                break;
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// Returns the last `limit` entries of a job's stream, and what all of it adds up to: `{"entries",
+/// "texts", "tool_calls", "model", "usage"}`.
+///
+/// # Errors
+/// `unavailable` if the file cannot be read.
+pub fn read_stream_end(dir: &Utf8Path, limit: usize) -> Result<(Vec<Value>, Value)> {
+    let bytes = match stream_bytes(dir) {
+        // What an agent put in the place of its stream is not read, and the job is shown.
+        Err(cause) if is_usurped(&cause) => Vec::new(),
+        bytes => bytes?,
+    };
+    // The last line may be half written.
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let lines = match lines.split_last() {
+        Some((last, before)) if !last.ends_with(b"\n") => before,
+        _ => &lines,
+    };
+    let (mut texts, mut tool_calls, mut model, mut usage) = (0, 0, Value::Null, Value::Null);
+    for line in lines {
+        // Each begins with a number, a time and its type.
+        let head = String::from_utf8_lossy(&line[..line.len().min(HEAD_BYTES)]);
+        let word = head.split_once("\"type\":\"").and_then(|(_, it)| it.split('"').next());
+        let whole = || serde_json::from_slice::<Value>(line).unwrap_or_default();
+        match word {
+            Some("text") => texts += 1,
+            Some("tool_call") => tool_calls += 1,
+            // The agent, which has the same uid, can have written anything there.
+            Some("start") => {
+                model = whole().get_mut("model").map(Value::take).unwrap_or_default();
+            }
+            Some("usage") => usage = whole(),
+            _ => {}
+        }
+    }
+    let sums = json!({
+        "entries": lines.len(), "texts": texts, "tool_calls": tool_calls, "model": model,
+        "usage": usage,
+    });
+    let last = lines[lines.len().saturating_sub(limit)..].iter();
+    Ok((last.filter_map(|it| serde_json::from_slice(it).ok()).collect(), sums))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a recorded run: the report, the entries, and how often the end was seen.
+    pub(super) fn read_all(
+        lines: &str,
+        now: Millis,
+        read: fn(&str, Millis, &mut Report) -> Reading,
+    ) -> (Report, Vec<Value>, usize) {
+        let mut report = Report::default();
+        let (mut entries, mut ends) = (Vec::new(), 0);
+        for line in lines.lines() {
+            let reading = read(line, now, &mut report);
+            entries.extend(reading.entries);
+            ends += usize::from(reading.is_final);
+        }
+        (report, entries, ends)
+    }
+
+    #[test]
+    fn the_end_of_a_stream_has_its_last_entries_and_its_sums() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap();
+        let (none, sums) = read_stream_end(dir, 2).unwrap();
+        assert!(none.is_empty() && sums["entries"] == 0, "{sums}");
+        let mut telemetry = Telemetry::new(dir, Some(Reads::Plain), Clock::system());
+        telemetry.append(json!({"type": "start", "model": "m-1"})).unwrap();
+        for word in ["a", "\"type\":\"usage\"", "c"] {
+            telemetry.append(json!({"type": "text", "text": word})).unwrap();
+        }
+        telemetry.append(json!({"type": "tool_call", "name": "Read"})).unwrap();
+        telemetry.append(json!({"type": "usage", "input_tokens": 7})).unwrap();
+        let strange = b"[\"x\",{\"type\":\"start\"}]\n{\"seq\":99,\"ty";
+        std::io::Write::write_all(telemetry.file.as_mut().unwrap(), strange).unwrap();
+        let (last, sums) = read_stream_end(dir, 3).unwrap();
+        let types: Vec<Option<&str>> = last.iter().map(|it| it["type"].as_str()).collect();
+        assert_eq!(types, [Some("tool_call"), Some("usage"), None]);
+        assert_eq!((&sums["texts"], &sums["tool_calls"]), (&json!(3), &json!(1)));
+        assert_eq!((&sums["model"], &sums["usage"]["input_tokens"]), (&Value::Null, &json!(7)));
+    }
+}

@@ -1,0 +1,88 @@
+//! What the server refused a job's agent: agents often hide the error of a command from people.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::base::{Error, truncate_chars};
+
+/// Most refusals that wait to be written down; of more the oldest are dropped.
+const WAITING_MAX: usize = 32;
+/// Longest message and longest hint, in characters.
+const TEXT_CHARS_MAX: usize = 500;
+
+/// A request of a job's agent that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::jobs) struct Refusal {
+    code: String,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Refusal {
+    /// Returns the entry of the job's stream.
+    pub(in crate::jobs) fn entry(&self) -> Value {
+        json!({
+            "type": "refusal", "code": self.code, "message": self.message, "hint": self.hint,
+        })
+    }
+
+    /// Returns the line that follows what else is told of a job that failed.
+    pub(in crate::jobs) fn line(&self) -> String {
+        let hint = self.hint.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
+        format!("wb-agent was refused ({}): {}{hint}", self.code, self.message)
+    }
+
+    /// Returns whether a text tells of it already.
+    pub(in crate::jobs) fn is_told_in(&self, text: &str) -> bool {
+        text.contains(&self.message)
+    }
+}
+
+/// The refusals of a running job that are not written down yet; clones share them.
+#[derive(Clone, Debug, Default)]
+pub(in crate::jobs) struct Refusals(Arc<Mutex<VecDeque<Refusal>>>);
+
+impl Refusals {
+    /// Adds what was refused just now.
+    pub(in crate::jobs) fn push(&self, error: &Error) {
+        let short = |text: &str| truncate_chars(text, TEXT_CHARS_MAX);
+        let refusal = Refusal {
+            code: error.code_str().to_owned(),
+            message: short(error.message()),
+            hint: error.hint_str().map(short),
+        };
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() >= WAITING_MAX {
+            waiting.pop_front();
+        }
+        waiting.push_back(refusal);
+    }
+
+    /// Takes all of them, oldest first.
+    pub(in crate::jobs) fn take(&self) -> Vec<Refusal> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.drain(..).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_refusals_are_kept_and_their_texts_are_bounded() {
+        let refusals = Refusals::default();
+        for number in 0..100 {
+            let error = Error::invalid(format!("{number} {}", "x".repeat(9_000))).hint("mend it");
+            refusals.push(&error);
+        }
+        let taken = refusals.take();
+        assert_eq!(taken.len(), WAITING_MAX);
+        let line = taken.last().unwrap().line();
+        assert!(line.starts_with("wb-agent was refused (invalid): 99 x"), "{line}");
+        assert!(line.ends_with(" (mend it)") && line.len() < 1_000, "{line}");
+        assert!(refusals.take().is_empty());
+    }
+}

@@ -1,0 +1,270 @@
+//! What a script may say and hardly means: warnings.
+//!
+//! **Invariant:** a script with warnings alone is fine; a kind that is wrong is not warned of.
+
+pub(in crate::script) mod arguments;
+pub(in crate::script) mod bytecode;
+pub(in crate::script) mod reads;
+pub(in crate::script) mod walk;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::script::config::output::Reads;
+use crate::script::config::secret::EnvValue;
+use crate::script::config::{Engine, Input, InputType, Kind, Lane, Limits, Produces, Prompt};
+use crate::script::load::daily;
+use crate::script::load::extract::{Checked, Given};
+use crate::script::load::node::Draft;
+use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
+use crate::script::source::span::Spot;
+use crate::script::vm::template::{Piece, pieces};
+
+/// The whole site.
+pub(crate) struct Lint<'a> {
+    /// What was declared.
+    pub(crate) draft: &'a Draft,
+    /// What may run at once.
+    pub(crate) limits: &'a Limits,
+    /// The engines that are right.
+    pub(crate) engines: &'a BTreeMap<String, Engine>,
+    /// The kinds.
+    pub(crate) kinds: &'a BTreeMap<String, Kind>,
+    /// The kinds of the assistant.
+    pub(crate) private: &'a BTreeMap<String, Kind>,
+    /// Where findings go.
+    pub(crate) findings: &'a mut Findings,
+}
+
+impl Lint<'_> {
+    /// Looks at what concerns several declarations.
+    pub(crate) fn look(mut self, lanes: &BTreeMap<String, Spot>) {
+        self.lanes(lanes);
+        self.engines();
+        self.keys();
+        self.caps();
+        self.slots();
+    }
+
+    /// An instance that waits for another job would hold the only slot.
+    fn slots(&mut self) {
+        let first = self.draft.declared.iter().find(|it| it.word == "inbox");
+        if let Some(first) = first.filter(|_| self.limits.jobs == 1) {
+            let message = "one job runs at a time, and there are inboxes".to_owned();
+            let spot = first.spot.clone();
+            let note = "an instance that waits for another job would wait for ever: \
+                        write wb.limits { jobs = 4 }";
+            self.warn("one-slot", message, &spot, note);
+        }
+    }
+
+    fn warn(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
+        self.findings.add(Diagnostic::warning(code, message).at(spot).note(note));
+    }
+
+    fn lanes(&mut self, spots: &BTreeMap<String, Spot>) {
+        let all = || self.kinds.values().filter_map(|it| it.lane.as_ref());
+        let lanes: BTreeSet<&str> = all().filter_map(Lane::input).collect();
+        // A function may give a lane any name.
+        let is_open = all().any(|it| it.input().is_none());
+        for (name, spot) in spots {
+            let capacity = self.limits.lanes.get(name).copied().unwrap_or(1);
+            if !is_open && !lanes.contains(name.as_str()) {
+                let message = format!("no kind has the lane `{}`", name.escape_debug());
+                self.warn("unused", message, spot, &suggestion(name, lanes.iter().copied()));
+            } else if capacity > self.limits.jobs {
+                let message = format!("`{name}` in `lanes` is {capacity}, above `jobs` of limits");
+                let note = format!("raise jobs = {}, or it has no effect", self.limits.jobs);
+                self.warn("shadowed", message, spot, &note);
+            }
+        }
+    }
+
+    fn engines(&mut self) {
+        let (draft, has_errors) = (self.draft, self.findings.errors() > 0);
+        for engine in self.engines.values() {
+            let mut declared = draft.declared.iter().filter(|it| it.word == "engine");
+            let spot = declared.find(|it| it.spot.at() == engine.at).map(|it| it.spot.clone());
+            let spot = spot.unwrap_or_else(|| Spot::line(&engine.at.file, engine.at.line));
+            let mut kinds = self.kinds.values().chain(self.private.values());
+            let is_used = kinds.any(|kind| kind.engine == engine.name);
+            if draft.is_whole && !has_errors && !is_used && !engine.is_builtin() {
+                let message = format!("no kind uses the engine \"{}\"", engine.name);
+                let note = format!("name it in a kind: engine = \"{}\"", engine.name);
+                self.warn("unused", message, &spot, &note);
+            }
+            if let Some(word) = engine.unasked() {
+                let message = format!("engine \"{}\" runs with {word}", engine.name);
+                let note = "its agents may do all that the server's account may do";
+                self.warn("skips-permissions", message, &spot, note);
+            }
+        }
+    }
+
+    /// A key that stands in the script is copied with it.
+    fn keys(&mut self) {
+        const BEGINNINGS: [&str; 6] = ["sk-", "sk_live_", "ghp_", "github_pat_", "xoxb-", "AKIA"];
+        for declared in self.draft.declared.iter().filter(|it| it.word == "engine") {
+            let Some(Given::Texts(texts)) = declared.checked().given("env") else { continue };
+            for (name, (value, spot)) in texts {
+                let is_key = |text: &String| {
+                    text.len() >= 16 && BEGINNINGS.iter().any(|it| text.starts_with(it))
+                };
+                if matches!(value, EnvValue::Text(text) if is_key(text)) {
+                    let message = format!("`{name}` in `env` of {} is a key", declared.title());
+                    let note = format!("write {name} = wb.secret.env \"{name}\"");
+                    let finding = Diagnostic::warning("secret-literal", message).at_name(spot);
+                    self.findings.add(finding.note(note));
+                }
+            }
+        }
+    }
+
+    /// A cap that does not see what is spent is hardly meant.
+    fn caps(&mut self) {
+        let names = self.draft.declared.iter().map(|it| ((it.word, it.name.as_deref()), &it.spot));
+        let spots: BTreeMap<_, _> = names.rev().collect();
+        let find = |word: &str, name: Option<&str>| spots.get(&(word, name)).copied();
+        for kind in self.kinds.values().filter(|it| it.daily.is_some()) {
+            let (Some(engine), Some(spot)) =
+                (self.engines.get(&kind.engine), find(kind.word(), Some(&kind.name)))
+            else {
+                continue;
+            };
+            let title = format!("daily of {}", kind.title());
+            daily::warn_unseen(&title, kind.daily.as_ref(), &[engine], spot, self.findings);
+        }
+        let is_used = |it: &&Engine| self.kinds.values().any(|kind| kind.engine == it.name);
+        let used: Vec<&Engine> = self.engines.values().filter(is_used).collect();
+        let Some(spot) = find("limits", None) else { return };
+        for (title, cap) in [
+            ("limits.daily", &self.limits.daily),
+            ("limits.daily_person", &self.limits.daily_person),
+        ] {
+            daily::warn_unseen(title, cap.as_ref(), &used, spot, self.findings);
+        }
+    }
+}
+
+/// Looks at one kind that is right.
+pub(crate) fn kind(
+    title: &str,
+    (kind, checked, engine): (&Kind, &Checked, Option<&Engine>),
+    limits: &Limits,
+    draft: &Draft,
+    findings: &mut Findings,
+) {
+    for (field, why) in shadowed(kind, checked, engine, limits) {
+        let message = format!("`{field}` of {title} has no effect");
+        findings.add(Diagnostic::warning("shadowed", message).at(checked.spot(field)).note(why));
+    }
+    inputs(title, kind, checked, draft, findings);
+}
+
+/// Returns the fields that another one leaves without effect, and why.
+fn shadowed(
+    kind: &Kind,
+    checked: &Checked,
+    engine: Option<&Engine>,
+    limits: &Limits,
+) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    if engine.is_some_and(Engine::is_builtin) {
+        for field in ["prompt", "skill"] {
+            if checked.has(field) {
+                found.push((field, format!("engine \"{}\" is builtin: leave it out", kind.engine)));
+            }
+        }
+    }
+    if checked.has("on_busy") && kind.lane.is_none() {
+        found.push(("on_busy", "without a `lane` nothing is busy: write lane = …".to_owned()));
+    }
+    for (field, limit) in [("start", kind.start), ("idle", kind.idle)] {
+        let is_clock = field != "start" || kind.inbox.is_none();
+        if is_clock && checked.has(field) && limit.is_some_and(|it| it >= kind.timeout) {
+            found.push((field, "it is not shorter than `timeout`".to_owned()));
+        }
+    }
+    let reads_end = engine.and_then(Engine::reads).is_some_and(Reads::tells_end);
+    if checked.has("linger") && !reads_end {
+        let why = format!("engine \"{}\" has no `reads` that tells the final result", kind.engine);
+        found.push(("linger", why));
+    }
+    if kind.max_running.is_some_and(|it| it > limits.jobs) {
+        let field = if kind.inbox.is_some() { "concurrency" } else { "max_running" };
+        found.push((field, format!("it is above jobs = {} of limits", limits.jobs)));
+    }
+    found
+}
+
+/// An input that no template shows, and a skill of which no agent is told.
+fn inputs(title: &str, kind: &Kind, checked: &Checked, draft: &Draft, findings: &mut Findings) {
+    let Prompt::Template(template) = &kind.prompt else { return };
+    if template.is_empty() {
+        return;
+    }
+    let mut shown: BTreeSet<&str> = BTreeSet::new();
+    for (_, piece) in pieces(template) {
+        if let Piece::Name(name) = piece {
+            shown.insert(name);
+        }
+    }
+    if kind.skill.is_some() && !shown.contains("skill") {
+        let message = format!("the prompt of {title} does not name its skill");
+        let finding = Diagnostic::warning("unused-skill", message).at(checked.spot("skill"));
+        findings.add(finding.note("write Use the {{skill}} skill."));
+    }
+    for input in &kind.inputs {
+        if !shown.contains(input.name.as_str()) && template.contains(&format!("{{{}}}", input.name))
+        {
+            let message = format!("`{{{}}}` in the prompt of {title} is no gap", input.name);
+            let finding = Diagnostic::warning("unused-input", message).at(checked.spot("prompt"));
+            findings.add(finding.note(format!("write {{{{{}}}}}", input.name)));
+            shown.insert(&input.name);
+        }
+    }
+    let Some(Given::Inputs(given)) = checked.given("inputs") else { return };
+    for input in kind.inputs.iter().filter(|it| !shown.contains(it.name.as_str())) {
+        let Some(place) = given.iter().find(|it| it.name == input.name) else { continue };
+        if has_other_use(kind, input) || is_read_later(draft, &input.name) {
+            continue;
+        }
+        let message = format!("the prompt of {title} never uses input `{}`", input.name);
+        let finding = Diagnostic::warning("unused-input", message).at(&place.spot);
+        findings.add(finding.note(format!("write {{{{{}}}}} where it belongs", input.name)));
+    }
+    for one in given {
+        if one.fields.has("default")
+            && one.fields.flag("required") == Some(true)
+            && one.fields.has("required")
+        {
+            let message = format!("`required` of input \"{}\" of {title} has no effect", one.name);
+            let finding = Diagnostic::warning("shadowed", message).at(one.fields.spot("required"));
+            findings.add(finding.note("it has a `default`: leave one of them out"));
+        }
+    }
+}
+
+/// Whether a handler reads an input of a job: as far as the text tells.
+fn is_read_later(draft: &Draft, name: &str) -> bool {
+    let read = format!("inputs.{name}");
+    !draft.handlers.is_empty() && draft.files.iter().any(|it| it.text.contains(&read))
+}
+
+/// Whether an input serves the lane, another input, a function of the kind, or what the job must
+/// produce.
+fn has_other_use(kind: &Kind, input: &Input) -> bool {
+    // Functions are given all inputs.
+    let is_function = matches!(kind.lane, Some(Lane::Function(_)));
+    if is_function || kind.verify.is_some() || kind.retry.is_some() {
+        return true;
+    }
+    let is_origin = kind.inputs.iter().any(|it| it.from.as_deref() == Some(input.name.as_str()));
+    let is_needed = match kind.produces {
+        Some(Produces::Proposal | Produces::Perspective) => {
+            matches!(input.ty, InputType::Blob | InputType::Hash | InputType::Topic)
+        }
+        Some(Produces::Message) => input.ty == InputType::Topic,
+        _ => false,
+    };
+    is_origin || is_needed || kind.lane.as_ref().and_then(Lane::input) == Some(input.name.as_str())
+}

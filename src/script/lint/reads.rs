@@ -1,0 +1,329 @@
+//! What is wrong inside the functions of a script: names that are not there, words that a value
+//! never has, and jobs that would be refused.
+//!
+//! **Invariant:** what may never be reached is a warning, though it is an error of the call when it
+//! is: a script that works is not refused. An error is only what makes a function good for nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::script::config::{Config, InputType, Kind, Lane, Prompt};
+use crate::script::lint::arguments::{Given, Name, TOPIC_IDS};
+use crate::script::lint::bytecode;
+use crate::script::lint::walk::Walk;
+use crate::script::load::node::Draft;
+use crate::script::load::schedule::Wanted;
+use crate::script::schema::{DECLARATIONS, FUNCTIONS, REQUEST_FIELDS};
+use crate::script::source::diagnostic::{Diagnostic, Findings, Severity, suggestion};
+use crate::script::source::field_span::Source;
+use crate::script::source::location::Slot;
+use crate::script::source::span::Spot;
+use crate::script::vm::declare::global_note;
+use crate::script::vm::sandbox::global_names;
+
+/// Something that is wrong, before it has its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    severity: Severity,
+    code: &'static str,
+    line: u32,
+    /// The name or the text in that line.
+    word: String,
+    message: String,
+    note: String,
+}
+
+/// A table that is made for `wb.enqueue`, or for anything else.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    /// Each field with its text, if it is a literal one, and its line.
+    pub(crate) fields: Vec<(String, Option<String>, u32)>,
+    is_open: bool,
+}
+
+impl Request {
+    /// Returns it as one that may have other fields, too.
+    pub(crate) fn open(self) -> Request {
+        Request { is_open: true, ..self }
+    }
+
+    fn kind(&self) -> Option<&(String, Option<String>, u32)> {
+        self.fields.iter().find(|it| it.0 == "kind")
+    }
+}
+
+impl Found {
+    fn error(code: &'static str, (line, word): (u32, &str), message: String, note: String) -> Self {
+        let severity = Severity::Error;
+        Found { severity, code, line, word: word.to_owned(), message, note }
+    }
+
+    fn warning(
+        code: &'static str,
+        (line, word): (u32, &str),
+        message: String,
+        note: String,
+    ) -> Self {
+        Found { severity: Severity::Warning, ..Found::error(code, (line, word), message, note) }
+    }
+
+    /// Returns whether it says something of what the function is given.
+    pub(crate) fn is_of_given(&self) -> bool {
+        matches!(self.code, "unknown-read" | "unknown-word")
+    }
+
+    /// Returns whether another one is about the same.
+    pub(crate) fn is_like(&self, other: &Found) -> bool {
+        (self.line, self.code, &self.word) == (other.line, other.code, &other.word)
+    }
+}
+
+/// What the functions of one file are judged by.
+pub(crate) struct Judge<'k> {
+    kinds: &'k BTreeMap<String, Kind>,
+    /// All that is declared, also what is wrong otherwise.
+    names: Vec<&'k str>,
+    globals: Vec<String>,
+    /// What functions are given, by the line of their beginning.
+    given: BTreeMap<u32, Vec<Given<'k>>>,
+    /// How many functions begin in a line.
+    starts: BTreeMap<u32, usize>,
+}
+
+/// Looks into the functions of all files.
+pub(crate) fn look(draft: &Draft, config: &Config, findings: &mut Findings) {
+    let mut all: BTreeMap<&Utf8Path, BTreeMap<u32, Vec<Given<'_>>>> = BTreeMap::new();
+    let slots = given(config);
+    for (slot, given) in &slots {
+        all.entry(&slot.at.file).or_default().entry(slot.at.line).or_default().push(*given);
+    }
+    let names = draft.declared.iter().filter(|it| it.word == "kind");
+    let names: Vec<&str> = names.filter_map(|it| it.name.as_deref()).collect();
+    for (path, code) in &draft.code {
+        let Some(whole) = bytecode::read(code) else { continue };
+        let Some(text) = draft.text_of(path) else { continue };
+        let mut starts = BTreeMap::new();
+        count_starts(&whole, &mut starts);
+        let judge = Judge {
+            kinds: &config.kinds,
+            names: names.clone(),
+            globals: global_names(),
+            given: all.remove(path.as_path()).unwrap_or_default(),
+            starts,
+        };
+        let found = Walk::file(&judge, &whole);
+        if found.is_empty() {
+            continue;
+        }
+        let source = Arc::new(Source::new(Arc::from(path.clone()), Arc::clone(text)));
+        for it in found {
+            findings.add(placed(&source, it));
+        }
+    }
+}
+
+/// Returns every function with what it is given.
+fn given(config: &Config) -> Vec<(&Slot, Given<'_>)> {
+    let mut all: Vec<(&Slot, Given<'_>)> = Vec::new();
+    all.extend(config.handlers.iter().map(|it| (&it.slot, Given::Event(it.event))));
+    for kind in config.kinds.values() {
+        all.extend(kind.verify.iter().map(|it| (it, Given::Produced(kind))));
+        all.extend(kind.retry.iter().map(|it| (it, Given::Failed(kind))));
+        if let Prompt::Function(slot) = &kind.prompt {
+            all.push((slot, Given::Prompt(kind)));
+        }
+        if let Some(Lane::Function(slot)) = &kind.lane {
+            all.push((slot, Given::Lane(kind)));
+        }
+    }
+    for schedule in config.schedules.values() {
+        if let Wanted::Function(slot) = &schedule.enqueue {
+            all.push((slot, Given::Due));
+        }
+    }
+    all.extend(config.webhooks.values().map(|it| (&it.enqueue, Given::Call)));
+    all
+}
+
+fn count_starts(proto: &bytecode::Proto, starts: &mut BTreeMap<u32, usize>) {
+    for inner in &proto.inner {
+        *starts.entry(inner.line).or_default() += 1;
+        count_starts(inner, starts);
+    }
+}
+
+fn placed(source: &Arc<Source>, found: Found) -> Diagnostic {
+    let Found { severity, code, line, word, message, note } = found;
+    let spot = source.name_in_line(&word, line).or_else(|| source.text_in_line(&word, line));
+    let spot: Spot = spot.unwrap_or_else(|| source.whole_line(line));
+    let finding = match severity {
+        Severity::Error => Diagnostic::error(code, message),
+        Severity::Warning => Diagnostic::warning(code, message),
+    };
+    finding.at(&spot).note(note)
+}
+
+impl<'k> Judge<'k> {
+    /// Returns what the function is given that begins in a line and is the value of a field. Where
+    /// several begin, only those of which it is sure.
+    pub(crate) fn given(&self, line: u32, field: Option<&str>) -> Vec<Given<'k>> {
+        let all = self.given.get(&line).cloned().unwrap_or_default();
+        match self.starts.get(&line) {
+            Some(1) => all,
+            _ => all.into_iter().filter(|it| field == Some(it.field())).collect(),
+        }
+    }
+
+    /// A global that is not there.
+    pub(crate) fn global(&self, line: u32, name: &str) -> Option<Found> {
+        if self.globals.iter().any(|it| it == name) {
+            return None;
+        }
+        let (message, note) =
+            (format!("undefined global `{name}`"), global_note(name, &self.globals));
+        Some(Found::warning("undefined-global", (line, name), message, note))
+    }
+
+    /// A global that is set.
+    pub(crate) fn assignment(&self, line: u32, name: &str) -> Found {
+        let message = format!("assignment to global `{name}`");
+        Found::warning("global-assignment", (line, name), message, format!("write local {name}"))
+    }
+
+    /// A function that `wb`, or a table in it, does not have.
+    pub(crate) fn unknown_function(&self, line: u32, path: &str, key: &str) -> Option<Found> {
+        let full = format!("{path}.{key}");
+        let here = full.strip_prefix("wb.").unwrap_or(&full);
+        let before = path.strip_prefix("wb").unwrap_or(path).trim_start_matches('.');
+        let known = DECLARATIONS.iter().map(|it| it.word).chain(FUNCTIONS.iter().map(|it| it.name));
+        let below = known.chain(["input"]).filter_map(|it| match before {
+            "" => it.split('.').next(),
+            _ => it.strip_prefix(before)?.strip_prefix('.'),
+        });
+        let names: Vec<&str> = below.collect();
+        if names.contains(&key) || path == "wb.input" || here.split('.').count() > 2 {
+            return None;
+        }
+        let message = format!("{path} has no function `{key}`");
+        Some(Found::warning("unknown-function", (line, key), message, suggestion(key, names)))
+    }
+
+    /// A name that what a function is given does not have.
+    pub(crate) fn read(
+        &self,
+        (line, given): (u32, Given<'k>),
+        (shown, key, is_root): (&str, &str, bool),
+        names: &[Name<'k>],
+    ) -> Found {
+        let what = match is_root {
+            true => given.what(),
+            false => format!("`{shown}` of {}", given.what()),
+        };
+        let note = given.elsewhere(key, is_root, shown);
+        let note = note.unwrap_or_else(|| match (key, names) {
+            ("text", [only]) | ("value", [only]) => format!("write {shown}.{}", only.name),
+            _ => suggestion(key, names.iter().map(|it| it.name).collect::<Vec<_>>()),
+        });
+        let message = format!("{what} has no `{key}`");
+        Found::warning("unknown-read", (line, key), message, note)
+    }
+
+    /// The kind of an event is its name: it is never that of a job.
+    pub(crate) fn kind_of_event(
+        &self,
+        line: u32,
+        given: Given<'k>,
+        (shown, said): (&str, &str),
+    ) -> Found {
+        let Given::Event(kind) = given else { return self.word(line, (shown, said), &[]) };
+        let message = format!("`kind` of an event is its name, {}", kind.as_str());
+        let note = given.elsewhere("kind", true, shown);
+        let note = note.unwrap_or_else(|| format!("this is never \"{}\"", said.escape_debug()));
+        Found::warning("unknown-read", (line, "kind"), message, note)
+    }
+
+    /// A word that a value never has.
+    pub(crate) fn word(&self, line: u32, (shown, said): (&str, &str), words: &[&str]) -> Found {
+        let message = format!("`{shown}` is never \"{}\"", said.escape_debug());
+        Found::warning(
+            "unknown-word",
+            (line, said),
+            message,
+            suggestion(said, words.iter().copied()),
+        )
+    }
+
+    /// A prompt that no job would have.
+    pub(crate) fn no_return(&self, line: u32, kind: &Kind) -> Found {
+        let message = format!("the function of the prompt of {} returns nothing", kind.title());
+        let note = "write return ([[…]]):format(…), or return \"…\" .. job.NAME".to_owned();
+        Found::error("no-return", (line, "function"), message, note)
+    }
+
+    /// A request that is returned, and that nobody reads.
+    pub(crate) fn returned(&self, line: u32, request: &Request) -> Option<Found> {
+        let (_, kind, _) = request.kind()?;
+        let kind = kind.as_deref().unwrap_or("NAME").escape_debug().to_string();
+        let message = "a request that is returned makes no job".to_owned();
+        let note = format!("write wb.enqueue {{ kind = \"{kind}\", … }}, without return");
+        Some(Found::error("returned-request", (line, "return"), message, note))
+    }
+
+    /// `wb.enqueue("kind", { … })`.
+    pub(crate) fn two_values(&self, line: u32, kind: &str) -> Found {
+        let message = "wb.enqueue takes exactly one table".to_owned();
+        let note = format!("write wb.enqueue {{ kind = \"{}\", … }}", kind.escape_debug());
+        Found::warning("wrong-call", (line, "enqueue"), message, note)
+    }
+
+    /// A job that would be refused.
+    pub(crate) fn request(&self, line: u32, request: &Request) -> Vec<Found> {
+        let Some((_, name, at)) = request.kind() else {
+            let message = "wb.enqueue has no `kind`".to_owned();
+            let note = "write kind = \"NAME\"".to_owned();
+            let found = Found::warning("missing-field", (line, "enqueue"), message, note);
+            return Some(found).filter(|_| !request.is_open).into_iter().collect();
+        };
+        let Some(name) = name else { return Vec::new() };
+        let renamed = || self.kinds.values().find(|it| it.was.as_deref() == Some(name));
+        let Some(kind) = self.kinds.get(name).or_else(renamed) else {
+            if self.names.contains(&name.as_str()) {
+                return Vec::new();
+            }
+            let message = format!("wb.enqueue names no kind: `{}`", name.escape_debug());
+            let note = suggestion(name, self.names.clone());
+            return vec![Found::warning("unknown-kind", (*at, name), message, note)];
+        };
+        self.inputs(line, request, kind)
+    }
+
+    fn inputs(&self, line: u32, request: &Request, kind: &Kind) -> Vec<Found> {
+        let inputs = || kind.inputs.iter().filter(|it| !it.ty.is_computed());
+        let mut found = Vec::new();
+        for (name, _, at) in &request.fields {
+            let is_known = inputs().any(|it| it.name == *name) || name == TOPIC_IDS;
+            if !is_known && !REQUEST_FIELDS.contains(&name.as_str()) {
+                let message = format!("kind \"{}\" has no input `{name}`", kind.name);
+                let known = inputs().map(|it| it.name.as_str()).chain(REQUEST_FIELDS);
+                let note = suggestion(name, known.collect::<Vec<_>>());
+                found.push(Found::warning("unknown-input", (*at, name), message, note));
+            }
+        }
+        let has = |name: &str| request.fields.iter().any(|it| it.0 == name);
+        let needed = inputs().filter(|it| {
+            let is_several = it.ty == InputType::Topic && has(TOPIC_IDS);
+            it.required && it.default.is_none() && it.from.is_none() && !is_several
+        });
+        for input in needed.filter(|it| !request.is_open && !has(&it.name)) {
+            let message = format!("kind \"{}\" needs `{}`", kind.name, input.name);
+            let note = format!("write {} = …", input.name);
+            found.push(Found::warning("missing-input", (line, "enqueue"), message, note));
+        }
+        found
+    }
+}
+
+/// The code of a file, as the engine has compiled it.
+pub(crate) type Code = (Utf8PathBuf, Vec<u8>);

@@ -1,0 +1,473 @@
+//! Follows what a function of a script is given through its compiled code: what it reads of it,
+//! what it compares it with, and which jobs it asks for.
+//!
+//! **Invariant:** a hint, not a proof: a value of which it is not sure is unknown, and nothing is
+//! said of it. A local that is set twice is unknown, and so is what is left in a register where
+//! code comes from elsewhere.
+
+use std::collections::BTreeSet;
+
+use crate::script::lint::arguments::{Given, Name, words};
+use crate::script::lint::bytecode::{Instruction, Proto};
+use crate::script::lint::reads::{Found, Judge, Request};
+
+/// Registers of a function.
+const REGISTERS: usize = 257;
+/// Most functions that are walked through for one file: one that is given several things has a walk
+/// for each.
+const WALKS_MAX: u32 = 10_000;
+
+/// What is known of a value.
+#[derive(Clone)]
+enum Value<'k> {
+    /// Nothing.
+    Unknown,
+    /// What the function is given, or a table in it.
+    Record { given: Given<'k>, shown: String, is_root: bool, names: Vec<Name<'k>> },
+    /// A plain value in it.
+    Leaf { given: Given<'k>, shown: String, is_root: bool, name: Name<'k> },
+    /// `wb`, or something in it.
+    Wb(String),
+    /// The function `require`.
+    Require,
+    /// A text.
+    Text(String),
+    /// A table that the function makes.
+    Made(Request),
+}
+
+/// Walks through the functions of one file.
+pub(crate) struct Walk<'w, 'k> {
+    judge: &'w Judge<'k>,
+    /// Names of captured variables that some function sets again.
+    reset: BTreeSet<String>,
+    walks: u32,
+}
+
+/// One function.
+struct Frame<'p, 'k> {
+    proto: &'p Proto,
+    captured: Vec<Value<'k>>,
+    registers: Vec<Value<'k>>,
+    /// Its locals by their registers, in the order of their beginning.
+    locals: Vec<Vec<Span>>,
+    given: Option<Given<'k>>,
+    /// How many functions are around it.
+    depth: u32,
+    found: Vec<Found>,
+}
+
+/// Where a local is there.
+struct Span {
+    from: usize,
+    to: usize,
+    /// Whether it is set again.
+    is_reset: bool,
+}
+
+impl<'w, 'k> Walk<'w, 'k> {
+    /// Returns what is found in a file.
+    pub(crate) fn file(judge: &'w Judge<'k>, proto: &Proto) -> Vec<Found> {
+        let mut reset = BTreeSet::new();
+        collect_reset(proto, &mut reset);
+        let mut walk = Walk { judge, reset, walks: 0 };
+        walk.function(proto, vec![Value::Unknown; proto.captures.len()], None, 0)
+    }
+
+    fn function(
+        &mut self,
+        proto: &Proto,
+        captured: Vec<Value<'k>>,
+        given: Option<Given<'k>>,
+        depth: u32,
+    ) -> Vec<Found> {
+        self.walks += 1;
+        if self.walks > WALKS_MAX {
+            return Vec::new();
+        }
+        let registers = vec![Value::Unknown; REGISTERS];
+        let (locals, found) = (self.spans(proto), Vec::new());
+        let mut frame = Frame { proto, captured, registers, locals, given, depth, found };
+        if let (Some(given), true) = (given, proto.params > 0) {
+            let shown = proto.locals.first().map_or("it", |it| &it.name).to_owned();
+            let names = given.names();
+            frame.set(0, Value::Record { given, shown, is_root: true, names });
+        }
+        if let Some(Given::Prompt(kind)) = given
+            && !returns(proto)
+        {
+            frame.found.push(self.judge.no_return(proto.line, kind));
+        }
+        let targets = targets(proto);
+        for at in 0..proto.code.len() {
+            if targets.contains(&at) {
+                frame.forget_temporaries(at);
+            }
+            self.step(&mut frame, at);
+        }
+        frame.found
+    }
+
+    fn step(&mut self, frame: &mut Frame<'_, 'k>, at: usize) {
+        let it = frame.proto.code[at];
+        let value = match it.op() {
+            op::MOVE => match self.get(frame, it.b(), at) {
+                // Whoever has the table, too, may add to it.
+                Value::Made(request) => Value::Made(request.open()),
+                other => other,
+            },
+            op::LOADK => match frame.constant(it.bx()) {
+                Some(text) => Value::Text(text.to_owned()),
+                None => Value::Unknown,
+            },
+            op::GETUPVAL => self.captured(frame, it.b()),
+            op::GETTABUP => self.of_captured(frame, it, at),
+            op::GETFIELD => {
+                let base = self.get(frame, it.b(), at);
+                self.field(frame, &base, it.c(), at)
+            }
+            op::SELF => {
+                let base = self.get(frame, it.b(), at);
+                let is_name = it.k();
+                let value =
+                    if is_name { self.field(frame, &base, it.c(), at) } else { Value::Unknown };
+                frame.set(it.a() + 1, base);
+                value
+            }
+            op::NEWTABLE => Value::Made(Request::default()),
+            op::CALL | op::TAILCALL => self.call(frame, it, at),
+            op::CLOSURE => self.closure(frame, it, at),
+            op::SETTABUP => return self.set_captured(frame, it, at),
+            op::SETFIELD => return self.set_field(frame, it, at),
+            op::SETTABLE | op::SETI | op::SETLIST => {
+                if let Some(Value::Made(request)) = frame.registers.get_mut(it.a()) {
+                    *request = std::mem::take(request).open();
+                }
+                return;
+            }
+            op::EQK => return self.compare(frame, it, at),
+            op::RETURN | op::RETURN1 => return self.end(frame, it, at),
+            _ => {
+                for register in written(it) {
+                    frame.set(register, Value::Unknown);
+                }
+                return;
+            }
+        };
+        frame.set(it.a(), value);
+    }
+
+    /// Returns the locals of a function by their registers.
+    fn spans(&self, proto: &Proto) -> Vec<Vec<Span>> {
+        let mut set: Vec<Vec<usize>> = vec![Vec::new(); REGISTERS];
+        for (at, it) in proto.code.iter().enumerate() {
+            // A call sets what is above it, too, where no local is.
+            for register in written(*it).take(8).filter(|it| *it < REGISTERS) {
+                set[register].push(at);
+            }
+        }
+        let mut spans: Vec<Vec<Span>> = Vec::new();
+        spans.resize_with(REGISTERS, Vec::new);
+        for local in proto.locals.iter().filter(|it| it.register < REGISTERS) {
+            let set = &set[local.register];
+            let next = set.get(set.partition_point(|at| *at < local.from));
+            let is_reset =
+                next.is_some_and(|at| *at < local.to) || self.reset.contains(&local.name);
+            spans[local.register].push(Span { from: local.from, to: local.to, is_reset });
+        }
+        spans
+    }
+
+    /// Returns what is in a register, unless a local is there that is set twice.
+    fn get(&self, frame: &Frame<'_, 'k>, register: usize, at: usize) -> Value<'k> {
+        if frame.local(register, at).is_some_and(|it| it.is_reset) {
+            return Value::Unknown;
+        }
+        frame.registers.get(register).cloned().unwrap_or(Value::Unknown)
+    }
+
+    fn captured(&self, frame: &Frame<'_, 'k>, index: usize) -> Value<'k> {
+        let name = frame.proto.captures.get(index).map_or("", |it| it.name.as_str());
+        match self.reset.contains(name) {
+            true => Value::Unknown,
+            false => frame.captured.get(index).cloned().unwrap_or(Value::Unknown),
+        }
+    }
+
+    fn of_captured(&self, frame: &mut Frame<'_, 'k>, it: Instruction, at: usize) -> Value<'k> {
+        let name = frame.proto.captures.get(it.b()).map_or("", |it| it.name.as_str());
+        if name != "_ENV" {
+            let base = self.captured(frame, it.b());
+            return self.field(frame, &base, it.c(), at);
+        }
+        let Some(global) = frame.constant(it.c()) else { return Value::Unknown };
+        if global == "require" {
+            return Value::Require;
+        }
+        // What a file itself reads, its evaluation has told.
+        let found = self.judge.global(frame.line(at), global).filter(|_| frame.depth > 0);
+        frame.found.extend(found);
+        Value::Unknown
+    }
+
+    fn set_captured(&self, frame: &mut Frame<'_, 'k>, it: Instruction, at: usize) {
+        let name = frame.proto.captures.get(it.a()).map_or("", |it| it.name.as_str());
+        if let (true, "_ENV", Some(global)) = (frame.depth > 0, name, frame.constant(it.b())) {
+            let found = self.judge.assignment(frame.line(at), global);
+            frame.found.push(found);
+        }
+    }
+
+    /// Reads a name of a value.
+    fn field(
+        &self,
+        frame: &mut Frame<'_, 'k>,
+        base: &Value<'k>,
+        constant: usize,
+        at: usize,
+    ) -> Value<'k> {
+        let Some(key) = frame.constant(constant).map(str::to_owned) else { return Value::Unknown };
+        let line = frame.line(at);
+        match base {
+            Value::Wb(path) => match self.judge.unknown_function(line, path, &key) {
+                None => Value::Wb(format!("{path}.{key}")),
+                Some(found) => {
+                    frame.found.extend(Some(found).filter(|_| frame.depth > 0));
+                    Value::Unknown
+                }
+            },
+            Value::Record { given, shown, is_root, names } => {
+                let Some(name) = names.iter().find(|it| it.name == key).copied() else {
+                    let found = self.judge.read((line, *given), (shown, &key, *is_root), names);
+                    frame.found.push(found);
+                    return Value::Unknown;
+                };
+                let (given, shown, is_root) = (*given, format!("{shown}.{key}"), *is_root);
+                match given.within(name).filter(|_| is_root || name.ty.starts_with("wb.")) {
+                    Some(names) => Value::Record { given, shown, is_root: false, names },
+                    None => Value::Leaf { given, shown, is_root, name },
+                }
+            }
+            _ => Value::Unknown,
+        }
+    }
+
+    fn set_field(&self, frame: &mut Frame<'_, 'k>, it: Instruction, at: usize) {
+        let Some(key) = frame.constant(it.b()).map(str::to_owned) else { return };
+        let text = match it.k() {
+            true => frame.constant(it.c()).map(str::to_owned),
+            false => match self.get(frame, it.c(), at) {
+                Value::Text(text) => Some(text),
+                _ => None,
+            },
+        };
+        let line = frame.line(at);
+        if let Some(Value::Made(request)) = frame.registers.get_mut(it.a()) {
+            request.fields.push((key, text, line));
+        }
+    }
+
+    fn compare(&self, frame: &mut Frame<'_, 'k>, it: Instruction, at: usize) {
+        let Value::Leaf { given, shown, is_root, name } = self.get(frame, it.a(), at) else {
+            return;
+        };
+        let Some(said) = frame.constant(it.b()) else { return };
+        let line = frame.line(at);
+        let found = match (given, name.name) {
+            (Given::Event(kind), "kind") if is_root => {
+                let is_wrong = said != kind.as_str();
+                is_wrong.then(|| self.judge.kind_of_event(line, given, (&shown, said)))
+            }
+            _ => {
+                let words = words(name.ty);
+                let is_wrong = !words.is_empty() && !words.contains(&said);
+                is_wrong.then(|| self.judge.word(line, (&shown, said), words))
+            }
+        };
+        frame.found.extend(found);
+    }
+
+    fn call(&self, frame: &mut Frame<'_, 'k>, it: Instruction, at: usize) -> Value<'k> {
+        let function = self.get(frame, it.a(), at);
+        let first = self.get(frame, it.a() + 1, at);
+        // What a function is called with stands above it, and is gone.
+        for register in it.a()..REGISTERS {
+            frame.set(register, Value::Unknown);
+        }
+        match (function, first) {
+            (Value::Require, Value::Text(name)) if name == "wb" => Value::Wb("wb".to_owned()),
+            (Value::Wb(path), first) if path == "wb.enqueue" && frame.depth > 0 => {
+                let found = match first {
+                    Value::Made(request) if it.b() == 2 => {
+                        self.judge.request(frame.line(at), &request)
+                    }
+                    Value::Text(kind) => vec![self.judge.two_values(frame.line(at), &kind)],
+                    _ => Vec::new(),
+                };
+                frame.found.extend(found);
+                Value::Unknown
+            }
+            _ => Value::Unknown,
+        }
+    }
+
+    fn end(&self, frame: &mut Frame<'_, 'k>, it: Instruction, at: usize) {
+        let is_one = it.op() == op::RETURN1 || it.b() == 2;
+        let acts = frame.given.is_some_and(Given::acts);
+        if let (true, true, Value::Made(request)) = (is_one, acts, self.get(frame, it.a(), at)) {
+            let found = self.judge.returned(frame.line(at), &request);
+            frame.found.extend(found);
+        }
+    }
+
+    fn closure(&mut self, frame: &mut Frame<'_, 'k>, it: Instruction, at: usize) -> Value<'k> {
+        let Some(inner) = frame.proto.inner.get(it.bx()) else { return Value::Unknown };
+        let captured = |capture: &crate::script::lint::bytecode::Capture| match capture.is_register
+        {
+            true => self.get(frame, capture.index, at),
+            false => self.captured(frame, capture.index),
+        };
+        let captured: Vec<Value<'k>> = inner.captures.iter().map(captured).collect();
+        let next = frame.proto.code.get(at + 1);
+        let is_field =
+            |it: &&Instruction, register| it.op() == op::SETFIELD && !it.k() && it.c() == register;
+        let next = next.filter(|next| is_field(next, it.a()));
+        let before = it.a().checked_sub(2).map(|it| self.get(frame, it, at));
+        let field = match (next, before) {
+            (Some(next), _) => frame.constant(next.b()),
+            (None, Some(Value::Wb(path))) if path == "wb.on" => Some("on"),
+            _ => None,
+        };
+        let mut given = self.judge.given(inner.line, field);
+        let depth = frame.depth + 1;
+        let first = given.pop();
+        let mut found = self.function(inner, captured.clone(), first, depth);
+        for given in given {
+            // One that is given several things is asked for what none of them has.
+            let other = self.function(inner, captured.clone(), Some(given), depth);
+            found.retain(|it| !it.is_of_given() || other.iter().any(|one| one.is_like(it)));
+        }
+        frame.found.append(&mut found);
+        Value::Unknown
+    }
+}
+
+impl<'k> Frame<'_, 'k> {
+    fn constant(&self, index: usize) -> Option<&str> {
+        self.proto.constants.get(index)?.as_deref()
+    }
+
+    fn line(&self, at: usize) -> u32 {
+        self.proto.lines.get(at).copied().unwrap_or(self.proto.line)
+    }
+
+    fn set(&mut self, register: usize, value: Value<'k>) {
+        if let Some(place) = self.registers.get_mut(register) {
+            *place = value;
+        }
+    }
+
+    /// Returns the local that is in a register.
+    fn local(&self, register: usize, at: usize) -> Option<&Span> {
+        let spans = self.locals.get(register)?;
+        let before = spans.partition_point(|it| it.from <= at).checked_sub(1)?;
+        spans.get(before).filter(|it| at < it.to)
+    }
+
+    /// Forgets all that is not a local: code comes here from elsewhere.
+    fn forget_temporaries(&mut self, at: usize) {
+        for register in 0..REGISTERS {
+            // One that begins just here was set by one of the ways that lead here.
+            if self.local(register, at).is_none_or(|it| it.from == at) {
+                self.set(register, Value::Unknown);
+            }
+        }
+    }
+}
+
+/// Collects the names of captured variables that are set.
+fn collect_reset(proto: &Proto, names: &mut BTreeSet<String>) {
+    let set = proto.code.iter().filter(|it| it.op() == op::SETUPVAL);
+    names.extend(set.filter_map(|it| Some(proto.captures.get(it.b())?.name.clone())));
+    proto.inner.iter().for_each(|it| collect_reset(it, names));
+}
+
+/// Returns whether a function ever returns a value.
+fn returns(proto: &Proto) -> bool {
+    proto.code.iter().any(|it| match it.op() {
+        op::RETURN => it.b() != 1,
+        op::RETURN1 | op::TAILCALL => true,
+        _ => false,
+    })
+}
+
+/// Returns the instructions to which others jump.
+fn targets(proto: &Proto) -> BTreeSet<usize> {
+    let jump = |(at, it): (usize, &Instruction)| {
+        let next = i64::try_from(at).ok()? + 1;
+        let far = i64::try_from(it.bx()).ok()?;
+        let to = match it.op() {
+            op::JMP => next + it.jump(),
+            op::FORLOOP | op::TFORLOOP => next - far,
+            op::FORPREP | op::TFORPREP => next + far + 1,
+            _ => return None,
+        };
+        usize::try_from(to).ok()
+    };
+    let jumps = proto.code.iter().enumerate();
+    let mut all: BTreeSet<usize> = jumps.filter_map(jump).collect();
+    // A generic loop begins with its call, which is one before where the numeric one ends.
+    all.extend(all.clone().iter().filter_map(|it| it.checked_sub(1)));
+    all
+}
+
+/// Returns the registers that an instruction sets.
+fn written(it: Instruction) -> std::ops::Range<usize> {
+    let a = it.a();
+    match it.op() {
+        op::LOADNIL => a..a + it.b() + 1,
+        op::SELF => a..a + 2,
+        op::CALL | op::TAILCALL | op::VARARG => a..REGISTERS,
+        op::TFORCALL => a + 4..REGISTERS,
+        op::FORLOOP | op::FORPREP => a..a + 4,
+        op::SETUPVAL | op::SETTABUP | op::SETFIELD | op::SETTABLE | op::SETI | op::SETLIST => 0..0,
+        other if op::SETS_NOTHING.contains(&other) => 0..0,
+        _ => a..a + 1,
+    }
+}
+
+/// What instructions do, by the engine's numbers.
+mod op {
+    pub(in crate::script) const MOVE: u32 = 0;
+    pub(in crate::script) const LOADK: u32 = 3;
+    pub(in crate::script) const LOADNIL: u32 = 8;
+    pub(in crate::script) const GETUPVAL: u32 = 9;
+    pub(in crate::script) const SETUPVAL: u32 = 10;
+    pub(in crate::script) const GETTABUP: u32 = 11;
+    pub(in crate::script) const GETFIELD: u32 = 14;
+    pub(in crate::script) const SETTABUP: u32 = 15;
+    pub(in crate::script) const SETTABLE: u32 = 16;
+    pub(in crate::script) const SETI: u32 = 17;
+    pub(in crate::script) const SETFIELD: u32 = 18;
+    pub(in crate::script) const NEWTABLE: u32 = 19;
+    pub(in crate::script) const SELF: u32 = 20;
+    pub(in crate::script) const JMP: u32 = 56;
+    pub(in crate::script) const EQK: u32 = 60;
+    pub(in crate::script) const CALL: u32 = 68;
+    pub(in crate::script) const TAILCALL: u32 = 69;
+    pub(in crate::script) const RETURN: u32 = 70;
+    pub(in crate::script) const RETURN1: u32 = 72;
+    pub(in crate::script) const FORLOOP: u32 = 73;
+    pub(in crate::script) const FORPREP: u32 = 74;
+    pub(in crate::script) const TFORPREP: u32 = 75;
+    pub(in crate::script) const TFORCALL: u32 = 76;
+    pub(in crate::script) const TFORLOOP: u32 = 77;
+    pub(in crate::script) const SETLIST: u32 = 78;
+    pub(in crate::script) const CLOSURE: u32 = 79;
+    pub(in crate::script) const VARARG: u32 = 80;
+    /// Comparisons, jumps, returns, and what follows an operator for a metamethod.
+    pub(in crate::script) const SETS_NOTHING: [u32; 22] = [
+        46, 47, 48, 54, 55, JMP, 57, 58, 59, EQK, 61, 62, 63, 64, 65, 66, RETURN, 71, RETURN1,
+        TFORPREP, TFORLOOP, 82,
+    ];
+}

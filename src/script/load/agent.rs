@@ -1,0 +1,286 @@
+//! Coding agents that are known by name: what of a command lets them do anything, and what keeps
+//! them from starting what the repository or their account configures.
+//!
+//! Each word was tried with the program itself; `docs/engines.md` says with which version.
+
+use std::collections::BTreeMap;
+
+use crate::script::config::secret::EnvValue;
+use crate::script::config::{Engine, EngineBody};
+
+/// Words by which an agent asks nobody before it acts, whichever agent it is.
+const UNASKED: [&str; 4] = [
+    "--dangerously-skip-permissions",
+    "--dangerously-bypass-approvals-and-sandbox",
+    "--yolo",
+    "--approval-mode=yolo",
+];
+/// What Claude Code is to be told about the settings that it finds.
+const SETTINGS: &str = r#""--settings", '{"disableAllHooks":true,"apiKeyHelper":""}'"#;
+
+/// A coding agent that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agent {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+}
+
+impl Agent {
+    /// Returns the agent that a program is, by the name of its file.
+    pub fn of(program: &str) -> Option<Agent> {
+        match program.rsplit('/').next().unwrap_or(program) {
+            "claude" => Some(Agent::Claude),
+            "codex" => Some(Agent::Codex),
+            "gemini" => Some(Agent::Gemini),
+            "opencode" => Some(Agent::Opencode),
+            _ => None,
+        }
+    }
+
+    /// Returns the files, relative to a folder, that make it start programs.
+    pub fn starting_files(self) -> &'static [&'static str] {
+        match self {
+            Agent::Claude => &[
+                ".mcp.json",
+                ".claude/settings.json",
+                ".claude/settings.local.json",
+                ".claude/hooks",
+                ".claude/plugins",
+            ],
+            Agent::Codex => &[".codex/config.toml", ".codex/hooks.json"],
+            Agent::Gemini => &[".gemini/settings.json", ".gemini/extensions"],
+            Agent::Opencode => &["opencode.json", "opencode.jsonc", ".opencode"],
+        }
+    }
+
+    /// Returns the files that it reads as instructions, whatever its command says.
+    pub fn instructions(self) -> &'static [&'static str] {
+        match self {
+            Agent::Claude => {
+                &["CLAUDE.md", "CLAUDE.local.md", ".claude/agents", ".claude/commands"]
+            }
+            Agent::Codex => &["AGENTS.md", "AGENTS.override.md"],
+            Agent::Gemini => &["GEMINI.md"],
+            Agent::Opencode => &["AGENTS.md", "CLAUDE.md"],
+        }
+    }
+
+    /// Returns its files below the home of its account that make it start programs.
+    pub fn account_files(self) -> &'static [&'static str] {
+        match self {
+            Agent::Claude => &[".claude/settings.json", ".claude/plugins", ".claude.json"],
+            Agent::Codex => &[".codex/config.toml", ".codex/hooks.json"],
+            Agent::Gemini => &[".gemini/settings.json", ".gemini/extensions"],
+            Agent::Opencode => &[".config/opencode"],
+        }
+    }
+}
+
+impl Engine {
+    /// Returns whether the engine sets a variable of the environment.
+    pub fn sets(&self, name: &str) -> bool {
+        matches!(&self.body, EngineBody::Process { env, .. } if env.contains_key(name))
+    }
+
+    /// Returns the agent that it runs, if that is known.
+    pub fn agent(&self) -> Option<Agent> {
+        match &self.body {
+            EngineBody::Process { command, .. } => Agent::of(command.first()?),
+            EngineBody::Builtin(_) => None,
+        }
+    }
+
+    /// Returns the word of its command that switches off the agent's questions for permission.
+    pub fn unasked(&self) -> Option<&str> {
+        let EngineBody::Process { command, .. } = &self.body else { return None };
+        let agent = self.agent();
+        let is_unasked = |(at, word): (usize, &String)| {
+            let before = at.checked_sub(1).and_then(|it| command.get(it)).map(String::as_str);
+            let with_agent = match agent {
+                Some(Agent::Gemini) => word == "-y",
+                Some(Agent::Opencode) => word == "--auto",
+                Some(Agent::Codex) => {
+                    matches!(before, Some("-s" | "--sandbox")) && word == "danger-full-access"
+                }
+                _ => false,
+            };
+            let with_option = matches!(
+                (before, word.as_str()),
+                (Some("--approval-mode"), "yolo")
+                    | (Some("--permission-mode"), "bypassPermissions")
+            );
+            UNASKED.contains(&word.as_str()) || with_agent || with_option
+        };
+        let found = command.iter().enumerate().find(|it| is_unasked(*it));
+        found.map(|(_, word)| word.as_str())
+    }
+
+    /// Returns whether Claude Code refuses its command to root, unless told that it is contained.
+    pub fn is_refused_to_root(&self) -> bool {
+        self.unasked() == Some(UNASKED[0])
+    }
+
+    /// Returns what to add, so that its agent starts no MCP server, hook or plugin that the command
+    /// does not name; nothing for an agent that is not known.
+    pub fn open_doors(&self) -> Vec<&'static str> {
+        let EngineBody::Process { command, env, .. } = &self.body else { return Vec::new() };
+        let Some(agent) = self.agent() else { return Vec::new() };
+        let line = Line { command, env };
+        let wanted: &[(bool, &'static str)] = match agent {
+            Agent::Claude => &[
+                (line.has(&["--strict-mcp-config"]), r#""--strict-mcp-config""#),
+                (line.decides_settings(), SETTINGS),
+            ],
+            Agent::Codex => &[
+                (line.has(&["--ignore-user-config"]), r#""--ignore-user-config""#),
+                (line.decides_feature("hooks"), r#""--disable", "hooks""#),
+                (line.decides_feature("plugins"), r#""--disable", "plugins""#),
+                (line.decides_feature("apps"), r#""--disable", "apps""#),
+            ],
+            Agent::Gemini => &[
+                (line.has(&["-e", "--extensions"]), r#""-e", "none""#),
+                (
+                    line.has(&["--allowed-mcp-server-names"]),
+                    r#""--allowed-mcp-server-names", "none""#,
+                ),
+            ],
+            Agent::Opencode => &[
+                (line.has(&["--pure"]), r#""--pure""#),
+                (
+                    line.sets("OPENCODE_DISABLE_PROJECT_CONFIG"),
+                    r#"env = { OPENCODE_DISABLE_PROJECT_CONFIG = "1" }"#,
+                ),
+                (line.sets("XDG_CONFIG_HOME"), r#"env = { XDG_CONFIG_HOME = "data/agents" }"#),
+            ],
+        };
+        wanted.iter().filter(|(is_there, _)| !is_there).map(|(_, add)| *add).collect()
+    }
+}
+
+/// The command line and the environment of an engine.
+struct Line<'a> {
+    command: &'a [String],
+    env: &'a BTreeMap<String, EnvValue>,
+}
+
+impl Line<'_> {
+    /// Returns whether one of these options is there, also as `--option=value`.
+    fn has(&self, options: &[&str]) -> bool {
+        let is_one = |word: &String| {
+            let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+            options.contains(&name)
+        };
+        self.command.iter().any(is_one)
+    }
+
+    fn sets(&self, name: &str) -> bool {
+        self.env.contains_key(name)
+    }
+
+    /// Returns the values of an option.
+    fn values<'l>(&'l self, option: &'l str) -> impl Iterator<Item = &'l str> {
+        self.command.iter().enumerate().filter_map(move |(at, word)| match word.split_once('=') {
+            Some((name, value)) if name == option => Some(value),
+            _ if word == option => self.command.get(at + 1).map(String::as_str),
+            _ => None,
+        })
+    }
+
+    /// Returns whether Claude Code is told about hooks and about the program that makes its key:
+    /// in so many words, or by a file that the script names.
+    fn decides_settings(&self) -> bool {
+        let keys = ["disableAllHooks", "apiKeyHelper"];
+        let decides = |value: &str| {
+            !value.trim_start().starts_with('{') || keys.iter().all(|key| value.contains(key))
+        };
+        self.values("--settings").any(decides)
+    }
+
+    /// Returns whether a feature of Codex is switched on or off by name.
+    fn decides_feature(&self, name: &str) -> bool {
+        let switches = self.values("--disable").chain(self.values("--enable"));
+        let mut settings = self.values("-c").chain(self.values("--config"));
+        switches.into_iter().any(|it| it == name)
+            || settings.any(|it| it.starts_with(&format!("features.{name}=")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::config::PromptBy;
+    use crate::script::source::location::Location;
+
+    fn engine(command: &[&str], env: &[&str]) -> Engine {
+        let text = |name: &&str| ((*name).to_owned(), EnvValue::Text("1".to_owned()));
+        Engine {
+            name: "e".to_owned(),
+            body: EngineBody::Process {
+                command: command.iter().map(|it| (*it).to_owned()).collect(),
+                prompt: PromptBy::Stdin,
+                reads: None,
+                env: env.iter().map(text).collect(),
+            },
+            is_held_by_limits: true,
+            speech: None,
+            sessions: crate::script::config::Sessions::default(),
+            at: Location { file: camino::Utf8Path::new("x").into(), line: 1, column: 1 },
+        }
+    }
+
+    #[test]
+    fn an_agent_that_asks_nobody_is_known_by_a_word_of_its_command() {
+        for command in [
+            &["claude", "-p", "--dangerously-skip-permissions"][..],
+            &["x", "--dangerously-skip-permissions"],
+            &["claude", "--permission-mode", "bypassPermissions"],
+            &["codex", "exec", "--dangerously-bypass-approvals-and-sandbox", "-"],
+            &["codex", "exec", "-s", "danger-full-access"],
+            &["gemini", "--yolo"],
+            &["gemini", "-y"],
+            &["gemini", "--approval-mode", "yolo"],
+            &["/opt/bin/opencode", "run", "--auto"],
+        ] {
+            assert!(engine(command, &[]).unasked().is_some(), "{command:?}");
+        }
+        for command in [&["sh", "-y"][..], &["codex", "exec", "-s", "read-only"], &["gemini", "-p"]]
+        {
+            assert_eq!(engine(command, &[]).unasked(), None, "{command:?}");
+        }
+    }
+
+    #[test]
+    fn what_keeps_an_agent_from_foreign_programs_is_asked_for_until_it_is_there() {
+        let adds = |command: &[&str], env: &[&str]| engine(command, env).open_doors().len();
+        assert_eq!(adds(&["claude", "-p"], &[]), 2);
+        assert_eq!(adds(&["claude", "--strict-mcp-config"], &[]), 1);
+        let hooks = r#"{"disableAllHooks":true}"#;
+        assert_eq!(adds(&["claude", "--strict-mcp-config", "--settings", hooks], &[]), 1);
+        // The script's own word counts, whatever it says; so does a file that it names.
+        for settings in
+            [r#"{"disableAllHooks":false,"apiKeyHelper":"./key"}"#, "agents/settings.json"]
+        {
+            assert_eq!(adds(&["claude", "--strict-mcp-config", "--settings", settings], &[]), 0);
+        }
+        let same = format!("--settings={}", r#"{"disableAllHooks":true,"apiKeyHelper":""}"#);
+        assert_eq!(adds(&["claude", "--strict-mcp-config", &same], &[]), 0);
+        let codex = ["codex", "exec", "--ignore-user-config", "--disable", "hooks"];
+        assert_eq!(adds(&codex[..2], &[]), 4);
+        assert_eq!(adds(&codex, &[]), 2);
+        let named = [&codex[..], &["--enable", "plugins", "-c", "features.apps=false"]].concat();
+        assert_eq!(adds(&named, &[]), 0);
+        assert_eq!(adds(&["gemini", "-e", "none"], &[]), 1);
+        let gemini = ["gemini", "--extensions=none", "--allowed-mcp-server-names", "none"];
+        assert_eq!(adds(&gemini, &[]), 0);
+        assert_eq!(adds(&["opencode", "run"], &[]), 3);
+        let env = ["OPENCODE_DISABLE_PROJECT_CONFIG", "XDG_CONFIG_HOME"];
+        assert_eq!(adds(&["opencode", "run", "--pure"], &env), 0);
+        assert_eq!(adds(&["my-agent"], &[]), 0, "an unknown program");
+    }
+}

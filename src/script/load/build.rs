@@ -1,0 +1,471 @@
+//! Makes a `Config` of what a script has declared: references, folders, and rules across fields.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+
+use crate::base::digest_hex;
+use crate::base::limit::LIVE_AGENTS_MAX;
+use crate::script::config::{Config, Engine, Handler, Identity, Kind, Limits, Site};
+use crate::script::lint::Lint;
+use crate::script::lint::reads;
+use crate::script::load::assistant::{Assistant, ChatCaps};
+use crate::script::load::daily;
+use crate::script::load::engine::EngineBuilder;
+use crate::script::load::external::{Lead, Target};
+use crate::script::load::extract::{Checked, Given, check};
+use crate::script::load::files::Beside;
+use crate::script::load::kinds::Kinds;
+use crate::script::load::node::{Declared, Draft};
+use crate::script::load::request;
+use crate::script::load::schedule::{self, Schedule};
+use crate::script::load::webhook::{self, Webhook};
+use crate::script::schema::{self, API_VERSION};
+use crate::script::source::diagnostic::{Diagnostic, Findings};
+use crate::script::source::location::ScriptFile;
+use crate::script::source::span::Spot;
+use crate::script::vm::thread::Plan;
+
+/// What to type for a script without an author.
+const IDENTITY_NOTE: &str = "write wb.identity { author_name = \"…\", author_email = \"…\" }";
+
+/// Jobs that handlers may ask for within an hour, unless the script says otherwise.
+const SCRIPT_JOBS: u32 = 200;
+
+/// Agents that live on at once, unless the script says otherwise.
+const AGENTS: u32 = 8;
+
+/// What is judged, and what was found.
+pub(crate) struct Builder<'a> {
+    draft: &'a Draft,
+    folder: &'a Utf8Path,
+    script: &'a Utf8Path,
+    beside: Beside<'a>,
+    findings: Findings,
+    leads: Vec<Lead>,
+    /// Every declared name, also of declarations that are wrong otherwise.
+    names: BTreeMap<&'static str, BTreeSet<String>>,
+}
+
+impl<'a> Builder<'a> {
+    /// Begins with what the evaluation has left.
+    pub(crate) fn new(draft: &'a Draft, plan: &'a Plan) -> Self {
+        let mut names: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for declared in &draft.declared {
+            if let Some(name) = &declared.name {
+                names.entry(declared.word).or_default().insert(name.clone());
+            }
+        }
+        let mut findings = Findings::default();
+        for finding in &draft.findings {
+            findings.add(finding.clone());
+        }
+        let Plan { folder, script, origin, .. } = plan;
+        let beside = Beside::new(folder, origin);
+        Builder { draft, folder, script, beside, findings, leads: Vec::new(), names }
+    }
+
+    /// Judges everything; the config is right only if no finding is an error.
+    pub(crate) fn build(mut self) -> (Config, Vec<Lead>, Vec<Diagnostic>) {
+        self.check_names();
+        let site = self.site();
+        let identity = self.identity();
+        let (limits, lane_spots) = self.limits();
+        let engines = self.engines();
+        let kinds = self.kinds(&engines, &limits, &site.root);
+        let (assistant, private) = self.assistant(&engines);
+        let chat = assistant.as_ref().map_or_else(ChatCaps::default, Assistant::caps);
+        let site_wide = Lint {
+            draft: self.draft,
+            limits: &limits,
+            engines: &engines,
+            kinds: &kinds,
+            private: &private,
+            findings: &mut self.findings,
+        };
+        site_wide.look(&lane_spots);
+        let schedules = self.schedules(&kinds);
+        let webhooks = self.webhooks();
+        let handlers = self.draft.handlers.iter();
+        let handlers =
+            handlers.map(|(event, slot)| Handler { event: *event, slot: slot.clone() }).collect();
+        let mut files = self.draft.files.clone();
+        files.extend(self.beside.take());
+        let config = Config {
+            digest: digest(&files),
+            files,
+            folder: self.folder.to_owned(),
+            script: self.folder.join(self.script),
+            site,
+            identity,
+            limits,
+            chat,
+            engines,
+            kinds,
+            assistant,
+            private,
+            handlers,
+            schedules,
+            webhooks,
+        };
+        reads::look(self.draft, &config, &mut self.findings);
+        (config, self.leads, self.findings.take())
+    }
+
+    fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
+        self.findings.add(Diagnostic::error(code, message).at(spot).note(note));
+    }
+
+    /// Two declarations of one thing are an error that names both lines.
+    fn check_names(&mut self) {
+        let mut first: BTreeMap<(&str, Option<&String>), &Spot> = BTreeMap::new();
+        for declared in &self.draft.declared {
+            let key = (declared.word, declared.name.as_ref());
+            if let Some(before) = first.get(&key) {
+                let message = format!("{} is declared twice", declared.title());
+                let note = format!("first declared at {}", before.at());
+                let finding = Diagnostic::error("duplicate", message).at(&declared.spot);
+                self.findings.add(finding.note(note));
+            } else {
+                first.insert(key, &declared.spot);
+            }
+        }
+        // Whatever else is wrong may be the reason for it.
+        if self.draft.declared.is_empty() && self.draft.is_whole && self.findings.errors() == 0 {
+            let has_wb = self.draft.files.iter().any(|file| file.text.contains("wb.api"));
+            let message = "the script declares nothing".to_owned();
+            let note = match has_wb {
+                true => IDENTITY_NOTE.to_owned(),
+                false => format!("begin with local wb = require \"wb\" and wb.api({API_VERSION})"),
+            };
+            self.error("empty", message, &self.top(), &note);
+        }
+    }
+
+    fn top(&self) -> Spot {
+        Spot::line(self.script, 1)
+    }
+
+    fn single(&mut self, word: &str) -> Option<&'a Checked> {
+        let declared = self.single_declared(word)?;
+        Some(self.judge(declared))
+    }
+
+    /// Returns the declaration of a word of which there can be one.
+    pub(crate) fn single_declared(&self, word: &str) -> Option<&'a Declared> {
+        self.draft.declared.iter().find(|it| it.word == word)
+    }
+
+    /// Returns where findings go.
+    pub(crate) fn findings(&mut self) -> &mut Findings {
+        &mut self.findings
+    }
+
+    fn judge(&mut self, declared: &'a Declared) -> &'a Checked {
+        declared.judge(&mut self.findings)
+    }
+
+    fn defaults(&mut self, word: &str) -> Checked {
+        let fields = schema::declaration(word).map_or(&[][..], |it| it.fields);
+        let nothing = crate::script::load::node::Table::default();
+        check(format_args!("{word}"), &self.top(), &nothing, fields, &mut self.findings)
+    }
+
+    fn site(&mut self) -> Site {
+        let defaults;
+        let site = match self.single("site") {
+            Some(site) => site,
+            None => {
+                defaults = self.defaults("site");
+                &defaults
+            }
+        };
+        let path = |name| site.text(name).map(|it| resolve(self.folder, Utf8Path::new(it)));
+        let (root, data) = (path("root").unwrap_or_default(), path("data").unwrap_or_default());
+        let wb_agent = path("wb_agent");
+        self.site_leads(site, &root, wb_agent.as_deref());
+        let listen = self.listen(site);
+        self.check_globs(site);
+        for name in ["root", "data", "wb_agent"] {
+            if let Some(text) = site.text(name).filter(|it| it.starts_with('~')) {
+                let message = format!("`{name}` of site is `{}`", text.escape_debug());
+                let note = "nobody puts a folder in place of `~`: write the whole path, or one \
+                            that is seen from the script, as in \"..\"";
+                self.error("bad-path", message, site.spot(name), note);
+            }
+        }
+        for (host, spot) in site.lines("public_hosts") {
+            if !is_host(host) {
+                let message = format!("`{}` is not a host name", host.escape_debug());
+                self.error("bad-host", message, spot, "write wiki.example.org, without a scheme");
+            }
+        }
+        let lines = |name| site.lines(name).iter().map(|(line, _)| line.clone()).collect();
+        Site {
+            root,
+            data,
+            listen,
+            sources: lines("sources"),
+            wb_agent,
+            public_hosts: lines("public_hosts"),
+            name: site.text("name").map(str::to_owned),
+        }
+    }
+
+    fn check_globs(&mut self, site: &Checked) {
+        let globs = site.lines("sources");
+        for (written, spot) in globs {
+            let glob = written.strip_prefix('!').unwrap_or(written);
+            if let Err(cause) = globset::Glob::new(glob) {
+                let message = format!("`{}` is not a glob", written.escape_debug());
+                self.error("bad-glob", message, spot, &cause.kind().to_string());
+            } else if glob.starts_with('/') || glob.split('/').any(|it| it == "..") {
+                let message =
+                    format!("`{}` matches nothing below the root", written.escape_debug());
+                self.error("bad-glob", message, spot, "a glob is relative to `root`, without `..`");
+            }
+        }
+        if !site.has("sources") || site.is_wrong("sources") {
+            return;
+        }
+        let spot = site.spot("sources");
+        if globs.is_empty() {
+            let message = "`sources` of site is empty".to_owned();
+            self.error("bad-text", message, spot, "no file would be a Source");
+        } else if globs.iter().all(|(glob, _)| glob.starts_with('!')) {
+            let message = "`sources` of site only leaves files out".to_owned();
+            self.error("bad-text", message, spot, "name what is a Source, too: \"**/*.md\"");
+        }
+    }
+
+    /// What is written leads somewhere; a default that leads nowhere is no mistake of the script.
+    fn site_leads(&mut self, site: &Checked, root: &Utf8Path, wb_agent: Option<&Utf8Path>) {
+        if site.has("root") {
+            self.leads.push(Lead::new(Target::Root(root.to_owned()), site.spot("root")));
+        }
+        if site.has("sources") {
+            let globs = site.lines("sources").iter();
+            let globs = globs.map(|(it, spot)| Lead::new(Target::Sources(it.clone()), spot));
+            self.leads.extend(globs);
+        }
+        if let Some(path) = wb_agent {
+            self.leads.push(Lead::new(Target::WbAgent(path.to_owned()), site.spot("wb_agent")));
+        }
+    }
+
+    fn listen(&mut self, site: &Checked) -> SocketAddr {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let Some(text) = site.text("listen") else { return nowhere };
+        let spot = site.spot("listen");
+        match text.parse::<SocketAddr>() {
+            Ok(address) if address.ip().is_loopback() => address,
+            Ok(address) => {
+                let message = format!("`listen` of site is {address}, which is not loopback");
+                let note = "there is no authenticating mode yet: listen on 127.0.0.1 or [::1]";
+                self.error("not-loopback", message, spot, note);
+                nowhere
+            }
+            Err(_) => {
+                let message = format!("`listen` of site is `{}`, no address", text.escape_debug());
+                self.error("bad-address", message, spot, "write \"127.0.0.1:7180\"");
+                nowhere
+            }
+        }
+    }
+
+    fn identity(&mut self) -> Identity {
+        let Some(identity) = self.single("identity") else {
+            // After an error that ended the evaluation it may simply not have been reached.
+            if self.draft.is_whole && !self.draft.declared.is_empty() {
+                let message = "the script has no wb.identity".to_owned();
+                self.error("missing-declaration", message, &self.top(), IDENTITY_NOTE);
+            }
+            return Identity {
+                author_name: String::new(),
+                author_email: String::new(),
+                committer_name: None,
+                committer_email: None,
+            };
+        };
+        let mut text = |name: &str| {
+            let text = identity.text(name)?.trim().to_owned();
+            let message = format!("`{name}` of identity holds `<` or `>`");
+            if text.contains(['<', '>']) {
+                let note = "git would not be able to tell the name from the address";
+                self.error("bad-identity", message, identity.spot(name), note);
+            } else if text.chars().all(|c| ".,:;\"\\' ".contains(c)) {
+                // Git cuts these off both ends and then has no name.
+                let message = format!("`{name}` of identity has no letter");
+                self.error("bad-identity", message, identity.spot(name), "git would refuse it");
+            } else if name.ends_with("email") && text.contains(char::is_whitespace) {
+                let message = format!("`{name}` of identity holds a blank");
+                self.error("bad-identity", message, identity.spot(name), "");
+            }
+            Some(text)
+        };
+        Identity {
+            author_name: text("author_name").unwrap_or_default(),
+            author_email: text("author_email").unwrap_or_default(),
+            committer_name: text("committer_name"),
+            committer_email: text("committer_email"),
+        }
+    }
+
+    fn limits(&mut self) -> (Limits, BTreeMap<String, Spot>) {
+        let defaults;
+        let limits = match self.single("limits") {
+            Some(limits) => limits,
+            None => {
+                defaults = self.defaults("limits");
+                &defaults
+            }
+        };
+        let (mut lanes, mut spots) = (BTreeMap::new(), BTreeMap::new());
+        if let Some(Given::Counts(counts)) = limits.given("lanes") {
+            for (name, (count, spot)) in counts {
+                lanes.insert(name.clone(), *count);
+                spots.insert(name.clone(), spot.clone());
+            }
+        }
+        let jobs = limits.count("jobs").unwrap_or(1);
+        let agents = limits.count("agents").unwrap_or(AGENTS);
+        if agents > LIVE_AGENTS_MAX {
+            let message =
+                format!("`agents` of limits is {agents}, but must be from 1 to {LIVE_AGENTS_MAX}");
+            self.error("out-of-range", message, limits.spot("agents"), "lower it");
+        }
+        let grace = limits.duration("grace").unwrap_or(Duration::from_secs(5));
+        let mut cap = |name| daily::build("limits", name, limits, &mut self.findings);
+        let (daily, daily_person) = (cap("daily"), cap("daily_person"));
+        let script_jobs = limits.count("script_jobs").unwrap_or(SCRIPT_JOBS);
+        (Limits { jobs, agents, grace, lanes, daily, daily_person, script_jobs }, spots)
+    }
+
+    fn engines(&mut self) -> BTreeMap<String, Engine> {
+        let mut engines = BTreeMap::new();
+        for declared in self.draft.declared.iter().filter(|it| it.word == "engine") {
+            self.judge(declared);
+            let mut builder =
+                EngineBuilder { findings: &mut self.findings, leads: &mut self.leads };
+            if let Some(engine) = builder.build(declared) {
+                engines.entry(engine.name.clone()).or_insert(engine);
+            }
+        }
+        engines
+    }
+
+    fn kinds(
+        &mut self,
+        engines: &BTreeMap<String, Engine>,
+        limits: &Limits,
+        root: &Utf8Path,
+    ) -> BTreeMap<String, Kind> {
+        let judge = Kinds {
+            draft: self.draft,
+            beside: &self.beside,
+            root,
+            engines,
+            engine_names: self.names.get("engine"),
+            limits,
+        };
+        let mut kinds = BTreeMap::new();
+        for kind in judge.all(&mut self.findings) {
+            kinds.entry(kind.name.clone()).or_insert(kind);
+        }
+        kinds
+    }
+
+    fn schedules(&mut self, kinds: &BTreeMap<String, Kind>) -> BTreeMap<String, Schedule> {
+        let mut schedules = BTreeMap::new();
+        for declared in self.draft.declared.iter().filter(|it| it.word == "schedule") {
+            let checked = self.judge(declared);
+            let built = schedule::build(declared, checked, &mut self.findings);
+            let names = self.names.get("kind");
+            request::check(&built, checked, kinds, names, &mut self.findings);
+            schedules.entry(built.name.clone()).or_insert(built);
+        }
+        schedules
+    }
+
+    fn webhooks(&mut self) -> BTreeMap<String, Webhook> {
+        let mut webhooks = BTreeMap::new();
+        for declared in self.draft.declared.iter().filter(|it| it.word == "webhook") {
+            let checked = self.judge(declared);
+            if let Some(built) = webhook::build(declared, checked) {
+                let to = Target::OfWebhook(built.name.clone(), built.secret.clone());
+                self.leads.push(Lead::new(to, checked.spot("secret")));
+                webhooks.entry(built.name.clone()).or_insert(built);
+            }
+        }
+        webhooks
+    }
+}
+
+/// Returns the SHA-256 over all files, each with its path and lengths, so that no two sets agree.
+fn digest(files: &[ScriptFile]) -> String {
+    let bytes: usize =
+        files.iter().map(|file| file.path.as_str().len() + file.text.len() + 32).sum();
+    let mut text = String::with_capacity(bytes);
+    for file in files {
+        text.push_str(&format!("{}\n{}\n", file.path, file.text.len()));
+        text.push_str(&file.text);
+    }
+    digest_hex(text)
+}
+
+/// Returns an absolute path without `.` and `..`.
+fn resolve(folder: &Utf8Path, path: &Utf8Path) -> Utf8PathBuf {
+    let mut resolved = Utf8PathBuf::new();
+    for part in folder.join(path).components() {
+        match part {
+            Utf8Component::ParentDir => drop(resolved.pop()),
+            Utf8Component::CurDir => {}
+            other => resolved.push(other),
+        }
+    }
+    resolved
+}
+
+fn is_host(host: &str) -> bool {
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (host, None),
+    };
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    name.split('.').all(is_label) && port.is_none_or(|port| port.parse::<u16>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_resolved_against_the_folder() {
+        let folder = Utf8Path::new("/srv/site");
+        for (path, expected) in [
+            (".", "/srv/site"),
+            ("..", "/srv"),
+            ("./data", "/srv/site/data"),
+            ("../../../x", "/x"),
+            ("/abs/../y", "/y"),
+        ] {
+            assert_eq!(resolve(folder, Utf8Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_a_name_with_a_port_at_most() {
+        for good in ["wiki.example.org", "localhost", "a-b.c:8443"] {
+            assert!(is_host(good), "{good}");
+        }
+        for bad in ["", "http://x", "a b", "x:y", ".a", "a/b", "*.x"] {
+            assert!(!is_host(bad), "{bad}");
+        }
+    }
+}

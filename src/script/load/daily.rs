@@ -1,0 +1,93 @@
+//! Daily caps: what may be spent on a day, as the script declares it.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::base::limit::format_duration;
+use crate::script::config::Engine;
+use crate::script::config::output::Reads;
+use crate::script::load::extract::{Checked, Given};
+use crate::script::source::diagnostic::{Diagnostic, Findings};
+use crate::script::source::span::Spot;
+
+/// Largest cap; more is hardly meant, and sums of it stay exact.
+const MEASURE_MAX: f64 = 1e12;
+
+/// What may be spent on one day (UTC). A measure that is not named has no cap.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Daily {
+    /// US dollars, as the agents tell them.
+    pub cost_usd: Option<f64>,
+    /// Tokens read and written, those from a cache included.
+    pub tokens: Option<i64>,
+    /// Time from the start of a job to its end, summed up.
+    #[serde(serialize_with = "write_time")]
+    pub time: Option<Duration>,
+}
+
+/// Makes a cap of a field, if it is given and right.
+pub(crate) fn build(
+    title: &str,
+    name: &str,
+    checked: &Checked,
+    findings: &mut Findings,
+) -> Option<Daily> {
+    let Some(Given::Fields(fields)) = checked.given(name) else { return None };
+    let mut measure = |name: &str, is_whole: bool| {
+        let number = fields.number(name)?;
+        let is_right = number > 0.0 && number <= MEASURE_MAX;
+        if is_right && (!is_whole || number.fract() == 0.0) {
+            return Some(number);
+        }
+        let kind = if is_whole { "whole number" } else { "number" };
+        let message = format!("`{name}` is {number}, but must be a {kind} above 0");
+        findings.add(Diagnostic::error("out-of-range", message).at(fields.spot(name)));
+        None
+    };
+    let cost_usd = measure("cost_usd", false);
+    let tokens = measure("tokens", true).map(|it| it as i64);
+    if fields.is_empty() {
+        let message = format!("`{name}` of {title} caps nothing");
+        let finding = Diagnostic::error("bad-text", message).at(checked.spot(name));
+        findings.add(finding.note("write cost_usd, tokens or time"));
+    }
+    Some(Daily { cost_usd, tokens, time: fields.duration("time") })
+}
+
+/// Warns of a cap that does not see what some of its engines spend.
+pub(crate) fn warn_unseen(
+    title: &str,
+    daily: Option<&Daily>,
+    engines: &[&Engine],
+    spot: &Spot,
+    findings: &mut Findings,
+) {
+    let Some(daily) = daily else { return };
+    let tells_cost: fn(Reads) -> bool = Reads::tells_cost;
+    for (measure, is_capped, tells) in [
+        ("cost_usd", daily.cost_usd.is_some(), tells_cost),
+        ("tokens", daily.tokens.is_some(), Reads::tells_tokens),
+    ] {
+        // What is built in needs no model and spends nothing.
+        let is_unseen = |it: &&&Engine| !it.is_builtin() && !it.reads().is_some_and(tells);
+        let unseen = engines.iter().filter(is_unseen).map(|it| format!("\"{}\"", it.name));
+        let unseen: Vec<String> = unseen.collect();
+        let (word, verb) =
+            if unseen.len() == 1 { ("engine", "spends") } else { ("engines", "spend") };
+        if is_capped && !unseen.is_empty() {
+            let names = unseen.join(", ");
+            let message =
+                format!("`{measure}` of {title} does not count what {word} {names} {verb}");
+            let note = "the output does not tell it; cap `time` as well";
+            findings.add(Diagnostic::warning("cap-unseen", message).at(spot).note(note));
+        }
+    }
+}
+
+fn write_time<S: serde::Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => to.serialize_str(&format_duration(*time)),
+        None => to.serialize_none(),
+    }
+}

@@ -1,0 +1,50 @@
+//! Durations as a script writes them, and those that were meant.
+
+use std::fmt::Arguments;
+use std::time::Duration;
+
+use crate::base::limit::{format_duration, parse_duration};
+use crate::script::load::extract::Given;
+use crate::script::load::node::Node;
+use crate::script::source::diagnostic::{Diagnostic, Findings};
+
+/// Reads a duration; what is none is told with the one that was probably meant.
+pub(crate) fn fit_duration(
+    label: Arguments<'_>,
+    text: &str,
+    node: &Node,
+    findings: &mut Findings,
+) -> Given {
+    match parse_duration(text) {
+        Ok(duration) => Given::Duration(duration),
+        Err(cause) => {
+            let message = format!("{label} is no duration");
+            let meant = meant_duration(text).map(|it| format!("write \"{it}\""));
+            let said = || cause.message().escape_debug().to_string().replace("\\\"", "\"");
+            let note = meant.unwrap_or_else(said);
+            let finding = Diagnostic::error("bad-duration", message).at(&node.spot);
+            findings.add(finding.note(note));
+            Given::Wrong
+        }
+    }
+}
+
+/// Returns the duration that a person meant by `5 minutes`, `30 sec` or `1.5h`.
+fn meant_duration(text: &str) -> Option<String> {
+    let text = text.trim().to_ascii_lowercase();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, word) = (text[..end].parse::<f64>().ok()?, text[end..].trim());
+    let units: [(&str, &[&str], f64); 5] = [
+        ("ms", &["ms", "msec", "millis", "milliseconds"], 1.0),
+        ("s", &["s", "sec", "secs", "second", "seconds"], 1e3),
+        ("m", &["m", "min", "mins", "minute", "minutes"], 6e4),
+        ("h", &["h", "hr", "hrs", "hour", "hours"], 3.6e6),
+        ("d", &["d", "day", "days"], 8.64e7),
+    ];
+    // So large a number was meant in milliseconds.
+    let word = if word.is_empty() && number >= 1e4 { "ms" } else { word };
+    let (_, _, scale) = units.iter().find(|(_, words, _)| words.contains(&word))?;
+    let whole = number * scale;
+    let is_right = (1.0..=366.0 * 8.64e7).contains(&whole) && whole.fract() == 0.0;
+    is_right.then(|| format_duration(Duration::from_millis(whole as u64)))
+}

@@ -1,0 +1,174 @@
+//! Makes an `Engine` of a declaration.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::script::config::output::Reads;
+use crate::script::config::secret::EnvValue;
+use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, SESSION, Sessions};
+use crate::script::load::external::{Lead, Target};
+use crate::script::load::extract::{Checked, Given};
+use crate::script::load::live::{SYSTEM_FILE, Speaks, Speech};
+use crate::script::load::node::Declared;
+use crate::script::schema::{BUILTINS, PROMPT_BY};
+use crate::script::source::diagnostic::{Diagnostic, Findings, expected};
+use crate::script::source::span::Spot;
+
+/// How long a stream may take to show that it has what was written, unless it says so itself.
+const PROOF_WAIT: Duration = Duration::from_secs(60);
+
+/// Where what is found on the way goes.
+pub(crate) struct EngineBuilder<'a> {
+    /// What is wrong.
+    pub(crate) findings: &'a mut Findings,
+    /// What is named outside of the script.
+    pub(crate) leads: &'a mut Vec<Lead>,
+}
+
+impl EngineBuilder<'_> {
+    /// Judges a declaration; the engine is right only if no finding is an error.
+    pub(crate) fn build(&mut self, declared: &Declared) -> Option<Engine> {
+        let (checked, name) = (declared.checked(), declared.name.clone()?);
+        let body = self.body(declared, &name, checked)?;
+        let is_held_by_limits = checked.text("on_rate_limit") != Some("go_on");
+        let sessions = self.sessions(declared.title(), checked);
+        let speech = self.speech(declared.title(), checked);
+        Some(Engine { name, body, is_held_by_limits, speech, sessions, at: declared.spot.at() })
+    }
+
+    fn sessions(&mut self, title: &str, checked: &Checked) -> Sessions {
+        let mut words = |field: &str| {
+            let words: Vec<String> =
+                checked.lines(field).iter().map(|(word, _)| word.clone()).collect();
+            let is_right = !checked.has(field) || checked.is_wrong(field);
+            if !is_right && !words.iter().any(|it| it.contains(SESSION)) {
+                let message = format!("`{field}` of {title} does not name the session");
+                let note = format!("write {SESSION} where its name stands");
+                self.error("bad-text", message, checked.spot(field), &note);
+            }
+            words
+        };
+        Sessions { session: words("session"), resume: words("resume") }
+    }
+
+    /// Returns how an engine of type "stream" is spoken to.
+    fn speech(&mut self, title: &str, checked: &Checked) -> Option<Speech> {
+        let of_stream = ["speaks", "proof_wait", "system"];
+        if checked.text("type") != Some("stream") {
+            for field in of_stream.into_iter().filter(|field| checked.has(field)) {
+                let message = format!("{title} has `{field}`, but does not live on");
+                let note = "only an engine of type \"stream\" has it";
+                self.error("unknown-field", message, checked.spot(field), note);
+            }
+            return None;
+        }
+        for field in ["prompt", "reads"].into_iter().filter(|field| checked.has(field)) {
+            let message = format!("{title} is a stream and has no `{field}`");
+            let note = "`speaks` says how it is told and read";
+            self.error("unknown-field", message, checked.spot(field), note);
+        }
+        let system: Vec<String> =
+            checked.lines("system").iter().map(|(word, _)| word.clone()).collect();
+        let is_right = !checked.has("system") || checked.is_wrong("system");
+        if !is_right && !system.iter().any(|it| it.contains(SYSTEM_FILE)) {
+            let message = format!("`system` of {title} does not name the file");
+            let note = format!("write {SYSTEM_FILE} where its path stands");
+            self.error("bad-text", message, checked.spot("system"), &note);
+        }
+        let word = checked.text("speaks")?;
+        let speaks = Speaks::ALL.into_iter().find(|it| it.as_str() == word)?;
+        let proof_wait = checked.duration("proof_wait").unwrap_or(PROOF_WAIT);
+        Some(Speech { speaks, proof_wait, system })
+    }
+
+    fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
+        self.findings.add(Diagnostic::error(code, message).at(spot).note(note));
+    }
+
+    fn body(&mut self, declared: &Declared, name: &str, checked: &Checked) -> Option<EngineBody> {
+        let title = declared.title();
+        if checked.text("type")? == "builtin" {
+            for field in ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume"]
+            {
+                if checked.has(field) {
+                    let message = format!("{title} is builtin and has no `{field}`");
+                    let note = "only an engine of type \"process\" has it";
+                    self.error("unknown-field", message, checked.spot(field), note);
+                }
+            }
+            if name == BUILTINS[0] {
+                return Some(EngineBody::Builtin(Builtin::Suggestions));
+            }
+            let message = format!("there is no builtin engine `{}`", name.escape_debug());
+            self.error("unknown-engine", message, &declared.spot, &expected(BUILTINS));
+            return None;
+        }
+        let is_stream = checked.text("type") == Some("stream");
+        for (field, needs) in [
+            ("command", "a list of texts: write command = { \"claude\", \"-p\" }"),
+            ("prompt", "\"stdin\" or \"argument\": write prompt = \"stdin\""),
+            ("speaks", "\"claude-stream-json\" or \"lines\": write speaks = \"lines\""),
+        ] {
+            let is_needed = field == "command" || (field == "speaks") == is_stream;
+            if is_needed && !checked.has(field) {
+                let message = format!("{title} has no `{field}`");
+                self.error("missing-field", message, &declared.spot, &format!("it needs {needs}"));
+            }
+        }
+        let command: Vec<String> =
+            checked.lines("command").iter().map(|(word, _)| word.clone()).collect();
+        if checked.has("command") && !checked.is_wrong("command") && command.is_empty() {
+            let message = format!("`command` of {title} is empty");
+            self.error("bad-text", message, checked.spot("command"), "it needs a program");
+        }
+        if let ([only], Some((_, spot))) = (command.as_slice(), checked.lines("command").first())
+            && only.contains(' ')
+            && !only.contains('/')
+        {
+            let words: Vec<String> =
+                only.split_whitespace().map(|it| format!("\"{it}\"")).collect();
+            let message = format!("`command` of {title} is one word with blanks");
+            let note = format!("no shell parts it: write {{ {} }}", words.join(", "));
+            self.error("bad-text", message, spot, &note);
+        }
+        let prompt = match checked.text("prompt") {
+            _ if is_stream => PromptBy::Pipe,
+            Some(word) if word == PROMPT_BY[1] => PromptBy::Argument,
+            _ => PromptBy::Stdin,
+        };
+        let reads = checked.text("reads");
+        let reads = reads.and_then(|word| Reads::ALL.into_iter().find(|it| it.as_str() == word));
+        let reads = match checked.text("speaks") {
+            Some("claude-stream-json") => Some(Reads::ClaudeStreamJson),
+            Some(_) => Some(Reads::Plain),
+            None => reads,
+        };
+        let env = self.env(name, title, checked);
+        Some(EngineBody::Process { command, prompt, reads, env })
+    }
+
+    fn env(&mut self, engine: &str, title: &str, checked: &Checked) -> BTreeMap<String, EnvValue> {
+        let mut env = BTreeMap::new();
+        let Some(Given::Texts(texts)) = checked.given("env") else { return env };
+        for (name, (value, spot)) in texts {
+            let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            if !is_plain {
+                let message = format!("`{}` is not a name for a variable", name.escape_debug());
+                self.error("bad-name", message, spot, "it is letters, digits and `_`");
+            } else if name.starts_with("WB_") {
+                let message = format!("{title} sets `{name}`, which belongs to the server");
+                self.error("bad-name", message, spot, "choose a name that has no WB_");
+            } else if matches!(value, EnvValue::Text(text) if text.contains('\0')) {
+                let message = format!("`{name}` in `env` of {title} holds a zero byte");
+                self.error("bad-text", message, spot, "");
+            }
+            if let EnvValue::Secret(secret) = value {
+                let to = Target::OfEngine(engine.to_owned(), secret.clone());
+                self.leads.push(Lead::new(to, spot));
+            }
+            env.insert(name.clone(), value.clone());
+        }
+        env
+    }
+}

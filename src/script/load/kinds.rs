@@ -1,0 +1,128 @@
+//! Judges all kinds of a script.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::Utf8Path;
+
+use crate::script::config::{Config, Engine, Kind, Limits};
+use crate::script::lint;
+use crate::script::load::assistant::KIND_PREFIX;
+use crate::script::load::files::Beside;
+use crate::script::load::kind::KindBuilder;
+use crate::script::load::node::{Declared, Draft};
+use crate::script::source::diagnostic::{Diagnostic, Findings};
+
+/// What kinds are judged by.
+pub(crate) struct Kinds<'a> {
+    /// What was declared.
+    pub(crate) draft: &'a Draft,
+    /// Files beside the script.
+    pub(crate) beside: &'a Beside<'a>,
+    /// Absolute folder of the site's repository.
+    pub(crate) root: &'a Utf8Path,
+    /// The engines that are right.
+    pub(crate) engines: &'a BTreeMap<String, Engine>,
+    /// The names of all engines.
+    pub(crate) engine_names: Option<&'a BTreeSet<String>>,
+    /// What may run at once.
+    pub(crate) limits: &'a Limits,
+}
+
+impl Config {
+    /// Returns the kind with this name, or the one that had it before.
+    pub fn kind(&self, name: &str) -> Option<&Kind> {
+        let renamed = || self.kinds.values().find(|it| it.was.as_deref() == Some(name));
+        self.kinds.get(name).or_else(renamed)
+    }
+
+    /// Returns the kind of a job that runs: one of the script, or one of the assistant.
+    pub fn kind_of_job(&self, name: &str) -> Option<&Kind> {
+        self.kinds.get(name).or_else(|| self.private.get(name))
+    }
+
+    /// Returns every kind of which there are jobs, those of the assistant among them.
+    pub fn kinds_of_jobs(&self) -> impl Iterator<Item = &Kind> {
+        self.kinds.values().chain(self.private.values())
+    }
+
+    /// Returns whether some kind names an engine.
+    pub fn uses(&self, engine: &str) -> bool {
+        self.kinds_of_jobs().any(|it| it.engine == engine)
+    }
+}
+
+impl Kinds<'_> {
+    /// Returns all kinds, those of inboxes among them, in the order of their declarations; each is
+    /// right only if no finding is an error.
+    pub(crate) fn all(&self, findings: &mut Findings) -> Vec<Kind> {
+        let one = |declared: &Declared| {
+            let errors = findings.errors();
+            let checked = declared.judge(findings);
+            let builder = KindBuilder {
+                declared,
+                checked,
+                beside: self.beside,
+                root: self.root,
+                engines: self.engines,
+                engine_names: self.engine_names,
+                findings,
+            };
+            let kind = builder.build();
+            if findings.errors() == errors {
+                let engine = self.engines.get(&kind.engine);
+                lint::kind(
+                    declared.title(),
+                    (&kind, checked, engine),
+                    self.limits,
+                    self.draft,
+                    findings,
+                );
+            }
+            kind
+        };
+        let declared = || {
+            self.draft.declared.iter().filter(|it| matches!(it.word, "kind" | "inbox" | "agent"))
+        };
+        let kinds: Vec<Kind> = declared().map(one).collect();
+        self.check_was(findings);
+        self.check_prefix(findings);
+        kinds
+    }
+
+    /// The kinds of the assistant are made by `wb.assistant` alone.
+    fn check_prefix(&self, findings: &mut Findings) {
+        let kinds = self.draft.declared.iter().filter(|it| it.word == "kind");
+        for declared in kinds {
+            let was = declared.checked().text("was");
+            for name in declared.name.as_deref().into_iter().chain(was) {
+                if name.starts_with(KIND_PREFIX) {
+                    let message = format!("no kind can have the name `{}`", name.escape_debug());
+                    let note = "names that begin with assistant_ belong to wb.assistant";
+                    let finding = Diagnostic::error("bad-name", message).at(&declared.spot);
+                    findings.add(finding.note(note));
+                }
+            }
+        }
+    }
+
+    /// A name that a kind had before is that of no other kind.
+    fn check_was(&self, findings: &mut Findings) {
+        let mut taken: BTreeMap<&str, &Declared> = BTreeMap::new();
+        let kinds = || self.draft.declared.iter().filter(|it| it.word == "kind");
+        for declared in kinds() {
+            let Some(before) = declared.checked().text("was") else { continue };
+            let is_there = |it: &&Declared| it.name.as_deref() == Some(before);
+            let other = kinds().find(is_there).or(taken.get(before).copied());
+            if let Some(other) = other.filter(|it| it.name != declared.name) {
+                let message = format!("`was` of {} is taken: {before}", declared.title());
+                let note = match other.name.as_deref() == Some(before) {
+                    true => format!("{} is still declared: leave `was` out", other.title()),
+                    false => format!("{} says it too: leave one of them out", other.title()),
+                };
+                let finding = Diagnostic::error("duplicate", message);
+                findings.add(finding.at(declared.checked().spot("was")).note(note));
+            }
+            taken.entry(before).or_insert(declared);
+        }
+    }
+}

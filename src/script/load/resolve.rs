@@ -1,0 +1,141 @@
+//! Gives what was declared its places in the text, and judges it by the schema. This is done by
+//! whoever waits for the script, while the script goes on.
+
+use std::sync::Arc;
+
+use crate::script::load::node::{self, Declared, Node, Plain, title};
+use crate::script::load::raw::{Bare, BareDeclared, BareTable};
+use crate::script::source::ast::{Entry, Written};
+use crate::script::source::diagnostic::Diagnostic;
+use crate::script::source::field_span::{Places, Source};
+use crate::script::source::source_map::Sources;
+use crate::script::source::span::Spot;
+use crate::script::vm::session::Caller;
+
+/// What is known of the places around a value.
+#[derive(Clone, Copy)]
+struct Around<'p> {
+    /// Where the declaration was called.
+    caller: &'p Caller,
+    /// The call of the declaration.
+    call: &'p Spot,
+    /// The nearest thing around it that has a place.
+    nearest: Option<&'p Spot>,
+    /// What is written in the constructor of the value, if it has one there.
+    written: Option<&'p Written>,
+}
+
+/// Finds the places in the files of a script.
+#[derive(Default)]
+pub(crate) struct Placing {
+    sources: Sources,
+    /// What was found wrong on the way.
+    pub(crate) findings: Vec<Diagnostic>,
+}
+
+impl Placing {
+    /// Takes a file of the script and reads its words, before anybody asks for them.
+    pub(crate) fn read(&mut self, source: Arc<Source>) {
+        source.read_words();
+        self.sources.share(source);
+    }
+
+    /// Places and judges a declaration.
+    pub(crate) fn declared(&mut self, bare: BareDeclared) -> Declared {
+        let BareDeclared { word, name, caller, body } = bare;
+        let places = self.sources.places(&caller, word, name.as_deref());
+        let body = self.declaration(body, &caller, &places);
+        for (field, second, first) in &places.twice {
+            let title = title(word, name.as_deref());
+            let message = format!("{title} sets `{}` twice", field.escape_debug());
+            let note = format!("first set at {}", first.at());
+            let finding = Diagnostic::error("duplicate-field", message).at(second).note(note);
+            self.findings.push(finding);
+        }
+        Declared::new(word, name, places.call, body)
+    }
+
+    fn declaration(&self, body: BareTable, caller: &Caller, places: &Places) -> node::Table {
+        let written = Some(&places.fields);
+        self.table(body, &Around { caller, call: &places.call, nearest: None, written })
+    }
+
+    fn table(&self, bare: BareTable, around: &Around<'_>) -> node::Table {
+        let mut placed = node::Table {
+            items: Vec::with_capacity(bare.items.len()),
+            fields: Vec::with_capacity(bare.fields.len()),
+            nils: Vec::new(),
+        };
+        for (number, value) in bare.items {
+            let entry = around.written.and_then(|it| it.item(number));
+            let node = self.node(value, (entry, None), around);
+            let is_next = usize::try_from(number).is_ok_and(|it| it == placed.items.len() + 1);
+            match is_next {
+                true => placed.items.push(node),
+                false => placed.fields.push((format!("[{number}]"), node)),
+            }
+        }
+        let mut written = 0;
+        for (name, value) in bare.fields {
+            let entry = around.written.and_then(|it| it.get(&name));
+            written += usize::from(entry.is_some());
+            let node = self.node(value, (entry, Some(&name)), around);
+            placed.fields.push((name, node));
+        }
+        placed.fields.sort_by(|(_, a), (_, b)| a.spot.order(&b.spot));
+        if let Some(all) = around.written
+            && all.names().count() > written
+        {
+            let is_nil = |name: &str| placed.fields.iter().all(|(it, _)| it != name);
+            let nils = all.names().filter(|(name, _)| is_nil(name));
+            let nils = nils.filter_map(|(name, it)| Some((name.to_owned(), all.spot(it)?)));
+            placed.nils = nils.collect();
+        }
+        placed
+    }
+
+    /// Places a value. Known are what is written of it, if it is written there, and its name.
+    fn node(
+        &self,
+        value: Bare,
+        (entry, name): (Option<&Entry>, Option<&str>),
+        around: &Around<'_>,
+    ) -> Node {
+        let own = around.written.zip(entry).and_then(|(all, it)| all.spot(it));
+        let nearest = own.as_ref().or(around.nearest);
+        let spot = nearest.cloned().unwrap_or_else(|| {
+            let named = name.and_then(|name| self.sources.named_spot(around.caller, name));
+            named.unwrap_or_else(|| around.call.clone().elsewhere())
+        });
+        let written = entry.map(|it| &it.inner);
+        let value = match value {
+            Bare::Leaf(plain) => plain,
+            // All have numbers when the declaration is told of.
+            Bare::Function(_) => Plain::Other("a function without a number"),
+            Bare::Table(table) => {
+                Plain::Table(self.table(table, &Around { nearest, written, ..*around }))
+            }
+            Bare::Input(ty, fields, caller) => {
+                let around = Around { nearest, written, ..*around };
+                Plain::Input(ty, self.input(ty.as_str(), fields, &caller, &around))
+            }
+        };
+        Node { spot, value }
+    }
+
+    fn input(
+        &self,
+        word: &str,
+        fields: Option<BareTable>,
+        caller: &Caller,
+        around: &Around<'_>,
+    ) -> node::Table {
+        let Some(fields) = fields else { return node::Table::default() };
+        if around.written.is_some_and(|it| !it.is_empty()) {
+            return self.table(fields, around);
+        }
+        // Made elsewhere: its own call knows better where its fields are.
+        let places = self.sources.places(caller, word, None);
+        self.declaration(fields, caller, &places)
+    }
+}

@@ -1,0 +1,74 @@
+//! What is written in the table constructor of a declaration: its names and its list, with places.
+
+use std::sync::Arc;
+
+use crate::script::source::field_span::Source;
+use crate::script::source::span::{Bytes, Given, Spot};
+
+/// What is written in one constructor, in the order of the text.
+#[derive(Clone, Default)]
+pub(crate) struct Written {
+    source: Option<Arc<Source>>,
+    entries: Vec<Entry>,
+}
+
+/// What an entry is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// The bytes of its name.
+    Name(Bytes),
+    /// Its number in the list.
+    Item(i64),
+}
+
+/// A field, or an entry of the list.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    /// What it is known by.
+    pub(crate) key: Key,
+    /// Its bytes.
+    pub(crate) bytes: Bytes,
+    /// Its value.
+    pub(crate) given: Given,
+    /// What is written in the constructor that it is set to.
+    pub(crate) inner: Written,
+}
+
+impl Written {
+    /// Returns what is written in a constructor of a text.
+    pub(crate) fn new(source: &Arc<Source>, entries: Vec<Entry>) -> Written {
+        Written { source: Some(Arc::clone(source)), entries }
+    }
+
+    /// Returns the entry of a name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|it| self.name_of(it) == Some(name))
+    }
+
+    /// Returns the entry of the list with a number, from one.
+    pub(crate) fn item(&self, number: i64) -> Option<&Entry> {
+        self.entries.iter().find(|it| it.key == Key::Item(number))
+    }
+
+    /// Returns the place of one of its entries.
+    pub(crate) fn spot(&self, entry: &Entry) -> Option<Spot> {
+        Some(Spot::of(self.source.as_ref()?, entry.bytes, entry.given))
+    }
+
+    fn name_of(&self, entry: &Entry) -> Option<&str> {
+        match (entry.key, &self.source) {
+            (Key::Name(name), Some(source)) => source.text().get(name.range()),
+            _ => None,
+        }
+    }
+
+    /// Returns whether nothing is written there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns the names that are written there, with their entries; not the list.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().filter_map(|it| Some((self.name_of(it)?, it)))
+    }
+}

@@ -1,0 +1,301 @@
+//! The handle to the VM of one generation.
+//!
+//! A C function of Lua cannot be interrupted. So a call that does not answer costs its thread: it
+//! is given up, and a fresh VM of the same text takes the next call. Whoever waits for an answer
+//! watches over the call that runs: a thread for that would cost each call two more switches.
+//!
+//! **Invariant:** whoever waits behind a call that is stuck is answered by the next VM.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::base::{Clock, Context, Error, ErrorKind, EventKind, Result, fault};
+use crate::script::config::Handler;
+use crate::script::load::node::Draft;
+use crate::script::load::raw::News;
+use crate::script::load::resolve::Placing;
+use crate::script::source::location::{Location, Slot};
+use crate::script::vm::budget::Budget;
+use crate::script::vm::calls::{Call, Line, Look, Refused, Turn};
+use crate::script::vm::effect::{Answer, Effect, Rights, Told};
+use crate::script::vm::require::Origin;
+use crate::script::vm::stats::{ABANDONED_MAX, Wear};
+use crate::script::vm::thread::{CALL_PATIENCE, Plan, run};
+
+/// How long loading may take until its thread is given up.
+const LOAD_PATIENCE: Duration = Budget::LOAD.wall.saturating_add(Budget::PATIENCE);
+/// How long an event waits if too many calls wait already.
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
+
+/// A handle to the VM of one generation. It ends with its last handle.
+#[derive(Clone, Debug)]
+pub struct Vm {
+    line: Arc<Line>,
+    owner: Arc<Owner>,
+    wear: Wear,
+    handlers: Arc<Vec<Handler>>,
+    clock: Clock,
+}
+
+impl Vm {
+    /// Returns the same functions with another clock, for whoever runs a script without a server.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Vm {
+        self.clock = clock;
+        self
+    }
+
+    /// Calls a function that answers with a plain value. `name` is what it is counted under.
+    ///
+    /// # Errors
+    /// `script_failed` with file and line, `script_stuck` once the functions are switched off,
+    /// `busy` if too many calls wait.
+    pub async fn ask(&self, name: &str, slot: &Slot, arg: Value) -> Result<Value> {
+        self.call(name, slot, arg, Rights::answers(self.clock.now())).await.map(|it| it.value)
+    }
+
+    /// Calls a function that asks for effects. They are what it wants, and nothing was done yet.
+    ///
+    /// # Errors
+    /// As [`Vm::ask`]; the effects of a call that failed are gone.
+    pub async fn tell(&self, name: &str, slot: &Slot, arg: Value) -> Result<Vec<Effect>> {
+        self.call(name, slot, arg, Rights::acts(self.clock.now())).await.map(|it| it.effects)
+    }
+
+    async fn call(&self, name: &str, slot: &Slot, arg: Value, rights: Rights) -> Result<Answer> {
+        if self.stuck() {
+            return Err(stuck());
+        }
+        let start = Instant::now();
+        let (reply, mut answer) = oneshot::channel();
+        let call = Call { slot: slot.clone(), arg, rights, reply };
+        self.line.push(call).map_err(|cause| match cause {
+            Refused::Full => Error::new(ErrorKind::Busy, "too many calls wait for the script"),
+            Refused::Closed => stuck(),
+        })?;
+        let mut pause = CALL_PATIENCE;
+        let answer = loop {
+            match tokio::time::timeout(pause, &mut answer).await {
+                Ok(answer) => break answer.unwrap_or_else(|_| Err(stuck())),
+                Err(_) if fault::is_off("script_watchdog") => {}
+                Err(_) => match self.line.look(LOAD_PATIENCE) {
+                    Look::Fine(rest) => pause = rest,
+                    Look::GivenUp(slot, turn) => self.owner.replace(slot, turn),
+                },
+            }
+        };
+        self.wear.note(name, start.elapsed(), answer.is_err());
+        answer
+    }
+
+    /// Returns what the functions have cost so far, in all generations.
+    pub fn wear(&self) -> &Wear {
+        &self.wear
+    }
+
+    /// Tells all handlers of an event, in their order, and returns what each of them wants. One
+    /// that fails is logged, and does not keep the others from being told.
+    pub async fn fire(&self, event: EventKind, payload: Value) -> Vec<Told> {
+        let name = format!("on.{}", event.as_str());
+        let mut all = Vec::new();
+        for handler in self.handlers.iter().filter(|handler| handler.event == event) {
+            let mut told = self.tell(&name, &handler.slot, payload.clone()).await;
+            while told.as_ref().is_err_and(|it| it.kind() == ErrorKind::Busy) {
+                // Prompts go first; an event can wait.
+                tokio::time::sleep(BUSY_PAUSE).await;
+                told = self.tell(&name, &handler.slot, payload.clone()).await;
+            }
+            if let Err(cause) = &told {
+                let (word, at) = (event.as_str(), &handler.slot.at);
+                tracing::warn!(
+                    file = at.file.as_str(),
+                    line = at.line,
+                    "a handler of {word} at {at} failed: {}",
+                    cause.message()
+                );
+            }
+            all.push(Told { name: name.clone(), at: handler.slot.at.clone(), outcome: told });
+        }
+        all
+    }
+
+    /// Returns whether the functions of the script are switched off.
+    pub fn stuck(&self) -> bool {
+        self.wear.is_out()
+    }
+}
+
+fn stuck() -> Error {
+    Error::unavailable("the functions of the script are switched off, since they do not end")
+        .code("script_stuck")
+        .hint("mend the script, then restart the server")
+}
+
+/// Starts a thread that evaluates the script and then answers calls while it is its turn.
+/// `told` hears what it declares; `loaded` is given what else it has left, and says whether the
+/// thread goes on.
+fn start(
+    plan: Plan,
+    turn: Turn,
+    told: Option<Sender<News>>,
+    loaded: impl FnOnce(Draft) -> bool + Send + 'static,
+) -> Result<()> {
+    thread::Builder::new()
+        .name("wb-script-vm".to_owned())
+        .spawn(move || run(&plan, &turn, told, loaded))
+        .map(drop)
+        .context(ErrorKind::Unavailable, || "cannot start a thread".to_owned())
+}
+
+/// Ends the line with its last handle.
+#[derive(Debug)]
+struct Owner {
+    line: Arc<Line>,
+    /// What the next VM is built from, and what it must have.
+    plan: Plan,
+    slots: Vec<Location>,
+    wear: Wear,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // Harmless for a thread that ends by itself; one that runs on is stopped by its next hook.
+        self.line.close();
+    }
+}
+
+/// A script that was evaluated, before its declarations are judged.
+pub(crate) struct Started {
+    /// What it has left.
+    pub(crate) draft: Draft,
+    owner: Owner,
+}
+
+/// Evaluates a script on a thread of its own. Meanwhile this one reads the same text, gives what is
+/// declared its places, and judges it.
+///
+/// # Errors
+/// If the thread cannot start, or the script does not end; `script_stuck` if too many threads were
+/// given up already.
+pub(crate) fn evaluate(plan: Plan, wear: Wear) -> Result<Started> {
+    if wear.is_out() {
+        return Err(stuck());
+    }
+    let line = Arc::new(Line::default());
+    let owner = Owner { line: Arc::clone(&line), plan: plan.clone(), slots: Vec::new(), wear };
+    let (told, news) = mpsc::channel();
+    let last = told.clone();
+    // A receiver that is gone has given this thread up; then there is nothing to do here.
+    let loaded = move |draft| last.send(News::Loaded(draft)).is_ok();
+    start(plan, line.first(), Some(told), loaded)?;
+    match hear(&news) {
+        Ok(draft) => Ok(Started { draft, owner }),
+        Err(Unheard::Stuck) => {
+            owner.wear.abandon();
+            Err(Error::unavailable("the script does not end while it loads")
+                .code("script_stuck")
+                .hint("look for a text pattern that takes very long"))
+        }
+        Err(Unheard::Late) => {
+            Err(Error::unavailable("what the script declares takes too long to find in its text")
+                .hint("write each table where it is declared, in lines of usual length"))
+        }
+        Err(Unheard::Gone) => Err(Error::internal("the script engine has failed")),
+    }
+}
+
+/// Why a script was not heard until it had loaded.
+enum Unheard {
+    /// Its thread does not end.
+    Stuck,
+    /// Its thread has ended or will, and there is too much to place.
+    Late,
+    /// Its thread is gone.
+    Gone,
+}
+
+/// Hears the thread of a script until it has loaded.
+fn hear(news: &Receiver<News>) -> std::result::Result<Draft, Unheard> {
+    let until = Instant::now() + LOAD_PATIENCE;
+    let (mut placing, mut declared) = (Placing::default(), Vec::new());
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let next = news.recv_timeout(left).map_err(|cause| match cause {
+            RecvTimeoutError::Timeout => Unheard::Stuck,
+            RecvTimeoutError::Disconnected => Unheard::Gone,
+        });
+        match next? {
+            News::Read(source) => placing.read(source),
+            News::Declared(bare) => {
+                for bare in bare {
+                    if Instant::now() > until {
+                        return Err(Unheard::Late);
+                    }
+                    declared.push(placing.declared(bare));
+                }
+            }
+            News::Loaded(mut draft) => {
+                draft.declared = declared;
+                draft.findings.extend(placing.findings);
+                return Ok(draft);
+            }
+        }
+    }
+}
+
+impl Started {
+    /// Makes the handle for the calls.
+    pub(crate) fn serve(self, handlers: Vec<Handler>) -> Vm {
+        let Started { draft, mut owner } = self;
+        let files = draft.files.iter().map(|file| (file.path.clone(), Arc::clone(&file.text)));
+        owner.plan.origin = Origin::Stored(files.collect::<BTreeMap<_, _>>());
+        owner.slots = draft.slots;
+        let (wear, line) = (owner.wear.clone(), Arc::clone(&owner.line));
+        let (handlers, clock) = (Arc::new(handlers), Clock::system());
+        Vm { line, owner: Arc::new(owner), wear, handlers, clock }
+    }
+}
+
+impl Owner {
+    /// Goes on after a thread was given up: with a fresh one, unless that has happened too often.
+    fn replace(&self, stuck: Option<Slot>, turn: Turn) {
+        let abandoned = self.wear.abandon();
+        match stuck.map(|it| it.at) {
+            Some(at) => tracing::error!(
+                file = at.file.as_str(),
+                line = at.line,
+                "the function at {at} does not end; its thread is given up \
+                 ({abandoned} of {ABANDONED_MAX})"
+            ),
+            None => tracing::error!("the script does not end while it is loaded again"),
+        }
+        if self.wear.is_out() {
+            return put_out(&self.wear, &turn);
+        }
+        let (own, wear, slots) = (turn.clone(), self.wear.clone(), self.slots.clone());
+        let judge = move |draft: Draft| {
+            let is_same = draft.is_whole && draft.slots == slots;
+            if !is_same {
+                tracing::error!("the same text of the script now has other functions");
+                put_out(&wear, &own);
+            }
+            is_same
+        };
+        if let Err(cause) = start(self.plan.clone(), turn.clone(), None, judge) {
+            tracing::error!("the script cannot be loaded again: {}", cause.chain());
+            put_out(&self.wear, &turn);
+        }
+    }
+}
+
+fn put_out(wear: &Wear, turn: &Turn) {
+    wear.put_out();
+    turn.close();
+    tracing::error!("the functions of the script are switched off until a restart");
+}

@@ -1,0 +1,21 @@
+//! The engine of the script: its thread, its bounds, its world, and calls into it.
+
+pub(in crate::script) mod advice;
+pub(in crate::script) mod budget;
+pub(in crate::script) mod builtins;
+pub(in crate::script) mod calls;
+pub(in crate::script) mod convert;
+pub(in crate::script) mod dates;
+pub(in crate::script) mod declare;
+pub(in crate::script) mod effect;
+pub(in crate::script) mod handle;
+pub(in crate::script) mod outside;
+pub(in crate::script) mod pattern;
+pub(in crate::script) mod require;
+pub(in crate::script) mod sandbox;
+pub(in crate::script) mod session;
+pub(in crate::script) mod stats;
+pub(in crate::script) mod strings;
+pub(in crate::script) mod template;
+pub(in crate::script) mod thread;
+pub(in crate::script) mod value;

@@ -1,0 +1,233 @@
+//! The world of a script: a trimmed Lua without files, processes, loading of code, or globals.
+//!
+//! **Invariant:** nothing of the script runs where the hook that bounds a call is not looked at. So
+//! there are no coroutines, no `xpcall`, and no metatables: a finalizer runs without hooks, and a
+//! `__close` runs inside the hook itself while the engine makes room for the hook's error.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use mlua::chunk::ChunkMode;
+use mlua::{Function, Lua, LuaOptions, StdLib, Table, Value};
+
+use crate::base::fault;
+use crate::script::source::diagnostic::{Diagnostic, nearest};
+use crate::script::vm::budget::MEMORY_BYTES_MAX;
+use crate::script::vm::declare::{global_note, key_text, print, refuse, sealed, wb_table};
+use crate::script::vm::require::module_path;
+use crate::script::vm::session::{Caller, Module, Session};
+use crate::script::vm::strings;
+use crate::script::vm::value::cause_text;
+
+/// What is kept of Lua's own functions.
+const BASE: [&str; 17] = [
+    "_VERSION", "assert", "error", "ipairs", "math", "next", "pairs", "pcall", "rawequal",
+    "rawget", "rawlen", "select", "string", "table", "tonumber", "tostring", "type",
+];
+const UTF8: &str = "utf8";
+/// Two functions of Lua count to any number without looking up: here they refuse what has no end.
+/// They are in Lua, so that an error has the line of whoever called.
+const COUNTED: &str = r#"
+local rep, move, tonumber, error = string.rep, table.move, tonumber, error
+function string.rep(text, count, sep)
+  if text == "" and (sep == nil or sep == "") then return "" end
+  return rep(text, count, sep)
+end
+function table.move(from, first, last, ...)
+  local a, b = tonumber(first), tonumber(last)
+  if a and b and b - a >= 1e6 then error("table.move moves 1000000 values at most", 2) end
+  return move(from, first, last, ...)
+end
+"#;
+
+/// Returns a VM with its limits of memory.
+pub(crate) fn new_lua() -> mlua::Result<Lua> {
+    let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::UTF8;
+    let lua = Lua::new_with(libraries, LuaOptions::default())?;
+    if !fault::is_off("script_memory") {
+        lua.set_memory_limit(MEMORY_BYTES_MAX)?;
+    }
+    Ok(lua)
+}
+
+/// Returns the names of all that a script finds there.
+pub(crate) fn global_names() -> Vec<String> {
+    let names = BASE.into_iter().chain([UTF8, "print", "require"]);
+    names.map(str::to_owned).collect()
+}
+
+/// Returns the environment in which all files of the script run.
+pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> {
+    let globals = lua.globals();
+    let base = lua.create_table()?;
+    for name in BASE.into_iter().chain([UTF8]) {
+        base.raw_set(name, globals.get::<Value>(name)?)?;
+    }
+    let string: Table = globals.get("string")?;
+    string.raw_set("dump", Value::Nil)?;
+    strings::install(lua)?;
+    lua.load(COUNTED).set_name("=string").exec()?;
+    session.set_reported(reported(lua)?);
+    base.raw_set("print", print(lua, session)?)?;
+    let mut names: Vec<String> = Vec::new();
+    for pair in base.pairs::<String, Value>() {
+        names.push(pair?.0);
+    }
+    names.push("require".to_owned());
+    let shadow = lua.create_table()?;
+    let missing = missing(lua, session, &shadow, names)?;
+    let assign = assign(lua, session, shadow)?;
+    let wb = wb_table(lua, session)?;
+    let outer = sealed(lua, base.clone(), missing, assign)?;
+    base.raw_set("require", require(lua, session, wb, &outer)?)?;
+    Ok(outer)
+}
+
+/// Reads a text as a function; binary code is refused.
+pub(crate) fn compile(
+    lua: &Lua,
+    path: &Utf8Path,
+    text: &str,
+    env: Table,
+) -> mlua::Result<Function> {
+    // A first line `#!…` is allowed in a program's file only; here it is for every file.
+    let text = match text.starts_with('#') {
+        true => Cow::Owned(format!("--{text}")),
+        false => Cow::Borrowed(text),
+    };
+    lua.load(&*text)
+        .set_name(format!("@{path}"))
+        .set_mode(ChunkMode::Text)
+        .set_environment(env)
+        .into_function()
+}
+
+/// What stands for a thing that was reported: it can be called, read and joined, so that the
+/// evaluation goes on.
+fn reported(lua: &Lua) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    let itself = table.clone();
+    let same = lua.create_function(move |_, _: mlua::MultiValue| Ok(itself.clone()))?;
+    let text = lua.create_function(|_, _: mlua::MultiValue| Ok("?"))?;
+    let nothing = lua.create_function(|_, _: mlua::MultiValue| Ok(()))?;
+    let meta = lua.create_table()?;
+    for (name, function) in [
+        ("__index", &same),
+        ("__call", &same),
+        ("__newindex", &nothing),
+        ("__concat", &text),
+        ("__tostring", &text),
+    ] {
+        meta.raw_set(name, function)?;
+    }
+    meta.raw_set("__metatable", false)?;
+    table.set_metatable(Some(meta))?;
+    Ok(table)
+}
+
+fn missing(
+    lua: &Lua,
+    session: &Rc<Session>,
+    shadow: &Table,
+    names: Vec<String>,
+) -> mlua::Result<Function> {
+    let (session, shadow) = (Rc::clone(session), shadow.clone());
+    lua.create_function(move |lua, (_, key): (Value, Value)| {
+        // It was assigned, which has been reported; once is enough.
+        let assigned: Value = shadow.raw_get(&key)?;
+        if !assigned.is_nil() {
+            return Ok(assigned);
+        }
+        let caller = Caller::of(lua);
+        let name = key_text(&key);
+        let finding = Diagnostic::error("undefined-global", format!("undefined global `{name}`"));
+        let finding = finding.at(&session.name_spot(&caller, &name));
+        refuse(&session, &caller, finding.note(global_note(&name, &names)))
+    })
+}
+
+fn assign(lua: &Lua, session: &Rc<Session>, shadow: Table) -> mlua::Result<Function> {
+    let session = Rc::clone(session);
+    lua.create_function(move |lua, (_, key, value): (Value, Value, Value)| {
+        let caller = Caller::of(lua);
+        let name = key_text(&key);
+        let message = format!("assignment to global `{name}`");
+        let finding = Diagnostic::error("global-assignment", message);
+        let finding = finding.at(&session.name_spot(&caller, &name));
+        refuse(&session, &caller, finding.note(format!("write local {name}")))?;
+        shadow.raw_set(key, value)
+    })
+}
+
+/// `require`, for files below the script's folder, each once.
+fn require(lua: &Lua, session: &Rc<Session>, wb: Table, env: &Table) -> mlua::Result<Function> {
+    let (session, env) = (Rc::clone(session), env.clone());
+    lua.create_function(move |lua, name: Value| {
+        let caller = Caller::of(lua);
+        let Value::String(name) = name else {
+            return Err(caller.error("require takes the name of a module"));
+        };
+        let name = name.to_string_lossy();
+        let lab = session.lab().filter(|_| name == "wb.test");
+        if let Some(own) = lab.or_else(|| (name == "wb").then(|| wb.clone())) {
+            return Ok(Value::Table(own));
+        }
+        let wrong = |code, message: String, note: String| {
+            let finding = Diagnostic::error(code, message).at(&session.text_spot(&caller, &name));
+            refuse(&session, &caller, finding.note(note))
+        };
+        if name == "wb.test" {
+            let message = "wb.test is for files of tests, which wiki-browser test runs";
+            let note = "move what needs it into tests/NAME.lua";
+            return wrong("wrong-module", message.to_owned(), note.to_owned());
+        }
+        match session.module(&name) {
+            Some(Module::Done(value)) => return Ok(value),
+            Some(Module::Running) => {
+                let message = format!("module \"{name}\" requires itself");
+                let note = match name.as_str() {
+                    "wiki-browser" => "write require \"wb\" for the functions of this program",
+                    _ => "files are read once, one after the other: leave this require out",
+                };
+                return wrong("require-cycle", message, note.to_owned());
+            }
+            None if !session.is_loading() => {
+                return Err(caller.error("require takes new modules only while the script loads"));
+            }
+            None => {}
+        }
+        let path: Utf8PathBuf = match module_path(&name) {
+            Ok(path) => path,
+            Err(cause) => return wrong("bad-module", cause.message().to_owned(), String::new()),
+        };
+        let text = match session.read(&path) {
+            Ok(text) => text,
+            Err(cause) => {
+                let message = format!("cannot require \"{name}\": {}", cause.message());
+                let names = session.modules();
+                let near = nearest(&name, names.iter().map(String::as_str));
+                let note = near.map(|it| format!("did you mean \"{it}\"?"));
+                let write = || format!("write {path}, or take this line out");
+                return wrong("missing-module", message, note.unwrap_or_else(write));
+            }
+        };
+        session.set_module(&name, Module::Running);
+        let function = match compile(lua, &path, &text, env.clone()) {
+            Ok(function) => function,
+            Err(cause) => {
+                // The rest is looked at too: all that is wrong is told at once.
+                session.report(session.sources().syntax(&cause_text(&cause)));
+                session.set_module(&name, Module::Done(session.reported()));
+                return Ok(session.reported());
+            }
+        };
+        session.compiled(&path, &function);
+        let value = match function.call::<Value>(name.as_str())? {
+            Value::Nil => Value::Boolean(true),
+            value => value,
+        };
+        session.set_module(&name, Module::Done(value.clone()));
+        Ok(value)
+    })
+}

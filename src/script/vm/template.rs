@@ -1,0 +1,217 @@
+//! Prompts: `{{name}}` in a text, or a function of the script.
+//!
+//! **Invariant:** a value of one line stays one line; what it holds is never read as a template.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::base::limit::TEXT_INPUT_BYTES_MAX;
+use crate::base::{Error, ErrorKind, Result};
+use crate::script::config::{InputType, Kind, Prompt};
+use crate::script::schema::is_name;
+use crate::script::vm::handle::Vm;
+
+/// Names that every prompt can use beside the inputs of its kind.
+pub const PROMPT_NAMES: [&str; 6] = ["job_id", "kind", "skill", "root", "wb_agent", "folder"];
+/// Names that the prompt of an inbox can use as well.
+pub const INBOX_NAMES: [&str; 6] =
+    ["banner", "message_id", "message_path", "payload", "from", "reply_to"];
+/// Names that the prompt of an agent that lives on can use as well.
+pub(crate) const AGENT_NAMES: [&str; 2] = ["banner", "agent"];
+/// What an agent that lives on is told about itself if nothing else is.
+pub(crate) const AGENT_PROMPT: &str = "{{banner}}";
+/// The prompt of an inbox that has none of its own.
+pub(crate) const INBOX_PROMPT: &str = "{{banner}}\n\n{{payload}}";
+/// Longest prompt, in bytes.
+const PROMPT_BYTES_MAX: usize = crate::base::limit::PROMPT_BYTES_MAX;
+
+/// A part of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    /// Text that stays as it is.
+    Text(&'a str),
+    /// `{{name}}`.
+    Name(&'a str),
+    /// `{{{{`, which stands for `{{`.
+    Braces,
+    /// `{{` without a name and `}}`.
+    Bad,
+}
+
+/// Returns the parts of a template, each with its first byte.
+pub(crate) fn pieces(template: &str) -> impl Iterator<Item = (usize, Piece<'_>)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = template.get(at..).filter(|rest| !rest.is_empty())?;
+        let start = at;
+        let Some(inner) = rest.strip_prefix("{{") else {
+            let opens = rest.match_indices('{').map(|it| it.0);
+            let mut opens = opens.filter(|at| rest.as_bytes().get(at + 1) == Some(&b'{'));
+            let len = opens.next().unwrap_or(rest.len());
+            at += len;
+            return Some((start, Piece::Text(&rest[..len])));
+        };
+        if inner.starts_with("{{") {
+            at += 4;
+            return Some((start, Piece::Braces));
+        }
+        let len = inner
+            .bytes()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte))
+            .count();
+        if is_name(&inner[..len]) && inner[len..].starts_with("}}") {
+            at += len + 4;
+            return Some((start, Piece::Name(&inner[..len])));
+        }
+        at += 2;
+        Some((start, Piece::Bad))
+    })
+}
+
+/// Puts values in place of their names.
+///
+/// # Errors
+/// `invalid` for a name without a value and for `{{` that begins no name; `too_large`.
+pub fn fill_template(template: &str, values: &BTreeMap<String, String>) -> Result<String> {
+    let mut filled = String::with_capacity(template.len());
+    for (_, piece) in pieces(template) {
+        let text = match piece {
+            Piece::Text(text) => text,
+            Piece::Braces => "{{",
+            Piece::Name(name) => values
+                .get(name)
+                .ok_or_else(|| Error::invalid(format!("there is no value for {{{{{name}}}}}")))?,
+            Piece::Bad => {
+                return Err(Error::invalid("`{{` in a template must begin a {{name}}"));
+            }
+        };
+        if filled.len() + text.len() > PROMPT_BYTES_MAX {
+            return Err(too_large());
+        }
+        filled.push_str(text);
+    }
+    Ok(filled)
+}
+
+/// Returns the prompt of a job. `values` holds what belongs to `PROMPT_NAMES` and the inputs, and
+/// for an inbox to `INBOX_NAMES`; an input that is not required and not given is empty.
+///
+/// # Errors
+/// `invalid` if a value of one line is more than that, and if the script fails.
+pub async fn prompt(vm: &Vm, kind: &Kind, values: &BTreeMap<String, String>) -> Result<String> {
+    let mut values = values.clone();
+    for input in &kind.inputs {
+        if !input.required && !values.contains_key(&input.name) {
+            values.insert(input.name.clone(), input.default.clone().unwrap_or_default());
+        }
+    }
+    check_lines(kind, &values)?;
+    match &kind.prompt {
+        Prompt::Template(template) => fill_template(template, &values),
+        Prompt::Function(slot) => {
+            let fields: Map<String, Value> =
+                values.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
+            let name = format!("kind.{}.prompt", kind.name);
+            match vm.ask(&name, slot, Value::Object(fields)).await? {
+                Value::String(text) if text.len() > PROMPT_BYTES_MAX => Err(too_large()),
+                Value::String(text) => Ok(text),
+                other => {
+                    let what = if other.is_null() { "nothing" } else { "no text" };
+                    let message = format!(
+                        "{}: the function of the prompt returned {what}: write return ([[…]]):\
+                         format(…), or return \"…\" .. job.NAME",
+                        slot.at
+                    );
+                    Err(Error::invalid(message).code("script_failed"))
+                }
+            }
+        }
+    }
+}
+
+/// A line break in a value of one line could forge a line of the prompt's parameter block.
+fn check_lines(kind: &Kind, values: &BTreeMap<String, String>) -> Result<()> {
+    for (name, value) in values {
+        let is_message = kind.inbox.is_some() || kind.agent.is_some();
+        let is_of_message = is_message && ["banner", "payload"].contains(&&**name);
+        let is_text =
+            is_of_message || kind.input(name).is_some_and(|input| input.ty == InputType::Text);
+        if is_text && value.len() > TEXT_INPUT_BYTES_MAX {
+            return Err(too_large());
+        }
+        if is_text && value.contains('\0') {
+            return Err(Error::invalid(format!("`{name}` holds a zero byte")).code("bad_line"));
+        }
+        if !is_text && value.chars().any(breaks_line) {
+            let message = format!(
+                "`{name}` holds a line break or another control character: give it without, or \
+                 declare it as wb.input.text()"
+            );
+            return Err(Error::invalid(message).code("bad_line"));
+        }
+    }
+    Ok(())
+}
+
+/// Control characters, and the two separators that some readers take for a line break.
+fn breaks_line(c: char) -> bool {
+    (c.is_control() && c != '\t') || c == '\u{2028}' || c == '\u{2029}'
+}
+
+fn too_large() -> Error {
+    let limit = PROMPT_BYTES_MAX / (1024 * 1024);
+    let message = format!("the prompt is longer than {limit} MiB");
+    Error::new(ErrorKind::TooLarge, message)
+        .hint("name a file in it that the agent can read, and leave the text out")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_value_is_inserted_verbatim_and_never_read_again() {
+        let values = values(&[("a", "{{b}}"), ("b", "x"), ("c-d_1", "é{{")]);
+        assert_eq!(fill_template("1{{a}}{ {{b}} }{{c-d_1}}", &values).unwrap(), "1{{b}}{ x }é{{");
+    }
+
+    #[test]
+    fn only_a_known_plain_name_is_a_field() {
+        let values = values(&[("a", "x")]);
+        for bad in ["{{b}}", "{{ a }}", "{{a}", "{{", "{{}}", "{{{a}}}", "{{A}}", "{{a.b}}"] {
+            assert!(fill_template(bad, &values).is_err(), "{bad}");
+        }
+        assert_eq!(fill_template("{a} }} {x", &values).unwrap(), "{a} }} {x");
+        assert_eq!(fill_template("{{{{\"a\": {{a}}}} {{{{", &values).unwrap(), "{{\"a\": x}} {{");
+    }
+
+    #[test]
+    fn a_prompt_has_a_limit() {
+        let values = BTreeMap::from([("a".to_owned(), "x".repeat(TEXT_INPUT_BYTES_MAX))]);
+        assert_eq!(fill_template("{{a}}", &values).unwrap().len(), TEXT_INPUT_BYTES_MAX);
+        let error = fill_template("{{a}}{{a}}", &values).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_pieces_are_the_template(template in "[{}a-c _é]{0,40}") {
+            let mut whole = String::new();
+            for (at, piece) in pieces(&template) {
+                assert_eq!(at, whole.len());
+                match piece {
+                    Piece::Text(text) => whole.push_str(text),
+                    Piece::Name(name) => whole.push_str(&format!("{{{{{name}}}}}")),
+                    Piece::Braces => whole.push_str("{{{{"),
+                    Piece::Bad => whole.push_str("{{"),
+                }
+            }
+            assert_eq!(whole, template);
+        }
+    }
+}

@@ -278,8 +278,11 @@ pub struct MessageView {
     pub text: String,
     /// The message that it answers.
     pub answers: Option<i64>,
-    /// The turn that came to it.
+    /// The turn that came to it, or of which it tells.
     pub turn_id: Option<TurnId>,
+    /// Whether it tells of a turn that came to nothing, and whose question can be asked again.
+    #[serde(default)]
+    pub may_ask_again: bool,
     /// When it was said.
     pub created_at: Millis,
     /// What became of it, by agent.

@@ -16,6 +16,8 @@ use crate::http::{Call, any_of, get, post, reply};
 const POST_BODY_BYTES_MAX: usize = 12 * 50_000 + 4 * 1024;
 /// A channel with its first message.
 const CREATE_BODY_BYTES_MAX: usize = POST_BODY_BYTES_MAX + 64 * 1024;
+/// A line that tells of a turn that came to nothing.
+const AGAIN: &str = "/api/channels/{slug}/messages/{sequence}/again";
 /// A body of some words.
 const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;
 
@@ -36,6 +38,11 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&channels::history(&site, &call.caller()?, slug, query).await?)
         }),
         post("/api/channels/{slug}/messages", site, say),
+        post(AGAIN, site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            let (slug, number) = (call.text_param("slug")?, call.text_param("sequence")?);
+            reply::ok(&channels::again(&site, &call.caller()?, slug, number).await?)
+        }),
         post("/api/channels/{slug}/read", site, async |site: Site, mut call: Call| {
             let request: ReadRequest = call.json(SMALL_BODY_BYTES_MAX).await?;
             let slug = call.text_param("slug")?;

@@ -24,8 +24,8 @@ pub use message::{
 };
 
 pub use room::{
-    Heard, Waiting, deliver_in_room, drop_in_room, drop_waiting, heard_in_room, waiting_in_room,
-    waking_of_block,
+    Heard, Waiting, deliver_in_room, drop_in_room, drop_waiting, heard_in_room, is_repeated,
+    repeat_block, waiting_in_room, waking_of_block,
 };
 pub use seam::{Block, Compose, OnTurn, Rooms, Turn, TurnEnd};
 

@@ -21,6 +21,20 @@ const DROP_OF_AGENT: &str = "
 const WAKING_OF_BLOCK: &str = "
     SELECT message_id FROM deliveries WHERE block_id = :block AND wakes = 1
     ORDER BY seq DESC LIMIT 1";
+/// What was given again has a row that repeats it.
+const GIVEN: &str = "
+    SELECT seq, message_id, to_name, room FROM deliveries AS given
+    WHERE block_id = :block AND wakes = 1 AND room IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM deliveries AS again
+        WHERE again.message_id = given.message_id AND again.repeats = given.seq)";
+const REPEAT: &str = "
+    INSERT INTO deliveries (message_id, to_class, to_name, state, wakes, room, repeats)
+    VALUES (:message, 'agent', :agent, 'queued', 1, :room, :repeats)";
+const IS_REPEATED: &str = "
+    SELECT EXISTS (SELECT 1 FROM deliveries AS given
+        JOIN deliveries AS again
+            ON again.message_id = given.message_id AND again.repeats = given.seq
+        WHERE given.block_id = :block)";
 const HEARD: &str = "
     SELECT to_name, state, wakes, reason FROM deliveries
     WHERE message_id = :message AND room IS NOT NULL
@@ -32,6 +46,9 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("room::drop", DROP),
     ("room::drop_of_agent", DROP_OF_AGENT),
     ("room::waking_of_block", WAKING_OF_BLOCK),
+    ("room::given", GIVEN),
+    ("room::repeat", REPEAT),
+    ("room::is_repeated", IS_REPEATED),
     ("room::heard", HEARD),
 ];
 
@@ -126,7 +143,38 @@ pub fn waking_of_block(connection: &Connection, block: &BlockId) -> Result<Optio
     Ok(statement.query_row(params, |row| row.get(0)).optional()?)
 }
 
-/// Returns what became of a message of a room, by agent.
+/// Has what woke an agent by a block wait for it once more; how many messages these are, none if
+/// that was done before.
+///
+/// # Errors
+/// As any write.
+pub fn repeat_block(tx: &Tx<'_>, block: &BlockId) -> Result<usize> {
+    let c = tx.connection();
+    let mut given = c.prepare_cached(GIVEN)?;
+    let rows = given.query_map(named_params! {":block": block}, |row| {
+        Ok((row.get("seq")?, row.get("message_id")?, row.get("to_name")?, row.get("room")?))
+    })?;
+    let mut rows = rows.collect::<rusqlite::Result<Vec<(i64, MailId, String, i64)>>>()?;
+    rows.sort_by_key(|it| it.0);
+    for (seq, message, agent, room) in &rows {
+        tx.prepare_cached(REPEAT)?.execute(named_params! {
+            ":message": message, ":agent": agent, ":room": room, ":repeats": seq,
+        })?;
+    }
+    tx.ring(super::BELL);
+    Ok(rows.len())
+}
+
+/// Returns whether a block was given once more.
+///
+/// # Errors
+/// As any read.
+pub fn is_repeated(connection: &Connection, block: &BlockId) -> Result<bool> {
+    let mut statement = connection.prepare_cached(IS_REPEATED)?;
+    Ok(statement.query_row(named_params! {":block": block}, |row| row.get(0))?)
+}
+
+/// Returns what became of a message of a room, by agent: of what was given again, the last time.
 ///
 /// # Errors
 /// As any read.
@@ -140,5 +188,13 @@ pub fn heard_in_room(connection: &Connection, message: &MailId) -> Result<Vec<He
             reason: row.get("reason")?,
         })
     })?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    let mut newest: Vec<Heard> = Vec::new();
+    for it in found {
+        let it = it?;
+        match newest.iter_mut().find(|known| known.agent == it.agent) {
+            Some(known) => *known = it,
+            None => newest.push(it),
+        }
+    }
+    Ok(newest)
 }

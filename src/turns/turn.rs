@@ -76,8 +76,8 @@ pub struct Turn {
     pub agent: String,
     /// The start of the agent in which it was.
     pub job_id: JobId,
-    /// Whether a block caused it.
-    pub has_block: bool,
+    /// The block that caused it.
+    pub block_id: Option<BlockId>,
     /// The channel whose block caused it.
     pub channel: Option<i64>,
     /// The newest message of the block that was to wake the agent.
@@ -93,12 +93,18 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// Returns whether it ended without an answer that its agent meant.
+    pub fn came_to_nothing(&self) -> bool {
+        let ends = [End::Interrupted, End::Failed, End::Lost];
+        ends.iter().any(|end| end.as_str() == self.state)
+    }
+
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
         Ok(Turn {
             id: row.get("id")?,
             agent: row.get("agent")?,
             job_id: row.get("job_id")?,
-            has_block: row.get::<_, Option<String>>("block_id")?.is_some(),
+            block_id: row.get("block_id")?,
             channel: row.get("channel")?,
             cause_message: row.get("cause_message")?,
             state: row.get("state")?,
@@ -207,7 +213,7 @@ pub fn of_end(c: &Connection, agent: &str, block: Option<&BlockId>) -> Result<Op
             let params = named_params! {":block": block};
             Ok(statement.query_row(params, Turn::from_row).optional()?)
         }
-        None => Ok(running_of(c, agent)?.filter(|it| !it.has_block)),
+        None => Ok(running_of(c, agent)?.filter(|it| it.block_id.is_none())),
     }
 }
 

@@ -143,3 +143,42 @@ fn a_server_that_is_killed_posts_no_answer_twice() {
         server.stop();
     }
 }
+
+/// A turn that comes to nothing can be asked again, once.
+#[test]
+fn what_came_to_nothing_is_asked_again_once() {
+    let bench = Bench::new();
+    agents(&bench, &["robbo"]);
+    let file = bench.base.join("agents/talker.sh");
+    let fails = "text=; test \"$count\" = 1 && { printf '{\"turn\":\"ended\",\"id\":\"%s\",\
+                 \"failed\":\"no model\"}\\n' \"$id\"; continue; }\ntext=";
+    std::fs::write(&file, TALKER.replacen("text=", fails, 1)).unwrap();
+    let server = bench.serve();
+    wait_known(&bench, 1);
+    let slug = room(&bench, "Again", json!([{"agent": "robbo"}]));
+    say(&bench, &slug, "What next?");
+    let told = wait_said(&bench, &slug, 2);
+    assert_eq!(told[1].1, "robbo could not answer: no model");
+    let route = |number: u32| format!("/api/channels/{slug}/messages/{number}/again");
+    let line = |at: usize| {
+        let page = bench.get(&format!("/api/channels/{slug}/messages")).ok();
+        page["items"][at]["may_ask_again"].clone()
+    };
+    assert_eq!((line(0), line(1)), (json!(false), json!(true)));
+    assert_eq!(bench.post(&route(1), json!({})).refusal(), (409, "turn_answered"));
+    assert_eq!(bench.post(&route(9), json!({})).refusal(), (404, "no_message"));
+    bench.json(&["msg", "again", &slug]);
+    let told = wait_said(&bench, &slug, 4);
+    assert_eq!(told[2].1, "ada asked robbo again.");
+    assert_eq!(answers(&told, "robbo").len(), 1, "{told:?}");
+    assert_eq!(line(1), json!(false));
+    assert_eq!(bench.post(&route(2), json!({})).refusal(), (409, "already_asked"));
+    let heard: Vec<Value> =
+        bench.left("heard.robbo").lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let [first, second] = heard.as_slice() else { panic!("{heard:?}") };
+    assert_ne!(first["id"], second["id"]);
+    assert!(second["text"].as_str().unwrap().contains("What next?"), "{second}");
+    let page = bench.get(&format!("/api/channels/{slug}/messages")).ok();
+    assert_eq!(page["items"][0]["heard"].as_array().unwrap().len(), 1, "{page}");
+    server.stop();
+}

@@ -8,7 +8,7 @@ use crate::api::channels::{
     Budget, ChairRequest, ChangeRequest, ChannelList, ChannelView, CreateRequest, History,
     MemberRequest, MessageView, PostRequest, Posted, ResumeRequest,
 };
-use crate::base::{Context, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Result};
 use crate::cli::commands::{Desk, chat};
 use crate::cli::screen::Style;
 use crate::cli::table::Table;
@@ -190,6 +190,13 @@ pub(in crate::cli) enum MsgCommand {
   wiki-browser msg send 7 '@paula do you agree with robbo?'
   wiki-browser msg send workshop-names-7 - < plan.md")]
     Send(SendArgs),
+    /// Ask an agent again what it was asked in a turn that came to nothing
+    Again {
+        /// Slug, its beginning, number or name
+        channel: String,
+        /// The line that tells of that turn; the last such line if it is left out
+        number: Option<i64>,
+    },
     /// Print what was said in a channel
     History {
         /// Slug, its beginning, number or name
@@ -270,6 +277,7 @@ pub(in crate::cli) fn run(desk: &Desk, command: ChannelCommand) -> Result<()> {
 pub(in crate::cli) fn msg(desk: &Desk, command: MsgCommand) -> Result<()> {
     match command {
         MsgCommand::Send(args) => send(desk, args),
+        MsgCommand::Again { channel, number } => again(desk, &channel, number),
         MsgCommand::History { channel, limit, after, before } => {
             let (limit, after, before) = (
                 limit.to_string(),
@@ -346,6 +354,22 @@ fn send(desk: &Desk, args: SendArgs) -> Result<()> {
     let posted: Posted = typed(answer.clone())?;
     desk.screen
         .answer(&answer, |screen, _| screen.put(&format!("{} {}", posted.channel, posted.sequence)))
+}
+
+fn again(desk: &Desk, channel: &str, number: Option<i64>) -> Result<()> {
+    let number = match number {
+        Some(number) => number,
+        None => {
+            let found: History = typed(desk.client()?.get(&route(channel, "/messages"))?)?;
+            let last = found.items.iter().rev().find(|it| it.may_ask_again);
+            let none = || {
+                Error::conflict("turn_answered", "no agent's last turn there came to nothing")
+                    .hint("say it again: `wiki-browser msg send`")
+            };
+            last.ok_or_else(none)?.sequence
+        }
+    };
+    change(desk, channel, &format!("messages/{number}/again"), &json!({}))
 }
 
 fn change(desk: &Desk, channel: &str, verb: &str, body: &Value) -> Result<()> {
@@ -455,8 +479,12 @@ fn members(desk: &Desk, channel: &str) -> Result<()> {
 pub(in crate::cli) fn print(desk: &Desk, message: &MessageView) -> Result<()> {
     let screen = &desk.screen;
     if message.kind == "system" {
-        return screen
-            .put(&screen.paint(Style::Dim, &format!("* {}", escape::line(&message.text))));
+        let hint = match message.may_ask_again {
+            true => format!("  ({}: `msg again` asks again)", message.sequence),
+            false => String::new(),
+        };
+        let line = format!("* {}{hint}", escape::line(&message.text));
+        return screen.put(&screen.paint(Style::Dim, &line));
     }
     let sort = match message.kind.as_str() {
         "message" => String::new(),

@@ -111,14 +111,14 @@ fn ended(
         End::Silent => {}
         End::Failed => {
             let why = one_line(reason.unwrap_or("no reason was given"));
-            note(tx, ground, &channel, format!("{agent} could not answer: {why}"))?;
+            note(tx, ground, (&channel, &turn), format!("{agent} could not answer: {why}"))?;
         }
         End::Interrupted => {
-            note(tx, ground, &channel, format!("{agent} was interrupted."))?;
+            note(tx, ground, (&channel, &turn), format!("{agent} was interrupted."))?;
         }
         End::Lost => {
-            let line = format!("{agent} ended in the middle of its answer. Ask again if needed.");
-            note(tx, ground, &channel, line)?;
+            let line = format!("{agent} ended in the middle of its answer.");
+            note(tx, ground, (&channel, &turn), line)?;
         }
     }
     spent(tx, ground, &channel, fact)
@@ -129,12 +129,19 @@ fn one_line(text: &str) -> String {
     crate::base::truncate_chars(&line, WHY_CHARS_MAX).to_owned()
 }
 
-/// Says something in a channel that is still open.
-fn note(tx: &Tx<'_>, ground: &Ground, channel: &Channel, line: String) -> Result<()> {
-    match channels::find(tx.connection(), channel.number)?.status.is_open() {
-        true => say(tx, ground, channel, line),
-        false => Ok(()),
+/// Says what became of a turn in a channel that is still open.
+fn note(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (channel, turn): (&Channel, &turns::Turn),
+    line: String,
+) -> Result<()> {
+    if !channels::find(tx.connection(), channel.number)?.status.is_open() {
+        return Ok(());
     }
+    let kind = kind_of(ground, &channel.kind);
+    let line = NewPost { turn: Some(turn.id.clone()), ..NewPost::system(line) };
+    channels::post(tx, &ground.ids, (channel.number, &kind), &line).map(drop)
 }
 
 fn answer(
@@ -148,7 +155,8 @@ fn answer(
         return Ok(());
     }
     let Some(member) = who::seated(c, channel.number, agent)? else {
-        return note(tx, ground, channel, format!("{agent} answered after it had left."));
+        let line = format!("{agent} answered after it had left.");
+        return note(tx, ground, (channel, turn), line);
     };
     let kind = kind_of(ground, &channel.kind);
     if kind.speaks == Speaks::Chair && !member.is_chair {

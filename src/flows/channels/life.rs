@@ -10,7 +10,7 @@ use crate::people::Caller;
 use crate::store::Tx;
 
 /// Changes a channel in one transaction; returns what it is then.
-async fn changing(
+pub(super) async fn changing(
     site: &Site,
     caller: &Caller,
     slug: &str,

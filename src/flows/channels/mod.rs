@@ -1,6 +1,7 @@
 //! Channels: who makes them, who takes part and speaks, what agents hear, and what becomes of their
 //! answers.
 
+mod again;
 mod answers;
 mod candidates;
 mod create;
@@ -19,6 +20,7 @@ use crate::channels::{self, Channel, ChannelType, NewPost};
 use crate::flows::Works;
 use crate::store::Tx;
 
+pub use again::again;
 pub use answers::on_turn;
 pub use candidates::{Candidates, FreeAgent, candidates};
 pub use create::create;

@@ -11,7 +11,7 @@ use crate::api::channels::{
 use crate::base::{Actor, Error, Result};
 use crate::channels::{self, Channel, Member, Spoken, Status};
 use crate::flows::channels::hear::body;
-use crate::flows::channels::{Ground, kind_of, who};
+use crate::flows::channels::{Ground, again, kind_of, who};
 use crate::flows::{Site, page_limit};
 use crate::mail::{self, agent};
 use crate::people::{self, Caller};
@@ -211,6 +211,7 @@ fn message(
     });
     Ok(MessageView {
         heard: heard.collect(),
+        may_ask_again: again::is_open(c, &spoken)?,
         author,
         text: body(c, &spoken.id)?,
         sequence: spoken.sequence,

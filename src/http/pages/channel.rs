@@ -150,6 +150,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/channels/{slug}", site, show),
         get("/channels/{slug}/export", site, export),
         post("/channels/{slug}/messages", site, say),
+        post("/channels/{slug}/messages/{sequence}/again", site, again),
         post("/channels/{slug}/members", site, add),
         post("/channels/{slug}/members/{handle}/remove", site, async |site, call| {
             set(site, call, Change::Remove).await
@@ -268,6 +269,12 @@ async fn say(site: Site, mut call: Call) -> Result<Response> {
     let to =
         |it: crate::api::channels::Posted| format!("/channels/{}#m{}", it.channel, it.sequence);
     form::answer(posted, to, format!("/channels/{slug}"), Some(body))
+}
+
+async fn again(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let (slug, number) = (call.text_param("slug")?, call.text_param("sequence")?);
+    back(channels::again(&site, &call.caller()?, slug, number).await, &call)
 }
 
 async fn add(site: Site, mut call: Call) -> Result<Response> {

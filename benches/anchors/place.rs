@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use wiki_browser::base::TopicId;
 use wiki_browser::documents::anchor::Portrait;
-use wiki_browser::documents::placement::{TopicOrigin, place_all};
+use wiki_browser::documents::topics::placement::{TopicOrigin, place_all};
 
 use crate::dice::Dice;
 

@@ -14,19 +14,19 @@ use crate::cli::commands::mail::{InboxCommand, MailCommand, SendArgs};
 use crate::cli::commands::person::PersonCommand;
 use crate::cli::commands::perspective::{PersonaCommand, PerspectiveCommand};
 use crate::cli::commands::proposal::ProposalCommand;
-use crate::cli::commands::reload::{ReloadArgs, ScheduleCommand};
+use crate::cli::commands::script::reload::{ReloadArgs, ScheduleCommand};
+use crate::cli::commands::script::types::TypesArgs;
 use crate::cli::commands::script::{CheckArgs, RenderArgs};
 use crate::cli::commands::search::SearchArgs;
 use crate::cli::commands::source::SourceCommand;
 use crate::cli::commands::token::TokenCommand;
 use crate::cli::commands::topic::TopicCommand;
-use crate::cli::commands::types::TypesArgs;
 use crate::cli::commands::usage::{EngineCommand, UsageArgs};
 use crate::cli::commands::workspace::WorkspaceCommand;
 use crate::cli::init::InitArgs;
 use crate::cli::lua_test::TestArgs;
 use crate::cli::new::NewCommand;
-use crate::cli::screen::Color;
+use crate::cli::terminal::screen::Color;
 
 /// Heading of what every command takes.
 const HEADING: &str = "Site and output";

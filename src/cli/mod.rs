@@ -3,20 +3,12 @@
 pub mod agent;
 mod answer;
 mod args;
-mod ask;
 mod commands;
-mod escape;
 mod field;
 mod init;
-mod input;
 mod lua_test;
 mod new;
-mod plan;
-mod screen;
-mod short_id;
-mod table;
-mod usage;
-mod when;
+mod terminal;
 
 pub use args::ServeArgs;
 pub use commands::{RenderRequest, Seams, main};

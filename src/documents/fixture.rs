@@ -4,7 +4,7 @@ use rusqlite::{Connection, Transaction, named_params};
 
 use crate::base::{Actor, BlobId, Clock, Ids, JobId, Millis, SourcePath, TopicId};
 use crate::documents::anchor::{NewAnchor, describe};
-use crate::documents::topic::{self, NewTopic, Topic};
+use crate::documents::topics::topic::{self, NewTopic, Topic};
 use crate::store::{MIGRATIONS, Tx, migrate};
 
 pub(in crate::documents) const TEXT: &str = "# Plan\n\nWe build the bridge in May.\n\n## Risks\n\n\
@@ -92,10 +92,10 @@ fn no_statement_scans_a_table() {
     let fixture = Fixture::new();
     let all = [
         topic::STATEMENTS,
-        crate::documents::message::STATEMENTS,
+        crate::documents::topics::message::STATEMENTS,
         crate::documents::anchor::row::STATEMENTS,
-        crate::documents::placement::STATEMENTS,
-        crate::documents::proposal::STATEMENTS,
+        crate::documents::topics::placement::STATEMENTS,
+        crate::documents::proposals::proposal::STATEMENTS,
     ];
     for (name, sql) in all.into_iter().flatten() {
         let explained = format!("EXPLAIN QUERY PLAN {sql}");

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 
 use crate::approvals::{self, Approval, Sort};
 use crate::base::{Actor, Millis, PersonId, Result};
-use crate::documents::{Proposal, pending, proposal, topic};
+use crate::documents::Proposal;
+use crate::documents::proposals::proposal;
+use crate::documents::sources::pending;
+use crate::documents::topics::topic;
 use crate::flows::Site;
 use crate::flows::approvals::named;
 use crate::flows::people::names;

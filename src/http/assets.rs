@@ -15,7 +15,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Error, Result};
-use crate::http::squeeze::{gzip, takes_gzip};
+use crate::http::server::compress::{gzip, takes_gzip};
 use crate::http::{Call, Edge, any_of, get, reply};
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));

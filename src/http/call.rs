@@ -9,10 +9,10 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use crate::base::{Error, Result, digest_hex};
-use crate::http::body::{self, BodyStream, FORM, Room};
-use crate::http::gate::Passed;
-use crate::http::listen::Peer;
-use crate::http::who::Credential;
+use crate::http::access::gate::Passed;
+use crate::http::access::who::Credential;
+use crate::http::server::body::{self, BodyStream, FORM, Room};
+use crate::http::server::listen::Peer;
 use crate::people::Caller;
 use crate::store::idempotency::{KEY_BYTES_MAX, Key};
 

@@ -4,51 +4,17 @@
 //! [`ROUTES`] is served to nobody.
 //! **Invariant:** no static state; what handlers need is in [`Edge`].
 
-mod agents;
-mod approvals;
+mod access;
 mod assets;
-mod assistant;
-mod audience;
-mod away;
-mod body;
 mod call;
-mod channels;
-mod events;
-mod gate;
-mod head;
-mod health;
-mod hooks;
-mod jobs;
-mod listen;
-mod login;
-mod mail;
+mod live;
 mod markdown;
-mod me;
-mod metrics;
-mod operations;
-mod origin;
-mod page;
 mod pages;
-mod people;
-mod perspectives;
-mod proposals;
-mod raw;
-mod rendered;
 pub mod reply;
+mod resources;
 mod route;
-mod script;
-mod search;
-mod serve;
-mod settings;
+mod server;
 mod site;
-mod sources;
-mod squeeze;
-mod streams;
-mod table;
-mod topics;
-mod usage;
-mod who;
-mod workspaces;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -65,16 +31,16 @@ use crate::flows;
 use crate::people::LoginCodes;
 use crate::store::Store;
 
-use streams::Streams;
+use server::streams::Streams;
 
+pub use access::table::{ROUTES, Route, Verb, Who};
 pub use call::{Call, Page};
-pub use listen::{Peer, bind_unix};
-pub use login::login_link;
-pub use metrics::Traffic;
+pub use resources::login::login_link;
+pub use resources::metrics::Traffic;
 pub use route::{any_of, delete, get, post};
-pub use serve::{Listeners, ServeLimits, serve};
+pub use server::listen::{Peer, bind_unix};
+pub use server::serve::{Listeners, ServeLimits, serve};
 pub use site::Site;
-pub use table::{ROUTES, Route, Verb, Who};
 
 /// Whether the job of a token still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,10 +164,10 @@ pub fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
 
 fn routes_with(edge: &Edge, streams: &Streams) -> BoxedFilter<(Response,)> {
     any_of([
-        health::routes(edge),
-        login::routes(edge),
-        me::routes(edge),
-        events::routes(edge, streams),
+        resources::health::routes(edge),
+        resources::login::routes(edge),
+        resources::me::routes(edge),
+        live::events::routes(edge, streams),
         assets::routes(edge),
     ])
 }
@@ -212,28 +178,28 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
     let streams = Streams::new(edge.gate.streams_max);
     any_of([
         routes_with(edge, &streams),
-        assistant::routes(edge, site, &streams),
-        health::site_routes(site),
-        people::routes(site),
-        rendered::routes(site, &renderer),
-        raw::routes(site),
-        sources::routes(site),
-        search::routes(site),
-        topics::routes(site),
-        proposals::routes(site),
-        approvals::routes(edge, site),
-        workspaces::routes(site),
-        jobs::routes(site),
-        mail::routes(edge, site),
-        agents::routes(site),
-        channels::routes(site),
-        usage::routes(site),
-        settings::routes(edge, site),
-        script::routes(site),
-        hooks::routes(site),
-        operations::routes(site),
-        perspectives::routes(site),
-        metrics::routes(edge, site),
+        resources::assistant::routes(edge, site, &streams),
+        resources::health::site_routes(site),
+        resources::people::routes(site),
+        resources::rendered::routes(site, &renderer),
+        resources::images::routes(site),
+        resources::sources::routes(site),
+        resources::search::routes(site),
+        resources::topics::routes(site),
+        resources::proposals::routes(site),
+        resources::approvals::routes(edge, site),
+        resources::workspaces::routes(site),
+        resources::jobs::routes(site),
+        resources::mail::routes(edge, site),
+        resources::agents::routes(site),
+        resources::channels::routes(site),
+        resources::usage::routes(site),
+        resources::settings::routes(edge, site),
+        resources::script::routes(site),
+        resources::webhooks::routes(site),
+        resources::operations::routes(site),
+        resources::perspectives::routes(site),
+        resources::metrics::routes(edge, site),
         pages::routes(site, &renderer),
     ])
 }

@@ -19,7 +19,7 @@ use warp::reply::Response;
 
 use crate::base::{Error, ErrorKind, Result, TokenId, fault};
 use crate::http::assets;
-use crate::http::page::{self, ErrorPage, SignInPage};
+use crate::http::pages::parts::message::{self, ErrorPage, SignInPage};
 use crate::http::pages::{Frame, Look};
 
 /// What a page may load: its own files. Scripts may make HTML only through the policy `wb`.
@@ -245,7 +245,7 @@ fn envelope(
                 status: status.as_u16(),
                 heading: ErrorPage::heading_of(status),
                 message: error.message(),
-                hint: page::hint_of(error.code_str(), error.hint_str()),
+                hint: message::hint_of(error.code_str(), error.hint_str()),
                 request_id,
                 back: aside.map_or("/", |it| it.back.as_str()),
                 way: aside.map_or("Go to the first page", |it| it.way),

@@ -15,13 +15,13 @@ use warp::{Filter, Rejection};
 use crate::base::{Error, Result};
 use crate::flows::Site;
 use crate::flows::site::metrics::Meter;
-use crate::http::body::{BodyStream, Room};
+use crate::http::access::gate::Passed;
+use crate::http::access::table::{ROUTES, Verb};
 use crate::http::call::Call;
-use crate::http::gate::Passed;
 use crate::http::markdown::Renderer;
 use crate::http::reply::{self, Ours};
-use crate::http::streams::Streams;
-use crate::http::table::{ROUTES, Verb};
+use crate::http::server::body::{BodyStream, Room};
+use crate::http::server::streams::Streams;
 use crate::http::{Edge, Traffic};
 
 /// What a leaf works with: a request gets it as it is when the request comes.

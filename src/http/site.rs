@@ -18,16 +18,16 @@ use warp::reply::Response;
 
 use crate::base::limit::{AGENT_BODIES_BYTES_MAX, ANSWERS_BYTES_MAX, BODIES_BYTES_MAX};
 use crate::base::{Actor, Error, TokenId};
-use crate::http::body::{self, FORM, Room, is_of_type};
-use crate::http::gate::{self, Refused};
-use crate::http::listen::Peer;
-use crate::http::metrics::{Class, Door};
-use crate::http::origin::is_page;
+use crate::http::access::gate::{self, Refused};
+use crate::http::access::origin::is_page;
+use crate::http::access::table::Route;
+use crate::http::access::who::Identified;
 use crate::http::pages::Look;
 use crate::http::reply::{self, Failed, Shown};
-use crate::http::squeeze::{self, squeeze};
-use crate::http::table::Route;
-use crate::http::who::Identified;
+use crate::http::resources::metrics::{Class, Door};
+use crate::http::server::body::{self, FORM, Room, is_of_type};
+use crate::http::server::compress::{self, squeeze};
+use crate::http::server::listen::Peer;
 use crate::http::{Edge, any_of};
 
 /// Answers up to this long take no room.
@@ -84,7 +84,7 @@ impl Site {
         };
         let path = path.to_owned();
         let encodings = request.headers().get(ACCEPT_ENCODING).and_then(|it| it.to_str().ok());
-        let takes_gzip = squeeze::takes_gzip(encodings);
+        let takes_gzip = compress::takes_gzip(encodings);
         let mut seen =
             Seen { method: request.method().clone(), route: None, actor: None, person: None };
         let run = AssertUnwindSafe(self.run(peer, request, &mut seen)).catch_unwind();

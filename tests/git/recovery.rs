@@ -1,10 +1,10 @@
 //! Each state in which a crash can leave an approval, made by hand, and what recovery makes of it.
 
 use wiki_browser::base::{Actor, BlobId};
-use wiki_browser::documents::attempt::{self, Attempt};
 use wiki_browser::documents::commit::{Approval, Outcome, recover};
-use wiki_browser::documents::proposal;
-use wiki_browser::documents::topic::{self, TopicStatus};
+use wiki_browser::documents::proposals::attempt::{self, Attempt};
+use wiki_browser::documents::proposals::proposal;
+use wiki_browser::documents::topics::topic::{self, TopicStatus};
 
 use crate::git::support::{Site, forge, git, read, settle, site, write};
 

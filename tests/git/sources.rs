@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use wiki_browser::base::ErrorKind;
 use wiki_browser::base::limit::SOURCE_BYTES_MAX;
 use wiki_browser::documents::git::Repo;
-use wiki_browser::documents::source::SourceState;
+use wiki_browser::documents::sources::source::SourceState;
 use wiki_browser::process::Children;
 
 use crate::git::support::{Site, path, program, read, site, site_of, write};

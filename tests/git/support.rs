@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use wiki_browser::base::{
     Actor, BlobId, Clock, Error, Ids, Millis, PersonId, SourcePath, TopicId, digest_hex,
 };
-use wiki_browser::documents::attempt;
 use wiki_browser::documents::commit::{
     Approval, Check, Committed, Person, Settle, Trailers, commit, commit_message,
 };
 use wiki_browser::documents::git::Repo;
+use wiki_browser::documents::proposals::attempt;
 use wiki_browser::process::Children;
 use wiki_browser::store::{MIGRATIONS, Store, Tx};
 

@@ -23,9 +23,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wiki_browser::base::{Clock, Error, Ids, JobId, digest_hex};
+use wiki_browser::http::serve;
 use wiki_browser::http::{
     Edge, GateConfig, IsReady, JobToken, JobTokenState, Listeners, ServeLimits, bind_unix, routes,
-    serve,
 };
 use wiki_browser::people::{self, LoginCodes, Person, TokenScope};
 use wiki_browser::store::{MIGRATIONS, Store};

@@ -186,7 +186,7 @@ fn one_stream_too_many_is_refused_and_told_when_to_come_back() {
 }
 
 /// A session that ended has no stream any more, however much happens.
-/// Fails with `WB_WITHOUT=stream_check`, as does its shorter sibling in `http::events`.
+/// Fails with `WB_WITHOUT=stream_check`, as does its shorter sibling in `http::live::events`.
 #[test]
 #[ignore = "long: it is asked every ten seconds whether a stream may go on"]
 fn g25_a_stream_ends_with_its_session_while_events_come() {

@@ -23,7 +23,7 @@ fn large() -> Bench {
 
 /// Fails with `WB_WITHOUT=answer_room`.
 #[test]
-#[ignore = "long: half a gigabyte of answers; its shorter sibling is http::body"]
+#[ignore = "long: half a gigabyte of answers; its shorter sibling is http::server::body"]
 fn readers_that_hardly_read_do_not_fill_the_memory() {
     const LARGE: usize = TEXT_INPUT_BYTES_MAX;
     let bench = Bench::new();

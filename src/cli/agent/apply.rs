@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::base::{Error, Result};
 use crate::client::{Client, query};
-use crate::documents::suggestion::{Suggestion, last, title, with_line_ends};
+use crate::documents::topics::suggestion::{Suggestion, last, title, with_line_ends};
 
 /// What came of it.
 #[derive(Debug)]

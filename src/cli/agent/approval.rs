@@ -11,8 +11,8 @@ use crate::base::limit::{
     APPROVAL_PAYLOAD_BYTES_MAX, APPROVAL_SCHEMA_BYTES_MAX, APPROVAL_WAIT_MS_MAX, parse_duration,
 };
 use crate::base::{ApprovalId, Error, Result};
-use crate::cli::screen::Screen;
-use crate::cli::{escape, input};
+use crate::cli::terminal::screen::Screen;
+use crate::cli::terminal::{escape, input};
 use crate::client::{Client, query};
 
 /// Exit codes of `await`; 0 is a yes.

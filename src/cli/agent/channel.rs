@@ -7,8 +7,8 @@ use crate::api::channels::PostRequest;
 use crate::base::Result;
 use crate::cli::agent::args::Place;
 use crate::cli::agent::{client, print};
-use crate::cli::input;
-use crate::cli::screen::Screen;
+use crate::cli::terminal::input;
+use crate::cli::terminal::screen::Screen;
 use crate::client::query;
 
 /// Longest message that is read from standard input, in bytes.

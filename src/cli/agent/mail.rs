@@ -10,8 +10,8 @@ use crate::api::mail::{Sent, VerdictRequest};
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::cli::agent::args::Place;
 use crate::cli::agent::{client, job_id, print};
-use crate::cli::input;
-use crate::cli::screen::Screen;
+use crate::cli::terminal::input;
+use crate::cli::terminal::screen::Screen;
 
 /// Longest reply or payload that is read from a file, in bytes.
 const JSON_BYTES_MAX: usize = 1024 * 1024;

@@ -24,9 +24,9 @@ use crate::base::{
     BlobId, Context, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId, truncate_chars,
 };
 use crate::cli::agent::args::{Cli, InsertProposal, OpenTopic, Place, PutPerspective, Verb};
-use crate::cli::screen::{self, Color, Form, Screen};
-use crate::cli::usage::usage;
-use crate::cli::{escape, input};
+use crate::cli::terminal::screen::{self, Color, Form, Screen};
+use crate::cli::terminal::usage::usage;
+use crate::cli::terminal::{escape, input};
 use crate::client::{Client, Search, query};
 
 /// Most rows of a list that an agent is shown.

@@ -7,8 +7,8 @@ use crate::api::agents::{AgentList, AgentView};
 use crate::base::Result;
 use crate::cli::commands::mail::typed;
 use crate::cli::commands::{Desk, line};
-use crate::cli::short_id::shorten;
-use crate::cli::table::Table;
+use crate::cli::terminal::short_id::shorten;
+use crate::cli::terminal::table::Table;
 
 /// What can be done with agents.
 #[derive(Debug, Subcommand)]

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::base::Result;
 use crate::base::limit::APPROVAL_PAYLOAD_BYTES_MAX;
 use crate::cli::commands::{Desk, Page, line, number, text};
-use crate::cli::short_id::{Noun, items, shorten};
-use crate::cli::table::Table;
-use crate::cli::{escape, input};
+use crate::cli::terminal::short_id::{Noun, items, shorten};
+use crate::cli::terminal::table::Table;
+use crate::cli::terminal::{escape, input};
 use crate::client::query;
 
 /// States of an approval.

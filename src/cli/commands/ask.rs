@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::base::{Error, ErrorKind, Result, random_token};
 use crate::cli::commands::site::Absence;
 use crate::cli::commands::{Desk, Page};
-use crate::cli::screen::Form;
-use crate::cli::short_id::{Noun, items, resolve, shorten};
-use crate::cli::table::Table;
-use crate::cli::{escape, input};
+use crate::cli::terminal::screen::Form;
+use crate::cli::terminal::short_id::{Noun, items, resolve, shorten};
+use crate::cli::terminal::table::Table;
+use crate::cli::terminal::{escape, input};
 use crate::client::{Client, Lines, query};
 
 /// Longest question, in bytes.

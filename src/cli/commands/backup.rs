@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::cli::commands::{Desk, line, text};
-use crate::cli::escape;
-use crate::cli::short_id::items;
-use crate::cli::table::Table;
+use crate::cli::terminal::escape;
+use crate::cli::terminal::short_id::items;
+use crate::cli::terminal::table::Table;
 use crate::client::Client;
 use crate::flows::site::backup as copies;
 use crate::flows::site::backup::BackupRequest;

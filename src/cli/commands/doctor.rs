@@ -5,8 +5,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::base::{Context, ErrorKind, Finding, Level, Result};
 use crate::cli::commands::Desk;
-use crate::cli::escape;
-use crate::cli::screen::{Form, Screen, Style};
+use crate::cli::terminal::escape;
+use crate::cli::terminal::screen::{Form, Screen, Style};
 use crate::client::working_folder;
 use crate::flows::doctor::Patient;
 use crate::script;

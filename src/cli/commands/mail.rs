@@ -14,9 +14,9 @@ use crate::base::limit::parse_duration;
 use crate::base::{Context, Error, ErrorKind, MailId, Result};
 use crate::cli::commands::site::Absence;
 use crate::cli::commands::{Desk, Page};
-use crate::cli::short_id::{Noun, shorten};
-use crate::cli::table::Table;
-use crate::cli::{escape, input};
+use crate::cli::terminal::short_id::{Noun, shorten};
+use crate::cli::terminal::table::Table;
+use crate::cli::terminal::{escape, input};
 use crate::client::{Client, query};
 
 /// Longest payload that is read from a file, in bytes.

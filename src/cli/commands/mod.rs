@@ -4,29 +4,20 @@ pub(super) mod agent;
 pub(super) mod approval;
 pub(super) mod ask;
 pub(super) mod backup;
-mod changes;
 pub(super) mod channel;
-mod chat;
 pub(super) mod completions;
 mod doctor;
-mod follow;
 pub(super) mod job;
-mod log;
 pub(super) mod mail;
-mod many;
-mod outcome;
 pub(super) mod person;
 pub(super) mod perspective;
 pub(super) mod proposal;
-pub(super) mod reload;
 pub(super) mod script;
 pub(super) mod search;
 mod site;
 pub(super) mod source;
 pub(super) mod token;
 pub(super) mod topic;
-mod transcript;
-pub(super) mod types;
 pub(super) mod usage;
 pub(super) mod workspace;
 
@@ -41,10 +32,11 @@ use serde_json::Value;
 use crate::base::{Clock, Error, Finding, Millis, Result};
 use crate::cli::answer::Shape;
 use crate::cli::args::{Cli, Command, Common, LogFormatWord, ServeArgs, ServeFlags};
-use crate::cli::screen::{self, Form, Screen, Style};
-use crate::cli::short_id::{self, Noun};
-use crate::cli::usage::usage as refuse_usage;
-use crate::cli::{escape, init, lua_test, new, when};
+use crate::cli::terminal::screen::{self, Form, Screen, Style};
+use crate::cli::terminal::short_id::{self, Noun};
+use crate::cli::terminal::usage::usage as refuse_usage;
+use crate::cli::terminal::{escape, when};
+use crate::cli::{init, lua_test, new};
 use crate::client::{Client, Search};
 use crate::flows::doctor::Patient;
 use crate::flows::site::offline::OfflineRequest;
@@ -126,7 +118,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::New(command) => new::run(desk, &command).map(|()| 0),
         Command::Check(args) => script::check(desk, &args),
         Command::Test(args) => lua_test::run(desk, &args),
-        Command::Types(args) => types::types(desk, &args),
+        Command::Types(args) => script::types::types(desk, &args),
         Command::Doctor => doctor::doctor(desk),
         Command::Render(args) => script::render(desk, &args),
         Command::Job(command) => job::run(desk, command),
@@ -149,8 +141,8 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Search(args) => search::run(desk, &args).map(|()| 0),
         Command::Usage(args) => usage::run(desk, &args).map(|()| 0),
         Command::Engine(command) => usage::engine(desk, command).map(|()| 0),
-        Command::Reload(args) => reload::run(desk, &args),
-        Command::Schedule(command) => reload::schedule(desk, &command).map(|()| 0),
+        Command::Reload(args) => script::reload::run(desk, &args),
+        Command::Schedule(command) => script::reload::schedule(desk, &command).map(|()| 0),
         Command::Person(command) => person::run(desk, command).map(|()| 0),
         Command::Token(command) => token::run(desk, command).map(|()| 0),
         Command::Backup(args) => backup::backup(desk, &args).map(|()| 0),

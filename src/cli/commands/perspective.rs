@@ -4,10 +4,10 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::base::{Result, SourcePath};
-use crate::cli::commands::follow::{self, Follow, Show};
+use crate::cli::commands::job::follow::{self, Follow, Show};
 use crate::cli::commands::{Desk, text};
-use crate::cli::short_id::{items, shorten};
-use crate::cli::table::Table;
+use crate::cli::terminal::short_id::{items, shorten};
+use crate::cli::terminal::table::Table;
 use crate::client::query;
 
 /// What can be done with personas.
@@ -156,7 +156,7 @@ fn request(desk: &Desk, args: &RequestArgs) -> Result<u8> {
         return follow::run(desk, &client, &Follow { id: id.to_owned(), show: Show::Nothing });
     }
     desk.screen.answer(&answer, |screen, answer| match answer["job_id"].as_str() {
-        Some(id) => screen.put(&crate::cli::escape::line(id)),
+        Some(id) => screen.put(&crate::cli::terminal::escape::line(id)),
         None => {
             screen.note("it is there and fresh: wiki-browser perspective show prints it");
             Ok(())

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath, digest_hex};
 use crate::cli::commands::{Desk, Page, line, number, text};
-use crate::cli::escape;
-use crate::cli::screen::{Form, Screen, Style};
-use crate::cli::short_id::{Noun, items, shorten};
-use crate::cli::table::Table;
+use crate::cli::terminal::escape;
+use crate::cli::terminal::screen::{Form, Screen, Style};
+use crate::cli::terminal::short_id::{Noun, items, shorten};
+use crate::cli::terminal::table::Table;
 use crate::client::{Client, query};
 
 /// What can be done with proposals.

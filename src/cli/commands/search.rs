@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::base::Result;
 use crate::cli::commands::{Desk, Page, line, number, text};
-use crate::cli::escape;
-use crate::cli::screen::Style;
-use crate::cli::short_id::{items, shorten};
+use crate::cli::terminal::escape;
+use crate::cli::terminal::screen::Style;
+use crate::cli::terminal::short_id::{items, shorten};
 use crate::client::query;
 
 /// `search`.

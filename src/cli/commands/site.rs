@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::base::{Error, ErrorKind, Result};
 use crate::cli::commands::{Desk, line, text};
-use crate::cli::escape;
-use crate::cli::screen::{Form, Style};
+use crate::cli::terminal::escape;
+use crate::cli::terminal::screen::{Form, Style};
 use crate::client::{Client, Next, ServerEvent, query};
 
 /// How long a command waits for a server that has gone away.

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::base::{Result, SourcePath};
 use crate::cli::commands::{Desk, Page, number, text};
-use crate::cli::short_id::{items, shorten};
-use crate::cli::table::Table;
+use crate::cli::terminal::short_id::{items, shorten};
+use crate::cli::terminal::table::Table;
 use crate::client::query;
 
 /// What can be done with sources.

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::base::limit::parse_duration;
 use crate::base::{Error, Result};
 use crate::cli::commands::{Desk, line, text};
-use crate::cli::short_id::{items, shorten};
-use crate::cli::table::Table;
+use crate::cli::terminal::short_id::{items, shorten};
+use crate::cli::terminal::table::Table;
 use crate::client::query;
 
 /// Most tokens that a refusal names.

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::base::limit::MESSAGE_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath, truncate_chars};
 use crate::cli::commands::{Desk, Page, line, number, text};
-use crate::cli::screen::{Screen, Style};
-use crate::cli::short_id::{Noun, items, shorten};
-use crate::cli::table::Table;
-use crate::cli::{escape, input};
+use crate::cli::terminal::screen::{Screen, Style};
+use crate::cli::terminal::short_id::{Noun, items, shorten};
+use crate::cli::terminal::table::Table;
+use crate::cli::terminal::{escape, input};
 use crate::client::query;
 
 /// What can be done with topics.

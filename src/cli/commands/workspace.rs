@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::base::Result;
 use crate::cli::commands::{Desk, line, text};
-use crate::cli::escape;
-use crate::cli::short_id::{Noun, items, shorten};
-use crate::cli::table::Table;
+use crate::cli::terminal::escape;
+use crate::cli::terminal::short_id::{Noun, items, shorten};
+use crate::cli::terminal::table::Table;
 
 /// What can be done with workspaces.
 #[derive(Debug, Subcommand)]

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::base::{Error, Result};
 use crate::cli::init::template::{Answers, Choice};
-use crate::cli::plan::{self, Item};
-use crate::cli::screen::{Screen, Style};
-use crate::cli::{ask, escape};
+use crate::cli::new::plan::{self, Item};
+use crate::cli::terminal::screen::{Screen, Style};
+use crate::cli::terminal::{escape, question};
 use crate::client::working_folder;
 use crate::documents::work_tree;
 use crate::flows::check::engines;
@@ -127,12 +127,12 @@ fn check(script: &Utf8Path) -> Result<Vec<Diagnostic>> {
 
 /// The three questions: what rewrites, where the sources are, who the author is.
 fn answers(screen: &Screen, args: &InitArgs, folder: &Utf8Path) -> Result<Answers> {
-    let can_ask = ask::can(screen);
+    let can_ask = question::can(screen);
     let engine = match args.engine {
         Some(engine) => engine,
         None if can_ask => {
             let words = Choice::ALL.map(|it| (it.as_str(), it.meaning()));
-            Choice::ALL[ask::choice(screen, "What rewrites your documents?", &words, 0)?]
+            Choice::ALL[question::choice(screen, "What rewrites your documents?", &words, 0)?]
         }
         None => Choice::ALL[0],
     };
@@ -142,7 +142,7 @@ fn answers(screen: &Screen, args: &InitArgs, folder: &Utf8Path) -> Result<Answer
             let question =
                 "Where are the documents? The folder of a git repository, seen from here.";
             let check = |it: &str| check_root(folder, Utf8Path::new(it));
-            Utf8PathBuf::from(ask::line(screen, question, ".", check)?)
+            Utf8PathBuf::from(question::line(screen, question, ".", check)?)
         }
         None => Utf8PathBuf::from("."),
     };
@@ -151,7 +151,7 @@ fn answers(screen: &Screen, args: &InitArgs, folder: &Utf8Path) -> Result<Answer
     if can_ask && args.name.is_none() && args.email.is_none() {
         let question = "Who is the author of what agents write? A name and a mail address for git.";
         let default = format!("{name} <{email}>");
-        let answer = ask::line(screen, question, &default, |it| author(it).map(drop))?;
+        let answer = question::line(screen, question, &default, |it| author(it).map(drop))?;
         (name, email) = author(&answer)?;
     }
     let name = args.name.clone().unwrap_or(name);

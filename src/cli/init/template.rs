@@ -1,6 +1,6 @@
 //! The script of a new site.
 
-use crate::cli::escape::lua as quoted;
+use crate::cli::terminal::escape::lua as quoted;
 
 /// The script with its gaps.
 const SITE: &str = include_str!("site.lua");

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::cli::escape;
-use crate::documents::redline::{Line, Row, RowSort, Stretch, redline};
+use crate::cli::terminal::escape;
+use crate::documents::compare::redline::{Line, Row, RowSort, Stretch, redline};
 use crate::script::lab::Difference;
 
 /// Lines around a change.

@@ -11,7 +11,7 @@ use clap::Args;
 use crate::base::{Error, Result};
 use crate::cli::commands::Desk;
 use crate::cli::lua_test::told::{Teller, json_of};
-use crate::cli::screen::Form;
+use crate::cli::terminal::screen::Form;
 use crate::flows::lab::{self, Progress, Scratch, Suite, Summary};
 
 /// `test`.

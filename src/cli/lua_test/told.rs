@@ -4,9 +4,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
 use crate::base::{Context, ErrorKind, Result};
-use crate::cli::escape;
 use crate::cli::lua_test::differ::{self, Sort};
-use crate::cli::screen::{Screen, Style};
+use crate::cli::terminal::escape;
+use crate::cli::terminal::screen::{Screen, Style};
 use crate::flows::lab::{Progress, Summary, TestRun};
 use crate::script::lab::Failure;
 use crate::script::{Report, SaidLine};

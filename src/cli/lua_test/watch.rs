@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{Clock, Millis, Result};
 use crate::cli::commands::Desk;
 use crate::cli::lua_test::{TestArgs, once};
-use crate::cli::screen;
+use crate::cli::terminal::screen;
 use crate::flows::lab::{Scratch, find, tests_folder};
 
 /// How often the files are looked at.

@@ -1,7 +1,7 @@
 //! The tests that a new kind or persona begins with: `wiki-browser test` passes them at once.
 
-use crate::cli::escape::lua as quoted;
 use crate::cli::new::shape::{Block, Produce, key};
+use crate::cli::terminal::escape::lua as quoted;
 use crate::script::{Config, InputType, Kind, Produces};
 
 /// The source of the tests.

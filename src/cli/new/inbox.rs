@@ -5,10 +5,10 @@ use serde_json::json;
 
 use crate::base::{Context, Error, ErrorKind, Result, is_segment};
 use crate::cli::commands::Desk;
-use crate::cli::escape::lua as quoted;
 use crate::cli::new::kind::{engine, tell, try_out, with_block};
+use crate::cli::new::plan::{self, Item};
 use crate::cli::new::{InboxArgs, check_line, folder_of};
-use crate::cli::plan::{self, Item};
+use crate::cli::terminal::escape::lua as quoted;
 use crate::script::{self, Config};
 
 /// Schema of the payload and of the reply: a person writes what they hold.

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::cli::commands::Desk;
+use crate::cli::new::plan::{self, Item};
 use crate::cli::new::shape::{Block, Produce, Wanted, complete, slug};
 use crate::cli::new::{KindArgs, check_line, first_test, folder_of, skill};
-use crate::cli::plan::{self, Item};
-use crate::cli::screen::{Screen, Style};
-use crate::cli::{ask, escape};
+use crate::cli::terminal::screen::{Screen, Style};
+use crate::cli::terminal::{escape, question};
 use crate::script::{self, Config, InputType, is_name};
 
 /// Writes the block and the skill of a new kind.
@@ -118,10 +118,10 @@ fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
     let produce = match args.produces {
         Some(produce) => produce,
         None if is_builtin => Produce::Proposal,
-        None if ask::can(screen) => {
+        None if question::can(screen) => {
             let words = Produce::ALL.map(|it| (it.as_str(), it.meaning()));
             let question = format!("What does a job of \"{}\" leave behind?", args.name);
-            Produce::ALL[ask::choice(screen, &question, &words, 0)?]
+            Produce::ALL[question::choice(screen, &question, &words, 0)?]
         }
         None => Produce::Message,
     };
@@ -141,9 +141,9 @@ fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
     };
     let about = match &args.about {
         Some(about) => about.clone(),
-        None if ask::can(screen) => {
+        None if question::can(screen) => {
             let question = "What does it do, in one line? People read it on the button.";
-            ask::line(screen, question, default, |it| check_line("`about`", it))?
+            question::line(screen, question, default, |it| check_line("`about`", it))?
         }
         None => default.to_owned(),
     };
@@ -168,12 +168,12 @@ fn inputs(
     produce: Produce,
     is_builtin: bool,
 ) -> Result<Vec<Wanted>> {
-    let given = match args.inputs.is_empty() && ask::can(screen) && !is_builtin {
+    let given = match args.inputs.is_empty() && question::can(screen) && !is_builtin {
         true => {
             let musts: Vec<String> =
                 complete(produce, Vec::new()).iter().map(Wanted::text).collect();
             let check = |it: &str| wanted(it.split(',')).map(drop);
-            let answer = ask::line(screen, &question(produce), &musts.join(","), check)?;
+            let answer = question::line(screen, &question(produce), &musts.join(","), check)?;
             wanted(answer.split(','))?
         }
         false => wanted(args.inputs.iter().map(String::as_str))?,
@@ -243,9 +243,9 @@ pub(super) fn engine(
         [] => Err(Error::invalid("no engine of the script runs an agent")
             .code("unknown_engine")
             .hint(NO_ENGINE)),
-        several if ask::can(screen) => {
+        several if question::can(screen) => {
             let words: Vec<(&str, &str)> = several.iter().map(|it| (*it, "")).collect();
-            let place = ask::choice(screen, "Which engine runs it?", &words, 0)?;
+            let place = question::choice(screen, "Which engine runs it?", &words, 0)?;
             Ok((several[place].to_owned(), false))
         }
         several => {

@@ -5,6 +5,7 @@ mod first_test;
 mod inbox;
 mod kind;
 mod persona;
+pub(in crate::cli) mod plan;
 mod shape;
 mod skill;
 

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use crate::base::{Error, Result};
 use crate::cli::commands::Desk;
+use crate::cli::new::plan::{self, Item};
 use crate::cli::new::{PersonaArgs, check_line, first_test, folder_of};
-use crate::cli::plan::{self, Item};
-use crate::cli::screen::Style;
-use crate::cli::{ask, escape};
+use crate::cli::terminal::screen::Style;
+use crate::cli::terminal::{escape, question};
 use crate::flows::perspectives::personas;
 use crate::script;
 
@@ -34,8 +34,8 @@ pub(super) fn add(desk: &Desk, args: &PersonaArgs) -> Result<()> {
     let default = "Wants the point first, then what to do".to_owned();
     let about = match &args.about {
         Some(about) => about.clone(),
-        None if ask::can(&desk.screen) => {
-            ask::line(&desk.screen, "Who is it, in one line?", &default, |it| {
+        None if question::can(&desk.screen) => {
+            question::line(&desk.screen, "Who is it, in one line?", &default, |it| {
                 check_line("`about`", it)
             })?
         }

@@ -1,7 +1,7 @@
 //! The block of a new kind: its inputs, its prompt, and the Lua text of both.
 
 use crate::base::{Error, Result};
-use crate::cli::escape::lua as quoted;
+use crate::cli::terminal::escape::lua as quoted;
 use crate::script::{InputType, is_name, suggestion};
 
 /// What a job must leave behind.

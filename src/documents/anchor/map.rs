@@ -10,7 +10,7 @@ use imara_diff::{InternedInput, Token};
 use crate::documents::anchor::blocks::Side;
 use crate::documents::anchor::moves::Moves;
 use crate::documents::anchor::token::{Sort, Tokens};
-use crate::documents::compare::kept_runs;
+use crate::documents::compare::tokens::kept_runs;
 
 /// Farthest that an insertion or a deletion is slid to a better border, in tokens.
 const SLIDE_TOKENS_MAX: usize = 400;

@@ -23,7 +23,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::base::BlobId;
-use crate::documents::headings::BlockKind;
+use crate::documents::sources::headings::BlockKind;
 use crate::documents::word::word_enum;
 
 pub use given::weigh;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::base::{BlobId, Error, ErrorKind, Result};
 use crate::documents::anchor::quote::{OCCURRENCES_MAX, occurrences};
 use crate::documents::anchor::{CONTEXT_BYTES_MAX, NewAnchor, QUOTE_BYTES_MAX};
-use crate::documents::headings::Outline;
+use crate::documents::sources::headings::Outline;
 
 /// Most places that the refusal of an ambiguous quote names.
 const PLACES_NAMED_MAX: usize = 5;
@@ -251,7 +251,7 @@ fn last_bytes(text: &str, bytes_max: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::headings::BlockKind;
+    use crate::documents::sources::headings::BlockKind;
 
     fn blob(digit: char) -> BlobId {
         digit.to_string().repeat(40).parse().unwrap()

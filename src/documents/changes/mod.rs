@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::base::{BlobId, JobId, Result, is_agent_file};
-use crate::documents::attempt;
 use crate::documents::git::Repo;
+use crate::documents::proposals::attempt;
 use crate::documents::snapshot::{PathState, Snapshot, Spot, Tip, Unclean, Work, names_lock};
 use crate::store::Store;
 

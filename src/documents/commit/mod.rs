@@ -25,8 +25,8 @@ use crate::base::{
     Actor, AttemptId, BlobId, Context, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId,
     digest_hex,
 };
-use crate::documents::attempt::{self, Attempt};
 use crate::documents::git::{Head, Moved, Repo};
+use crate::documents::proposals::attempt::{self, Attempt};
 use crate::store::{Store, Tx};
 
 pub use crate::documents::git::Person;

@@ -6,9 +6,9 @@ use crate::base::fault::{self, crash_point};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
 use crate::documents::commit::replaced::Aside;
-use crate::documents::creation::exists;
 use crate::documents::git::{Repo, TreeEntry, blocking};
-use crate::documents::source::dirty;
+use crate::documents::sources::creation::exists;
+use crate::documents::sources::source::dirty;
 use crate::process::{Replacement, Root, Spare};
 
 /// A Source, the version it had and the version it gets.

@@ -2,11 +2,11 @@
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{AttemptId, ProposalId, Result, fault};
-use crate::documents::attempt::{self, Prepared};
 use crate::documents::commit::place::{Change, Place, Step};
 use crate::documents::commit::replaced::Aside;
 use crate::documents::commit::{Committed, Settle, Settled, aside_index, drop_row, settle_row};
 use crate::documents::git::{Moved, Person, Repo};
+use crate::documents::proposals::attempt::{self, Prepared};
 use crate::process::Spare;
 use crate::store::Store;
 

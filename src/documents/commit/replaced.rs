@@ -8,9 +8,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{AttemptId, BlobId, Millis, Result};
-use crate::documents::attempt;
 use crate::documents::commit::place::Change;
 use crate::documents::git::{Repo, blocking};
+use crate::documents::proposals::attempt;
 use crate::process::{Root, Standing};
 use crate::store::Store;
 

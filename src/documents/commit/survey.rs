@@ -2,9 +2,9 @@
 
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::commit::place::{Change, Place};
-use crate::documents::creation::exists;
 use crate::documents::git::{Grove, Head, Repo};
-use crate::documents::source::Writable;
+use crate::documents::sources::creation::exists;
+use crate::documents::sources::source::Writable;
 
 /// What an approval finds.
 pub(super) enum Survey {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::{Repo, blocking};
-use crate::documents::source::LIST_HINT;
+use crate::documents::sources::source::LIST_HINT;
 
 /// Most commits that are kept.
 const KEPT_MAX: usize = 1_000;

@@ -18,7 +18,7 @@ use crate::documents::git::{Git, Head, ObjectFormat, Person, Repo, Shared, TreeE
 use crate::documents::git::{SourceGlobs, entries};
 use crate::documents::seen::{Seen, Sighting, SourceChange};
 use crate::documents::snapshot::Looks;
-use crate::documents::source::{Source, SourceState, not_a_source};
+use crate::documents::sources::source::{Source, SourceState, not_a_source};
 use crate::process::{Children, Root};
 
 /// The program that is named where none must be started.

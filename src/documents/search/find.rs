@@ -9,7 +9,7 @@ use crate::base::{Actor, MessageId, Millis, Result, SourcePath, TopicId};
 use crate::documents::search::ask::Ask;
 use crate::documents::search::spread::{self, Place};
 use crate::documents::search::{mark, rank, title};
-use crate::documents::topic::TopicStatus;
+use crate::documents::topics::topic::TopicStatus;
 use crate::documents::word::word_enum;
 
 /// Greater than every path.

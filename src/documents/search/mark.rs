@@ -9,7 +9,7 @@
 
 use crate::base::{Actor, digest_hex};
 use crate::documents::search::find::Filter;
-use crate::documents::topic::TopicStatus;
+use crate::documents::topics::topic::TopicStatus;
 
 /// Begins every mark.
 const SIGN: char = '\u{80}';

@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::documents::plain::Plain;
 use crate::documents::search::ask::{Ask, Term};
 use crate::documents::search::fold::Words;
+use crate::documents::sources::plain::Plain;
 
 /// Length of a snippet, in characters.
 const CHARS: usize = 240;

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::search::fold::{folded, word_border};
 use crate::documents::search::mark;
-use crate::documents::title::file_name;
+use crate::documents::sources::title::file_name;
 use crate::store::Tx;
 
 /// Largest part of a Source that is taken in as one, in bytes: one transaction takes in one part.

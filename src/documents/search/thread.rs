@@ -3,10 +3,10 @@
 use rusqlite::{OptionalExtension as _, Row, named_params};
 
 use crate::base::{Actor, MessageId, Result, SourcePath, TopicId};
-use crate::documents::message::Message;
 use crate::documents::search::state::ALL;
 use crate::documents::search::{DAMAGED, folded, mark, mark_damaged};
-use crate::documents::topic::{NewTopic, TopicStatus};
+use crate::documents::topics::message::Message;
+use crate::documents::topics::topic::{NewTopic, TopicStatus};
 use crate::store::Tx;
 
 /// Most rows that are taken in by one transaction.

@@ -12,7 +12,7 @@ use crate::base::limit::{PRIORITY_MAX, SCRIPT_DEPTH_MAX, parse_duration};
 use crate::base::{
     Actor, Error, ErrorKind, Event, EventKind, JobId, Millis, Result, truncate_chars,
 };
-use crate::documents::proposal::lineage;
+use crate::documents::proposals::proposal::lineage;
 use crate::flows::Site;
 use crate::flows::requests::{inputs, multi_topic, new_job, options, without_topic};
 use crate::jobs::{self, NewJob};

@@ -3,7 +3,7 @@
 
 use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{Actor, JobId, ProposalId, Result, TopicId, fault};
-use crate::documents::topic;
+use crate::documents::topics::topic;
 use crate::flows::Site;
 use crate::flows::jobs::cancel_waiting;
 use crate::flows::proposals::rework;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tracing::info;
 
 use crate::base::{Actor, Error, ErrorKind, JobId, Result, SourcePath, fault};
-use crate::documents::attempt;
 use crate::documents::changes::{Changes, ChangesRow, ChangesState, Wish, name_of, row};
+use crate::documents::proposals::attempt;
 use crate::flows::jobs::tree_guard;
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works, viewer};

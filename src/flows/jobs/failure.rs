@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use rusqlite::Connection;
 
 use crate::base::{Actor, JobId, Result, TopicId};
-use crate::documents::{TopicStatus, topic};
+use crate::documents::TopicStatus;
+use crate::documents::topics::topic;
 use crate::flows::{Site, viewer};
 use crate::jobs;
 use crate::people::{self, Caller};

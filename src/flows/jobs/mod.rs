@@ -20,8 +20,10 @@ use crate::base::limit::RESULT_BYTES_MAX;
 use crate::base::{
     Actor, Error, ErrorKind, Ids, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
 };
+use crate::documents;
+use crate::documents::proposals::proposal::lineage;
+use crate::documents::topics::job_topics::OpenedTopic;
 use crate::documents::workspace::Workspace;
-use crate::documents::{self, opened::OpenedTopic, proposal::lineage};
 use crate::flows::people::refuse_disabled;
 use crate::flows::proposals::suggestions;
 use crate::flows::requests::inputs;
@@ -335,7 +337,7 @@ pub(super) fn view_with(
     let canceller = canceller.map(|it| people::display_name(c, it)).transpose()?;
     let timeout = kind.map(|it| it.timeout);
     let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
-    let proposal = documents::proposal::by_job(c, &job.id)?;
+    let proposal = documents::proposals::proposal::by_job(c, &job.id)?;
     Ok(JobView {
         message: jobs::sentence(&job, program, timeout, canceller.as_deref()),
         requested_by_name: people::display_name(c, &job.requested_by)?,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::base::{BlobId, Error, ProposalId, Result, digest_hex};
-use crate::documents::proposal;
+use crate::documents::proposals::proposal;
 use crate::flows::lab::site::Ground;
 use crate::flows::lab::{outside, runner};
 use crate::flows::people::names;

@@ -453,18 +453,18 @@ async fn store_view(
 async fn left(ground: &Ground, job: &Job, shown: &mut Value) -> Result<()> {
     let job = job.clone();
     let found = ground.site.store.read(move |c| {
-        let proposal = documents::proposal::by_job(c, &job.id)?;
+        let proposal = documents::proposals::proposal::by_job(c, &job.id)?;
         let proposal = proposal
-            .map(|it| Ok::<_, Error>((documents::proposal::text(c, &it.id)?, it.id)))
+            .map(|it| Ok::<_, Error>((documents::proposals::proposal::text(c, &it.id)?, it.id)))
             .transpose()?;
         let by = Actor::Job(job.id.clone());
         let message = match &job.topic_id {
-            Some(topic) => documents::message::last_body(c, topic, &by)?,
+            Some(topic) => documents::topics::message::last_body(c, topic, &by)?,
             None => None,
         };
-        let has_view = documents::perspective::has_job(c, &job.id)?;
-        let view = has_view.then(|| documents::perspective::body(c, &job.id)).transpose()?;
-        let topics = documents::opened::opened_by(c, &by, OPENED_TOPICS_MAX)?;
+        let has_view = documents::perspectives::has_job(c, &job.id)?;
+        let view = has_view.then(|| documents::perspectives::body(c, &job.id)).transpose()?;
+        let topics = documents::topics::job_topics::opened_by(c, &by, OPENED_TOPICS_MAX)?;
         Ok((proposal, message, view, topics))
     });
     let (proposal, message, view, topics) = found.await?;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::base::{BlobId, Error, JobId, Millis, Result, SourcePath};
-use crate::documents::perspective::{self, Perspective, Versions};
+use crate::documents::perspectives::{self, Perspective, Versions};
 use crate::flows::perspectives::personas::Found;
 use crate::flows::repository::renames;
 use crate::flows::requests::{inputs, new_job};
@@ -74,7 +74,7 @@ pub async fn put(site: &Site, caller: &Caller, request: PutRequest) -> Result<Va
             require_own(&works, &job, InputType::Hash, &of.persona, &of.persona_sha)?;
             let source_path = renames::since_start(tx.connection(), &job, &of.source_path)?;
             let of = Versions { source_path, ..of.clone() };
-            perspective::put(tx, &job.id, &of, &request.text)
+            perspectives::put(tx, &job.id, &of, &request.text)
         })
         .await?;
     Ok(answer)
@@ -152,12 +152,12 @@ impl Present {
         found: Option<&Found>,
     ) -> Result<(View, Option<Perspective>)> {
         let fresh = match found {
-            Some(found) => perspective::find(c, &self.versions(found))?,
+            Some(found) => perspectives::find(c, &self.versions(found))?,
             None => None,
         };
         let stored = match fresh {
             Some(fresh) => Some(fresh),
-            None => perspective::newest(c, &self.path, name)?,
+            None => perspectives::newest(c, &self.path, name)?,
         };
         let mut changed = Vec::new();
         if let Some(stored) = &stored {
@@ -244,7 +244,7 @@ pub async fn list(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
     let can_make = !kinds.is_empty();
     let views = site.store.read(move |c| {
         let mut views = Vec::new();
-        let mut known = perspective::personas_of(c, &present.path)?;
+        let mut known = perspectives::personas_of(c, &present.path)?;
         for listed in &personas {
             let found = listed.found.as_ref().ok();
             let is_for = found.is_some_and(|it| it.persona.is_for(&present.path));
@@ -283,7 +283,7 @@ pub async fn show(site: &Site, caller: &Caller, query: &ViewQuery) -> Result<Val
     };
     let shown = site.store.read(move |c| {
         let (view, stored) = present.view(c, &name, found.as_ref())?;
-        let body = stored.map(|it| perspective::body(c, &it.job_id)).transpose()?;
+        let body = stored.map(|it| perspectives::body(c, &it.job_id)).transpose()?;
         Ok((view, body))
     });
     let (view, body) = shown.await?;
@@ -384,7 +384,7 @@ async fn start(
     site.store
         .write(move |tx| {
             let c = tx.connection();
-            let answer = if perspective::find(c, &versions)?.is_some() {
+            let answer = if perspectives::find(c, &versions)?.is_some() {
                 None
             } else if let Some(id) = making(c, &versions, Some(&kind))?
                 && !crate::base::fault::is_off("one_view")
@@ -443,7 +443,7 @@ fn kind_for<'a>(site: &'a Site, asked: Option<&str>) -> Result<&'a Kind> {
 /// As reading the repository, the personas or the database.
 pub async fn prune(works: &super::Works, dry_run: bool) -> Result<u64> {
     let before = works.store.clock().now().plus(-KEPT_MS);
-    let old = works.store.read(move |c| perspective::older_than(c, before)).await?;
+    let old = works.store.read(move |c| perspectives::older_than(c, before)).await?;
     if old.is_empty() {
         return Ok(0);
     }
@@ -476,7 +476,7 @@ pub async fn prune(works: &super::Works, dry_run: bool) -> Result<u64> {
         .write(move |tx| {
             let mut dropped = 0;
             for job in &gone {
-                dropped += perspective::drop_view(tx, job)?;
+                dropped += perspectives::drop_view(tx, job)?;
             }
             Ok(u64::try_from(dropped).unwrap_or(u64::MAX))
         })
@@ -485,6 +485,6 @@ pub async fn prune(works: &super::Works, dry_run: bool) -> Result<u64> {
 
 async fn is_newest(works: &super::Works, view: &Perspective) -> Result<bool> {
     let (path, name) = (view.source_path.clone(), view.persona.clone());
-    let newest = works.store.look(|c| perspective::newest(c, &path, &name))?;
+    let newest = works.store.look(|c| perspectives::newest(c, &path, &name))?;
     Ok(newest.is_some_and(|it| it.job_id == view.job_id))
 }

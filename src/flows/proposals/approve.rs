@@ -15,8 +15,9 @@ use crate::documents::anchor::{self, NewAnchor, Portrait};
 use crate::documents::commit::{
     self, Approval, Check, Committed, Person, Settle, Settled, Trailers,
 };
+use crate::documents::proposals::{attempt, proposal};
+use crate::documents::topics::{placement, topic};
 use crate::documents::{Placed, Proposal, ProposalStatus, Topic, TopicStatus};
-use crate::documents::{attempt, placement, proposal, topic};
 use crate::flows::jobs::{cancel_obsolete, changes};
 use crate::flows::people::names;
 use crate::flows::proposals::rebase::{self, Followed};

@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use crate::base::{Actor, BlobId, Error, ProposalId, Result, SourcePath, TopicId, fault};
 use crate::documents::anchor::{self, PairMap};
-use crate::documents::fate::{self, Version};
-use crate::documents::{
-    Fate, Placed, Placement, PlacementState, Topic, placement, proposal, topic,
-};
+use crate::documents::proposals::fate::{self, Version};
+use crate::documents::proposals::proposal;
+use crate::documents::topics::{placement, topic};
+use crate::documents::{Fate, Placed, Placement, PlacementState, Topic};
 use crate::flows::Works;
 use crate::flows::topics::places;
 use crate::store::Tx;

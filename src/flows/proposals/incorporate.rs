@@ -7,9 +7,10 @@ use serde_json::json;
 
 use crate::base::limit::{ANCHORS_MAX, SOURCE_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId};
-use crate::documents::proposal::lineage::{self, How, Origin, Rework};
-use crate::documents::proposal::{self, NewProposal};
-use crate::documents::{Fate, Proposal, topic};
+use crate::documents::proposals::proposal::lineage::{self, How, Origin, Rework};
+use crate::documents::proposals::proposal::{self, NewProposal};
+use crate::documents::topics::topic;
+use crate::documents::{Fate, Proposal};
 use crate::flows::Site;
 use crate::flows::proposals::fates::{self, Claim, Judge, Judged};
 use crate::flows::repository::renames;

@@ -15,14 +15,13 @@ use serde_json::{Value, json};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, BlobId, Error, JobId, ProposalId, Result, SourcePath, TopicId};
 use crate::documents::commit;
-use crate::documents::headings::Outline;
-use crate::documents::placement;
-use crate::documents::plain::Plain;
-use crate::documents::proposal::lineage::{self, How, Standing};
-use crate::documents::proposal::{self, ProposalFilter};
-use crate::documents::{
-    self, Fate, Proposal, ProposalStatus, SourceState, Topic, TopicStatus, message, topic,
-};
+use crate::documents::proposals::proposal::lineage::{self, How, Standing};
+use crate::documents::proposals::proposal::{self, ProposalFilter};
+use crate::documents::sources::headings::Outline;
+use crate::documents::sources::plain::Plain;
+use crate::documents::topics::placement;
+use crate::documents::topics::{message, topic};
+use crate::documents::{self, Fate, Proposal, ProposalStatus, SourceState, Topic, TopicStatus};
 use crate::flows::jobs::{cancel_obsolete, changes};
 use crate::flows::people::names;
 use crate::flows::proposals::fates::Judge;
@@ -226,7 +225,7 @@ pub async fn show(
         .read(move |c| {
             let all = proposal::of_topic(c, &asked.topic_id)?.into_iter().map(revision).collect();
             let earlier = against.map(|it| find_earlier(c, &asked, &it)).transpose()?;
-            Ok((all, documents::attempt::note(c, &asked.id)?, earlier))
+            Ok((all, documents::proposals::attempt::note(c, &asked.id)?, earlier))
         })
         .await?;
     let (against, before) = earlier.map_or((None, None), |(it, text)| (Some(it), Some(text)));

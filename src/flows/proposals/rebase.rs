@@ -10,9 +10,9 @@ use crate::base::limit::{PAGE_ROWS_MAX, SOURCE_BYTES_MAX, TOPIC_PROPOSALS_MAX};
 use crate::base::{
     Actor, BlobId, Error, ErrorKind, Event, EventKind, ProposalId, Result, SourcePath, fault,
 };
-use crate::documents::merge::{Conflicts, Merged, merge};
-use crate::documents::proposal::lineage::{self, How, Origin};
-use crate::documents::proposal::{self, NewProposal, ProposalFilter, require_open};
+use crate::documents::compare::merge::{Conflicts, Merged, merge};
+use crate::documents::proposals::proposal::lineage::{self, How, Origin};
+use crate::documents::proposals::proposal::{self, NewProposal, ProposalFilter, require_open};
 use crate::documents::{Proposal, ProposalStatus};
 use crate::flows::Works;
 use crate::flows::jobs::changes;

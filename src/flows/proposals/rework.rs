@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result};
-use crate::documents::proposal::lineage::{self, Rework};
-use crate::documents::proposal::{self, ProposalStatus};
-use crate::documents::{Proposal, message, unified};
+use crate::documents::proposals::proposal::lineage::{self, Rework};
+use crate::documents::proposals::proposal::{self, ProposalStatus};
+use crate::documents::topics::message;
+use crate::documents::{Proposal, unified};
 use crate::flows::people::names;
 use crate::flows::people::refuse_disabled;
 use crate::flows::proposals::suggestions;

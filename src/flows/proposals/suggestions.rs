@@ -10,9 +10,12 @@ use serde_json::{Map, json};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Error, JobId, Millis, Result, SourcePath, TopicId, digest_hex};
-use crate::documents::suggestion::{Suggestion, last, with_line_ends};
-use crate::documents::{Message, PlacementState, Proposal, ProposalStatus, Topic, topic};
-use crate::documents::{message, placement, proposal, text};
+use crate::documents::proposals::proposal;
+use crate::documents::sources::text;
+use crate::documents::topics::suggestion::{Suggestion, last, with_line_ends};
+use crate::documents::topics::topic;
+use crate::documents::topics::{message, placement};
+use crate::documents::{Message, PlacementState, Proposal, ProposalStatus, Topic};
 use crate::flows::jobs::JobRequest;
 use crate::flows::{Site, jobs as job_flow, topics};
 use crate::people::Caller;

@@ -15,8 +15,10 @@ use crate::base::{
     Actor, BlobId, Error, ErrorKind, Event, EventKind, Millis, Result, SourcePath, fault,
 };
 use crate::documents::seen::{Seen, Sighting, SourceChange};
-use crate::documents::source::LIST_HINT;
-use crate::documents::{Source, perspective, rename, topic};
+use crate::documents::sources::rename;
+use crate::documents::sources::source::LIST_HINT;
+use crate::documents::topics::topic;
+use crate::documents::{Source, perspectives};
 use crate::flows::Works;
 use crate::jobs::{self, Capacities, Job};
 use crate::script::{Config, Input, InputType, Kind, nearest};
@@ -63,7 +65,7 @@ async fn followed(works: &Works, gone: BTreeSet<SourcePath>) -> Result<BTreeSet<
             for path in &gone {
                 if topic::has_any(c, path)?
                     || jobs::holder(c, &jobs::Viewer::Program, path)?.is_some()
-                    || !perspective::personas_of(c, path)?.is_empty()
+                    || !perspectives::personas_of(c, path)?.is_empty()
                 {
                     followed.insert(path.clone());
                 }
@@ -84,7 +86,7 @@ pub(in crate::flows) fn tell(
     let lanes = Capacities(config.limits.lanes.clone());
     for (from, to) in renames {
         let topics = topic::rename_source(tx, from, to)?;
-        let views = perspective::rename_source(tx, from, to)?;
+        let views = perspectives::rename_source(tx, from, to)?;
         let sources = |kind: &str| sources_of(config, kind);
         let waiting = jobs::rename_source(tx, (from, to), sources, &lanes)?.len();
         rename::put(tx, from, to)?;

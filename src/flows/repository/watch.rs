@@ -21,8 +21,9 @@ use tracing::{debug, info, warn};
 
 use crate::base::limit::{CHANGES_TOLD_MAX, WATCHED_FOLDERS_MAX};
 use crate::base::{Actor, ErrorKind, Event, EventKind, Result, SourcePath, fault};
+use crate::documents::proposals::proposal;
 use crate::documents::seen::{self, Hint, Seen, Sighting, SourceChange};
-use crate::documents::{placement, proposal, topic};
+use crate::documents::topics::{placement, topic};
 use crate::flows::Works;
 use crate::flows::proposals::rebase;
 use crate::flows::repository::presence::Presence;

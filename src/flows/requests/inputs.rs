@@ -281,7 +281,7 @@ async fn derive(works: &Works, input: &Input, checked: &Checked) -> Result<Optio
     let (Some(from), InputType::Source) = (&input.from, input.ty) else { return Ok(None) };
     let Some(Value::String(topic)) = checked.values.get(from) else { return Ok(None) };
     let topic: TopicId = topic.parse()?;
-    let topic = works.store.read(move |c| documents::topic::find(c, &topic, None)).await?;
+    let topic = works.store.read(move |c| documents::topics::topic::find(c, &topic, None)).await?;
     Ok(Some(Value::String(topic.source_path.to_string())))
 }
 
@@ -325,7 +325,7 @@ async fn typed(works: &Works, input: &Input, value: Value, checked: &mut Checked
 /// `not_found`; `conflict` with code `topic_closed`.
 pub async fn require_open(works: &Works, id: &TopicId) -> Result<()> {
     let asked = id.clone();
-    let topic = works.store.read(move |c| documents::topic::find(c, &asked, None)).await?;
+    let topic = works.store.read(move |c| documents::topics::topic::find(c, &asked, None)).await?;
     match topic.status {
         TopicStatus::Open => Ok(()),
         status => {

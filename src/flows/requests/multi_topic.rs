@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::JOB_TOPICS_MAX;
 use crate::base::{Error, Result, TopicId};
-use crate::documents::proposal::{self, lineage};
-use crate::documents::{Proposal, topic};
+use crate::documents::Proposal;
+use crate::documents::proposals::proposal::{self, lineage};
+use crate::documents::topics::topic;
 use crate::flows::Works;
 use crate::flows::requests::inputs;
 use crate::jobs::{Grant, Job, Verb};

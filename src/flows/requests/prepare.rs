@@ -45,8 +45,13 @@ pub fn hooks(works: &Works) -> Hooks {
         produced: Arc::new(produced),
         settled: Arc::new(move |tx, job| {
             let succeeded = job.status == Status::Succeeded;
-            documents::perspective::settle_job(tx, &job.id, succeeded)?;
-            documents::proposal::settle_job(tx, &job.id, succeeded, &crate::base::Actor::System)?;
+            documents::perspectives::settle_job(tx, &job.id, succeeded)?;
+            documents::proposals::proposal::settle_job(
+                tx,
+                &job.id,
+                succeeded,
+                &crate::base::Actor::System,
+            )?;
             without_topic::settle_job(tx, job, succeeded)?;
             approvals::withdraw::settle_job(tx, job)?;
             of_job::settle_job(tx, job, succeeded)?;
@@ -67,12 +72,14 @@ pub fn hooks(works: &Works) -> Hooks {
 /// Whether a job left what its kind promises: rows are found by the job's id, never by time.
 fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<bool> {
     match produces {
-        Produces::Proposal => Ok(documents::proposal::by_job(tx.connection(), &job.id)?.is_some()),
+        Produces::Proposal => {
+            Ok(documents::proposals::proposal::by_job(tx.connection(), &job.id)?.is_some())
+        }
         Produces::Message => match &job.topic_id {
             None => Ok(false),
             Some(topic) => {
                 let agent = crate::base::Actor::Job(job.id.clone());
-                documents::message::has_author(tx.connection(), topic, &agent)
+                documents::topics::message::has_author(tx.connection(), topic, &agent)
             }
         },
         Produces::Result => Ok(job.result.is_some()),
@@ -80,7 +87,7 @@ fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<
         Produces::Topic => {
             Ok(job.result.is_some() || !of_job::of_job(tx.connection(), job)?.is_empty())
         }
-        Produces::Perspective => documents::perspective::has_job(tx.connection(), &job.id),
+        Produces::Perspective => documents::perspectives::has_job(tx.connection(), &job.id),
     }
 }
 

@@ -103,16 +103,18 @@ fn found(c: &Connection, job: &Job, produces: Option<Produces>) -> Result<Option
             shown["produced"] = json!({"topics": topics, "value": job.result});
             return Ok(Some(shown));
         }
-        Some(Produces::Proposal) => match documents::proposal::by_job(c, &job.id)? {
-            Some(proposal) => Some(documents::proposal::text(c, &proposal.id)?),
+        Some(Produces::Proposal) => match documents::proposals::proposal::by_job(c, &job.id)? {
+            Some(proposal) => Some(documents::proposals::proposal::text(c, &proposal.id)?),
             None => None,
         },
         Some(Produces::Message) => match &job.topic_id {
-            Some(topic) => documents::message::last_body(c, topic, &Actor::Job(job.id.clone()))?,
+            Some(topic) => {
+                documents::topics::message::last_body(c, topic, &Actor::Job(job.id.clone()))?
+            }
             None => None,
         },
-        Some(Produces::Perspective) => match documents::perspective::has_job(c, &job.id)? {
-            true => Some(documents::perspective::body(c, &job.id)?),
+        Some(Produces::Perspective) => match documents::perspectives::has_job(c, &job.id)? {
+            true => Some(documents::perspectives::body(c, &job.id)?),
             false => None,
         },
     };

@@ -10,9 +10,9 @@ use crate::base::{
     Actor, BlobId, Error, ErrorKind, Ids, JobId, ProposalId, Result, SourcePath, TopicId,
     truncate_chars,
 };
-use crate::documents::proposal::lineage;
-use crate::documents::proposal::{self, NewProposal};
-use crate::documents::topic::{self, NewTopic};
+use crate::documents::proposals::proposal::lineage;
+use crate::documents::proposals::proposal::{self, NewProposal};
+use crate::documents::topics::topic::{self, NewTopic};
 use crate::documents::{Proposal, ProposalStatus, Topic, TopicStatus};
 use crate::flows::Site;
 use crate::flows::proposals::fates;

@@ -18,8 +18,8 @@ use crate::base::limit::SEARCHES_MAX;
 use crate::base::{BlobId, Context, Error, ErrorKind, EventKind, Result, SourcePath, fault};
 use crate::documents::git::Identity;
 use crate::documents::search::{self, Left, Part};
-use crate::documents::source::SourceEntry;
-use crate::documents::title::title_of;
+use crate::documents::sources::source::SourceEntry;
+use crate::documents::sources::title::title_of;
 use crate::flows::Works;
 use crate::store::Tx;
 

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::base::limit::{SEARCH_MS_MAX, SOURCE_PATH_BYTES_MAX};
 use crate::base::{Actor, Context, Error, ErrorKind, Millis, Result, SourcePath};
 use crate::documents::TopicStatus;
-use crate::documents::plain::is_markdown;
 use crate::documents::search::{
     self, Ask, Candidate, Filter, FoundMessage, FoundPart, FoundTopic, Piece, Sort, marked, snippet,
 };
+use crate::documents::sources::plain::is_markdown;
 use crate::flows::sources::titles;
 use crate::flows::{Site, page_limit};
 use crate::people::{self, Caller};

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{Actor, BlobId, Ids, ProposalId, Result, TopicId};
 use crate::documents::commit::{Adopted, adopt, commit_of};
-use crate::documents::proposal::{self, ProposalFilter};
+use crate::documents::proposals::proposal::{self, ProposalFilter};
 use crate::documents::{Proposal, ProposalStatus, Repo};
 use crate::flows::Works;
 use crate::flows::proposals::approve;

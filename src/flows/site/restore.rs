@@ -19,7 +19,7 @@ use crate::base::{
     Actor, Clock, Context, Error, ErrorKind, Ids, JobId, ProposalId, Result, TokenId, fault,
 };
 use crate::documents::Repo;
-use crate::documents::attempt::approvers;
+use crate::documents::proposals::attempt::approvers;
 use crate::flows::jobs::cancel_waiting;
 use crate::flows::people::{Taken, take_again};
 use crate::flows::site::backup as copies;

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::base::{Millis, Result, SourcePath};
-use crate::documents::order::Order;
-use crate::documents::pending;
+use crate::documents::sources::order::Order;
+use crate::documents::sources::pending;
 use crate::flows::sources::titles::{self, Titles};
 use crate::flows::{Site, Works};
 use crate::people::Caller;

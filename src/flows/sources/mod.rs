@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::{BlobId, Error, Result, SourcePath};
-use crate::documents::attempt::{self, Cause};
+use crate::documents::SourceState;
 use crate::documents::git::{HistoryEntry, HistoryPlace, KnownSources};
-use crate::documents::{SourceState, headings, topic};
+use crate::documents::proposals::attempt::{self, Cause};
+use crate::documents::sources::headings;
+use crate::documents::topics::topic;
 use crate::flows::people::names;
 use crate::flows::repository::renames;
 use crate::flows::sources::titles::Titles;

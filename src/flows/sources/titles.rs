@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::search::{self, KnownTitle};
 use crate::documents::seen;
-use crate::documents::title::file_name;
+use crate::documents::sources::title::file_name;
 use crate::flows::Works;
 
 /// Documents up to which each is looked up by itself.

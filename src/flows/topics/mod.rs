@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::{Actor, Error, ErrorKind, JobId, Result, SourcePath, TopicId};
-use crate::documents::placement;
-use crate::documents::topic::{self, NewTopic, TopicFilter};
-use crate::documents::{
-    self, Message, ProposalStatus, Selection, Topic, TopicStatus, message, suggestion, text,
-};
+use crate::documents::sources::text;
+use crate::documents::topics::placement;
+use crate::documents::topics::topic::{self, NewTopic, TopicFilter};
+use crate::documents::topics::{message, suggestion};
+use crate::documents::{self, Message, ProposalStatus, Selection, Topic, TopicStatus};
 use crate::flows::jobs::cancel_obsolete;
 use crate::flows::people::names;
 use crate::flows::proposals::rework;
@@ -251,7 +251,7 @@ pub async fn show(site: &Site, caller: &Caller, id: &TopicId) -> Result<TopicPag
         .store
         .read(move |c| {
             let topic = names::fill_topic(c, topic::find(c, &asked, None)?)?;
-            let proposals = documents::proposal::of_topic(c, &asked)?;
+            let proposals = documents::proposals::proposal::of_topic(c, &asked)?;
             let proposals = proposals
                 .into_iter()
                 .map(|it| names::fill_proposal(c, it))

@@ -4,8 +4,9 @@ use rusqlite::Connection;
 
 use crate::base::limit::OPENED_TOPICS_MAX;
 use crate::base::{Actor, Error, Result, SourcePath};
-use crate::documents::opened::{self, OpenedTopic};
-use crate::documents::{TopicStatus, topic};
+use crate::documents::TopicStatus;
+use crate::documents::topics::job_topics::{self, OpenedTopic};
+use crate::documents::topics::topic;
 use crate::flows::Site;
 use crate::flows::requests::without_topic;
 use crate::jobs::{self, Job, Verb};
@@ -49,7 +50,7 @@ pub(in crate::flows) fn admit(tx: &Tx<'_>, job: &Job, path: &SourcePath) -> Resu
 /// # Errors
 /// As any read.
 pub(in crate::flows) fn of_job(c: &Connection, job: &Job) -> Result<Vec<OpenedTopic>> {
-    opened::opened_by(c, &Actor::Job(job.id.clone()), OPENED_TOPICS_MAX)
+    job_topics::opened_by(c, &Actor::Job(job.id.clone()), OPENED_TOPICS_MAX)
 }
 
 /// Closes what a job has opened that did not succeed, as far as nobody wrote in it.

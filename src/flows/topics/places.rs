@@ -7,8 +7,9 @@ use std::ops::Range;
 use crate::base::limit::{QUOTE_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{Actor, BlobId, Context, Error, ErrorKind, Result, SourcePath, TopicId, fault};
 use crate::documents::anchor::{self, NewAnchor, Portrait};
-use crate::documents::placement::{self, Baseline, TopicOrigin};
-use crate::documents::{Placed, Placement, PlacementState, text};
+use crate::documents::sources::text;
+use crate::documents::topics::placement::{self, Baseline, TopicOrigin};
+use crate::documents::{Placed, Placement, PlacementState};
 use crate::flows::Works;
 use crate::store::Tx;
 

@@ -7,10 +7,10 @@ use serde_json::json;
 use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{Actor, Error, Event, EventKind, Result, SourcePath, TopicId};
 use crate::documents::anchor::row;
-use crate::documents::proposal::lineage;
-use crate::documents::{
-    self, Placed, Placement, Selection, Topic, TopicStatus, message, placement, text, topic,
-};
+use crate::documents::proposals::proposal::lineage;
+use crate::documents::sources::text;
+use crate::documents::topics::{message, placement, topic};
+use crate::documents::{self, Placed, Placement, Selection, Topic, TopicStatus};
 use crate::flows::Site;
 use crate::flows::people::names;
 use crate::flows::repository::renames;

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{JobId, ProposalId, Result, TopicId};
-use crate::documents::proposal::{self, ProposalFilter};
-use crate::documents::topic::{self, TopicFilter};
+use crate::documents::proposals::proposal::{self, ProposalFilter};
+use crate::documents::topics::topic::{self, TopicFilter};
 use crate::documents::{ProposalStatus, TopicStatus};
 use crate::flows::Works;
 use crate::jobs::{self, Verb};

@@ -1,4 +1,4 @@
-// Durations and sizes as a person says them; as `src/http/pages/time.rs` does.
+// Durations and sizes as a person says them; as `src/http/pages/parts/time.rs` does.
 
 /** Returns how long something takes: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`. */
 export function span(ms) {

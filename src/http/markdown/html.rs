@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use crate::documents::html::{HtmlBlock, Part, Sort, Tag, parts};
+use crate::documents::sources::html::{HtmlBlock, Part, Sort, Tag, parts};
 use crate::http::markdown::element::{DEPTH_MAX, Open};
 use crate::http::markdown::inline::push_title;
 use crate::http::markdown::slug;

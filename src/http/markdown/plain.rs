@@ -1,6 +1,6 @@
 //! A text of Markdown as one line of a list: its words without their marks.
 
-use crate::documents::plain::Plain;
+use crate::documents::sources::plain::Plain;
 
 /// Returns the first words of a text, with a mark where it was cut. Nothing of it is escaped.
 pub(in crate::http) fn plain(text: &str, chars_max: usize) -> String {

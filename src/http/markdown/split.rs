@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Parser};
 
-use crate::documents::plain::dialect;
+use crate::documents::sources::plain::dialect;
 use crate::http::markdown::{Html, Links, render};
 
 /// Returns the bytes of each block of a text, in order.

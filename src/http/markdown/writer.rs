@@ -6,8 +6,8 @@ use std::ops::Range;
 use pulldown_cmark::{Alignment, BlockQuoteKind, CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 use crate::base::limit::HEADINGS_MAX;
-use crate::documents::html::HtmlBlock;
-use crate::documents::plain::{alert_title, dialect};
+use crate::documents::sources::html::HtmlBlock;
+use crate::documents::sources::plain::{alert_title, dialect};
 use crate::http::markdown::code::Budget;
 use crate::http::markdown::element::{Open, TABLE_END};
 use crate::http::markdown::inline::Image;

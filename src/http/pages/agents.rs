@@ -10,10 +10,11 @@ use crate::api::agents::AgentView;
 use crate::api::mail::{MessageQuery, SendRequest};
 use crate::base::{Error, Result, is_segment};
 use crate::flows::{self, Site};
+use crate::http::pages::Frame;
 use crate::http::pages::mail::Row;
-use crate::http::pages::time::At;
-use crate::http::pages::visible::{Name, Plain, Visible};
-use crate::http::pages::{Frame, form};
+use crate::http::pages::parts::form;
+use crate::http::pages::parts::time::At;
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 

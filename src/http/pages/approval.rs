@@ -10,13 +10,14 @@ use crate::base::limit::APPROVAL_BODY_BYTES_MAX;
 use crate::base::{ApprovalId, Error, JobId, Result};
 use crate::flows::approvals::decide::{Answer, DecideRequest};
 use crate::flows::{self, Site};
-use crate::http::pages::amend;
-use crate::http::pages::difference::Difference;
-use crate::http::pages::fields::Field;
-use crate::http::pages::time::At;
-use crate::http::pages::view::{Job, read};
-use crate::http::pages::visible::{Name, Plain, Visible};
-use crate::http::pages::{Frame, form, words};
+use crate::http::pages::Frame;
+use crate::http::pages::parts::difference::Difference;
+use crate::http::pages::parts::fields::Field;
+use crate::http::pages::parts::payload_form;
+use crate::http::pages::parts::time::At;
+use crate::http::pages::parts::view::{Job, read};
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 
@@ -151,18 +152,18 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let view: View = read(flows::approvals::show::show(&site, &caller, &id).await?)?;
     let job = job(&site, &caller, view.row.job_id.as_deref()).await?;
     let difference = match &view.changes {
-        Some(changes) => {
-            Some(compared(amend::pretty(&view.payload), amend::pretty(changes)).await?)
-        }
+        Some(changes) => Some(
+            compared(payload_form::pretty(&view.payload), payload_form::pretty(changes)).await?,
+        ),
         None => None,
     };
     let is_pending = view.row.state == "pending";
     let fields = match is_pending && frame.may_decide {
-        true => amend::fields(&view.payload, view.schema.as_ref()),
+        true => payload_form::fields(&view.payload, view.schema.as_ref()),
         false => Vec::new(),
     };
     let facts = facts(&view.payload);
-    let json = if facts.is_some() { String::new() } else { amend::pretty(&view.payload) };
+    let json = if facts.is_some() { String::new() } else { payload_form::pretty(&view.payload) };
     reply::page(&ApprovalPage { frame, facts, json, difference, fields, job, view })
 }
 
@@ -211,7 +212,7 @@ async fn decide(site: Site, mut call: Call, answer: Answer) -> Result<Response> 
             Answer::Reject => None,
             Answer::Approve => {
                 let shown = flows::approvals::show::show(&site, &caller, &id).await?;
-                amend::changed(&shown.texts.payload, shown.texts.schema.as_ref(), &sent)?
+                payload_form::changed(&shown.texts.payload, shown.texts.schema.as_ref(), &sent)?
             }
         };
         let request = DecideRequest { version, changes, note };

@@ -13,9 +13,10 @@ use crate::base::{ChatId, ChatMessageId, Error, JobId, Result};
 use crate::flows::Site;
 use crate::flows::assistant;
 use crate::http::markdown::{Html, blocks_of};
-use crate::http::pages::time::{At, When};
-use crate::http::pages::visible::{Name, Plain, Visible};
-use crate::http::pages::{Frame, form};
+use crate::http::pages::Frame;
+use crate::http::pages::parts::form;
+use crate::http::pages::parts::time::{At, When};
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 

@@ -16,10 +16,12 @@ use crate::base::Result;
 use crate::flows::Site;
 use crate::flows::channels::{self, Candidates, Change};
 use crate::http::markdown::{Html, mark_mentions};
+use crate::http::pages::Frame;
 use crate::http::pages::channels::{Sent, state};
-use crate::http::pages::time::At;
-use crate::http::pages::visible::{Name, Plain, Visible};
-use crate::http::pages::{Frame, form, suggestion, words};
+use crate::http::pages::parts::time::At;
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::parts::{form, labels};
+use crate::http::pages::topics::suggestion;
 use crate::http::{Call, any_of, get, post, reply};
 
 /// A message as a form: every byte may be escaped by three.
@@ -57,8 +59,8 @@ struct Seat {
 }
 
 impl Seat {
-    fn state(&self) -> Option<words::State> {
-        use words::{State, Tone};
+    fn state(&self) -> Option<labels::State> {
+        use labels::{State, Tone};
         if self.member.sort == "person" {
             return None;
         }
@@ -76,7 +78,7 @@ impl Seat {
 }
 
 impl ChannelPage {
-    fn state(&self) -> words::State {
+    fn state(&self) -> labels::State {
         state(&self.channel)
     }
 

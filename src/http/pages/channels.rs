@@ -10,9 +10,10 @@ use crate::base::{Error, Result};
 use crate::channels::ChannelType;
 use crate::flows::Site;
 use crate::flows::channels::{self, Candidates};
-use crate::http::pages::time::At;
-use crate::http::pages::visible::{Name, Plain, Visible};
-use crate::http::pages::{Frame, form, words};
+use crate::http::pages::Frame;
+use crate::http::pages::parts::time::At;
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 
@@ -51,14 +52,14 @@ impl Row {
         }
     }
 
-    fn state(&self) -> words::State {
+    fn state(&self) -> labels::State {
         state(&self.channel)
     }
 }
 
 /// Returns the state of a channel in a word.
-pub(super) fn state(channel: &ChannelView) -> words::State {
-    use words::{State, Tone};
+pub(super) fn state(channel: &ChannelView) -> labels::State {
+    use labels::{State, Tone};
     match channel.status.as_str() {
         _ if channel.paused.is_some() => State(Tone::Waiting, "Paused"),
         "pending" => State(Tone::Quiet, "New"),

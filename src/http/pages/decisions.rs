@@ -9,12 +9,13 @@ use crate::base::Result;
 use crate::flows::approvals::show::ApprovalQuery;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::{self, Site};
+use crate::http::pages::Frame;
 use crate::http::pages::approval::ApprovalRow;
-use crate::http::pages::proposals::{self, ProposalRow};
-use crate::http::pages::time::At;
-use crate::http::pages::view::{List, Proposal, read};
-use crate::http::pages::visible::{Name, Plain, Visible};
-use crate::http::pages::{Frame, form, words};
+use crate::http::pages::parts::time::At;
+use crate::http::pages::parts::view::{List, Proposal, read};
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::parts::{form, labels};
+use crate::http::pages::proposals::list::{self, ProposalRow};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
@@ -73,7 +74,7 @@ async fn decisions(site: Site, call: Call) -> Result<Response> {
         && asked.after.is_none()
         && asked.limit.is_none();
     if !is_plain {
-        return proposals::of_query(site, call, asked).await;
+        return list::of_query(site, call, asked).await;
     }
     let (mut frame, caller) = Frame::of(&site, &call, "/decisions")?;
     let open = ProposalQuery {
@@ -83,7 +84,7 @@ async fn decisions(site: Site, call: Call) -> Result<Response> {
     };
     let open: List<Proposal> = read(flows::proposals::list(&site, &caller, open).await?)?;
     let has_more = open.next.is_some();
-    let proposals = proposals::rows(&site, open.items).await?;
+    let proposals = list::rows(&site, open.items).await?;
     let mut rows: Vec<Row> = proposals.into_iter().map(|it| Row::Proposal(Box::new(it))).collect();
     let waiting = waiting(&site, &caller).await?;
     rows.extend(waiting.into_iter().map(|it| Row::Approval(Box::new(it))));

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Error, Result};
-use crate::cli::commands::follow::Show;
+use crate::cli::commands::job::follow::Show;
 use crate::cli::commands::{Desk, job, line, number, text};
-use crate::cli::screen::{Screen, Style};
-use crate::cli::short_id::Noun;
-use crate::cli::{escape, input};
+use crate::cli::terminal::screen::{Screen, Style};
+use crate::cli::terminal::short_id::Noun;
+use crate::cli::terminal::{escape, input};
 
 /// Refuses a proposal.
 pub(super) fn reject(desk: &Desk, given: &str, reason: &str) -> Result<()> {

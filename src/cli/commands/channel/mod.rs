@@ -1,0 +1,502 @@
+//! `wiki-browser channel` and `msg`: conversations of people and agents.
+
+pub(in crate::cli::commands) mod follow;
+
+use clap::{Args, Subcommand};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::api::channels::{
+    Budget, ChairRequest, ChangeRequest, ChannelList, ChannelView, CreateRequest, History,
+    MemberRequest, MessageView, PostRequest, Posted, ResumeRequest,
+};
+use crate::base::{Context, Error, ErrorKind, Result};
+use crate::cli::commands::Desk;
+use crate::cli::terminal::screen::Style;
+use crate::cli::terminal::table::Table;
+use crate::cli::terminal::{escape, input};
+use crate::client::query;
+
+/// Longest message that is read from standard input, in bytes.
+const TEXT_BYTES_MAX: usize = 256 * 1024;
+
+/// What can be done with channels.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ChannelCommand {
+    /// Make a channel; you are its chair
+    #[command(after_help = "Examples:
+  wiki-browser channel create persona-alignment --with robbo --with paula \\
+    --message 'Where should a persona keep its skills?'
+  wiki-browser channel create release --type review --with robbo --turns 30")]
+    Create(CreateArgs),
+    /// List channels, last active first
+    List {
+        /// Only those that you are a member of
+        #[arg(long)]
+        mine: bool,
+        /// In this state only: open, pending, active, complete or archived
+        #[arg(long, value_name = "STATE")]
+        status: Option<String>,
+    },
+    /// Print a channel: its members, what it has spent, and why it is paused
+    Show {
+        /// Slug, its beginning, number or name
+        channel: String,
+    },
+    /// Print the members of a channel
+    Members {
+        /// Slug, its beginning, number or name
+        channel: String,
+    },
+    /// Add an agent or a person
+    Add {
+        /// Slug, its beginning, number or name
+        channel: String,
+        /// The persona or agent
+        #[arg(value_name = "NAME", required_unless_present = "person")]
+        persona: Option<String>,
+        /// A person in its place
+        #[arg(long, value_name = "NAME", conflicts_with = "persona")]
+        person: Option<String>,
+    },
+    /// Take a member out
+    Remove(MemberArgs),
+    /// Tell a member nothing until it is unmuted
+    Mute(MemberArgs),
+    /// Let a member hear again; it is told what it missed
+    Unmute(MemberArgs),
+    /// Become a member
+    Join {
+        /// Slug, its beginning, number or name
+        channel: String,
+    },
+    /// Be a member no more
+    Leave {
+        /// Slug, its beginning, number or name
+        channel: String,
+    },
+    /// Make another member the chair
+    Chair(MemberArgs),
+    /// Say what a channel is to come to; its agents are told
+    Intent {
+        /// Slug, its beginning, number or name
+        channel: String,
+        /// Two or three sentences
+        text: String,
+    },
+    /// Wake nobody until the channel is resumed
+    Pause {
+        /// Slug, its beginning, number or name
+        channel: String,
+    },
+    /// Let a paused channel go on
+    Resume {
+        /// Slug, its beginning, number or name
+        channel: String,
+        #[command(flatten)]
+        budget: BudgetArgs,
+    },
+    /// End a channel: it can be read from then on, and its agents are free
+    Complete {
+        /// Slug, its beginning, number or name
+        channel: String,
+    },
+    /// Take a channel that has ended out of the lists
+    Archive {
+        /// Slug, its beginning, number or name
+        channel: String,
+    },
+    /// Print a channel as Markdown, its decisions first
+    Export {
+        /// Slug, its beginning, number or name
+        channel: String,
+    },
+    /// Chat: print what is said, and say what you type, until interrupted
+    #[command(after_help = "\
+Each line that you type is a message; a line that ends with \\ goes on in the next one. With nothing
+to read on standard input it only prints.")]
+    Follow {
+        /// Slug, its beginning, number or name
+        channel: String,
+        /// Begin with so many of the last messages
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        last: u32,
+    },
+}
+
+/// `channel create`.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct CreateArgs {
+    /// Its name
+    name: String,
+    /// Its type: workshop, delegation, review, standup or broadcast
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// A persona or agent that takes part; may be given several times
+    #[arg(long = "with", value_name = "NAME")]
+    with: Vec<String>,
+    /// A person who takes part; may be given several times
+    #[arg(long, value_name = "NAME")]
+    person: Vec<String>,
+    /// What it is about
+    #[arg(long, value_name = "TEXT")]
+    about: Option<String>,
+    /// What it is to come to, if that is not its type's
+    #[arg(long, value_name = "TEXT")]
+    intent: Option<String>,
+    /// The first message
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+    #[command(flatten)]
+    budget: BudgetArgs,
+    /// Do the same request under the same word only once
+    #[arg(long, value_name = "WORD")]
+    key: Option<String>,
+}
+
+/// What the agents of a channel may spend.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct BudgetArgs {
+    /// Most turns of its agents
+    #[arg(long, value_name = "N")]
+    turns: Option<i64>,
+    /// Most tokens of its agents
+    #[arg(long, value_name = "N")]
+    tokens: Option<i64>,
+    /// Most US dollars of its agents
+    #[arg(long = "cost-usd", value_name = "USD")]
+    cost_usd: Option<f64>,
+}
+
+impl BudgetArgs {
+    fn budget(&self) -> Option<Budget> {
+        let budget = Budget { turns: self.turns, tokens: self.tokens, cost_usd: self.cost_usd };
+        (budget != Budget::default()).then_some(budget)
+    }
+}
+
+/// A channel and one of its members.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct MemberArgs {
+    /// Slug, its beginning, number or name
+    channel: String,
+    /// Handle of the member
+    member: String,
+}
+
+/// What can be done with messages of channels.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum MsgCommand {
+    /// Say something in a channel
+    #[command(after_help = "Examples:
+  wiki-browser msg send 7 '@paula do you agree with robbo?'
+  wiki-browser msg send workshop-names-7 - < plan.md")]
+    Send(SendArgs),
+    /// Ask an agent again what it was asked in a turn that came to nothing
+    Again {
+        /// Slug, its beginning, number or name
+        channel: String,
+        /// The line that tells of that turn; the last such line if it is left out
+        number: Option<i64>,
+    },
+    /// Print what was said in a channel
+    History {
+        /// Slug, its beginning, number or name
+        channel: String,
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: u32,
+        /// Only behind this message
+        #[arg(long, value_name = "NUMBER")]
+        after: Option<i64>,
+        /// Only before this message
+        #[arg(long, value_name = "NUMBER")]
+        before: Option<i64>,
+    },
+}
+
+/// `msg send`.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct SendArgs {
+    /// Slug, its beginning, number or name
+    channel: String,
+    /// What is said; `-` is standard input
+    text: String,
+    /// message, delegation or escalation
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Handle of the member that it is for
+    #[arg(long, value_name = "HANDLE")]
+    to: Option<String>,
+    /// Do the same request under the same word only once
+    #[arg(long, value_name = "WORD")]
+    key: Option<String>,
+}
+
+/// Runs a command on channels.
+pub(in crate::cli) fn run(desk: &Desk, command: ChannelCommand) -> Result<()> {
+    let nothing = json!({});
+    match command {
+        ChannelCommand::Create(args) => create(desk, args),
+        ChannelCommand::List { mine, status } => list(desk, mine, status.as_deref()),
+        ChannelCommand::Show { channel } => show(desk, &channel),
+        ChannelCommand::Members { channel } => members(desk, &channel),
+        ChannelCommand::Add { channel, persona, person } => {
+            let request = MemberRequest { persona, agent: None, person };
+            change(desk, &channel, "members", &json!(request))
+        }
+        ChannelCommand::Remove(args) => member(desk, &args, "remove"),
+        ChannelCommand::Mute(args) => member(desk, &args, "mute"),
+        ChannelCommand::Unmute(args) => member(desk, &args, "unmute"),
+        ChannelCommand::Join { channel } => change(desk, &channel, "join", &nothing),
+        ChannelCommand::Leave { channel } => change(desk, &channel, "leave", &nothing),
+        ChannelCommand::Chair(args) => {
+            let request = ChairRequest { to: args.member };
+            change(desk, &args.channel, "chair", &json!(request))
+        }
+        ChannelCommand::Intent { channel, text } => {
+            let request = ChangeRequest { intent: Some(text), ..ChangeRequest::default() };
+            change(desk, &channel, "change", &json!(request))
+        }
+        ChannelCommand::Pause { channel } => change(desk, &channel, "pause", &nothing),
+        ChannelCommand::Resume { channel, budget } => {
+            let request = ResumeRequest { budget: budget.budget() };
+            change(desk, &channel, "resume", &json!(request))
+        }
+        ChannelCommand::Complete { channel } => change(desk, &channel, "complete", &nothing),
+        ChannelCommand::Archive { channel } => change(desk, &channel, "archive", &nothing),
+        ChannelCommand::Export { channel } => {
+            let answer = desk.client()?.get(&route(&channel, "/export"))?;
+            let text = answer["markdown"].as_str().unwrap_or_default().to_owned();
+            let shown = escape::block(text.trim_end());
+            desk.screen.answer(&answer, |screen, _| screen.put(&shown))
+        }
+        ChannelCommand::Follow { channel, last } => follow::follow(desk, &channel, last),
+    }
+}
+
+/// Runs a command on messages of channels.
+pub(in crate::cli) fn msg(desk: &Desk, command: MsgCommand) -> Result<()> {
+    match command {
+        MsgCommand::Send(args) => send(desk, args),
+        MsgCommand::Again { channel, number } => again(desk, &channel, number),
+        MsgCommand::History { channel, limit, after, before } => {
+            let (limit, after, before) = (
+                limit.to_string(),
+                after.map(|it| it.to_string()),
+                before.map(|it| it.to_string()),
+            );
+            let pairs = [
+                ("limit", Some(limit.as_str())),
+                ("after", after.as_deref()),
+                ("before", before.as_deref()),
+            ];
+            let answer = desk.client()?.get(&query(&route(&channel, "/messages"), &pairs))?;
+            let found: History = typed(answer.clone())?;
+            desk.screen.answer(&answer, |_, _| {
+                found.items.iter().try_for_each(|message| print(desk, message))
+            })
+        }
+    }
+}
+
+/// Returns the route of a channel; what a person typed may hold anything.
+pub(in crate::cli) fn route(channel: &str, rest: &str) -> String {
+    let bare = channel.strip_prefix('#').unwrap_or(channel);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_:".contains(&byte);
+    let escaped: String = bare
+        .bytes()
+        .map(|byte| match is_plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        })
+        .collect();
+    format!("/api/channels/{escaped}{rest}")
+}
+
+pub(in crate::cli) fn typed<T: DeserializeOwned>(answer: Value) -> Result<T> {
+    serde_json::from_value(answer)
+        .context(ErrorKind::Internal, || "the server's answer is of another version".to_owned())
+}
+
+fn create(desk: &Desk, args: CreateArgs) -> Result<()> {
+    let persona = |name: String| MemberRequest { persona: Some(name), ..MemberRequest::default() };
+    let person = |name: String| MemberRequest { person: Some(name), ..MemberRequest::default() };
+    let members = args.with.into_iter().map(persona);
+    let request = CreateRequest {
+        kind: args.kind,
+        name: args.name,
+        about: args.about,
+        intent: args.intent,
+        members: members.chain(args.person.into_iter().map(person)).collect(),
+        budget: args.budget.budget(),
+        message: args.message,
+    };
+    let (client, body) = (desk.client()?, json!(request));
+    let answer = match &args.key {
+        Some(key) => client.post_once("/api/channels", &body, key)?,
+        None => client.create("/api/channels", &body)?,
+    };
+    let made: ChannelView = typed(answer.clone())?;
+    desk.screen.answer(&answer, |screen, _| screen.put(&made.slug))
+}
+
+fn send(desk: &Desk, args: SendArgs) -> Result<()> {
+    let body = match args.text.as_str() {
+        "-" => input::standard("the message", TEXT_BYTES_MAX)?,
+        text => text.to_owned(),
+    };
+    let request = PostRequest { body, kind: args.kind, to: args.to };
+    let (client, body) = (desk.client()?, json!(request));
+    let path = route(&args.channel, "/messages");
+    let answer = match &args.key {
+        Some(key) => client.post_once(&path, &body, key)?,
+        None => client.create(&path, &body)?,
+    };
+    let posted: Posted = typed(answer.clone())?;
+    desk.screen
+        .answer(&answer, |screen, _| screen.put(&format!("{} {}", posted.channel, posted.sequence)))
+}
+
+fn again(desk: &Desk, channel: &str, number: Option<i64>) -> Result<()> {
+    let number = match number {
+        Some(number) => number,
+        None => {
+            let found: History = typed(desk.client()?.get(&route(channel, "/messages"))?)?;
+            let last = found.items.iter().rev().find(|it| it.may_ask_again);
+            let none = || {
+                Error::conflict("turn_answered", "no agent's last turn there came to nothing")
+                    .hint("say it again: `wiki-browser msg send`")
+            };
+            last.ok_or_else(none)?.sequence
+        }
+    };
+    change(desk, channel, &format!("messages/{number}/again"), &json!({}))
+}
+
+fn change(desk: &Desk, channel: &str, verb: &str, body: &Value) -> Result<()> {
+    let answer = desk.client()?.post(&route(channel, &format!("/{verb}")), body)?;
+    let changed: ChannelView = typed(answer.clone())?;
+    desk.screen.answer(&answer, |_, _| describe(desk, &changed))
+}
+
+fn member(desk: &Desk, args: &MemberArgs, verb: &str) -> Result<()> {
+    let handle = args.member.trim_start_matches('@');
+    let rest = route(handle, "").replace("/api/channels/", "members/");
+    change(desk, &args.channel, &format!("{rest}/{verb}"), &json!({}))
+}
+
+fn list(desk: &Desk, mine: bool, status: Option<&str>) -> Result<()> {
+    let pairs = [("mine", mine.then_some("true")), ("status", status)];
+    let answer = desk.client()?.get(&query("/api/channels", &pairs))?;
+    let found: ChannelList = typed(answer.clone())?;
+    desk.screen.answer(&answer, |screen, _| {
+        let mut table = Table::new(&["CHANNEL", "STATE", "NEW", "MEMBERS", "LAST", "NAME"]);
+        for it in &found.items {
+            let here: Vec<&str> = it
+                .members
+                .iter()
+                .filter(|member| member.standing != "left")
+                .map(|member| member.handle.as_str())
+                .collect();
+            table.row([
+                it.slug.as_str(),
+                &screen.state(state_of(it)),
+                &news(it),
+                &here.join(", "),
+                &desk.ago(&json!(it.last_at)),
+                &escape::line(&it.name),
+            ]);
+        }
+        screen.table(&table, "no channels: `wiki-browser channel create NAME --with AGENT`")
+    })
+}
+
+fn state_of(channel: &ChannelView) -> &str {
+    if channel.paused.is_some() { "paused" } else { &channel.status }
+}
+
+fn news(channel: &ChannelView) -> String {
+    match (channel.unread.unread, channel.unread.mentions) {
+        (0, _) => String::new(),
+        (unread, 0) => unread.to_string(),
+        (unread, _) => format!("{unread} @you"),
+    }
+}
+
+fn show(desk: &Desk, channel: &str) -> Result<()> {
+    let answer = desk.client()?.get(&route(channel, ""))?;
+    let found: ChannelView = typed(answer.clone())?;
+    desk.screen.answer(&answer, |_, _| describe(desk, &found))
+}
+
+fn describe(desk: &Desk, found: &ChannelView) -> Result<()> {
+    desk.screen.put(&escape::line(&found.name))?;
+    desk.detail("channel", &found.slug)?;
+    desk.detail("state", &desk.screen.state(state_of(found)))?;
+    if let Some(paused) = &found.paused {
+        desk.detail("paused", &escape::line(&paused.sentence))?;
+    }
+    desk.detail("about", &escape::line(&found.about))?;
+    desk.detail("intent", &escape::line(&found.intent))?;
+    desk.detail("messages", &found.last_sequence.to_string())?;
+    let spent = &found.spent;
+    desk.detail(
+        "spent",
+        &format!("{} turns, {} tokens, {:.2} USD", spent.turns, spent.tokens, spent.cost_usd),
+    )?;
+    for it in found.members.iter().filter(|it| it.standing != "left") {
+        let state = match (&it.agent, &it.state) {
+            (Some(agent), Some(state)) => format!(" (agent:{agent}, {state})"),
+            _ if it.sort == "agent" => " (offline)".to_owned(),
+            _ => String::new(),
+        };
+        let chair = if it.is_chair { ", chair" } else { "" };
+        let muted = if it.standing == "muted" { ", muted" } else { "" };
+        desk.detail("member", &format!("{}{state}{chair}{muted}", it.handle))?;
+    }
+    Ok(())
+}
+
+fn members(desk: &Desk, channel: &str) -> Result<()> {
+    let answer = desk.client()?.get(&route(channel, ""))?;
+    let found: ChannelView = typed(answer)?;
+    desk.screen.answer(&json!(found.members), |screen, _| {
+        let mut table = Table::new(&["MEMBER", "SORT", "AGENT", "STATE", "STANDING", "JOINED"]);
+        for it in &found.members {
+            table.row([
+                it.handle.as_str(),
+                &it.sort,
+                it.agent.as_deref().unwrap_or_default(),
+                it.state.as_deref().unwrap_or_default(),
+                if it.is_chair { "chair" } else { &it.standing },
+                &desk.ago(&json!(it.joined_at)),
+            ]);
+        }
+        screen.table(&table, "no members")
+    })
+}
+
+/// Prints one message.
+pub(in crate::cli) fn print(desk: &Desk, message: &MessageView) -> Result<()> {
+    let screen = &desk.screen;
+    if message.kind == "system" {
+        let hint = match message.may_ask_again {
+            true => format!("  ({}: `msg again` asks again)", message.sequence),
+            false => String::new(),
+        };
+        let line = format!("* {}{hint}", escape::line(&message.text));
+        return screen.put(&screen.paint(Style::Dim, &line));
+    }
+    let sort = match message.kind.as_str() {
+        "message" => String::new(),
+        kind => format!(", {kind}"),
+    };
+    let answers = message.answers.map(|it| format!(", answers {it}")).unwrap_or_default();
+    let who = screen.paint(Style::Bold, &escape::line(&message.author.name));
+    let when = desk.ago(&json!(message.created_at));
+    let facts = screen.paint(Style::Dim, &format!("{when}{sort}{answers}"));
+    screen.put(&format!("{:>3}  {who}  {facts}", message.sequence))?;
+    let text = escape::block(message.text.trim_end());
+    text.lines().try_for_each(|line| screen.put(&format!("     {line}")))
+}

@@ -1,0 +1,346 @@
+//! Watching a job until it ends, also across a restart of the server.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::base::{Error, ErrorKind, Result};
+use crate::cli::commands::job::changes;
+use crate::cli::commands::job::log::log_route;
+use crate::cli::commands::job::transcript::{self, Transcript};
+use crate::cli::commands::site::Absence;
+use crate::cli::commands::{Desk, line, text};
+use crate::cli::terminal::screen::{Form, Style};
+use crate::cli::terminal::{escape, table, when};
+use crate::client::{Client, Events, Next};
+
+/// Between two looks while the agent's output or a line of progress is shown.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Between two looks without an event: the bell is never trusted alone.
+const FALLBACK_INTERVAL: Duration = Duration::from_secs(15);
+/// Most pieces of output that are printed at one look.
+const LOG_PIECES_MAX: usize = 64;
+
+/// Most lines of an agent's last words.
+const LAST_WORDS_MAX: usize = 5;
+
+/// What to watch.
+#[derive(Debug)]
+pub(in crate::cli::commands) struct Follow {
+    /// The job.
+    pub(in crate::cli::commands) id: String,
+    /// What of its agent is printed.
+    pub(in crate::cli::commands) show: Show,
+}
+
+/// What of an agent is printed while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli::commands) enum Show {
+    /// Nothing.
+    Nothing,
+    /// What it says and does, for a person, if its engine tells that.
+    Steps,
+    /// The same; else its output.
+    Log,
+    /// Its output as it is.
+    Raw,
+}
+
+impl Show {
+    /// Returns what the options of a command ask for.
+    pub(in crate::cli::commands) fn of(otherwise: Show, log: bool, raw: bool) -> Show {
+        match (log, raw) {
+            (_, true) => Show::Raw,
+            (true, false) => Show::Log,
+            (false, false) => otherwise,
+        }
+    }
+
+    fn is_output(self) -> bool {
+        matches!(self, Show::Log | Show::Raw)
+    }
+}
+
+/// What has been seen and printed.
+struct Watch<'d> {
+    desk: &'d Desk,
+    client: &'d Client,
+    follow: &'d Follow,
+    status: String,
+    offsets: [(&'static str, u64); 2],
+    transcript: Transcript,
+    has_progress_line: bool,
+    shows_progress: bool,
+    absence: Absence,
+}
+
+/// Says what else is open on the Source, if anything is.
+pub(in crate::cli::commands) fn note_open(desk: &Desk, open: &Value) {
+    let count = |name: &str| open[name].as_i64().unwrap_or(0);
+    let say = |count: i64, noun: &str| match count {
+        1 => format!("1 other {noun}"),
+        count => format!("{count} other {noun}s"),
+    };
+    let counts = [(count("topic_count"), "topic"), (count("proposal_count"), "proposal")];
+    let open: Vec<String> = counts.iter().filter(|it| it.0 > 0).map(|it| say(it.0, it.1)).collect();
+    if !open.is_empty() {
+        desk.screen.note(&format!("open on this source: {}", open.join(", ")));
+    }
+}
+
+/// Watches a job and returns the exit code: 0 if it succeeded, 1 otherwise.
+///
+/// # Errors
+/// What the server refuses, and that it stays away.
+pub(in crate::cli::commands) fn run(desk: &Desk, client: &Client, follow: &Follow) -> Result<u8> {
+    let shows_progress = std::io::stderr().is_terminal();
+    let mut watch = Watch {
+        desk,
+        client,
+        follow,
+        status: String::new(),
+        offsets: [("stdout", 0), ("stderr", 0)],
+        transcript: Transcript::default(),
+        has_progress_line: false,
+        shows_progress,
+        absence: Absence::default(),
+    };
+    let mut events = client.events(None);
+    // The stream stands before the first look, so that no change falls between the two.
+    watch.wait_or_pause(&mut events)?;
+    loop {
+        match watch.look() {
+            Ok(Some(job)) => return watch.end(&job),
+            Ok(None) => {}
+            Err(cause) if is_absence(&cause) => watch.goes_on_without(cause)?,
+            Err(cause) => return Err(cause),
+        }
+        watch.wait_or_pause(&mut events)?;
+    }
+}
+
+/// Returns what the agent said last about a job that did not go well.
+fn last_words(job: &Value) -> Vec<&str> {
+    let mut words: Vec<&str> =
+        text(job, "error_tail").lines().filter(|it| !it.trim().is_empty()).collect();
+    let said = text(job, "summary").lines().next().unwrap_or_default();
+    if !words.contains(&said) && !said.is_empty() {
+        words.push(said);
+    }
+    words.split_off(words.len().saturating_sub(LAST_WORDS_MAX))
+}
+
+/// Whether the server may come back: not there, broken off, or not ready yet.
+fn is_absence(cause: &Error) -> bool {
+    cause.kind() == ErrorKind::Unavailable
+}
+
+impl Watch<'_> {
+    /// Looks at the job and prints what is new; returns it if it has ended.
+    fn look(&mut self) -> Result<Option<Value>> {
+        let job = self.client.look(&format!("/api/agent/jobs/{}", self.follow.id))?;
+        let was_away = self.absence.is_on();
+        if was_away {
+            self.clear();
+        }
+        // Before what is new is told: it was seen by the server that is there again.
+        self.absence.end(self.desk);
+        let status = text(&job, "status");
+        if status != self.status {
+            self.clear();
+            // It may have started and ended between two looks, or while the server was away.
+            let has_ended = !matches!(status, "queued" | "running" | "parked");
+            if has_ended && self.status != "running" && !job["started_at"].is_null() {
+                self.say_state("running", &job);
+            }
+            status.clone_into(&mut self.status);
+            self.say_state(status, &job);
+        }
+        self.print_new(&job)?;
+        let has_ended = !matches!(status, "queued" | "running" | "parked");
+        if !has_ended {
+            self.progress(&job);
+        } else if was_away {
+            self.clear();
+            self.say_when_it_ended(&job);
+        }
+        Ok(has_ended.then_some(job))
+    }
+
+    fn say_state(&self, status: &str, job: &Value) {
+        if *self.desk.screen.form() != Form::Words {
+            return;
+        }
+        let (state, id) = (self.desk.screen.state(status), line(job, "id"));
+        let waiting = &job["waiting"];
+        let why = match (status, text(waiting, "code")) {
+            ("queued", code) if !matches!(code, "" | "turn") => {
+                format!(": {}", line(waiting, "message"))
+            }
+            _ => String::new(),
+        };
+        self.desk.screen.note(&format!("job {id} {state}{why}"));
+    }
+
+    /// Says that the end was not seen: what is printed now happened before.
+    fn say_when_it_ended(&self, job: &Value) {
+        let how = match text(job, "reason") {
+            "server_restarted" => "the job was settled when the server started again",
+            _ => "the job ended while the server was away",
+        };
+        self.desk.screen.note(how);
+    }
+
+    /// Notes that the server is away.
+    fn goes_on_without(&mut self, cause: Error) -> Result<()> {
+        self.clear();
+        self.absence.goes_on(self.desk, cause)
+    }
+
+    /// Waits for something new. A server that was never there is found so by the next look.
+    fn wait_or_pause(&mut self, events: &mut Events<'_>) -> Result<()> {
+        match self.wait(events) {
+            Err(cause) if is_absence(&cause) => {
+                std::thread::sleep(LOOK_INTERVAL);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn wait(&mut self, events: &mut Events<'_>) -> Result<()> {
+        let subject = format!("job:{}", self.follow.id);
+        let often = self.follow.show != Show::Nothing || self.shows_progress;
+        let interval = if often { LOOK_INTERVAL } else { FALLBACK_INTERVAL };
+        let deadline = Instant::now() + interval;
+        let mut is_broken = false;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match events.next(left)? {
+                Next::Event(event) if event.data["subject"] != subject.as_str() => {
+                    if left.is_zero() {
+                        return Ok(());
+                    }
+                }
+                // A stream may break off alone: whether a server is there says the next connection.
+                Next::Lost(cause) if cause.code_str() == "connection_lost" && !is_broken => {
+                    is_broken = true;
+                }
+                // Said now: the next look asks a server that was there again and again.
+                Next::Lost(cause) if self.absence.was_there() => {
+                    return self.goes_on_without(cause);
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn print_new(&mut self, job: &Value) -> Result<()> {
+        let is_for_person = *self.desk.screen.form() == Form::Words;
+        match self.follow.show {
+            Show::Nothing => Ok(()),
+            Show::Steps if !is_for_person || !transcript::has_steps(job) => Ok(()),
+            Show::Log if !transcript::has_steps(job) => self.print_output(),
+            Show::Steps | Show::Log => self.print_steps(),
+            Show::Raw => self.print_output(),
+        }
+    }
+
+    fn print_steps(&mut self) -> Result<()> {
+        let (screen, id) = (&self.desk.screen, &self.follow.id);
+        while let Some((lines, _)) = self.transcript.next(screen, self.client, id)? {
+            self.clear();
+            lines.iter().for_each(|it| self.desk.screen.note(it));
+        }
+        Ok(())
+    }
+
+    fn print_output(&mut self) -> Result<()> {
+        let mut pieces = Vec::new();
+        for (stream, offset) in &mut self.offsets {
+            for _ in 0..LOG_PIECES_MAX {
+                let page = self.client.look(&log_route(&self.follow.id, stream, *offset));
+                let page = match page {
+                    Ok(page) => page,
+                    // A job that has not started has no output yet.
+                    Err(cause) if cause.kind() == ErrorKind::NotFound => break,
+                    Err(cause) => return Err(cause),
+                };
+                let next = page["next_offset"].as_u64().unwrap_or(*offset);
+                if next <= *offset {
+                    break;
+                }
+                let begins = page["offset"].as_u64().unwrap_or(*offset);
+                if begins > *offset {
+                    pieces.push(format!("[{} bytes were not kept]\n", begins - *offset));
+                }
+                *offset = next;
+                pieces.push(text(&page, "text").to_owned());
+            }
+        }
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        self.clear();
+        // Output goes to standard error: standard output is for the job itself (`--json`).
+        for piece in &pieces {
+            let mut err = std::io::stderr().lock();
+            // Nobody to tell if standard error is closed.
+            let _ = write!(err, "{}", escape::block(piece));
+        }
+        Ok(())
+    }
+
+    /// Writes the line of progress anew.
+    fn progress(&mut self, job: &Value) {
+        if !self.shows_progress || self.follow.show.is_output() {
+            return;
+        }
+        let since = job["started_at"].as_str().or_else(|| job["created_at"].as_str());
+        let Some(since) = since.and_then(when::parse) else { return };
+        let elapsed = when::span(self.desk.now().0 - since.0);
+        let limit = job["timeout_ms"].as_i64().filter(|_| self.status == "running");
+        let limit = limit.map_or_else(String::new, |ms| format!(" of {}", when::span(ms)));
+        let words = format!("{} {elapsed}{limit}", escape::line(&self.status));
+        let words = table::cut(&words, self.desk.screen.width().unwrap_or(80).saturating_sub(1));
+        let words = self.desk.screen.paint(Style::Dim, &words);
+        let mut err = std::io::stderr().lock();
+        // Nobody to tell if standard error is closed.
+        let _ = write!(err, "\r\x1b[K{words}").and_then(|()| err.flush());
+        self.has_progress_line = true;
+    }
+
+    /// Takes the line of progress away.
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.has_progress_line) {
+            let mut err = std::io::stderr().lock();
+            // Nobody to tell if standard error is closed.
+            let _ = write!(err, "\r\x1b[K").and_then(|()| err.flush());
+        }
+    }
+
+    fn end(&mut self, job: &Value) -> Result<u8> {
+        self.clear();
+        self.desk.screen.answer(job, |screen, job| {
+            if self.follow.show != Show::Nothing {
+                transcript::spent(job).iter().for_each(|it| screen.note(it));
+            }
+            let message = line(job, "message");
+            if !message.is_empty() {
+                screen.note(&message);
+                for words in last_words(job) {
+                    screen.note(&format!("  {}", escape::line(words)));
+                }
+            }
+            changes::note(screen, job);
+            // What a script wants of a job that made a proposal is its id; what a job proposed that
+            // did not succeed is void.
+            match job["proposal_id"].as_str().filter(|_| text(job, "status") == "succeeded") {
+                Some(proposal) => screen.put(&escape::line(proposal)),
+                None => Ok(()),
+            }
+        })?;
+        Ok(u8::from(text(job, "status") != "succeeded"))
+    }
+}

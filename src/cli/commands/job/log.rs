@@ -1,0 +1,75 @@
+//! `wiki-browser job log`: what an agent said and did, or what it printed.
+
+use crate::base::{Error, Result};
+use crate::cli::commands::job::transcript::{self, Transcript};
+use crate::cli::commands::{Desk, text};
+use crate::cli::terminal::screen::Form;
+use crate::cli::terminal::short_id::Noun;
+use crate::client::Client;
+
+/// Prints the steps of a job's agent, or its output.
+///
+/// # Errors
+/// What the server refuses.
+pub(in crate::cli::commands) fn run(
+    desk: &Desk,
+    given: &str,
+    stream: Option<&str>,
+    raw: bool,
+) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Job, given)?;
+    if let Some(stream) = stream {
+        return print_output(desk, &client, &id, stream);
+    }
+    let job = client.get(&format!("/api/agent/jobs/{id}"))?;
+    let has_steps = transcript::has_steps(&job);
+    let is_for_person = *desk.screen.form() == Form::Words;
+    let has_complaints = |client: &Client| {
+        Ok::<bool, Error>(client.get(&log_route(&id, "stderr", 0))?["total"] != 0)
+    };
+    if has_steps && !raw {
+        let mut steps = Transcript::default();
+        while let Some((lines, page)) = steps.next(&desk.screen, &client, &id)? {
+            desk.screen
+                .answer(&page, |screen, _| lines.iter().try_for_each(|it| screen.put(it)))?;
+        }
+        if !is_for_person {
+            return Ok(());
+        }
+        transcript::spent(&job).iter().try_for_each(|it| desk.screen.put(it))?;
+        if has_complaints(&client)? {
+            desk.screen.note("standard error:");
+            print_output(desk, &client, &id, "stderr")?;
+        }
+        return Ok(());
+    }
+    let is_error = !has_steps && (!is_for_person || has_complaints(&client)?);
+    print_output(desk, &client, &id, if is_error { "stderr" } else { "stdout" })
+}
+
+fn print_output(desk: &Desk, client: &Client, id: &str, stream: &str) -> Result<()> {
+    let (mut offset, mut is_said) = (0, false);
+    loop {
+        let page = client.get(&log_route(id, stream, offset))?;
+        desk.screen.answer(&page, |screen, page| {
+            if let (Some(from), Some(to), false) =
+                (page["cut"]["from"].as_u64(), page["cut"]["to"].as_u64(), is_said)
+            {
+                is_said = true;
+                screen.note(&format!("[{} bytes were not kept]", to.saturating_sub(from)));
+            }
+            screen.raw(text(page, "text"))
+        })?;
+        let next = page["next_offset"].as_u64().unwrap_or(offset);
+        if next <= offset || page["total"].as_u64().is_none_or(|total| next >= total) {
+            return Ok(());
+        }
+        offset = next;
+    }
+}
+
+/// Returns the route of a piece of an agent's output.
+pub(in crate::cli::commands) fn log_route(id: &str, stream: &str, offset: u64) -> String {
+    format!("/api/agent/jobs/{id}/log?stream={stream}&offset={offset}")
+}

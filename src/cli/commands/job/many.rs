@@ -1,0 +1,150 @@
+//! `job cancel` and `job retry`: one job, or all of a kind and a state.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::base::{Error, Result};
+use crate::cli::commands::job::follow::Show;
+use crate::cli::commands::{Desk, job, text};
+use crate::cli::terminal::question;
+use crate::cli::terminal::short_id::Noun;
+use crate::cli::terminal::{escape, when};
+
+/// Which jobs, if it is not one.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct Many {
+    /// All of this kind
+    #[arg(long, value_name = "KIND", conflicts_with = "id")]
+    kind: Option<String>,
+    /// All with this status
+    #[arg(long, value_name = "STATUS", conflicts_with = "id",
+          value_parser = ["queued", "running", "failed", "timed_out", "cancelled"])]
+    status: Option<String>,
+    /// Those only that were asked for longer ago (30m, 2h, 7d)
+    #[arg(long, value_name = "AGE", conflicts_with = "id")]
+    older_than: Option<String>,
+    /// Only count them
+    #[arg(long, conflicts_with = "id")]
+    dry_run: bool,
+    /// Do it without a question
+    #[arg(long, conflicts_with = "id")]
+    yes: bool,
+}
+
+/// What is done to them.
+#[derive(Clone, Copy)]
+pub(in crate::cli::commands) struct Deed {
+    /// The word of the route.
+    pub(in crate::cli::commands) word: &'static str,
+    /// The same of what was done.
+    pub(in crate::cli::commands) done: &'static str,
+    /// The status if none is given.
+    pub(in crate::cli::commands) status: &'static str,
+}
+
+/// Cancelling.
+pub(in crate::cli::commands) const CANCEL: Deed =
+    Deed { word: "cancel", done: "cancelled", status: "queued" };
+/// Repeating.
+pub(in crate::cli::commands) const RETRY: Deed =
+    Deed { word: "retry", done: "repeated", status: "failed" };
+
+/// Cancels a job.
+pub(in crate::cli::commands) fn cancel(desk: &Desk, given: &str) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Job, given)?;
+    let job = client.post(&format!("/api/agent/jobs/{id}/cancel"), &json!({}))?;
+    desk.screen.answer(&job, |screen, job| match text(job, "status") {
+        "running" => screen.put(&format!("job {id} is ending")),
+        status => screen.put(&format!("job {id} is {}", screen.state(status))),
+    })
+}
+
+/// Repeats a job, and watches the new one if that is wanted.
+pub(in crate::cli::commands) fn retry(
+    desk: &Desk,
+    given: &str,
+    (when_allowed, not_before): (bool, Option<&str>),
+    show: Option<Show>,
+) -> Result<u8> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Job, given)?;
+    let not_before = not_before.map(|it| when::point(desk.now(), it)).transpose()?;
+    let body = json!({"when_allowed": when_allowed, "not_before": not_before});
+    let answer = client.create(&format!("/api/agent/jobs/{id}/retry"), &body)?;
+    job::accepted(desk, &client, &answer, show)
+}
+
+/// Counts the jobs that are meant, asks, and goes through them; returns 1 if some were refused.
+pub(in crate::cli::commands) fn run(desk: &Desk, many: &Many, deed: Deed) -> Result<u8> {
+    let route = format!("/api/jobs/{}", deed.word);
+    let client = desk.client()?;
+    let mut body = json!({
+        "kind": many.kind, "status": many.status, "older_than": many.older_than, "dry_run": true,
+    });
+    let counted = client.post(&route, &body)?;
+    let jobs = counted["jobs"].as_i64().unwrap_or(0);
+    let what = title(many, deed.status, jobs);
+    if many.dry_run || jobs == 0 {
+        desk.screen.answer(&counted, |screen, _| screen.put(&what))?;
+        return Ok(0);
+    }
+    if !many.yes {
+        if !question::can(&desk.screen) {
+            return Err(Error::invalid(format!("{what}: nobody is there to confirm"))
+                .code("no_terminal")
+                .hint("look with --dry-run, then repeat it with --yes"));
+        }
+        if !question::yes(&desk.screen, &format!("{what}: {} them?", deed.word))? {
+            return Err(Error::conflict("not_confirmed", "nothing was done"));
+        }
+    }
+    body["dry_run"] = json!(false);
+    let (mut done, mut refused) = (0, Vec::new());
+    loop {
+        let answer = client.post(&route, &body)?;
+        done += answer["jobs"].as_i64().unwrap_or(0);
+        refused.extend(answer["refused"].as_array().into_iter().flatten().cloned());
+        match answer["next"].as_i64() {
+            Some(next) => body["after"] = json!(next),
+            None => break,
+        }
+    }
+    let has_refused = !refused.is_empty();
+    let answer = json!({"jobs": done, "refused": refused, "next": null});
+    desk.screen.answer(&answer, |screen, answer| {
+        for one in answer["refused"].as_array().into_iter().flatten() {
+            let said = format!("job {}: {}", text(one, "job_id"), text(one, "message"));
+            screen.note(&escape::line(&said));
+        }
+        screen.put(&format!("{done} {} {}", if done == 1 { "job" } else { "jobs" }, deed.done))
+    })?;
+    Ok(u8::from(has_refused))
+}
+
+/// Returns `37 failed jobs of kind "review"`.
+fn title(many: &Many, status: &str, jobs: i64) -> String {
+    let status = many.status.as_deref().unwrap_or(status).replace('_', " ");
+    let mut said = format!("{jobs} {status} {}", if jobs == 1 { "job" } else { "jobs" });
+    if let Some(kind) = &many.kind {
+        said += &format!(" of kind \"{}\"", escape::line(kind));
+    }
+    if let Some(age) = &many.older_than {
+        said += &format!(" older than {}", escape::line(age));
+    }
+    said
+}
+
+/// Returns whether the options mean several jobs.
+///
+/// # Errors
+/// `invalid` if neither a job nor any option is given.
+pub(in crate::cli::commands) fn is_meant(id: Option<&str>, many: &Many) -> Result<bool> {
+    let is_chosen = many.kind.is_some() || many.status.is_some() || many.older_than.is_some();
+    match (id, is_chosen) {
+        (Some(_), _) => Ok(false),
+        (None, true) => Ok(true),
+        (None, false) => Err(Error::invalid("which job is meant?")
+            .hint("write its id, or --kind KIND and --status STATUS for all of them")),
+    }
+}

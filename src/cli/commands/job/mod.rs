@@ -1,0 +1,493 @@
+//! `wiki-browser job`: asking for work, and watching it.
+
+pub(in crate::cli::commands) mod changes;
+pub(in crate::cli::commands) mod follow;
+pub(in crate::cli::commands) mod log;
+pub(in crate::cli::commands) mod many;
+pub(in crate::cli::commands) mod outcome;
+pub(in crate::cli::commands) mod transcript;
+
+use camino::Utf8Path;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::base::limit::TEXT_INPUT_BYTES_MAX;
+use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
+use crate::cli::commands::job::follow::{Follow, Show};
+use crate::cli::commands::job::many::Many;
+use crate::cli::commands::{Desk, Page, line, number, text};
+use crate::cli::terminal::input;
+use crate::cli::terminal::short_id::{Noun, items, shorten};
+use crate::cli::terminal::table::Table;
+use crate::cli::terminal::{escape, when};
+use crate::client::{Client, query};
+
+/// What can be done with jobs.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum JobCommand {
+    /// List jobs, newest first
+    List(ListArgs),
+    /// Print a job
+    Show {
+        /// Id of the job
+        id: String,
+    },
+    /// Watch a job and what its agent does until it ends; exits 0 if it succeeded, 1 otherwise
+    #[command(after_help = "\
+What the agent says and does stands on standard error, if its engine tells that (`reads` in the
+script). A server that goes away meanwhile is waited for, 120s at most.")]
+    Follow {
+        /// Id of the job
+        id: String,
+        /// Print the output of an agent whose engine does not tell what it does
+        #[arg(long)]
+        log: bool,
+        /// Print the agent's output as it is
+        #[arg(long)]
+        raw: bool,
+    },
+    /// Ask for a job of a kind
+    Create(CreateArgs),
+    /// Cancel a job: at once if it waits, within its grace if it runs; or all of a kind or status
+    #[command(after_help = "Without --status those that wait. Only an admin may cancel several.")]
+    Cancel {
+        /// Id of the job
+        id: Option<String>,
+        #[command(flatten)]
+        many: Many,
+    },
+    /// Make a new job with the inputs of one that has ended; it waits if the lane is busy
+    #[command(after_help = "\
+Several are repeated by --kind, --status (without it those that failed) and --older-than, by an
+admin; what was repeated already is left out.")]
+    Retry {
+        /// Id of the job
+        id: Option<String>,
+        #[command(flatten)]
+        many: Many,
+        /// Not before the provider of its engine takes more again, if it took no more
+        #[arg(long, requires = "id")]
+        when_allowed: bool,
+        /// Start it at this time at the earliest (2026-01-02T03:04:05Z), or after a wait (+10m, 2h)
+        #[arg(long, value_name = "WHEN", requires = "id")]
+        not_before: Option<String>,
+        /// Watch the new job until it ends
+        #[arg(long, requires = "id")]
+        wait: bool,
+        /// Also print what the agent says and does, on standard error
+        #[arg(long, requires = "wait")]
+        log: bool,
+        /// Also print the agent's output as it is
+        #[arg(long, requires = "wait")]
+        raw: bool,
+    },
+    /// Put back what changed in the repository while a job ran, and nobody changed since
+    #[command(after_help = "\
+Without names all of it is put back, or nothing. What the job left stays in the repository,
+in refs/wiki-browser/jobs/ID/after: `git restore --source` takes from it.")]
+    Restore {
+        /// Id of the job
+        id: String,
+        /// Paths, branches, HEAD or .git/NAME: these only
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Only list what can be put back
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Leave what changed in the repository while a job ran as it is
+    Keep {
+        /// Id of the job
+        id: String,
+    },
+    /// Print what a job's agent said and did
+    #[command(after_help = "\
+Each message, each call of a tool with its answer in short, what the server refused, and what was
+spent. An agent whose engine does not tell that (`reads` in the script) has its output printed:
+standard error, or standard output if only that has any. With --json each page of steps, or each
+piece of output of at most 256 KiB, is an answer of its own.")]
+    Log {
+        /// Id of the job
+        id: String,
+        /// Print this output as it is
+        #[arg(long, value_name = "STREAM", value_parser = ["stdout", "stderr"])]
+        stream: Option<String>,
+        /// Print the output as it is in place of steps
+        #[arg(long)]
+        raw: bool,
+    },
+    /// Print the prompt that a job's agent was given
+    Prompt {
+        /// Id of the job
+        id: String,
+    },
+}
+
+/// `job list`.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct ListArgs {
+    /// With this status only
+    #[arg(long, value_name = "STATUS",
+          value_parser = ["queued", "waiting", "scheduled", "running", "parked", "succeeded",
+                          "failed", "timed_out", "cancelled"])]
+    status: Option<String>,
+    /// Of this kind only
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// On this source only
+    #[arg(long, value_name = "PATH")]
+    source: Option<String>,
+    /// On this topic only
+    #[arg(long, value_name = "ID")]
+    topic: Option<String>,
+    #[command(flatten)]
+    page: Page,
+}
+
+/// `job create`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+An input is NAME=VALUE; NAME=@FILE takes the value from a file (@- is standard input), and
+NAME:=JSON is taken as it is. What follows from another input is left out. The kinds and their
+inputs are in the script; `wiki-browser check --print` lists them. With --wait a server that goes
+away meanwhile is waited for, 120s at most.
+
+Examples:
+  wiki-browser job create incorporate topic_id=7f3a --wait
+  wiki-browser job create incorporate topic_ids=7f3a,81bc replace_proposals:=true
+  wiki-browser job create summarise source_path=guide.md notes=@notes.txt --not-before 2h")]
+pub(in crate::cli) struct CreateArgs {
+    /// Kind of the job, as the script declares it
+    kind: String,
+    /// Inputs of the kind
+    #[arg(value_name = "NAME=VALUE")]
+    inputs: Vec<String>,
+    /// Place in the queue, from -100 to 100: higher is earlier; above its kind's for admins only
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// Start it at this time at the earliest (2026-01-02T03:04:05Z), or after a wait (+10m, 2h)
+    #[arg(long, value_name = "WHEN")]
+    not_before: Option<String>,
+    /// Watch the job until it ends; exits 0 if it succeeded, 1 otherwise
+    #[arg(long)]
+    pub(in crate::cli) wait: bool,
+    /// Also print what the agent says and does, on standard error
+    #[arg(long, requires = "wait")]
+    log: bool,
+    /// Also print the agent's output as it is
+    #[arg(long, requires = "wait")]
+    raw: bool,
+    /// Do the same request under the same word only once: a repetition gets the first answer
+    #[arg(long, value_name = "WORD")]
+    idempotency_key: Option<String>,
+}
+
+/// Runs a command; the code is that of the program.
+pub(in crate::cli) fn run(desk: &Desk, command: JobCommand) -> Result<u8> {
+    match command {
+        JobCommand::List(args) => list(desk, &args),
+        JobCommand::Show { id } => show(desk, &id),
+        JobCommand::Follow { id, log, raw } => {
+            let client = desk.client()?;
+            let id = desk.id(&client, Noun::Job, &id)?;
+            return follow::run(
+                desk,
+                &client,
+                &Follow { id, show: Show::of(Show::Steps, log, raw) },
+            );
+        }
+        JobCommand::Create(args) => return create(desk, &args),
+        JobCommand::Cancel { id, many } => {
+            if many::is_meant(id.as_deref(), &many)? {
+                return many::run(desk, &many, many::CANCEL);
+            }
+            many::cancel(desk, &id.unwrap_or_default())
+        }
+        JobCommand::Retry { id, many, when_allowed, not_before, wait, log, raw } => {
+            if many::is_meant(id.as_deref(), &many)? {
+                return many::run(desk, &many, many::RETRY);
+            }
+            let when = (when_allowed, not_before.as_deref());
+            let show = wait.then(|| Show::of(Show::Nothing, log, raw));
+            return many::retry(desk, &id.unwrap_or_default(), when, show);
+        }
+        JobCommand::Restore { id, names, dry_run } => changes::restore(desk, &id, &names, dry_run),
+        JobCommand::Keep { id } => changes::keep(desk, &id),
+        JobCommand::Log { id, stream, raw } => log::run(desk, &id, stream.as_deref(), raw),
+        JobCommand::Prompt { id } => prompt(desk, &id),
+    }
+    .map(|()| 0)
+}
+
+fn list(desk: &Desk, args: &ListArgs) -> Result<()> {
+    let source = args.source.as_ref().map(|it| it.parse::<SourcePath>()).transpose()?;
+    let client = desk.client()?;
+    let topic = args.topic.as_ref().map(|it| desk.id(&client, Noun::Topic, it)).transpose()?;
+    let limit = args.page.limit();
+    let pairs = [
+        ("source_path", source.as_ref().map(SourcePath::as_str)),
+        ("status", args.status.as_deref()),
+        ("kind", args.kind.as_deref()),
+        ("topic_id", topic.as_deref()),
+        ("after", args.page.after()),
+        ("limit", Some(&*limit)),
+    ];
+    let answer = client.get(&query("/api/agent/jobs", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["ID", "KIND", "STATUS", "WHEN", "BY", "SOURCE", "MESSAGE"]);
+        for it in items(answer) {
+            table.row([
+                shorten(text(it, "id")),
+                text(it, "kind"),
+                text(it, "status"),
+                &desk.ago(&it["created_at"]),
+                text(it, "requested_by_name"),
+                text(it, "source_path"),
+                message(it),
+            ]);
+        }
+        screen.table(&table, "no jobs")?;
+        desk.more(answer);
+        Ok(())
+    })
+}
+
+/// Returns what is to be said about a job: what went wrong, or why it waits.
+fn message(job: &Value) -> &str {
+    match text(&job["waiting"], "message") {
+        "" => text(job, "message"),
+        waiting => waiting,
+    }
+}
+
+fn show(desk: &Desk, given: &str) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Job, given)?;
+    let job = client.get(&format!("/api/agent/jobs/{id}"))?;
+    desk.screen.answer(&job, |_, job| describe(desk, job))
+}
+
+fn describe(desk: &Desk, job: &Value) -> Result<()> {
+    desk.detail("job", &line(job, "id"))?;
+    desk.detail("kind", &line(job, "kind"))?;
+    desk.detail("status", &desk.screen.state(text(job, "status")))?;
+    for name in
+        ["reason", "message", "source_path", "topic_id", "persona_name", "proposal_id", "lane"]
+    {
+        desk.detail(name, &line(job, name))?;
+    }
+    desk.detail("waits", &line(&job["waiting"], "message"))?;
+    if job["priority"] != 0 {
+        desk.detail("priority", &number(job, "priority"))?;
+    }
+    desk.detail("by", &line(job, "requested_by_name"))?;
+    for (name, at) in [
+        ("asked", "created_at"),
+        ("not before", "not_before"),
+        ("started", "started_at"),
+        ("ended", "completed_at"),
+        ("try again", "retry_at"),
+    ] {
+        desk.detail(name, &escape::line(&when::exact(desk.now(), text(job, at))))?;
+    }
+    desk.detail("exit code", &number(job, "exit_code"))?;
+    desk.detail("signal", &escape::line(&scalar(&job["signal"])))?;
+    desk.detail("cost", &number(job, "cost_usd"))?;
+    desk.detail("summary", &line(job, "summary"))?;
+    if !job["result"].is_null() {
+        desk.detail("result", &escape::line(&scalar(&job["result"])))?;
+    }
+    outcome::describe(desk, job)?;
+    changes::describe(desk, job)?;
+    for (name, value) in job["inputs"].as_object().into_iter().flatten() {
+        desk.detail("input", &escape::line(&format!("{name}={}", scalar(value))))?;
+    }
+    let tail = text(job, "error_tail");
+    if tail.is_empty() {
+        return Ok(());
+    }
+    desk.screen.put(&format!("\n{}", escape::block(tail).trim_end()))
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => crate::base::truncate_chars(text, 200),
+        other => other.to_string(),
+    }
+}
+
+fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
+    let given = args.inputs.iter().map(|it| split_input(it)).collect::<Result<Vec<_>>>()?;
+    let client = desk.client()?;
+    let kind = kind_of(&client, &args.kind)?;
+    let mut body = Map::new();
+    body.insert("kind".to_owned(), json!(args.kind));
+    for (name, value) in given {
+        let value = value_of(desk, &client, &kind, name, value)?;
+        if body.insert(name.to_owned(), value).is_some() {
+            return Err(Error::invalid(format!("`{name}` is given twice")).hint("give it once"));
+        }
+    }
+    if let Some(priority) = args.priority {
+        body.insert("priority".to_owned(), json!(priority));
+    }
+    if let Some(when) = &args.not_before {
+        if args.idempotency_key.is_some() && when::parse(when).is_none() {
+            let message = "the same wait is another time when the request is repeated";
+            return Err(Error::invalid(message)
+                .hint("with --idempotency-key write a time: --not-before 2026-01-02T03:04:05Z"));
+        }
+        body.insert("not_before".to_owned(), json!(when::point(desk.now(), when)?));
+    }
+    let body = Value::Object(body);
+    let answer = match &args.idempotency_key {
+        Some(key) => client.post_once("/api/agent/jobs", &body, key)?,
+        None => client.create("/api/agent/jobs", &body)?,
+    };
+    let show = args.wait.then(|| Show::of(Show::Nothing, args.log, args.raw));
+    accepted(desk, &client, &answer, show)
+}
+
+/// Prints the id of a new job, or watches it: then the last answer is the job itself.
+pub(super) fn accepted(
+    desk: &Desk,
+    client: &Client,
+    answer: &Value,
+    show: Option<Show>,
+) -> Result<u8> {
+    let id = text(answer, "job_id");
+    follow::note_open(desk, &answer["also_open"]);
+    let Some(show) = show else {
+        desk.screen.answer(answer, |screen, _| screen.put(&escape::line(id)))?;
+        return Ok(0);
+    };
+    follow::run(desk, client, &Follow { id: id.to_owned(), show })
+}
+
+fn prompt(desk: &Desk, given: &str) -> Result<()> {
+    let client = desk.client()?;
+    let id = desk.id(&client, Noun::Job, given)?;
+    let answer = client.get(&format!("/api/agent/jobs/{id}/prompt"))?;
+    desk.screen.answer(&answer, |screen, answer| screen.raw(text(answer, "prompt")))
+}
+
+/// How an input was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Given<'a> {
+    /// `NAME=VALUE`.
+    Text(&'a str),
+    /// `NAME=@FILE`.
+    File(&'a str),
+    /// `NAME:=JSON`.
+    Json(&'a str),
+}
+
+/// Returns name and value of an input.
+///
+/// # Errors
+/// `invalid` if it is not written like one.
+pub(super) fn split_input(pair: &str) -> Result<(&str, Given<'_>)> {
+    let wrong = || {
+        let shown = crate::base::truncate_chars(pair, 60);
+        Error::invalid(format!("`{shown}` is not NAME=VALUE"))
+            .hint("for example: topic_id=7f3a, notes=@FILE or count:=3")
+    };
+    let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
+    let (name, value) = match (name.strip_suffix(':'), value.strip_prefix('@')) {
+        (Some(name), _) => (name, Given::Json(value)),
+        (None, Some(file)) => (name, Given::File(file)),
+        (None, None) => (name, Given::Text(value)),
+    };
+    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let reserved = matches!(name, "kind" | "priority" | "not_before");
+    if name.is_empty() || !plain || reserved {
+        return Err(wrong());
+    }
+    Ok((name, value))
+}
+
+/// Returns an input's value as text.
+///
+/// # Errors
+/// `invalid` if its file cannot be read or its JSON is not a single value.
+pub(super) fn input_text(name: &str, given: Given<'_>) -> Result<String> {
+    match given {
+        Given::Text(text) => Ok(text.to_owned()),
+        Given::File(path) => {
+            input::file(Utf8Path::new(path), &format!("the input {name}"), TEXT_INPUT_BYTES_MAX)
+        }
+        Given::Json(json) => match serde_json::from_str(json) {
+            Ok(Value::String(text)) => Ok(text),
+            Ok(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
+            _ => Err(Error::invalid(format!("`{name}` is not a single JSON value"))),
+        },
+    }
+}
+
+fn kind_of(client: &Client, name: &str) -> Result<Value> {
+    let config = client.get("/api/config")?;
+    let kinds = config["kinds"].as_array().map_or(&[][..], Vec::as_slice);
+    kinds.iter().find(|kind| kind["name"] == name).cloned().ok_or_else(|| {
+        let names: Vec<&str> = kinds.iter().filter_map(|kind| kind["name"].as_str()).collect();
+        let shown = crate::base::truncate_chars(name, 60);
+        let meant = crate::script::nearest(name, names.iter().copied());
+        let meant = meant.map(|it| format!("did you mean `{it}`? ")).unwrap_or_default();
+        Error::invalid(format!("the script declares no kind `{shown}`"))
+            .code("unknown_kind")
+            .hint(format!("{meant}one of: {}", names.join(", ")))
+    })
+}
+
+/// Returns an input's value as the type that the kind declares; what the kind does not declare goes
+/// as text, and the server says what is wrong with it.
+fn value_of(
+    desk: &Desk,
+    client: &Client,
+    kind: &Value,
+    name: &str,
+    given: Given<'_>,
+) -> Result<Value> {
+    let inputs = kind["inputs"].as_array().map_or(&[][..], Vec::as_slice);
+    let declared = inputs.iter().find(|input| input["name"] == name);
+    let sort = declared.and_then(|input| input["type"].as_str()).unwrap_or_default();
+    if let Given::Json(json) = given {
+        return serde_json::from_str(json)
+            .context(ErrorKind::Invalid, || format!("`{name}` is not JSON"))
+            .map_err(|cause| cause.hint("with `=` it is taken as text"));
+    }
+    let value = input_text(name, given)?;
+    match sort {
+        "" if name == "topic_ids" => {
+            value.split(',').map(|it| Ok(json!(desk.id(client, Noun::Topic, it.trim())?))).collect()
+        }
+        "topic" => Ok(json!(desk.id(client, Noun::Topic, &value)?)),
+        "number" | "flag" => match serde_json::from_str::<Value>(value.trim()) {
+            Ok(number @ Value::Number(_)) if sort == "number" => Ok(number),
+            Ok(flag @ Value::Bool(_)) if sort == "flag" => Ok(flag),
+            _ => {
+                let shown = crate::base::truncate_chars(&value, 60);
+                let wanted = if sort == "number" { "a number" } else { "true or false" };
+                Err(Error::invalid(format!("`{name}` is {wanted}, not `{shown}`"))
+                    .hint("wiki-browser check --print shows what the kind takes"))
+            }
+        },
+        _ => Ok(json!(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_text_a_file_or_json() {
+        assert_eq!(split_input("a=b=c").unwrap(), ("a", Given::Text("b=c")));
+        assert_eq!(split_input("a=").unwrap(), ("a", Given::Text("")));
+        assert_eq!(split_input("a=@-").unwrap(), ("a", Given::File("-")));
+        assert_eq!(split_input("a:=[1]").unwrap(), ("a", Given::Json("[1]")));
+        for bad in ["", "a", "=b", "a b=c", "kind=x", "not_before=x", ":=1"] {
+            assert_eq!(split_input(bad).unwrap_err().kind(), ErrorKind::Invalid, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `wiki-browser reload` and `schedule`: the script of a server, and what it does by itself.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::base::Result;
+use crate::cli::commands::{Desk, line, text};
+use crate::cli::terminal::escape;
+use crate::cli::terminal::screen::Style;
+use crate::cli::terminal::short_id::items;
+use crate::cli::terminal::table::Table;
+use crate::script::Shown;
+
+/// Most lines of a command that `reload` prints.
+const COMMAND_LINES_MAX: usize = 40;
+
+/// `reload`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Exits 0 if the script is in force, 1 if it is wrong or would lose waiting jobs; then the one before
+stays in force. Commands that run around agents are printed. Jobs that run keep the script that they
+started with. A kind that has another name now takes over the waiting jobs of the old one by its
+`was`; those of an inbox that is gone wait until it is back. SIGHUP reloads without --drop.
+
+Examples:
+  wiki-browser reload --dry-run
+  wiki-browser reload --json")]
+pub(in crate::cli) struct ReloadArgs {
+    /// Only say what would be different
+    #[arg(long)]
+    dry_run: bool,
+    /// Cancel the waiting jobs that the new script has no place for
+    #[arg(long)]
+    drop: bool,
+}
+
+/// What can be done with schedules.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ScheduleCommand {
+    /// List what the script has done by itself, when next, and what came of it last
+    List,
+}
+
+/// Has the server read its script again; returns 0 or 1.
+pub(in crate::cli::commands) fn run(desk: &Desk, args: &ReloadArgs) -> Result<u8> {
+    let answer = desk
+        .client()?
+        .post("/api/config/reload", &json!({"dry_run": args.dry_run, "drop": args.drop}))?;
+    let is_right = answer["ok"] == true;
+    desk.screen.answer(&answer, |_, answer| match is_right {
+        true => right(desk, answer),
+        false => wrong(desk, answer),
+    })?;
+    Ok(u8::from(!is_right))
+}
+
+fn wrong(desk: &Desk, answer: &Value) -> Result<()> {
+    differences(desk, &answer["difference"])?;
+    let trouble = &answer["trouble"];
+    for error in trouble["errors"].as_array().into_iter().flatten() {
+        // It makes harmless what it quotes, as for `check`.
+        desk.screen.put(&format!("{}\n", Shown::error(error)))?;
+    }
+    let number = &answer["generation"];
+    desk.screen.put(&format!("{}: generation {number} stays in force", line(trouble, "summary")))
+}
+
+fn right(desk: &Desk, answer: &Value) -> Result<()> {
+    let difference = &answer["difference"];
+    differences(desk, difference)?;
+    for lost in answer["lost"].as_array().into_iter().flatten() {
+        let (kind, count) = (text(lost, "kind"), &lost["jobs"]);
+        let verb = if answer["dry_run"] == true { "would be" } else { "were" };
+        let said = format!("{count} waiting jobs of kind \"{kind}\" {verb} cancelled");
+        desk.screen.put(&desk.screen.paint(Style::Red, &escape::line(&said)))?;
+    }
+    for warning in answer["warnings"].as_array().into_iter().flatten() {
+        desk.screen.note(&escape::line(warning.as_str().unwrap_or_default()));
+    }
+    let files = difference["files"].as_array().map_or(0, Vec::len);
+    let number = &answer["generation"];
+    let said = match (answer["dry_run"] == true, files) {
+        (true, 0) => format!("nothing is different from generation {number}"),
+        (true, _) => format!("the script is fine; generation {number} stays in force"),
+        (false, _) => format!("generation {number} is in force"),
+    };
+    desk.screen.put(&desk.screen.paint(Style::Green, &said))
+}
+
+/// Prints what another script has different.
+fn differences(desk: &Desk, difference: &Value) -> Result<()> {
+    for change in difference["changes"].as_array().into_iter().flatten() {
+        let waiting = match change["waiting"].as_i64() {
+            Some(1) => ": 1 of its jobs waits".to_owned(),
+            Some(count) if count > 0 => format!(": {count} of its jobs wait"),
+            _ => String::new(),
+        };
+        let style = if waiting.is_empty() { Style::Dim } else { Style::Red };
+        let said = format!("{:<8} {}{waiting}", text(change, "how"), text(change, "what"));
+        desk.screen.put(&desk.screen.paint(style, &escape::line(&said)))?;
+        for run in change["runs"].as_array().into_iter().flatten() {
+            commands(desk, text(run, "when"), text(run, "command"))?;
+        }
+    }
+    for name in difference["needs_restart"].as_array().into_iter().flatten() {
+        let name = escape::line(name.as_str().unwrap_or_default());
+        desk.screen.put(&format!("{name} takes effect after a restart"))?;
+    }
+    Ok(())
+}
+
+/// Prints what a declaration has executed, line by line.
+fn commands(desk: &Desk, when: &str, command: &str) -> Result<()> {
+    let lines: Vec<&str> = command.trim_end().lines().collect();
+    let shown = lines.iter().take(COMMAND_LINES_MAX);
+    for (number, line) in shown.enumerate() {
+        let head = if number == 0 { when } else { "" };
+        desk.screen.put(&escape::line(&format!("           {head:<8} {line}")))?;
+    }
+    if lines.len() > COMMAND_LINES_MAX {
+        let more = lines.len() - COMMAND_LINES_MAX;
+        desk.screen.put(&format!("                    … {more} more lines"))?;
+    }
+    Ok(())
+}
+
+/// Runs a command on schedules.
+pub(in crate::cli::commands) fn schedule(desk: &Desk, command: &ScheduleCommand) -> Result<()> {
+    let ScheduleCommand::List = command;
+    let answer = desk.client()?.get("/api/schedules")?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["SCHEDULE", "WHEN", "KIND", "NEXT", "LAST", "CAME TO"]);
+        for it in items(answer) {
+            let last = desk.ago(&it["last_at"]);
+            let came = match text(it, "last_error") {
+                "" => text(it, "last_status"),
+                error => error,
+            };
+            let kind = match text(it, "kind") {
+                "" => text(it, "at"),
+                kind => kind,
+            };
+            table.row([text(it, "name"), text(it, "when"), kind, text(it, "next_at"), &last, came]);
+        }
+        screen.table(&table, "the script has no schedules")
+    })
+}

@@ -1,0 +1,96 @@
+//! Text that a command is given: on standard input or in a file, within a limit.
+
+use std::io::{IsTerminal, Read};
+
+use camino::Utf8Path;
+
+use crate::base::{Context, Error, ErrorKind, Result};
+
+/// Reads standard input as a text.
+///
+/// # Errors
+/// `invalid` if it is empty, not UTF-8 or a terminal, `too_large` beyond the limit.
+pub(in crate::cli) fn standard(what: &str, bytes_max: usize) -> Result<String> {
+    if std::io::stdin().is_terminal() {
+        return Err(Error::invalid(format!("{what} is expected on standard input"))
+            .hint("pipe it in, for example: … < FILE"));
+    }
+    typed(what, bytes_max)
+}
+
+/// Reads standard input as a text, also from a terminal.
+///
+/// # Errors
+/// `invalid` if it is empty or not UTF-8, `too_large` beyond the limit.
+pub(in crate::cli) fn typed(what: &str, bytes_max: usize) -> Result<String> {
+    text(std::io::stdin().lock(), what, bytes_max)
+}
+
+/// Reads a file as a text; `-` is standard input.
+///
+/// # Errors
+/// As [`standard`], and `invalid` if the file cannot be read.
+pub(in crate::cli) fn file(path: &Utf8Path, what: &str, bytes_max: usize) -> Result<String> {
+    if path == "-" {
+        return standard(what, bytes_max);
+    }
+    let file = std::fs::File::open(path)
+        .context(ErrorKind::Invalid, || format!("cannot open {path}, {what}"))
+        .map_err(|cause| cause.hint("is the file there, and may it be read?"))?;
+    text(file, what, bytes_max)
+}
+
+/// Reads JSON that was given as an argument: itself, or `@FILE`; `@-` is standard input.
+///
+/// # Errors
+/// As [`file()`], and `invalid` if it is not JSON.
+pub(in crate::cli) fn json(given: &str, what: &str, bytes_max: usize) -> Result<serde_json::Value> {
+    let text = match given.strip_prefix('@') {
+        Some(path) => file(Utf8Path::new(path), what, bytes_max)?,
+        None => text(given.as_bytes(), what, bytes_max)?,
+    };
+    serde_json::from_str(&text).map_err(|cause| {
+        Error::invalid(format!("{what} is not JSON: {cause}"))
+            .code("not_json")
+            .hint("a plain text is JSON when it stands in double quotes; @FILE reads a file")
+    })
+}
+
+fn text(from: impl Read, what: &str, bytes_max: usize) -> Result<String> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+    from.take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .context(ErrorKind::Invalid, || format!("cannot read {what}"))?;
+    if bytes.len() > bytes_max {
+        let message = format!("{what} is longer than {bytes_max} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .hint("nothing was sent; this is the limit of the site"));
+    }
+    if bytes.is_empty() {
+        return Err(Error::invalid(format!("{what} is empty"))
+            .hint("give the whole text, from a file: `… < FILE`"));
+    }
+    String::from_utf8(bytes).map_err(|cause| {
+        let at = cause.utf8_error().valid_up_to();
+        Error::invalid(format!("{what} is not UTF-8 at byte {at}"))
+            .code("not_utf8")
+            .hint("texts are UTF-8: convert it, for example with iconv")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_whole_or_refused() {
+        assert_eq!(text(&b"a\r\n"[..], "the text", 3).unwrap(), "a\r\n");
+        assert_eq!(text(&b"abcd"[..], "the text", 3).unwrap_err().kind(), ErrorKind::TooLarge);
+        assert!(text(&b""[..], "the text", 3).unwrap_err().message().contains("empty"));
+        assert_eq!(json("{\"a\":1}", "the payload", 9).unwrap()["a"], 1);
+        assert_eq!(json("plain", "the payload", 9).unwrap_err().code_str(), "not_json");
+        let error = text(&b"ab\xff"[..], "the text", 9).unwrap_err();
+        assert_eq!(error.message(), "the text is not UTF-8 at byte 2");
+    }
+}

@@ -1,0 +1,102 @@
+//! Questions on a terminal: each has an answer that Enter gives.
+
+use std::io::{BufRead, IsTerminal};
+
+use crate::base::{Error, Result};
+use crate::cli::terminal::escape;
+use crate::cli::terminal::screen::{Form, Screen, Style};
+
+/// Wrong answers after which a question is given up.
+const TRIES_MAX: usize = 5;
+/// Longest answer that is read, in bytes.
+const ANSWER_BYTES_MAX: u64 = 4_000;
+
+/// Returns whether there is a person to ask.
+pub(in crate::cli) fn can(screen: &Screen) -> bool {
+    *screen.form() == Form::Words && screen.is_terminal() && std::io::stdin().is_terminal()
+}
+
+/// Asks for one of several words; each comes with what it means. Returns its place.
+///
+/// # Errors
+/// `invalid` if the input ends, or nothing that is answered fits.
+pub(in crate::cli) fn choice(
+    screen: &Screen,
+    question: &str,
+    words: &[(&str, &str)],
+    default: usize,
+) -> Result<usize> {
+    screen.put(&screen.paint(Style::Bold, question))?;
+    for (place, (word, meaning)) in words.iter().enumerate() {
+        screen.put(&format!("  {}  {word:<12} {meaning}", place + 1))?;
+    }
+    let shown = (default + 1).to_string();
+    let find = |answer: &str| {
+        let by_word = words.iter().position(|(word, _)| *word == answer);
+        let by_number = || answer.parse::<usize>().ok()?.checked_sub(1);
+        by_word.or_else(by_number).filter(|place| *place < words.len())
+    };
+    let check = |answer: &str| match find(answer) {
+        Some(_) => Ok(()),
+        None => Err(Error::invalid(format!("write a number from 1 to {}", words.len()))),
+    };
+    let answer = read(screen, &shown, check)?;
+    Ok(find(&answer).unwrap_or(default))
+}
+
+/// Asks whether something is to be done; Enter means no.
+///
+/// # Errors
+/// As [`choice`].
+pub(in crate::cli) fn yes(screen: &Screen, question: &str) -> Result<bool> {
+    let check = |answer: &str| match answer {
+        "y" | "yes" | "n" | "no" => Ok(()),
+        _ => Err(Error::invalid("write y or n")),
+    };
+    let answer = line(screen, question, "n", check)?;
+    Ok(matches!(answer.as_str(), "y" | "yes"))
+}
+
+/// Asks for a line of text.
+///
+/// # Errors
+/// As [`choice`].
+pub(in crate::cli) fn line(
+    screen: &Screen,
+    question: &str,
+    default: &str,
+    check: impl Fn(&str) -> Result<()>,
+) -> Result<String> {
+    screen.put(&screen.paint(Style::Bold, question))?;
+    read(screen, default, check)
+}
+
+/// Reads an answer until it fits; an empty one stands for the default.
+fn read(screen: &Screen, default: &str, check: impl Fn(&str) -> Result<()>) -> Result<String> {
+    let stdin = std::io::stdin();
+    for _ in 0..TRIES_MAX {
+        screen.prompt(&format!("[{}] > ", escape::line(default)))?;
+        let mut line = String::new();
+        let mut bounded = std::io::Read::take(stdin.lock(), ANSWER_BYTES_MAX);
+        let count = bounded
+            .read_line(&mut line)
+            .map_err(|cause| Error::invalid("the answer cannot be read").source(cause))?;
+        if count == 0 {
+            break;
+        }
+        let answer = match line.trim() {
+            "" => default.to_owned(),
+            answer => answer.to_owned(),
+        };
+        match check(&answer) {
+            Ok(()) => return Ok(answer),
+            Err(cause) => {
+                let hint = cause.hint_str().map(|it| format!(" ({it})")).unwrap_or_default();
+                screen.note(&format!("{}{}", escape::line(cause.message()), escape::line(&hint)));
+            }
+        }
+    }
+    Err(Error::invalid("there was no answer")
+        .code("no_answer")
+        .hint("nothing was written; --help names the options that answer the questions"))
+}

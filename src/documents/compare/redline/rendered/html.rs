@@ -1,0 +1,137 @@
+//! HTML in a text that is compared as it is read: its words, where links lead, and what changed
+//! unseen.
+
+use crate::documents::compare::redline::rendered::{BlockSort, Reading};
+use crate::documents::sources::html::{HtmlBlock, Part, Sort, Tag, parts};
+
+impl Reading {
+    /// Reads a block of HTML.
+    pub(super) fn html_block(&mut self, block: &HtmlBlock) {
+        self.close();
+        for (part, range) in parts(block.text()) {
+            let written = &block.text()[range.clone()];
+            match part {
+                Part::Tag(tag) => self.tag(&tag, written),
+                Part::Comment if self.open.is_none() => self.comment(written),
+                Part::Comment => self.unseen.push_str(written),
+                Part::Odd | Part::Raw => {
+                    if self.open.is_none() {
+                        self.begin(BlockSort::Html);
+                    }
+                    self.text(written);
+                }
+                Part::Words => {
+                    for (shown, _) in block.words(&range, false) {
+                        self.words(&shown);
+                    }
+                }
+            }
+        }
+        self.close();
+    }
+
+    /// Reads a tag or a comment within a line of text.
+    pub(super) fn inline_html(&mut self, written: &str) {
+        match parts(written).into_iter().next() {
+            Some((Part::Tag(tag), range)) if range.len() == written.len() => {
+                self.inline_tag(&tag, written);
+            }
+            Some((Part::Comment, _)) => self.unseen.push_str(written),
+            _ => self.text(written),
+        }
+    }
+
+    /// A comment is shown only where it differs: nobody reads it, and an agent may.
+    fn comment(&mut self, written: &str) {
+        self.begin(BlockSort::Html);
+        self.text(written.trim_end());
+        if let Some(block) = &mut self.open {
+            block.is_comment = true;
+        }
+        self.close();
+    }
+
+    fn tag(&mut self, tag: &Tag, written: &str) {
+        if matches!(tag.sort, Sort::Words | Sort::Holder) {
+            match tag.name {
+                "td" | "th" => {
+                    let has_cells = self.open.as_ref().is_some_and(|it| !it.text.is_empty());
+                    if has_cells && !tag.is_end {
+                        self.text(" │ ");
+                    }
+                }
+                _ => self.close(),
+            }
+            self.unseen.push_str(written);
+            if !tag.is_end {
+                self.begin_tag(tag);
+            }
+            return;
+        }
+        self.inline_tag(tag, written);
+    }
+
+    fn begin_tag(&mut self, tag: &Tag) {
+        match (tag.name, tag.level()) {
+            (_, Some(level)) => self.begin(BlockSort::Heading(level)),
+            ("p" | "dt" | "dd" | "summary", _) => self.begin(BlockSort::Paragraph),
+            ("tr", _) => self.begin(BlockSort::TableRow),
+            ("pre", _) => self.begin(BlockSort::Code),
+            ("li", _) => {
+                self.marker = Some("•".to_owned());
+                self.begin(BlockSort::Item);
+            }
+            _ => {}
+        }
+    }
+
+    fn inline_tag(&mut self, tag: &Tag, written: &str) {
+        let is_on = !tag.is_end;
+        match tag.name {
+            "em" | "i" | "cite" | "var" | "dfn" => self.style.is_emphasis = is_on,
+            "b" | "strong" => self.style.is_strong = is_on,
+            "code" | "kbd" | "samp" | "tt" => self.style.is_code = is_on,
+            "del" | "s" | "strike" => self.style.is_struck = is_on,
+            "br" => self.text("\n"),
+            "hr" => self.rule(),
+            "a" if tag.is_end => self.end_link(),
+            "a" => {
+                if let Some(address) = tag.value("href") {
+                    self.targets.push(address.to_owned());
+                    self.style.is_link = true;
+                }
+            }
+            "img" => {
+                let [words, address] = ["alt", "src"].map(|it| tag.value(it).unwrap_or_default());
+                self.text(&format!("image: {words}"));
+                self.styled(&format!(" ⟨{address}⟩"), |it| it.is_target = true);
+            }
+            _ => {}
+        }
+        self.unseen.push_str(written);
+    }
+
+    /// Ends a link, and says where it leads.
+    pub(super) fn end_link(&mut self) {
+        self.style.is_link = false;
+        if let Some(target) = self.targets.pop() {
+            self.styled(&format!(" ⟨{target}⟩"), |it| it.is_target = true);
+        }
+    }
+
+    /// White space counts once, but in preformatted text.
+    fn words(&mut self, shown: &str) {
+        let open = self.open.as_ref();
+        if open.is_some_and(|it| it.sort == BlockSort::Code) {
+            return self.text(shown);
+        }
+        let is_begun = open.is_some_and(|it| !it.text.is_empty() && !it.text.ends_with(' '));
+        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        let space = |is_there: bool| if is_there { " " } else { "" };
+        let before = space(is_begun && shown.starts_with(char::is_whitespace));
+        let after = space(!words.is_empty() && shown.ends_with(char::is_whitespace));
+        if !words.is_empty() || is_begun {
+            self.text(&format!("{before}{words}{after}"));
+        }
+    }
+}

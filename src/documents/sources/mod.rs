@@ -1,0 +1,12 @@
+//! A document and its text: names, outline, plain words, and what was kept of it.
+
+pub(in crate::documents) mod creation;
+pub mod headings;
+pub mod html;
+pub mod order;
+pub mod pending;
+pub mod plain;
+pub mod rename;
+pub mod source;
+pub mod text;
+pub mod title;

@@ -1,0 +1,45 @@
+//! Which Topics somebody opened; the table `topics` is that of `topic`.
+
+use rusqlite::{Connection, named_params};
+use serde::Serialize;
+
+use crate::base::{Actor, Result, SourcePath, TopicId};
+use crate::documents::topics::topic::TopicStatus;
+
+const OPENED_BY: &str = "
+    SELECT id, source_path, COALESCE(title, '') AS title, status FROM topics
+    WHERE created_by = :by ORDER BY id LIMIT :limit";
+
+/// The statements of this file, for the schema test.
+pub const STATEMENTS: &[(&str, &str)] = &[("opened::opened_by", OPENED_BY)];
+
+/// A Topic that somebody opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpenedTopic {
+    /// The Topic.
+    pub id: TopicId,
+    /// The Source.
+    pub source_path: SourcePath,
+    /// What it is called.
+    pub title: String,
+    /// Whether it is open.
+    pub status: TopicStatus,
+}
+
+/// Returns the first Topics that somebody opened, oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn opened_by(connection: &Connection, by: &Actor, limit: usize) -> Result<Vec<OpenedTopic>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(OPENED_BY)?;
+    let rows = statement.query_map(named_params! {":by": by, ":limit": limit}, |row| {
+        Ok(OpenedTopic {
+            id: row.get("id")?,
+            source_path: row.get("source_path")?,
+            title: row.get("title")?,
+            status: row.get("status")?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}

@@ -1,0 +1,7 @@
+//! Who may ask for what: the table of routes and the checks on every request.
+
+pub(in crate::http) mod audience;
+pub(in crate::http) mod gate;
+pub(in crate::http) mod origin;
+pub(in crate::http) mod table;
+pub(in crate::http) mod who;

@@ -1,0 +1,204 @@
+//! The third check of every request: which person or job its credential belongs to.
+//!
+//! **Invariant:** only a credential identifies; where a request comes from can deny, never grant.
+//! **Invariant:** an unknown, a revoked and a misplaced credential get the same answer.
+
+use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap};
+use tracing::warn;
+
+use crate::base::{Error, ErrorKind, Result, digest_hex, fault};
+use crate::http::access::origin::bearer;
+use crate::http::access::table::{OF_PRIVATE_JOBS, Route, Who};
+use crate::http::server::listen::Peer;
+use crate::http::{Edge, JobTokenState};
+use crate::people::{self, Caller, Login, TokenOwner, TokenScope, Via};
+use crate::store::Tx;
+
+/// Longest token that is looked at, in bytes.
+const TOKEN_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
+
+/// What a request brought to prove who sends it.
+#[derive(Clone)]
+pub(in crate::http) enum Credential {
+    /// A token.
+    Bearer(String),
+    /// The value of this site's cookie.
+    Cookie(String),
+}
+
+/// Who sends a request, and in which session.
+#[derive(Clone)]
+pub(in crate::http) struct Identified {
+    pub(in crate::http) caller: Caller,
+    pub(in crate::http) login_hash: Option<String>,
+    /// Whether it is a job that is its owner's alone.
+    pub(in crate::http) is_private_job: bool,
+}
+
+/// Returns the credentials of a request; a token wins over cookies. There may be several cookies of
+/// one name: ports of one machine share them, so any program there can add one.
+pub(in crate::http) fn credentials(
+    headers: &HeaderMap,
+    cookie_name: &str,
+) -> Result<Vec<Credential>> {
+    let mut tokens = Vec::new();
+    for value in headers.get_all(AUTHORIZATION) {
+        let value = value.to_str().map_err(|_| unknown())?;
+        // Another scheme is a proxy's own affair. A bare `Bearer` is a token that is missing.
+        if value.trim().eq_ignore_ascii_case("bearer") {
+            return Err(unknown());
+        }
+        tokens.extend(bearer(value));
+    }
+    match tokens.as_slice() {
+        [] => {}
+        [token] if !token.is_empty() && token.len() <= TOKEN_BYTES_MAX => {
+            return Ok(vec![Credential::Bearer((*token).to_owned())]);
+        }
+        _ => return Err(unknown()),
+    }
+    let mut cookies = Vec::new();
+    for value in headers.get_all(COOKIE) {
+        let Ok(value) = value.to_str() else { continue };
+        for pair in value.split(';') {
+            if let Some((name, secret)) = pair.trim().split_once('=')
+                && name == cookie_name
+            {
+                cookies.push(Credential::Cookie(secret.to_owned()));
+            }
+        }
+    }
+    if cookies.is_empty() {
+        return Err(Error::new(ErrorKind::Unauthenticated, "nobody is signed in")
+            .hint("open a login link, or send a token as `Authorization: Bearer`"));
+    }
+    Ok(cookies)
+}
+
+/// Returns the credential that somebody is signed in with, and who that is. Those that nobody knows
+/// are passed over; two that belong to different persons are as bad as none.
+pub(in crate::http) async fn identify_by_any(
+    edge: &Edge,
+    peer: &Peer,
+    credentials: Vec<Credential>,
+) -> Result<(Credential, Identified)> {
+    let mut found: Option<(Credential, Identified)> = None;
+    let mut refusal = unknown();
+    for credential in credentials {
+        match (identify(edge, peer, &credential).await, &found) {
+            (Ok(who), None) => found = Some((credential, who)),
+            (Ok(who), Some((_, first))) if who.caller.actor() == first.caller.actor() => {}
+            (Ok(_), Some(_)) => return Err(unknown()),
+            (Err(cause), _) => refusal = cause,
+        }
+    }
+    found.ok_or(refusal)
+}
+
+/// Returns who a credential belongs to.
+pub(in crate::http) async fn identify(
+    edge: &Edge,
+    peer: &Peer,
+    credential: &Credential,
+) -> Result<Identified> {
+    match credential {
+        Credential::Cookie(secret) => by_cookie(edge, secret).await,
+        Credential::Bearer(token) => by_token(edge, peer, token).await,
+    }
+}
+
+/// Checks what the table demands of the caller.
+pub(in crate::http) fn authorize(route: &Route, who: &Identified) -> Result<()> {
+    let caller = &who.caller;
+    if who.is_private_job && !OF_PRIVATE_JOBS.contains(&route.path) && !fault::is_off("own_jobs") {
+        let message = format!("{} is not for the agent of an answer", route.path);
+        return Err(Error::new(ErrorKind::Forbidden, message)
+            .code("private_job")
+            .hint("it has the tools of its run and nothing else"));
+    }
+    match route.who {
+        Who::All | Who::Signed => Ok(()),
+        Who::Read => caller.may_read(),
+        Who::Write => caller.may_write().map(|_| ()),
+        Who::WriteOrJob if matches!(caller, Caller::Job { .. }) => Ok(()),
+        Who::WriteOrJob => caller.may_write().map(|_| ()),
+        Who::Decide => caller.may_decide().map(|_| ()),
+        Who::Job => caller.job().map(|_| ()),
+        Who::Session => caller.in_person().map(|_| ()),
+        Who::Admin => caller.may_administer().map(|_| ()),
+        Who::Metrics => caller.may_measure(),
+    }
+}
+
+async fn by_cookie(edge: &Edge, secret: &str) -> Result<Identified> {
+    let (now, wanted) = (edge.store.clock().now(), secret.to_owned());
+    let found = edge.store.look(|c| people::find_login(c, &wanted, now))?;
+    let Some(Login { hash, person, is_touch_due }) = found else { return Err(unknown()) };
+    if is_touch_due {
+        let hash = hash.clone();
+        touch(edge, move |tx| people::touch_login(tx, &hash)).await;
+    }
+    let caller = Caller::Person { person, via: Via::Cookie, scopes: TokenScope::ALL.to_vec() };
+    Ok(Identified { caller, login_hash: Some(hash), is_private_job: false })
+}
+
+async fn by_token(edge: &Edge, peer: &Peer, token: &str) -> Result<Identified> {
+    let of = |caller| Identified { caller, login_hash: None, is_private_job: false };
+    let (now, wanted) = (edge.store.clock().now(), token.to_owned());
+    let found = edge.store.look(|c| people::find_by_secret(c, &wanted, now))?;
+    if let Some(owner) = found {
+        return by_owner(edge, peer, owner).await.map(of);
+    }
+    if matches!(peer, Peer::Tcp(_)) {
+        return Err(unknown());
+    }
+    let hash = digest_hex(token);
+    match (edge.identify_job)(hash.clone()).await? {
+        Some(found) if found.state == JobTokenState::Running => {
+            let caller = Caller::Job { id: found.job, token_hash: hash };
+            Ok(Identified { is_private_job: found.is_private, ..of(caller) })
+        }
+        Some(found) => Err(Error::conflict("job_ended", format!("job {} has ended", found.job))
+            .hint("nothing of it is taken any more; start another job")),
+        None => Err(unknown()),
+    }
+}
+
+async fn by_owner(edge: &Edge, peer: &Peer, owner: TokenOwner) -> Result<Caller> {
+    if owner.is_operator {
+        let Peer::Unix { is_agent, .. } = peer else { return Err(unknown()) };
+        if *is_agent && !fault::is_off("agent_peer") {
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "the operator's token is not for the processes of a job",
+            )
+            .code("agent_peer")
+            .hint("an agent uses the token of its own job, WB_TOKEN"));
+        }
+    }
+    if owner.is_touch_due {
+        let id = owner.token_id.clone();
+        touch(edge, move |tx| people::touch_token(tx, &id)).await;
+    }
+    let via = if owner.is_operator { Via::Operator } else { Via::Token };
+    Ok(Caller::Person { person: owner.person, via, scopes: owner.scopes })
+}
+
+/// A session that cannot be marked as used (a full disk) is still a session.
+async fn touch<F>(edge: &Edge, note: F)
+where
+    F: FnMut(&Tx<'_>) -> Result<()> + Send + 'static,
+{
+    // Where nothing can be written, reads go on: no request waits for what will fail.
+    if edge.store.trouble().is_some() {
+        return;
+    }
+    if let Err(cause) = edge.store.write(note).await {
+        warn!("the last use of a credential was not noted: {}", cause.chain());
+    }
+}
+
+fn unknown() -> Error {
+    Error::new(ErrorKind::Unauthenticated, "the credential is not known here")
+        .hint("open a new login link, or use a token that is alive (an agent's is WB_TOKEN)")
+}

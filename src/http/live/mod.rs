@@ -1,0 +1,3 @@
+//! What is sent as it happens.
+
+pub(in crate::http) mod events;

@@ -1,0 +1,249 @@
+//! The list of documents, and a document: rendered, or as its lines, with its open Topics.
+
+pub(in crate::http::pages) mod history;
+pub(in crate::http::pages) mod passages;
+pub(in crate::http::pages) mod pending;
+pub(in crate::http::pages) mod perspectives;
+pub(in crate::http::pages) mod reader;
+pub(in crate::http::pages) mod tree;
+
+use askama::Template;
+use serde::Deserialize;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, fault};
+use crate::documents::sources::plain::is_markdown;
+use crate::flows::sources::{HistoryQuery, SourceQuery};
+use crate::flows::{self, Site};
+use crate::http::markdown::Renderer;
+use crate::http::pages::Frame;
+use crate::http::pages::documents::passages::{LINES_MAX, Line};
+use crate::http::pages::documents::pending::Waiting;
+use crate::http::pages::documents::perspectives::Tab;
+use crate::http::pages::documents::reader::Reading;
+use crate::http::pages::documents::tree::{Branch, Tree};
+use crate::http::pages::parts::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::parts::{form, labels, pictures};
+use crate::http::reply::Aside;
+use crate::http::{Call, any_of, get, reply};
+use crate::people::Caller;
+
+/// Commits under a document.
+const COMMITS: u32 = 5;
+/// Files that git does not track, of which the page of all documents speaks.
+const UNTRACKED_MAX: usize = 20;
+/// Characters of a quote beside the text.
+const QUOTE_CHARS_MAX: usize = 240;
+
+#[derive(Template)]
+#[template(path = "documents.html")]
+struct DocumentsPage {
+    frame: Frame,
+    query: String,
+    listed: Listed,
+}
+
+/// What the page of all documents shows.
+enum Listed {
+    /// All of them, folder by folder, and those that git does not track.
+    Tree { branch: Branch, count: usize, untracked: Vec<String> },
+    /// Those that were looked for, or all row by row.
+    Rows { documents: Vec<SourceRow>, is_first: bool, next: Option<String> },
+}
+
+/// The query of the page: rows are asked for as of `GET /api/sources`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    query: Option<String>,
+    after: Option<String>,
+    limit: Option<u32>,
+    /// The folder of the tree that is open.
+    folder: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "document-lines.html")]
+struct DocumentPage {
+    frame: Frame,
+    source: SourceView,
+    address: String,
+    lines: Vec<Line>,
+    lines_total: usize,
+    earlier: Option<usize>,
+    later: Option<usize>,
+    commits: Vec<CommitRow>,
+    tabs: Vec<Tab>,
+    tree: Tree,
+    /// What its parts that follow events follow.
+    live: String,
+    /// Whether it could be rendered too.
+    is_markdown: bool,
+    /// Whether it is too large to be.
+    is_large: bool,
+    /// What waits for a decision on it.
+    waiting: Waiting,
+}
+
+impl DocumentPage {
+    /// Puts some lines on the page, the first of which has this number.
+    fn fill(&mut self, from: usize) {
+        passages::sort(&mut self.source.topics);
+        let to = from.saturating_add(LINES_MAX);
+        let (lines, total) = passages::lines(&self.source.text, &self.source.topics, from..to);
+        self.earlier = (from > 1).then(|| from.saturating_sub(LINES_MAX).max(1));
+        self.later = (to <= total).then_some(to);
+        (self.lines, self.lines_total) = (lines, total);
+    }
+
+    /// Returns the line where the words of a Topic begin, and where that line is.
+    fn line(&self, topic: &Topic) -> Option<(usize, String)> {
+        let place = passages::place(topic)?;
+        let line = passages::line_of(&self.source.text, place.start);
+        Some((line, passages::line_at(&self.address, line)))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct From {
+    from: Option<usize>,
+    view: Option<String>,
+    /// Whether its lines are asked for.
+    text: Option<String>,
+    /// Whether its history is asked for instead, whatever stands there.
+    history: Option<String>,
+    after: Option<String>,
+}
+
+type Desk = (Site, Renderer);
+
+pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
+    let desk: Desk = (site.clone(), renderer.clone());
+    any_of([get("/d", site, list), get("/start", site, start), get("/d/{*path}", &desk, show)])
+}
+
+async fn list(site: Site, call: Call) -> Result<Response> {
+    assert!(!fault::fails("documents"), "a test wants a fault of the program");
+    let (frame, caller) = Frame::of(&site, &call, "/d")?;
+    let Asked { query, after, limit, folder } = call.query()?;
+    let query = query.unwrap_or_default();
+    let is_tree = query.is_empty() && after.is_none() && limit.is_none();
+    let listed = match is_tree {
+        true => tree_of(&site, &caller, &frame, &folder.unwrap_or_default()).await?,
+        false => rows(&site, &caller, &query, after, limit).await?,
+    };
+    reply::page(&DocumentsPage { frame, query, listed })
+}
+
+async fn tree_of(site: &Site, caller: &Caller, frame: &Frame, folder: &str) -> Result<Listed> {
+    let all = flows::sources::catalog::list(site, caller).await?;
+    let untracked = flows::sources::untracked(site, caller, UNTRACKED_MAX).await?;
+    Ok(Listed::Tree {
+        branch: tree::page(&all, folder, frame.now()),
+        count: all.len(),
+        untracked: untracked.iter().map(ToString::to_string).collect(),
+    })
+}
+
+async fn rows(
+    site: &Site,
+    caller: &Caller,
+    query: &str,
+    after: Option<String>,
+    limit: Option<u32>,
+) -> Result<Listed> {
+    let is_first = after.is_none();
+    let wanted = Some(query.to_owned()).filter(|it| !it.is_empty());
+    let asked = SourceQuery { query: wanted.clone(), order: None, after, limit };
+    let found: List<SourceRow> = read(flows::sources::list(site, caller, asked).await?)?;
+    let limit = limit.map(|it| it.to_string());
+    let next = found.next.map(|next| {
+        let query =
+            [("query", wanted.as_deref()), ("after", Some(&next)), ("limit", limit.as_deref())];
+        form::address("/d", &query)
+    });
+    Ok(Listed::Rows { documents: found.items, is_first, next })
+}
+
+/// Leads to the document with which a reader begins; where there is none, to all of them.
+async fn start(site: Site, call: Call) -> Result<Response> {
+    let start = flows::sources::catalog::start(&site, &call.caller()?).await?;
+    reply::see_other(&start.map_or_else(|| "/d".to_owned(), |it| form::document_at(it.as_str())))
+}
+
+async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
+    let (mut frame, caller) = Frame::of(&site, &call, "/d")?;
+    let path: SourcePath = call.param("path")?;
+    let From { from, view, text, history, after } = call.query()?;
+    if let Some(persona) = view {
+        let asked = perspectives::Asked { path, persona, from };
+        return perspectives::show(&site, &renderer, (frame, caller), asked).await;
+    }
+    if history.is_some() {
+        return history::show(&site, (frame, caller), path, after).await;
+    }
+    let source: SourceView = match flows::sources::show(&site, &caller, &path).await {
+        Ok(shown) => read(shown)?,
+        Err(cause) => return gone(&site, &path, cause).await,
+    };
+    frame.name_documents(&site, [source.path.as_str()]).await;
+    let commits = commits(&site, &caller, &path).await?;
+    let tabs = perspectives::tabs(&site, &caller, &path).await;
+    let tree = tree::beside(&site, &caller, &frame, &path).await;
+    let waiting = Waiting::of(&site, &caller, &path).await?;
+    let is_markdown = is_markdown(&source.path);
+    let is_large = source.text.len() > RENDERED_TEXT_BYTES_MAX;
+    if is_markdown && !is_large && text.is_none() && from.is_none() {
+        let blob: BlobId = source.blob.parse()?;
+        let rendered = renderer.source(&source.path, &blob, &source.text).await?;
+        let sized = pictures::sized(&site, &caller, &rendered.html).await;
+        let reading = Reading { frame, source, rendered, sized, tabs, commits, tree, waiting };
+        return reader::show(&call, reading);
+    }
+    let mut page = DocumentPage {
+        frame,
+        tabs,
+        tree,
+        live: form::source_subject(&source.path),
+        address: form::document_at(&source.path),
+        earlier: None,
+        later: None,
+        lines: Vec::new(),
+        lines_total: 0,
+        commits,
+        is_markdown,
+        is_large,
+        source,
+        waiting,
+    };
+    page.fill(from.unwrap_or(1).max(1));
+    reply::page(&page)
+}
+
+/// Answers for a document that is not there: if it was renamed, with the way to its new name.
+async fn gone(site: &Site, path: &SourcePath, cause: Error) -> Result<Response> {
+    let now = match cause.kind() {
+        ErrorKind::NotFound => flows::repository::renames::where_now(site, path).await?,
+        _ => None,
+    };
+    let Some(now) = now else { return Err(cause) };
+    let way = "Read it under its new name";
+    let aside = Aside { back: form::document_at(now.as_str()), way, typed: None };
+    Ok(reply::failed_form(cause, aside))
+}
+
+async fn commits(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<CommitRow>> {
+    let query = HistoryQuery { path: path.clone(), after: None, limit: Some(COMMITS) };
+    match flows::sources::history(site, caller, query).await {
+        Ok(found) => Ok(read::<List<CommitRow>>(found)?.items),
+        // A document that is in the index alone has no history; it can be read all the same.
+        Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => {
+            Ok(Vec::new())
+        }
+        Err(cause) => Err(cause),
+    }
+}

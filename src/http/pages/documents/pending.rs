@@ -1,0 +1,59 @@
+//! The proposals for a document that wait for a decision.
+
+use std::collections::BTreeMap;
+
+use crate::base::limit::PAGE_ROWS_MAX;
+use crate::base::{Result, SourcePath};
+use crate::flows::proposals::ProposalQuery;
+use crate::flows::{self, Site};
+use crate::http::pages::parts::view::{List, Proposal, read};
+use crate::http::pages::parts::{form, labels};
+use crate::people::Caller;
+
+/// Open proposals by the Topic that they settle.
+pub(in crate::http::pages) struct Waiting {
+    source_path: String,
+    by_topic: BTreeMap<String, String>,
+}
+
+impl Waiting {
+    /// Reads them.
+    pub(in crate::http::pages) async fn of(
+        site: &Site,
+        caller: &Caller,
+        path: &SourcePath,
+    ) -> Result<Waiting> {
+        let query = ProposalQuery {
+            status: Some("open".to_owned()),
+            source_path: Some(path.clone()),
+            limit: Some(PAGE_ROWS_MAX),
+            ..ProposalQuery::default()
+        };
+        let found: List<Proposal> = read(flows::proposals::list(site, caller, query).await?)?;
+        // The newest of a Topic comes first, and an earlier one does not wait for long.
+        let by_topic = found.items.into_iter().rev().map(|it| (it.topic_id, it.id)).collect();
+        Ok(Waiting { source_path: path.to_string(), by_topic })
+    }
+
+    /// Returns the proposal that waits for a Topic.
+    pub(in crate::http::pages) fn of_topic(&self, id: &str) -> Option<&str> {
+        self.by_topic.get(id).map(String::as_str)
+    }
+
+    /// Returns how many there are, as a sentence; nothing for none.
+    pub(in crate::http::pages) fn sentence(&self) -> Option<String> {
+        let count = labels::count_of(self.by_topic.len(), "proposal", "proposals");
+        (!self.by_topic.is_empty()).then(|| format!("{count} awaiting review"))
+    }
+
+    /// Returns where they are: the proposal itself if there is one alone.
+    pub(in crate::http::pages) fn address(&self) -> String {
+        match self.by_topic.values().next() {
+            Some(id) if self.by_topic.len() == 1 => format!("/proposals/{id}"),
+            _ => {
+                let query = [("status", Some("open")), ("source_path", Some(&*self.source_path))];
+                form::address("/proposals", &query)
+            }
+        }
+    }
+}

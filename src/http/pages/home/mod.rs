@@ -1,0 +1,161 @@
+//! The first page: what waits for a person, and on a site that is new, what to do first.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{Millis, Result, SourcePath};
+use crate::flows::jobs::JobQuery;
+use crate::flows::proposals::ProposalQuery;
+use crate::flows::topics::TopicQuery;
+use crate::flows::{self, Site};
+use crate::http::pages::approval::ApprovalRow;
+use crate::http::pages::jobs::JobRow;
+use crate::http::pages::parts::view::{Job, List, Proposal, Topic, read};
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::parts::{form, labels};
+use crate::http::pages::proposals::list;
+use crate::http::pages::proposals::list::ProposalRow;
+use crate::http::pages::{Frame, decisions, jobs};
+use crate::http::{Call, any_of, get, reply};
+use crate::people::Caller;
+
+/// Rows of each list.
+const ROWS: u32 = 8;
+/// How many of the newest jobs are looked through for failures.
+const JOBS_LOOKED_AT: u32 = 50;
+/// A failure older than this waits for nobody any more.
+const FAILED_MS_MAX: i64 = 3 * 24 * 3_600_000;
+
+#[derive(Template)]
+#[template(path = "home.html")]
+struct HomePage {
+    frame: Frame,
+    proposals: Vec<ProposalRow>,
+    has_more_proposals: bool,
+    /// What agents ask.
+    approvals: Vec<ApprovalRow>,
+    active: Vec<JobRow>,
+    /// Whether a job has ever been asked for.
+    has_worked: bool,
+    failed: Vec<JobRow>,
+    topics: Vec<Topic>,
+    /// The documents on which something was done last, by their paths.
+    documents: Vec<String>,
+    /// Whether the globs name files, of which git tracks none.
+    has_untracked_only: bool,
+    /// What the script says that documents are.
+    sources: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl HomePage {
+    /// Whether nothing has ever been asked for here.
+    fn is_new(&self) -> bool {
+        !self.has_worked
+            && self.approvals.is_empty()
+            && self.proposals.is_empty()
+            && self.topics.is_empty()
+    }
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([get("/", site, home)])
+}
+
+async fn home(site: Site, call: Call) -> Result<Response> {
+    let (mut frame, caller) = Frame::of(&site, &call, "/")?;
+    let limit = Some(ROWS);
+    let open = ProposalQuery { status: Some("open".to_owned()), limit, ..Default::default() };
+    let open: List<Proposal> = read(flows::proposals::list(&site, &caller, open).await?)?;
+    let has_more_proposals = open.next.is_some();
+    let mut approvals = decisions::waiting(&site, &caller).await?;
+    approvals.truncate(ROWS as usize);
+    let topics = TopicQuery { status: Some("open".to_owned()), limit, ..Default::default() };
+    let topics: List<Topic> = read(flows::topics::list(&site, &caller, topics).await?)?;
+    let mut active = Vec::new();
+    for status in ["running", "queued"] {
+        let query = JobQuery { status: Some(status.to_owned()), limit, ..Default::default() };
+        let found: List<Job> = read(flows::jobs::list(&site, &caller, query).await?)?;
+        active.extend(found.items);
+    }
+    let query = JobQuery { limit: Some(JOBS_LOOKED_AT), ..Default::default() };
+    let newest: List<Job> = read(flows::jobs::list(&site, &caller, query).await?)?;
+    let now = frame.now();
+    let of_jobs =
+        newest.items.iter().filter_map(|it| Some((it.created_at.0, it.source_path.clone()?)));
+    let of_topics = topics.items.iter().map(|it| (it.created_at.0, it.source_path.clone()));
+    let documents = recent(&site, &caller, of_jobs.chain(of_topics).collect()).await?;
+    let untracked = match documents.is_empty() {
+        true => flows::sources::untracked(&site, &caller, 1).await?,
+        false => Vec::new(),
+    };
+    let has_worked = !newest.items.is_empty();
+    let failed = failed(&site, &caller, newest.items, now).await?;
+    let jobs = active.iter().chain(&failed).filter_map(|it| it.source_path.as_deref());
+    let proposed = open.items.iter().map(|it| it.source_path.as_str());
+    let discussed = topics.items.iter().map(|it| it.source_path.as_str());
+    let listed = documents.iter().map(String::as_str);
+    frame.name_documents(&site, jobs.chain(proposed).chain(discussed).chain(listed)).await;
+    // What the operator should know names files of the server.
+    let warnings =
+        if caller.may_administer().is_ok() { site.warnings.to_vec() } else { Vec::new() };
+    reply::page(&HomePage {
+        proposals: list::rows(&site, open.items).await?,
+        has_more_proposals,
+        approvals,
+        active: jobs::rows(active, now),
+        has_worked,
+        failed: jobs::rows(failed, now),
+        topics: topics.items,
+        documents,
+        has_untracked_only: !untracked.is_empty(),
+        sources: site.config.site.sources.iter().map(ToString::to_string).collect(),
+        warnings,
+        frame,
+    })
+}
+
+/// Returns the documents on which something was done last.
+async fn recent(
+    site: &Site,
+    caller: &Caller,
+    lately: Vec<(Millis, String)>,
+) -> Result<Vec<String>> {
+    let mut touched: HashMap<SourcePath, Millis> = HashMap::new();
+    for (at, path) in lately {
+        let Ok(path) = path.parse() else { continue };
+        let latest = touched.entry(path).or_insert(at);
+        *latest = at.max(*latest);
+    }
+    let found = flows::sources::catalog::recent(site, caller, &touched, ROWS as usize).await?;
+    Ok(found.iter().map(ToString::to_string).collect())
+}
+
+/// Returns the failures of late that still wait for somebody: nobody has repeated or dismissed
+/// them, and no later job has settled their Topic.
+async fn failed(site: &Site, caller: &Caller, newest: Vec<Job>, now: Millis) -> Result<Vec<Job>> {
+    let repeated: Vec<String> = newest.iter().filter_map(|it| it.retry_of.clone()).collect();
+    let succeeded = newest.iter().filter(|it| it.status == "succeeded");
+    let succeeded: Vec<(String, Millis)> =
+        succeeded.filter_map(|it| Some((it.topic_id.clone()?, it.created_at.0))).collect();
+    let is_late = |it: &Job| it.completed_at.is_some_and(|at| now.0 - at.0.0 < FAILED_MS_MAX);
+    let is_overtaken = |it: &Job| {
+        let topic = it.topic_id.as_ref();
+        succeeded.iter().any(|(of, at)| Some(of) == topic && *at > it.created_at.0)
+    };
+    let failed = newest.into_iter().filter(|it| {
+        it.has_failed() && is_late(it) && !repeated.contains(&it.id) && !is_overtaken(it)
+    });
+    let mut failed: Vec<Job> = failed.collect();
+    let mut asked = Vec::new();
+    for job in &failed {
+        asked.push((job.id.parse()?, job.topic_id.as_ref().map(|it| it.parse()).transpose()?));
+    }
+    let settled = flows::jobs::failure::settled(site, caller, asked).await?;
+    failed.retain(|job| !settled.iter().any(|it| it.as_str() == job.id));
+    failed.truncate(ROWS as usize);
+    Ok(failed)
+}

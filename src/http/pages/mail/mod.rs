@@ -1,0 +1,238 @@
+//! Mail and inboxes: what was sent, what became of it, and a form that writes to an inbox.
+
+use askama::Template;
+use serde::Deserialize;
+use serde_json::Value;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::api::mail::{
+    AwaitState, Awaited, InboxView, MessageQuery, MessageView, SendRequest, Sort,
+};
+use crate::base::{Error, MailId, Result};
+use crate::flows::{self, Site};
+use crate::http::pages::Frame;
+use crate::http::pages::parts::form;
+use crate::http::pages::parts::time::At;
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::{Call, any_of, get, post, reply};
+use crate::people::Caller;
+
+/// A payload as a form: every byte may be escaped by three.
+const FORM_BYTES_MAX: usize = 3 * flows::mail::PAYLOAD_BYTES_MAX + 4 * 1024;
+/// Messages of an inbox that its page shows.
+const RECENT: u32 = 10;
+/// Messages of a page of the list.
+const LISTED: u32 = 50;
+
+#[derive(Template)]
+#[template(path = "inboxes.html")]
+struct InboxesPage {
+    frame: Frame,
+    inboxes: Vec<InboxView>,
+}
+
+#[derive(Template)]
+#[template(path = "inbox.html")]
+struct InboxPage {
+    frame: Frame,
+    inbox: InboxView,
+    messages: Vec<Row>,
+    /// What was typed, and why it was refused.
+    refused: Option<(String, String)>,
+}
+
+#[derive(Template)]
+#[template(path = "mail.html")]
+struct MailPage {
+    frame: Frame,
+    is_mine: bool,
+    messages: Vec<Row>,
+    next: Option<String>,
+    is_first: bool,
+}
+
+#[derive(Template)]
+#[template(path = "message.html")]
+struct MessagePage {
+    frame: Frame,
+    row: Row,
+    thread: Vec<Row>,
+    awaited: Option<Awaited>,
+    is_unread: bool,
+}
+
+/// A message as a page shows it.
+pub(super) struct Row {
+    pub(super) message: MessageView,
+    pub(super) at: At,
+    text: String,
+}
+
+impl Row {
+    pub(super) fn of(message: MessageView) -> Row {
+        Row { at: At(message.created_at), text: text_of(&message.payload), message }
+    }
+
+    pub(super) fn from(&self) -> String {
+        let from = self.message.from.as_ref().map(ToString::to_string);
+        from.unwrap_or_else(|| self.message.sender.name.clone())
+    }
+
+    /// Returns the first line of what it says.
+    pub(super) fn line(&self) -> String {
+        let line = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        crate::base::truncate_chars(&line, 200).to_owned()
+    }
+
+    pub(super) fn state(&self) -> &str {
+        self.message.deliveries.first().map_or("", |it| it.state.as_str())
+    }
+
+    fn job(&self) -> Option<&str> {
+        self.message.deliveries.iter().find_map(|it| it.job_id.as_ref()).map(|it| it.as_str())
+    }
+
+    pub(super) fn what(&self) -> &'static str {
+        match self.message.sort {
+            Sort::Message => "Message",
+            Sort::Reply => "Reply",
+            Sort::Failure => "No reply",
+            Sort::Notice => "Decision",
+        }
+    }
+}
+
+/// A text as it is, a failure as its sentence, anything else as JSON.
+fn text_of(payload: &Value) -> String {
+    let failure = payload["error"]["message"].as_str();
+    match payload.as_str().or(failure) {
+        Some(text) => text.to_owned(),
+        None => format!("{payload:#}"),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SendForm {
+    key: String,
+    payload: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    /// `all`: also what is between agents and inboxes.
+    of: Option<String>,
+    after: Option<i64>,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/inboxes", site, inboxes),
+        get("/inboxes/{template}/{name}", site, async |site: Site, call: Call| {
+            let (name, framed) = (name_of(&call)?, Frame::of(&site, &call, "/inboxes")?);
+            inbox_page(&site, framed, &name, None).await
+        }),
+        post("/inboxes/{template}/{name}", site, send),
+        get("/mail", site, list),
+        get("/mail/{id}", site, show),
+        post("/mail/{id}/read", site, read),
+    ])
+}
+
+fn name_of(call: &Call) -> Result<String> {
+    Ok(format!("{}/{}", call.text_param("template")?, call.text_param("name")?))
+}
+
+async fn inboxes(site: Site, call: Call) -> Result<Response> {
+    let (frame, caller) = Frame::of(&site, &call, "/inboxes")?;
+    let inboxes = flows::mail::inboxes(&site, &caller).await?.items;
+    reply::page(&InboxesPage { frame, inboxes })
+}
+
+async fn inbox_page(
+    site: &Site,
+    (frame, caller): (Frame, Caller),
+    name: &str,
+    refused: Option<(String, Error)>,
+) -> Result<Response> {
+    let inbox = flows::mail::inbox(site, &caller, name).await?;
+    let to = Some(inbox.address.to_string());
+    let query = MessageQuery { to, limit: Some(RECENT), ..MessageQuery::default() };
+    let found = flows::mail::list(site, &caller, query).await?.items;
+    let messages = found.into_iter().map(Row::of).collect();
+    match refused {
+        None => reply::page(&InboxPage { frame, inbox, messages, refused: None }),
+        Some((typed, cause)) => {
+            let sentence = cause.message().to_owned();
+            let page = InboxPage { frame, inbox, messages, refused: Some((typed, sentence)) };
+            reply::refused(&page, &cause)
+        }
+    }
+}
+
+async fn send(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (SendForm, _) = call.form_with_digest(FORM_BYTES_MAX).await?;
+    let name = name_of(&call)?;
+    let typed = form::text(&sent.payload);
+    // What is no JSON is a text.
+    let payload = serde_json::from_str(&typed).unwrap_or_else(|_| Value::String(typed.clone()));
+    let request = SendRequest {
+        to: format!("topic:{name}"),
+        payload,
+        in_reply_to: None,
+        reply_to: None,
+        category: None,
+    };
+    let key = call.key_of_form(sent.key, digest)?;
+    let framed = Frame::of(&site, &call, "/inboxes")?;
+    match flows::mail::send(&site, &call.caller()?, request, Some(key)).await {
+        Ok(sent) => reply::see_other(&format!("/mail/{}", sent.message_id)),
+        Err(cause) => inbox_page(&site, framed, &name, Some((typed, cause))).await,
+    }
+}
+
+async fn list(site: Site, call: Call) -> Result<Response> {
+    let asked: Listed = call.query()?;
+    let (frame, caller) = Frame::of(&site, &call, "/mail")?;
+    let is_mine = asked.of.as_deref() != Some("all");
+    let query = MessageQuery {
+        to: is_mine.then(|| "me".to_owned()),
+        after: asked.after,
+        limit: Some(LISTED),
+        ..MessageQuery::default()
+    };
+    let found = flows::mail::list(&site, &caller, query).await?;
+    let of = if is_mine { "me" } else { "all" };
+    let next = found.next.map(|after| format!("/mail?of={of}&after={after}"));
+    let messages = found.items.into_iter().map(Row::of).collect();
+    reply::page(&MailPage { frame, is_mine, messages, next, is_first: asked.after.is_none() })
+}
+
+async fn show(site: Site, call: Call) -> Result<Response> {
+    let id: MailId = call.param("id")?;
+    let (frame, caller) = Frame::of(&site, &call, "/mail")?;
+    let row = Row::of(flows::mail::show(&site, &caller, &id).await?);
+    let query = MessageQuery {
+        thread: Some(row.message.thread.clone()),
+        limit: Some(LISTED),
+        ..MessageQuery::default()
+    };
+    let thread = flows::mail::list(&site, &caller, query).await?.items;
+    let thread = thread.into_iter().filter(|it| it.id != id).map(Row::of).collect();
+    let awaited = match row.job() {
+        None => None,
+        Some(_) => Some(flows::mail::look(&site, &caller, &id).await?),
+    };
+    let own = format!("person:{}", caller.person()?.name);
+    let is_unread = row.message.to.to_string() == own && row.state() == "queued";
+    reply::page(&MessagePage { frame, row, thread, awaited, is_unread })
+}
+
+async fn read(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let id: MailId = call.param("id")?;
+    let outcome = flows::mail::read(&site, &call.caller()?, &id).await;
+    form::answer(outcome, |_| format!("/mail/{id}"), "/mail".to_owned(), None)
+}

@@ -1,0 +1,492 @@
+//! A difference of two texts as it is shown: side by side, unified, or as it is read.
+//!
+//! **Invariant:** whatever is not shown is said, with where it can be seen.
+
+use std::ops::Range;
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+
+use crate::documents::compare::redline::{
+    self, BlockSort, Line, LineEnd, Mark, Redline, RenderedRow, RowSort, Stretch, Style,
+};
+use crate::http::pages::parts::labels;
+use crate::http::pages::parts::visible::Visible;
+
+/// Lines shown around a change.
+const CONTEXT_LINES: usize = 3;
+/// Text of one page of a difference, in bytes of both sides.
+const PAGE_BYTES_MAX: usize = crate::base::limit::DIFF_BYTES_MAX;
+/// Rows of one page.
+const PAGE_ROWS_MAX: usize = 4_000;
+/// Folded lines are in the page, to be unfolded there, up to this many bytes in all.
+const FOLDED_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of one line that are shown.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// The lines of two texts.
+#[derive(Template, Default)]
+#[template(path = "difference.html")]
+pub(in crate::http::pages) struct Difference {
+    /// What stands before the names of its places, if there are several on one page.
+    prefix: String,
+    parts: Vec<Part>,
+    /// Lines that only the new text has, and only the old one.
+    pub(in crate::http::pages) added: usize,
+    pub(in crate::http::pages) removed: usize,
+    /// How many places changed.
+    pub(in crate::http::pages) changes: usize,
+    /// What moved: from which line to which.
+    pub(in crate::http::pages) moves: Vec<(usize, usize)>,
+    is_coarse: bool,
+    /// The first row of the next page.
+    pub(in crate::http::pages) next: Option<usize>,
+}
+
+impl HtmlSafe for Difference {}
+
+/// Rows that are shown, or folded.
+struct Part {
+    /// How many lines are folded, and the heading that they lead to.
+    folded: Option<(usize, Option<Visible>)>,
+    rows: Vec<Shown>,
+}
+
+/// A row.
+struct Shown {
+    class: &'static str,
+    /// The number of the change that begins here.
+    change: Option<usize>,
+    old: Option<Cell>,
+    new: Option<Cell>,
+    /// What is said about it, and where its other half is.
+    note: Option<(String, Option<String>)>,
+}
+
+/// One side of a row.
+struct Cell {
+    number: usize,
+    /// What stands before it, as a sign and as words.
+    sign: &'static str,
+    word: &'static str,
+    pieces: Vec<(Visible, bool)>,
+    /// Whether the other text has nothing of it.
+    is_whole: bool,
+    /// Bytes that are not shown.
+    left_out: usize,
+    end: Option<&'static str>,
+}
+
+impl Difference {
+    /// Compares two texts, and shows them from a row on.
+    pub(in crate::http::pages) fn of(old: &str, new: &str, from: usize) -> Difference {
+        Difference::named("", old, new, from)
+    }
+
+    /// As [`Difference::of`], beside others on the same page.
+    pub(in crate::http::pages) fn named(
+        prefix: &str,
+        old: &str,
+        new: &str,
+        from: usize,
+    ) -> Difference {
+        let redline = redline::redline(old, new);
+        let mut made = Difference { prefix: prefix.to_owned(), ..Difference::default() };
+        made.is_coarse = redline.is_coarse;
+        let count =
+            |of: fn(&RowSort) -> bool| redline.rows.iter().filter(|it| of(&it.sort)).count();
+        made.added = count(|it| matches!(it, RowSort::Added | RowSort::Changed));
+        made.removed = count(|it| matches!(it, RowSort::Removed | RowSort::Changed));
+        made.moves = redline.moves.iter().map(|it| (it.old.start + 1, it.new.start + 1)).collect();
+        Writer::new(&redline, old, new).write(&mut made, from);
+        made
+    }
+
+    /// Returns whether the texts are the same.
+    pub(in crate::http::pages) fn is_empty(&self) -> bool {
+        self.changes == 0
+    }
+}
+
+/// Turns rows into what is shown of them.
+struct Writer<'t> {
+    redline: &'t Redline,
+    old: &'t str,
+    new: &'t str,
+    /// Whether line ends are part of what changed.
+    has_ends: bool,
+}
+
+impl<'t> Writer<'t> {
+    fn new(redline: &'t Redline, old: &'t str, new: &'t str) -> Writer<'t> {
+        let sort = |text: &str| {
+            let (all, pairs) = (text.matches('\n').count(), text.matches("\r\n").count());
+            (pairs == 0, pairs == all)
+        };
+        let (a, b) = (sort(old), sort(new));
+        let is_plain = (a.0 && b.0) || (a.1 && b.1);
+        Writer { redline, old, new, has_ends: !is_plain }
+    }
+
+    fn write(&self, made: &mut Difference, from: usize) {
+        let (mut bytes, mut folded_bytes, mut rows, mut is_inside) = (0, 0, 0, false);
+        for stretch in self.redline.stretches(CONTEXT_LINES) {
+            let (range, is_folded) = match stretch {
+                Stretch::Shown(range) => (range, false),
+                Stretch::Folded(range) => (range, true),
+            };
+            let mut part = Part { folded: None, rows: Vec::new() };
+            if is_folded {
+                is_inside = false;
+                if range.start < from || made.next.is_some() {
+                    continue;
+                }
+                part.folded = Some((range.len(), self.heading(range.clone())));
+                let size: usize = range.clone().map(|it| self.bytes(it)).sum();
+                folded_bytes += size;
+                if folded_bytes <= FOLDED_BYTES_MAX {
+                    part.rows = range.map(|it| self.row(it, None)).collect();
+                }
+                made.parts.push(part);
+                continue;
+            }
+            for at in range {
+                let is_kept = self.redline.rows[at].sort == RowSort::Kept;
+                let begins = !is_kept && !is_inside;
+                is_inside = !is_kept;
+                made.changes += usize::from(begins);
+                if at < from || made.next.is_some() {
+                    continue;
+                }
+                bytes += self.bytes(at).min(2 * LINE_BYTES_MAX);
+                rows += 1;
+                if (bytes > PAGE_BYTES_MAX || rows > PAGE_ROWS_MAX) && rows > 1 {
+                    made.next = Some(at);
+                    continue;
+                }
+                part.rows.push(self.row(at, begins.then_some(made.changes)));
+            }
+            if !part.rows.is_empty() {
+                made.parts.push(part);
+            }
+        }
+    }
+
+    fn bytes(&self, row: usize) -> usize {
+        let of = |line: &Option<Line>| {
+            line.as_ref().map_or(0, |it| it.pieces.iter().map(|it| it.range.len()).sum::<usize>())
+        };
+        of(&self.redline.rows[row].old) + of(&self.redline.rows[row].new)
+    }
+
+    /// Returns the last heading of some kept lines: where the text is after them.
+    fn heading(&self, rows: Range<usize>) -> Option<Visible> {
+        rows.rev().take(2_000).find_map(|it| {
+            let line = self.redline.rows[it].new.as_ref()?.pieces.first()?;
+            let text = self.new[line.range.clone()].trim();
+            let title = text.trim_start_matches('#');
+            let is_heading = (1..=6).contains(&(text.len() - title.len()));
+            (is_heading && title.starts_with(' '))
+                .then(|| Visible(labels::beginning(title.trim(), 60)))
+        })
+    }
+
+    fn row(&self, at: usize, change: Option<usize>) -> Shown {
+        let row = &self.redline.rows[at];
+        let (class, note) = match row.sort {
+            RowSort::Kept => ("kept", None),
+            RowSort::Added => ("added", None),
+            RowSort::Removed => ("removed", None),
+            RowSort::Changed => ("changed", self.space_note(row)),
+            RowSort::MovedAway(number) => ("away", self.move_note(at, number, true)),
+            RowSort::MovedHere(number) => ("here", self.move_note(at, number, false)),
+        };
+        let is_ends = row.sort != RowSort::Kept && self.has_ends;
+        let cell = |line: &Option<Line>, text: &str, (sign, word): (&'static str, &'static str)| {
+            let made = line.as_ref().map(|it| cell(it, text, row.sort, is_ends));
+            made.map(|it| Cell { sign, word, ..it })
+        };
+        let (before, after) = match row.sort {
+            RowSort::Kept => (("", ""), ("", "")),
+            RowSort::MovedAway(_) | RowSort::MovedHere(_) => {
+                (("↷", "moved away,"), ("↷", "moved here,"))
+            }
+            _ => (("−", "before,"), ("+", "after,")),
+        };
+        let (old, new) = (cell(&row.old, self.old, before), cell(&row.new, self.new, after));
+        Shown { class, change, old, new, note }
+    }
+
+    /// Says of two lines whose words are the same what is different.
+    fn space_note(&self, row: &redline::Row) -> Option<(String, Option<String>)> {
+        let (old, new) = (row.old.as_ref()?, row.new.as_ref()?);
+        if old.pieces.iter().chain(&new.pieces).any(|it| it.is_changed) {
+            return None;
+        }
+        let text = |line: &Line, text: &str| -> String {
+            line.pieces.iter().map(|it| &text[it.range.clone()]).collect()
+        };
+        let is_same = text(old, self.old) == text(new, self.new);
+        let word = match (is_same, old.end, new.end) {
+            (true, LineEnd::Text, _) => "a line break is added at the end of the text",
+            (true, _, LineEnd::Text) => "the line break at the end of the text is taken away",
+            (true, ..) => "only the line end changes",
+            (false, ..) => "only spaces and line breaks change",
+        };
+        Some((word.to_owned(), None))
+    }
+
+    fn move_note(
+        &self,
+        at: usize,
+        number: usize,
+        is_away: bool,
+    ) -> Option<(String, Option<String>)> {
+        let before = at.checked_sub(1).map(|it| self.redline.rows[it].sort);
+        if before == Some(self.redline.rows[at].sort) {
+            return None;
+        }
+        let it = &self.redline.moves[number];
+        let is_edited = !it.gone.is_empty() || !it.come.is_empty();
+        let how = if is_edited { " and edited" } else { "" };
+        let lines = |range: &Range<usize>| match range.len() {
+            1 => format!("line {}", range.start + 1),
+            _ => format!("lines {}–{}", range.start + 1, range.end),
+        };
+        Some(match is_away {
+            true => (
+                format!("Moved{how}, to {}", lines(&it.new)),
+                Some(format!("n{}", it.new.start + 1)),
+            ),
+            false => (
+                format!("Moved{how}, from {}", lines(&it.old)),
+                Some(format!("o{}", it.old.start + 1)),
+            ),
+        })
+    }
+}
+
+fn cell(line: &Line, text: &str, sort: RowSort, is_ends: bool) -> Cell {
+    let is_whole = match sort {
+        RowSort::Kept | RowSort::MovedAway(_) | RowSort::MovedHere(_) => false,
+        _ => line.pieces.iter().all(|it| it.is_changed),
+    };
+    let (mut left, mut left_out) = (LINE_BYTES_MAX, 0);
+    let mut pieces = Vec::with_capacity(line.pieces.len());
+    for piece in &line.pieces {
+        let mut end = piece.range.len().min(left);
+        let whole = &text[piece.range.clone()];
+        while !whole.is_char_boundary(end) {
+            end -= 1;
+        }
+        left -= end;
+        left_out += whole.len() - end;
+        if end > 0 {
+            pieces.push((Visible(whole[..end].to_owned()), piece.is_changed));
+        }
+    }
+    let end = match line.end {
+        LineEnd::Text if sort != RowSort::Kept => Some("no line break at the end"),
+        LineEnd::CrLf if is_ends => Some("CR LF"),
+        LineEnd::Lf if is_ends => Some("LF"),
+        _ => None,
+    };
+    Cell { number: line.number, sign: "", word: "", pieces, is_whole, left_out, end }
+}
+
+/// The blocks of two texts as they are read.
+#[derive(Template)]
+#[template(path = "rendered.html")]
+pub(in crate::http::pages) struct Reading {
+    parts: Vec<ReadPart>,
+    /// How many places changed.
+    pub(in crate::http::pages) changes: usize,
+    is_coarse: bool,
+}
+
+impl HtmlSafe for Reading {}
+
+struct ReadPart {
+    /// How many blocks are folded.
+    folded: Option<usize>,
+    rows: Vec<Read>,
+}
+
+struct Read {
+    class: &'static str,
+    sort: &'static str,
+    depth: usize,
+    marker: Visible,
+    change: Option<usize>,
+    note: Option<String>,
+    spans: Vec<(Visible, &'static str, String)>,
+}
+
+/// Blocks shown around a change.
+const CONTEXT_BLOCKS: usize = 2;
+
+impl Reading {
+    /// Compares two Markdown texts; `None` if they are too large for it.
+    pub(in crate::http::pages) fn of(old: &str, new: &str) -> Option<Reading> {
+        let found = redline::rendered(old, new)?;
+        let is_kept: Vec<bool> = found.rows.iter().map(|it| it.sort == RowSort::Kept).collect();
+        let is_near = |at: usize| {
+            let from = at.saturating_sub(CONTEXT_BLOCKS);
+            let to = (at + CONTEXT_BLOCKS + 1).min(is_kept.len());
+            is_kept[from..to].contains(&false)
+        };
+        let mut made = Reading { parts: Vec::new(), changes: 0, is_coarse: found.is_coarse };
+        let mut was_kept = true;
+        for (at, row) in found.rows.iter().enumerate() {
+            let begins = !is_kept[at] && was_kept;
+            was_kept = is_kept[at];
+            made.changes += usize::from(begins);
+            let is_shown = is_near(at);
+            let needs_part = made.parts.last().is_none_or(|it| it.folded.is_none() != is_shown);
+            if needs_part {
+                made.parts.push(ReadPart { folded: (!is_shown).then_some(0), rows: Vec::new() });
+            }
+            let Some(part) = made.parts.last_mut() else { continue };
+            if let Some(count) = &mut part.folded {
+                *count += 1;
+            }
+            part.rows.push(read(row, begins.then_some(made.changes)));
+        }
+        Some(made)
+    }
+}
+
+fn read(row: &RenderedRow, change: Option<usize>) -> Read {
+    let (class, note) = match row.sort {
+        RowSort::Kept => ("kept", None),
+        RowSort::Changed if row.is_markup_only => ("changed", Some("only the markup changes")),
+        RowSort::Changed => ("changed", None),
+        RowSort::Added => ("added", Some("added")),
+        RowSort::Removed => ("removed", Some("removed")),
+        RowSort::MovedAway(_) => ("away", Some("moved from here")),
+        RowSort::MovedHere(_) => ("here", Some("moved to here")),
+    };
+    let note = match row.was {
+        Some(was) => Some(format!("was {}", block_words(was))),
+        None => note.map(str::to_owned),
+    };
+    let spans = row.spans.iter().map(|it| {
+        let tag = match it.mark {
+            Mark::Same => "",
+            // A block that is new as a whole is marked as one.
+            Mark::Come if row.sort == RowSort::Added => "",
+            Mark::Gone if row.sort == RowSort::Removed => "",
+            Mark::Come => "ins",
+            Mark::Gone => "del",
+        };
+        (Visible(it.text.clone()), tag, classes(it.style))
+    });
+    Read {
+        class,
+        sort: block_class(row.block),
+        depth: row.depth.min(6),
+        marker: Visible(row.marker.clone()),
+        change,
+        note,
+        spans: spans.collect(),
+    }
+}
+
+fn classes(style: Style) -> String {
+    let all = [
+        (style.is_emphasis, "rd-em"),
+        (style.is_strong, "rd-strong"),
+        (style.is_code, "rd-code"),
+        (style.is_struck, "rd-struck"),
+        (style.is_link, "rd-link"),
+        (style.is_target, "rd-target"),
+    ];
+    let set: Vec<&str> = all.iter().filter(|(is_set, _)| *is_set).map(|(_, it)| *it).collect();
+    set.join(" ")
+}
+
+fn block_class(sort: BlockSort) -> &'static str {
+    match sort {
+        BlockSort::Heading(1) => "rd-h1",
+        BlockSort::Heading(2) => "rd-h2",
+        BlockSort::Heading(_) => "rd-h3",
+        BlockSort::Paragraph => "rd-p",
+        BlockSort::Item => "rd-item",
+        BlockSort::Quote => "rd-quote",
+        BlockSort::Code => "rd-pre",
+        BlockSort::TableRow => "rd-row",
+        BlockSort::Html => "rd-pre rd-html",
+        BlockSort::FrontMatter => "rd-pre rd-front",
+        BlockSort::Rule => "rd-p",
+    }
+}
+
+fn block_words(sort: BlockSort) -> &'static str {
+    match sort {
+        BlockSort::Heading(_) => "another heading",
+        BlockSort::Paragraph => "a paragraph",
+        BlockSort::Item => "an item of a list",
+        BlockSort::Quote => "a quotation",
+        BlockSort::Code => "code",
+        BlockSort::TableRow => "a row of a table",
+        BlockSort::Html => "HTML",
+        BlockSort::FrontMatter => "front matter",
+        BlockSort::Rule => "a line across",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_is_said_in_words_and_signs() {
+        let made = Difference::of("a fine day\nx\n", "a dark day\nx\n", 0);
+        assert_eq!((made.added, made.removed, made.changes), (1, 1, 1));
+        let html = made.to_string();
+        for part in [
+            "<del><span class=\"vh\">removed: </span>fine</del>",
+            "<ins><span class=\"vh\">added: </span>dark</ins>",
+            "id=\"change-1\"",
+            "id=\"n1\"",
+        ] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        assert!(!html.contains(" style="));
+        let html = Difference::of("a", "a\n", 0).to_string();
+        assert!(html.contains("a line break is added at the end of the text"), "{html}");
+    }
+
+    #[test]
+    fn what_others_wrote_is_text_and_seen() {
+        let new = "<script>alert(1)</script> \u{202e}x\u{200b}\n";
+        let html = Difference::of("", new, 0).to_string();
+        assert!(!html.contains("<script>") && html.contains("U+202E"), "{html}");
+        let html = Reading::of("", new).unwrap().to_string();
+        assert!(!html.contains("<script>") && html.contains("U+202E"), "{html}");
+        let html = Reading::of("[a](b)", "[a](javascript:c)").unwrap().to_string();
+        assert!(html.contains("javascript:c") && !html.contains("href"), "{html}");
+    }
+
+    #[test]
+    fn a_long_difference_comes_in_pages() {
+        let new = "some line of a long text\n".repeat(10_000);
+        let first = Difference::of("", &new, 0);
+        let next = first.next.unwrap();
+        let second = Difference::of("", &new, next);
+        assert!(second.next.unwrap() > next);
+        assert!(second.to_string().contains(&format!("id=\"n{}\"", next + 1)));
+        let line = Difference::of("", &"x".repeat(1024 * 1024), 0).to_string();
+        assert!(line.len() < 200_000 && line.contains("bytes more"), "{}", line.len());
+    }
+
+    #[test]
+    fn what_moved_leads_to_its_other_half() {
+        let rest: String = (0..9).map(|it| format!("Line {it} stays here.\n\n")).collect();
+        let block = "The bridge over the river is built of steel.";
+        let old = format!("{block}\n\n{rest}");
+        let html = Difference::of(&old, &format!("{rest}{block}\n\n"), 0).to_string();
+        assert!(html.contains("href=\"#n18\">Moved, to lines 18–19"), "{html}");
+        assert!(html.contains("href=\"#o1\">Moved, from lines 1–2"), "{html}");
+    }
+}

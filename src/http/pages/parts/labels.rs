@@ -1,0 +1,320 @@
+//! States in plain words, each with its meaning: an icon, a colour and a word together.
+
+use std::fmt;
+
+use askama::filters::HtmlSafe;
+
+use crate::base::Millis;
+use crate::http::pages::parts::time::span;
+use crate::http::pages::parts::view::{Fate, Job, Placement};
+
+/// What a state means to the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http::pages) enum Tone {
+    Waiting,
+    Running,
+    Good,
+    Bad,
+    Quiet,
+}
+
+impl Tone {
+    fn class(self) -> &'static str {
+        match self {
+            Tone::Waiting => "waiting",
+            Tone::Running => "running",
+            Tone::Good => "good",
+            Tone::Bad => "bad",
+            Tone::Quiet => "quiet",
+        }
+    }
+
+    /// A clock, a half circle, a tick, a cross, a dash; one stroke width.
+    fn icon(self) -> &'static str {
+        match self {
+            Tone::Waiting => "<circle cx='8' cy='8' r='6'/><path d='M8 4.5V8l2.5 1.5'/>",
+            Tone::Running => "<path d='M8 2a6 6 0 1 1-6 6'/><path d='M2 3.5V8h4.5'/>",
+            Tone::Good => "<path d='M3 8.5l3.5 3.5L13 4.5'/>",
+            Tone::Bad => "<path d='M4 4l8 8M12 4l-8 8'/>",
+            Tone::Quiet => "<path d='M4 8h8'/>",
+        }
+    }
+}
+
+/// A state on a page; both parts are our own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http::pages) struct State(
+    pub(in crate::http::pages) Tone,
+    pub(in crate::http::pages) &'static str,
+);
+
+impl HtmlSafe for State {}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (class, icon, word) = (self.0.class(), self.0.icon(), self.1);
+        write!(
+            f,
+            "<span class=\"state state-{class}\"><svg viewBox=\"0 0 16 16\" aria-hidden=\"true\">\
+             {icon}</svg>{word}</span>"
+        )
+    }
+}
+
+pub(in crate::http::pages) fn topic_state(status: &str) -> State {
+    match status {
+        "open" => State(Tone::Waiting, "Open"),
+        "incorporated" => State(Tone::Good, "Incorporated"),
+        _ => State(Tone::Quiet, "Discarded"),
+    }
+}
+
+pub(in crate::http::pages) fn proposal_state(status: &str) -> State {
+    match status {
+        "open" => State(Tone::Waiting, "Awaiting review"),
+        "approved" => State(Tone::Good, "Approved and committed"),
+        "rejected" => State(Tone::Bad, "Rejected"),
+        "superseded" => State(Tone::Quiet, "Replaced by a later revision"),
+        "stale" => State(Tone::Bad, "Out of date"),
+        _ => State(Tone::Quiet, "Void: its job did not succeed"),
+    }
+}
+
+/// Returns the state of an approval; a pending one is a question.
+pub(in crate::http::pages) fn approval_state(sort: &str, state: &str) -> State {
+    match (state, sort) {
+        ("pending", "request") => State(Tone::Waiting, "Approve?"),
+        ("pending", _) => State(Tone::Waiting, "Allow?"),
+        ("approved", _) => State(Tone::Good, "Approved"),
+        ("amended", _) => State(Tone::Good, "Approved with changes"),
+        ("rejected", _) => State(Tone::Bad, "Rejected"),
+        ("withdrawn", _) => State(Tone::Quiet, "Withdrawn"),
+        _ => State(Tone::Quiet, "Expired"),
+    }
+}
+
+pub(in crate::http::pages) fn job_state(job: &Job) -> State {
+    match job.status.as_str() {
+        "queued" => State(Tone::Waiting, "Waiting"),
+        "running" if job.ending_at.is_some() => State(Tone::Running, "Ending"),
+        "running" => State(Tone::Running, "Running"),
+        "parked" => State(Tone::Waiting, "Parked"),
+        "succeeded" => State(Tone::Good, "Done"),
+        "timed_out" => State(Tone::Bad, "Timed out"),
+        "cancelled" => State(Tone::Quiet, "Cancelled"),
+        _ => State(Tone::Bad, "Failed"),
+    }
+}
+
+/// Returns the state of the folder in which a job's agent works.
+pub(in crate::http::pages) fn workspace_state(state: &str) -> State {
+    match state {
+        "making" => State(Tone::Running, "Being made"),
+        "ready" => State(Tone::Running, "In use"),
+        "cleaning" => State(Tone::Running, "Being cleaned up"),
+        "gone" => State(Tone::Quiet, "Removed"),
+        _ => State(Tone::Bad, "Needs a person"),
+    }
+}
+
+/// Returns where the words of a Topic are in the present text.
+pub(in crate::http::pages) fn placement_words(placement: Option<&Placement>) -> &'static str {
+    match placement.map(|it| it.state.as_str()) {
+        None => "About the whole document.",
+        Some("exact") => "The words stand where they were marked.",
+        Some("shifted") => "The words stand unchanged; the text around them has moved.",
+        Some("edited") => "The words have been edited where they stand.",
+        Some("moved") => "The words have moved to another place.",
+        Some("rewritten") => "The passage has been rewritten; check that it is still meant.",
+        Some("ambiguous") => "The words could be in two places; somebody has to say which.",
+        Some(_) => "The words are gone from the document.",
+    }
+}
+
+/// Returns whether somebody has to say where the words are.
+pub(in crate::http::pages) fn has_no_place(placement: Option<&Placement>) -> bool {
+    placement.is_some_and(|it| matches!(&*it.state, "rewritten" | "ambiguous" | "orphaned"))
+}
+
+/// Returns what a proposal does to another open Topic.
+pub(in crate::http::pages) fn fate_state(fate: &Fate) -> State {
+    let had_place = match &fate.before {
+        Some(before) => !matches!(before.state.as_str(), "orphaned" | "ambiguous"),
+        None => true,
+    };
+    match fate.after.as_ref().map(|it| it.state.as_str()) {
+        None => State(Tone::Good, "About the whole document: stays"),
+        Some("exact") if !had_place => State(Tone::Good, "Its words come back"),
+        Some("exact") => State(Tone::Good, "Keeps its words and its place"),
+        Some("shifted") => State(Tone::Good, "Keeps its words; they move with the text"),
+        Some("edited") => State(Tone::Waiting, "Keeps its place; its words are edited"),
+        Some("moved") => State(Tone::Waiting, "Its words move to another place"),
+        Some("rewritten") => State(Tone::Waiting, "Its passage is rewritten: check it"),
+        Some("ambiguous") => State(Tone::Waiting, "Could be in two places afterwards"),
+        Some(_) if !had_place => State(Tone::Quiet, "Has no place before or after"),
+        Some(_) => State(Tone::Bad, "Loses its words: they are gone afterwards"),
+    }
+}
+
+/// The states by which jobs can be listed, with their names.
+pub(in crate::http::pages) const JOB_STATES: [(&str, &str); 7] = [
+    ("waiting", "Waiting"),
+    ("scheduled", "Scheduled"),
+    ("running", "Running"),
+    ("succeeded", "Done"),
+    ("failed", "Failed"),
+    ("timed_out", "Timed out"),
+    ("cancelled", "Cancelled"),
+];
+
+/// Returns how long a job has run, or ran.
+pub(in crate::http::pages) fn elapsed_ms(job: &Job, now: Millis) -> Option<i64> {
+    let started = job.started_at?;
+    let until = job.completed_at.map_or(now, |it| it.0);
+    Some(until.0.saturating_sub(started.0.0).max(0))
+}
+
+/// Returns the state of a job as a sentence, without what only the queue knows.
+pub(in crate::http::pages) fn job_sentence(job: &Job, now: Millis) -> String {
+    let took = elapsed_ms(job, now);
+    let within = |before: &str| took.map(|ms| format!("{before}{}", span(ms))).unwrap_or_default();
+    match job.status.as_str() {
+        "queued" => waiting_sentence(job),
+        "running" if job.ending_at.is_some() => {
+            format!("Ending{}: what it started is being stopped.", within(" after "))
+        }
+        "running" => match job.timeout_ms {
+            Some(limit) => format!("Running{}, of at most {}.", within(" for "), span(limit)),
+            None => format!("Running{}.", within(" for ")),
+        },
+        "parked" => "Waiting for an approval, without a process.".to_owned(),
+        "succeeded" => format!("Done{}.", within(" in ")),
+        _ => match &job.message {
+            Some(message) => message.clone(),
+            None => format!("Ended{}.", within(" after ")),
+        },
+    }
+}
+
+/// Returns why a job waits.
+fn waiting_sentence(job: &Job) -> String {
+    let Some(waiting) = &job.waiting else { return "Waiting for its turn.".to_owned() };
+    let what = match (&job.source_path, &job.lane) {
+        (Some(path), _) => path,
+        (None, Some(lane)) => lane,
+        (None, None) => "its lane",
+    };
+    match waiting.code.as_str() {
+        "lane_busy" => format!("Waiting for {what}: another job is at work on it."),
+        "lane_order" => format!("Waiting for {what}: another job is before it."),
+        "not_before" => format!("Scheduled: {}.", waiting.message),
+        "engine_held" if waiting.until.is_none() => {
+            "Waiting: files that agents obey changed while another job ran.".to_owned()
+        }
+        "turn" => "Waiting for its turn.".to_owned(),
+        _ => format!("Waiting: {}.", waiting.message),
+    }
+}
+
+/// A sentence of our own, in which what stands between backticks is something to type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http::pages) struct Sentence(pub(in crate::http::pages) &'static str);
+
+impl HtmlSafe for Sentence {}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, part) in self.0.split('`').enumerate() {
+            match place % 2 {
+                0 => f.write_str(part)?,
+                _ => write!(f, "<code>{part}</code>")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns what the operator or the reader does next about a job that did not succeed.
+pub(in crate::http::pages) fn job_hint(job: &Job) -> Option<Sentence> {
+    let sentence = match job.reason.as_deref()? {
+        "spawn_failed" => "`wiki-browser doctor` looks whether the agents' programs are there.",
+        "exit_status" | "signal" => "The end of its standard error says why.",
+        "no_result" => "Look at what it said below; it may have had a reason.",
+        "wall_timeout" => "Raise `timeout` of its kind, or ask for less at once.",
+        "idle_timeout" => "Raise `idle` of its kind if long silence is normal for it.",
+        "start_timeout" => "Raise `start` of its kind, or look whether the agent can be reached.",
+        "prompt_failed" => "The log names the line of the script.",
+        "kind_changed" | "inputs_changed" => "Ask for it anew from its Topic or document.",
+        "guard_lost" => "The server's log has more about it.",
+        "server_restarted" => "Nothing is wrong with the job itself: run it again.",
+        "rate_limited" => "Run it again when the provider takes more.",
+        "internal" => "The server's log has the causes.",
+        _ => return None,
+    };
+    Some(Sentence(sentence))
+}
+
+/// Returns a number with its digits in groups of three.
+pub(in crate::http::pages) fn grouped(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = if number < 0 { "-".to_owned() } else { String::new() };
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Returns `1 Topic` or `2 Topics`.
+pub(in crate::http::pages) fn count(number: &i64, one: &str, many: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        number => format!("{number} {many}"),
+    }
+}
+
+/// As [`count`], of what stands in memory.
+pub(in crate::http::pages) fn count_of(number: usize, one: &str, many: &str) -> String {
+    count(&i64::try_from(number).unwrap_or(i64::MAX), one, many)
+}
+
+/// Returns the last lines of a text.
+pub(in crate::http::pages) fn ending(text: &str, lines_max: usize) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(lines_max)..].join("\n")
+}
+
+/// Returns the first characters of a hash, enough to tell it from its neighbours.
+pub(in crate::http::pages) fn short(hash: &str) -> &str {
+    hash.get(..10).unwrap_or(hash)
+}
+
+/// Returns the beginning of a text, with a mark where it was cut.
+pub(in crate::http::pages) fn beginning(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_typed_is_code() {
+        let sentence = Sentence("`wiki-browser doctor` looks; then `reload`");
+        let html = "<code>wiki-browser doctor</code> looks; then <code>reload</code>";
+        assert_eq!(sentence.to_string(), html);
+    }
+
+    #[test]
+    fn digits_stand_in_groups() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_234_567, "-1,234,567")]
+        {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The pages of the machinery itself: signing in, and errors.
+
+use askama::Template;
+use hyper::StatusCode;
+
+use crate::http::pages::{Frame, Name, Plain, Visible};
+
+/// The page behind a login link: one button.
+#[derive(Template)]
+#[template(path = "login.html")]
+pub(in crate::http) struct LoginPage<'a> {
+    pub(in crate::http) frame: Frame,
+    pub(in crate::http) code: &'a str,
+}
+
+/// What a browser without a session is told.
+#[derive(Template)]
+#[template(path = "signin.html")]
+pub(in crate::http) struct SignInPage {
+    pub(in crate::http) frame: Frame,
+}
+
+/// An error for a person.
+#[derive(Template)]
+#[template(path = "error.html")]
+pub(in crate::http) struct ErrorPage<'a> {
+    pub(in crate::http) frame: Frame,
+    pub(in crate::http) status: u16,
+    pub(in crate::http) heading: &'static str,
+    pub(in crate::http) message: &'a str,
+    pub(in crate::http) hint: Option<&'a str>,
+    pub(in crate::http) request_id: Option<&'a str>,
+    /// Where to go from here.
+    pub(in crate::http) back: &'a str,
+    /// What the way there is called.
+    pub(in crate::http) way: &'static str,
+    /// What was typed into the form that failed.
+    pub(in crate::http) typed: Option<&'a str>,
+}
+
+impl ErrorPage<'_> {
+    /// Returns what a status means to a person.
+    pub(in crate::http) fn heading_of(status: StatusCode) -> &'static str {
+        match status.as_u16() {
+            401 => "Sign in first",
+            403 => "That is not allowed",
+            404 => "There is nothing here",
+            405 => "That does not work here",
+            409 => "That does not fit the present state",
+            413 => "That is too large",
+            421 => "This is not the site you asked for",
+            429 => "Too much at once",
+            503 => "Not available at the moment",
+            400..=499 => "Bad request",
+            _ => "Something went wrong here",
+        }
+    }
+}
+
+/// Returns the hint of an error in words for a person in front of a page: what speaks of routes and
+/// headers is for programs.
+pub(in crate::http) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<&'a str> {
+    match code {
+        "unknown_parameter" => Some("remove it from the address"),
+        "no_route" => Some("check the address, or search for what it should have led to"),
+        "source_gone" | "not_a_source" if hint.is_some_and(|it| it.contains("source list")) => {
+            Some("look for it among the documents, or search for what it says")
+        }
+        "cross_origin" => Some("open the site itself, and do it there once more"),
+        _ => hint,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::pages::Look;
+
+    #[test]
+    fn what_others_wrote_is_text() {
+        let page = ErrorPage {
+            frame: Frame::outside("<b>site</b>", Look::default()),
+            status: 404,
+            heading: "There is nothing here",
+            message: "nothing at /<script>alert(1)</script>\"'",
+            hint: Some("<img src=x onerror=alert(1)>"),
+            request_id: None,
+            back: "/\"><script>",
+            way: "Go back",
+            typed: Some("</textarea><script>"),
+        };
+        let html = page.render().unwrap();
+        for hostile in ["<script>", "<img", "<b>"] {
+            assert!(!html.contains(hostile), "{html}");
+        }
+        let page = LoginPage { frame: Frame::outside("s", Look::default()), code: "\"><script>" };
+        assert!(!page.render().unwrap().contains("<script>"));
+    }
+}

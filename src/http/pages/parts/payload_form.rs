@@ -1,0 +1,249 @@
+//! A payload as a form: a field for each of its values, by its schema where there is one, and the
+//! payload that a sent form stands for.
+
+use serde_json::{Map, Value};
+
+use crate::base::{Error, Result, odd};
+use crate::http::pages::parts::fields::Field;
+use crate::http::pages::parts::form;
+
+/// What stands before the name of a value in the form.
+const PREFIX: &str = "field.";
+/// The name of the field that holds a whole payload, where it has no fields.
+const WHOLE: &str = "payload";
+/// More values than this are edited as JSON.
+const FIELDS_MAX: usize = 40;
+/// A longer text gets several lines.
+const LINE_CHARS_MAX: usize = 80;
+/// Values to choose from; with more of them one is typed.
+const CHOICES_MAX: usize = 60;
+
+/// Returns the fields of a payload.
+pub(in crate::http::pages) fn fields(payload: &Value, schema: Option<&Value>) -> Vec<Field> {
+    let Some(names) = names(payload, schema) else {
+        return vec![blank(WHOLE.to_owned(), "Payload".to_owned(), "text", pretty(payload))];
+    };
+    names.into_iter().map(|name| field(&name, payload.get(&name), of(schema, &name))).collect()
+}
+
+/// Returns the names of the values that have a field each: those of the payload, and those of the
+/// schema that it lacks. Nothing for a payload that is edited as a whole.
+fn names(payload: &Value, schema: Option<&Value>) -> Option<Vec<String>> {
+    let mut names: Vec<String> = payload.as_object()?.keys().cloned().collect();
+    let further = schema.and_then(|it| it["properties"].as_object());
+    for name in further.into_iter().flat_map(Map::keys) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    (1..=FIELDS_MAX).contains(&names.len()).then_some(names)
+}
+
+fn of<'s>(schema: Option<&'s Value>, name: &str) -> Option<&'s Value> {
+    schema?.get("properties")?.get(name)
+}
+
+fn field(name: &str, value: Option<&Value>, schema: Option<&Value>) -> Field {
+    let label: String = name.chars().filter(|it| odd(*it).is_none()).collect();
+    let text = value.map(typed).unwrap_or_default();
+    let (sort, choices) = match sort(value, schema) {
+        Sort::Choice(choices) => ("choice", choices.iter().map(choice).collect()),
+        Sort::Number => ("number", Vec::new()),
+        Sort::Text if text.contains('\n') || text.chars().count() > LINE_CHARS_MAX => {
+            ("text", Vec::new())
+        }
+        Sort::Text => ("line", Vec::new()),
+        Sort::Json => ("text", Vec::new()),
+    };
+    let text = match (sort, value) {
+        ("text", Some(value)) if !value.is_string() => pretty(value),
+        _ => text,
+    };
+    let bound = |key: &str| schema.and_then(|it| it.get(key)).and_then(Value::as_f64);
+    let about = schema.and_then(|it| it["description"].as_str());
+    Field {
+        about: about.map(str::to_owned),
+        choices,
+        min: bound("minimum"),
+        max: bound("maximum"),
+        is_required: matches!(sort, "choice" | "number") && value.is_some(),
+        ..blank(format!("{PREFIX}{name}"), label, sort, text)
+    }
+}
+
+fn blank(name: String, label: String, sort: &'static str, value: String) -> Field {
+    Field {
+        name,
+        label,
+        about: None,
+        sort,
+        choices: Vec::new(),
+        value,
+        is_required: true,
+        min: None,
+        max: None,
+        refusal: None,
+    }
+}
+
+/// How a value is edited.
+enum Sort {
+    Choice(Vec<Value>),
+    Number,
+    Text,
+    Json,
+}
+
+/// Returns how a value is edited. The value that is there must be among what can be typed.
+fn sort(value: Option<&Value>, schema: Option<&Value>) -> Sort {
+    let choices = schema.and_then(|it| it["enum"].as_array());
+    if let Some(choices) = choices.filter(|it| it.len() <= CHOICES_MAX)
+        && choices.iter().all(|it| !it.is_object() && !it.is_array())
+        && value.is_none_or(|it| choices.contains(it))
+    {
+        return Sort::Choice(choices.clone());
+    }
+    let ty = schema.and_then(|it| it["type"].as_str());
+    match (value, ty) {
+        (Some(Value::Bool(_)), _) | (None, Some("boolean")) => {
+            Sort::Choice(vec![Value::Bool(true), Value::Bool(false)])
+        }
+        (Some(Value::Number(_)), _) | (None, Some("number" | "integer")) => Sort::Number,
+        (Some(Value::String(_)), _) | (None, Some("string")) => Sort::Text,
+        _ => Sort::Json,
+    }
+}
+
+fn choice(value: &Value) -> (String, String) {
+    (typed(value), typed(value))
+}
+
+/// Returns a value as it stands in a field.
+fn typed(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns a value as JSON for people.
+pub(in crate::http::pages) fn pretty(value: &Value) -> String {
+    // What was read as JSON can be written as JSON.
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// Returns the payload that a sent form stands for; nothing for a form without its fields.
+///
+/// # Errors
+/// `invalid` with code `bad_payload` and the path of a value that is not what its field takes.
+pub(in crate::http::pages) fn changed(
+    payload: &Value,
+    schema: Option<&Value>,
+    sent: &[(String, String)],
+) -> Result<Option<Value>> {
+    let given = |name: &str| sent.iter().find(|(it, _)| it == name).map(|(_, text)| text);
+    if let Some(text) = given(WHOLE) {
+        return json(text, "payload").map(Some);
+    }
+    let Some(names) = names(payload, schema) else { return Ok(None) };
+    if !sent.iter().any(|(name, _)| name.starts_with(PREFIX)) {
+        return Ok(None);
+    }
+    let mut changed = payload.as_object().cloned().unwrap_or_default();
+    for name in names {
+        let Some(text) = given(&format!("{PREFIX}{name}")) else { continue };
+        let before = payload.get(&name);
+        match value(text, before, of(schema, &name), &name)? {
+            Some(value) => {
+                changed.insert(name, value);
+            }
+            None => {
+                changed.shift_remove(&name);
+            }
+        }
+    }
+    Ok(Some(Value::Object(changed)))
+}
+
+/// Returns the value of a field; nothing for one that was left empty and need not be there.
+fn value(
+    text: &str,
+    before: Option<&Value>,
+    schema: Option<&Value>,
+    name: &str,
+) -> Result<Option<Value>> {
+    let text = form::text(text);
+    match sort(before, schema) {
+        Sort::Text if text.is_empty() && before.is_none() => Ok(None),
+        Sort::Text => Ok(Some(Value::String(text))),
+        _ if text.trim().is_empty() => Ok(None),
+        Sort::Choice(choices) => {
+            let chosen = choices.into_iter().find(|it| typed(it) == text);
+            let wrong = || bad(&format!("payload.{name}"), "is none of its choices");
+            chosen.map(Some).ok_or_else(wrong)
+        }
+        Sort::Number | Sort::Json => json(&text, &format!("payload.{name}")).map(Some),
+    }
+}
+
+fn json(text: &str, path: &str) -> Result<Value> {
+    serde_json::from_str(text.trim()).map_err(|cause| bad(path, &format!("is not JSON: {cause}")))
+}
+
+fn bad(path: &str, what: &str) -> Error {
+    Error::invalid(format!("{path}: {what}")).code("bad_payload").hint("correct it and send again")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sent(fields: &[Field]) -> Vec<(String, String)> {
+        fields.iter().map(|it| (it.name.clone(), it.value.clone())).collect()
+    }
+
+    #[test]
+    fn a_form_that_nobody_touched_is_the_payload() {
+        let schema = json!({"properties": {
+            "team": {"enum": ["billing", "search"]}, "budget": {"type": "integer", "maximum": 500},
+            "note": {"type": "string"}, "more": {"type": "object"},
+        }});
+        for payload in [
+            json!({"team": "billing", "budget": 300, "dry": true, "zones": ["a", "b"], "x": null}),
+            json!({"text": "two\nlines", "ratio": 1.5, "empty": "", "deep": {"a": {"b": 1}}}),
+            json!({}),
+            json!([1, 2]),
+            json!("a text"),
+        ] {
+            for schema in [None, Some(&schema)] {
+                let fields = fields(&payload, schema);
+                let again = changed(&payload, schema, &sent(&fields)).unwrap();
+                assert_eq!(again.as_ref(), Some(&payload), "{schema:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_typed_has_the_type_of_its_field() {
+        let payload = json!({"team": "billing", "budget": 300, "dry": true, "zones": ["a"]});
+        let schema = json!({"properties": {"team": {"enum": ["billing", "search"]}}});
+        let with = |name: &str, text: &str| {
+            let mut sent = sent(&fields(&payload, Some(&schema)));
+            let field = sent.iter_mut().find(|it| it.0 == format!("field.{name}")).unwrap();
+            field.1 = text.to_owned();
+            changed(&payload, Some(&schema), &sent)
+        };
+        assert_eq!(with("budget", "100").unwrap().unwrap()["budget"], 100);
+        assert_eq!(with("team", "search").unwrap().unwrap()["team"], "search");
+        assert_eq!(with("dry", "false").unwrap().unwrap()["dry"], false);
+        assert_eq!(with("zones", "[\"b\"]").unwrap().unwrap()["zones"], json!(["b"]));
+        for (name, text) in [("team", "sales"), ("zones", "[b"), ("budget", "many")] {
+            let refused = with(name, text).unwrap_err();
+            assert_eq!(refused.code_str(), "bad_payload");
+            assert!(refused.message().starts_with(&format!("payload.{name}: ")), "{refused}");
+        }
+        assert_eq!(changed(&payload, None, &[("note".to_owned(), String::new())]).unwrap(), None);
+    }
+}

@@ -1,0 +1,280 @@
+//! Editing a proposed text before it is approved: the text in a form, and what has become of the
+//! proposal while somebody types.
+//!
+//! **Invariant:** no answer loses a text that was sent: it stands in the form again.
+
+use std::ops::Range;
+
+use askama::Template;
+use serde::Deserialize;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{Error, ProposalId, Result};
+use crate::documents::compare::merge::{Merged, merge};
+use crate::documents::proposals::proposal;
+use crate::flows::proposals::ProposalAgainst;
+use crate::flows::proposals::edit::EditRequest;
+use crate::flows::{self, Site};
+use crate::http::pages::Frame;
+use crate::http::pages::parts::difference::Difference;
+use crate::http::pages::parts::view::{ProposalView, Revision, read};
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::parts::{form, labels};
+use crate::http::pages::proposals::review;
+use crate::http::{Call, any_of, get, post, reply};
+use crate::people::Caller;
+
+/// An edited text as a form.
+const BODY_BYTES_MAX: usize = crate::base::limit::PROPOSAL_BODY_BYTES_MAX;
+
+#[derive(Template)]
+#[template(path = "edit.html")]
+struct EditPage {
+    frame: Frame,
+    view: ProposalView,
+    text: String,
+    /// What the text would change.
+    preview: Difference,
+    /// The earlier revision that the text comes from.
+    carried: Option<Carried>,
+    /// Why the text was not kept.
+    refusal: Option<String>,
+}
+
+/// A text that was written for an earlier revision.
+struct Carried {
+    revision_number: i64,
+    /// In how many places both changed the same lines: then the text is what was typed, and nothing
+    /// of the later revision is in it.
+    conflicts: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sent {
+    key: String,
+    text_digest: String,
+    text: String,
+    /// Whether the change is only to be looked at.
+    preview: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    /// The earlier revision that the text comes from, and is brought over from.
+    from: Option<ProposalId>,
+}
+
+pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([get("/proposals/{id}/edit", site, show), post("/proposals/{id}/edit", site, edit)])
+}
+
+impl EditPage {
+    fn live(&self) -> String {
+        review::live(&self.view)
+    }
+
+    /// Returns whether a text can be kept as its next revision.
+    fn is_editable(&self) -> bool {
+        let is_open = self.view.proposal.status == "open" && self.view.topic.status == "open";
+        is_open && self.view.rework_job_id.is_none()
+    }
+
+    /// Returns where the text differs from the document, in UTF-16 units as a browser counts them:
+    /// the lines from the first that differs to the last.
+    fn change(&self) -> Range<usize> {
+        changed_lines(&form::text(&self.view.base_text), &form::text(&self.text))
+    }
+
+    /// Returns whether the form holds what no server has kept.
+    fn is_unsaved(&self) -> bool {
+        form::text(&self.view.text) != form::text(&self.text)
+    }
+
+    /// Returns the revision that has taken the place of this one.
+    fn later(&self) -> Option<&Revision> {
+        let next = self.view.proposal.superseded_by.as_ref()?;
+        let all = || self.view.revisions.iter();
+        all().find(|it| it.status == "open").or_else(|| all().find(|it| it.id == *next))
+    }
+
+    /// Returns where a text is brought over to a later revision.
+    fn carry_at(&self, later: &Revision) -> String {
+        let at = format!("/proposals/{}/edit", later.id);
+        form::address(&at, &[("from", Some(self.view.proposal.id.as_str()))])
+    }
+
+    /// Returns where it stands what a later revision changed.
+    fn against_at(&self, later: &Revision) -> String {
+        let number = self.view.proposal.revision_number.to_string();
+        form::address(&format!("/proposals/{}", later.id), &[("against", Some(number.as_str()))])
+    }
+}
+
+async fn present(site: &Site, caller: &Caller, id: &ProposalId) -> Result<ProposalView> {
+    read(flows::proposals::show(site, caller, id, ProposalAgainst::default()).await?)
+}
+
+async fn show(site: Site, call: Call) -> Result<Response> {
+    let (mut frame, caller) = Frame::of(&site, &call, "/decisions")?;
+    let view = present(&site, &caller, &call.param("id")?).await?;
+    LineEnds::of(&view.text)?;
+    frame.name_documents(&site, [view.proposal.source_path.as_str()]).await;
+    let text = view.text.clone();
+    let preview = compared(&view.base_text, &text).await?;
+    reply::page(&EditPage { frame, view, text, preview, carried: None, refusal: None })
+}
+
+async fn edit(site: Site, mut call: Call) -> Result<Response> {
+    let (mut frame, caller) = Frame::of(&site, &call, "/decisions")?;
+    let Query { from } = call.query()?;
+    let (sent, digest): (Sent, _) = call.form_with_digest(BODY_BYTES_MAX).await?;
+    let key = call.key_of_form(sent.key, digest)?;
+    let id: ProposalId = call.param("id")?;
+    let typed = form::text(&sent.text);
+    let shown = async {
+        let view = present(&site, &caller, &id).await?;
+        let ends = LineEnds::of(&view.text)?;
+        let (text, carried) = match &from {
+            Some(from) => carry(&site, from, &view, &typed).await?,
+            None => (typed.clone(), None),
+        };
+        Ok::<_, Error>((ends.put(&text), carried, view))
+    };
+    let (text, carried, view) = match shown.await {
+        Ok(shown) => shown,
+        Err(cause) => {
+            let back = format!("/proposals/{id}");
+            return form::answer(Err(cause), |()| back.clone(), back.clone(), Some(typed));
+        }
+    };
+    frame.name_documents(&site, [view.proposal.source_path.as_str()]).await;
+    let preview = compared(&view.base_text, &text).await?;
+    let mut page = EditPage { frame, view, text, preview, carried, refusal: None };
+    if sent.preview.is_some() || page.carried.is_some() {
+        return reply::page(&page);
+    }
+    let text = page.text.clone();
+    let request = EditRequest { text, text_digest: sent.text_digest, summary: None };
+    match flows::proposals::edit::edit(&site, &caller, &id, request, Some(key)).await {
+        Ok(made) => reply::see_other(&format!("/proposals/{}", made.id)),
+        Err(cause) => {
+            // What stands in the way may have come between the first look and the second.
+            if let Ok(fresh) = present(&site, &caller, &id).await {
+                page.view = fresh;
+            }
+            let hint = cause.hint_str().map(|it| format!(": {it}")).unwrap_or_default();
+            page.refusal = Some(format!("{}{hint}", cause.message()));
+            reply::refused(&page, &cause)
+        }
+    }
+}
+
+/// Brings what somebody changed in an earlier revision over to a later one. Where both changed the
+/// same lines the text stays as it was typed: then nothing is put in between its lines.
+async fn carry(
+    site: &Site,
+    from: &ProposalId,
+    view: &ProposalView,
+    typed: &str,
+) -> Result<(String, Option<Carried>)> {
+    let from = from.clone();
+    let find =
+        move |c: &rusqlite::Connection| Ok((proposal::find(c, &from)?, proposal::text(c, &from)?));
+    let (was, base) = site.store.read(find).await?;
+    if was.topic_id.as_str() != view.topic.id {
+        let message = format!("proposal {} is no revision of this one", was.id);
+        return Err(Error::invalid(message).code("bad_form"));
+    }
+    let (base, later, typed) = (form::text(&base), form::text(&view.text), typed.to_owned());
+    let work = tokio::task::spawn_blocking(move || match merge(&base, &later, &typed) {
+        Merged::Clean(text) => (text, 0),
+        Merged::Conflicts(conflicts) => (typed, conflicts.count),
+    });
+    let (text, conflicts) = work.await.map_err(interrupted)?;
+    Ok((text, Some(Carried { revision_number: was.revision_number, conflicts })))
+}
+
+/// Returns the lines of a text that are not in another one, between their common beginning and end,
+/// in UTF-16 units.
+fn changed_lines(old: &str, new: &str) -> Range<usize> {
+    let (before, after): (Vec<&str>, Vec<&str>) =
+        (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+    let same = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+    let tails = before[same..].iter().rev().zip(after[same..].iter().rev());
+    let tail = tails.take_while(|(a, b)| a == b).count();
+    let units = |lines: &[&str]| lines.concat().encode_utf16().count();
+    let start = units(&after[..same]);
+    let changed = after[same..after.len() - tail].concat();
+    start..start + changed.trim_end_matches('\n').encode_utf16().count()
+}
+
+/// Compares two texts where it holds nobody up: large ones take their time.
+async fn compared(old: &str, new: &str) -> Result<Difference> {
+    let (old, new) = (old.to_owned(), new.to_owned());
+    let work = tokio::task::spawn_blocking(move || Difference::of(&old, &new, 0));
+    work.await.map_err(interrupted)
+}
+
+fn interrupted(cause: tokio::task::JoinError) -> Error {
+    Error::internal("comparing texts failed").source(cause)
+}
+
+/// The line ends of a text. A browser sends every one as `\r\n`, whatever it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineEnds {
+    Lf,
+    CrLf,
+}
+
+impl LineEnds {
+    /// Refuses a text that a browser would not give back as it was.
+    fn of(text: &str) -> Result<LineEnds> {
+        let (all, pairs) = (text.matches('\n').count(), text.matches("\r\n").count());
+        match (text.matches('\r').count() == pairs, pairs) {
+            (true, 0) => Ok(LineEnds::Lf),
+            (true, pairs) if pairs == all => Ok(LineEnds::CrLf),
+            _ => Err(Error::conflict("mixed_line_ends", "the text has line ends of several sorts")
+                .hint("edit it on the command line: wiki-browser proposal edit ID < FILE")),
+        }
+    }
+
+    fn put(self, text: &str) -> String {
+        match self {
+            LineEnds::Lf => text.to_owned(),
+            LineEnds::CrLf => text.replace('\n', "\r\n"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_change_is_found_in_units_of_a_browser() {
+        let changed = |old, new| {
+            let units: Vec<u16> = str::encode_utf16(new).collect();
+            String::from_utf16(&units[changed_lines(old, new)]).unwrap()
+        };
+        assert_eq!(changed("a\n👩\nb\nc\n", "a\n👩\nB\nc\n"), "B");
+        assert_eq!(changed("a\nb\n", "a\n👩\nnew\nb\n"), "👩\nnew");
+        assert_eq!(changed("a\nb\nc\n", "a\nc\n"), "");
+        assert_eq!(changed("a\n", "a\n"), "");
+        assert_eq!(changed("", "x"), "x");
+    }
+
+    #[test]
+    fn an_edited_text_keeps_its_line_ends() {
+        for (text, ends) in [("a\nb", LineEnds::Lf), ("", LineEnds::Lf), ("a\r\n", LineEnds::CrLf)]
+        {
+            assert_eq!(LineEnds::of(text).unwrap(), ends);
+            assert_eq!(ends.put(&form::text(text)), text);
+        }
+        for mixed in ["a\nb\r\n", "a\rb\n", "a\r\nb\r", "\r"] {
+            assert_eq!(LineEnds::of(mixed).unwrap_err().code_str(), "mixed_line_ends");
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The review of a proposal: what asked for it, what it changes, what becomes of the rest, and the
+//! decision.
+
+use askama::Template;
+use serde::Deserialize;
+use serde_json::Value;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{BlobId, Error, JobId, ProposalId, Result, TopicId};
+use crate::documents::proposals::proposal;
+use crate::documents::topics::suggestion::{self, Suggestion};
+use crate::flows::proposals::approve::ApproveRequest;
+use crate::flows::proposals::rework::ReworkRequest;
+use crate::flows::proposals::{ProposalAgainst, RejectRequest};
+use crate::flows::{self, Site};
+use crate::http::markdown::Html;
+use crate::http::pages::Frame;
+use crate::http::pages::documents::passages::line_of;
+use crate::http::pages::parts::difference::{Difference, Reading};
+use crate::http::pages::parts::labels::Tone;
+use crate::http::pages::parts::view::{Fate, Message, ProposalView, Revision, TopicView, read};
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::parts::{form, labels};
+use crate::http::pages::topics::suggestion::{Part, written};
+use crate::http::pages::topics::thread::Said;
+use crate::http::{Call, any_of, get, post, reply};
+use crate::people::Caller;
+
+/// A decision with a reason or a commit's subject.
+const DECISION_BODY_BYTES_MAX: usize = crate::base::limit::DECISION_BODY_BYTES_MAX;
+/// Characters of a passage in the list of fates.
+const PASSAGE_CHARS_MAX: usize = 240;
+/// Messages of the thread that are shown from its end, beside its first.
+const MESSAGES_SHOWN: usize = 2;
+
+#[derive(Template)]
+#[template(path = "proposal.html")]
+struct ProposalPage {
+    frame: Frame,
+    view: ProposalView,
+    query: Query,
+    difference: Difference,
+    /// The rendered view, if it is asked for and the texts are not too large for it.
+    reading: Option<Reading>,
+    /// The beginning and the end of the thread.
+    asked: Vec<Said>,
+    /// How many messages stand between these.
+    left_out: usize,
+    quote: Option<String>,
+    maker: Option<Maker>,
+    fates: Vec<FateShown>,
+    /// What the agent says of it.
+    summary: Option<Html>,
+    /// The words of the last suggestion, if the job behind it applies those and nothing else.
+    suggested: Option<String>,
+}
+
+/// What becomes of another Topic, and where.
+struct FateShown {
+    fate: Fate,
+    tone: Tone,
+    /// The line of the new text where its words are.
+    line: Option<usize>,
+    /// Its words afterwards, where they differ.
+    after: Option<String>,
+}
+
+/// The job that handed in a proposal.
+#[derive(Deserialize)]
+struct Maker {
+    id: String,
+    kind: String,
+    engine: Option<String>,
+    requested_by_name: String,
+    cost_usd: Option<f64>,
+    #[serde(default)]
+    usage: Value,
+}
+
+impl Maker {
+    /// Returns the name of the model, if its engine told it.
+    fn model(&self) -> Option<&str> {
+        self.usage.get("model")?.as_str()
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    /// The diff is against this revision instead of the base.
+    against: Option<String>,
+    /// Another revision that is asked for: its number.
+    to: Option<String>,
+    /// `split`, `unified` or `rendered`.
+    view: Option<String>,
+    /// The first row of a later part.
+    from: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Approve {
+    key: String,
+    text_digest: String,
+    base_source_sha: BlobId,
+    #[serde(default)]
+    subject: String,
+    #[serde(default)]
+    body: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reject {
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rework {
+    key: String,
+    #[serde(default)]
+    reason: String,
+    /// The words themselves, where no agent writes any.
+    suggestion: Option<String>,
+}
+
+pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/proposals/{id}", site, show),
+        post("/proposals/{id}/approve", site, approve),
+        post("/proposals/{id}/reject", site, reject),
+        post("/proposals/{id}/rework", site, rework),
+    ])
+}
+
+impl ProposalPage {
+    /// Returns the address of this page, seen in another way.
+    fn seen(&self, view: &str) -> String {
+        let path = format!("/proposals/{}", self.view.proposal.id);
+        form::address(&path, &[("against", self.query.against.as_deref()), ("view", Some(view))])
+    }
+
+    /// Returns the address of the next part of a long difference.
+    fn next_part(&self) -> Option<String> {
+        let next = self.difference.next?.to_string();
+        let path = format!("/proposals/{}", self.view.proposal.id);
+        let query = [
+            ("against", self.query.against.as_deref()),
+            ("view", self.query.view.as_deref()),
+            ("from", Some(next.as_str())),
+        ];
+        Some(form::address(&path, &query))
+    }
+
+    /// Returns what the parts of the page that follow events follow.
+    fn live(&self) -> String {
+        live(&self.view)
+    }
+
+    fn messages_between(&self) -> String {
+        labels::count_of(self.left_out, "message", "messages")
+    }
+
+    fn mode(&self) -> &str {
+        match self.query.view.as_deref() {
+            Some("rendered") if self.reading.is_some() => "rendered",
+            Some("split") => "split",
+            Some("unified") => "unified",
+            _ => "auto",
+        }
+    }
+
+    fn changes(&self) -> usize {
+        self.reading.as_ref().map_or(self.difference.changes, |it| it.changes)
+    }
+
+    /// Returns whether a person can still decide about it.
+    fn is_undecided(&self) -> bool {
+        matches!(self.view.proposal.status.as_str(), "open" | "stale")
+    }
+
+    /// Returns whether the document has this very text already, by another way.
+    fn is_there(&self) -> bool {
+        self.view.base.head_blob.as_ref() == Some(&self.view.proposal.proposed_sha)
+    }
+
+    /// Returns how many other Topics have such a fate.
+    fn fated(&self, tone: Tone) -> usize {
+        self.fates.iter().filter(|it| it.tone == tone).count()
+    }
+
+    /// Returns the revision right before this one.
+    fn before(&self) -> Option<&Revision> {
+        let number = self.view.proposal.revision_number;
+        self.view
+            .revisions
+            .iter()
+            .filter(|it| it.revision_number < number)
+            .max_by_key(|it| it.revision_number)
+    }
+}
+
+/// Returns what is about a proposal: for parts of its pages that follow events.
+pub(in crate::http::pages) fn live(view: &ProposalView) -> String {
+    let it = &view.proposal;
+    let source = form::source_subject(&it.source_path);
+    let job = it.job_id.as_ref().map(|it| format!(" job:{it}")).unwrap_or_default();
+    format!("proposal:{} topic:{} {source}{job}", it.id, view.topic.id)
+}
+
+async fn show(site: Site, call: Call) -> Result<Response> {
+    let (mut frame, caller) = Frame::of(&site, &call, "/decisions")?;
+    let id: ProposalId = call.param("id")?;
+    let mut query: Query = call.query()?;
+    query.against = query.against.filter(|it| it != "base" && !it.is_empty());
+    let asked = ProposalAgainst { against: query.against.clone() };
+    let view: ProposalView = read(flows::proposals::show(&site, &caller, &id, asked).await?)?;
+    let to = query.to.take().and_then(|it| it.parse::<i64>().ok());
+    let other = view.revisions.iter().find(|it| Some(it.revision_number) == to);
+    if let Some(other) = other.filter(|it| it.id != view.proposal.id) {
+        let to = format!("/proposals/{}", other.id);
+        let own = other.revision_number.to_string();
+        let against = query.against.as_deref().filter(|it| *it != own);
+        let kept = [("against", against), ("view", query.view.as_deref())];
+        return reply::see_other(&form::address(&to, &kept));
+    }
+    let old = match &view.against {
+        None => view.base_text.clone(),
+        Some(earlier) => {
+            let earlier: ProposalId = earlier.id.parse()?;
+            site.store.read(move |c| proposal::text(c, &earlier)).await?
+        }
+    };
+    let topic: TopicId = view.topic.id.parse()?;
+    let thread: TopicView = read(flows::topics::show(&site, &caller, &topic).await?)?;
+    let quote = view.topic.anchor.as_ref().map(|it| it.quote.clone());
+    let maker = maker(&site, &caller, view.proposal.job_id.as_deref()).await?;
+    let suggested = suggested(&site, maker.as_ref(), &thread.messages);
+    let (asked, left_out) = excerpt(thread.messages);
+    let path = view.proposal.source_path.clone();
+    frame.name_documents(&site, [path.as_str()]).await;
+    let asked = Said::all(&site, &view.topic, asked).await?;
+    let summary = view.proposal.summary.as_deref();
+    let summary = summary.map(|it| written("summary", it, &path));
+    let is_rendered = query.view.as_deref() == Some("rendered");
+    let (new, from) = (view.text.clone(), query.from.unwrap_or(0));
+    let (difference, reading) = compared(old, new, from, is_rendered).await?;
+    let fates = view.fate.iter().map(|it| fate(it, &view.text)).collect();
+    reply::page(&ProposalPage {
+        difference,
+        reading,
+        quote,
+        summary,
+        suggested,
+        frame,
+        query,
+        asked,
+        left_out,
+        maker,
+        fates,
+        view,
+    })
+}
+
+/// Compares two texts where it holds nobody up: large ones take their time.
+async fn compared(
+    old: String,
+    new: String,
+    from: usize,
+    is_rendered: bool,
+) -> Result<(Difference, Option<Reading>)> {
+    let work = tokio::task::spawn_blocking(move || {
+        let reading = if is_rendered { Reading::of(&old, &new) } else { None };
+        (Difference::of(&old, &new, from), reading)
+    });
+    work.await.map_err(|cause| Error::internal("comparing two texts failed").source(cause))
+}
+
+/// Returns the first and the last messages of a thread, and how many are between them.
+fn excerpt(messages: Vec<Message>) -> (Vec<Message>, usize) {
+    let last = messages.len().saturating_sub(MESSAGES_SHOWN).max(1);
+    let left_out = last - 1;
+    let all = messages.into_iter().enumerate();
+    (all.filter(|(at, _)| *at == 0 || *at >= last).map(|(_, it)| it).collect(), left_out)
+}
+
+async fn maker(site: &Site, caller: &Caller, job: Option<&str>) -> Result<Option<Maker>> {
+    let Some(job) = job else { return Ok(None) };
+    let job: JobId = job.parse()?;
+    Ok(Some(read(flows::jobs::show(site, caller, &job).await?)?))
+}
+
+fn fate(it: &Fate, text: &str) -> FateShown {
+    let place = it.after.as_ref().and_then(|it| Some(it.start?..it.end?));
+    let words = place.as_ref().and_then(|it| text.get(it.clone()));
+    FateShown {
+        fate: it.clone(),
+        tone: labels::fate_state(it).0,
+        line: place.as_ref().filter(|it| !it.is_empty()).map(|it| line_of(text, it.start)),
+        after: words
+            .filter(|words| **words != it.quote)
+            .map(|it| labels::beginning(it, PASSAGE_CHARS_MAX)),
+    }
+}
+
+async fn approve(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (Approve, _) = call.form_with_digest(DECISION_BODY_BYTES_MAX).await?;
+    let key = call.key_of_form(sent.key, digest)?;
+    let (id, caller): (ProposalId, _) = (call.param("id")?, call.caller()?);
+    let request = ApproveRequest {
+        text_digest: sent.text_digest,
+        base_source_sha: sent.base_source_sha,
+        subject: form::optional(&sent.subject),
+        body: form::optional(&sent.body),
+    };
+    let at = format!("/proposals/{id}");
+    let typed = [request.subject.clone(), request.body.clone()].into_iter().flatten();
+    let typed = Some(typed.collect::<Vec<_>>().join("\n\n")).filter(|it| !it.is_empty());
+    let done = flows::proposals::approve::approve(&site, &caller, &id, request, Some(key)).await;
+    form::answer(done, |_| at.clone(), at.clone(), typed)
+}
+
+async fn reject(site: Site, mut call: Call) -> Result<Response> {
+    let sent: Reject = call.form(DECISION_BODY_BYTES_MAX).await?;
+    let (id, caller): (ProposalId, _) = (call.param("id")?, call.caller()?);
+    let reason = form::text(&sent.reason).trim().to_owned();
+    let request = RejectRequest { reason: reason.clone() };
+    let done = flows::proposals::reject(&site, &caller, &id, request).await;
+    let at = format!("/proposals/{id}");
+    form::answer(done, |_| at.clone(), at.clone(), Some(reason))
+}
+
+async fn rework(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (Rework, _) = call.form_with_digest(DECISION_BODY_BYTES_MAX).await?;
+    let key = call.key_of_form(sent.key, digest)?;
+    let (id, caller): (ProposalId, _) = (call.param("id")?, call.caller()?);
+    let reason = form::text(&sent.reason).trim().to_owned();
+    let words = sent.suggestion.as_deref().map(form::text);
+    let typed = words.iter().fold(reason.clone(), |typed, it| format!("{typed}\n\n{it}"));
+    let reason = match &words {
+        None => Ok(reason),
+        Some(words) => suggestion::message(&reason, words),
+    };
+    let asked = match reason {
+        Ok(reason) => {
+            let request = ReworkRequest { reason };
+            flows::proposals::rework::ask(&site, &caller, &id, request, Some(key)).await
+        }
+        Err(cause) => Err(cause),
+    };
+    // The next revision takes the place of this one there, when it has come.
+    let at = || format!("/proposals/{id}");
+    form::answer(asked, |_| at(), at(), Some(typed))
+}
+
+/// Returns the words that a proposal of the engine without a model was made of.
+fn suggested(site: &Site, maker: Option<&Maker>, messages: &[Message]) -> Option<String> {
+    let kind = site.config.kinds.get(&maker?.kind)?;
+    if !flows::proposals::suggestions::applies(&site.config, kind) {
+        return None;
+    }
+    let last = messages.iter().rev().find_map(|it| suggestion::last(&it.body));
+    Some(match last {
+        Some(Suggestion::Text(words)) => words,
+        _ => String::new(),
+    })
+}

@@ -1,0 +1,278 @@
+//! The page of the search: what was found, with the words in it that were looked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use askama::Template;
+use serde::Deserialize;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{Actor, ErrorKind, Result, SourcePath};
+use crate::flows::search::SearchQuery;
+use crate::flows::{self, Site};
+use crate::http::pages::Frame;
+use crate::http::pages::documents::passages;
+use crate::http::pages::parts::time::At;
+use crate::http::pages::parts::view::read;
+use crate::http::pages::parts::visible::{Name, Plain, Visible, odd};
+use crate::http::pages::parts::{form, labels};
+use crate::http::{Call, get, reply};
+use crate::people::{self, Caller};
+
+/// Most folders that are offered.
+const FOLDERS_MAX: usize = 200;
+
+#[derive(Template)]
+#[template(path = "search.html")]
+struct SearchPage {
+    frame: Frame,
+    query: String,
+    kind: Option<String>,
+    path: Option<String>,
+    status: Option<String>,
+    author: Option<String>,
+    /// Whose words can be asked for: actors (or names, as they were asked for) and what they are
+    /// called.
+    authors: BTreeMap<String, String>,
+    /// Folders of the documents.
+    folders: BTreeSet<String>,
+    found: Option<Found>,
+    refusal: Option<String>,
+    is_first: bool,
+    next: Option<String>,
+}
+
+/// What narrows a search down.
+struct Chip {
+    what: &'static str,
+    name: String,
+    /// The address of the search without it.
+    without: String,
+}
+
+impl SearchPage {
+    /// Returns the address of the same search for another sort of things.
+    fn of_kind(&self, kind: &str) -> String {
+        let kind = Some(kind).filter(|it| !it.is_empty());
+        self.address(kind, None)
+    }
+
+    /// Returns what narrows the search down.
+    fn chips(&self) -> Vec<Chip> {
+        let without = |name: &str| {
+            let query = [
+                ("query", Some(self.query.as_str())),
+                ("kind", self.kind.as_deref()),
+                ("path", self.path.as_deref()),
+                ("status", self.status.as_deref()),
+                ("author", self.author.as_deref()),
+            ];
+            let kept: Vec<_> = query.into_iter().filter(|it| it.0 != name).collect();
+            form::address("/search", &kept)
+        };
+        let mut chips = Vec::new();
+        if let Some(path) = &self.path {
+            let (what, without) = ("Paths that begin with", without("path"));
+            chips.push(Chip { what, name: path.clone(), without });
+        }
+        if let Some(status) = &self.status {
+            let name = labels::topic_state(status).1.to_lowercase();
+            chips.push(Chip { what: "Topics:", name, without: without("status") });
+        }
+        if let Some(author) = &self.author {
+            let name = self.authors.get(author).unwrap_or(author).clone();
+            chips.push(Chip { what: "Written by", name, without: without("author") });
+        }
+        chips
+    }
+
+    /// Returns the address of the same words without anything that narrows them down.
+    fn everywhere(&self) -> String {
+        form::address("/search", &[("query", Some(self.query.as_str()))])
+    }
+
+    /// Returns whether nothing can be found because documents have neither a state nor an author.
+    fn is_contrary(&self) -> bool {
+        self.kind.as_deref() == Some("source") && (self.status.is_some() || self.author.is_some())
+    }
+
+    fn address(&self, kind: Option<&str>, after: Option<&str>) -> String {
+        let query = [
+            ("query", Some(self.query.as_str())),
+            ("kind", kind),
+            ("path", self.path.as_deref()),
+            ("status", self.status.as_deref()),
+            ("author", self.author.as_deref()),
+            ("after", after),
+        ];
+        form::address("/search", &query)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Found {
+    items: Vec<Hit>,
+    next: Option<String>,
+    is_cut: bool,
+    index: Progress,
+}
+
+#[derive(Debug, Deserialize)]
+struct Progress {
+    state: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Hit {
+    kind: String,
+    source_path: String,
+    topic_id: Option<String>,
+    sequence: Option<i64>,
+    title_pieces: Vec<Piece>,
+    path_pieces: Vec<Piece>,
+    status: Option<String>,
+    author: Option<String>,
+    author_name: Option<String>,
+    at: Option<At>,
+    line: Option<usize>,
+    snippet: Vec<Piece>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Piece {
+    text: String,
+    hit: bool,
+}
+
+impl Hit {
+    fn address(&self) -> String {
+        match (self.kind.as_str(), &self.topic_id, self.sequence) {
+            ("message", Some(topic), Some(sequence)) => {
+                format!("/topics/{topic}#message-{sequence}")
+            }
+            ("topic", Some(topic), _) => format!("/topics/{topic}"),
+            _ => self.line_address(),
+        }
+    }
+
+    fn line_address(&self) -> String {
+        let document = form::document_at(&self.source_path);
+        let Some(line) = self.line else { return document };
+        passages::line_at(&document, line.max(1))
+    }
+
+    fn kind_name(&self) -> &'static str {
+        match self.kind.as_str() {
+            "source" => "Document",
+            "topic" => "Topic",
+            _ => "Message",
+        }
+    }
+}
+
+/// The query of the page: the form sends fields that are empty.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    #[serde(default)]
+    query: String,
+    kind: Option<String>,
+    path: Option<String>,
+    status: Option<String>,
+    author: Option<String>,
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    get("/search", site, show)
+}
+
+async fn show(site: Site, call: Call) -> Result<Response> {
+    let (frame, caller) = Frame::of(&site, &call, "/search")?;
+    let asked: Asked = call.query()?;
+    let given = |it: Option<String>| it.filter(|it| !it.trim().is_empty());
+    let mut page = SearchPage {
+        frame,
+        query: asked.query,
+        kind: given(asked.kind),
+        path: given(asked.path),
+        status: given(asked.status),
+        author: given(asked.author),
+        authors: BTreeMap::new(),
+        folders: folders(&site, &caller).await,
+        found: None,
+        refusal: None,
+        is_first: asked.after.is_none(),
+        next: None,
+    };
+    if page.query.trim().is_empty() {
+        page.authors = authors(&site, &caller, &page)?;
+        if !page.chips().is_empty() {
+            page.refusal = Some("say what to look for: at least one word".to_owned());
+        }
+        return reply::page(&page);
+    }
+    let query = SearchQuery {
+        query: page.query.clone(),
+        kind: page.kind.clone(),
+        path: page.path.clone(),
+        status: page.status.clone(),
+        author: page.author.clone(),
+        after: asked.after,
+        limit: asked.limit,
+    };
+    match flows::search::find(&site, &caller, query).await {
+        Ok(found) => {
+            let found: Found = read(found)?;
+            page.next =
+                found.next.as_deref().map(|it| page.address(page.kind.as_deref(), Some(it)));
+            let paths = found.items.iter().map(|it| it.source_path.as_str());
+            page.frame.name_documents(&site, paths).await;
+            page.found = Some(found);
+        }
+        // What was typed stays, with the reason beside it.
+        Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::TooLarge) => {
+            let hint = cause.hint_str().map(|it| format!(": {it}")).unwrap_or_default();
+            page.refusal = Some(format!("{}{hint}", cause.message()));
+        }
+        Err(cause) => return Err(cause),
+    }
+    page.authors = authors(&site, &caller, &page)?;
+    reply::page(&page)
+}
+
+/// Returns the folders that hold documents, as paths begin; too many are none to choose from.
+async fn folders(site: &Site, caller: &Caller) -> BTreeSet<String> {
+    // Without git nothing is offered, and what is typed counts all the same.
+    let Ok(paths) = flows::sources::paths(site, caller).await else { return BTreeSet::new() };
+    let folder = |it: &SourcePath| Some(format!("{}/", it.as_str().rsplit_once('/')?.0));
+    let mut folders = BTreeSet::new();
+    // What cannot be seen cannot be chosen; it can be typed.
+    let is_plain = |it: &String| !it.chars().any(|it| odd(it).is_some());
+    for (path, _) in paths.iter() {
+        folders.extend(folder(path).filter(is_plain));
+        if folders.len() > FOLDERS_MAX {
+            break;
+        }
+    }
+    folders
+}
+
+/// Returns whose words can be asked for: the reader, who wrote what was found, who was asked for.
+fn authors(site: &Site, caller: &Caller, page: &SearchPage) -> Result<BTreeMap<String, String>> {
+    let found = page.found.iter().flat_map(|it| &it.items);
+    let mut authors: BTreeMap<String, String> =
+        found.filter_map(|it| Some((it.author.clone()?, it.author_name.clone()?))).collect();
+    authors.insert(caller.actor().to_string(), caller.person()?.display_name.clone());
+    if let Some(asked) = page.author.as_ref().filter(|it| !authors.contains_key(*it)) {
+        let name = match asked.parse::<Actor>() {
+            // One who is not there has no name: then the search has said so.
+            Ok(actor) => site.store.look(|c| people::display_name(c, &actor)).ok(),
+            // The name of a person stands for itself.
+            Err(_) => None,
+        };
+        authors.insert(asked.clone(), name.unwrap_or_else(|| asked.clone()));
+    }
+    Ok(authors)
+}

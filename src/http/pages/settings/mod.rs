@@ -1,0 +1,316 @@
+//! The settings: what is in force, what is wrong with the file on disk, people, tokens, and how
+//! this browser wants its pages.
+
+pub(in crate::http::pages) mod people;
+
+use askama::Template;
+use hyper::header::SET_COOKIE;
+use serde::Deserialize;
+use serde_json::Value;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{Error, Result, TokenId};
+use crate::flows::people::TokenRequest;
+use crate::flows::{self, Site};
+use crate::http::pages::parts::form;
+use crate::http::pages::parts::labels::{State, Tone};
+use crate::http::pages::parts::time::At;
+use crate::http::pages::parts::view::{List, read};
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::{Frame, Look};
+use crate::http::resources::people::works;
+use crate::http::{Call, any_of, get, post, reply};
+use crate::people::{Caller, Person as Reader, TokenScope};
+
+const BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
+const DAY_MS: u64 = 24 * 3_600_000;
+
+#[derive(Template)]
+#[template(path = "settings.html")]
+struct SettingsPage {
+    frame: Frame,
+    config: Config,
+    disk: Option<OnDisk>,
+    engines: Vec<EngineRow>,
+    index: Progress,
+    trouble: Option<String>,
+    persons: Option<Vec<Person>>,
+    /// Who reads the page: nobody locks themselves out.
+    own_name: String,
+    /// Who reads the page and is there themselves: they may say how they are called.
+    own: Option<Reader>,
+    tokens: Option<Vec<Token>>,
+    /// Whether the reader sees where the server keeps its files.
+    is_admin: bool,
+}
+
+#[derive(Template)]
+#[template(path = "token.html")]
+struct TokenPage {
+    frame: Frame,
+    made: Made,
+}
+
+/// The script in force, in the shape of docs/http.md. What a later program adds is passed over.
+#[derive(Debug, Deserialize)]
+struct Config {
+    version: String,
+    digest: String,
+    site: SiteFacts,
+    identity: Identity,
+    limits: Limits,
+    kinds: Vec<Kind>,
+    warnings: Vec<String>,
+    #[serde(default)]
+    schedules: Vec<Schedule>,
+    #[serde(default)]
+    webhooks: Vec<Webhook>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SiteFacts {
+    root: String,
+    listen: Value,
+    sources: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Identity {
+    author_name: String,
+    author_email: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Limits {
+    jobs: i64,
+    grace: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Kind {
+    name: String,
+    about: Option<String>,
+    engine: String,
+    skill: Option<String>,
+    produces: Option<String>,
+    lane: Option<String>,
+    timeout: String,
+    inputs: Vec<Input>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Input {
+    name: String,
+    #[serde(rename = "type")]
+    ty: String,
+    about: Option<String>,
+    required: bool,
+    computed: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Schedule {
+    name: String,
+    about: Option<String>,
+    when: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Webhook {
+    name: String,
+    about: Option<String>,
+    path: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct EngineRow {
+    name: String,
+    #[serde(rename = "type")]
+    sort: String,
+    hold: Option<Hold>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Hold {
+    until: Option<At>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Progress {
+    state: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Person {
+    name: String,
+    display_name: String,
+    role: String,
+    disabled_at: Option<At>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Token {
+    id: String,
+    person: String,
+    name: String,
+    scopes: Vec<String>,
+    created_at: At,
+    last_used_at: Option<At>,
+    expires_at: Option<At>,
+    revoked_at: Option<At>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Made {
+    name: String,
+    token: String,
+    scopes: Vec<String>,
+    expires_at: Option<At>,
+}
+
+/// What the script on disk would be.
+struct OnDisk {
+    /// What is wrong with it, with places.
+    report: Option<String>,
+    is_in_force: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LookForm {
+    theme: String,
+    /// There if it is ticked.
+    keys: Option<String>,
+    /// There if it is ticked.
+    documents: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenForm {
+    name: String,
+    /// The most that it may: `read`, `write` or `decide`.
+    may: String,
+    /// Days until it ends; empty for never.
+    days: String,
+}
+
+impl Token {
+    fn state(&self, frame: &Frame) -> State {
+        match (&self.revoked_at, self.works(frame)) {
+            (Some(_), _) => State(Tone::Quiet, "Revoked"),
+            (None, false) => State(Tone::Quiet, "Expired"),
+            (None, true) => State(Tone::Good, "Works"),
+        }
+    }
+
+    fn works(&self, frame: &Frame) -> bool {
+        let is_over = self.expires_at.is_some_and(|at| at.0 <= frame.now());
+        self.revoked_at.is_none() && !is_over
+    }
+}
+
+pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/settings", site, show),
+        post("/settings/look", site, look),
+        post("/settings/tokens", site, create_token),
+        post("/settings/tokens/{id}/revoke", site, revoke_token),
+    ])
+}
+
+async fn show(site: Site, call: Call) -> Result<Response> {
+    let (frame, caller) = Frame::of(&site, &call, "/settings")?;
+    let works = works(&site);
+    let is_admin = caller.may_administer().is_ok();
+    let persons = match is_admin {
+        true => Some(read::<List<Person>>(flows::people::list(&works, &caller).await?)?.items),
+        false => None,
+    };
+    let tokens = match caller.in_person() {
+        Ok(_) => {
+            let found = flows::people::list_tokens(&works, &caller, None).await?;
+            Some(read::<List<Token>>(found)?.items)
+        }
+        Err(_) => None,
+    };
+    let engines: List<EngineRow> = read(flows::jobs::usage::engines(&site, &caller).await?)?;
+    let trouble = site.store.trouble().map(|it| match &it.hint {
+        Some(hint) => format!("{}: {hint}", it.message),
+        None => it.message,
+    });
+    reply::page(&SettingsPage {
+        config: read(flows::site::config::show(&site))?,
+        disk: if is_admin { Some(on_disk(&site).await?) } else { None },
+        engines: engines.items,
+        index: read(flows::search::progress(&site, &caller)?)?,
+        trouble,
+        persons,
+        own_name: caller.person()?.name.clone(),
+        own: caller.in_person().ok().cloned(),
+        tokens,
+        is_admin,
+        frame,
+    })
+}
+
+/// Judges the script as a reload would: for an admin, who may also have it run.
+async fn on_disk(site: &Site) -> Result<OnDisk> {
+    let judged = flows::automation::reload::judge(site, &site.scripts.current()).await?;
+    Ok(match judged {
+        Ok(it) => OnDisk { report: None, is_in_force: it.config.digest == site.config.digest },
+        Err(report) => OnDisk { report: Some(report.to_string()), is_in_force: false },
+    })
+}
+
+async fn look(_site: Site, mut call: Call) -> Result<Response> {
+    call.caller()?.person()?;
+    let LookForm { theme, keys, documents } = call.form(BODY_BYTES_MAX).await?;
+    let look = Look::new(&theme, keys.is_some(), documents.is_some())?;
+    let mut response = reply::see_other("/settings#look")?;
+    response.headers_mut().insert(SET_COOKIE, look.cookie()?);
+    Ok(response)
+}
+
+async fn create_token(site: Site, mut call: Call) -> Result<Response> {
+    let (frame, caller) = Frame::of(&site, &call, "/settings")?;
+    let asked: TokenForm = call.form(BODY_BYTES_MAX).await?;
+    let typed = Some(asked.name.clone());
+    match make_token(&site, &caller, asked).await {
+        Ok(made) => reply::page(&TokenPage { frame, made }),
+        Err(error) => form::answer(Err::<(), _>(error), |()| String::new(), back(), typed),
+    }
+}
+
+fn back() -> String {
+    "/settings#tokens".to_owned()
+}
+
+async fn make_token(site: &Site, caller: &Caller, asked: TokenForm) -> Result<Made> {
+    let most = TokenScope::ALL.iter().position(|it| it.as_str() == asked.may);
+    let scopes = most.and_then(|it| TokenScope::ALL.get(..=it)).ok_or_else(|| {
+        Error::invalid("there is no such right").hint("it is read, write or decide")
+    })?;
+    let days = asked.days.trim();
+    let days: Option<u64> = match days.is_empty() {
+        true => None,
+        false => Some(days.parse().map_err(|_| {
+            Error::invalid("the days are not a number").hint("for example 90; nothing for never")
+        })?),
+    };
+    let request = TokenRequest {
+        name: asked.name.trim().to_owned(),
+        scopes: scopes.to_vec(),
+        person: None,
+        expires_in_ms: days.map(|it| it.saturating_mul(DAY_MS)),
+    };
+    read(flows::people::create_token(&works(site), caller, request).await?)
+}
+
+async fn revoke_token(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let (caller, id) = (call.caller()?, call.param::<TokenId>("id")?);
+    let outcome = flows::people::revoke_token(&works(&site), &caller, &id).await;
+    form::answer(outcome, |_| back(), back(), None)
+}

@@ -1,0 +1,487 @@
+//! A Topic: its words where they stand, the thread, the jobs that work on it, and its forms.
+
+use askama::Template;
+use serde::Deserialize;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{Millis, Result, SourcePath, TopicId};
+use crate::documents::topics::suggestion::blocks;
+use crate::documents::topics::{placement, topic};
+use crate::documents::{Selection, TopicStatus};
+use crate::flows::topics::reattach::ReattachRequest;
+use crate::flows::topics::{MessageRequest, ReasonRequest, TopicQuery};
+use crate::flows::{self, Site};
+use crate::http::pages::Frame;
+use crate::http::pages::documents::passages::{self, line_of};
+use crate::http::pages::parts::ansi::{self, Row, Style};
+use crate::http::pages::parts::fields::Refused;
+use crate::http::pages::parts::holder::{self, Holder};
+use crate::http::pages::parts::view::{
+    Job, List, Message, Placement, Proposal, Topic, TopicView, read,
+};
+use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::parts::{form, labels};
+use crate::http::pages::topics::start_job::{self, Start};
+use crate::http::pages::topics::suggestion::{self, Part};
+use crate::http::{Call, any_of, get, post, reply};
+use crate::people::Caller;
+
+/// A message, a quote and its surroundings as a form: every byte may be escaped by three.
+const TOPIC_BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
+/// Most other Topics of a document that are offered beside one.
+const OTHERS_SHOWN: u32 = 50;
+/// Text shown around the words of a Topic, in characters on either side.
+const AROUND_CHARS_MAX: usize = 320;
+/// Longest passage that is shown whole, in characters.
+const WORDS_CHARS_MAX: usize = 4_000;
+/// Earlier places that are shown.
+const PLACES_SHOWN: usize = 10;
+/// Lines of what a job printed that are shown when it has failed.
+const TAIL_LINES: usize = 12;
+/// Jobs that are shown beside those that have not ended.
+const ENDED_SHOWN: usize = 4;
+
+#[derive(Template)]
+#[template(path = "topic.html")]
+struct TopicPage {
+    frame: Frame,
+    view: TopicView,
+    passage: Option<Passage>,
+    /// Where its words were in earlier versions, newest first.
+    places: Vec<Placement>,
+    messages: Vec<Said>,
+    jobs: Vec<Worked>,
+    more_jobs: usize,
+    kinds: Vec<Start>,
+    /// The job that has to end before another one of the document is started.
+    holder: Option<Holder>,
+    /// The other open Topics of its document.
+    others: Vec<Topic>,
+    /// Its words as they stand, if a suggestion can take their place.
+    words: Option<String>,
+    /// Its last suggestion, if nothing was made of it yet.
+    pending: Option<Pending>,
+}
+
+/// A suggestion that is no proposal yet.
+struct Pending {
+    /// The kind that makes one of it without a model.
+    kind: Option<String>,
+}
+
+/// The Topic beside its document: the thread, and what can be done about it there.
+#[derive(Template)]
+#[template(path = "beside.html")]
+struct Beside<'p> {
+    page: &'p TopicPage,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    /// Whether it is shown beside its document.
+    beside: Option<String>,
+}
+
+impl TopicPage {
+    /// Returns what the parts of the page that follow events follow.
+    fn live(&self) -> String {
+        let topic = &self.view.topic;
+        format!("topic:{} {}", topic.id, form::source_subject(&topic.source_path))
+    }
+
+    /// Returns the proposals that wait for a decision.
+    fn waiting(&self) -> impl Iterator<Item = &Proposal> {
+        self.view.proposals.iter().filter(|it| it.status == "open")
+    }
+
+    /// Returns the kinds that can be started by a button alone.
+    fn simple_kinds(&self) -> impl Iterator<Item = &Start> {
+        self.kinds.iter().filter(|it| !it.asks())
+    }
+
+    /// Returns the name of the kind that makes a proposal of a suggestion at once.
+    fn applying(&self) -> Option<&str> {
+        self.kinds.iter().find(|it| it.applies).map(|it| it.name.as_str())
+    }
+
+    /// Returns whether there are jobs that are over, beside the latest one.
+    fn has_earlier(&self) -> bool {
+        self.more_jobs > 0 || self.jobs.iter().any(|it| !it.is_card)
+    }
+
+    /// Returns where the words are in the present text.
+    fn place_words(&self) -> &'static str {
+        match self.view.topic.placement.as_ref() {
+            None => "The document cannot be read; these are the words as they were last.",
+            place => labels::placement_words(place),
+        }
+    }
+
+    /// Returns whether the words that stand there are others than those that were marked.
+    fn is_reworded(&self) -> bool {
+        let placement = self.view.topic.placement.as_ref();
+        let is_other = placement.is_some_and(|it| !matches!(&*it.state, "exact" | "shifted"));
+        is_other && self.passage.is_some()
+    }
+}
+
+/// The words of a Topic with what stands around them.
+struct Passage {
+    before: Visible,
+    words: Visible,
+    after: Visible,
+    line: usize,
+}
+
+/// A message as it is shown.
+pub(in crate::http::pages) struct Said {
+    pub(in crate::http::pages) message: Message,
+    pub(in crate::http::pages) parts: Vec<Part>,
+    /// What the message decided about a proposal.
+    pub(in crate::http::pages) verdict: Option<String>,
+}
+
+impl Said {
+    /// Shows a message of a Topic on some words.
+    pub(in crate::http::pages) fn of(
+        message: Message,
+        document: &str,
+        words: Option<&str>,
+    ) -> Said {
+        let name = format!("m{}", message.sequence);
+        let parts = suggestion::parts(&name, &message.body, document, words);
+        Said { parts, message, verdict: None }
+    }
+
+    /// Shows messages of a Topic, each suggestion beside the words of its time.
+    pub(in crate::http::pages) async fn all(
+        site: &Site,
+        topic: &Topic,
+        messages: Vec<Message>,
+    ) -> Result<Vec<Said>> {
+        let (id, path): (TopicId, SourcePath) = (topic.id.parse()?, topic.source_path.parse()?);
+        let suggests = |it: &Message| !blocks(&it.body).0.is_empty();
+        let times = messages.iter().filter(|it| suggests(it)).map(|it| it.created_at.0).collect();
+        let mut words =
+            flows::proposals::suggestions::words_at(site, &id, &path, times).await?.into_iter();
+        let quote = topic.anchor.as_ref().map(|it| it.quote.as_str());
+        let said = messages.into_iter().map(|message| {
+            let then = if suggests(&message) { words.next().flatten() } else { None };
+            Said::of(message, path.as_str(), then.as_deref().or(quote))
+        });
+        Ok(said.collect())
+    }
+
+    /// Says what a person's message with a proposal was about.
+    fn judge(&mut self, proposals: &[Proposal]) {
+        let Some(id) = &self.message.proposal_id else { return };
+        let Some(about) = proposals.iter().find(|it| it.id == *id) else { return };
+        if self.message.author.starts_with("job:") {
+            return;
+        }
+        let is_reason = about.reason.as_deref().map(str::trim) == Some(self.message.body.trim());
+        let verb = match about.status == "rejected" && is_reason {
+            true => "Rejected",
+            false => "Requested changes to",
+        };
+        self.verdict = Some(format!("{verb} revision {}", about.revision_number));
+    }
+}
+
+/// A job as it is shown in the thread's place.
+struct Worked {
+    job: Job,
+    sentence: String,
+    elapsed_ms: Option<i64>,
+    /// The end of what it printed when it failed.
+    tail: Vec<Row>,
+    /// Whether it is shown whole, and not as one of the earlier ones.
+    is_card: bool,
+}
+
+impl Worked {
+    fn of(job: Job, now: Millis) -> Worked {
+        let tail = job.error_tail.as_deref().filter(|_| job.has_failed()).unwrap_or_default();
+        let tail = labels::ending(tail, TAIL_LINES);
+        Worked {
+            sentence: labels::job_sentence(&job, now),
+            elapsed_ms: labels::elapsed_ms(&job, now),
+            tail: ansi::rows(&tail, Style::default(), false).0,
+            is_card: false,
+            job,
+        }
+    }
+
+    /// Shows whole what is at work, and what has ended last: beside one that is at work only if it
+    /// has failed and that one does not repeat it.
+    fn choose(jobs: &mut [Worked]) {
+        let is_busy = jobs.iter().any(|it| it.job.is_active());
+        let repeated: Vec<String> = jobs
+            .iter()
+            .filter(|it| it.job.is_active())
+            .filter_map(|it| it.job.retry_of.clone())
+            .collect();
+        if let Some(last) = jobs.iter_mut().find(|it| !it.job.is_active()) {
+            last.is_card = !is_busy || last.has_failed() && !repeated.contains(&last.job.id);
+        }
+        for job in jobs.iter_mut().filter(|it| it.job.is_active()) {
+            job.is_card = true;
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.job.has_failed()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewMessage {
+    key: String,
+    #[serde(default)]
+    body: String,
+    /// What the words should become.
+    suggestion: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewPlace {
+    quote: String,
+    #[serde(default)]
+    source_path: String,
+    #[serde(default)]
+    prefix: String,
+    #[serde(default)]
+    suffix: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Why {
+    #[serde(default)]
+    reason: String,
+}
+
+pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/topics/{id}", site, show),
+        post("/topics/{id}/messages", site, message),
+        post("/topics/{id}/jobs", site, start_job::start),
+        post("/topics/{id}/anchor", site, reattach),
+        post("/topics/{id}/discard", site, async |site, call| {
+            set_status(site, call, TopicStatus::Discarded).await
+        }),
+        post("/topics/{id}/reopen", site, async |site, call| {
+            set_status(site, call, TopicStatus::Open).await
+        }),
+    ])
+}
+
+/// Returns the address of a Topic.
+pub(in crate::http::pages) fn at(id: &TopicId) -> String {
+    format!("/topics/{id}")
+}
+
+async fn show(site: Site, call: Call) -> Result<Response> {
+    let seen = Frame::of(&site, &call, "/topics")?;
+    let (id, query): (TopicId, Query) = (call.param("id")?, call.query()?);
+    let page = page(&site, seen, &id, None).await?;
+    if query.beside.is_none() {
+        return reply::page(&page);
+    }
+    let html = Beside { page: &page }.render().map_err(reply::unwritten)?;
+    Ok(reply::html(html))
+}
+
+/// Shows the Topic again after the form of a kind was refused, with what was typed and what is
+/// wrong.
+pub(in crate::http::pages) async fn refused(
+    site: &Site,
+    seen: (Frame, Caller),
+    id: &TopicId,
+    refused: Refused,
+) -> Result<Response> {
+    reply::refused(&page(site, seen, id, Some(&refused)).await?, &refused.cause)
+}
+
+async fn page(
+    site: &Site,
+    (mut frame, caller): (Frame, Caller),
+    id: &TopicId,
+    refused: Option<&Refused>,
+) -> Result<TopicPage> {
+    let mut view: TopicView = read(flows::topics::show(site, &caller, id).await?)?;
+    let path: SourcePath = view.topic.source_path.parse()?;
+    frame.name_documents(site, [path.as_str()]).await;
+    // A document that is gone, or that cannot be shown, leaves the quote.
+    let text = site.repo.present(&path).await.map_or_else(|_| String::new(), |(_, text)| text);
+    let passage = passages::place(&view.topic).and_then(|it| passage(&text, it));
+    let is_certain = |it: &Placement| matches!(it.state.as_str(), "exact" | "shifted");
+    let words = passages::place(&view.topic)
+        .filter(|_| view.topic.placement.as_ref().is_some_and(is_certain))
+        .and_then(|it| text.get(it).map(form::text));
+    let found = std::mem::take(&mut view.jobs);
+    let shown = found.iter().filter(|it| it.is_active()).count() + ENDED_SHOWN;
+    let more_jobs = found.len().saturating_sub(shown);
+    let mut jobs: Vec<Job> = found;
+    jobs.sort_by_key(|it| !it.is_active());
+    let jobs = jobs.into_iter().take(shown).map(|it| Worked::of(it, frame.now()));
+    let mut jobs: Vec<Worked> = jobs.collect();
+    Worked::choose(&mut jobs);
+    let messages = std::mem::take(&mut view.messages);
+    let mut messages = Said::all(site, &view.topic, messages).await?;
+    messages.iter_mut().for_each(|it| it.judge(&view.proposals));
+    let is_deleted = view.topic.source_deleted.is_some();
+    let pending = pending(site, &view, &messages, &jobs);
+    let holder = holder::of(site, &caller, &path).await?;
+    let query = TopicQuery {
+        source_path: Some(path),
+        status: Some(TopicStatus::Open.to_string()),
+        limit: Some(OTHERS_SHOWN),
+        ..TopicQuery::default()
+    };
+    let others: List<Topic> = read(flows::topics::list(site, &caller, query).await?)?;
+    let others: Vec<Topic> = others.items.into_iter().filter(|it| it.id != view.topic.id).collect();
+    let asked = id.clone();
+    let mut places: Vec<Placement> =
+        read(site.store.read(move |c| placement::history(c, &asked)).await?)?;
+    places.reverse();
+    places.truncate(PLACES_SHOWN);
+    let kinds = match is_deleted {
+        // No job can start on a document that is not there.
+        true => Vec::new(),
+        false => start_job::starts(site, caller.person()?, &others, refused).await,
+    };
+    Ok(TopicPage {
+        kinds,
+        holder,
+        messages,
+        frame,
+        view,
+        passage,
+        places,
+        jobs,
+        more_jobs,
+        others,
+        words,
+        pending,
+    })
+}
+
+/// Returns whether the last suggestion of an open Topic waits for somebody to propose it.
+fn pending(site: &Site, view: &TopicView, said: &[Said], jobs: &[Worked]) -> Option<Pending> {
+    let suggests = |it: &&Said| it.parts.iter().any(|it| matches!(it, Part::Suggestion(_)));
+    let last = said.iter().rfind(suggests)?.message.created_at.0;
+    let is_busy = || jobs.iter().any(|it| it.job.is_active());
+    let is_proposed = || view.proposals.iter().any(|it| it.created_at.0 >= last);
+    let is_settled = view.topic.status != "open" || view.topic.source_deleted.is_some();
+    if is_settled || is_busy() || is_proposed() {
+        return None;
+    }
+    let kind =
+        flows::proposals::suggestions::applying(&site.config).map(|(kind, _)| kind.name.clone());
+    Some(Pending { kind })
+}
+
+/// Returns where a form of a Topic leads back to: to the others, if it is not there any more.
+pub(in crate::http::pages) fn back(site: &Site, id: &TopicId) -> String {
+    let is_there = site.store.look(|c| topic::find(c, id, None)).is_ok();
+    if is_there { at(id) } else { form::TOPICS.to_owned() }
+}
+
+/// Cuts the words of a Topic out of the text, with what stands around them.
+fn passage(text: &str, range: std::ops::Range<usize>) -> Option<Passage> {
+    let (before, words, after) =
+        (text.get(..range.start)?, text.get(range.clone())?, text.get(range.end..)?);
+    // The rest of its paragraph; of a long one what is near.
+    let start = before.rfind("\n\n").map_or(0, |it| it + 2);
+    let cut = before.char_indices().rev().nth(AROUND_CHARS_MAX).map_or(0, |(at, _)| at);
+    let mut lead = &before[start.max(cut)..];
+    let is_cut = cut > start;
+    if is_cut {
+        lead = lead.find(' ').map_or(lead, |it| &lead[it + 1..]);
+    }
+    let mark = if is_cut { "… " } else { "" };
+    let after = after.find("\n\n").map_or(after, |end| &after[..end]);
+    Some(Passage {
+        before: Visible(format!("{mark}{lead}")),
+        words: Visible(labels::beginning(words, WORDS_CHARS_MAX)),
+        after: Visible(labels::beginning(after.trim_end(), AROUND_CHARS_MAX)),
+        line: line_of(text, range.start),
+    })
+}
+
+async fn message(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (NewMessage, _) = call.form_with_digest(TOPIC_BODY_BYTES_MAX).await?;
+    let key = call.key_of_form(sent.key, digest)?;
+    let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
+    let body = form::text(&sent.body);
+    let words = sent.suggestion.as_deref().map(form::text);
+    let request = MessageRequest { body: body.clone(), suggestion: words.clone(), propose: false };
+    let made = flows::topics::post_message(&site, &caller, &id, request, Some(key.clone())).await;
+    if made.is_ok() && words.is_some() {
+        // What stands against the job is shown with the Topic: the suggestion waits there.
+        flows::proposals::suggestions::start(&site, &caller, &id, (), Some(&key)).await;
+    }
+    let body = words.map_or(body.clone(), |words| format!("{body}\n\n{words}"));
+    let to = |it: crate::documents::Message| format!("{}#message-{}", at(&id), it.sequence);
+    form::answer(made, to, back(&site, &id), Some(body))
+}
+
+async fn reattach(site: Site, mut call: Call) -> Result<Response> {
+    let sent: NewPlace = call.form(2 * TOPIC_BODY_BYTES_MAX).await?;
+    let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
+    let quote = form::text(&sent.quote).trim_matches('\n').to_owned();
+    let source_path = form::optional(&sent.source_path).map(|it| it.parse()).transpose()?;
+    let request = |quote: String| ReattachRequest {
+        selection: Selection::Words {
+            blob: None,
+            quote,
+            prefix: form::text(&sent.prefix),
+            suffix: form::text(&sent.suffix),
+        },
+        source_path: source_path.clone(),
+        reason: None,
+    };
+    let done = flows::topics::reattach::reattach(&site, &caller, &id, request(quote.clone())).await;
+    let done = match done {
+        // As when a Topic is opened: a document with `\r\n` has it with these.
+        Err(cause) if cause.code_str() == "quote_not_found" && quote.contains('\n') => {
+            let again = request(quote.replace('\n', "\r\n"));
+            flows::topics::reattach::reattach(&site, &caller, &id, again).await
+        }
+        done => done,
+    };
+    form::answer(done, |_| at(&id), back(&site, &id), Some(quote))
+}
+
+async fn set_status(site: Site, mut call: Call, to: TopicStatus) -> Result<Response> {
+    let sent: Why = call.form(TOPIC_BODY_BYTES_MAX).await?;
+    let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
+    let reason = form::optional(&sent.reason);
+    let request = ReasonRequest { reason: reason.clone() };
+    let done = match to {
+        TopicStatus::Open => flows::topics::reopen(&site, &caller, &id, request).await,
+        _ => flows::topics::discard(&site, &caller, &id, request).await.map(|it| it.topic),
+    };
+    form::answer(done, |_| at(&id), back(&site, &id), reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_shown_with_what_stands_around_them() {
+        let text = format!("# Head\n\n{}before the words after it\n\nOther\n", "long ".repeat(200));
+        let start = text.find("the words").unwrap();
+        let found = passage(&text, start..start + 9).unwrap();
+        assert_eq!((found.words.0.as_str(), found.line), ("the words", 3));
+        assert!(found.before.0.starts_with("… long long") && found.before.0.ends_with("before "));
+        assert_eq!(found.after.0, " after it");
+        assert!(passage("ü", 1..2).is_none(), "not within a character");
+    }
+}

@@ -1,0 +1,135 @@
+//! Channels: their members, their messages, and their lives.
+
+use hyper::StatusCode;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::api::channels::{
+    ChairRequest, ChannelQuery, CreateRequest, HistoryQuery, PostRequest, ReadRequest,
+};
+use crate::base::Result;
+use crate::flows::Site;
+use crate::flows::channels::{self, Change};
+use crate::http::{Call, any_of, get, post, reply};
+
+/// A message of 50,000 characters as JSON, every one of them escaped as two units of UTF-16.
+const POST_BODY_BYTES_MAX: usize = 12 * 50_000 + 4 * 1024;
+/// A channel with its first message.
+const CREATE_BODY_BYTES_MAX: usize = POST_BODY_BYTES_MAX + 64 * 1024;
+/// A line that tells of a turn that came to nothing.
+const AGAIN: &str = "/api/channels/{slug}/messages/{sequence}/again";
+/// A body of some words.
+const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;
+
+pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/api/channels", site, async |site: Site, call: Call| {
+            let query: ChannelQuery = call.query()?;
+            reply::ok(&channels::list(&site, &call.caller()?, query).await?)
+        }),
+        post("/api/channels", site, create),
+        get("/api/channels/{slug}", site, async |site: Site, call: Call| {
+            reply::ok(&channels::show(&site, &call.caller()?, call.text_param("slug")?).await?)
+        }),
+        lives(site),
+        members(site),
+        get("/api/channels/{slug}/messages", site, async |site: Site, call: Call| {
+            let (slug, query): (_, HistoryQuery) = (call.text_param("slug")?, call.query()?);
+            reply::ok(&channels::history(&site, &call.caller()?, slug, query).await?)
+        }),
+        post("/api/channels/{slug}/messages", site, say),
+        post(AGAIN, site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            let (slug, number) = (call.text_param("slug")?, call.text_param("sequence")?);
+            reply::ok(&channels::again(&site, &call.caller()?, slug, number).await?)
+        }),
+        post("/api/channels/{slug}/read", site, async |site: Site, mut call: Call| {
+            let request: ReadRequest = call.json(SMALL_BODY_BYTES_MAX).await?;
+            let slug = call.text_param("slug")?;
+            reply::ok(&channels::read(&site, &call.caller()?, slug, request.sequence).await?)
+        }),
+        get("/api/channels/{slug}/export", site, async |site: Site, call: Call| {
+            let slug = call.text_param("slug")?;
+            let text = channels::export(&site, &call.caller()?, slug).await?;
+            reply::ok(&serde_json::json!({"markdown": text}))
+        }),
+    ])
+}
+
+fn lives(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        post("/api/channels/{slug}/change", site, async |site: Site, mut call: Call| {
+            let request = call.json(SMALL_BODY_BYTES_MAX).await?;
+            let slug = call.text_param("slug")?;
+            reply::ok(&channels::change(&site, &call.caller()?, slug, request).await?)
+        }),
+        post("/api/channels/{slug}/pause", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            reply::ok(&channels::pause(&site, &call.caller()?, call.text_param("slug")?).await?)
+        }),
+        post("/api/channels/{slug}/resume", site, async |site: Site, mut call: Call| {
+            let (request, _) = call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
+            let slug = call.text_param("slug")?;
+            reply::ok(&channels::resume(&site, &call.caller()?, slug, request).await?)
+        }),
+        post("/api/channels/{slug}/chair", site, async |site: Site, mut call: Call| {
+            let request: ChairRequest = call.json(SMALL_BODY_BYTES_MAX).await?;
+            let slug = call.text_param("slug")?;
+            reply::ok(&channels::chair(&site, &call.caller()?, slug, request.to).await?)
+        }),
+        post("/api/channels/{slug}/complete", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            reply::ok(&channels::complete(&site, &call.caller()?, call.text_param("slug")?).await?)
+        }),
+        post("/api/channels/{slug}/archive", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            reply::ok(&channels::archive(&site, &call.caller()?, call.text_param("slug")?).await?)
+        }),
+    ])
+}
+
+fn members(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        post("/api/channels/{slug}/join", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            reply::ok(&channels::join(&site, &call.caller()?, call.text_param("slug")?).await?)
+        }),
+        post("/api/channels/{slug}/leave", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            reply::ok(&channels::leave(&site, &call.caller()?, call.text_param("slug")?).await?)
+        }),
+        post("/api/channels/{slug}/members", site, async |site: Site, mut call: Call| {
+            let request = call.json(SMALL_BODY_BYTES_MAX).await?;
+            let slug = call.text_param("slug")?;
+            reply::ok(&channels::add(&site, &call.caller()?, slug, request).await?)
+        }),
+        post("/api/channels/{slug}/members/{handle}/remove", site, async |site, call| {
+            set(site, call, Change::Remove).await
+        }),
+        post("/api/channels/{slug}/members/{handle}/mute", site, async |site, call| {
+            set(site, call, Change::Mute).await
+        }),
+        post("/api/channels/{slug}/members/{handle}/unmute", site, async |site, call| {
+            set(site, call, Change::Unmute).await
+        }),
+    ])
+}
+
+async fn create(site: Site, mut call: Call) -> Result<Response> {
+    let (request, key): (CreateRequest, _) = call.json_with_key(CREATE_BODY_BYTES_MAX).await?;
+    let made = channels::create(&site, &call.caller()?, request, key).await?;
+    reply::json(StatusCode::CREATED, &made)
+}
+
+async fn say(site: Site, mut call: Call) -> Result<Response> {
+    let (request, key): (PostRequest, _) = call.json_with_key(POST_BODY_BYTES_MAX).await?;
+    let slug = call.text_param("slug")?;
+    let posted = channels::post(&site, &call.caller()?, slug, request, key).await?;
+    reply::json(StatusCode::CREATED, &posted)
+}
+
+async fn set(site: Site, mut call: Call, change: Change) -> Result<Response> {
+    call.nothing().await?;
+    let place = (call.text_param("slug")?, call.text_param("handle")?);
+    reply::ok(&channels::set_member(&site, &call.caller()?, place, change).await?)
+}

@@ -1,0 +1,133 @@
+//! Jobs.
+
+use hyper::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::{JobId, Result, fault};
+use crate::flows::jobs::output::{LinesQuery, LogQuery};
+use crate::flows::{self, Site};
+use crate::http::pages::parts::ansi::{self, Style};
+use crate::http::{Call, any_of, get, post, reply};
+
+/// A request with a `text` input of the largest size, some of it escaped.
+const JOB_BODY_BYTES_MAX: usize = crate::base::limit::JOB_BODY_BYTES_MAX;
+/// A result as JSON in JSON.
+const RESULT_BODY_BYTES_MAX: usize = crate::base::limit::RESULT_BODY_BYTES_MAX;
+/// What is said of a repetition.
+const SMALL_BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
+/// A thousand names of the longest sort.
+const RESTORE_BODY_BYTES_MAX: usize = crate::base::limit::RESTORE_BODY_BYTES_MAX;
+
+/// Which part of a log, and whether as rows.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogPart {
+    stream: Option<String>,
+    offset: Option<u64>,
+    #[serde(default)]
+    rows: bool,
+    #[serde(default)]
+    align: bool,
+    until: Option<u64>,
+    style: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct After {
+    #[serde(default)]
+    after: u64,
+}
+
+pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/api/agent/jobs", site, async |site: Site, call| {
+            reply::ok(&flows::jobs::list(&site, &call.caller()?, call.query()?).await?)
+        }),
+        post("/api/agent/jobs", site, create),
+        get("/api/agent/jobs/{id}", site, async |site: Site, call| {
+            let id = call.param("id")?;
+            reply::ok(&flows::jobs::show(&site, &call.caller()?, &id).await?)
+        }),
+        get("/api/agent/jobs/{id}/log", site, log),
+        get("/api/agent/jobs/{id}/stream", site, async |site: Site, call| {
+            let (id, after): (_, After) = (call.param("id")?, call.query()?);
+            reply::ok(&flows::jobs::output::stream(&site, &call.caller()?, &id, after.after).await?)
+        }),
+        get("/api/agent/jobs/{id}/prompt", site, async |site: Site, call| {
+            let id = call.param("id")?;
+            reply::ok(&flows::jobs::output::prompt(&site, &call.caller()?, &id).await?)
+        }),
+        post("/api/agent/jobs/{id}/cancel", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::jobs::cancel(&site, &call.caller()?, &id).await?)
+        }),
+        post("/api/agent/jobs/{id}/retry", site, retry),
+        post("/api/agent/jobs/{id}/restore", site, async |site: Site, mut call| {
+            let request = call.json(RESTORE_BODY_BYTES_MAX).await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::jobs::changes::restore(&site, &call.caller()?, &id, request).await?)
+        }),
+        post("/api/agent/jobs/{id}/keep", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::jobs::changes::keep(&site, &call.caller()?, &id).await?)
+        }),
+        post("/api/agent/jobs/{id}/result", site, finish),
+        post("/api/jobs/cancel", site, async |site: Site, mut call| {
+            let request = call.json(SMALL_BODY_BYTES_MAX).await?;
+            reply::ok(&flows::jobs::bulk::cancel(&site, &call.caller()?, request).await?)
+        }),
+        post("/api/jobs/retry", site, async |site: Site, mut call| {
+            let request = call.json(SMALL_BODY_BYTES_MAX).await?;
+            reply::ok(&flows::jobs::bulk::retry(&site, &call.caller()?, request).await?)
+        }),
+    ])
+}
+
+async fn log(site: Site, call: Call) -> Result<Response> {
+    let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
+    let asked: LogPart = call.query()?;
+    let (stream, offset) = (asked.stream, asked.offset);
+    if !asked.rows {
+        let query = LogQuery { stream, offset };
+        return reply::ok(&flows::jobs::output::log(&site, &caller, &id, query).await?);
+    }
+    let (is_aligned, until) = (asked.align, asked.until);
+    let query = LinesQuery { stream, offset: offset.unwrap_or(0), is_aligned, until };
+    let part = flows::jobs::output::lines(&site, &caller, &id, query).await?;
+    let style = Style::parse(asked.style.as_deref().unwrap_or_default());
+    let (rows, style) = ansi::rows(&part.text, style, part.goes_on);
+    let goes_on = part.goes_on && part.text.is_empty();
+    let (open, _) = ansi::rows(&part.open, style.clone(), goes_on);
+    reply::ok(&json!({
+        "stream": part.stream, "offset": part.offset, "next_offset": part.next_offset,
+        "total": part.total, "cut": part.cut.map(|(from, to)| json!({"from": from, "to": to})),
+        "running": part.running, "rows": rows, "open": open, "style": style.parameters(),
+    }))
+}
+
+async fn create(site: Site, mut call: Call) -> Result<Response> {
+    let (request, key) = call.json_with_key(JOB_BODY_BYTES_MAX).await?;
+    let id = flows::jobs::create(&site, &call.caller()?, request, key).await?;
+    fault::crash_point("before_answer");
+    let also_open = flows::topics::related::beside(&site, &id).await?;
+    reply::json(StatusCode::ACCEPTED, &json!({"id": id, "job_id": id, "also_open": also_open}))
+}
+
+async fn retry(site: Site, mut call: Call) -> Result<Response> {
+    let (request, key) = call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
+    let id = call.param("id")?;
+    let id = flows::jobs::retry(&site, &call.caller()?, &id, request, key).await?;
+    reply::json(StatusCode::ACCEPTED, &json!({"id": id, "job_id": id}))
+}
+
+async fn finish(site: Site, mut call: Call) -> Result<Response> {
+    let request = call.json(RESULT_BODY_BYTES_MAX).await?;
+    let id = call.param("id")?;
+    reply::ok(&flows::jobs::finish(&site, &call.caller()?, &id, request).await?)
+}

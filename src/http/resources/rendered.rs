@@ -1,0 +1,122 @@
+//! Sources as HTML with their maps, and the bytes behind what is selected on a page.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::json;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
+use crate::documents::topics::suggestion;
+use crate::flows::{self, Site};
+use crate::http::markdown::{Point, RENDERER_VERSION, Renderer, bytes_between, units_to_byte};
+use crate::http::{Call, any_of, get, reply};
+
+type Desk = (Site, Renderer);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ByPath {
+    path: SourcePath,
+}
+
+/// What is selected on a page.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Selected {
+    path: SourcePath,
+    /// The version that the page shows.
+    blob: BlobId,
+    /// `BLOCK:UNITS`
+    from: String,
+    to: String,
+    /// Whether the page shows the text as it is: then a block is a line.
+    text: Option<String>,
+}
+
+pub(in crate::http) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
+    let desk: Desk = (site.clone(), renderer.clone());
+    any_of([
+        get("/api/source/rendered", &desk, rendered),
+        get("/api/source/passage", &desk, passage),
+    ])
+}
+
+async fn rendered((site, renderer): Desk, call: Call) -> Result<Response> {
+    let ByPath { path } = call.query()?;
+    let (blob, text) = flows::sources::text(&site, &call.caller()?, &path).await?;
+    require_short(&path, &text)?;
+    let shown = renderer.source(path.as_str(), &blob, &text).await?;
+    reply::ok(&json!({
+        "path": path, "blob": blob, "renderer": RENDERER_VERSION, "html": shown.html,
+        "headings": shown.headings, "blocks": shown.blocks,
+    }))
+}
+
+fn require_short(path: &SourcePath, text: &str) -> Result<()> {
+    if text.len() <= RENDERED_TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "{path} has {} bytes, and what is rendered has at most {RENDERED_TEXT_BYTES_MAX}",
+        text.len()
+    );
+    Err(Error::new(ErrorKind::TooLarge, message).hint("read it as its lines"))
+}
+
+async fn passage((site, renderer): Desk, call: Call) -> Result<Response> {
+    let asked: Selected = call.query()?;
+    let (from, to): (Point, Point) = (asked.from.parse()?, asked.to.parse()?);
+    let (blob, text) = flows::sources::text(&site, &call.caller()?, &asked.path).await?;
+    if blob != asked.blob {
+        let message = format!("{} has changed since the page was loaded", asked.path);
+        return Err(Error::conflict("source_changed", message)
+            .hint("look at the new text and select the words again"));
+    }
+    let range = match asked.text {
+        Some(_) => bytes_of_lines(&text, from, to),
+        None => {
+            require_short(&asked.path, &text)?;
+            let shown = renderer.source(asked.path.as_str(), &blob, &text).await?;
+            bytes_between(&text, &shown.blocks, from, to)
+        }
+    };
+    let quote = range.as_ref().and_then(|it| text.get(it.clone())).filter(|it| !it.is_empty());
+    let (Some(Range { start, end }), Some(quote)) = (range.clone(), quote) else {
+        return Err(Error::invalid("the selection is not in the text")
+            .code("bad_selection")
+            .hint("select some words of the text"));
+    };
+    let whole = suggestion::editable(&text, start..end);
+    reply::ok(&json!({
+        "path": asked.path, "blob": blob, "start": start, "end": end, "quote": quote,
+        "editable": {"start": whole.start, "end": whole.end, "quote": &text[whole.clone()]},
+    }))
+}
+
+/// Returns the bytes between two places in a text that is shown as it is, line by line.
+fn bytes_of_lines(text: &str, from: Point, to: Point) -> Option<Range<usize>> {
+    let start = from.block + units_to_byte(text.get(from.block..)?, from.unit);
+    let end = to.block + units_to_byte(text.get(to.block..)?, to.unit);
+    (start < end).then_some(start..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_block_of_its_own() {
+        let text = "one\r\nzwei ü👩 x\n";
+        let point = |it: &str| it.parse::<Point>().unwrap();
+        let bytes = |from, to| bytes_of_lines(text, point(from), point(to)).map(|it| &text[it]);
+        assert_eq!(bytes("0:1", "5:4"), Some("ne\r\nzwei"));
+        assert_eq!(bytes("5:5", "5:8"), Some("ü👩"));
+        assert_eq!(bytes("5:8", "5:5"), None);
+        assert_eq!(bytes("11:0", "5:9"), None, "within a character");
+        assert_eq!(bytes("99:0", "99:1"), None);
+        assert!("1".parse::<Point>().is_err() && "1:-2".parse::<Point>().is_err());
+    }
+}

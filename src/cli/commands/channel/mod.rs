@@ -1,6 +1,7 @@
 //! `wiki-browser channel` and `msg`: conversations of people and agents.
 
 pub(in crate::cli::commands) mod follow;
+mod message;
 
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
@@ -8,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::api::channels::{
     Budget, ChairRequest, ChangeRequest, ChannelList, ChannelView, CreateRequest, History,
-    MemberRequest, MessageView, PostRequest, Posted, ResumeRequest,
+    MemberRequest, PostRequest, Posted, ResumeRequest,
 };
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::cli::commands::Desk;
-use crate::cli::terminal::screen::Style;
+use crate::cli::commands::channel::message::print;
 use crate::cli::terminal::table::Table;
 use crate::cli::terminal::{escape, input};
 use crate::client::query;
@@ -475,28 +476,4 @@ fn members(desk: &Desk, channel: &str) -> Result<()> {
         }
         screen.table(&table, "no members")
     })
-}
-
-/// Prints one message.
-pub(in crate::cli) fn print(desk: &Desk, message: &MessageView) -> Result<()> {
-    let screen = &desk.screen;
-    if message.kind == "system" {
-        let hint = match message.may_ask_again {
-            true => format!("  ({}: `msg again` asks again)", message.sequence),
-            false => String::new(),
-        };
-        let line = format!("* {}{hint}", escape::line(&message.text));
-        return screen.put(&screen.paint(Style::Dim, &line));
-    }
-    let sort = match message.kind.as_str() {
-        "message" => String::new(),
-        kind => format!(", {kind}"),
-    };
-    let answers = message.answers.map(|it| format!(", answers {it}")).unwrap_or_default();
-    let who = screen.paint(Style::Bold, &escape::line(&message.author.name));
-    let when = desk.ago(&json!(message.created_at));
-    let facts = screen.paint(Style::Dim, &format!("{when}{sort}{answers}"));
-    screen.put(&format!("{:>3}  {who}  {facts}", message.sequence))?;
-    let text = escape::block(message.text.trim_end());
-    text.lines().try_for_each(|line| screen.put(&format!("     {line}")))
 }

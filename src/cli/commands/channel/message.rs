@@ -1,0 +1,33 @@
+//! A message of a channel, as the terminal shows it.
+
+use serde_json::json;
+
+use crate::api::channels::MessageView;
+use crate::base::Result;
+use crate::cli::commands::Desk;
+use crate::cli::terminal::escape;
+use crate::cli::terminal::screen::Style;
+
+/// Prints one message.
+pub(in crate::cli) fn print(desk: &Desk, message: &MessageView) -> Result<()> {
+    let screen = &desk.screen;
+    if message.kind == "system" {
+        let hint = match message.may_ask_again {
+            true => format!("  ({}: `msg again` asks again)", message.sequence),
+            false => String::new(),
+        };
+        let line = format!("* {}{hint}", escape::line(&message.text));
+        return screen.put(&screen.paint(Style::Dim, &line));
+    }
+    let sort = match message.kind.as_str() {
+        "message" => String::new(),
+        kind => format!(", {kind}"),
+    };
+    let answers = message.answers.map(|it| format!(", answers {it}")).unwrap_or_default();
+    let who = screen.paint(Style::Bold, &escape::line(&message.author.name));
+    let when = desk.ago(&json!(message.created_at));
+    let facts = screen.paint(Style::Dim, &format!("{when}{sort}{answers}"));
+    screen.put(&format!("{:>3}  {who}  {facts}", message.sequence))?;
+    let text = escape::block(message.text.trim_end());
+    text.lines().try_for_each(|line| screen.put(&format!("     {line}")))
+}

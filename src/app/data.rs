@@ -10,10 +10,13 @@ use tracing::warn;
 
 use crate::base::{Clock, Context, Error, ErrorKind, Result, fault};
 use crate::flows::site::backup;
+use crate::process;
 use crate::script::Config;
 use crate::store::{self, CORRUPT};
 
 const SERVER_FILE: &str = "server.json";
+/// Longest such file.
+const SERVER_FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Makes the folder, mode 0700.
 pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
@@ -119,8 +122,7 @@ pub(super) fn refuse_lost_database(data: &Utf8Path, database: &Utf8Path) -> Resu
 /// was acknowledged last stood in the log only. Whoever looks at the database with another program
 /// works the log in, which is no loss; and one that was restored needs none.
 pub(super) fn refuse_lost_log(data: &Utf8Path, database: &Utf8Path) -> Result<()> {
-    let text = fs::read_to_string(data.join(SERVER_FILE)).unwrap_or_default();
-    let facts: Value = serde_json::from_str(&text).unwrap_or_default();
+    let facts = server_facts(data)?;
     let log = Utf8PathBuf::from(format!("{database}-wal"));
     let (Some(epoch), Some(life)) = (facts["epoch"].as_str(), facts["life"].as_str()) else {
         return Ok(());
@@ -143,14 +145,31 @@ pub(super) fn refuse_lost_log(data: &Utf8Path, database: &Utf8Path) -> Result<()
 
 /// Returns the pid that the server file names, for a message.
 pub(super) fn running_server(data: &Utf8Path) -> Option<u64> {
-    let text = fs::read_to_string(data.join(SERVER_FILE)).ok()?;
-    serde_json::from_str::<Value>(&text).ok()?["pid"].as_u64()
+    server_facts(data).ok()?["pid"].as_u64()
+}
+
+/// Returns what the last server has left of itself; null if that is nothing, or no JSON.
+///
+/// # Errors
+/// If something else than a small file has its place, which an agent may have put there.
+fn server_facts(data: &Utf8Path) -> Result<Value> {
+    let path = data.join(SERVER_FILE);
+    let bytes = process::read_small(&path, SERVER_FILE_BYTES_MAX)
+        .map_err(|cause| cause.hint("move it away: the server makes it anew"))?;
+    Ok(serde_json::from_slice(&bytes.unwrap_or_default()).unwrap_or_default())
 }
 
 fn write_private(path: &Utf8Path, bytes: &[u8]) -> Result<()> {
     let cannot = || format!("cannot write {path}");
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::of_disk(cannot(), cause));
+        }
+        _ => {}
+    }
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
+    // Made anew: what an agent has put there is neither followed nor waited for.
+    options.write(true).create_new(true).mode(0o600);
     let written = options.open(path).and_then(|mut file| file.write_all(bytes));
     written.map_err(|cause| Error::of_disk(cannot(), cause))
 }

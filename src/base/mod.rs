@@ -15,6 +15,7 @@ mod front_matter;
 pub mod histogram;
 mod id;
 pub mod limit;
+mod loose_json;
 mod odd;
 mod page;
 mod secret_name;
@@ -33,6 +34,7 @@ pub use id::{
     ApprovalId, AttemptId, BlobId, BlockId, ChannelId, ChatId, ChatMessageId, Ids, JobId, MailId,
     MessageId, PersonId, ProposalId, TokenId, TopicId, TurnId, digest_hex, random_token,
 };
+pub use loose_json::read_loose_json;
 pub use odd::odd;
 pub use page::Page;
 pub use secret_name::is_secret_name;

@@ -1,7 +1,8 @@
 //! Removing and measuring folders that an agent could fill with anything: links, a million files,
 //! folders without permissions, folders within folders without end.
 //!
-//! **Invariant:** no link is followed, at no level: every step is relative to an open folder.
+//! **Invariant:** no link is followed and no mount is entered, at no level: every step is relative
+//! to an open folder.
 //! **Invariant:** the work of one call is bounded; a large folder takes several calls.
 
 use std::ffi::{CStr, CString};
@@ -11,7 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use camino::Utf8Path;
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, openat, renameat};
+use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
@@ -51,9 +52,12 @@ pub struct Size {
 /// `unavailable` if something of it cannot be removed.
 pub fn remove_some(folder: &Utf8Path, name: &str, entries_max: usize) -> Result<Removal> {
     let told = |cause: Errno| {
-        Error::unavailable(format!("cannot remove {folder}/{name}"))
-            .code("cannot_remove")
-            .source(cause)
+        let error = Error::unavailable(format!("cannot remove {folder}/{name}"));
+        let error = match cause {
+            Errno::EXDEV | Errno::EBUSY => error.hint("something is mounted in it: unmount it"),
+            _ => error,
+        };
+        error.code("cannot_remove").source(cause)
     };
     let parent = open_top(folder).map_err(told)?;
     let name = CString::new(name).map_err(|_| Error::invalid("a name holds a zero byte"))?;
@@ -97,20 +101,29 @@ fn is_folder(facts: &FileStat) -> bool {
 /// Opens a folder at a name that is no link; gives ourselves the right to, if that is what lacks.
 fn open_folder(parent: &OwnedFd, name: &CStr) -> nix::Result<OwnedFd> {
     let how = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    match openat(parent.as_fd(), name, how | OFlag::O_RDONLY, Mode::empty()) {
+    match open_here(parent, name, how | OFlag::O_RDONLY) {
         Err(Errno::EACCES) => {
             allow(parent, name)?;
-            openat(parent.as_fd(), name, how | OFlag::O_RDONLY, Mode::empty())
+            open_here(parent, name, how | OFlag::O_RDONLY)
         }
         opened => opened,
     }
+}
+
+/// Opens what stands at a name, unless something is mounted there (`EXDEV`): what lies behind a
+/// mount, also one of the same disk, is somebody else's.
+fn open_here(parent: &OwnedFd, name: &CStr, flags: OFlag) -> nix::Result<OwnedFd> {
+    let stays = ResolveFlag::RESOLVE_BENEATH
+        | ResolveFlag::RESOLVE_NO_SYMLINKS
+        | ResolveFlag::RESOLVE_NO_XDEV;
+    openat2(parent.as_fd(), name, OpenHow::new().flags(flags).resolve(stays))
 }
 
 /// Makes a folder of ours usable for us. The change goes through a descriptor of that very folder:
 /// by its name it could reach what a link points at.
 fn allow(parent: &OwnedFd, name: &CStr) -> nix::Result<()> {
     let how = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    permit(&openat(parent.as_fd(), name, how, Mode::empty())?)
+    permit(&open_here(parent, name, how)?)
 }
 
 fn permit(folder: &OwnedFd) -> nix::Result<()> {
@@ -262,9 +275,10 @@ fn measure_entry(
         return Ok(());
     }
     let how = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let folder = match openat(parent.as_fd(), name, how, Mode::empty()) {
-        // What may not be read is not measured; it can be removed all the same.
-        Err(Errno::EACCES) => {
+    let folder = match open_here(parent, name, how) {
+        // What may not be read is not measured; it can be removed all the same. What is mounted
+        // there is not removed.
+        Err(Errno::EACCES | Errno::EXDEV) => {
             size.is_whole = false;
             return Ok(());
         }
@@ -324,6 +338,17 @@ mod tests {
         assert!(remove_some(&jobs, "nothing", 100).unwrap().is_done);
         assert_eq!(std::fs::read_to_string(top.join("outside/kept")).unwrap(), "mine");
         assert_eq!(jobs.read_dir_utf8().unwrap().count(), 0);
+    }
+
+    /// `/proc` is a mount wherever this runs.
+    #[test]
+    fn what_is_mounted_is_not_entered() {
+        let top = open_top(Utf8Path::new("/")).unwrap();
+        assert_eq!(open_folder(&top, c"proc").unwrap_err(), Errno::EXDEV);
+        let mut work = Work { left: 10, removed: 0, lifted: 0 };
+        assert_eq!(work.remove(&top, c"proc").unwrap_err(), Errno::EXDEV);
+        let size = measure(Utf8Path::new("/"), "proc", 100).unwrap();
+        assert_eq!((size.entries, size.is_whole), (1, false));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! second: after a kill it is exact, after a power cut it may be behind by that second.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -64,9 +64,15 @@ impl Tally {
         let cannot = || format!("cannot write {path}");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(|cause| Error::of_disk(cannot(), cause))?;
+        let file = open(&mut options, &path).map_err(|cause| {
+            Error::of_disk(cannot(), cause).hint("if it is no file, move it away")
+        })?;
         let tally = Tally { file, path: path.clone(), epoch, state: Mutex::default() };
-        if known(&path).is_none_or(|it| it.of(&tally.epoch) != Some(commits)) {
+        let known = known(&path);
+        if known.as_ref().is_some_and(|it| it.is_damaged) {
+            warn!("{path} was damaged: whether commits were lost before this start is not known");
+        }
+        if known.is_none_or(|it| it.of(&tally.epoch) != Some(commits)) {
             tally.begin(commits).map_err(|cause| Error::of_disk(cannot(), cause))?;
         }
         Ok(Some(tally))
@@ -130,13 +136,28 @@ impl Tally {
     }
 }
 
-/// What a file tells: each slot's epoch and number.
-struct Known(Vec<(String, i64)>);
+/// What a file tells.
+struct Known {
+    /// Each slot's epoch and number.
+    slots: Vec<(String, i64)>,
+    /// Whether there is something in it, and no slot.
+    is_damaged: bool,
+}
+
+/// Opens a file, and nothing else: no link is followed, and no fifo waited for.
+fn open(options: &mut OpenOptions, path: &Utf8Path) -> io::Result<File> {
+    let flags = nix::fcntl::OFlag::O_NOFOLLOW | nix::fcntl::OFlag::O_NONBLOCK;
+    let file = options.custom_flags(flags.bits()).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
 
 impl Known {
     /// Returns how many commits of a life of the database were acknowledged.
     fn of(&self, epoch: &str) -> Option<i64> {
-        self.0.iter().filter(|(life, _)| life == epoch).map(|(_, commits)| *commits).max()
+        self.slots.iter().filter(|(life, _)| life == epoch).map(|(_, commits)| *commits).max()
     }
 }
 
@@ -157,7 +178,7 @@ pub fn lost_commits(database: &Utf8Path) -> Result<i64> {
     };
     if epoch.is_empty() {
         // It was cut off before its first row: all is lost that was ever acknowledged.
-        return Ok(known.0.iter().map(|it| it.1).max().unwrap_or(0));
+        return Ok(known.slots.iter().map(|it| it.1).max().unwrap_or(0));
     }
     Ok(known.of(&epoch).map_or(0, |acknowledged| (acknowledged - commits).max(0)))
 }
@@ -192,7 +213,9 @@ fn counted(connection: &Connection) -> Result<Option<(String, i64)>> {
 }
 
 fn known(path: &Utf8Path) -> Option<Known> {
-    let bytes = std::fs::read(path).ok()?;
+    let mut bytes = Vec::new();
+    let file = open(OpenOptions::new().read(true), path).ok()?;
+    file.take(FILE_BYTES as u64).read_to_end(&mut bytes).ok()?;
     let slots = SLOTS.iter().filter_map(|at| {
         let at = usize::try_from(*at).ok()?;
         let text = std::str::from_utf8(bytes.get(at..at + SLOT_BYTES)?).ok()?;
@@ -200,7 +223,8 @@ fn known(path: &Utf8Path) -> Option<Known> {
         let (epoch, commits, sum) = (words.next()?, words.next()?, words.next()?);
         (sum == sum_of(epoch, commits)).then_some((epoch.to_owned(), commits.parse().ok()?))
     });
-    Some(Known(slots.collect()))
+    let slots: Vec<(String, i64)> = slots.collect();
+    Some(Known { is_damaged: slots.is_empty() && !bytes.is_empty(), slots })
 }
 
 fn slot(epoch: &str, commits: i64) -> [u8; SLOT_BYTES] {

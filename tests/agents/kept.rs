@@ -59,6 +59,35 @@ fn a_turn_goes_on_without_the_server_and_its_answer_arrives() {
     server.stop();
 }
 
+/// An agent whose output is gone would never be heard again: it is ended, and started anew.
+#[test]
+fn an_agent_whose_output_is_gone_is_not_busy_for_ever() {
+    for what in ["gone", "link", "fifo"] {
+        let bench = Bench::new();
+        declare(&bench, "robbo", "autostart = \"on_message\"", ECHO);
+        let server = bench.serve();
+        let message = send(&bench, "robbo", json!("wait"));
+        bench.wait_left("waits");
+        let job = job_of(&bench, "robbo");
+        server.kill();
+        let output = bench.data.join("jobs").join(&job).join("stdout.log");
+        std::fs::remove_file(&output).unwrap();
+        match what {
+            "link" => std::os::unix::fs::symlink("/dev/zero", &output).unwrap(),
+            "fifo" => {
+                nix::unistd::mkfifo(output.as_std_path(), nix::sys::stat::Mode::S_IRUSR).unwrap()
+            }
+            _ => {}
+        }
+        let server = bench.serve();
+        until("the agent is ended", || marked(&job).is_empty());
+        let answered = answer(&bench, &message);
+        assert_ne!(answered["state"], "pending", "{what}: {answered:#}");
+        assert_eq!(ask(&bench, "robbo", json!("after"))["reply"], "again after", "{what}");
+        server.stop();
+    }
+}
+
 /// What is written down for an agent is read by it once, wherever the server ends.
 #[test]
 fn a_kill_between_the_note_and_the_first_byte_loses_and_doubles_nothing() {

@@ -180,6 +180,23 @@ async fn nothing_of_a_users_is_removed() {
     assert!(bench.top.join("a.md").is_file());
 }
 
+#[tokio::test]
+async fn a_worktree_that_its_agent_replaced_by_a_link_is_left_alone() {
+    let bench = Bench::new(&[("a.md", "one\n")]).await;
+    let (_held, other) = folder();
+    write(&other, "mine.md", "mine\n");
+    let tree = bench.make().await;
+    write(&tree.path, "a.md", "two\n");
+    let aside = tree.path.with_extension("aside");
+    std::fs::rename(&tree.path, &aside).unwrap();
+    std::os::unix::fs::symlink(&other, &tree.path).unwrap();
+    for discard in [Discard::Nothing, Discard::Unkept] {
+        assert_eq!(bench.remove(&tree, discard).await, Err("not_ours".to_owned()));
+    }
+    assert_eq!(git(&bench.top, &["for-each-ref", "refs/wiki-browser"]), "");
+    assert!(other.join("mine.md").is_file() && aside.join("a.md").is_file());
+}
+
 /// Fails with `WB_WITHOUT=worktree_mark`.
 #[tokio::test]
 async fn a_copy_of_a_site_removes_nothing_of_the_first() {

@@ -204,3 +204,30 @@ fn g22_a_kernel_without_openat2_serves_nothing() {
     assert!(server.log().contains("hint: "), "{}", server.log());
     assert!(!bench.data.join("wiki.db").exists());
 }
+
+/// What an agent puts in the place of a file of the site is neither followed nor waited for.
+#[test]
+fn a_fifo_or_a_device_in_the_data_folder_is_refused_at_once() {
+    for name in ["server.json", "wiki.db.commits"] {
+        for device in [true, false] {
+            let bench = Bench::new();
+            bench.serve().stop();
+            let path = bench.data.join(name);
+            if path.exists() {
+                std::fs::remove_file(&path).unwrap();
+            }
+            match device {
+                true => std::os::unix::fs::symlink("/dev/zero", &path).unwrap(),
+                false => {
+                    let mode = nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR;
+                    nix::unistd::mkfifo(path.as_std_path(), mode).unwrap();
+                }
+            }
+            let mut server = bench.start(&[]);
+            let (status, _) = server.wait();
+            let log = server.log();
+            assert!(!status.success(), "{name}");
+            assert!(log.contains(name), "{name}: {log}");
+        }
+    }
+}

@@ -124,3 +124,27 @@ fn a_schedule_waits_for_its_last_job_and_outlives_a_reload() {
     all_ended(&bench, "ticks", 1);
     server.stop();
 }
+
+/// A clock that was years ahead puts nothing off for years.
+#[test]
+fn a_time_that_a_wrong_clock_planned_is_planned_anew() {
+    let bench = site(
+        "wb.schedule \"hourly\" { every = \"1h\", enqueue = { kind = \"ticks\", word = \"h\" } }
+         wb.schedule \"daily\" { at = \"07:30\", enqueue = { kind = \"ticks\", word = \"d\" } }\n",
+    );
+    let clock = jump(&bench, 5 * 365 * 24 * HOUR_MS);
+    let times = |bench: &Bench| {
+        let all = bench.get("/api/schedules").ok()["items"].clone();
+        let of = |at: usize| all[at]["next_at"].as_str().map(|it| it[..4].to_owned());
+        Some([of(0)?, of(1)?])
+    };
+    let server = bench.serve_with(&[("WB_CLOCK", &clock)]);
+    let ahead = wait_for("the times are kept", || times(&bench));
+    server.stop();
+    jump(&bench, 0);
+    let server = bench.serve_with(&[("WB_CLOCK", &clock)]);
+    let now = wait_for("they are planned anew", || times(&bench).filter(|it| *it != ahead));
+    assert!(now.iter().zip(&ahead).all(|(now, ahead)| now < ahead), "{now:?} {ahead:?}");
+    assert!(server.log().contains("a clock that was ahead"), "{}", server.log());
+    server.stop();
+}

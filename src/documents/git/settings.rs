@@ -10,15 +10,17 @@
 //! **Invariant:** no setting that is let through names a program.
 
 use std::fs::File;
-use std::io::Write as _;
-use std::os::unix::fs::symlink;
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use nix::fcntl::OFlag;
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::documents::git::{Git, ObjectFormat, Repo, blocking};
-use crate::process::{Scratch, read_small};
+use crate::process::{Scratch, read_small, remove_some};
 
 /// Settings that say how working files and the index are to be read and written.
 const LET_THROUGH: &[&str] = &[
@@ -54,6 +56,8 @@ const LET_THROUGH: &[&str] = &[
 ];
 /// What of the common folder the stand-in has as links; what is not there leads nowhere.
 const LINKED: &[&str] = &["refs", "packed-refs", "reftable", "objects", "info", "shallow"];
+/// Entries that are removed before it is looked again.
+const ENTRIES_AT_ONCE: usize = 10_000;
 /// Longest listing of a configuration.
 const LISTING_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longest configuration of the stand-in.
@@ -67,6 +71,23 @@ pub(in crate::documents) struct Settings {
     environment: Vec<(String, String)>,
     /// Whether line ends of any text file may be converted, whatever its attributes.
     pub(in crate::documents) converts_line_ends: bool,
+}
+
+/// Makes a folder of ours, and opens it; what else stands at its place, a link above all, goes.
+fn own_folder(path: &Utf8Path) -> io::Result<File> {
+    if let Some(above) = path.parent() {
+        std::fs::create_dir_all(above)?;
+    }
+    if path.symlink_metadata().is_ok_and(|it| !it.is_dir()) {
+        std::fs::remove_file(path)?;
+    }
+    match std::fs::create_dir(path) {
+        // It was made before, or another call made it at the same time.
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+        made => made?,
+    }
+    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW;
+    File::options().read(true).custom_flags(flags.bits()).open(path)
 }
 
 /// The folder that stands in for the repository's common folder.
@@ -113,28 +134,31 @@ impl StandIn {
     /// Makes the folder what it must be: it may be new, or somebody cleaned up.
     fn make(&self, is_reftable: bool) -> Result<()> {
         let cannot = || format!("cannot write {}", self.folder);
-        let make = || -> std::io::Result<()> {
-            std::fs::create_dir_all(&self.folder)?;
+        let make = || -> io::Result<()> {
+            // An agent can have put a link here: what lies behind it is not ours.
+            let held = own_folder(&self.folder)?;
+            let folder = Utf8PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
             for name in LINKED {
-                let (link, target) = (self.folder.join(name), self.common.join(name));
+                let (link, target) = (folder.join(name), self.common.join(name));
                 if link.read_link_utf8().is_ok_and(|it| it == target) {
                     continue;
                 }
-                if link.symlink_metadata().is_ok() {
-                    std::fs::remove_file(&link)?;
-                }
+                while !remove_some(&folder, name, ENTRIES_AT_ONCE)
+                    .map_err(io::Error::other)?
+                    .is_done
+                {}
                 match symlink(&target, &link) {
                     // Another call made it at the same time.
-                    Err(cause) if cause.kind() == std::io::ErrorKind::AlreadyExists => {}
+                    Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
                     done => done?,
                 }
             }
-            let config = self.folder.join("config");
+            let config = folder.join("config");
             let wanted = self.config(is_reftable).into_bytes();
             if read_small(&config, CONFIG_BYTES_MAX).is_ok_and(|it| it == Some(wanted.clone())) {
                 return Ok(());
             }
-            let new = self.folder.join(format!("config.{:?}", std::thread::current().id()));
+            let new = folder.join(format!("config.{:?}", std::thread::current().id()));
             if new.symlink_metadata().is_ok() {
                 std::fs::remove_file(&new)?;
             }
@@ -264,6 +288,31 @@ pub(in crate::documents::git) fn common_folder(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_the_stand_in_is_not_followed() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = Utf8Path::from_path(temp.path()).unwrap();
+        let (foreign, folder, common) = (top.join("foreign"), top.join("git"), top.join(".git"));
+        for name in ["foreign/refs", ".git"] {
+            std::fs::create_dir_all(top.join(name)).unwrap();
+        }
+        for name in ["config", "objects", "refs/kept"] {
+            std::fs::write(foreign.join(name), "PRECIOUS").unwrap();
+        }
+        symlink(&foreign, &folder).unwrap();
+        let stand_in = StandIn::at(folder.clone(), common.clone(), ObjectFormat::Sha1);
+        stand_in.make(false).unwrap();
+        for name in ["config", "objects", "refs/kept"] {
+            assert_eq!(std::fs::read_to_string(foreign.join(name)).unwrap(), "PRECIOUS", "{name}");
+        }
+        assert!(folder.symlink_metadata().unwrap().is_dir());
+        // A folder where a link belongs goes, with what an agent put into it.
+        std::fs::remove_file(folder.join("objects")).unwrap();
+        std::fs::create_dir_all(folder.join("objects/deep")).unwrap();
+        stand_in.make(false).unwrap();
+        assert_eq!(folder.join("objects").read_link_utf8().unwrap(), common.join("objects"));
+    }
 
     #[test]
     fn no_setting_that_is_let_through_names_a_program() {

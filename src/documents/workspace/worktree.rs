@@ -175,8 +175,10 @@ pub async fn remove(
     let Wanted { folder, path, job, mark } = wanted;
     let tree = Tree::of(site, folder, path).await?;
     let at = path.to_owned();
-    let is_there = blocking(move || at.symlink_metadata().is_ok()).await?;
-    if !tree.is_known().await? {
+    let found = blocking(move || at.symlink_metadata().map(|it| it.is_dir()).ok()).await?;
+    let is_there = found.is_some();
+    // Git would follow a link there, and keep what lies behind it.
+    if !tree.is_known().await? || found == Some(false) {
         if !is_there {
             // What a crash left of git's own folder has no path in it yet.
             remove_all(&tree.own).await?;

@@ -81,8 +81,15 @@ impl State {
     }
 }
 
+/// Returns whether a time was planned that no clock as ours would plan: beyond the time after the
+/// next one. The clock was ahead when it was planned.
+fn is_too_far(schedule: &Schedule, state: &State, now: Millis) -> bool {
+    let first = schedule.next(None, now);
+    state.planned > schedule.next(Some(first), first)
+}
+
 /// Keeps the times of the declared schedules: one whose time reads as before goes on, any other
-/// starts anew, and what is declared no more is forgotten.
+/// starts anew, also one that a wrong clock has put off, and what is declared no more is forgotten.
 ///
 /// # Errors
 /// As any write.
@@ -96,8 +103,14 @@ pub(in crate::flows) fn keep(tx: &Tx<'_>, declared: &BTreeMap<String, Schedule>)
     }
     for (name, schedule) in declared {
         let timing = schedule.describe();
-        if State::find(c, name)?.is_some_and(|it| it.timing == timing) {
-            continue;
+        if let Some(state) = State::find(c, name)?.filter(|it| it.timing == timing) {
+            if !is_too_far(schedule, &state, tx.now()) {
+                continue;
+            }
+            warn!(
+                "schedule {name} was put off to {} by a clock that was ahead: it starts anew",
+                state.planned
+            );
         }
         let planned = schedule.next(None, tx.now());
         let next = schedule.with_jitter(planned);
@@ -170,6 +183,10 @@ async fn round(
         let name = schedule.name.clone();
         let Some(state) = site.store.read(move |c| State::find(c, &name)).await? else { continue };
         let now = site.store.clock().now();
+        if is_too_far(schedule, &state, now) {
+            *is_kept = false;
+            return Ok(Some(Duration::ZERO));
+        }
         let next = match state.next <= now {
             true => fire(&site, schedule, &state, now).await?,
             false => state.next,

@@ -10,8 +10,7 @@ mod voice;
 
 use serde_json::Value;
 
-use crate::base::BlockId;
-use crate::base::truncate_chars;
+use crate::base::{BlockId, read_loose_json, truncate_chars};
 use crate::script::Speaks;
 
 pub(super) use voice::Voice;
@@ -98,7 +97,10 @@ impl Hearing {
 
     /// Reads one line of its output.
     pub(super) fn line(&mut self, line: &str) -> Vec<Fact> {
-        let Ok(value) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        let Some(value) = read_loose_json(line) else {
+            // It may have been the answer.
+            return if line.starts_with('{') { self.skip_line() } else { Vec::new() };
+        };
         match self.speaks {
             Speaks::ClaudeStreamJson => claude::read(self, &value),
             Speaks::Lines => lines::read(self, &value),
@@ -152,7 +154,7 @@ impl Hearing {
         }
     }
 
-    /// Notes a line that is too long to be read. In lines of our own it may have been the answer.
+    /// Notes a line that cannot be read. In lines of our own it may have been the answer.
     pub(super) fn skip_line(&mut self) -> Vec<Fact> {
         match self.speaks {
             Speaks::Lines => self.lose(),

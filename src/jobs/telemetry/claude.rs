@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 
-use crate::base::{Millis, truncate_chars};
+use crate::base::{Millis, read_loose_json, truncate_chars};
 use crate::jobs::telemetry::limit::{self, LIMIT_STATUSES, Limit};
 use crate::jobs::telemetry::tally::{Tally, Tokens, cost};
 use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report};
@@ -19,7 +19,7 @@ const LIMIT_LINE: &str = "{\"type\":\"rate_limit_event\"";
 
 /// Reads one line; a line that is no JSON object is text.
 pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
-    let Ok(Value::Object(object)) = serde_json::from_str::<Value>(line) else {
+    let Some(Value::Object(object)) = read_loose_json(line) else {
         if let Some(Ok(inner)) = line.find(LIMIT_LINE).map(|at| first_value(&line[at..])) {
             limit_event(&inner, now, report);
         }

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use crate::base::{Millis, truncate_chars};
+use crate::base::{Millis, read_loose_json, truncate_chars};
 use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, limit, words};
 
 /// Longest list of paths that is told of one change.
@@ -14,7 +14,7 @@ const PATHS_MAX: usize = 50;
 
 /// Reads one line; a line that is no JSON object is text.
 pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
-    let Ok(Value::Object(object)) = serde_json::from_str::<Value>(line) else {
+    let Some(Value::Object(object)) = read_loose_json(line) else {
         return Reading::one(json!({"type": "text", "text": line}));
     };
     let object = Value::Object(object);

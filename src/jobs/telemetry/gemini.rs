@@ -5,13 +5,13 @@
 
 use serde_json::{Value, json};
 
-use crate::base::Millis;
+use crate::base::{Millis, read_loose_json};
 use crate::jobs::telemetry::tally::{Tally, Tokens};
 use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, TEXT_CHARS_MAX, limit, words};
 
 /// Reads one line; a line that is no JSON object is text.
 pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
-    let Ok(Value::Object(object)) = serde_json::from_str::<Value>(line) else {
+    let Some(Value::Object(object)) = read_loose_json(line) else {
         return Reading::one(json!({"type": "text", "text": line}));
     };
     let object = Value::Object(object);

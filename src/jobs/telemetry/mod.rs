@@ -134,6 +134,10 @@ pub(super) struct Telemetry {
     at: u64,
     /// What ends before this was heard by an earlier server.
     heard: u64,
+    /// How much the guard has said that there is.
+    announced: u64,
+    /// Whether there is less, or it cannot be read: its agent can say what it wants.
+    is_deaf: bool,
     listener: Option<Box<dyn Listener>>,
     /// Whether the listener wants the agent to end.
     is_enough: bool,
@@ -158,6 +162,8 @@ impl Telemetry {
             facts: Vec::new(),
             at: 0,
             heard: 0,
+            announced: 0,
+            is_deaf: false,
             listener: None,
             is_enough: false,
         }
@@ -196,6 +202,17 @@ impl Telemetry {
     pub(super) fn heard_until(mut self, heard: u64) -> Telemetry {
         self.heard = heard;
         self
+    }
+
+    /// Notes how much the agent has printed so far.
+    pub(super) fn announce(&mut self, bytes_total: u64) {
+        self.announced = self.announced.max(bytes_total);
+    }
+
+    /// Returns whether what an agent that lives on prints is not to be had: it must end then, since
+    /// nothing it says would be heard.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.is_deaf && self.hearing.is_some()
     }
 
     /// Returns what was heard of turns since it was asked last.
@@ -247,8 +264,11 @@ impl Telemetry {
         }
         let mut is_final = false;
         loop {
-            let chunk = read_output(&self.dir, Stream::Stdout, self.offset, CHUNK_BYTES_MAX)?;
+            let read = read_output(&self.dir, Stream::Stdout, self.offset, CHUNK_BYTES_MAX);
+            self.is_deaf |= read.is_err();
+            let chunk = read?;
             if chunk.bytes.is_empty() {
+                self.is_deaf |= chunk.total == 0 && self.announced.max(self.heard) > 0;
                 return Ok(is_final);
             }
             if chunk.offset != self.offset {

@@ -85,7 +85,10 @@ pub(super) async fn follow(
                     fencing.set(fence(inner, job).fuse());
                 }
             }
-            Some(GuardEvent::Output { stream: Stream::Stdout, .. }) if phase == Phase::Run => {
+            Some(GuardEvent::Output { stream: Stream::Stdout, bytes_total })
+                if phase == Phase::Run =>
+            {
+                telemetry.iter_mut().for_each(|it| it.announce(bytes_total));
                 telemetry = hear(telemetry, job, outside, (&stopper, &mut is_in_call)).await;
                 telemetry = note_all((inner, job), telemetry, stop).await;
             }
@@ -211,6 +214,9 @@ async fn hear(
 ) -> Option<Telemetry> {
     let (telemetry, is_final) = pump(telemetry, job, outside.refusals.take(), false).await;
     if telemetry.as_ref().is_some_and(Telemetry::is_enough) {
+        stopper.stop(ExitCause::Stopped);
+    } else if telemetry.as_ref().is_some_and(Telemetry::is_deaf) {
+        error!(job_id = %job.id, "what its agent prints is gone: it is ended");
         stopper.stop(ExitCause::Stopped);
     // What ends a turn does not end an agent that lives on.
     } else if is_final && job.pool != Pool::Live {
